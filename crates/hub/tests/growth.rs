@@ -103,7 +103,7 @@ impl World {
     /// Everything that is on its way arrives. The bytes that clients get.
     fn rest(&mut self, id: SessionId) -> usize {
         let mut bytes = 0;
-        for _ in 0..200 {
+        for _ in 0..2_000 {
             self.sd.on_timer(self.now, &mut self.provider);
             for message in std::mem::take(&mut self.provider.asked) {
                 self.answer(id, &message);

@@ -50,6 +50,35 @@ fn many_views_are_closed_with_one_request_upstream() {
     assert_eq!(world.asked().len(), 1, "asked for less once");
 }
 
+/// Each item of a batch with a large view is gone over, so a turn does fewer of them.
+#[test]
+fn a_batch_with_a_large_view_takes_more_turns() {
+    let mut world = World::with_feed_and(Config { work_per_turn: 100, ..Config::default() });
+    world.clients([1]);
+    let mut batch = |stream, fields: i16| {
+        let items = (0..30).map(|at| format!("N{stream}.{at}")).collect::<Vec<_>>();
+        let items = Some(items.iter().map(String::as_bytes).collect());
+        let view = Some(View::Fields((0..fields).collect()));
+        let body = encode(|w| Payload { items, view, ..Payload::default() }.encode(w));
+        let flags = RequestFlags::STREAMING | RequestFlags::HAS_VIEW | RequestFlags::HAS_BATCH;
+        let msg = RequestMsg { flags, container: DataType::ELEMENT_LIST, body: &body, ..item(stream, "") };
+        world.pass(0);
+        world.request(
+            1,
+            &RequestMsg { key: rwf::msg::MsgKey { service_id: Some(1), ..rwf::msg::MsgKey::EMPTY }, ..msg },
+        );
+        assert_eq!(world.take(1), [format!("status {stream} CLOSED/OK")]);
+        let mut turns = 1;
+        while world.p2ps.is_behind(hub::p2ps::ClientId(1)) {
+            world.pass(0);
+            turns += 1;
+        }
+        world.asked();
+        turns
+    };
+    assert_eq!((batch(10, 63), batch(100, 640)), (1, 3));
+}
+
 #[test]
 fn an_item_has_so_many_views_and_no_more() {
     let mut world = World::with_feed_and(Config { max_views_per_item: 2, ..Config::default() });

@@ -59,8 +59,13 @@ impl Backlogs {
 
     /// A turn may do one piece of work more; it is counted.
     pub(super) fn take_one(&mut self) -> bool {
+        self.take(1)
+    }
+
+    /// A turn may do something more, of so many pieces; they are counted.
+    fn take(&mut self, pieces: usize) -> bool {
         let any = self.left > 0;
-        self.left -= usize::from(any);
+        self.left = self.left.saturating_sub(pieces);
         any
     }
 
@@ -195,9 +200,9 @@ impl P2ps {
         self.clients.get(client).is_some_and(|known| known.login.is_some() && !known.closing)
     }
 
-    /// True if this turn may ask for one item more of a batch; it is counted.
-    pub(super) fn may_ask_for_more(&mut self) -> bool {
-        self.gate.has_audit_room() && self.backlogs.take_one()
+    /// True if this turn may ask for one item more of a batch, which is so many pieces of work; they are counted.
+    pub(super) fn may_ask_for_more(&mut self, pieces: usize) -> bool {
+        self.gate.has_audit_room() && self.backlogs.take(pieces)
     }
 
     /// Keeps what is left of a batch for the next turn, if its client is still there.

@@ -198,11 +198,11 @@ impl P2ps {
         names: impl Iterator<Item = &'n [u8]>,
         wanted: &Wanted,
     ) -> usize {
-        let mut done = 0;
+        let (mut done, pieces) = (0, wanted.pieces());
         for name in names {
             // Stream ids end here: the status of the batch counts what has none.
             let Some(stream) = stream_of(behind, done).filter(|_| self.is_on(client)) else { return usize::MAX };
-            if !self.may_ask_for_more() {
+            if !self.may_ask_for_more(pieces) {
                 break;
             }
             done += 1;
@@ -243,11 +243,12 @@ impl P2ps {
         streams: &[StreamId],
         wanted: &Wanted,
     ) -> usize {
+        let pieces = wanted.pieces();
         for (done, &stream) in streams.iter().enumerate() {
             if !self.is_on(client) {
                 break;
             }
-            if !self.may_ask_for_more() {
+            if !self.may_ask_for_more(pieces) {
                 return done;
             }
             // One that an earlier of them has ended is not open any more.

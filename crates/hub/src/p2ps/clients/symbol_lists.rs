@@ -122,7 +122,7 @@ impl Named {
             let first = self.first.get_mut(self.client)?;
             let client = self.watchers[*first as usize].client;
             // The next of its watchers that is there, if this one is not.
-            while let Some(watcher) = self.watchers.get(*first as usize).filter(|watcher| watcher.client == client)
+            while let Some(&watcher) = self.watchers.get(*first as usize).filter(|watcher| watcher.client == client)
                 && has_ended(ended, watcher, self.serial)
             {
                 *first += 1;
@@ -137,7 +137,7 @@ impl Named {
     }
 }
 
-fn has_ended(ended: &Ended, watcher: &Watcher, serial: u64) -> bool {
+fn has_ended(ended: &Ended, watcher: Watcher, serial: u64) -> bool {
     let has_ended = |stream| ended.get(&(watcher.client, stream)).is_some_and(|before| serial < *before);
     has_ended(None) || has_ended(Some(watcher.stream))
 }
@@ -241,7 +241,9 @@ impl P2ps {
     /// The same for watchers of several views.
     pub(in crate::p2ps) fn note_named_to(&mut self, watchers: &[(ItemId, Watcher)], message: &Message<'_>) {
         let mut by_view: BTreeMap<ItemId, Vec<Watcher>> = BTreeMap::new();
-        watchers.iter().for_each(|&(view, watcher)| by_view.entry(view).or_default().push(watcher));
+        for &(view, watcher) in watchers {
+            by_view.entry(view).or_default().push(watcher);
+        }
         for (view, watchers) in by_view {
             self.note_named_by_update(view, &watchers, message.body);
         }

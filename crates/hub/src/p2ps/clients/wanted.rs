@@ -9,6 +9,9 @@ use rwf::msg::{RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
 use std::cell::OnceCell;
 
+/// Fields of a view that cost as much as an item without.
+const FIELDS_A_PIECE: usize = 64;
+
 /// What a request says of views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WantedView {
@@ -77,6 +80,11 @@ impl Wanted {
     /// The fields or elements that are asked for; everything if `None`.
     pub(super) fn subset(&self) -> Option<Subset> {
         if let WantedView::View(subset) = &self.view { Some(subset.clone()) } else { None }
+    }
+
+    /// Pieces of work that one item of a batch is: a large view is gone over more than once for each.
+    pub(super) fn pieces(&self) -> usize {
+        1 + if let WantedView::View(subset) = &self.view { subset.weight() / FIELDS_A_PIECE } else { 0 }
     }
 
     /// What the provider of an item is asked beside a view. `msg` is the request that this was read from, or one of those that it stands for.

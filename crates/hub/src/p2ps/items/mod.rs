@@ -400,10 +400,13 @@ impl Items {
         let counted = |of: fn(&Filing) -> bool| filings().filter(of).count();
         let expected = (counted(|f| f.home.is_some()), counted(|f| f.group.is_some()), counted(|f| f.apart.is_some()));
         assert_eq!(listed, expected, "items on the lists of services, of groups, and of those that are apart");
+        let mut counted = 0;
         for (&id, viewed) in &self.viewed {
             viewed.check(|view| self.get(view).view_id().map(|view| self.views.spec(view)));
+            counted += viewed.counted();
             assert!(self.get(id).is_live(), "{id:?} was seen through views, and is free");
         }
+        assert_eq!(counted, self.views.counted(), "fields that are counted");
     }
 }
 

@@ -29,6 +29,14 @@ impl Subset {
         }
     }
 
+    /// How many fields it has, or what its elements take as such.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Fields(fids) => fids.len(),
+            Self::Elements(names) => names.iter().map(|name| 1 + name.len() / 8).sum(),
+        }
+    }
+
     /// True if all of `other` is in this subset too.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -128,6 +136,11 @@ impl ViewSpec {
             (Some(own), Some(other)) => own.covers(other),
             (Some(_), None) => false,
         }
+    }
+
+    /// How many fields it has, or what its elements take as such: what it costs to go over them.
+    pub(crate) fn weight(&self) -> usize {
+        self.subset.as_ref().map_or(0, Subset::weight)
     }
 
     /// The view as payload of a request.

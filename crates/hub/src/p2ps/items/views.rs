@@ -2,7 +2,7 @@
 //! once for all who share it, and their fan-out is like any other.
 //!
 //! What is asked for upstream is the union of the views of an item. How many views want a field is counted, so that one view more
-//! or less costs as much as it has fields, however many others there are.
+//! or less costs as much as it has fields, however many others there are. Where that would take too much memory everything is asked for.
 
 use super::Items;
 use super::state::Item;
@@ -17,6 +17,8 @@ pub(super) struct Views {
     specs: Vec<(ViewSpec, u32)>,
     free: Vec<ViewId>,
     by_spec: BTreeMap<ViewSpec, ViewId>,
+    /// Fields of all items' views that are counted one by one.
+    counted: usize,
 }
 
 impl Views {
@@ -50,10 +52,23 @@ impl Views {
         }
     }
 
+    /// Fields of all items' views that are counted one by one.
+    pub(super) const fn counted(&self) -> usize {
+        self.counted
+    }
+
     pub(super) fn spec(&self, id: ViewId) -> &ViewSpec {
         &self.specs[id.0 as usize].0
     }
 }
+
+/// Fields of one item's views, counted once for each view, that are always counted one by one.
+const COUNTED_OF_ITEM: usize = 64;
+/// The most that are: what it takes to count them is done at once.
+const COUNTED_OF_ONE: usize = 1 << 15;
+/// Fields of the views of all items that are counted one by one. An item whose views would be more, and more than [`COUNTED_OF_ITEM`], is asked
+/// for with all of its fields, which is always right.
+const COUNTED_OF_ALL: usize = 1 << 20;
 
 /// How many views of an item want which field or element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,20 +82,41 @@ struct Wanted {
     views: [u32; 2],
     /// Views of everything.
     wholes: u32,
+    /// What all views weigh together ([`ViewSpec::weight`]).
+    weight: usize,
+    /// There are too many fields to be counted one by one.
+    is_uncounted: bool,
 }
 
 impl Wanted {
-    fn add(&mut self, spec: &ViewSpec) {
+    /// One view more. So much may be counted of this item: `room` up to [`COUNTED_OF_ONE`], or [`COUNTED_OF_ITEM`] if that is more.
+    fn add(&mut self, spec: &ViewSpec, room: usize) {
         if self.is_empty() {
             self.only = Some(spec.clone());
-        } else {
-            self.count_only();
-            self.count(spec);
+            self.tally(spec, true);
+            return;
         }
+        self.tally(spec, true);
+        if self.is_uncounted {
+            return;
+        }
+        if self.weight > room.clamp(COUNTED_OF_ITEM, COUNTED_OF_ONE) {
+            (self.only, self.is_uncounted) = (None, true);
+            self.fields.clear();
+            self.elements.clear();
+            return;
+        }
+        self.count_only();
+        self.count(spec);
     }
 
     fn is_empty(&self) -> bool {
-        self.only.is_none() && self.views == [0; 2] && self.wholes == 0
+        self.views == [0; 2] && self.wholes == 0
+    }
+
+    /// What is counted one by one, to be held against the room for all items.
+    fn counted(&self) -> usize {
+        if self.only.is_some() || self.is_uncounted { 0 } else { self.weight }
     }
 
     /// Counts the only view as one of several.
@@ -90,21 +126,39 @@ impl Wanted {
         }
     }
 
-    fn count(&mut self, spec: &ViewSpec) {
-        match &spec.subset {
-            Some(Subset::Fields(fids)) => {
-                self.views[0] += 1;
-                fids.iter().for_each(|&fid| *self.fields.entry(fid).or_default() += 1);
-            }
-            Some(Subset::Elements(names)) => {
-                self.views[1] += 1;
-                names.iter().for_each(|name| *self.elements.entry(name.clone()).or_default() += 1);
-            }
-            None => self.wholes += 1,
+    /// One view more or less, without its fields.
+    fn tally(&mut self, spec: &ViewSpec, comes: bool) {
+        let (count, weight) = (self.tally_of(spec), spec.weight());
+        if comes {
+            *count += 1;
+            self.weight += weight;
+        } else {
+            debug_assert!(*count > 0, "a view is removed that was not added");
+            *count -= 1;
+            self.weight -= weight;
         }
     }
 
-    fn remove(&mut self, spec: &ViewSpec) {
+    fn tally_of(&mut self, spec: &ViewSpec) -> &mut u32 {
+        match &spec.subset {
+            Some(Subset::Fields(_)) => &mut self.views[0],
+            Some(Subset::Elements(_)) => &mut self.views[1],
+            None => &mut self.wholes,
+        }
+    }
+
+    fn count(&mut self, spec: &ViewSpec) {
+        match &spec.subset {
+            Some(Subset::Fields(fids)) => fids.iter().for_each(|&fid| *self.fields.entry(fid).or_default() += 1),
+            Some(Subset::Elements(names)) => {
+                names.iter().for_each(|name| *self.elements.entry(name.clone()).or_default() += 1);
+            }
+            None => {}
+        }
+    }
+
+    /// One view less. `rest` are those that are left: they are counted again when they are few enough.
+    fn remove<'s>(&mut self, spec: &ViewSpec, rest: impl Iterator<Item = &'s ViewSpec>) {
         fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
             let left = counts.get_mut(key).map(|count| {
                 *count -= 1;
@@ -115,20 +169,22 @@ impl Wanted {
                 counts.remove(key);
             }
         }
+        self.tally(spec, false);
         if let Some(only) = self.only.take() {
             debug_assert_eq!(only, *spec, "a view is removed that was not added");
             return;
         }
+        if self.is_uncounted {
+            if self.weight <= COUNTED_OF_ITEM {
+                self.is_uncounted = false;
+                rest.for_each(|spec| self.count(spec));
+            }
+            return;
+        }
         match &spec.subset {
-            Some(Subset::Fields(fids)) => {
-                self.views[0] -= 1;
-                fids.iter().for_each(|fid| less(&mut self.fields, fid));
-            }
-            Some(Subset::Elements(names)) => {
-                self.views[1] -= 1;
-                names.iter().for_each(|name| less(&mut self.elements, name));
-            }
-            None => self.wholes -= 1,
+            Some(Subset::Fields(fids)) => fids.iter().for_each(|fid| less(&mut self.fields, fid)),
+            Some(Subset::Elements(names)) => names.iter().for_each(|name| less(&mut self.elements, name)),
+            None => {}
         }
     }
 
@@ -137,7 +193,7 @@ impl Wanted {
         if let Some(only) = &self.only {
             return only.subset.clone().map(ViewSpec::from);
         }
-        if self.wholes > 0 {
+        if self.wholes > 0 || self.is_uncounted {
             return None;
         }
         match self.views.map(|count| count > 0) {
@@ -182,11 +238,21 @@ impl ViewedItem {
 
     /// Panics if the counts are not those of the views.
     pub(super) fn check<'s>(&self, spec: impl Fn(ItemId) -> Option<&'s ViewSpec>) {
-        let mut wanted = Wanted::default();
-        self.views.iter().filter_map(|&view| spec(view)).for_each(|spec| wanted.count(spec));
         let mut known = self.wanted.clone();
+        let mut wanted = Wanted { is_uncounted: known.is_uncounted, ..Wanted::default() };
+        for spec in self.views.iter().filter_map(|&view| spec(view)) {
+            wanted.tally(spec, true);
+            if !known.is_uncounted {
+                wanted.count(spec);
+            }
+        }
         known.count_only();
         assert_eq!(wanted, known, "fields that the views of an item want");
+    }
+
+    /// Fields that are counted one by one.
+    pub(super) fn counted(&self) -> usize {
+        self.wanted.counted()
     }
 }
 
@@ -230,7 +296,9 @@ impl Items {
         };
         let viewed = self.viewed.entry(root).or_default();
         viewed.views.push(view);
-        viewed.wanted.add(spec);
+        self.views.counted -= viewed.counted();
+        viewed.wanted.add(spec, COUNTED_OF_ALL.saturating_sub(self.views.counted));
+        self.views.counted += viewed.counted();
         self.watchers_mut(root).mark_views(true);
         Ok(view)
     }
@@ -239,9 +307,14 @@ impl Items {
     pub(crate) fn remove_view(&mut self, view: ItemId) -> Option<ItemId> {
         let (parent, number) = (self.get(view).parent()?, self.get(view).view_id()?);
         self.remove(view);
-        if let Some(viewed) = self.viewed.get_mut(&parent) {
+        let Self { viewed, views, cold, .. } = self;
+        if let Some(viewed) = viewed.get_mut(&parent) {
             viewed.views.retain(|&other| other != view);
-            viewed.wanted.remove(self.views.spec(number));
+            views.counted -= viewed.counted();
+            let number_of = |view: &ItemId| cold[view.index()].view_id();
+            let rest = viewed.views.iter().filter_map(number_of).map(|number| views.spec(number));
+            viewed.wanted.remove(views.spec(number), rest);
+            views.counted += viewed.counted();
             let left = !viewed.views.is_empty();
             self.watchers_mut(parent).mark_views(left);
         } else {
@@ -399,7 +472,7 @@ impl Items {
 #[cfg(test)]
 mod tests {
     use super::super::state::Kind;
-    use super::{Coverage, Items, NoView, Wanted};
+    use super::{COUNTED_OF_ONE, Coverage, Items, NoView, Wanted};
     use crate::p2ps::ids::{Handle, ServiceId, SourceId, Token};
     use crate::p2ps::items::view_spec::{Subset, ViewSpec};
 
@@ -412,23 +485,67 @@ mod tests {
         let mut wanted = Wanted::default();
         let elements = Subset::Elements([b"x".to_vec()].into()).into();
         assert_eq!(wanted.union(), None, "nobody wants anything");
-        wanted.add(&fields(&[1, 2]));
-        wanted.add(&fields(&[2, 3]));
+        wanted.add(&fields(&[1, 2]), 1_000);
+        wanted.add(&fields(&[2, 3]), 1_000);
         assert_eq!(wanted.union(), Some(fields(&[1, 2, 3])));
-        wanted.add(&elements);
+        wanted.add(&elements, 1_000);
         assert_eq!(wanted.union(), None, "no view has both kinds");
-        wanted.remove(&elements);
-        wanted.remove(&fields(&[1, 2]));
+        wanted.remove(&elements, std::iter::empty());
+        wanted.remove(&fields(&[1, 2]), std::iter::empty());
         assert_eq!(wanted.union(), Some(fields(&[2, 3])));
         let subset = Subset::Fields([7].into());
         let [part, whole] = [Some(subset), None].map(|subset| ViewSpec::of(subset, 100, None, None).unwrap());
-        wanted.add(&part);
+        wanted.add(&part, 1_000);
         assert_eq!(wanted.union(), Some(fields(&[2, 3, 7])));
-        wanted.add(&whole);
+        wanted.add(&whole, 1_000);
         assert_eq!(wanted.union(), None, "everything is wanted");
-        wanted.remove(&whole);
-        wanted.remove(&part);
+        wanted.remove(&whole, std::iter::empty());
+        wanted.remove(&part, std::iter::empty());
         assert_eq!(wanted.union(), Some(fields(&[2, 3])));
+    }
+
+    #[test]
+    fn so_many_fields_of_one_item_are_counted_and_no_more() {
+        let mut items = Items::default();
+        let root = items.insert(ServiceId(1), b"a", Kind::SHARED).unwrap();
+        let views = [0, 1, 2].map(|from| {
+            let spec = ViewSpec::from(Subset::Fields((from..from + (COUNTED_OF_ONE / 2) as i16).collect()));
+            (items.view(root, &spec, 0).unwrap(), items.wanted_view(root).is_some())
+        });
+        assert_eq!(views.map(|(_, counted)| counted), [true, true, false]);
+        assert_eq!(items.views.counted, 0);
+        items.check_tables();
+    }
+
+    /// A few fields are always counted; of many so many as there is room for all items, and the item is asked for as a whole meanwhile.
+    #[test]
+    fn many_fields_are_not_counted_one_by_one() {
+        let mut items = Items::default();
+        let large = |from: i16| ViewSpec::from(Subset::Fields((from..from + 15_000).collect()));
+        let (mut roots, mut views) = (Vec::new(), Vec::new());
+        for number in 0..100_u8 {
+            let root = items.insert(ServiceId(1), &[number], Kind::SHARED).unwrap();
+            views.push([large(0), large(1)].map(|spec| items.view(root, &spec, 0).unwrap()));
+            roots.push(root);
+        }
+        let is_counted = |items: &Items, root| items.wanted_view(root).is_some();
+        let counted = roots.iter().filter(|&&root| is_counted(&items, root)).count();
+        assert_eq!((counted, items.views.counted), (34, 34 * 30_000));
+        items.check_tables();
+        // What is small is counted all the same, and what has become small.
+        let small = items.insert(ServiceId(1), b"small", Kind::SHARED).unwrap();
+        let few = [1, 2].map(|fid| items.view(small, &fields(&[fid]), 0).unwrap());
+        assert_eq!(items.wanted_view(small), Some(fields(&[1, 2])));
+        let (last, [a, b]) = (roots[99], views[99]);
+        items.view(last, &fields(&[7]), 0).unwrap();
+        items.remove_view(a);
+        assert_eq!(items.wanted_view(last), None);
+        items.remove_view(b);
+        assert_eq!(items.wanted_view(last), Some(fields(&[7])));
+        items.check_tables();
+        // Room that is given back is there for others.
+        few.into_iter().chain(views[..99].concat()).for_each(|view| _ = items.remove_view(view));
+        assert_eq!(items.views.counted, 1, "the field of the last one");
     }
 
     #[test]
