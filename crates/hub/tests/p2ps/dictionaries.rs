@@ -1,5 +1,5 @@
 use crate::world::{SECOND, World};
-use hub::p2ps::Config;
+use hub::p2ps::{ClientId, Config};
 use rwf::dictionary::{Dictionary, Verbosity};
 use rwf::msg::{Msg, RefreshFlags, RefreshMsg};
 use rwf::rdm::dictionary::Request;
@@ -52,6 +52,42 @@ fn a_dictionary_goes_out_in_parts_of_the_size_that_is_set() {
         let key = part.key.unwrap();
         assert_eq!((key.service_id, key.name, key.filter), (Some(1), Some(&b"RWFFld"[..]), Some(7)));
     }
+}
+
+/// A few bytes ask for a whole dictionary: a turn gives so many of them, and what is beyond waits.
+#[test]
+fn what_many_requests_for_dictionaries_bring_is_bounded_by_the_turn() {
+    let config = Config { dictionary: Some(small()), work_per_turn: 5, ..Config::default() };
+    let mut world = World::with_feed_and(config);
+    world.clients([1, 2]);
+    world.open(2, 5, "A", 0);
+    world.asked();
+    world.pass(0);
+    let one = Request { streaming: false, ..request(3, "RWFFld", 15) };
+    let messages: Vec<Vec<u8>> = (0..40).map(|_| crate::world::encode(|w| one.encode(w))).collect();
+    let done = messages.iter().filter(|msg| world.p2ps.client_message(world.now, ClientId(1), msg)).count();
+    world.settle();
+    let a_turn = world.raw(1).iter().map(Vec::len).sum::<usize>();
+    assert!((1..=5).contains(&done) && a_turn > 4_096, "{done} of them in this turn: {a_turn} bytes");
+    // Others are served, and one that asks for a directory has its turn.
+    world.publish(0, |p| {
+        p.update(0, &[(22, 2)]);
+    });
+    assert_eq!(world.take(2), ["update 5 22=2"]);
+    let ask = rwf::rdm::directory::Request { stream_id: 6, streaming: true, service_id: None, filter: 0x3F };
+    world.send_with(2, |w| ask.encode(w));
+    assert_eq!(world.take(2), [""; 0]);
+    let mut given = done;
+    let mut turns = 0;
+    while world.p2ps.timeout() == Some(0) {
+        world.pass(0);
+        turns += 1;
+        let now = world.raw(1).iter().map(Vec::len).sum::<usize>();
+        assert!(now <= 2 * a_turn, "{now} bytes");
+        given += world.p2ps.taken_up().filter(|(client, _)| *client == ClientId(1)).count();
+        assert!(turns != 2 || world.raw(2).len() == 1, "the directory of the other");
+    }
+    assert_eq!(given, 40);
 }
 
 #[test]

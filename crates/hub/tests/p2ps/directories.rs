@@ -362,3 +362,33 @@ fn the_links_of_a_service_are_the_sites_that_it_comes_through() {
     offer(&mut world, &["here"]);
     assert!(world.take(1).is_empty() && world.take(2).is_empty());
 }
+
+/// Every change goes to each of them, and they cost no item.
+#[test]
+fn a_client_has_so_many_directories_and_dictionaries_and_no_more() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let ask = |stream, filter| Request { stream_id: stream, streaming: true, service_id: None, filter };
+    for at in 0..1_000_u32 {
+        world.send_with(1, |w| ask(10 + at as i32, 0x3F | at << 8).encode(w));
+    }
+    while world.p2ps.timeout() == Some(0) {
+        world.pass(0);
+    }
+    assert_eq!(world.raw(1).len(), 1_000);
+    world.send_with(1, |w| ask(5, 0x3F).encode(w));
+    let dictionary = rwf::rdm::dictionary::Request {
+        stream_id: 6,
+        streaming: true,
+        service_id: Some(1),
+        name: "RWFFld".to_owned(),
+        verbosity: rwf::dictionary::Verbosity(7),
+    };
+    world.send_with(1, |w| dictionary.encode(w));
+    let refused =
+        ["directory status 5 CLOSED/SUSPECT/TOO_MANY_ITEMS", "dictionary status 6 CLOSED/SUSPECT/TOO_MANY_ITEMS"];
+    assert_eq!(world.take(1), refused);
+    // One that is open may be asked for again.
+    world.send_with(1, |w| ask(10, 0x3F).encode(w));
+    assert_eq!(world.raw(1).len(), 1);
+}

@@ -1,5 +1,6 @@
 //! What clients have asked for and is not done yet. A batch may name 65,535 items in one message: a turn opens, changes or closes so many of
-//! them and no more ([`crate::p2ps::Config::work_per_turn`]), and the updates of others go out in between.
+//! them and no more ([`crate::p2ps::Config::work_per_turn`]), and the updates of others go out in between. The same for requests that are
+//! answered with all services or a dictionary: what is beyond the turn waits.
 //!
 //! What a client sends while a batch of it is under way waits behind that batch, so that its messages are done in the order in which it
 //! sent them. Clients take turns. Nothing is begun while the audit has no room.
@@ -8,12 +9,16 @@ use super::batch::Batch;
 use crate::keyed_queue::KeyedQueue;
 use crate::p2ps::ids::ClientId;
 use crate::p2ps::{CloseReason, P2ps};
+use rwf::msg::{Domain, MsgClass};
+use rwf::peek;
 use std::collections::VecDeque;
 
 /// Bytes that one client may have waiting before it is cut off.
 const CLIENT_MAX: usize = 64 << 20;
 /// Bytes that all clients may have waiting; beyond, who sends more is cut off.
 const ALL_MAX: usize = 512 << 20;
+/// Bytes of an answer about services or fields that cost as much as an item.
+const ANSWER_BYTES: usize = 4 << 10;
 /// Items of one client that are worked on before it is another one's turn.
 const SHARE: usize = 100;
 
@@ -67,6 +72,24 @@ impl Backlogs {
         let any = self.left > 0;
         self.left = self.left.saturating_sub(pieces);
         any
+    }
+
+    /// An answer of so many bytes was given: a few bytes can ask for all services, or for a dictionary.
+    pub(super) fn charge_answer(&mut self, bytes: usize) {
+        self.left = self.left.saturating_sub(bytes / ANSWER_BYTES);
+    }
+
+    /// Keeps a message of a client that has nothing waiting yet.
+    ///
+    /// # Errors
+    /// There is no room.
+    fn push_first(&mut self, client: ClientId, msg: &[u8]) -> Result<(), usize> {
+        self.queue.push_back(client, Backlog::default());
+        let pushed = self.push(client, msg);
+        if pushed.is_err() {
+            self.queue.remove(client);
+        }
+        pushed
     }
 
     /// Keeps a message of a client that has something waiting.
@@ -164,12 +187,20 @@ impl Backlogs {
     }
 }
 
+/// A message that may be answered with a thousand times as many bytes: a request for a directory or a dictionary.
+fn asks_for_much(msg: &[u8]) -> bool {
+    peek::class(msg) == Some(MsgClass::REQUEST)
+        && matches!(peek::domain(msg), Some(Domain::SOURCE | Domain::DICTIONARY))
+}
+
 impl P2ps {
     /// Does what a client's message asks for, or keeps it until what the client has asked for before is done. False if it waits, or if it
     /// is a close of so many streams that it goes on in the next turn.
     pub(in crate::p2ps) fn act_in_order(&mut self, id: ClientId, msg: &[u8]) -> bool {
-        if self.backlogs.holds_for(id) {
-            match self.backlogs.push(id, msg) {
+        let holds = self.backlogs.holds_for(id);
+        if holds || self.backlogs.left == 0 && asks_for_much(msg) {
+            let kept = if holds { self.backlogs.push(id, msg) } else { self.backlogs.push_first(id, msg) };
+            match kept {
                 Ok(()) => self.counters.messages_behind += 1,
                 Err(waiting) => self.close_client(id, CloseReason::Occupied { waiting }),
             }

@@ -226,6 +226,8 @@ impl P2ps {
             Some(_) => Some(Refusal::StreamInUse { stream: stream.0 }),
             None => Some(Refusal::BadStreamId { stream: stream.0 }),
         };
+        let too_many = !self.may_have_another(client, stream);
+        let refusal = refusal.or_else(|| too_many.then_some(Refusal::AdministrativeStreams));
         let half = Half::of(msg.key.name.unwrap_or_default());
         let name = msg.key.name_lossy();
         let refusal = refusal.or_else(|| match msg.key.service_id {
@@ -270,9 +272,12 @@ impl P2ps {
 
     fn give_dictionary(&mut self, client: ClientId, to: &DictionaryStream, streaming: bool, solicited: bool) {
         let &DictionaryStream { shape, service, .. } = to;
+        let mut bytes = 0;
         for body in self.dictionary_bodies(Variant { shape, service, streaming, solicited }) {
+            bytes += self.turn.arena_bytes(body).len();
             self.turn.deliver(body, client, to.stream);
         }
+        self.backlogs.charge_answer(bytes);
     }
 
     /// Gives the new dictionary to the next of those who have an old one, if it is time.

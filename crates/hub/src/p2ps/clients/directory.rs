@@ -14,6 +14,9 @@ use rwf::msg::{Domain, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{self, Action, Group, Part, Refresh, ServiceState, Update, filter};
 use rwf::rdm::state::Recovery;
 
+/// Streams of one client with directories and dictionaries: each is told of every change.
+pub(super) const ADMINISTRATIVE_MAX: usize = 1_000;
+
 /// A change of one service, before it is cut to what each directory stream asked for.
 struct Change {
     entry: directory::Service,
@@ -31,6 +34,9 @@ impl P2ps {
         let mut request = directory::Request::decode(msg);
         if msg.key.filter.is_none() {
             request.filter = filter::ALL;
+        }
+        if !self.may_have_another(client, stream) {
+            return self.refuse(client, stream, Domain::SOURCE, &Refusal::AdministrativeStreams);
         }
         let serial = self.clients.next_directory();
         let service = request.service_id.map(ServiceId);
@@ -66,7 +72,17 @@ impl P2ps {
             .map(|service| whole_entry(service).entry)
             .collect();
         let refresh = Refresh::answer(&request, services);
+        let before = self.turn.arena_len();
         self.send(client, stream, |w| refresh.encode(w));
+        self.backlogs.charge_answer(self.turn.arena_len() - before);
+    }
+
+    /// True if a client may have a directory or a dictionary on a stream: it has one there, or not too many of them.
+    pub(super) fn may_have_another(&self, client: ClientId, stream: StreamId) -> bool {
+        self.clients.get(client).is_some_and(|known| {
+            let open = known.directories.len() + known.dictionaries.len();
+            open < ADMINISTRATIVE_MAX || known.streams.get(stream).is_some()
+        })
     }
 
     /// A source says what it has of a service: a new one, or a change.
@@ -203,7 +219,8 @@ impl P2ps {
                 if open.service.is_some_and(|only| only != id) || !(whole || open.filter & change.parts != 0) {
                     continue;
                 }
-                let variant = (open.filter, open.service, policy);
+                // Bits that mean nothing make no difference.
+                let variant = (open.filter & filter::ALL, open.service, policy);
                 let known = bodies.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
                 let body = known.unwrap_or_else(|| {
                     let body = self.update_body(change, &open, policy, status);

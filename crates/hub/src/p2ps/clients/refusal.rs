@@ -38,6 +38,8 @@ pub(crate) enum Refusal<'a> {
     StreamInUse { stream: i32 },
     /// A reissue with another key.
     KeyChanged { stream: i32 },
+    /// The client has enough directories and dictionaries.
+    AdministrativeStreams,
     /// The client has enough items.
     ItemLimit { limit: u32 },
     /// The user has enough items.
@@ -101,9 +103,10 @@ impl Refusal<'_> {
             Self::UnknownService { .. } => StateCode::SOURCE_UNKNOWN,
             Self::NoSuchQos { .. } | Self::UnknownDictionary { .. } => StateCode::NOT_FOUND,
             Self::StreamInUse { .. } | Self::KeyChanged { .. } => StateCode::ALREADY_OPEN,
-            Self::ItemLimit { .. } | Self::AggregateItemLimit { .. } | Self::TotalItemLimit { .. } => {
-                StateCode::TOO_MANY_ITEMS
-            }
+            Self::ItemLimit { .. }
+            | Self::AggregateItemLimit { .. }
+            | Self::TotalItemLimit { .. }
+            | Self::AdministrativeStreams => StateCode::TOO_MANY_ITEMS,
             Self::NoResources { .. } | Self::TooManyViews { .. } | Self::BatchAttributes { .. } => {
                 StateCode::NO_RESOURCES
             }
@@ -175,6 +178,10 @@ impl fmt::Display for Refusal<'_> {
             Self::NoName => write!(f, "The request names no item: set Name in its key."),
             Self::BadStreamId { stream } => {
                 write!(f, "Stream id {stream} is not usable: a consumer's ids are positive.")
+            }
+            Self::AdministrativeStreams => {
+                let max = super::directory::ADMINISTRATIVE_MAX;
+                write!(f, "There are {max} directories and dictionaries open already: close those that are not needed.")
             }
             Self::StreamInUse { stream } => {
                 write!(f, "Stream {stream} is open for something else and stays so: use another stream id.")

@@ -99,6 +99,11 @@ impl Turn {
         }
     }
 
+    /// Bytes of all bodies of this turn that lie in the arena.
+    pub(crate) const fn arena_len(&self) -> usize {
+        self.arena.len()
+    }
+
     /// The bytes of a body that lies in the arena.
     pub(crate) fn arena_bytes(&self, body: BodyId) -> &[u8] {
         let span = self.spans[body.0 as usize];
