@@ -61,6 +61,18 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// What a client may be given in one flush, bytes: more than may wait for it, and what a socket may take at once.
+    fn most(&self) -> usize {
+        self.max.saturating_add(TAKEN_AT_ONCE).min(FLUSH_MAX)
+    }
+}
+
+/// What a socket may take at once, beside what may wait.
+const TAKEN_AT_ONCE: usize = 16 << 20;
+/// The most that one client is given in a flush, whatever may wait for it.
+const FLUSH_MAX: usize = 1 << 30;
+
 /// What is to be done about a client, or said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowControl {
@@ -216,6 +228,29 @@ impl Egress {
         self.queues.get(id.0 as usize).is_none_or(|queue| queue.flow == Flow::Passing)
     }
 
+    /// Cuts a client off that is to get more in one flush than may wait for it, before anything of it is copied: what it watches, and how
+    /// often, makes a multiple of what came. False if it may have it.
+    #[inline]
+    pub(crate) fn is_too_much(&mut self, id: ClientId, deliveries: &Deliveries<'_>) -> bool {
+        let most = self.limits.most();
+        let is_too_much = deliveries.exceed(most);
+        if is_too_much {
+            self.cut_off(id, most);
+        }
+        is_too_much
+    }
+
+    #[cold]
+    fn cut_off(&mut self, id: ClientId, waiting: usize) {
+        let Some(queue) = self.queues.get_mut(id.0 as usize).filter(|queue| queue.flow != Flow::CutOff) else { return };
+        let reason = CloseReason::SlowConsumer { waiting, max: self.limits.max, pool: self.limits.pool };
+        queue.flow = Flow::CutOff;
+        queue.kept = KeptDeliveries::default();
+        self.conflated -= usize::from(queue.conflating.take().is_some());
+        self.releasing.retain(|&other| other != id);
+        self.cut_off.push((id, reason));
+    }
+
     /// Keeps the deliveries of a client that do not pass. `may_conflate` says whether a stream's updates may be merged.
     pub(crate) fn hold(
         &mut self,
@@ -232,6 +267,13 @@ impl Egress {
         if queue.flow == Flow::CutOff {
             return;
         }
+        // What is conflated may become less than it is.
+        let most =
+            if queue.conflating.is_some() { FLUSH_MAX } else { self.limits.most().saturating_sub(queue.waiting()) };
+        if deliveries.exceed(most) {
+            return self.cut_off(id, self.limits.most());
+        }
+        let queue = &mut self.queues[id.0 as usize];
         match &mut queue.conflating {
             Some(conflating) => deliveries.for_each(|(body, stream)| {
                 conflating.push(body, stream, || may_conflate(stream), merging.now, merging.ripples);
@@ -270,7 +312,7 @@ impl Egress {
 
     /// Applies the bounds to a client for whom more or less waits than before.
     fn judge(&mut self, id: ClientId) {
-        let Self { limits, queues, total, behind, controls, resumed, conflated, .. } = self;
+        let Self { limits, queues, total, behind, controls, resumed, conflated, .. } = &mut *self;
         let queue = &mut queues[id.0 as usize];
         if queue.flow == Flow::CutOff {
             return;
@@ -283,13 +325,7 @@ impl Egress {
             *behind = if queue.behind { *behind + 1 } else { *behind - 1 };
         }
         if waiting > limits.max || (*total > limits.pool && waiting > limits.guaranteed) {
-            let reason = CloseReason::SlowConsumer { waiting, max: limits.max, pool: limits.pool };
-            queue.flow = Flow::CutOff;
-            queue.kept = KeptDeliveries::default();
-            *conflated -= usize::from(queue.conflating.take().is_some());
-            self.releasing.retain(|&other| other != id);
-            self.cut_off.push((id, reason));
-            return;
+            return self.cut_off(id, waiting);
         }
         if queue.slow != (if queue.slow { waiting >= limits.ok } else { waiting > limits.breach }) {
             queue.slow = !queue.slow;

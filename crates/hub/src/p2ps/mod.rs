@@ -413,7 +413,9 @@ impl P2ps {
         }
         self.counters.messages_out += turn.flush(block, |client, deliveries| {
             if egress.passes(client) {
-                f(client, deliveries);
+                if !egress.is_too_much(client, &deliveries) {
+                    f(client, deliveries);
+                }
             } else {
                 egress.hold(client, deliveries, merging, |stream| {
                     clients.watch(Watcher { client, stream: StreamId(stream) }).is_some_and(|(_, w)| w.is_conflatable())

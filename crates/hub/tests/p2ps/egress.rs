@@ -117,3 +117,35 @@ fn what_clients_take_while_they_are_behind_is_counted() {
         assert_eq!(world.p2ps.taken_behind(), taken, "{backlog} wait");
     }
 }
+
+/// Who watches one item a thousand times gets each of its messages so often, all of it in one flush.
+#[test]
+fn one_that_is_to_get_far_more_than_may_wait_is_cut_off_before_it_is_copied() {
+    let large: Vec<(i16, u64)> = (0..6_000).map(|fid| (fid, 1 << 40)).collect();
+    for is_held in [false, true] {
+        let egress = Limits { guaranteed: 1 << 20, max: 2 << 20, ..Limits::default() };
+        let mut world = World::with_feed_and(Config { egress, ..Config::default() });
+        world.clients([1, 2]);
+        world.open(2, 6, "IBM", 4);
+        for stream in 10..410 {
+            world.request(1, &item(stream, "IBM"));
+        }
+        world.asked();
+        if is_held {
+            world.p2ps.client_backlog(SLOW, (1 << 20) + 1);
+        }
+        world.publish(0, |p| {
+            p.image(4, &large);
+        });
+        assert_eq!(world.take(1), [""; 0], "400 images of 54 KB");
+        let [(1, CloseReason::SlowConsumer { waiting, .. })] = world.closed[..] else { panic!("{:?}", world.closed) };
+        assert!(waiting > 16 << 20, "{waiting}");
+        world.closed.clear();
+        world.p2ps.flow_control();
+        world.publish(0, |p| {
+            p.update(4, &[(22, 2)]);
+        });
+        assert_eq!((world.take(2), world.take(1).len()), (words(6, 2..3), 0));
+        world.disconnect(1);
+    }
+}

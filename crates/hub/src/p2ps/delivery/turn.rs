@@ -53,6 +53,8 @@ pub(crate) struct Turn {
     dirty: Vec<ClientId>,
     /// A span lies in the hub block.
     borrows_block: bool,
+    /// Bytes of the longest body.
+    longest: u32,
     /// Clients that are served behind the others.
     last: usize,
 }
@@ -126,6 +128,7 @@ impl Turn {
     #[inline]
     fn body(&mut self, start: u32, len: u32) -> BodyId {
         let id = BodyId(self.spans.len() as u32);
+        self.longest = self.longest.max(len & !IN_ARENA);
         self.spans.push(Span { start, len });
         id
     }
@@ -201,8 +204,8 @@ impl Turn {
                 let list = muted.map_or(&deliveries[..], |heard| &deliveries[..heard.min(deliveries.len())]);
                 delivered += list.len() as u64;
                 if !list.is_empty() {
-                    let (spans, arena) = (&self.spans, &self.arena);
-                    f(client, Deliveries { list, at: 0, spans, arena, block, is_of_turn: true });
+                    let (spans, arena, longest) = (&self.spans, &self.arena, self.longest);
+                    f(client, Deliveries { list, at: 0, spans, arena, block, is_of_turn: true, longest });
                 }
                 deliveries.clear();
                 *muted = muted.map(|_| 0);
@@ -212,6 +215,7 @@ impl Turn {
         self.spans.clear();
         self.arena.clear();
         self.borrows_block = false;
+        self.longest = 0;
         delivered
     }
 
@@ -246,6 +250,8 @@ pub struct Deliveries<'a> {
     block: &'a [u8],
     /// The bodies are the turn's; else those of one client alone, for whom they were kept.
     is_of_turn: bool,
+    /// No body has more bytes.
+    longest: u32,
 }
 
 /// What one client gets in a flush, to be held against what others get in the same flush: clients of one program often watch the same
@@ -272,6 +278,25 @@ impl DeliveryList {
     /// True if a client gets the same messages on the same streams in the same order. False of nothing.
     pub fn is_same(&self, deliveries: &Deliveries<'_>) -> bool {
         deliveries.is_of_turn && !self.list.is_empty() && self.list == deliveries.list[deliveries.at..]
+    }
+}
+
+impl Deliveries<'_> {
+    /// True if these are more bytes than so many. Few deliveries, or short ones, are not looked at.
+    #[inline]
+    pub(crate) fn exceed(&self, bytes: usize) -> bool {
+        let left = &self.list[self.at..];
+        left.len() as u64 * u64::from(self.longest) > bytes as u64 && self.sum_exceeds(left, bytes)
+    }
+
+    #[cold]
+    fn sum_exceeds(&self, list: &[Delivery], bytes: usize) -> bool {
+        let lengths = list.iter().map(|delivery| range(self.spans[delivery.body.0 as usize]).len());
+        let mut sum = 0_usize;
+        lengths.into_iter().any(|length| {
+            sum = sum.saturating_add(length);
+            sum > bytes
+        })
     }
 }
 
@@ -332,7 +357,8 @@ impl KeptDeliveries {
         let count = self.spans[from..].iter().take_while(fits).count();
         self.given = (from + count.max(1)).min(self.list.len());
         let list = &self.list[from..self.given];
-        Deliveries { list, at: 0, spans: &self.spans, arena: &self.arena, block: &[], is_of_turn: false }
+        let (spans, arena) = (&self.spans, &self.arena);
+        Deliveries { list, at: 0, spans, arena, block: &[], is_of_turn: false, longest: u32::MAX }
     }
 
     /// Gives memory back that what was handed out took.
