@@ -39,6 +39,7 @@ impl P2ps {
         let clients = self.clients.iter().filter(|(_, client)| !client.is_gone).count();
         assert_eq!(clients as u64, self.counters.clients, "clients counted");
         self.check_leaving();
+        self.posts.check(self.clients.iter());
         for (id, client) in self.clients.iter() {
             assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
         }

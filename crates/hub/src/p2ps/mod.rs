@@ -246,8 +246,8 @@ impl P2ps {
         self.egress.remove(id);
         self.gate.held.forget(id);
         self.backlogs.forget(id);
+        self.forget_posts_of(id);
         self.begin_departure(id);
-        self.posts.forget_client(id);
     }
 
     /// A Source Distributor can be reached. It is greeted, and asked for whatever waits.

@@ -43,7 +43,7 @@ use super::load::LoadState;
 use dictionary::DictionaryStream;
 use rwf::msg::Priority;
 use rwf::rdm::state::Recovery;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use streams::{Open, Streams, WatchState};
 use symbol_lists::ListedStreams;
@@ -114,8 +114,8 @@ pub(crate) struct Client {
     pub(crate) items: u32,
     /// How near that is to its limit.
     pub(crate) load: LoadState,
-    /// Posts that are not answered.
-    pub(crate) posts: u32,
+    /// Tokens of its posts that are not answered.
+    pub(crate) posts: BTreeSet<u32>,
     /// It is to be closed, or gone: nothing more is read from it.
     pub(crate) closing: bool,
     /// Its login is over, and not all streams have ended that it had.
@@ -141,7 +141,7 @@ impl Client {
             priorities: BTreeMap::new(),
             items: 0,
             load: LoadState::Normal,
-            posts: 0,
+            posts: BTreeSet::new(),
             closing: false,
             is_leaving: false,
             is_gone: false,

@@ -87,11 +87,15 @@ impl Posts {
         self.slots.iter().flatten().filter(|pending| of(pending)).map(|pending| pending.token).collect()
     }
 
-    /// A client is gone: nobody waits for its acks.
-    pub(crate) fn forget_client(&mut self, client: ClientId) {
-        for token in self.tokens(|pending| pending.client == client) {
-            self.take(token);
+    /// Panics if posts are not those that clients wait for.
+    pub(crate) fn check<'c>(&self, clients: impl Iterator<Item = (ClientId, &'c super::Client)>) {
+        let mut count = 0;
+        for (client, token) in clients.flat_map(|(id, known)| known.posts.iter().map(move |&token| (id, token))) {
+            let pending = self.slots.get((token & (SLOTS - 1)) as usize).and_then(Option::as_ref);
+            assert!(pending.is_some_and(|at| (at.token, at.client) == (token, client)), "post {token} of {client:?}");
+            count += 1;
         }
+        assert_eq!(self.slots.iter().flatten().count(), count, "posts that are not answered");
     }
 }
 
@@ -118,7 +122,8 @@ impl P2ps {
         let mut token = 0;
         if post.flags.contains(PostFlags::ACK) {
             let limit = self.config.max_posts_per_client;
-            if self.clients.get(client).is_some_and(|known| limit > 0 && known.posts >= limit) {
+            let is_full = |known: &super::Client| limit > 0 && known.posts.len() >= limit as usize;
+            if self.clients.get(client).is_some_and(is_full) {
                 return self.nak_post(client, post, NakCode::NO_RESOURCES);
             }
             let deadline = self.now.saturating_add(self.config.post_timeout);
@@ -135,7 +140,7 @@ impl P2ps {
             let Some(noted) = noted else { return self.nak_post(client, post, NakCode::NO_RESOURCES) };
             token = noted;
             if let Some(known) = self.clients.get_mut(client) {
-                known.posts += 1;
+                known.posts.insert(token);
             }
         }
         if !self.pass_on(client, post, &destination, token, rights) {
@@ -242,10 +247,18 @@ impl P2ps {
         true
     }
 
+    /// A client is gone: nobody waits for its acks. Those of others are not looked at.
+    pub(in crate::p2ps) fn forget_posts_of(&mut self, client: ClientId) {
+        let own = self.clients.get_mut(client).map(|known| std::mem::take(&mut known.posts));
+        for token in own.unwrap_or_default() {
+            self.posts.take(token);
+        }
+    }
+
     fn forget_post(&mut self, token: u32) -> Option<Pending> {
         let pending = self.posts.take(token)?;
         if let Some(known) = self.clients.get_mut(pending.client) {
-            known.posts = known.posts.saturating_sub(1);
+            known.posts.remove(&token);
         }
         Some(pending)
     }
@@ -319,7 +332,7 @@ impl P2ps {
 
     fn nak_pending(&mut self, pending: &Pending, code: NakCode) {
         if let Some(known) = self.clients.get_mut(pending.client) {
-            known.posts = known.posts.saturating_sub(1);
+            known.posts.remove(&pending.token);
         }
         self.nak(pending.client, pending.stream, pending.domain, pending.post_id, pending.seq_num, code);
     }
