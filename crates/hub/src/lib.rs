@@ -13,6 +13,7 @@ pub mod item;
 mod keyed_queue;
 pub mod p2ps;
 mod roster;
+mod sequence;
 
 pub use hub_content::{cache, filter};
 pub use hub_stream as stream;

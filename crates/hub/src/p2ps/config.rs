@@ -80,6 +80,11 @@ pub struct Config {
     /// Nanoseconds for which the first Source Distributor of a `source_order` has to have had a service again before its items go back
     /// there; 0 leaves them where they are.
     pub source_failback: u64,
+    /// Names of Source Distributors that stand by for each other, two in each list, or more: what is open at one is open at another of
+    /// them, too, which takes over at once. A name stands in one list at most.
+    pub source_pairs: Vec<Vec<String>>,
+    /// Source Distributors that stand by for each other number the updates of an item alike, so that a takeover can go on with the next one.
+    pub sequence_numbers: bool,
     /// Nanoseconds that a Source Distributor may take to say what lost messages were about, before all of its items are
     /// asked for anew.
     pub gap_timeout: u64,
@@ -143,6 +148,8 @@ impl Default for Config {
             source_timeout: 0,
             source_order: Vec::new(),
             source_failback: 0,
+            source_pairs: Vec::new(),
+            sequence_numbers: false,
             gap_timeout: 5 * SECOND,
             max_handles: 10_000_000,
             hold_bytes: 64 << 20,

@@ -94,6 +94,20 @@ pub struct Counters {
     pub statuses_out: u64,
     /// Items that became suspect because their Source Distributor was lost.
     pub items_lost: u64,
+    /// Opens of items, and requests for their images, at the Source Distributor that stands by.
+    pub mirror_requests: u64,
+    /// Updates of items whose Source Distributor stands by.
+    pub mirror_updates: u64,
+    /// Items that went on at the Source Distributor that stood by.
+    pub hot_takeovers: u64,
+    /// Those among them that went on with their next update, and needed no image.
+    pub hot_takeovers_in_sequence: u64,
+    /// Those among them that did because of a state that their Source Distributor told of them.
+    pub suspect_takeovers: u64,
+    /// Updates dropped after such a takeover, because the Source Distributor before had sent them.
+    pub updates_repeated: u64,
+    /// Images or parts dropped after such a takeover, because they were older than what the Source Distributor before had sent.
+    pub images_held_back: u64,
     /// Items and watchers that were looked at for losses, and for states of services and groups: what those cost.
     pub items_touched: u64,
     /// Items asked for again after a loss.

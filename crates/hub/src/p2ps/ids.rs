@@ -23,6 +23,28 @@ pub(crate) struct ItemId(pub(crate) u32);
 impl ItemId {
     /// No item.
     pub(crate) const NONE: Self = Self(u32::MAX);
+    /// What the token of an open stands for whose answer nobody waits for.
+    pub(crate) const FORSAKEN: Self = Self(u32::MAX - 1);
+    /// Set in what a handle or a token of a mirror stands for: numbers of items stay below.
+    pub(crate) const MIRROR: u32 = 1 << 31;
+
+    /// What a handle or a token of this item's mirror stands for.
+    pub(crate) const fn mirrored(self) -> Self {
+        debug_assert!(self.is_item(), "the mirror of no item");
+        Self(self.0 | Self::MIRROR)
+    }
+
+    /// True for the number of an item: neither none nor marked as a mirror.
+    #[inline]
+    pub(crate) const fn is_item(self) -> bool {
+        self.0 < Self::MIRROR
+    }
+
+    /// The item whose mirror a handle or a token stands for.
+    pub(crate) fn original(self) -> Option<Self> {
+        let is_mirror = !self.is_item() && self != Self::NONE && self != Self::FORSAKEN;
+        is_mirror.then_some(Self(self.0 & !Self::MIRROR))
+    }
 
     /// Place of the item in tables by item number.
     #[inline]

@@ -49,6 +49,7 @@ impl P2ps {
         self.item_rules.check(|item| self.items.get(item).is_live());
         self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
+        self.check_mirrors();
         self.outages.check();
         self.check_order();
         self.check_load();
@@ -69,7 +70,9 @@ impl P2ps {
             let ids: Vec<ItemId> = self.items.ids().collect();
             let open = ids.iter().filter(of_source).filter(|&&id| self.items.get(id).is_open()).count();
             let opening = ids.iter().filter(of_source).count() - open;
-            assert_eq!((open, opening), (source.bound(), source.opening()), "open and opening at {number:?}");
+            let (mirrored, asked) = self.mirrors_at(number);
+            let expected = (open + mirrored, opening + asked + source.forsaken());
+            assert_eq!(expected, (source.bound(), source.opening()), "open and opening at {number:?}");
         }
     }
 

@@ -15,6 +15,7 @@
 //! * `clients`: who is there, what they have open and ask for;
 //! * `items`: what clients share, with the states of an item, its watchers and views;
 //! * `sources`: the Source Distributors and their services; what is opened there, recovered, and lost on the way;
+//! * `hot_standby`: items that are open at two Source Distributors, of which one is used;
 //! * `delivery`: what Source Distributors publish, on its way to the watchers;
 //! * `gate`: who may see what: where permissions are asked, and what follows;
 //! * `conflation`: fewer updates that lead to the same image;
@@ -34,6 +35,7 @@ mod delivery;
 pub mod egress;
 mod encode;
 mod gate;
+mod hot_standby;
 mod ids;
 mod invariants;
 mod items;
@@ -74,6 +76,7 @@ use delivery::images::Scratch;
 use delivery::turn::Turn;
 use egress::{Egress, FlowControl, Merging};
 use gate::Gate;
+use hot_standby::HotStandby;
 pub use hub_content::conflation;
 use hub_content::conflation::{ItemRules, Rules, TimeConflation};
 use ids::{ItemId, StreamId};
@@ -117,6 +120,7 @@ pub struct P2ps {
     sources: Sources,
     upstream: Upstream,
     outages: Outages,
+    hot_standby: HotStandby,
     /// When [`Self::on_timer`] was called last.
     ticked: u64,
     dictionaries: Dictionaries,
@@ -165,6 +169,7 @@ impl P2ps {
             sources: Sources::default(),
             upstream: Upstream::new(config.opens_per_turn, config.work_per_turn),
             outages,
+            hot_standby: HotStandby::default(),
             ticked: 0,
             dictionaries,
             posts: Posts::default(),
@@ -333,6 +338,7 @@ impl P2ps {
             self.posts.timeout(),
             self.upstream.timeout(),
             self.outages.failback_timeout(),
+            self.hot_standby.timeout(),
             self.dictionaries.timeout(),
             self.conflation.timeout(),
             self.load.timeout(),
@@ -354,6 +360,7 @@ impl P2ps {
         self.leaving.begin_turn(self.config.work_per_turn);
         self.fail_back();
         self.work_outages();
+        self.work_hot_standby();
         self.release_due();
         if self.gate.is_on() {
             self.work_on_permissions();
@@ -384,7 +391,9 @@ impl P2ps {
         self.narrow_views();
         self.renew_demands();
         self.open_waiting();
+        self.ask_mirrors();
         self.note_whole();
+        self.tell_taken_over();
         let now = self.now;
         for (number, source) in self.sources.iter_mut() {
             if let Some(block) = source.writer.block() {

@@ -62,6 +62,17 @@ pub enum Notice {
         /// An operator has said so.
         by_hand: bool,
     },
+    /// Items of a service have gone on at the source that stood by, after their own was lost or gave them up.
+    ItemsTakenOver {
+        /// Its name.
+        service: String,
+        /// The one that had them: name, or number.
+        from: String,
+        /// How many.
+        items: u64,
+        /// Those among them that went on with their next update; the others get a new image.
+        in_sequence: u64,
+    },
     /// Another source is the first of those that have a service.
     FirstSource {
         /// Its name.
@@ -112,6 +123,9 @@ impl fmt::Display for Notice {
             Self::DictionaryUnreadable { service, text } => {
                 write!(f, "the dictionary that service {service} offers cannot be read: {text}")
             }
+            Self::SourceLost { source, items: 0, why } => {
+                write!(f, "Source Distributor {source} {why}: no item is Suspect because of that")
+            }
             Self::SourceLost { source, items, why } => {
                 write!(f, "Source Distributor {source} {why}: {items} items are Suspect until another serves them")
             }
@@ -128,6 +142,10 @@ impl fmt::Display for Notice {
                 let why = if *by_hand { "an operator has switched to it" } else { "it comes first" };
                 write!(f, "{items} items of service {service} go from Source Distributor {from} to {to}: {why}")
             }
+            Self::ItemsTakenOver { service, from, items, in_sequence } => write!(
+                f,
+                "{items} items of service {service} go on at the hot standby of Source Distributor {from}: {in_sequence} with their next update, the others with a new image"
+            ),
             Self::FirstSource { service, source, before } => {
                 write!(f, "Source Distributor {source} serves service {service}, instead of {before}")
             }

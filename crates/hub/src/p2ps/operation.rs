@@ -64,6 +64,12 @@ impl P2ps {
             own.source_failback = config.source_failback;
             self.reorder_sources();
         }
+        let own = &mut self.config;
+        if (&own.source_pairs, own.sequence_numbers) != (&config.source_pairs, config.sequence_numbers) {
+            own.source_pairs.clone_from(&config.source_pairs);
+            own.sequence_numbers = config.sequence_numbers;
+            self.pair_sources();
+        }
         self.reconsider_load();
     }
 

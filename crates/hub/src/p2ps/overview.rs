@@ -20,6 +20,8 @@ pub struct SourceOverview<'a> {
     pub open: usize,
     /// Opens that it has not answered.
     pub opening: usize,
+    /// Items that are open elsewhere, and for which it stands by ([`super::Config::source_pairs`]).
+    pub standby: usize,
 }
 
 /// A service as clients know it.
@@ -104,6 +106,7 @@ impl P2ps {
             accepting: provider.takes_requests(&self.sources),
             open: count(Standing::Open(provider.source)),
             opening: count(Standing::Opening(provider.source)),
+            standby: self.hot_standby.count_at(provider.source, service),
         }
     }
 

@@ -9,6 +9,7 @@ mod directories;
 mod egress;
 mod filters;
 mod hostile;
+mod hot_standby;
 mod leaving;
 mod limits;
 mod logins;

@@ -1,6 +1,5 @@
 //! Which items are to have a mirror, asking for it, and what its provider sends.
 
-use super::tail::Tail;
 use super::{Filling, Mirror};
 use crate::distributor::config::Balance;
 use crate::distributor::ids::{GroupId, Handle};
@@ -9,6 +8,7 @@ use crate::distributor::providers::Stream;
 use crate::distributor::timers::Timer;
 use crate::distributor::upstream::Wait;
 use crate::distributor::{CloseReason, ProviderSink, SessionId, SourceDistributor};
+use crate::sequence::Tail;
 use rwf::msg::{CloseMsg, Domain, MsgClass, RefreshFlags, RefreshMsg, RequestFlags, StatusMsg};
 use rwf::{DataState, State, StreamState, peek};
 

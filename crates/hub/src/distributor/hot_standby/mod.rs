@@ -6,11 +6,10 @@
 //!
 //! What they get depends on the sequence numbers. Where both providers number alike ([`super::Config::sequence_numbers`]) and the mirror's
 //! tail reaches back to the last number that was passed on, they get the updates behind that and nothing else: none is lost, none comes
-//! twice. Otherwise they get one new image, which the mirror's provider is asked for.
+//! twice ([`crate::sequence`] has the rule). Otherwise they get one new image, which the mirror's provider is asked for.
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `tail` | the updates of a mirror that have not been passed on yet |
 //! | `mirrors` | which items are to have a mirror, asking for it, and what its provider sends |
 //! | `takeover` | a mirror becomes the stream in use |
 //! | `suspect` | takeover because the provider in use says Suspect of what its standby has good, and the way back |
@@ -20,7 +19,6 @@
 
 mod mirrors;
 mod suspect;
-mod tail;
 mod takeover;
 
 pub(crate) use takeover::Former;
@@ -29,82 +27,15 @@ use super::SessionId;
 use super::ids::{GroupId, Handle};
 use super::items::Place;
 use crate::roster::{ListKey, Roster};
+use crate::sequence::{Sequence, TAILS_BYTES, Tail};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use tail::{Tail, is_after};
-
-/// Bytes of updates that all tails together may hold.
-const TAILS_BYTES: usize = 64 << 20;
-
-/// How far behind the last number an update may be to be one that was passed on before; one further behind has been numbered anew.
-const REPEATS: u32 = 1 << 16;
-
-/// An image that is older than what was passed on goes on when so many requests have brought no newer one in their time.
-const PATIENCE: u8 = 3;
 
 /// An item that may have a mirror.
 #[derive(Debug, Default)]
 struct Pair {
-    /// The number of the last image or update of the provider in use.
-    passed: Option<u32>,
-    /// A mirror has taken over, and its provider may be behind the one before: what has come from that is dropped.
-    catches_up: bool,
-    held_back: HeldBack,
-    /// The number of images that were held back for as long as a request may take, and for how many requests: a provider that stays there
-    /// is no longer waited for, see [`PATIENCE`].
-    stays_at: Option<(u32, u8)>,
+    /// What the provider in use has sent.
+    sequence: Sequence,
     mirror: Option<Mirror>,
-}
-
-/// An image of a provider that catches up, and that is older than what was passed on: the updates behind that image would come again to
-/// those who watch. Who waits for an image gets the next one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum HeldBack {
-    /// There is none.
-    #[default]
-    None,
-    /// Its last part has not come; the number of the first.
-    Arriving(u32),
-    /// It was dropped whole: another one is to be asked for when the provider has caught up.
-    Whole(u32),
-}
-
-impl Pair {
-    /// An update of the provider in use has come: true if it goes on, false if it was passed on before a takeover.
-    fn pass(&mut self, number: Option<u32>) -> bool {
-        if self.catches_up
-            && let (Some(number), Some(passed)) = (number, self.passed)
-            && passed.wrapping_sub(number) < REPEATS
-        {
-            // What comes behind the last one of these is new.
-            self.catches_up = number != passed;
-            return false;
-        }
-        self.catches_up = false;
-        self.passed = number;
-        true
-    }
-
-    /// What is passed on from now on is compared with this number, and with nothing of before.
-    fn begin_numbers(&mut self, passed: Option<u32>) {
-        (self.passed, self.catches_up) = (passed, false);
-        (self.held_back, self.stays_at) = (HeldBack::None, None);
-    }
-
-    /// A part of an image of the provider in use has come: whether it is held back, as one that is older than what was passed on.
-    fn holds_back(&mut self, number: Option<u32>, begins: bool, complete: bool) -> bool {
-        if begins {
-            let is_old = |&number: &u32| {
-                let is_behind = self.passed.is_some_and(|passed| is_after(passed, number));
-                self.catches_up && is_behind && self.stays_at != Some((number, PATIENCE))
-            };
-            self.held_back = number.filter(is_old).map_or(HeldBack::None, HeldBack::Arriving);
-        }
-        let HeldBack::Arriving(number) = self.held_back else { return false };
-        if complete {
-            self.held_back = HeldBack::Whole(number);
-        }
-        true
-    }
 }
 
 /// An item's stream at the provider that stands by.
@@ -244,69 +175,54 @@ impl HotStandby {
     /// An update of the provider in use has come: whether it goes on.
     pub(crate) fn update_passed(&mut self, handle: Handle, number: Option<u32>) -> bool {
         let Some(pair) = self.pair_mut(handle) else { return true };
-        let goes_on = pair.pass(number);
+        let goes_on = pair.sequence.pass(number);
         self.trim_tail(handle);
         goes_on
     }
 
     /// A part of an image of the provider in use has come: whether it is held back, because those who watch have had what is behind it.
     pub(crate) fn holds_back(&mut self, handle: Handle, number: Option<u32>, begins: bool, complete: bool) -> bool {
-        self.pair_mut(handle).is_some_and(|pair| pair.holds_back(number, begins, complete))
+        self.pair_mut(handle).is_some_and(|pair| pair.sequence.holds_back(number, begins, complete))
     }
 
     /// Whether the provider in use has caught up after an image of it was held back: true once.
     pub(crate) fn has_caught_up(&mut self, handle: Handle) -> bool {
-        let is_due = |pair: &&mut Pair| matches!(pair.held_back, HeldBack::Whole(_)) && !pair.catches_up;
-        let Some(pair) = self.pair_mut(handle).filter(is_due) else { return false };
-        pair.held_back = HeldBack::None;
-        true
+        self.pair_mut(handle).is_some_and(|pair| pair.sequence.has_caught_up())
     }
 
     /// A request has taken too long, because its image was held back.
     pub(crate) fn held_too_long(&mut self, handle: Handle) {
-        let Some(pair) = self.pair_mut(handle) else { return };
-        let (HeldBack::Arriving(number) | HeldBack::Whole(number)) = pair.held_back else { return };
-        let times = pair.stays_at.filter(|&(at, _)| at == number).map_or(0, |(_, times)| times);
-        pair.stays_at = Some((number, (times + 1).min(PATIENCE)));
-        // The other parts of one that is arriving are nobody's either.
-        if matches!(pair.held_back, HeldBack::Whole(_)) {
-            pair.held_back = HeldBack::None;
+        if let Some(pair) = self.pair_mut(handle) {
+            pair.sequence.held_too_long();
         }
     }
 
     /// The numbers of the provider in use begin anew, with this one.
     fn begin_numbers(&mut self, handle: Handle, passed: Option<u32>) {
         if let Some(pair) = self.pair_mut(handle) {
-            pair.begin_numbers(passed);
+            pair.sequence.begin(passed);
         }
     }
 
     /// What the tail holds up to the last number that was passed on is of no use.
     fn trim_tail(&mut self, handle: Handle) {
-        let Some(Pair { passed: Some(passed), mirror: Some(mirror), .. }) = self.pair_mut(handle) else { return };
-        let freed = mirror.tail.trim(*passed);
+        let Some(Pair { sequence, mirror: Some(mirror) }) = self.pair_mut(handle) else { return };
+        let freed = sequence.trim(&mut mirror.tail);
         self.tail_bytes -= freed;
     }
 
     /// An update of the mirror's provider has come.
     fn keep_update(&mut self, handle: Handle, number: Option<u32>, msg: &[u8]) {
         let room = TAILS_BYTES.saturating_sub(self.tail_bytes);
-        let Some(Pair { passed, mirror: Some(mirror), .. }) = self.pair_mut(handle) else { return };
-        let before = mirror.tail.bytes();
-        let is_old = matches!((number, *passed), (Some(number), Some(passed)) if !is_after(number, passed));
-        if is_old {
-            mirror.tail.skip(number);
-        } else {
-            mirror.tail.push(number, msg, room);
-        }
-        let after = mirror.tail.bytes();
-        self.tail_bytes = self.tail_bytes - before + after;
+        let Some(Pair { sequence, mirror: Some(mirror) }) = self.pair_mut(handle) else { return };
+        let grown = sequence.keep(&mut mirror.tail, number, 0, msg, room);
+        self.tail_bytes = self.tail_bytes.checked_add_signed(grown).expect("bytes in tails are counted");
     }
 
     /// The numbers of before mean nothing any more.
     pub(crate) fn forget_numbers(&mut self) {
         for pair in self.pairs.iter_mut().flatten() {
-            pair.begin_numbers(None);
+            pair.sequence.begin(None);
             if let Some(mirror) = &mut pair.mirror {
                 mirror.tail = Tail::default();
             }

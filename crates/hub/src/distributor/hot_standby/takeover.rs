@@ -1,11 +1,11 @@
 //! A mirror becomes the stream in use.
 
-use super::tail::Tail;
-use super::{HeldBack, Mirror};
+use super::Mirror;
 use crate::distributor::ids::{GroupId, Handle};
 use crate::distributor::items::Place;
 use crate::distributor::providers::Stream;
 use crate::distributor::{Notice, ProviderSink, SessionId, SourceDistributor};
+use crate::sequence::{Sequence, Tail};
 use crate::stream::{ALL, Event};
 use rwf::msg::{Domain, RequestFlags, StatusMsg};
 use rwf::peek;
@@ -77,10 +77,11 @@ impl SourceDistributor {
             return None;
         }
         let mut mirror = self.hot_standby.take_mirror(handle, service)?;
-        let passed = self.hot_standby.pair(handle).and_then(|pair| pair.passed);
+        let sequence = self.hot_standby.pair(handle).map(|pair| &pair.sequence);
+        let passed = sequence.and_then(Sequence::passed);
         let in_sequence = self.config.sequence_numbers
             && self.items[handle].is_undisturbed()
-            && passed.is_some_and(|passed| mirror.tail.reaches_back_to(passed));
+            && sequence.is_some_and(|sequence| sequence.goes_on_with(&mirror.tail));
         let (new, group) = (mirror.place, mirror.group);
         let tail = std::mem::take(&mut mirror.tail);
         self.leave_former(now, handle, (used, former), passed, out);
@@ -136,11 +137,11 @@ impl SourceDistributor {
         self.set_live(handle, self.items[handle].is_watched());
         self.tell_group(handle, group);
         if let Some(pair) = self.hot_standby.pair_mut(handle) {
-            (pair.catches_up, pair.held_back, pair.stays_at) = (true, HeldBack::None, None);
+            pair.sequence.take_over();
         }
-        for msg in tail.into_updates() {
-            if let Ok(header) = peek::header(&msg) {
-                self.careful_update(new.session, handle, &header, &msg);
+        for update in tail.into_updates() {
+            if let Ok(header) = peek::header(&update.rwf) {
+                self.careful_update(new.session, handle, &header, &update.rwf);
             }
         }
     }

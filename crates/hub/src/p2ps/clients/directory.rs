@@ -103,6 +103,7 @@ impl P2ps {
             self.withdraw_service(before, source);
         }
         self.finish_outages_before(id, source);
+        self.finish_leaving(source, Some(id));
         if let Some(source) = self.sources.up_mut(source) {
             source.services.insert(remote, id);
         }
@@ -117,6 +118,7 @@ impl P2ps {
             service.source_qos.clear();
         }
         let grown = service.widen(&offer.info, self.config.conflation.of(name));
+        let took_requests = service.providers.iter().any(|at| at.source == source && at.takes_requests(&self.sources));
         match service.providers.iter_mut().find(|provider| provider.source == source) {
             Some(provider) => (provider.service, provider.offer) = (remote, offer),
             None => service.providers.push(Provider { source, service: remote, offer }),
@@ -140,6 +142,9 @@ impl P2ps {
         self.leave_down_sources(id);
         self.note_first_source(id);
         self.unpark(id);
+        if !took_requests {
+            self.want_mirrors(id);
+        }
     }
 
     /// Tells clients the state and load of a service if they have changed, and a transient status if there is one.

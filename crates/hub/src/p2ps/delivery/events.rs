@@ -117,19 +117,32 @@ impl P2ps {
         block: &[u8],
         messages: &mut Messages<'m>,
     ) -> Option<Result<(ItemId, Message<'m>), HubError>> {
-        let Self { sources, items, turn, counters, dictionaries, .. } = self;
+        let Self { sources, items, turn, counters, dictionaries, hot_standby, .. } = self;
+        let is_numbered = self.config.sequence_numbers;
         let schema = cached::schema(&dictionaries.merged);
         let source = sources.get(number)?;
         let (mut read, mut unwatched, mut delivered) = (0, 0, 0);
+        let (mut mirrored, mut repeated) = (0, 0);
         let mut careful = None;
         while let Some(message) = messages.next_update() {
             read += 1;
             let id = source.item(Handle(message.handle));
-            if id == ItemId::NONE {
-                unwatched += 1;
+            if !id.is_item() {
+                if let Some(id) = id.original() {
+                    mirrored += 1;
+                    if is_numbered {
+                        hot_standby.keep_update(id, &message);
+                    }
+                } else {
+                    unwatched += 1;
+                }
                 continue;
             }
             let watchers = items.watchers(id);
+            if watchers.is_paired() && !hot_standby.passes(id, &message) {
+                repeated += 1;
+                continue;
+            }
             let open = watchers.open();
             if !open.is_empty() {
                 let body = if COPY || message.flags & (flags::HAS_KEY | flags::HAS_LOCK) != 0 {
@@ -166,6 +179,8 @@ impl P2ps {
         counters.updates_in += read;
         counters.updates_unwatched += unwatched;
         counters.updates_out += delivered;
+        counters.mirror_updates += mirrored;
+        counters.updates_repeated += repeated;
         match careful {
             Some(careful) => Some(Ok(careful)),
             None => Some(messages.next()?.map(|message| (ItemId::NONE, message))),
@@ -191,8 +206,16 @@ impl P2ps {
 
     /// An update of an item that has views, or watchers that wait.
     fn careful_update(&mut self, id: ItemId, message: &Message<'_>) {
-        let mut waits = self.someone_waits(id);
-        let mut whole = None;
+        if self.give_to_views(id, message) || self.someone_waits(id) {
+            self.hold_update(id, message);
+        } else {
+            self.pass_update(id, message);
+        }
+    }
+
+    /// Delivers an update to the open watchers of an item's views. True if a watcher of a view waits for an image.
+    pub(in crate::p2ps) fn give_to_views(&mut self, id: ItemId, message: &Message<'_>) -> bool {
+        let (mut waits, mut whole) = (false, None);
         let mut views = std::mem::take(&mut self.scratch.views);
         views.clear();
         views.extend_from_slice(self.items.views_of(id));
@@ -203,11 +226,7 @@ impl P2ps {
             }
         }
         self.scratch.views = views;
-        if waits {
-            self.hold_update(id, message);
-        } else {
-            self.pass_update(id, message);
-        }
+        waits
     }
 
     /// True if a watcher of the item, not counting its views, waits for an image. Those that are paused do not.
@@ -240,7 +259,7 @@ impl P2ps {
     }
 
     /// Delivers an update to the open watchers of an item or a view.
-    pub(super) fn fan_update(&mut self, id: ItemId, body: BodyId) {
+    pub(in crate::p2ps) fn fan_update(&mut self, id: ItemId, body: BodyId) {
         let Self { turn, items, counters, .. } = self;
         let open = items.watchers(id).open();
         turn.fan_out(body, open);
@@ -326,6 +345,9 @@ impl P2ps {
             Event::ItemOpened { handle, token, .. } => self.item_opened(number, Handle(handle), Token(token)),
             Event::Refused { token, state, .. } => {
                 let id = self.sources.up_mut(number).and_then(|source| source.take_token(Token(token)));
+                if let Some(id) = id.filter(|id| !id.is_item()) {
+                    return self.mirror_open_refused(number, Token(token), id);
+                }
                 self.claimed(id, |p2ps, id| {
                     p2ps.settle(id);
                     p2ps.refused(id, state);
@@ -339,6 +361,9 @@ impl P2ps {
             | Event::Answered { handle, .. }
             | Event::ItemStatus { handle, .. }
             | Event::Generic { handle, .. } => {
+                if let Some(id) = self.sources.mirror_of(number, Handle(handle)) {
+                    return self.mirror_event(number, id, event);
+                }
                 // What is given back hears of it until the Source Distributor knows.
                 let id = self.sources.item_of(number, Handle(handle));
                 // What is lost, and told so now, has no use for it.
@@ -388,6 +413,9 @@ impl P2ps {
             self.counters.hub_messages_unclaimed += 1;
             return;
         };
+        if !id.is_item() {
+            return self.mirror_opened(number, handle, token, id);
+        }
         if handle.0 >= self.config.max_handles {
             // It has more items than this P2PS takes it for, or somebody else has sent that: not asked for again at once.
             source.writer.request(&Request::Close { handle: handle.0 });

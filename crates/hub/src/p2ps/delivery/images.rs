@@ -123,7 +123,10 @@ impl P2ps {
         let (first, complete, last) = (has(flags::FIRST), has(flags::COMPLETE), has(flags::SNAPSHOT));
         // Its service may be gone, and clients know that: an image that comes by itself may be later than that word.
         self.settle(id);
-        if !self.takes_image(id, bits, position) {
+        if self.leaves_by_image(source, id, group, (bits, position), &refresh, rwf)
+            || self.holds_back(id, &refresh, first, complete)
+            || !self.takes_image(id, bits, position)
+        {
             return;
         }
         if !self.lock_by_image(id, first, &refresh) {
@@ -136,7 +139,9 @@ impl P2ps {
             self.items.set_regrouped(id, true);
         }
         let item = self.items.get(id);
-        let recovery = has(flags::RECOVERY) || item.is_recovering();
+        // What has taken over goes on somewhere else than the one before was.
+        let is_anew = first && self.begins_numbers_anew(id, refresh.seq_num);
+        let recovery = has(flags::RECOVERY) || item.is_recovering() || is_anew;
         let good_again = item.is_suspect() && refresh.state.data == DataState::OK;
         let reissue_due = item.is_reissue_due();
         let narrow = self.items.is_narrow(id, position);
@@ -155,6 +160,7 @@ impl P2ps {
         self.cache_image(id, &image, narrow);
         if first {
             self.note_interval(id, &refresh);
+            self.image_passed(id, refresh.seq_num, image.everyone || image.good_again);
             self.begin_set(id, !has(flags::UNSOLICITED) && !narrow, complete);
         }
         self.give_image(id, &image);

@@ -111,6 +111,12 @@ impl P2ps {
         }
     }
 
+    /// Tells those who have had an image of an item something of it that is no state.
+    pub(in crate::p2ps) fn tell_group(&mut self, id: ItemId, status: &StatusMsg<'_>) {
+        debug_assert!(status.state.is_none());
+        self.tell(id, status, Telling { pending: Pending::Untold, relayed: Relayed::No, once: false });
+    }
+
     /// Remembers what the watchers of an item are told of it.
     fn note_state(&mut self, id: ItemId, state: State<'_>, pending: Pending) {
         let item = self.items.get_mut(id);
@@ -249,6 +255,16 @@ impl P2ps {
             self.counters.hub_messages_bad += 1;
             return;
         };
+        let closed = bits & flags::CLOSED != 0;
+        if bits & flags::WAITING_ONLY == 0
+            && let Some(state) = status.state
+            && self.leave_for_mirror(id, state, closed)
+        {
+            if self.mirror_source(id) == Some(source) {
+                self.mirror_status(id, group, bits, rwf);
+            }
+            return;
+        }
         if !group.is_none() {
             self.items.set_group(id, group);
         }
@@ -262,8 +278,7 @@ impl P2ps {
             self.items.cache_mut().set_perm_data(id.0, perm_data);
         }
         let item = self.items.get(id);
-        // A final state without the flag: the source recovers the item by itself, under the same handle.
-        let closed = bits & flags::CLOSED != 0;
+        // A final state without the `closed` flag: the source recovers the item by itself, under the same handle.
         let group_id = GroupId::new(source, group);
         let (item_key, service) = (item.key_bytes().to_vec(), item.service());
         let key = status.key.map(|key| client_key(key, &item_key, service, status.state));
@@ -294,9 +309,11 @@ impl P2ps {
 
     /// A transient state for all items of a service that have had a response.
     pub(in crate::p2ps) fn service_status(&mut self, source: SourceId, service: ServiceId, state: State<'_>) {
-        let (members, _) = self.split(self.items.standing(service, Standing::Open(source)).collect());
+        let (mut members, _) = self.split(self.items.standing(service, Standing::Open(source)).collect());
+        members.retain(|&id| !self.leave_for_mirror(id, state, false));
+        self.mirrors_state((source, service), None, Some(state), None);
         // The SDK fans a relayed state out to every item, also to those that another source serves or that are not back.
-        let alone = !self.has_answered_beside(service, source, true);
+        let alone = !self.has_mirrors(service) && !self.has_answered_beside(service, source, true);
         let at = self.clients.directories_opened();
         if alone {
             self.relay_service_status(service, state);
@@ -314,8 +331,12 @@ impl P2ps {
         state: Option<State<'_>>,
         merged_to: Option<HubGroup>,
     ) {
-        let (members, recovering) = self.split(self.items.in_group(source, group).collect());
-        let alone = self.is_grouped_as_told(service);
+        let (mut members, recovering) = self.split(self.items.in_group(source, group).collect());
+        if let Some(state) = state {
+            members.retain(|&id| !self.leave_for_mirror(id, state, false));
+        }
+        self.mirrors_state((source, service), Some(group), state, merged_to);
+        let alone = !self.has_mirrors(service) && self.is_grouped_as_told(service);
         let relayed = state.filter(|_| alone);
         let at = self.clients.directories_opened();
         if relayed.is_some() || merged_to.is_some() {
@@ -329,7 +350,7 @@ impl P2ps {
         if let Some(to) = merged_to {
             for id in members.into_iter().chain(recovering) {
                 // A status may have ended it.
-                if self.items.get(id).is_open() {
+                if self.items.get(id).source() == Some(source) {
                     self.items.set_group(id, to);
                 }
             }

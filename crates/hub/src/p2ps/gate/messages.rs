@@ -84,17 +84,22 @@ impl P2ps {
 
     /// Delivers an update with permission data to the open watchers of an item and of its views that may see it.
     pub(in crate::p2ps) fn guarded_update(&mut self, id: ItemId, message: &Message<'_>) {
+        self.give_guarded(id, message);
+        if self.is_waited_for(id) {
+            self.hold_update(id, message);
+        } else {
+            self.pass_update(id, message);
+        }
+    }
+
+    /// Delivers an update with permission data to the open watchers of an item and its views that may see it.
+    pub(in crate::p2ps) fn give_guarded(&mut self, id: ItemId, message: &Message<'_>) {
         self.release_conflated(id);
         let mut recipients = Vec::new();
         for &target in [id].iter().chain(self.items.views_of(id)) {
             recipients.extend(self.items.watchers(target).open().iter().map(|&watcher| (target, watcher)));
         }
         self.counters.updates_out += self.deliver_guarded(id, message, &recipients, true);
-        if self.is_waited_for(id) {
-            self.hold_update(id, message);
-        } else {
-            self.pass_update(id, message);
-        }
     }
 
     /// As [`Self::guarded_update`] for a generic message, which goes through views as it is.

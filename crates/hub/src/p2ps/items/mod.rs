@@ -24,8 +24,8 @@ use state::{Filing, Item, Kind, Standing};
 use views::{ViewedItem, Views};
 use watchers::Watchers;
 
-/// Item numbers stay below this: the ones above mark streams of other kinds.
-pub(crate) const MAX_ITEMS: u32 = u32::MAX - 16;
+/// Item numbers stay below this: the ones above mark mirrors, and streams of other kinds.
+pub(crate) const MAX_ITEMS: u32 = ItemId::MIRROR - 16;
 
 /// All items that someone watches, or that a Source Distributor has yet to answer for.
 #[derive(Debug, Default)]
@@ -269,6 +269,19 @@ impl Items {
         self.hold_all(id);
         self.cache.lose(id.0);
         self.image_lost(id);
+    }
+
+    /// An open item goes on at another source, which has it open under this handle and was asked for everything: with the next update
+    /// or with an image that is to be asked for.
+    pub(crate) fn take_over(&mut self, id: ItemId, (source, handle): (SourceId, Handle), in_sequence: bool) {
+        if !in_sequence {
+            self.hold_all(id);
+            self.cache.lose(id.0);
+        }
+        self.pending.forget(id);
+        self.barred.remove(&id);
+        self.clear_widening(id);
+        self.change(id, |item| item.take_over(source, handle, in_sequence));
     }
 
     /// The images that are held.

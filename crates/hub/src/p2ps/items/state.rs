@@ -9,7 +9,7 @@
 //! | `Waiting(Queued)` | none | none | none | all held | `Opening`, `Parked`, `Free` |
 //! | `Waiting(Retrying)` | none | none | none | all held | `Parked` (then queued at once), `Free` |
 //! | `Opening` | asked | token | asked by the open | all held, or none left | `Open`, `Waiting(Parked)` |
-//! | `Open` | serves | handle | see below | open and held | `Waiting(Parked)`, `Free` |
+//! | `Open` | serves | handle | see below | open and held | `Waiting(Parked)`, `Open` at another source (its mirror takes over), `Free` |
 //! | `View` | that of its parent | that of its parent | that of its parent | open and held | `Free` |
 //!
 //! The image of an open item:
@@ -479,6 +479,15 @@ impl Item {
             self.regrouped = true;
         }
         debug_assert!(self.is_waiting());
+    }
+
+    /// Another source has it open under this handle, and serves it from now on, with its next update or with its next image.
+    pub(super) fn take_over(&mut self, source: SourceId, handle: Handle, in_sequence: bool) {
+        debug_assert!(self.is_open() && self.source() != Some(source), "taken over from {:?}", self.state);
+        self.state = State::Open { source, handle, image: Progress::Idle, reissue_due: false };
+        self.trouble = Trouble::None;
+        self.recovering |= !in_sequence;
+        self.regrouped |= std::mem::replace(&mut self.group, HubGroup::NONE) != HubGroup::NONE;
     }
 
     /// An image of the open item is asked for; false if one is asked for already.

@@ -42,6 +42,8 @@ const VIEWS: u8 = 1 << 2;
 const ASKED_BY_OPEN: u8 = 1 << 3;
 /// The item's image is cached: see [`Watchers::mark_cached`].
 const CACHED: u8 = 1 << 4;
+/// Updates are looked at before they go on: see [`Watchers::mark_paired`].
+const PAIRED: u8 = 1 << 5;
 
 impl Default for Watchers {
     fn default() -> Self {
@@ -142,6 +144,17 @@ impl Watchers {
     #[inline]
     pub(crate) const fn is_cached(&self) -> bool {
         self.has(CACHED)
+    }
+
+    /// Notes whether updates are looked at before they go on: the item may have a mirror, whose updates have the same numbers.
+    pub(crate) const fn mark_paired(&mut self, paired: bool) {
+        self.mark(PAIRED, paired);
+    }
+
+    /// True if updates are looked at before they go on.
+    #[inline]
+    pub(crate) const fn is_paired(&self) -> bool {
+        self.has(PAIRED)
     }
 
     /// Notes whether there are watchers that see the item through a view; they are watchers of items of their own.

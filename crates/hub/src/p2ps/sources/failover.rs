@@ -7,6 +7,7 @@
 
 use super::services::Provider;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
+use crate::p2ps::hot_standby::Former;
 use crate::p2ps::ids::{ItemId, ServiceId, SourceId};
 use crate::p2ps::items::state::Standing;
 use crate::p2ps::{Notice, P2ps};
@@ -31,6 +32,8 @@ pub(crate) struct Move {
     below: usize,
     /// Items that have gone.
     moved: u64,
+    /// Some are to go when their mirrors are ready.
+    is_to_go_on: bool,
 }
 
 /// Why a switch to a Source Distributor is not made. The text is for the operator.
@@ -93,7 +96,7 @@ impl P2ps {
         let moves = &mut self.outages.moves;
         match moves.get_mut((service, source)) {
             Some(under_way) => (under_way.below, under_way.why) = (below, why),
-            None if is_any => moves.push_back((service, source), Move { why, below, moved: 0 }),
+            None if is_any => moves.push_back((service, source), Move { why, below, moved: 0, is_to_go_on: false }),
             None => {}
         }
     }
@@ -143,12 +146,15 @@ impl P2ps {
                 Why::Down => self.can_move(id),
                 Why::NotFirst { .. } => self.can_move(id) && self.comes_before(service, id, source),
             };
+            let waits = moves && matches!(why, Why::NotFirst { .. }) && self.waits_for_mirror(id);
+            let moves = moves && !waits;
             let cost = if moves { 1 + self.items.watchers(id).len() } else { 1 };
             self.counters.items_touched += cost as u64;
             self.outages.budget = self.outages.budget.saturating_sub(cost);
             if let Some((_, under_way)) = self.outages.moves.front_mut() {
                 under_way.below = place;
                 under_way.moved += u64::from(moves);
+                under_way.is_to_go_on |= waits;
             }
             if moves {
                 self.move_item(service, id, source, why);
@@ -158,12 +164,17 @@ impl P2ps {
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self) {
-        let Some(((service, source), Move { why, moved, .. })) = self.outages.moves.pop_front() else { return };
+        let Some(((service, source), Move { why, moved, is_to_go_on, .. })) = self.outages.moves.pop_front() else {
+            return;
+        };
+        let is_half = || is_to_go_on || self.items.count_standing(service, Standing::Opening(source)) > 0;
         if let Why::NotFirst { .. } = why
             && self.is_to_leave(service, source, why)
-            && self.items.count_standing(service, Standing::Opening(source)) > 0
+            && is_half()
         {
-            self.look_again_later(service);
+            let is_soon = !is_to_go_on || self.hot_standby.is_filling(service);
+            let pause = if is_soon { self.config.recovery_delay } else { self.config.recovery_delay_max };
+            self.look_again_after(service, pause);
         }
         let Some(known) = self.services.get(service).filter(|_| moved > 0) else { return };
         let (service, from) = (known.name.clone(), self.sources.name_of(source));
@@ -194,7 +205,23 @@ impl P2ps {
         self.services.alive(service).zip(other).is_some_and(|(known, other)| known.is_before(other, source))
     }
 
+    /// True if an item that is to go to another source is mirrored there, or is to be, and the mirror could not take over yet: it goes
+    /// when that can.
+    fn waits_for_mirror(&self, id: ItemId) -> bool {
+        let to = self.provider_of(id).map(|(source, _)| source);
+        let is_mirrored_there = self.mirror_source(id) == to || self.standby_for(id).map(|(source, _)| source) == to;
+        self.is_hot(id) && to.is_some() && is_mirrored_there && !self.is_mirror_ready(id)
+    }
+
     fn move_item(&mut self, service: ServiceId, id: ItemId, source: SourceId, why: Why) {
+        let is_to_mirror = match why {
+            Why::Down => true,
+            Why::NotFirst { .. } => self.mirror_source(id) == self.provider_of(id).map(|(source, _)| source),
+        };
+        let former = if why == Why::Down { Former::GivenBack } else { Former::StandsBy };
+        if is_to_mirror && self.take_over(id, former) {
+            return;
+        }
         let name = self.services.get(service).map_or("", |known| known.name.as_str());
         let text = match why {
             Why::Down => format!("Service {name} is down at its source; the item is asked for at another."),

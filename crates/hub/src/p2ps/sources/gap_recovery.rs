@@ -3,6 +3,7 @@
 use super::Joined;
 use crate::p2ps::P2ps;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
+use crate::p2ps::hot_standby::Former;
 use crate::p2ps::ids::{Handle, ItemId, SourceId};
 use crate::stream::{Block, Continuity, Event, HubError, Kind, Messages, Request, UNPACED_HEARTBEATS};
 use rwf::{DataState, State, StateCode, StreamState};
@@ -102,6 +103,7 @@ impl P2ps {
                 None => self.finish_outage_of(number),
             }
         }
+        self.finish_leaving(number, None);
         let source = self.sources.get_or_insert(number, incarnation);
         debug_assert!(!source.up && source.bound() == 0, "something is left of an earlier life");
         source.up = true;
@@ -233,8 +235,11 @@ impl P2ps {
                 event @ Event::Image { .. } => self.point_to_point_image(number, &event),
                 Event::Missed { handle, .. } => {
                     let to = source.behind_gap.awaited();
-                    if let (Some(id), Some(to)) = (self.sources.item_of(number, Handle(handle)), to) {
-                        self.missed_item(id, to);
+                    let mirror = self.sources.mirror_of(number, Handle(handle));
+                    if let (Some(id), Some(to)) = (mirror, to) {
+                        self.mirror_missed(id, to);
+                    } else if let (Some(id), Some(to)) = (self.sources.item_of(number, Handle(handle)), to) {
+                        self.missed_item(number, id, to);
                     } else {
                         self.counters.hub_messages_unclaimed += 1;
                     }
@@ -247,9 +252,13 @@ impl P2ps {
 
     /// Something of an open item was lost before a position: what its watchers have is not current before the next image, and no
     /// image from before the position is of use.
-    fn missed_item(&mut self, id: ItemId, to: u64) {
-        if self.settle(id) && !self.items.get(id).is_open() {
-            // A loss has told of more than this gap.
+    fn missed_item(&mut self, number: SourceId, id: ItemId, to: u64) {
+        if self.settle(id) && self.items.get(id).source() != Some(number) {
+            // A loss has told of more than this gap, or a mirror has taken over.
+            return;
+        }
+        if self.take_over(id, Former::Missed(to)) {
+            self.counters.items_missed += 1;
             return;
         }
         let item = self.items.get(id);

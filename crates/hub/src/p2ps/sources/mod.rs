@@ -49,6 +49,8 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// Its place in the configured order; those that are not in it share the last one.
     pub(crate) rank: usize,
+    /// Those that stand by for each other have the same number here.
+    pub(crate) pair: Option<usize>,
     /// The number that this P2PS has there.
     pub(crate) number: u16,
     /// The life of it that was joined over a network; `None` if there is none between.
@@ -85,6 +87,7 @@ impl Source {
             up: false,
             name: String::new(),
             rank: usize::MAX,
+            pair: None,
             number: crate::stream::ALL,
             joined: None,
             behind_gap: BehindGap::default(),
@@ -148,7 +151,7 @@ impl Source {
         self.opening() < window
     }
 
-    /// The item that a handle stands for; [`ItemId::NONE`] for one that nobody watches here.
+    /// What a handle stands for: an item, its mirror ([`ItemId::original`]), or [`ItemId::NONE`] if nobody watches here.
     #[inline]
     pub(crate) fn item(&self, handle: Handle) -> ItemId {
         self.handles.get(handle.0 as usize).copied().unwrap_or(ItemId::NONE)
@@ -175,6 +178,22 @@ impl Source {
         }
     }
 
+    /// A handle stands for something else of the same item from now on.
+    pub(crate) fn rebind(&mut self, handle: Handle, item: ItemId) {
+        debug_assert!(self.item(handle) != ItemId::NONE, "{handle:?} stands for no item");
+        if let Some(slot) = self.handles.get_mut(handle.0 as usize) {
+            *slot = item;
+        }
+    }
+
+    /// The answer to this open is for something else of the same item from now on, or for nobody.
+    pub(crate) fn reassign(&mut self, token: Token, item: ItemId) {
+        debug_assert!(self.token(token).is_some_and(|item| item != ItemId::NONE), "{token:?} is answered");
+        if let Some(slot) = self.tokens.get_mut((token.0 & TOKEN_MASK) as usize) {
+            *slot = item;
+        }
+    }
+
     /// Forgets everything that belongs to the source's life so far, and what was to be sent. The stream to it begins
     /// again, as a new life of this side.
     pub(crate) fn forget(&mut self) {
@@ -198,9 +217,14 @@ impl Source {
         self.tokens.get(slot as usize).copied()
     }
 
-    /// Handles that stand for an item, for checks.
+    /// Handles that stand for something of an item, for checks.
     pub(crate) fn bound(&self) -> usize {
         self.handles.iter().filter(|&&item| item != ItemId::NONE).count()
+    }
+
+    /// Opens that are not answered of which nobody wants to know any more, for checks.
+    pub(crate) fn forsaken(&self) -> usize {
+        self.tokens.iter().filter(|&&item| item == ItemId::FORSAKEN).count()
     }
 }
 
@@ -254,7 +278,17 @@ impl Sources {
     /// The item that a handle stands for; `None` for one that nobody watches here.
     pub(crate) fn item_of(&self, id: SourceId, handle: Handle) -> Option<ItemId> {
         let item = self.get(id)?.item(handle);
-        (item != ItemId::NONE).then_some(item)
+        item.is_item().then_some(item)
+    }
+
+    /// The item whose mirror a handle stands for.
+    pub(crate) fn mirror_of(&self, id: SourceId, handle: Handle) -> Option<ItemId> {
+        self.get(id)?.item(handle).original()
+    }
+
+    /// What a source has in common with those that stand by for it.
+    pub(crate) fn pair_of(&self, id: SourceId) -> Option<usize> {
+        self.get(id)?.pair
     }
 
     /// The service that a source knows by this id.

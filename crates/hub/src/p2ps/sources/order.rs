@@ -117,18 +117,33 @@ impl P2ps {
     /// What a source is called, the same in every life of it: told before it is up or joined. It gives the source its place in
     /// [`crate::p2ps::Config::source_order`].
     pub fn name_source(&mut self, id: SourceId, name: &str) {
-        let rank = self.rank_of(name);
+        let (rank, pair) = (self.rank_of(name), self.pair_of_name(name));
         let source = self.sources.get_or_insert(id, self.config.incarnation);
         if source.name == name {
             return;
         }
         name.clone_into(&mut source.name);
-        source.rank = rank;
+        (source.rank, source.pair) = (rank, pair);
         self.sort_all_providers(false);
     }
 
     fn rank_of(&self, name: &str) -> usize {
         self.config.source_order.iter().position(|known| known == name).unwrap_or(usize::MAX)
+    }
+
+    fn pair_of_name(&self, name: &str) -> Option<usize> {
+        self.config.source_pairs.iter().position(|pair| pair.iter().any(|known| known == name))
+    }
+
+    /// Other Source Distributors stand by for each other, or say whether they number alike.
+    pub(in crate::p2ps) fn pair_sources(&mut self) {
+        for id in self.sources.ids() {
+            let pair = self.pair_of_name(&self.sources.get(id).map(|source| source.name.clone()).unwrap_or_default());
+            if let Some(source) = self.sources.get_mut(id) {
+                source.pair = pair;
+            }
+        }
+        self.begin_hot_standby_anew();
     }
 
     /// The configured order has changed.
@@ -207,9 +222,10 @@ impl P2ps {
         self.note_first_source(id);
     }
 
-    /// Items of a service were on their way to a source that is not the first one while the others left it: they are looked at again.
-    pub(super) fn look_again_later(&mut self, id: ServiceId) {
-        let at = self.now.saturating_add(self.config.recovery_delay);
+    /// Items of a service were on their way to a source that is not the first one while the others left it, or their mirrors are not
+    /// ready there: they are looked at again after this pause.
+    pub(in crate::p2ps) fn look_again_after(&mut self, id: ServiceId, pause: u64) {
+        let at = self.now.saturating_add(pause);
         if let Some(service) = self.services.get_mut(id)
             && service.choice.failback_at.is_none()
         {

@@ -11,6 +11,7 @@ use super::order::Order;
 use super::services::Provider;
 use crate::keyed_queue::KeyedQueue;
 use crate::p2ps::delivery::statuses::{Pending, Relayed, Telling};
+use crate::p2ps::hot_standby::Former;
 use crate::p2ps::ids::{ClientId, ItemId, ServiceId, SourceId, StreamId};
 use crate::p2ps::items::state::{Standing, State as ItemState};
 use crate::p2ps::items::watchers::Watcher;
@@ -97,7 +98,7 @@ pub(crate) struct Outages {
     /// The stream on which something is asked of an item that is to be told of an outage before.
     settling: Option<Watcher>,
     /// Items and watchers that may still be looked at in this turn.
-    pub(super) budget: usize,
+    pub(in crate::p2ps) budget: usize,
 }
 
 impl Outages {
@@ -204,6 +205,7 @@ impl P2ps {
         let Some(source) = self.sources.up_mut(number) else { return };
         source.forget();
         self.nak_posts_to(number);
+        self.leave_mirrors(number, None);
         // What it was asked for in services that it has withdrawn since is answered by nobody, so all of them are looked at.
         let services = self.services.ids().collect();
         let begun = FxHashMap::default();
@@ -233,6 +235,7 @@ impl P2ps {
         let has_other = known.providers.iter().any(other);
         let begun = if has_other { self.begin_service_outage(service, &outage) } else { self.begin_deletion(service) };
         outage.begun.insert(service, begun);
+        self.leave_mirrors(number, Some(service));
         self.outages.push(outage);
         self.work_outages();
     }
@@ -263,7 +266,8 @@ impl P2ps {
             return unanswered;
         }
         let text = format!("The source of service {} {}; it is asked for again by itself.", known.name, outage.why);
-        let alone = !self.has_answered_beside(service, outage.source, false);
+        // What a mirror takes over is not lost.
+        let alone = !self.has_mirrors(service) && !self.has_answered_beside(service, outage.source, false);
         let at = self.clients.directories_opened();
         let mut staying = Vec::new();
         if !outage.whole {
@@ -373,6 +377,9 @@ impl P2ps {
         let cost = 1 + self.items.watchers(id).len();
         self.counters.items_touched += cost as u64;
         let was_served = item.source() == Some(outage.source) && begun.meaning != Meaning::Unanswered;
+        if was_served && begun.meaning == Meaning::SourceLost && self.take_over(id, Former::GivenBack) {
+            return cost;
+        }
         outage.lost += u64::from(was_served);
         let (code, text, relayed) = (outage.code, begun.text.as_str(), begun.relayed);
         let state = lost_state(code, text);
@@ -555,7 +562,10 @@ impl P2ps {
         let up = item.source().is_some_and(|source| self.sources.is_up(source));
         match (item.state(), up) {
             (ItemState::Open { .. }, true) => self.give_back(id),
-            (ItemState::Open { .. } | ItemState::Opening { .. }, false) => self.items.detach(id),
+            (ItemState::Open { .. } | ItemState::Opening { .. }, false) => {
+                self.end_pair(id);
+                self.items.detach(id);
+            }
             _ => {}
         }
     }

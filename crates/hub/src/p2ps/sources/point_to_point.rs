@@ -64,6 +64,10 @@ impl P2ps {
     }
 
     fn add_part(&mut self, number: SourceId, part: Part) {
+        if let Some(id) = self.sources.mirror_of(number, part.handle) {
+            let Part { group, flags, position, rwf, .. } = &part;
+            return self.mirror_image(number, id, *group, *flags, (*position, true), rwf);
+        }
         let Some(id) = self.sources.item_of(number, part.handle) else {
             self.counters.images_unwanted += 1;
             return;
@@ -140,6 +144,7 @@ impl P2ps {
                 body: &update.rwf,
             };
             self.counters.updates_replayed += 1;
+            self.update_replayed(root, &update.rwf);
             self.cache_update(root, &message);
             if message.has(flags::HAS_LOCK) && self.looks_at_locks() {
                 let open: Vec<_> =
@@ -241,6 +246,7 @@ impl P2ps {
 
     /// Something else than an update has come by the stream. An image by the other way that lies before it would undo it.
     pub(in crate::p2ps) fn bar_earlier_images(&mut self, number: SourceId, message: &Message<'_>) {
+        self.bar_earlier_mirror_images(number, message);
         match message.kind {
             Kind::Image | Kind::ItemStatus | Kind::ItemOpened => {
                 if let Some(id) = self.sources.item_of(number, Handle(message.handle))

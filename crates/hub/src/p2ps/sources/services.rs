@@ -81,6 +81,14 @@ impl Provider {
         let condition = &self.offer.condition;
         sources.is_up(self.source) && condition.up && condition.accepting && condition.load.open_window != Some(0)
     }
+
+    /// True if it takes requests now for items of this domain and quality.
+    pub(crate) fn serves(&self, sources: &Sources, domain: Domain, qos: Option<Qos>) -> bool {
+        let offer = &self.offer.info;
+        self.takes_requests(sources)
+            && offer.capabilities.contains(&domain)
+            && qos.is_none_or(|qos| is_offered(&offer.qos, qos))
+    }
 }
 
 /// A service under its public id.
@@ -195,12 +203,7 @@ impl Service {
     ) -> Option<(SourceId, RemoteService)> {
         self.providers
             .iter()
-            .find(|provider| {
-                let offer = &provider.offer;
-                provider.takes_requests(sources)
-                    && offer.info.capabilities.contains(&domain)
-                    && qos.is_none_or(|qos| is_offered(&offer.info.qos, qos))
-            })
+            .find(|provider| provider.serves(sources, domain, qos))
             .map(|provider| (provider.source, provider.service))
     }
 }

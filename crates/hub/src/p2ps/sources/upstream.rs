@@ -82,8 +82,15 @@ impl Upstream {
     }
 
     /// An image of an open item is asked for as the limit of a turn lets it.
-    pub(super) fn queue_refresh(&mut self, id: ItemId) {
+    pub(in crate::p2ps) fn queue_refresh(&mut self, id: ItemId) {
         self.refreshes.push_back(id);
+    }
+
+    /// One of the opens that may still be sent in this turn; false if there is none.
+    pub(in crate::p2ps) fn take_open(&mut self) -> bool {
+        let may = self.opens_left > 0;
+        self.opens_left -= u32::from(may);
+        may
     }
 
     /// The number of the next reissue that asks for more; never 0.
@@ -118,13 +125,14 @@ impl P2ps {
     /// True if items can be opened at once, but for the limit of opens a turn.
     pub(in crate::p2ps) fn work_left(&self) -> bool {
         !self.upstream.refreshes.is_empty()
+            || self.hot_standby.has_work()
             || self.services.iter().any(|service| {
                 let first = service.queue.front();
                 first.is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
             })
     }
 
-    fn room_at(&self, source: SourceId) -> bool {
+    pub(in crate::p2ps) fn room_at(&self, source: SourceId) -> bool {
         let window = self.config.open_window as usize;
         self.sources.get(source).is_none_or(|source| source.has_room(window))
     }
@@ -191,9 +199,16 @@ impl P2ps {
     }
 
     fn open_at(&mut self, id: ItemId, source: SourceId, remote: RemoteService) {
+        if let Some(token) = self.adopt(id, source, id) {
+            self.items.clear_widening(id);
+            self.items.asked(id, source, token);
+            self.items.note_asked(id, None, false, false);
+            return;
+        }
         let mut request = std::mem::take(&mut self.scratch.request);
         request.clear();
-        let (view, pause) = (self.items.wanted_view(id), self.wants_pause(id));
+        let view = self.items.wanted_view(id).filter(|_| !self.is_asked_whole(id, source));
+        let pause = self.wants_pause(id);
         let written = self.write_request(id, view.as_ref(), pause, &mut request);
         self.items.clear_widening(id);
         // What all want together is in the request.
@@ -225,7 +240,13 @@ impl P2ps {
 
     /// Writes the request for an item as its Source Distributor gets it: exact quality, no service id. False, counted, if it cannot be
     /// written.
-    fn write_request(&mut self, id: ItemId, view: Option<&ViewSpec>, pause: bool, out: &mut Vec<u8>) -> bool {
+    pub(in crate::p2ps) fn write_request(
+        &mut self,
+        id: ItemId,
+        view: Option<&ViewSpec>,
+        pause: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
         let priority = self.wanted_priority(id);
         self.items.get_mut(id).set_priority(priority);
         let item = self.items.get(id);
@@ -265,6 +286,7 @@ impl P2ps {
         };
         let mut request = Vec::new();
         let view = if with_image { self.items.wanted_view(id) } else { self.items.narrowed_view(id) };
+        let view = view.filter(|_| !self.is_asked_whole(id, source));
         let pause = self.wants_pause(id) || !with_image && self.items.is_pause_asked(id);
         if !self.write_request(id, view.as_ref(), pause, &mut request) {
             return;
@@ -360,7 +382,8 @@ impl P2ps {
                 continue;
             }
             let item = self.items.get(root);
-            let settled = item.is_open() && !item.is_reissue_due() && !item.is_image_asked();
+            let is_whole = item.source().is_some_and(|source| self.is_asked_whole(root, source));
+            let settled = item.is_open() && !is_whole && !item.is_reissue_due() && !item.is_image_asked();
             if settled
                 && !self.items.views_of(root).is_empty()
                 && self.items.narrowed_view(root).as_ref() != self.items.asked_view(root)
@@ -461,6 +484,7 @@ impl P2ps {
             ItemState::Waiting(_) | ItemState::Open { .. } if self.items.is_watched(id) => self.queue_narrowing(id),
             ItemState::Waiting(_) => self.remove_item(id),
             ItemState::Open { source, handle, .. } => {
+                self.end_pair(id);
                 self.close_at(id, source, handle);
                 self.remove_item(id);
             }
@@ -477,13 +501,14 @@ impl P2ps {
     /// Ends the use of an item's handle, if it has one: the item waits from now on.
     pub(in crate::p2ps) fn give_back(&mut self, id: ItemId) {
         let Some((source, handle)) = self.items.open_at(id) else { return };
+        self.end_pair(id);
         self.items.detach(id);
         self.close_at(id, source, handle);
         debug_assert!(self.items.get(id).is_waiting());
     }
 
     /// Tells a Source Distributor that an item's handle is not used any more.
-    fn close_at(&mut self, id: ItemId, source: SourceId, handle: Handle) {
+    pub(in crate::p2ps) fn close_at(&mut self, id: ItemId, source: SourceId, handle: Handle) {
         if let Some(source) = self.sources.up_mut(source) {
             source.unbind(handle);
             source.writer.request(&Request::Close { handle: handle.0 });
@@ -550,7 +575,7 @@ impl P2ps {
             match (self.items.is_widening(id), in_set) {
                 (true, true) => self.items.get_mut(id).reissue_later(),
                 (true, false) => self.reissue_upstream(id, true),
-                (false, false) if recovering => self.ask_image(id),
+                (false, false) if recovering || self.is_image_owed(id) => self.ask_image(id),
                 (false, _) => {}
             }
         }
