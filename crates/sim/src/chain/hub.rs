@@ -109,6 +109,8 @@ pub(crate) struct Hub {
     pub(crate) hot: Option<bool>,
     /// The data of providers are watched for interruptions.
     pub(crate) watched: bool,
+    /// Distributors stand by for each other.
+    pub(crate) paired: bool,
     pub(crate) trace: Option<Vec<String>>,
 }
 
@@ -257,7 +259,7 @@ impl Hub {
         count: (usize, usize),
         layout: Layout,
         (paced, slow, conflated): (bool, bool, bool),
-        (filtering, hot, watched): (Filtering, Option<bool>, bool),
+        (filtering, hot, watched, paired): (Filtering, Option<bool>, bool, bool),
         now: u64,
         random: &mut Random,
     ) -> Self {
@@ -277,6 +279,7 @@ impl Hub {
             filtering,
             hot,
             watched,
+            paired,
             next_incarnation: 100,
             network: None,
             trace: None,
@@ -302,6 +305,8 @@ impl Hub {
                 conflation,
                 source_order,
                 source_failback,
+                source_pairs: hub.source_pairs(),
+                sequence_numbers: hot == Some(true),
                 ..p2ps_config(lossy, filtering, random)
             };
             let mut machine = P2ps::new(config, id);
@@ -349,6 +354,11 @@ impl Hub {
         }
     }
 
+    fn source_pairs(&self) -> Vec<Vec<String>> {
+        let names = || (0..2).map(distributor_name).collect();
+        if self.paired { vec![names()] } else { Vec::new() }
+    }
+
     /// A P2PS's settings in a network.
     pub(crate) fn p2ps_config(&self, random: &mut Random) -> p2ps::Config {
         p2ps::Config {
@@ -360,6 +370,8 @@ impl Hub {
             conflation: if self.conflated { conflation() } else { Settings::default() },
             source_order: self.order.0.clone(),
             source_failback: self.order.1,
+            source_pairs: self.source_pairs(),
+            sequence_numbers: self.hot == Some(true),
             report_bytes: if self.paced { (WINDOW / 8) as usize } else { 0 },
             ..p2ps_config(self.lossy, self.filtering, random)
         }

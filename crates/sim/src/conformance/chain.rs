@@ -124,6 +124,12 @@ impl Set {
                     _ => return Err("first, hot or load".to_owned()),
                 }
             }
+            "distributor-pair" => {
+                // Whether they number alike.
+                let names = || vec!["sd1".to_owned(), "sd2".to_owned()];
+                self.p2ps.sequence_numbers = number()? != 0;
+                (self.p2ps.source_order, self.p2ps.source_pairs) = (names(), vec![names()]);
+            }
             "sequence-numbers" => self.distributor.sequence_numbers = number()? != 0,
             "service-group" => {
                 let (name, members) = of_service(value)?;

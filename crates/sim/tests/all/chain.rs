@@ -318,3 +318,31 @@ fn data_are_interrupted_and_come_again() {
         "{interruptions} interruptions, {silent} items, {resumptions} resumptions"
     );
 }
+
+/// From this seed on worlds are as those, and most have two distributors, which stand by for each other at P2PSs.
+const PAIRED: u64 = 17_000_000;
+
+#[test]
+fn worlds_whose_distributors_stand_by_for_each_other_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Nothing, PAIRED..PAIRED + 200, "random_worlds");
+        keep(Between::Network, PAIRED..PAIRED + 200, "a_network_apart");
+    }
+}
+
+#[test]
+fn distributors_take_over_with_an_image_and_without_one() {
+    for between in [Between::Nothing, Between::Network] {
+        let lines: Vec<String> = (PAIRED..PAIRED + 80).flat_map(|seed| chain::history(seed, between)).collect();
+        let counts =
+            lines.iter().filter_map(|line| line.split_once("P2PSs took over, in sequence, and because of Suspect: "));
+        let digits = counts.flat_map(|(_, counts)| counts.split(|c: char| !c.is_ascii_digit()));
+        let numbers: Vec<u64> = digits.filter_map(|word| word.parse::<u64>().ok()).collect();
+        let sum = |at: usize| numbers.iter().skip(at).step_by(3).sum::<u64>();
+        let (all, in_sequence, suspect) = (sum(0), sum(1), sum(2));
+        assert!(
+            in_sequence >= 20 && all - in_sequence >= 20 && suspect >= 10,
+            "{all} takeovers, {in_sequence} of them in sequence, {suspect} because of Suspect, {between:?}"
+        );
+    }
+}

@@ -226,7 +226,7 @@ impl World {
         consumer.crowded = self.crowded;
         consumer.warm = self.warm;
         consumer.filtering = self.hub.filtering;
-        consumer.hot = self.hub.hot.is_some();
+        consumer.hot = self.hub.hot.is_some() || self.hub.paired;
         consumer.by_time = self.hub.conflated && self.random.chance(40);
         if self.json && self.random.chance(60) {
             let wire = JsonWire::new(self.now, &mut self.random);

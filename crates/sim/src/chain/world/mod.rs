@@ -90,6 +90,8 @@ const FILTERED: u64 = 13_000_000;
 const HOT: u64 = 15_000_000;
 /// Worlds from this seed on are as those, and the data of their providers are watched for interruptions; in every third one without hot standbys.
 const WATCHED: u64 = 16_000_000;
+/// Worlds from this seed on are as those, and most have two distributors, which stand by for each other.
+const PAIRED: u64 = 17_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
 
@@ -115,7 +117,14 @@ impl World {
             Between::Nothing if random.chance(50) => Layout::Inline,
             Between::Nothing => Layout::Rings,
         };
-        let two = if between == Between::Network { 50 } else { 25 };
+        let paired = seed >= PAIRED;
+        let two = if paired {
+            90
+        } else if between == Between::Network {
+            50
+        } else {
+            25
+        };
         let distributors = if random.chance(two) { 2 } else { 1 };
         let seed_of_kind = if seed < JSON { seed } else { [0, CROWDED, PACED, SLOW, CONFLATED][(seed % 5) as usize] };
         let crowded = seed_of_kind >= CROWDED;
@@ -124,10 +133,17 @@ impl World {
         let watched = seed >= WATCHED;
         let hot = (seed >= HOT && !(watched && seed.is_multiple_of(3))).then_some(seed % 4 < 2);
         let filtering = filtering(seed);
-        let mut hub = Hub::new((distributors, shards), layout, kind, (filtering, hot, watched), now, &mut random);
+        let mut hub =
+            Hub::new((distributors, shards), layout, kind, (filtering, hot, watched, paired), now, &mut random);
         hub.trace = logged.then(Vec::new);
         let home = |at: usize| usize::from(distributors == 2 && at >= 2);
-        let count = if seed >= HOT { 2 + random.below(OFFERS.len() - 1) } else { 1 + random.below(OFFERS.len()) };
+        let count = if paired {
+            OFFERS.len()
+        } else if seed >= HOT {
+            2 + random.below(OFFERS.len() - 1)
+        } else {
+            1 + random.below(OFFERS.len())
+        };
         let providers = (0..count).map(|at| Provider::new(home(at), at as u32)).collect();
         let publishers = if random.chance(60) { vec![Publisher::new(0, PUBLISHER_SESSION)] } else { Vec::new() };
         let clients = if crowded { 3 + random.below(8) } else { 1 + random.below(6) };
@@ -196,6 +212,12 @@ impl World {
         let behind: Vec<u64> = self.hub.shards.iter().map(of).map(|c| c.messages_behind).collect();
         self.note(|| format!("messages that waited behind a batch: {behind:?}"));
         self.note(|| format!("hot takeovers, and those in sequence: {taken:?}"));
+        let of = |shard: &super::hub::Shard| {
+            let counters = shard.machine.counters();
+            (counters.hot_takeovers, counters.hot_takeovers_in_sequence, counters.suspect_takeovers)
+        };
+        let taken: Vec<(u64, u64, u64)> = self.hub.shards.iter().map(of).collect();
+        self.note(|| format!("P2PSs took over, in sequence, and because of Suspect: {taken:?}"));
         let suspect: u64 = self.hub.distributors.iter().map(|d| d.machine.counters().suspect_takeovers).sum();
         self.note(|| format!("taken over because of Suspect: {suspect}"));
         let of = |distributor: &super::hub::Distributor| {
