@@ -26,13 +26,15 @@ const ANSWER_MAX: usize = 64 << 20;
 pub fn offer_text(value: &Value) -> Option<String> {
     let (address, open) = (value["address"].as_str()?, value["open"].as_u64());
     let items = open.map(|open| open.to_string());
+    let standby = value["standby"].as_u64().filter(|items| *items > 0).map(|items| format!("stands by for {items}"));
     let state = match (value["up"].as_bool(), value["silent"].as_bool()) {
         (Some(false), _) => Some("down"),
         (_, Some(true)) => Some("silent"),
         _ => None,
     };
     let served_from = value["served_from"].as_str().filter(|name| !name.is_empty());
-    let about: Vec<&str> = served_from.into_iter().chain(state).chain(items.as_deref()).collect();
+    let about: Vec<&str> =
+        served_from.into_iter().chain(state).chain(items.as_deref()).chain(standby.as_deref()).collect();
     Some(if about.is_empty() { address.to_owned() } else { format!("{address} ({})", about.join(", ")) })
 }
 

@@ -116,8 +116,10 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         open_window: c.minimum_open_window,
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
-        source_order: c.source_distributor_order.clone(),
+        source_order: source_order(c),
         source_failback: u64::from(c.source_distributor_failback_s) * SECOND,
+        source_pairs: c.source_distributor_pairs.iter().map(|pair| names_of_pair(pair)).collect(),
+        sequence_numbers: c.source_distributor_sequence_numbers,
         login_timeout: u64::from(c.login_timeout_s) * SECOND,
         round_trip_interval: u64::from(c.round_trip_interval_s) * SECOND,
         hash_seed: hash_seed(),
@@ -272,4 +274,17 @@ pub fn dictionary(files: &DictionaryFiles) -> io::Result<Option<Dictionary>> {
         dictionary.load_enums(&files.enum_file, &read(&files.enum_file)?).map_err(wrong)?;
     }
     Ok(Some(dictionary))
+}
+
+/// The names of Source Distributors in a value of `source_distributor_pairs`.
+pub(super) fn names_of_pair(pair: &str) -> Vec<String> {
+    pair.split('|').map(|name| name.trim().to_owned()).collect()
+}
+
+/// The order of Source Distributors; that of the pairs if none is said.
+fn source_order(p2ps: &super::P2ps) -> Vec<String> {
+    if p2ps.source_distributor_order.is_empty() {
+        return p2ps.source_distributor_pairs.iter().flat_map(|pair| names_of_pair(pair)).collect();
+    }
+    p2ps.source_distributor_order.clone()
 }

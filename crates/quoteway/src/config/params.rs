@@ -109,6 +109,8 @@ section! {
     seq_num_follows_marketfeed_rules: bool = false, "seqNumFollowsMarketfeedRules" in "SERVICE", "The record transaction level of Marketfeed is RWF's sequence number (16 bits of it), both ways; otherwise records are counted for each item, and RWF gets no number of them.";
     source_distributor_order: Vec<String> = Vec::new(), "", "Source Distributors in the order in which they are asked for items, by hub.instance, or as hub.source_distributors names them: the first that has a service serves, the others take over (docs/operating/standby.md). Those that are not named come after them. Empty: in the order in which they are heard.";
     source_distributor_failback_s: u32 = 0, "", "With source_distributor_order: how long the first Source Distributor has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
+    source_distributor_pairs: Vec<String> = Vec::new(), "", "Source Distributors that stand by for each other, ONE|OTHER, by the names of source_distributor_order: each item is open at both, one of them is used, and the other one takes over at once (docs/operating/standby.md). Without source_distributor_order their order is that of this list.";
+    source_distributor_sequence_numbers: bool = false, "", "With source_distributor_pairs: the Source Distributors of a pair have providers that number the updates of an item alike, so that a takeover goes on with the next update and needs no new image.";
     post_timeout_s: u32 = 15, "insertTimeout" in "SERVICE", "Time in which a post has to be acknowledged by its provider, seconds.";
 }
 

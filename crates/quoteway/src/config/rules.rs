@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use net::affinity::{CpuList, Priority};
 use net::dns::ServiceName;
 
-use super::hub::SMALLEST_WINDOW;
+use super::hub::{SMALLEST_WINDOW, names_of_pair};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
     HubTransport, Log, P2ps, Permissions, Route, Rrcpd, Section, SourceDistributor, conflation, filters,
@@ -49,6 +49,16 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
 
 fn cpus(list: &str) -> bool {
     list.is_empty() || list.parse::<CpuList>().is_ok()
+}
+
+/// Two names or more in each, none of them empty, and none twice.
+fn are_pairs(pairs: &[String]) -> bool {
+    let pairs: Vec<Vec<String>> = pairs.iter().map(|pair| names_of_pair(pair)).collect();
+    let mut names: Vec<&String> = pairs.iter().flatten().collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    names.len() == count && names.iter().all(|name| !name.is_empty()) && pairs.iter().all(|pair| pair.len() > 1)
 }
 
 fn of_p2ps(config: &Config) -> Vec<Broken> {
@@ -107,6 +117,11 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
         "must not be over open_queue_overloaded (its default is 10000)",
     );
     rule(p.handshake_timeout_s > 0, "handshake_timeout_s", "must be over 0");
+    rule(
+        are_pairs(&p.source_distributor_pairs),
+        "source_distributor_pairs",
+        "must be ONE|OTHER, with each Source Distributor in one pair at most",
+    );
     rule(p.work_per_turn > 0, "work_per_turn", "must be over 0");
     rule(p.writer_thread_count <= 64, "writer_thread_count", "must be at most 64");
     rule(p.min_compression_threshold <= 65_535, "min_compression_threshold", "must be at most 65535");

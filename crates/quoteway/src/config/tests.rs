@@ -177,6 +177,25 @@ fn what_is_cached_is_said_by_place_domain_service_and_name() {
 }
 
 #[test]
+fn source_distributors_stand_by_for_each_other_in_pairs() {
+    let config = |text: &str| Config::parse("c.toml", &format!("[p2ps]\n{text}"));
+    let p2ps =
+        |text: &str| super::p2ps_config(&config(text).expect("a configuration"), 1).expect("no dictionary files");
+    let pairs = "source_distributor_pairs = [\"a|b\", \"c | d | e\"]\n";
+    let known = p2ps(&format!("{pairs}source_distributor_sequence_numbers = true"));
+    assert_eq!(known.source_pairs, [vec!["a", "b"], vec!["c", "d", "e"]]);
+    assert_eq!(
+        (known.source_order, known.sequence_numbers),
+        (["a", "b", "c", "d", "e"].map(str::to_owned).to_vec(), true)
+    );
+    assert_eq!(p2ps(&format!("{pairs}source_distributor_order = [\"b\"]")).source_order, ["b"]);
+    for wrong in ["\"a\"", "\"a|\"", "\"a|b\", \"b|c\""] {
+        let fault = config(&format!("source_distributor_pairs = [{wrong}]")).expect_err("no pairs");
+        assert!(fault.to_string().contains("ONE|OTHER"), "{fault}");
+    }
+}
+
+#[test]
 fn pages_have_the_sizes_of_their_services_in_both_places() {
     use rwf::page::PageSize;
     let text = "[source_distributor]\npage_sizes = [\"24x132\", \"BROKER=14x64\"]";

@@ -188,6 +188,8 @@ pub struct Offer {
     pub accepting: bool,
     /// Items open there.
     pub open: u64,
+    /// Items open there for which it stands by: a Source Distributor of a pair (`source_distributor_pairs`).
+    pub standby: u64,
     /// Requests that it has not answered.
     pub outstanding: u64,
     /// It should send data, and sends none (`interruption_detection` of its route).
@@ -637,6 +639,7 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
                     accepting: offer.accepting,
                     open: offer.open.into(),
                     outstanding: offer.outstanding.into(),
+                    standby: 0,
                     silent: offer.interrupted,
                 })
             };
@@ -678,6 +681,7 @@ fn of_source(source: &hub::p2ps::SourceOverview<'_>) -> Offer {
         up: source.up,
         accepting: source.accepting,
         open: source.open as u64,
+        standby: source.standby as u64,
         outstanding: source.opening as u64,
         silent: false,
     }
@@ -692,6 +696,7 @@ impl Service {
                 known.up &= offer.up;
                 known.accepting &= offer.accepting;
                 known.open += offer.open;
+                known.standby += offer.standby;
                 known.outstanding += offer.outstanding;
             }
             None => self.providers.push(offer),

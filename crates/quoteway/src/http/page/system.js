@@ -154,7 +154,7 @@ export class System {
     this.services.fill(services.map((service) => ({ key: service.name, bad: !service.up, cells: [
       el("span", {}, service.name, service.path.length > 1 ? el("small", { class: "quiet", title: "The sites that it comes through, this one first", text: ` by ${service.path.join(" › ")}` }) : null), badge(service.up ? (service.accepting ? "up" : "up, takes no requests") : "down", service.up ? (service.accepting ? "good" : "warn") : "bad"),
       grouped(service.waiting), grouped(service.suspect),
-      service.providers.map((offer) => `${offer.address}${offer.up ? ` (${offer.served_from ? `${offer.served_from}, ` : ""}${offer.silent ? "silent, " : ""}${grouped(offer.open)})` : " down"}`).join(", ") || "–",
+      service.providers.map((offer) => `${offer.address}${offer.up ? ` (${offer.served_from ? `${offer.served_from}, ` : ""}${offer.silent ? "silent, " : ""}${grouped(offer.open)}${offer.standby ? `, stands by for ${grouped(offer.standby)}` : ""})` : " down"}`).join(", ") || "–",
       buttons(service.providers.length > 1 && ["Switch", () => switchService(service, again), "Have its items go to another provider"]),
     ] })), "No service is known.");
   }

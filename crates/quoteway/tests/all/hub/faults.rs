@@ -3,8 +3,8 @@
 
 use crate::hub::names;
 use crate::hub::place::Place;
-use crate::hub::provider::Counting;
-use crate::hub::site::{Join, Site};
+use crate::hub::provider::{Counting, SERVICE};
+use crate::hub::site::{Join, Site, Tuning};
 use crate::hub::watcher::Watcher;
 
 /// A provider, a site with two P2PSs, and a watcher at each.
@@ -114,6 +114,59 @@ fn one_of_two_distributors_dies(join: Join) {
     }
 }
 
+/// Items open at a Source Distributor, of the first service.
+fn open_at(services: &str, name: &str) -> Option<u64> {
+    let services: serde_json::Value = serde_json::from_str(services).expect("JSON");
+    let offers = services[0]["providers"].as_array()?;
+    offers.iter().find(|offer| offer["address"] == name)?["open"].as_u64()
+}
+
+/// Two Source Distributors stand by for each other: when one dies, or an operator says so, its items go on at the other one. Nothing is Suspect,
+/// and with numbers that agree there is no image and no update is missing or comes twice: the watcher counts them.
+fn one_of_a_pair_dies(join: Join, numbered: bool) {
+    let place = Place::Here;
+    let provider = Counting::start(&place);
+    let tuning = Tuning { pairs: Some(numbered), ..Tuning::default() };
+    let mut site = Site::tuned(join, &tuning, (&place, &place), &[&[provider.addr], &[provider.addr]], 1);
+    let watcher = Watcher::connect(&place, "watcher", site.rssl(0));
+    watcher.open(&names(30));
+    watcher.wait_all_ok();
+    let seen = || watcher.look(|v| v.items.values().fold((0, 0), |(s, i), item| (s + item.suspects, i + item.images)));
+    let (suspects, images) = seen();
+    let stand_by = || {
+        site.p2pss[0].wait_for_http("/api/v1/services", |_, body| body.contains("\"standby\":30,"));
+        // The images of all of them have come.
+        watcher.wait_updates(20);
+    };
+    stand_by();
+    let web = site.p2pss[0].addr("http=http://").to_string();
+    let names: Vec<String> = (0..2).map(|number| site.distributors[number].addr("hub=").to_string()).collect();
+    for name in [&names[1], &names[0]] {
+        place.run(&["ctl", "--at", &web, "switch", SERVICE, name, "--why", "a test"]);
+        // What has no image at the standby yet goes when that has come.
+        site.p2pss[0].wait_for_http("/api/v1/services", |_, body| open_at(body, name) == Some(30));
+        watcher.wait_updates(20);
+    }
+    site.distributors[0].kill();
+    watcher.wait_updates(20);
+    watcher.settle(&provider);
+    let counted = site.p2pss[0].wait_for_http("/metrics", |status, _| status == 200);
+    let number = |name: &str| {
+        let is_it = |line: &&str| line.split([' ', '{']).next() == Some(&format!("quoteway_p2ps_{name}_total"));
+        let line = counted.lines().find(is_it).unwrap_or_else(|| panic!("{name} in {counted}"));
+        line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok()).expect("a number")
+    };
+    let all = 3 * 30;
+    assert_eq!(number("hot_takeovers"), all);
+    let (suspects_now, images_now) = seen();
+    assert_eq!(suspects_now, suspects, "nothing was Suspect");
+    if numbered {
+        assert_eq!((number("hot_takeovers_in_sequence"), images_now), (all, images), "no item needed an image");
+    } else {
+        assert_eq!((number("hot_takeovers_in_sequence"), images_now), (0, images + 3 * 30), "one image each");
+    }
+}
+
 /// The daemons stand still, and are started again: as if the network had.
 fn daemons_fail() {
     let mut scene = Scene::new(Join::Rrcpd);
@@ -185,6 +238,21 @@ over_every_transport! {
 #[test]
 fn the_daemons_of_both_hosts_fail() {
     daemons_fail();
+}
+
+#[test]
+fn one_of_a_pair_dies_over_tcp() {
+    one_of_a_pair_dies(Join::Tcp, true);
+}
+
+#[test]
+fn one_of_a_pair_dies_over_multicast() {
+    one_of_a_pair_dies(Join::LbtRm, true);
+}
+
+#[test]
+fn one_of_a_pair_that_counts_by_itself_dies_over_tcp() {
+    one_of_a_pair_dies(Join::Tcp, false);
 }
 
 #[test]

@@ -177,7 +177,12 @@ impl Items for Numbers {
 
     fn image(&mut self, item: ItemId, _: Domain, _: usize, out: &mut Vec<u8>) -> ImagePart {
         out.extend_from_slice(&self.items[item.0 as usize].number.to_be_bytes());
-        ImagePart { container: DataType::OPAQUE, sequence: None, data: DataState::OK, more: false }
+        ImagePart {
+            container: DataType::OPAQUE,
+            sequence: Some(self.items[item.0 as usize].number),
+            data: DataState::OK,
+            more: false,
+        }
     }
 
     fn name(&self, item: ItemId) -> Option<String> {
@@ -227,6 +232,7 @@ impl Numbers {
             for &(session, stream) in &item.streams {
                 let body = item.number.to_be_bytes();
                 let update = UpdateMsg {
+                    seq_num: Some(item.number),
                     container: DataType::OPAQUE,
                     body: &body,
                     ..UpdateMsg::new(Domain::MARKET_PRICE, stream)

@@ -182,11 +182,21 @@ pub(crate) struct Tuning {
     pub(crate) heartbeat_interval_ms: Option<u32>,
     /// LBM options.
     pub(crate) lbm: &'static [&'static str],
+    /// The Source Distributors stand by for each other; whether they number alike. Then P2PSs have an HTTP port, too.
+    pub(crate) pairs: Option<bool>,
     /// What [`network`] gave; another network for each site without it.
     pub(crate) network: Option<Vec<String>>,
 }
 
 impl Tuning {
+    /// What P2PSs are told of the Source Distributors with these addresses, in quotes.
+    fn of_pair(&self, hubs: &[String]) -> String {
+        let Some(numbered) = self.pairs else { return String::new() };
+        let names: Vec<&str> = hubs.iter().map(|hub| hub.trim_matches('"')).collect();
+        let pair = names.join("|");
+        format!("\n[p2ps]\nsource_distributor_pairs = [\"{pair}\"]\nsource_distributor_sequence_numbers = {numbered}\n")
+    }
+
     fn times(&self, config: &str) -> String {
         let mut text = config.to_owned();
         if let Some(ms) = self.peer_timeout_ms {
@@ -276,10 +286,15 @@ impl Site {
             let own = tuning.hub.contains("source_distributors");
             let known = if own { String::new() } else { format!("source_distributors = [{}]\n", hubs.join(", ")) };
             let text = known + &aeron.interface(near_consumers) + &tuning.hub;
-            let text = tuning.times(&config(join, &[], &text, &options(near_consumers, 1))) + &aeron.of_p2ps(number);
+            let text = tuning.times(&config(join, &[], &text, &options(near_consumers, 1)))
+                + &aeron.of_p2ps(number)
+                + &tuning.of_pair(&hubs);
             let (config, port) = (site.file(&format!("p2ps{number}"), &text), free_port(near_consumers));
             let interface = near_consumers.address().to_string();
-            let args = ["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
+            let mut args = vec!["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
+            if tuning.pairs.is_some() {
+                args.extend(["--http-port", "0"]);
+            }
             site.p2pss.push(Part::start(near_consumers, &format!("p2ps {number}"), &args));
         }
         site
