@@ -478,7 +478,7 @@ impl P2ps {
 
     /// Something else than an update of a mirror has come by the stream: an image beside it that lies before would undo that.
     pub(in crate::p2ps) fn bar_earlier_mirror_images(&mut self, number: SourceId, message: &Message<'_>) {
-        let bar = |mirror: &mut Mirror| mirror.not_before = mirror.not_before.max(message.position + 1);
+        let bar = |mirror: &mut Mirror| mirror.not_before = mirror.not_before.max(message.position.saturating_add(1));
         match message.kind {
             MessageKind::Image | MessageKind::ItemStatus | MessageKind::ItemOpened => {
                 if let Some(id) = self.sources.mirror_of(number, Handle(message.handle)) {

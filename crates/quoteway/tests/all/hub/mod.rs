@@ -43,6 +43,7 @@ mod scenarios;
 mod security;
 mod site;
 mod soak;
+mod takeovers;
 mod watcher;
 
 use std::time::{Duration, Instant};

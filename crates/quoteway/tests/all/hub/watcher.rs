@@ -41,6 +41,10 @@ pub(crate) struct Item {
     pub(crate) closed: Option<String>,
     /// Numbers are missing since the state became Suspect.
     hole: bool,
+    /// When the last update came.
+    updated: Option<Instant>,
+    /// The longest time between two updates since the last [`Watcher::forget_pauses`].
+    pub(crate) pause: Duration,
 }
 
 /// What a watcher has seen.
@@ -170,6 +174,13 @@ impl Watcher {
     pub(crate) fn wait_updates(&self, more: u32) {
         let goal: BTreeMap<i32, u32> = self.look(|v| v.items.iter().map(|(&s, i)| (s, i.updates + more)).collect());
         self.wait("updates", |v| v.items.iter().all(|(s, i)| i.is_ok && i.updates >= goal[s]));
+    }
+
+    /// Pauses between updates count anew, from the next update on.
+    pub(crate) fn forget_pauses(&self) {
+        for item in self.view().items.values_mut() {
+            item.pause = Duration::ZERO;
+        }
     }
 
     /// Holds the provider's updates and waits until every item has its last number, and is Ok.
@@ -330,6 +341,8 @@ impl Seen {
                 suspects: 0,
                 closed: None,
                 hole: false,
+                updated: None,
+                pause: Duration::ZERO,
             };
             view.items.insert(stream, item);
         }
@@ -412,6 +425,8 @@ impl View {
     fn update(&mut self, stream: i32, number: u32) {
         let Some(item) = self.items.get_mut(&stream) else { return };
         item.updates += 1;
+        let now = Instant::now();
+        item.pause = item.updated.replace(now).map_or(item.pause, |last| item.pause.max(now - last));
         let Some(had) = item.number.replace(number) else {
             return self.fault(stream, "an update before the image");
         };
