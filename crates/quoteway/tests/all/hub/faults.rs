@@ -167,6 +167,28 @@ fn one_of_a_pair_dies(join: Join, numbered: bool) {
     }
 }
 
+/// One of a pair stands still, and is silent for longer than is borne: the other one goes on with what it has held since then.
+fn one_of_a_pair_freezes(join: Join) {
+    let place = Place::Here;
+    let provider = Counting::start(&place);
+    let tuning = Tuning { pairs: Some(true), ..Tuning::default() };
+    let site = Site::tuned(join, &tuning, (&place, &place), &[&[provider.addr], &[provider.addr]], 1);
+    let watcher = Watcher::connect(&place, "watcher", site.rssl(0));
+    watcher.open(&names(30));
+    watcher.wait_all_ok();
+    let heard = || watcher.look(|v| v.items.values().fold((0, 0), |(s, i), item| (s + item.suspects, i + item.images)));
+    let before = heard();
+    for number in 0..2 {
+        site.p2pss[0].wait_for_http("/api/v1/services", |_, body| body.contains("\"standby\":30,"));
+        watcher.wait_updates(60);
+        site.distributors[number].freeze();
+        watcher.wait_updates(60);
+        site.distributors[number].thaw();
+    }
+    watcher.settle(&provider);
+    assert_eq!(heard(), before, "nothing was Suspect, and no item needed an image");
+}
+
 /// The daemons stand still, and are started again: as if the network had.
 fn daemons_fail() {
     let mut scene = Scene::new(Join::Rrcpd);
@@ -243,6 +265,11 @@ fn the_daemons_of_both_hosts_fail() {
 #[test]
 fn one_of_a_pair_dies_over_tcp() {
     one_of_a_pair_dies(Join::Tcp, true);
+}
+
+#[test]
+fn one_of_a_pair_freezes_over_tcp() {
+    one_of_a_pair_freezes(Join::Tcp);
 }
 
 #[test]
