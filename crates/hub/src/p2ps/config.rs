@@ -37,6 +37,11 @@ pub struct Config {
     /// Different views through which one item may be watched at a time; further ones are refused, because every update of the item is
     /// filtered once for each. 0 for any number.
     pub max_views_per_item: u32,
+    /// Highest priority class of a request that counts: a higher one is taken for this. Providers' places go by classes
+    /// ([`crate::distributor::Config::preemption`]).
+    pub max_priority_class: u8,
+    /// Priority class of requests that say none.
+    pub default_priority_class: u8,
     /// Opens that may be unanswered by one Source Distributor; further ones wait their turn. 0 for any number.
     pub open_window: u32,
     /// Opens sent to Source Distributors from one [`super::P2ps::on_timer`] to the next, however often requests are taken in
@@ -129,6 +134,8 @@ impl Default for Config {
             open_queue: super::QueueMarks::default(),
             blocked: super::BlockedList::default(),
             max_views_per_item: 1_000,
+            max_priority_class: u8::MAX,
+            default_priority_class: 1,
             open_window: 5_000,
             opens_per_turn: 100,
             work_per_turn: 1_000,

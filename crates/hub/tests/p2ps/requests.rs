@@ -222,6 +222,25 @@ fn the_priorities_of_all_watchers_are_asked_for_together() {
 }
 
 #[test]
+fn priorities_have_a_limit_and_a_usual_class() {
+    let config = Config { max_priority_class: 3, default_priority_class: 2, ..Config::default() };
+    let mut world = World::with_feed_and(config);
+    world.clients([1, 2]);
+    world.request(1, &item(5, "A"));
+    let token = world.token();
+    assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 1 }, "nothing was said");
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    world.take(1);
+    let quiet = RequestFlags::STREAMING | RequestFlags::NO_REFRESH;
+    world.request(2, &RequestMsg { flags: quiet, priority: Some(Priority { class: 200, count: 7 }), ..item(5, "A") });
+    assert_eq!(asked_priority(&mut world), Priority { class: 3, count: 7 }, "as much as it may have");
+    world.request(2, &RequestMsg { flags: quiet, priority: Some(Priority { class: 1, count: 7 }), ..item(5, "A") });
+    assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 1 }, "who says less has less");
+}
+
+#[test]
 fn a_paused_stream_rests_and_resumes_with_an_image() {
     let mut world = World::with_feed();
     world.clients([1, 2]);

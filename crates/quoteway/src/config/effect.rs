@@ -118,8 +118,7 @@ const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const TUNNEL: &str = "tunnel streams are not supported";
 const LOAD: &str = "a route's load is not limited; several routes of one service share it";
-const PRIORITY: &str =
-    "the priorities that requests have go to providers, merged; there are no others, no limits and no files of them";
+const PRIORITY: &str = "the priorities that requests have go to providers, merged and up to maxPriorityClass; there are no others, and no files of them";
 const OUTAGE: &str = "clients stay connected when a provider is lost, and see the service down";
 
 const fn none(kind: Kind, why: &'static str, names: &'static str) -> NoEffect {
@@ -183,7 +182,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::P2ps, PAIR, "enableItemLevelReorderProtection maxAllowableUpdateDelay"),
     none(Kind::P2ps, RECOVERY, "immediatePollAfterRecoverableClose=False openWindowForPollRequests"),
     none(Kind::P2ps, "maxMounts bounds the connections, whoever makes them", "maxClients"),
-    none(Kind::P2ps, PRIORITY, "maxPriorityClass defaultPriorityClass"),
     none(Kind::P2ps, NEWS, "newsServiceItemPairList"),
     none(
         Kind::P2ps,

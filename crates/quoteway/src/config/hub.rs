@@ -112,6 +112,8 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
             hysteresis: c.open_queue_hysteresis,
         },
         max_views_per_item: c.max_views_per_item,
+        max_priority_class: u8::try_from(c.max_priority_class).unwrap_or(u8::MAX),
+        default_priority_class: u8::try_from(c.default_priority_class).unwrap_or(u8::MAX),
         work_per_turn: c.work_per_turn,
         open_window: c.minimum_open_window,
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),

@@ -64,6 +64,8 @@ section! {
     max_cache_size: u32 = 1_000_000, "maxCacheSize", "Items cached at a time, by each egress shard; beyond it the one that was asked for longest ago is cached no more. 0 means any number.";
     domains_cached: DomainList = DomainList(Domains::ALL), "domainsCached", "Domains whose items are cached.";
     domains_not_cached: DomainList = DomainList(Domains::NONE), "domainsNotCached", "Domains whose items are not cached, whatever domains_cached says.";
+    max_priority_class: u16 = 255, "maxPriorityClass", "Highest priority class (PriorityClass) of a request that counts, 1 to 255: a higher one is taken for this.";
+    default_priority_class: u16 = 1, "defaultPriorityClass", "Priority class of requests that say none, 1 to max_priority_class.";
     max_views_per_item: u32 = 1_000, "", "Different views through which one item may be watched at a time; a further one is refused. 0 means any number.";
     work_per_turn: u32 = 1_000, "", "Items and watchers that are told of a lost source or service, and items of batches that are opened or closed, before the updates of others have their turn.";
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where enable_cache is on; empty means all.";

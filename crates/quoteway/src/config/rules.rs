@@ -123,6 +123,12 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
         "must be ONE|OTHER, with each Source Distributor in one pair at most",
     );
     rule(p.work_per_turn > 0, "work_per_turn", "must be over 0");
+    rule((1..=255).contains(&p.max_priority_class), "max_priority_class", "must be from 1 to 255");
+    rule(
+        (1..=p.max_priority_class).contains(&p.default_priority_class),
+        "default_priority_class",
+        "must be from 1 to max_priority_class",
+    );
     rule(p.writer_thread_count <= 64, "writer_thread_count", "must be at most 64");
     rule(p.min_compression_threshold <= 65_535, "min_compression_threshold", "must be at most 65535");
     rule(cpus(&p.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");

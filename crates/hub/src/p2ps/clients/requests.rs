@@ -268,7 +268,8 @@ impl P2ps {
         }
         self.counters.watchers += 1;
         self.note_load(watcher.client);
-        if let Some(priority) = msg.priority {
+        let usual = Priority { class: self.config.default_priority_class, ..Priority::default() };
+        if let Some(priority) = msg.priority.or_else(|| (usual != Priority::default()).then_some(usual)) {
             self.note_priority(watcher, item, priority);
         }
         let root = self.items.root(item);
@@ -301,7 +302,9 @@ impl P2ps {
         }
     }
 
-    fn note_priority(&mut self, watcher: Watcher, item: ItemId, priority: Priority) {
+    /// A watcher asks for a priority, of which no more counts than clients may have.
+    fn note_priority(&mut self, watcher: Watcher, item: ItemId, asked: Priority) {
+        let priority = Priority { class: asked.class.min(self.config.max_priority_class), ..asked };
         let Some(known) = self.clients.get_mut(watcher.client) else {
             debug_assert!(false, "a priority of a client that is gone: {watcher:?}");
             return;
