@@ -6,6 +6,7 @@ use crate::scenario::{Kind, Scenario, ScenarioError};
 const OF_ALL: [&str; 5] = ["title", "about", "goals", "group", "on_request"];
 const OF_IMAGES: [&str; 8] =
     ["items", "size", "data_size", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
+const OF_LATE: [&str; 7] = ["items", "size", "data_size", "rates", "warmup", "socket_buffer", "server_toml"];
 const OF_SEEN: [&str; 11] = [
     "items",
     "size",
@@ -33,6 +34,7 @@ impl Scenario {
         let own = match self.kind {
             Kind::Codec => false,
             Kind::Images => OF_IMAGES.contains(&key),
+            Kind::Late => OF_LATE.contains(&key),
             Kind::Seen => OF_SEEN.contains(&key),
             Kind::Memory => OF_MEMORY.contains(&key),
             Kind::Load => OF_LOAD.contains(&key),

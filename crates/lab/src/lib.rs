@@ -33,6 +33,7 @@ pub mod flow;
 pub mod hosts;
 pub mod html;
 pub mod images;
+pub mod late;
 pub mod lbm;
 pub mod load;
 pub mod memory;
@@ -376,6 +377,7 @@ fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side
         Kind::Codec => codec::estimate(pairs, is_quick),
         Kind::Flow => flow::estimate(scenario, pairs),
         Kind::Images => images::estimate(scenario, pairs),
+        Kind::Late => late::estimate(scenario, pairs),
         Kind::Seen => seen::estimate(scenario, pairs),
         Kind::Memory => memory::estimate(scenario, pairs),
         Kind::Stages => stages::estimate(scenario, pairs, is_quick),
@@ -389,6 +391,7 @@ fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcom
         Kind::Codec => codec::run(session, outcome),
         Kind::Flow => flow::run(session, scenario, outcome),
         Kind::Images => images::run(session, scenario, outcome),
+        Kind::Late => late::run(session, scenario, outcome),
         Kind::Seen => seen::run(session, scenario, outcome),
         Kind::Memory => memory::run(session, scenario, outcome),
         Kind::Stages => stages::run(session, scenario, outcome),

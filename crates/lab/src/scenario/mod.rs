@@ -231,6 +231,8 @@ pub enum Kind {
     Flow,
     /// Opening a watchlist while another client streams.
     Images,
+    /// Opening what another client has open, with a cache and without one.
+    Late,
     /// What it costs clients that somebody looks at the server.
     Seen,
     /// Bytes of an item and of a watcher.
@@ -540,7 +542,9 @@ impl Scenario {
         if self.kind == Kind::Load && (self.load.is_none() || !matches!(self.points()?[..], [Point::Rate(_)])) {
             return Err(ScenarioError::Parameter("a load needs an act (load = \"storm\") and one rate"));
         }
-        if matches!(self.kind, Kind::Images | Kind::Seen) && !matches!(self.points()?[..], [Point::Rate(_)]) {
+        if matches!(self.kind, Kind::Images | Kind::Late | Kind::Seen)
+            && !matches!(self.points()?[..], [Point::Rate(_)])
+        {
             return Err(ScenarioError::Parameter("images and seen need one rate, at which clients stream: rates=100k"));
         }
         Ok(())
