@@ -33,6 +33,8 @@ pub struct OfferOverview<'a> {
     pub outstanding: u32,
     /// The service of the provider that a service group is served from there.
     pub member: Option<&'a str>,
+    /// How loaded the provider says that it is (`LoadFactor`), up to 65,535; 0 if it says nothing.
+    pub load_factor: u64,
     /// It should send data, and is silent.
     pub interrupted: bool,
 }
@@ -79,6 +81,7 @@ impl SourceDistributor {
                     accepting: offer.accepting,
                     open: offer.open,
                     outstanding: offer.outstanding,
+                    load_factor: offer.load_factor,
                     member: offer.member.map(|member| self.services[member.service].name.as_str()),
                     interrupted: offer.flow.is_interrupted(),
                 })

@@ -30,6 +30,10 @@ pub struct Config {
     pub total_item_limit: u32,
     /// Where what is near one of these limits is told of.
     pub load_percents: super::Percents,
+    /// How often the load factor of the services is worked out that is told of this server, nanoseconds; 0 tells of none.
+    pub load_factor_interval: u64,
+    /// Logins at which this server is full for that; 0 leaves them out of account.
+    pub mounts_when_full: u32,
     /// When the opens that wait are told of.
     pub open_queue: super::QueueMarks,
     /// Items that nobody gets.
@@ -131,6 +135,8 @@ impl Default for Config {
             aggregate_item_limit: 0,
             total_item_limit: 0,
             load_percents: super::Percents::default(),
+            load_factor_interval: 0,
+            mounts_when_full: 0,
             open_queue: super::QueueMarks::default(),
             blocked: super::BlockedList::default(),
             max_views_per_item: 1_000,

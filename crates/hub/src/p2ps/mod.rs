@@ -40,6 +40,7 @@ mod ids;
 mod invariants;
 mod items;
 mod load;
+mod load_factor;
 mod notice;
 mod operation;
 mod overview;
@@ -83,6 +84,7 @@ use ids::{ItemId, StreamId};
 use items::Items;
 use items::watchers::Watcher;
 use load::Load;
+use load_factor::LoadFactor;
 use operation::History;
 use rwf::msg::Msg;
 use rwf::{DataState, State, StreamState, peek};
@@ -130,6 +132,7 @@ pub struct P2ps {
     backlogs: Backlogs,
     leaving: Leaving,
     load: Load,
+    load_factor: LoadFactor,
     history: History,
     closing: Vec<(ClientId, CloseReason)>,
     notices: Vec<Notice>,
@@ -178,6 +181,7 @@ impl P2ps {
             backlogs,
             leaving,
             load: Load::new(&config),
+            load_factor: LoadFactor::default(),
             history: History::default(),
             closing: Vec::new(),
             notices: Vec::new(),
@@ -342,6 +346,7 @@ impl P2ps {
             self.dictionaries.timeout(),
             self.conflation.timeout(),
             self.load.timeout(),
+            self.load_factor.timeout(self.config.load_factor_interval),
             heartbeats,
             trim,
         ]
@@ -375,6 +380,7 @@ impl P2ps {
         self.watch_sources();
         self.renew_dictionaries();
         self.look_at_queue();
+        self.tell_load_factor();
         self.open_named();
         self.work_departures();
         self.work_backlogs();

@@ -53,6 +53,8 @@ impl P2ps {
         own.aggregate_item_limit = config.aggregate_item_limit;
         own.total_item_limit = config.total_item_limit;
         own.load_percents = config.load_percents;
+        own.load_factor_interval = config.load_factor_interval;
+        own.mounts_when_full = config.mounts_when_full;
         own.connections.clone_from(&config.connections);
         own.open_queue = config.open_queue;
         own.open_window = config.open_window;

@@ -1,8 +1,11 @@
 use crate::world::{World, encode, info, item};
+use hub::p2ps::Config;
 use hub::stream::{ALL, Event};
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::{Action, Link, Part, Refresh, Request, Service, ServiceState, Update, filter};
 use rwf::{DataState, Qos, State, StateCode, StreamState};
+
+const SECOND: u64 = 1_000_000_000;
 
 fn request(stream_id: i32, service_id: Option<u16>, filter: u32) -> Request {
     Request { stream_id, streaming: true, service_id, filter }
@@ -76,6 +79,76 @@ fn only_the_filters_that_were_asked_for_are_sent() {
     let Some(Part::Set(info)) = &only(&grown.services).info else { panic!("{grown:?}") };
     assert_eq!(info.capabilities, [Domain(5), Domain(6), Domain(7), Domain(8)]);
     assert_eq!(world.take(1), [""; 0]);
+}
+
+#[test]
+fn clients_are_told_how_full_the_server_is_in_the_load_of_its_services() {
+    let mut world = World::with_feed();
+    let told = |services: &[Service]| only(services).load.as_ref().and_then(Part::value).and_then(|l| l.load_factor);
+    world.clients([1, 2]);
+    world.send_with(1, |w| request(2, None, 0x3F).encode(w));
+    world.send_with(2, |w| request(2, None, filter::INFO | filter::STATE).encode(w));
+    assert_eq!(told(&refresh(&mut world, 1).services), None, "nobody is told unless that is configured");
+    refresh(&mut world, 2);
+    let on = Config { load_factor_interval: 10 * SECOND, mounts_when_full: 8, ..Config::default() };
+    world.p2ps.reconfigure(&on);
+    world.pass(0);
+    assert_eq!(told(&update(&mut world, 1).services), Some(65_535 / 4), "two of eight");
+    assert_eq!(world.take(2), [""; 0], "who has not asked for Load hears nothing");
+    // Within the interval nothing is told, then once.
+    world.clients([3, 4]);
+    world.pass(SECOND);
+    assert_eq!(world.take(1), [""; 0]);
+    world.pass(9 * SECOND);
+    assert_eq!(told(&update(&mut world, 1).services), Some(65_535 / 2));
+    world.pass(10 * SECOND);
+    assert_eq!(world.take(1), [""; 0], "nothing has changed");
+    // Who comes later has it from the beginning, and so has a service that comes later.
+    world.send_with(3, |w| request(2, None, 0x3F).encode(w));
+    assert_eq!(told(&refresh(&mut world, 3).services), Some(65_535 / 2));
+    world.publish(0, |p| {
+        p.service(41, "OTHER");
+    });
+    assert_eq!(told(&update(&mut world, 1).services), Some(65_535 / 2));
+    world.take(2);
+    world.take(3);
+    // Turned off, it is taken back, of each service.
+    world.p2ps.reconfigure(&Config::default());
+    world.pass(10 * SECOND);
+    let messages = world.raw(1);
+    world.take(3);
+    assert_eq!(messages.len(), 2);
+    for message in &messages {
+        let Ok(Msg::Update(message)) = Msg::decode(message) else { panic!() };
+        let update = Update::decode(&message).unwrap();
+        assert!(
+            matches!(&only(&update.services).load, Some(Part::Set(load)) if load.load_factor.is_none()),
+            "{update:?}"
+        );
+    }
+}
+
+/// Each service is a message to every client: many of them are told in turns.
+#[test]
+fn many_services_are_told_in_turns_how_full_the_server_is() {
+    let mut world = World::new();
+    world.source(0);
+    world.publish(0, |p| {
+        for n in 0..100 {
+            p.service(n, &format!("S{n}"));
+        }
+    });
+    world.clients([1]);
+    world.send_with(1, |w| request(2, None, 0x3F).encode(w));
+    refresh(&mut world, 1);
+    world.p2ps.reconfigure(&Config { load_factor_interval: SECOND, mounts_when_full: 1, ..Config::default() });
+    let mut turns = Vec::new();
+    while turns.last() != Some(&0) {
+        world.pass(0);
+        turns.push(world.raw(1).len());
+        assert_eq!(world.p2ps.timeout() == Some(0), turns.iter().sum::<usize>() < 100);
+    }
+    assert_eq!(turns, [16, 16, 16, 16, 16, 16, 4, 0]);
 }
 
 #[test]

@@ -101,6 +101,9 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         service_ids: c.service_ids.0.clone(),
         support_warm_standby: c.support_warm_standby,
         connections: connections(c),
+        load_factor_interval: u64::from(c.load_factor_interval_s) * SECOND,
+        // Each egress shard has its part of the clients, and tells of itself.
+        mounts_when_full: c.max_mounts.div_ceil(u32::from(c.writer_thread_count.max(1))),
         max_mounts_per_user: c.max_mounts_per_user,
         item_limit: c.item_limit,
         aggregate_item_limit: c.aggregate_item_limit,

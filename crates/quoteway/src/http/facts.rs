@@ -186,6 +186,8 @@ pub struct Offer {
     pub up: bool,
     /// It takes requests.
     pub accepting: bool,
+    /// How loaded it says that it is (`LoadFactor` of its directory), up to 65,535; 0 if it says nothing.
+    pub load_factor: u64,
     /// Items open there.
     pub open: u64,
     /// Items open there for which it stands by: a Source Distributor of a pair (`source_distributor_pairs`).
@@ -637,6 +639,7 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
                     served_from: offer.member.unwrap_or_default().to_owned(),
                     up: offer.up,
                     accepting: offer.accepting,
+                    load_factor: offer.load_factor,
                     open: offer.open.into(),
                     outstanding: offer.outstanding.into(),
                     standby: 0,
@@ -680,6 +683,7 @@ fn of_source(source: &hub::p2ps::SourceOverview<'_>) -> Offer {
         served_from: String::new(),
         up: source.up,
         accepting: source.accepting,
+        load_factor: 0,
         open: source.open as u64,
         standby: source.standby as u64,
         outstanding: source.opening as u64,

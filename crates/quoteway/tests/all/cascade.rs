@@ -71,3 +71,41 @@ fn three_sites_serve_each_other_and_nothing_goes_in_a_circle() {
         server.wait_for("/api/v1/services", |_, body| all_open(body));
     }
 }
+
+/// A site with two servers says how full each is, and the site behind it asks the one that is less so.
+#[test]
+fn the_site_below_asks_the_server_that_says_it_is_less_full() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (_provider, at) = source();
+    let above = |name: &str| {
+        let file = dir.path().join(format!("{name}.toml"));
+        let text = format!(
+            "[p2ps]\nmax_mounts = 8\nload_factor_interval_s = 1\n[source_distributor]\nsite = \"above\"\n[[route]]\nhost_list = [\"{at}\"]\n"
+        );
+        std::fs::write(&file, text).expect("written");
+        let ports = ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
+        start(&[&ports[..], &["--config", file.to_str().expect("UTF-8")]].concat())
+    };
+    let (full, free) = (above("full"), above("free"));
+    let _busy = [consumer(&full), consumer(&full), consumer(&full)];
+    // By their order and by their counts the full one would be asked first.
+    let below = site(dir.path(), "below", &[full.at("rssl"), free.at("rssl")]);
+    let providers = |body: &str| -> Vec<(String, u64, u64)> {
+        let services: Value = serde_json::from_str(body).expect("JSON");
+        let of = |o: &Value| {
+            (
+                o["address"].as_str().unwrap_or_default().to_owned(),
+                o["load_factor"].as_u64().unwrap_or(0),
+                o["open"].as_u64().unwrap_or(0),
+            )
+        };
+        services[0]["providers"].as_array().into_iter().flatten().map(of).collect()
+    };
+    // Three consumers and the site are four of eight mounts, and the site alone is one.
+    let told = [(full.at("rssl"), 65_535 / 2), (free.at("rssl"), 65_535 / 8)];
+    let is_told = |body: &str| told.iter().all(|(at, load)| providers(body).iter().any(|p| p.0 == *at && p.1 == *load));
+    below.wait_for("/api/v1/services", |_, body| is_told(body));
+    let _consumer = consumer(&below);
+    let is_open = |body: &str| providers(body).iter().all(|p| p.2 == if p.0 == free.at("rssl") { 3 } else { 0 });
+    below.wait_for("/api/v1/services", |_, body| is_open(body));
+}

@@ -125,7 +125,7 @@ impl P2ps {
         }
         service.sort_providers(&self.sources);
         service.alive = true;
-        let condition = service.condition(&self.sources);
+        let condition = service.condition(&self.sources, self.load_factor.told());
         if is_new {
             (service.told, service.told_path) = (condition, service.path());
             let change = whole_entry(service);
@@ -150,7 +150,7 @@ impl P2ps {
     /// Tells clients the state and load of a service if they have changed, and a transient status if there is one.
     pub(in crate::p2ps) fn service_changed(&mut self, id: ServiceId, status: Option<State<'_>>) {
         let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
-        let condition = service.condition(&self.sources);
+        let condition = service.condition(&self.sources, self.load_factor.told());
         let before = std::mem::replace(&mut service.told, condition);
         if before.up != condition.up {
             self.notices.push(Notice::ServiceState { service: service.name.clone(), up: condition.up });
@@ -162,7 +162,10 @@ impl P2ps {
             parts |= filter::STATE;
         }
         if before.load != condition.load {
-            entry.load = Some(Part::Update(condition.load));
+            // What is not told any more is taken back by all that there is now.
+            let is_taken_back = before.load.load_factor.is_some() && condition.load.load_factor.is_none();
+            let part = if is_taken_back { Part::Set } else { Part::Update };
+            entry.load = Some(part(condition.load));
             parts |= filter::LOAD;
         }
         let path = service.path();

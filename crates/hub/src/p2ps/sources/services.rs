@@ -168,8 +168,9 @@ impl Service {
         self.info.capabilities.contains(&domain)
     }
 
-    /// The state and load of all sources together: as good as the best, the load of the one that is asked first.
-    pub(crate) fn condition(&self, sources: &Sources) -> Condition {
+    /// The state and load of all sources together: as good as the best, the load of the one that is asked first, but for the load factor of
+    /// this server where it is told.
+    pub(crate) fn condition(&self, sources: &Sources, load_factor: Option<u64>) -> Condition {
         let reachable = |provider: &&Provider| sources.is_up(provider.source);
         let mut merged = Condition { accepting: true, ..Condition::default() };
         let mut first = true;
@@ -180,6 +181,7 @@ impl Service {
                 first = false;
             }
         }
+        merged.load.load_factor = load_factor.or(merged.load.load_factor);
         merged
     }
 
