@@ -149,7 +149,8 @@ fn watched(scenario: &Scenario) -> Result<(Chain, SocketAddr, Watcher), Fault> {
 /// What a consumer costs that has logged in and watches nothing.
 fn idle(scenario: &Scenario) -> Result<Metrics, Fault> {
     let (chain, _) = start(scenario)?;
-    let sizes = || chain.resident()[1].map(|bytes| bytes as f64).ok_or_else(|| Fault::Failed("no size of the servers".into()));
+    let sizes =
+        || chain.resident()[1].map(|bytes| bytes as f64).ok_or_else(|| Fault::Failed("no size of the servers".into()));
     let empty = sizes()?;
     let mut swarms = Swarms::start(chain.endpoints(), scenario.mounts)?;
     let seconds = swarms.bring()?;

@@ -48,7 +48,19 @@ fn unsafe_code_is_forbidden_outside_net_and_the_c_library() {
 #[test]
 fn state_machines_know_nothing_of_the_world() {
     let mut found = Vec::new();
-    for krate in ["rwf", "rssl", "lbm", "hub", "hub-content", "hub-stream", "omm", "permissions", "marketfeed"] {
+    for krate in [
+        "rwf",
+        "rssl",
+        "lbm",
+        "hub-content",
+        "hub-distributor",
+        "hub-items",
+        "hub-p2ps",
+        "hub-stream",
+        "omm",
+        "permissions",
+        "marketfeed",
+    ] {
         visit(&root().join("crates").join(krate).join("src"), ".rs", &mut |path, text| {
             for word in
                 ["Instant::now", "SystemTime", "std::net::Tcp", "std::net::Udp", "thread::", "println!", "std::env"]
@@ -74,8 +86,10 @@ fn tables_of_what_peers_choose_are_hashed_with_a_key() {
         "rwf",
         "rssl",
         "rssl-io",
-        "hub",
         "hub-content",
+        "hub-distributor",
+        "hub-items",
+        "hub-p2ps",
         "hub-stream",
         "omm",
         "permissions",
@@ -110,7 +124,10 @@ fn crates_use_only_what_the_architecture_allows() {
         ("rwf", &[][..]),
         ("lbm", &[]),
         ("rssl", &["rwf"]),
-        ("hub", &["hub-content", "hub-stream", "omm", "permissions", "rwf"]),
+        ("hub", &["hub-content", "hub-distributor", "hub-items", "hub-p2ps", "hub-stream"]),
+        ("hub-distributor", &["hub-content", "hub-items", "hub-stream", "omm", "permissions", "rwf"]),
+        ("hub-items", &["rwf"]),
+        ("hub-p2ps", &["hub-content", "hub-items", "hub-stream", "permissions", "rwf"]),
         ("hub-content", &["hub-stream", "permissions", "rwf"]),
         ("hub-stream", &["rwf"]),
         ("net", &[]),

@@ -1,0 +1,205 @@
+//! A mirror becomes the stream in use.
+
+use super::Mirror;
+use crate::ids::{GroupId, Handle};
+use crate::items::Place;
+use crate::providers::Stream;
+use crate::sequence::{Sequence, Tail};
+use crate::stream::{ALL, Event};
+use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
+use rwf::msg::{Domain, RequestFlags, StatusMsg};
+use rwf::peek;
+
+/// What becomes of the stream that was in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Former {
+    /// Its provider has ended it, or is gone.
+    Gone,
+    /// It is closed.
+    Closed,
+    /// It is the mirror from now on.
+    StandsBy,
+    /// As that; its provider says that it is Suspect.
+    Suspect,
+}
+
+impl Former {
+    /// The stream stays open, as the mirror.
+    const fn is_mirror(self) -> bool {
+        matches!(self, Self::StandsBy | Self::Suspect)
+    }
+}
+
+impl SourceDistributor {
+    /// Those of these items that no mirror takes over; the others have gone over to it when this returns.
+    pub(crate) fn not_taken_over(
+        &mut self,
+        now: u64,
+        handles: Vec<Handle>,
+        former: Former,
+        out: &mut dyn ProviderSink,
+    ) -> Vec<Handle> {
+        let mut rest = handles;
+        rest.retain(|&handle| !self.take_over_hot(now, handle, former, out));
+        rest
+    }
+
+    /// The mirror of an item takes over, if its provider has it whole and good. False if there is none that could.
+    pub(crate) fn take_over_hot(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        former: Former,
+        out: &mut dyn ProviderSink,
+    ) -> bool {
+        let service = self.items[handle].service();
+        let Some(from) = self.items[handle].place().map(|place| place.session) else { return false };
+        let Some(in_sequence) = self.swap_hot(now, handle, former, out) else { return false };
+        let taken = self.hot_standby.taken.entry((from, service)).or_default();
+        taken.items += 1;
+        taken.in_sequence += usize::from(in_sequence);
+        true
+    }
+
+    /// As [`Self::take_over_hot`]: whether those who watch go on with the next update and need no image; `None` if there is no mirror that
+    /// could take over.
+    pub(super) fn swap_hot(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        former: Former,
+        out: &mut dyn ProviderSink,
+    ) -> Option<bool> {
+        let item = &self.items[handle];
+        let service = item.service();
+        let used = item.place().filter(|_| item.is_open() && item.is_watched() && item.is_answered())?;
+        if !self.hot_standby.mirror(handle).is_some_and(|mirror| self.may_take_over(service, mirror)) {
+            return None;
+        }
+        let mut mirror = self.hot_standby.take_mirror(handle, service)?;
+        let sequence = self.hot_standby.pair(handle).map(|pair| &pair.sequence);
+        let passed = sequence.and_then(Sequence::passed);
+        let in_sequence = self.config.sequence_numbers
+            && self.items[handle].is_undisturbed()
+            && sequence.is_some_and(|sequence| sequence.goes_on_with(&mirror.tail));
+        let (new, group) = (mirror.place, mirror.group);
+        let tail = std::mem::take(&mut mirror.tail);
+        self.leave_former(now, handle, (used, former), passed, out);
+        self.providers[new.session].streams.set(new.stream, Stream::of_careful(handle, false));
+        self.counters.hot_takeovers += 1;
+        self.counters.hot_takeovers_in_sequence += u64::from(in_sequence);
+        if in_sequence {
+            self.go_on_in_sequence(handle, new, group, tail);
+        } else {
+            self.go_on_with_image(now, handle, new, out);
+        }
+        if !former.is_mirror() {
+            self.hot_standby.filling.entry(service).or_default().queue.push_back(handle);
+        }
+        Some(in_sequence)
+    }
+
+    fn may_take_over(&self, service: u16, mirror: &Mirror) -> bool {
+        let ticks = |offer: &crate::providers::Offer| offer.up && !offer.flow.is_interrupted();
+        let is_up = self.providers.offer(mirror.place.session, service).is_some_and(ticks);
+        is_up
+            && mirror.is_whole
+            && mirror.good_since.is_some()
+            && self.providers.is_reached(mirror.place.session, service)
+    }
+
+    /// The stream that was in use is closed, or stands by.
+    fn leave_former(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        (used, former): (Place, Former),
+        passed: Option<u32>,
+        out: &mut dyn ProviderSink,
+    ) {
+        if !former.is_mirror() {
+            return self.free_mirror_stream(now, handle, used, false, former == Former::Closed, out);
+        }
+        let item = &self.items[handle];
+        let (service, group) = (item.service(), item.group());
+        let is_good = former == Former::StandsBy && !item.is_suspect();
+        let (is_whole, good_since) = (!item.in_set(), is_good.then_some(0));
+        self.providers[used.session].streams.set(used.stream, Stream::of_mirror(handle));
+        let tail = Tail::behind(passed);
+        let mirror = Mirror { place: used, asked_at: None, group, is_whole, good_since, returns_at: None, tail };
+        self.hot_standby.set_mirror(handle, service, mirror);
+    }
+
+    /// Those who watch get the updates that the provider before has not sent, and nothing else.
+    fn go_on_in_sequence(&mut self, handle: Handle, new: Place, group: GroupId, tail: Tail) {
+        self.items.take_over(handle, new, true);
+        self.items.renew(handle);
+        self.set_live(handle, self.items[handle].is_watched());
+        self.tell_group(handle, group);
+        if let Some(pair) = self.hot_standby.pair_mut(handle) {
+            pair.sequence.take_over();
+        }
+        for update in tail.into_updates() {
+            if let Ok(header) = peek::header(&update.rwf) {
+                self.careful_update(new.session, handle, &header, &update.rwf);
+            }
+        }
+    }
+
+    /// P2PSs know the item by its new provider's group from now on: no image tells them.
+    fn tell_group(&mut self, handle: Handle, group: GroupId) {
+        if group == self.items[handle].group() {
+            return;
+        }
+        self.items.set_group(handle, group);
+        let status = StatusMsg::new(Domain(self.items[handle].domain()), 0);
+        if let Some(rwf) = self.composer.write(&mut self.counters, |w| status.encode(w)) {
+            self.hub.event(&Event::ItemStatus { target: ALL, handle: handle.0, group: group.0, flags: 0, rwf });
+            self.counters.statuses += 1;
+        }
+    }
+
+    /// Those who watch get one new image of the new provider, and no updates before it.
+    fn go_on_with_image(&mut self, now: u64, handle: Handle, new: Place, out: &mut dyn ProviderSink) {
+        self.cache.lose(handle.0);
+        self.upstream.left_stream(handle);
+        let was_lost = self.items[handle].is_lost();
+        self.items.take_over(handle, new, false);
+        if !was_lost {
+            self.services[self.items[handle].service()].item_is_lost();
+        }
+        self.hot_standby.begin_numbers(handle, None);
+        self.await_answer(now, handle);
+        self.counters.reissues += 1;
+        self.send_request_to(new, handle, RequestFlags::NONE, out);
+    }
+
+    /// A provider has left a service to its end: the operator hears what mirrors have taken over from it.
+    pub(crate) fn tell_taken_over(&mut self, from: SessionId, address: &str, service: u16) {
+        let Some(taken) = self.hot_standby.taken_from(from, service) else { return };
+        let Some(known) = self.services.get(service) else { return };
+        let (service, provider) = (known.name.clone(), address.to_owned());
+        let (items, in_sequence) = (taken.items, taken.in_sequence);
+        self.notices.push(Notice::ItemsTakenOver { service, provider, items, in_sequence });
+    }
+
+    /// Asserts that mirrors are of items that are open elsewhere, on the streams that they say.
+    pub(crate) fn check_mirrors(&self) -> usize {
+        self.hot_standby.check(|handle| self.items[handle].service());
+        for handle in self.hot_standby.handles() {
+            let item = self.items.get(handle).expect("an item is gone that may have a mirror");
+            assert!(!item.is_instance() && !item.is_cached() && !item.is_ended(), "{handle:?} has a pair: {item:?}");
+        }
+        let mut mirrors = 0;
+        for (handle, place, _) in self.hot_standby.iter() {
+            let item = &self.items[handle];
+            assert!(item.is_open(), "{handle:?} has a mirror and is not open: {item:?}");
+            assert!(item.place().is_some_and(|used| used.session != place.session), "{handle:?} mirrors itself");
+            // Its session may be lost, and the outage go on in the next turn.
+            let stream = self.providers[place.session].streams.get(place.stream);
+            assert_eq!(stream.mirror(), Some(handle), "the stream of a mirror");
+            mirrors += 1;
+        }
+        mirrors
+    }
+}

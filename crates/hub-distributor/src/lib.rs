@@ -1,0 +1,400 @@
+//! The Source Distributor: the side that faces providers.
+//!
+//! It logs in at interactive providers as a consumer, lets non-interactive ones log in, takes their directories, and opens
+//! each item once however many watchers it has. What providers send becomes the hub stream; what P2PSs ask for becomes
+//! requests to the provider that can serve them.
+//!
+//! Each room owns its tables, with private fields, and knows only rooms above it in this list. What concerns several rooms is a
+//! method of [`SourceDistributor`], in the file of its subject.
+//!
+//! | room | what it owns |
+//! |---|---|
+//! | `items` | the items and their states: which are legal, its `state` says |
+//! | `hub_stream` | what is published: the block of the turn, what is kept of the stream, flow control |
+//! | `p2ps_links` | the P2PSs: joining, leaving, leases, heartbeats, their requests, gap recovery |
+//! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
+//! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
+//! | `filtered` | which items a filter is not about: it takes out of what providers send what does not pass |
+//! | `hot_standby` | the streams of items at providers that stand by, and how they take over |
+//! | `cached` | the images of interactive items, and answers out of them |
+//! | `published` | what non-interactive providers publish, and the images held for them |
+//! | `posts` | posts and their acks |
+//!
+//! There is no clock and no I/O: `now` is an argument (monotonic nanoseconds), messages to providers go to a
+//! [`ProviderSink`], and the hub stream is [`SourceDistributor::block`].
+//!
+//! At the end of each turn debug builds check the states of some items; [`SourceDistributor::check_invariants`] checks all there is.
+#![forbid(unsafe_code)]
+
+mod cached;
+mod close_reason;
+mod config;
+mod counters;
+mod filtered;
+mod hot_standby;
+mod hub_stream;
+mod ids;
+mod invariants;
+mod items;
+mod notice;
+mod operation;
+mod overview;
+mod p2ps_links;
+mod posts;
+mod providers;
+mod published;
+mod timers;
+mod upstream;
+
+pub use close_reason::CloseReason;
+pub use config::{Balance, Config, Interruption, RouteConfig, ServiceGroup};
+pub use counters::Counters;
+pub use notice::Notice;
+pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
+pub use providers::{Origin, PeerInfo, SessionId, SwitchError};
+pub use published::{Record, RecordChange, Restore, RestoreError, Restored};
+
+use crate::cache::images::Cache;
+use crate::stream::{Event, update_flags};
+use ::hub_stream as stream;
+use hot_standby::HotStandby;
+use hub_content::{cache, filter};
+use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence};
+use hub_stream::{Composer, HubStream};
+use ids::{GroupId, Handle, StreamId};
+use items::Items;
+use p2ps_links::Links;
+use posts::Posts;
+use providers::{Dictionaries, Outages, Phase, Providers, Services};
+use published::Published;
+use rwf::dictionary::Dictionary;
+use rwf::msg::{Domain, MsgClass, StatusMsg};
+use rwf::{State, peek};
+use timers::{Timer, Timers};
+use upstream::Upstream;
+
+/// Where messages to providers go. The calls come in the order in which they have to reach the provider.
+pub trait ProviderSink {
+    /// Sends one RWF message to a session.
+    fn send(&mut self, session: SessionId, msg: &[u8]);
+    /// Ends a session, after what was sent to it. `session_down` for it is allowed and changes nothing any more.
+    fn close(&mut self, session: SessionId, reason: &CloseReason);
+}
+
+/// The state machine. See the module's description.
+#[derive(Debug)]
+pub struct SourceDistributor {
+    config: Config,
+    counters: Counters,
+    timers: Timers,
+    composer: Composer,
+    hub: HubStream,
+    links: Links,
+    providers: Providers,
+    services: Services,
+    outages: Outages,
+    dictionaries: Dictionaries,
+    items: Items,
+    upstream: Upstream,
+    hot_standby: HotStandby,
+    published: Published,
+    unselected: filtered::Unselected,
+    /// Images of interactive items, by handle.
+    cache: Cache,
+    /// What the cached images are read with; none without a cache.
+    cache_dictionary: Option<Box<Dictionary>>,
+    posts: Posts,
+    notices: Vec<Notice>,
+    /// Canonical bytes of the key at hand.
+    key: Vec<u8>,
+    /// What passes of the message at hand.
+    passing: Vec<u8>,
+}
+
+impl SourceDistributor {
+    /// A distributor without sessions. `incarnation` must differ from that of any earlier life of it.
+    pub fn new(config: Config, incarnation: u32) -> Self {
+        let mut timers = Timers::default();
+        if config.heartbeat_interval > 0 || config.p2ps_timeout > 0 {
+            timers.set(0, Timer::Heartbeat);
+        }
+        if config.age_unpublished > 0 {
+            timers.set(0, Timer::Retention);
+        }
+        if config.records.max_age > 0 {
+            timers.set(0, Timer::Records);
+        }
+        Self {
+            counters: Counters::default(),
+            timers,
+            composer: Composer::default(),
+            hub: HubStream::new(&config, incarnation),
+            links: Links::default(),
+            providers: Providers::new(config.hash_seed),
+            services: Services::new(config.hash_seed, config.filters.clone()),
+            outages: Outages::new(config.work_per_turn),
+            dictionaries: Dictionaries::default(),
+            items: Items::new(config.hash_seed),
+            upstream: Upstream::new(&config),
+            hot_standby: HotStandby::default(),
+            published: Published::new(config.hash_seed),
+            unselected: filtered::Unselected::default(),
+            cache: Cache::new(config.cache.max_items),
+            cache_dictionary: config.cache.is_on().then(|| Box::new(Dictionary::builtin())),
+            posts: Posts::default(),
+            notices: Vec::new(),
+            key: Vec::new(),
+            passing: Vec::new(),
+            config,
+        }
+    }
+
+    /// Numbers that the next session may have, without end: no session has them, and nothing is left of one that had. If there are as many
+    /// sessions as may be, [`Self::session_up`] refuses all of them.
+    pub fn free_sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.providers.free()
+    }
+
+    /// A session with a provider is established: we log in (route), or wait for its login. What is left of a session that had its number is
+    /// lost at once, however much that is: [`Self::free_sessions`] are without.
+    pub fn session_up(&mut self, now: u64, id: SessionId, origin: Origin, peer: PeerInfo, out: &mut impl ProviderSink) {
+        if id.0 >= providers::MAX_SESSIONS {
+            out.close(id, &CloseReason::SessionsTaken);
+            return;
+        }
+        self.lose_session(now, id, "replaced by a new session", out);
+        self.finish_outage_of(now, id, out);
+        let serial = self.providers.up(id, origin, peer);
+        self.providers[id].interruption = self.config.route(origin).and_then(|route| route.interruption);
+        self.timers.set(now.saturating_add(self.config.login_timeout), Timer::Session(id, serial));
+        if matches!(origin, Origin::Route(_)) {
+            self.send_login(id, out);
+        }
+    }
+
+    /// A message from a provider. A message that breaks the rules ends its session.
+    #[inline]
+    pub fn session_message(&mut self, now: u64, id: SessionId, msg: &[u8], out: &mut impl ProviderSink) {
+        let Some(session) = self.providers.get(id) else {
+            self.counters.dropped_unknown_session += 1;
+            return;
+        };
+        // The data path: an update for an item that is watched. Streams of non-interactive providers, and
+        // of items that are cached, filtered, mirrored or watched for interruptions, are never live here.
+        if peek::class(msg) == Some(MsgClass::UPDATE)
+            && let Ok(header) = peek::header(msg)
+            && let Some(handle) = session.streams.get(StreamId(header.stream_id)).live()
+        {
+            self.hub.update(handle, update_flags(&header, msg), msg);
+            self.counters.updates += 1;
+            return;
+        }
+        if let Err(reason) = self.provider_message(now, id, msg, out) {
+            self.close_session(now, id, &reason, out);
+        }
+    }
+
+    /// A session has ended.
+    pub fn session_down(&mut self, now: u64, id: SessionId, reason: &str, out: &mut impl ProviderSink) {
+        self.lose_session(now, id, reason, out);
+    }
+
+    /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
+    pub fn timeout(&self) -> Option<u64> {
+        if self.upstream.pacing.is_exhausted() || self.outages.has_work() || self.hot_standby.has_work() {
+            return Some(0);
+        }
+        let returns = self.hot_standby.next_return();
+        self.timers.next().into_iter().chain(self.hub.deadline()).chain(returns).min()
+    }
+
+    /// Does what is due, begins a turn, and goes on with what the last turn's budget left. Call it when [`Self::timeout`] has
+    /// come; more often does no harm, but that more is asked for in one turn.
+    pub fn on_timer(&mut self, now: u64, out: &mut impl ProviderSink) {
+        self.published.records.set_now(now);
+        self.upstream.pacing.begin_turn(self.config.opens_per_turn);
+        self.outages.begin_turn(self.config.work_per_turn);
+        while let Some(due) = self.timers.pop(now) {
+            for timer in due {
+                self.timer(now, timer, out);
+            }
+        }
+        self.work_outages(now, out);
+        for service in self.services.ids() {
+            self.send_queued(now, service, out);
+        }
+        self.work_mirrors(now, out);
+        self.work_returns(now, out);
+    }
+
+    /// What was published since [`Self::clear_block`].
+    pub fn block(&self) -> Option<&[u8]> {
+        self.hub.block()
+    }
+
+    /// The turn is over, its block has been handed on.
+    pub fn clear_block(&mut self) {
+        self.hub.end_block();
+        self.counters.items_cached = self.cache.len() as u64;
+        if cfg!(debug_assertions) {
+            self.items.check_some(64);
+        }
+    }
+
+    /// The number of this life: that of [`Self::new`].
+    pub fn incarnation(&self) -> u32 {
+        self.hub.incarnation()
+    }
+
+    /// Position of the next message of the stream.
+    pub fn next_position(&self) -> u64 {
+        self.hub.next_position()
+    }
+
+    /// Whether the providers are not to be read for now: more than [`Config::window`] is on its way to a P2PS that moves. To be
+    /// asked once a turn.
+    pub fn must_wait(&mut self, now: u64) -> bool {
+        let waits = self.hub.must_wait(now);
+        (self.counters.waits, self.counters.left_behind) = self.hub.waits();
+        waits
+    }
+
+    /// The P2PSs that are there: the number of each, the bytes of the stream that it has yet to read (at most), and whether it was
+    /// left behind. Nothing is known without a [`Config::window`].
+    pub fn p2pss(&self) -> impl Iterator<Item = (u16, u64, bool)> {
+        self.links.present().map(|(slot, id)| {
+            let (bytes, left_behind) = self.hub.behind(slot);
+            (id, bytes, left_behind)
+        })
+    }
+
+    /// What each heartbeat says from now on of who this is: name, services, an address for requests. Opaque here.
+    pub fn announce(&mut self, announcement: &[u8]) {
+        self.links.announce(announcement);
+    }
+
+    /// The process ends in order. The block with this word in it is the last one.
+    pub fn leave(&mut self, why: &str) {
+        self.hub.event(&Event::Leaving { why });
+    }
+
+    /// What an operator should hear of since the last call.
+    pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
+        self.notices.drain(..)
+    }
+
+    /// Totals since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Items held, those included that only P2PSs still hold.
+    pub fn items(&self) -> usize {
+        self.items.len()
+    }
+
+    fn timer(&mut self, now: u64, timer: Timer, out: &mut dyn ProviderSink) {
+        match timer {
+            Timer::Request(handle, epoch) => self.request_timed_out(now, handle, epoch, out),
+            Timer::Retry(handle, epoch) => self.retry(now, handle, epoch, out),
+            Timer::Unwatched(handle) => self.unwatched_timer(now, handle, out),
+            Timer::Post(id) => self.post_timed_out(id),
+            Timer::Session(id, serial) if self.is_session(id, serial) => self.login_timer(now, id, out),
+            Timer::Directory(id, serial) if self.is_session(id, serial) => self.request_directory(id, out),
+            Timer::Dictionaries(id, serial) if self.is_session(id, serial) => self.dictionaries_waited(id),
+            Timer::Link(id, serial, service) if self.is_session(id, serial) => self.link_timer(now, id, service, out),
+            Timer::Member(id, serial, service) if self.is_session(id, serial) => {
+                self.member_timer(now, id, service, out);
+            }
+            Timer::Data(id, serial, service) if self.is_session(id, serial) => self.data_timer(now, id, service, out),
+            // Of a session that is gone.
+            Timer::Session(..)
+            | Timer::Directory(..)
+            | Timer::Dictionaries(..)
+            | Timer::Link(..)
+            | Timer::Member(..)
+            | Timer::Data(..) => {}
+            Timer::Mirrors(service) => self.mirrors_timer(service),
+            Timer::Swapped => self.tell_swapped(),
+            Timer::FailBack(service) => self.failback_timer(now, service, out),
+            Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
+            Timer::Retention => self.retention_timer(now, out),
+            Timer::Records => self.records_timer(now),
+            Timer::Heartbeat => self.heartbeat(now, out),
+        }
+    }
+
+    /// Whether a session is that which it was when it had this serial.
+    fn is_session(&self, id: SessionId, serial: u32) -> bool {
+        self.providers.get(id).is_some_and(|session| session.serial == serial)
+    }
+
+    /// The time for login and directory is over.
+    fn login_timer(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
+        let session = &self.providers[id];
+        let route = matches!(session.origin, Origin::Route(_));
+        if session.phase == Phase::LoggingIn || (route && session.phase == Phase::LoggedIn) {
+            self.close_session(now, id, &CloseReason::NoAnswer, out);
+        }
+    }
+
+    /// Everything but an update on a live stream.
+    fn provider_message(
+        &mut self,
+        now: u64,
+        id: SessionId,
+        msg: &[u8],
+        out: &mut dyn ProviderSink,
+    ) -> Result<(), CloseReason> {
+        let header = peek::header(msg)?;
+        let session = &self.providers[id];
+        if session.origin == Origin::NonInteractive {
+            self.published.records.set_now(now);
+            return match header.domain {
+                Domain::LOGIN => self.provider_login(id, msg, out),
+                _ if session.phase == Phase::LoggingIn => Err(CloseReason::NotLoggedIn),
+                Domain::SOURCE => self.directory_message(now, id, msg, out),
+                _ => self.published_message(id, msg),
+            };
+        }
+        match header.stream_id {
+            providers::LOGIN_STREAM => self.login_message(id, msg, out),
+            providers::DIRECTORY_STREAM => self.directory_message(now, id, msg, out),
+            providers::FIRST_DICTIONARY_STREAM..=providers::LAST_DICTIONARY_STREAM => self.dictionary_message(id, msg),
+            _ => self.item_message(now, id, msg, out),
+        }
+    }
+
+    /// Closes a session for what its provider did, and takes its items to others.
+    fn close_session(&mut self, now: u64, id: SessionId, reason: &CloseReason, out: &mut dyn ProviderSink) {
+        self.counters.closed_sessions += 1;
+        out.close(id, reason);
+        self.lose_session(now, id, &reason.to_string(), out);
+    }
+
+    /// Publishes a status of our own for an item.
+    pub(crate) fn publish_status(&mut self, handle: Handle, target: u16, flags: u8, state: State<'_>) {
+        let domain = Domain(self.items[handle].domain());
+        let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, 0) };
+        // One that cannot be written is counted.
+        if let Some(rwf) = self.composer.write(&mut self.counters, |w| status.encode(w)) {
+            let (handle, group) = (handle.0, GroupId::NONE.0);
+            self.hub.event(&Event::ItemStatus { target, handle, group, flags, rwf });
+            self.counters.statuses += 1;
+        }
+    }
+
+    /// Sends a message to a session, if that is not lost. One that cannot be written is counted.
+    pub(crate) fn send(
+        &mut self,
+        id: SessionId,
+        out: &mut dyn ProviderSink,
+        encode: impl FnMut(&mut rwf::wire::Writer<'_>) -> Result<(), rwf::EncodeError>,
+    ) {
+        if self.providers.get(id).is_some()
+            && let Some(bytes) = self.composer.write(&mut self.counters, encode)
+        {
+            out.send(id, bytes);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Dictionaries that interactive providers offer: fetched once a session, kept for P2PSs that come later.
+
+use super::Origin;
+use super::directory::DICTIONARIES;
+use crate::stream::{ALL, Event};
+use crate::timers::Timer;
+use crate::{CloseReason, ProviderSink, SessionId, SourceDistributor};
+use rwf::dictionary::Verbosity;
+use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg};
+use rwf::peek;
+use rwf::rdm::dictionary::Request;
+use rwf::rdm::directory::{Part, Service as Entry};
+
+/// Streams of our dictionary requests at a provider: fields, then enumerations.
+pub(crate) const FIRST_STREAM: i32 = 3;
+pub(crate) const LAST_STREAM: i32 = FIRST_STREAM + DICTIONARIES.len() as i32 - 1;
+
+/// What a session is asked for, by [`DICTIONARIES`].
+#[derive(Debug, Default)]
+pub(crate) struct Downloads {
+    states: [Download; DICTIONARIES.len()],
+    /// They have been waited for: they came, or were refused, or took too long.
+    waited: bool,
+}
+
+impl Downloads {
+    /// True while the dictionaries that were asked for first are on their way. A consumer loads its dictionary once, when
+    /// it sees the first service, so the services wait for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.waited && self.states.iter().any(|state| matches!(state, Download::Running(..)))
+    }
+
+    /// The download on one of the streams from [`FIRST_STREAM`] to [`LAST_STREAM`].
+    fn on_stream(&mut self, stream: i32) -> &mut Download {
+        &mut self.states[(stream - FIRST_STREAM) as usize]
+    }
+}
+
+#[derive(Debug, Default)]
+enum Download {
+    /// Not offered, or not asked for yet.
+    #[default]
+    None,
+    /// Parts so far, for a service.
+    Running(u16, Vec<Box<[u8]>>),
+    /// Complete, or given up: not asked for again.
+    Over,
+}
+
+/// A whole dictionary of one service.
+#[derive(Debug)]
+struct Stored {
+    service: u16,
+    which: usize,
+    parts: Vec<Box<[u8]>>,
+}
+
+/// The dictionaries that are there.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionaries {
+    stored: Vec<Stored>,
+}
+
+impl Dictionaries {
+    fn bytes(&self) -> usize {
+        self.stored.iter().flat_map(|stored| &stored.parts).map(|part| part.len()).sum()
+    }
+
+    /// Whether these parts say what one that is stored says already, whoever sent it.
+    fn has(&self, which: usize, parts: &[Box<[u8]>]) -> bool {
+        let same = |stored: &Stored| {
+            stored.which == which
+                && stored.parts.len() == parts.len()
+                && stored.parts.iter().zip(parts).all(|(a, b)| peek::body(a) == peek::body(b))
+        };
+        self.stored.iter().any(same)
+    }
+}
+
+impl SourceDistributor {
+    /// Asks for the dictionaries that a service of this session provides and that the session was not asked for.
+    pub(crate) fn request_dictionaries(
+        &mut self,
+        now: u64,
+        id: SessionId,
+        service: u16,
+        entry: &Entry,
+        out: &mut dyn ProviderSink,
+    ) {
+        let Some(info) = entry.info.as_ref().and_then(Part::value).filter(|_| self.config.download_dictionaries) else {
+            return;
+        };
+        for (which, name) in DICTIONARIES.iter().enumerate() {
+            let offered = info.dictionaries_provided.iter().any(|provided| provided == name);
+            let session = &mut self.providers[id];
+            if !offered
+                || matches!(session.origin, Origin::NonInteractive)
+                || !matches!(session.downloads.states[which], Download::None)
+            {
+                continue;
+            }
+            session.downloads.states[which] = Download::Running(service, Vec::new());
+            let late = Timer::Dictionaries(id, session.serial);
+            self.timers.set(now.saturating_add(self.config.dictionary_timeout), late);
+            let request = Request {
+                stream_id: FIRST_STREAM + which as i32,
+                streaming: true,
+                service_id: Some(entry.id),
+                name: (*name).to_owned(),
+                verbosity: Verbosity::NORMAL,
+            };
+            self.send(id, out, |w| request.encode(w));
+        }
+    }
+
+    /// What a provider sends on a dictionary stream.
+    pub(crate) fn dictionary_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
+        let result = self.take_dictionary(id, msg);
+        if !self.providers[id].downloads.is_awaited() {
+            self.dictionaries_waited(id);
+        }
+        result
+    }
+
+    /// The services of a session wait no longer for its dictionaries.
+    pub(crate) fn dictionaries_waited(&mut self, id: SessionId) {
+        let session = &mut self.providers[id];
+        if std::mem::replace(&mut session.downloads.waited, true) {
+            return;
+        }
+        let services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();
+        for service in services {
+            self.advertise(service);
+        }
+    }
+
+    fn take_dictionary(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
+        match Msg::decode(msg)? {
+            Msg::Refresh(refresh) if refresh.domain == Domain::DICTIONARY => self.take_part(id, &refresh, msg),
+            Msg::Status(status) => {
+                if status.state.is_some_and(|state| state.stream.is_final()) {
+                    *self.providers[id].downloads.on_stream(status.stream_id) = Download::Over;
+                }
+            }
+            _ => self.counters.dropped_dictionaries += 1,
+        }
+        Ok(())
+    }
+
+    /// A part of a dictionary.
+    fn take_part(&mut self, id: SessionId, refresh: &RefreshMsg<'_>, msg: &[u8]) {
+        let room = self.config.max_dictionary_bytes.saturating_sub(self.dictionaries.bytes());
+        let session = &mut self.providers[id];
+        let service = session.offers.iter().next().map_or(0, |offer| offer.service);
+        let state = session.downloads.on_stream(refresh.stream_id);
+        if refresh.state.stream.is_final() {
+            *state = Download::Over;
+            return;
+        }
+        if matches!(state, Download::Over) {
+            // The provider's dictionary has changed: it sends the new one unasked.
+            *state = Download::Running(service, Vec::new());
+        }
+        let Download::Running(service, parts) = state else {
+            self.counters.dropped_dictionaries += 1;
+            return;
+        };
+        if refresh.flags.contains(RefreshFlags::CLEAR_CACHE) {
+            parts.clear();
+        }
+        let size: usize = parts.iter().map(|part| part.len()).sum();
+        if size + msg.len() > room {
+            self.counters.dropped_dictionaries += 1;
+            *state = Download::Over;
+            return;
+        }
+        parts.push(msg.into());
+        if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
+            let (service, parts) = (*service, std::mem::take(parts));
+            *state = Download::Over;
+            self.store_dictionary(service, (refresh.stream_id - FIRST_STREAM) as usize, parts);
+        }
+    }
+
+    fn store_dictionary(&mut self, service: u16, which: usize, parts: Vec<Box<[u8]>>) {
+        if self.dictionaries.has(which, &parts) {
+            return;
+        }
+        for rwf in &parts {
+            self.hub.event(&Event::Dictionary { target: ALL, service, rwf });
+        }
+        self.dictionaries.stored.retain(|stored| (stored.service, stored.which) != (service, which));
+        self.dictionaries.stored.push(Stored { service, which, parts });
+    }
+
+    /// Everything there is, for a P2PS that has just come.
+    pub(crate) fn publish_dictionaries(&mut self, target: u16) {
+        for stored in &self.dictionaries.stored {
+            for rwf in &stored.parts {
+                self.hub.event(&Event::Dictionary { target, service: stored.service, rwf });
+            }
+        }
+    }
+}

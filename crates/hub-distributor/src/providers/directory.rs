@@ -1,0 +1,354 @@
+//! The source directory: what providers announce, and what the P2PSs are told of it.
+
+use super::{Offer, Origin, Phase};
+use crate::cascade;
+use crate::stream::{ALL, Event};
+use crate::timers::Timer;
+use crate::{CloseReason, Notice, ProviderSink, SessionId, SourceDistributor};
+use rwf::Qos;
+use rwf::msg::{Domain, Msg};
+use rwf::rdm::directory::{Action, Info, Load, Part, Refresh, Request, Service as Entry, ServiceState, Update, filter};
+use std::collections::BTreeSet;
+
+/// Stream of our directory request at a provider.
+pub(crate) const STREAM: i32 = 2;
+/// The names under which every service offers its dictionaries, whatever the provider calls them.
+pub(crate) const DICTIONARIES: [&str; 2] = ["RWFFld", "RWFEnum"];
+
+impl SourceDistributor {
+    /// Asks an interactive provider for its directory.
+    pub(crate) fn request_directory(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
+        let request = Request { stream_id: STREAM, streaming: true, service_id: None, filter: filter::ALL };
+        self.send(id, out, |w| request.encode(w));
+    }
+
+    /// What a provider of either kind sends on the directory stream.
+    pub(crate) fn directory_message(
+        &mut self,
+        now: u64,
+        id: SessionId,
+        msg: &[u8],
+        out: &mut dyn ProviderSink,
+    ) -> Result<(), CloseReason> {
+        match Msg::decode(msg)? {
+            Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
+                let refresh = Refresh::decode(&refresh)?;
+                if refresh.state.stream.is_final() {
+                    self.directory_closed(now, id, out);
+                } else {
+                    self.directory_refresh(now, id, &refresh, out);
+                }
+            }
+            Msg::Update(update) if update.domain == Domain::SOURCE => {
+                for entry in &Update::decode(&update)?.services {
+                    self.service_entry(now, id, entry, out);
+                }
+            }
+            Msg::Status(status) if status.domain == Domain::SOURCE => {
+                let cleared = rwf::rdm::directory::Status::decode(&status).clear_cache;
+                if cleared || status.state.is_some_and(|state| state.stream.is_final()) {
+                    self.directory_closed(now, id, out);
+                }
+            }
+            Msg::Ack(_) => return self.provider_ack(id, msg),
+            Msg::Refresh(_) | Msg::Update(_) | Msg::Status(_) => {
+                return Err(CloseReason::WrongOnDirectoryStream);
+            }
+            _ => self.counters.dropped_unexpected += 1,
+        }
+        Ok(())
+    }
+
+    fn directory_refresh(&mut self, now: u64, id: SessionId, refresh: &Refresh, out: &mut dyn ProviderSink) {
+        self.providers[id].phase = Phase::Ready;
+        if refresh.clear_cache && refresh.complete {
+            let named: BTreeSet<u16> = refresh.services.iter().map(|entry| entry.id).collect();
+            self.providers[id].linked.retain(|service| named.contains(&service));
+            let gone: Vec<u16> = self.providers[id]
+                .offers
+                .iter()
+                .filter(|offer| offer.member.is_none() && !named.contains(&offer.provider_id))
+                .map(|offer| offer.service)
+                .collect();
+            for service in gone {
+                self.withdraw(now, id, service, true, out);
+            }
+        }
+        for entry in &refresh.services {
+            self.service_entry(now, id, entry, out);
+        }
+    }
+
+    /// The directory stream is closed: everything it said is void. It is asked for again after a pause.
+    fn directory_closed(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
+        self.providers[id].linked.retain(|_| false);
+        let session = &self.providers[id];
+        let (serial, route) = (session.serial, matches!(session.origin, Origin::Route(_)));
+        let own = session.offers.iter().filter(|offer| offer.member.is_none());
+        let services: Vec<u16> = own.map(|offer| offer.service).collect();
+        for service in services {
+            self.withdraw(now, id, service, false, out);
+        }
+        if route {
+            self.timers.set(now.saturating_add(self.config.retry_interval), Timer::Directory(id, serial));
+        }
+    }
+
+    /// One service of a directory message.
+    pub(crate) fn service_entry(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) {
+        if !self.may_take(now, id, entry, out) {
+            return;
+        }
+        if entry.action == Action::Delete && self.providers[id].is_refused(entry.id) {
+            return self.providers[id].forget_refused(entry.id);
+        }
+        if entry.action == Action::Delete {
+            let known = self.providers[id].offer_by_id(entry.id).map(|offer| offer.service);
+            match known {
+                Some(service) => self.withdraw(now, id, service, true, out),
+                None => self.counters.dropped_unknown_service += 1,
+            }
+            return;
+        }
+        let before = self.providers[id].offer_by_id(entry.id).map(Offer::takes_requests);
+        // A service that the route leaves out is none of ours; one that is refused is counted.
+        let Some(service) = self.offered_service(now, id, entry, out) else { return };
+        if let Some(info) = entry.info.as_ref().and_then(Part::value) {
+            self.apply_info(id, service, info);
+        }
+        if let Some(Part::Set(load) | Part::Update(load)) = &entry.load {
+            self.apply_load(id, service, load);
+        }
+        self.note_path(id, service, entry.id);
+        let state = entry.state.as_ref().and_then(Part::value);
+        self.apply_state(id, service, state);
+        self.request_dictionaries(now, id, service, entry, out);
+        if before != self.providers.offer(id, service).map(Offer::takes_requests) {
+            self.note_first_provider(now, service, out);
+            self.leave_down_providers(now, service, out);
+            self.want_mirrors(service);
+        }
+        self.advertise(service);
+        // Transient states come after the service is known to be there, groups before the service: they are narrower.
+        for group in entry.groups.iter().filter_map(Part::value) {
+            self.group_entry(now, id, service, group, out);
+        }
+        if let Some(status) = state.and_then(|state| state.status.as_ref()) {
+            self.service_status(now, id, service, status.as_state(), out);
+        }
+        self.services[service].look_at_set_aside();
+        self.send_queued(now, service, out);
+        self.update_groups_of(now, (id, service), Some(entry), false, out);
+    }
+
+    /// Our id for the service of an entry; makes the session offer it if it is new there.
+    fn offered_service(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> Option<u16> {
+        let session = &self.providers[id];
+        let cached = session.origin == Origin::NonInteractive;
+        let known = session.offer_by_id(entry.id).map(|offer| offer.service);
+        let Some(name) = entry.name() else {
+            if self.providers[id].is_refused(entry.id) {
+                self.providers[id].note_refused(entry);
+            } else if known.is_none() {
+                self.counters.dropped_unknown_service += 1;
+            }
+            return known;
+        };
+        if !self.is_wanted(id, name) {
+            return None;
+        }
+        if self.is_group_name(name) {
+            self.refuse_group_name(id, name, entry);
+            return None;
+        }
+        let Some(service) = self.services.find_or_add(name, cached) else {
+            self.counters.refused_services += 1;
+            self.refuse_service(id, name, entry);
+            self.give_up_restored(now, name, out);
+            return None;
+        };
+        self.providers[id].forget_refused(entry.id);
+        if let Some(old) = known.filter(|&old| old != service) {
+            self.withdraw(now, id, old, true, out);
+        }
+        if cached {
+            // What is published from now on is not what was there before.
+            self.finish_outages_in(now, id, service, out);
+        }
+        let session = &mut self.providers[id];
+        session.offers.offer(entry.id, service);
+        self.services[service].add_provider(id, |id| self.providers.rank(id, service));
+        Some(service)
+    }
+
+    /// Whether the route of a session takes services of this name.
+    pub(super) fn is_wanted(&self, id: SessionId, name: &str) -> bool {
+        let route = self.config.route(self.providers[id].origin);
+        route.is_none_or(|route| route.services.is_empty() || route.services.iter().any(|known| known == name))
+    }
+
+    /// The name of a service is taken by a provider of the other kind, or there is no id left for it: this one stands by.
+    fn refuse_service(&mut self, id: SessionId, name: &str, entry: &Entry) {
+        let session = &mut self.providers[id];
+        if !name.is_empty() && session.note_refused(entry) {
+            let (service, provider) = (name.to_owned(), session.peer.address.clone());
+            let interactive = session.origin != Origin::NonInteractive;
+            self.notices.push(if self.services.has(name) {
+                Notice::ServiceTaken { service, provider, interactive }
+            } else {
+                Notice::NoServiceIds { service, provider }
+            });
+        }
+    }
+
+    /// A provider of the other kind stands by for a service that nobody has offered since it was taken back: that is over.
+    fn give_up_restored(&mut self, now: u64, name: &str, out: &mut dyn ProviderSink) {
+        let restored = self.services.by_name(name).filter(|&service| self.services[service].is_restored);
+        if let Some(service) = restored {
+            self.services[service].is_restored = false;
+            self.take_over(now, service, out);
+        }
+    }
+
+    /// Nobody offers a service any more: if a provider of the other kind stands by for its name, that one takes over. Items and images of
+    /// the one that is gone are over: they are not what the other one has.
+    pub(super) fn take_over(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        let known = &self.services[service];
+        if !known.providers().is_empty() || known.is_deleting {
+            return;
+        }
+        let stands_by =
+            |(id, session): (SessionId, &super::session::Session)| Some((id, session.refused(&known.name)?.clone()));
+        let standby = self.providers.iter().find_map(stands_by);
+        let Some((id, entry)) = standby else { return };
+        if known.advertised || self.items.of_service(service).len() > 0 {
+            // When it is done, this is called again.
+            return self.delete_service(now, service, out);
+        }
+        let session = &self.providers[id];
+        let (provider, interactive) = (session.peer.address.clone(), session.origin != Origin::NonInteractive);
+        self.notices.push(Notice::ServiceTakenOver { service: known.name.clone(), provider });
+        if interactive {
+            self.service_entry(now, id, &entry, out);
+        } else {
+            // What it has published while the name was taken is not held: it publishes all of it when it comes back.
+            self.close_session(now, id, &CloseReason::ServiceIsFree, out);
+        }
+    }
+
+    /// What a session offers of a service that it has just announced.
+    fn offer_of(&mut self, id: SessionId, service: u16) -> &mut Offer {
+        self.providers[id].offer_mut(service).expect("the entry of the directory has made the offer")
+    }
+
+    fn apply_info(&mut self, id: SessionId, service: u16, info: &Info) {
+        let offer = self.offer_of(id, service);
+        for domain in &info.capabilities {
+            offer.domains.insert(domain.0);
+        }
+        if !info.qos.is_empty() {
+            offer.qos.clone_from(&info.qos);
+        }
+        offer.snapshots_beyond_limit = info.supports_out_of_band_snapshots.unwrap_or(true);
+        offer.takes_consumer_status = info.accepting_consumer_status.unwrap_or(true);
+        let default = [Qos::REALTIME_TICK];
+        let qualities: &[Qos] = if info.qos.is_empty() { &default } else { &info.qos };
+        let service = &mut self.services[service];
+        for quality in qualities {
+            if !service.qos.contains(quality) {
+                service.qos.push(*quality);
+                service.stale = true;
+            }
+        }
+        for domain in &info.capabilities {
+            service.stale |= service.domains.insert(domain.0);
+        }
+        if service.vendor.is_none() {
+            service.stale |= info.vendor.is_some();
+            service.vendor.clone_from(&info.vendor);
+        }
+        if service.item_list.is_none() {
+            service.stale |= info.item_list.is_some();
+            service.item_list.clone_from(&info.item_list);
+        }
+    }
+
+    fn apply_state(&mut self, id: SessionId, service: u16, state: Option<&ServiceState>) {
+        let offer = self.offer_of(id, service);
+        if let Some(state) = state {
+            offer.up = state.up;
+            offer.accepting = state.accepting_requests.unwrap_or(true);
+        }
+    }
+
+    fn apply_load(&mut self, id: SessionId, service: u16, load: &Load) {
+        let offer = self.offer_of(id, service);
+        offer.open_limit = load.open_limit.or(offer.open_limit);
+        offer.open_window = load.open_window.or(offer.open_window);
+        offer.load_factor = load.load_factor.unwrap_or(offer.load_factor);
+    }
+
+    /// Tells the P2PSs of a service if what they know of it is out of date.
+    pub(crate) fn advertise(&mut self, id: u16) {
+        let service = &self.services[id];
+        let offers = service.providers().iter().filter_map(|&provider| {
+            self.providers.get(provider).filter(|session| session.phase == Phase::Ready)?.offer(id)
+        });
+        let path = self.path_of(offers.clone());
+        let (mut up, mut accepting) = (service.is_restored, service.is_restored);
+        for offer in offers.filter(|offer| offer.up) {
+            up = true;
+            accepting |= offer.accepting && offer.open_window != Some(0);
+        }
+        // What is down waits here, and images that are held can be had at any time.
+        let state = (up, accepting || !up || service.cached);
+        // One that is new waits for the dictionaries of the first provider that has them all.
+        let ready = |&id: &SessionId| self.providers.get(id).is_some_and(|session| !session.downloads.is_awaited());
+        let known = service.is_restored || service.providers().iter().any(ready);
+        let wanted = service.advertised || !service.is_deleting && known;
+        let news = !service.advertised || service.stale || service.state != state || service.path != path;
+        if !wanted || !news {
+            return;
+        }
+        let service = &mut self.services[id];
+        if service.advertised && service.state.0 != state.0 {
+            self.notices.push(Notice::ServiceState { service: service.name.clone(), up: state.0 });
+        }
+        service.state = state;
+        service.path = path;
+        service.stale = false;
+        service.advertised = true;
+        self.publish_service(id, ALL);
+    }
+
+    /// Sends what there is to know of a service: never what a provider said of itself, but what holds for all of them.
+    pub(crate) fn publish_service(&mut self, id: u16, target: u16) {
+        let service = &self.services[id];
+        let mut capabilities = vec![Domain::DICTIONARY];
+        capabilities.extend(service.domains.iter().map(Domain).filter(|&domain| domain != Domain::DICTIONARY));
+        let dictionaries: Vec<String> = DICTIONARIES.iter().map(ToString::to_string).collect();
+        let info = Info {
+            name: service.name.clone(),
+            vendor: service.vendor.clone(),
+            is_source: Some(false),
+            capabilities,
+            dictionaries_provided: dictionaries.clone(),
+            dictionaries_used: dictionaries,
+            qos: if service.qos.is_empty() { vec![Qos::REALTIME_TICK] } else { service.qos.clone() },
+            supports_qos_range: None,
+            item_list: service.item_list.clone(),
+            supports_out_of_band_snapshots: Some(true),
+            accepting_consumer_status: Some(false),
+        };
+        let (up, accepting) = service.state;
+        let state = ServiceState { up, accepting_requests: Some(accepting), status: None };
+        let (info, state, links) = (Some(Part::Set(info)), Some(Part::Set(state)), cascade::links(&service.path));
+        let entry = Entry { info, state, links, ..Entry::new(id, Action::Add) };
+        // One that cannot be written is counted, and its service stays as P2PSs know it.
+        let Some(filters) = self.composer.write(&mut self.counters, |w| entry.encode_filters(filter::ALL, w)) else {
+            return;
+        };
+        let (cached, name) = (service.cached, service.name.as_str());
+        self.hub.event(&Event::Service { target, service: id, cached, name, filters });
+    }
+}

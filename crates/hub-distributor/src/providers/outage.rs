@@ -1,0 +1,350 @@
+//! Sessions and services that go away: their items go to other providers, or back into the queue, or end.
+//!
+//! A session may take a million items with it, or five thousand services. So an outage is work that is done in turns, each of
+//! [`crate::Config::work_per_turn`], and what other providers send goes out in between. What changes at once is what
+//! requests are decided by: a session that is lost, or has withdrawn the service, is asked for nothing more, and nothing is opened in a
+//! service that is deleted. Until its turn comes an item is at a provider that is gone as at one that is silent: what is asked of it
+//! meanwhile is asked again when it is back.
+
+use super::Origin;
+use super::failover::Move;
+use crate::hot_standby::Former;
+use crate::ids::Handle;
+use crate::keyed_queue::KeyedQueue;
+use crate::stream::Event;
+use crate::{ProviderSink, SessionId, SourceDistributor};
+use rwf::{DataState, State, StateCode, StreamState};
+use std::collections::VecDeque;
+
+/// What a service costs beside its items: each P2PS is told of it, and so is each client with a directory.
+const SERVICE_COST: usize = 64;
+
+/// What goes away, and is worked off in turns.
+#[derive(Debug)]
+pub(crate) struct Outages {
+    /// In the order in which they came.
+    queue: VecDeque<Outage>,
+    /// Items that leave providers at which their service is down, in the order in which it went down.
+    pub(super) moves: KeyedQueue<(u16, SessionId), Move>,
+    /// Items that may still be looked at in this turn.
+    pub(super) budget: usize,
+}
+
+#[derive(Debug)]
+enum Outage {
+    /// A session is lost.
+    Session {
+        session: SessionId,
+        /// What is said to those who watch its items.
+        text: String,
+        /// Services that are not done with, the one at hand in front.
+        services: VecDeque<u16>,
+    },
+    /// A session offers a service no more.
+    Withdrawal { session: SessionId, service: u16, by: By },
+    /// Nobody offers a service any more, and its last provider said so.
+    Deletion { service: u16 },
+}
+
+/// Who has a service offered no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// The provider has said so: with the service its items are closed.
+    Provider,
+    /// It is not taken any more, as it goes in a circle: the provider has its items still.
+    Site,
+    /// A service group is served from another of its members at the provider, which has its items still.
+    Group,
+}
+
+impl By {
+    /// The provider has the items still: they have to be closed there.
+    const fn has_items(self) -> bool {
+        matches!(self, Self::Site | Self::Group)
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Provider => "Provider has withdrawn the service",
+            Self::Site => "Service goes in a circle of sites",
+            Self::Group => "Service group goes on with another of its services",
+        }
+    }
+}
+
+impl Outages {
+    pub(crate) fn new(budget: u32) -> Self {
+        Self { queue: VecDeque::new(), moves: KeyedQueue::default(), budget: budget.max(1) as usize }
+    }
+
+    pub(crate) fn begin_turn(&mut self, budget: u32) {
+        self.budget = budget.max(1) as usize;
+    }
+
+    /// True if there is something to do in the next turn.
+    pub(crate) fn has_work(&self) -> bool {
+        !(self.queue.is_empty() && self.moves.is_empty())
+    }
+
+    /// One more item is looked at. False if this turn may look at none.
+    pub(crate) fn spend_one(&mut self) -> bool {
+        let may = self.budget > 0;
+        self.spend(1);
+        may
+    }
+
+    fn spend(&mut self, cost: usize) {
+        self.budget = self.budget.saturating_sub(cost);
+    }
+}
+
+impl Outage {
+    fn is_of(&self, id: SessionId) -> bool {
+        match *self {
+            Self::Session { session, .. } | Self::Withdrawal { session, .. } => session == id,
+            Self::Deletion { .. } => false,
+        }
+    }
+
+    /// What is said of an item of a service, if it is at a provider that this is about.
+    fn text(&self, at: SessionId, of: u16) -> Option<&str> {
+        match self {
+            Self::Session { session, text, .. } => (*session == at).then_some(text),
+            Self::Withdrawal { session, service, by } => (*session == at && *service == of).then_some(by.text()),
+            Self::Deletion { .. } => None,
+        }
+    }
+}
+
+/// What those are told who watch an item that its provider has no more.
+fn lost(text: &str) -> State<'_> {
+    State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text)
+}
+
+impl SourceDistributor {
+    /// Takes a session out, and its items to other providers or back into the queue. A session that is gone may be named.
+    pub(crate) fn lose_session(&mut self, now: u64, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
+        let Some(session) = self.providers.leave(id) else { return };
+        let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
+        let services = session.offers.iter().map(|offer| offer.service).collect();
+        self.refuse_posts_of(id, &text);
+        self.forget_standbys(id);
+        self.outages.queue.push_back(Outage::Session { session: id, text, services });
+        self.work_outages(now, out);
+    }
+
+    /// A provider does not offer a service any more. Its items go to another provider; without one the service is gone.
+    pub(crate) fn withdraw(&mut self, now: u64, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
+        self.begin_withdrawal(id, service, delete, By::Provider);
+        self.work_outages(now, out);
+        self.update_groups_of(now, (id, service), None, delete, out);
+    }
+
+    /// What a provider offers of a service is not taken any more.
+    pub(super) fn take_no_more(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
+        self.begin_withdrawal(id, service, false, By::Site);
+        self.work_outages(now, out);
+        self.update_groups_of(now, (id, service), None, false, out);
+    }
+
+    pub(super) fn begin_withdrawal(&mut self, id: SessionId, service: u16, delete: bool, by: By) {
+        self.forget_standbys_of(id, service);
+        // Its items are leaving already since it was withdrawn before, and none has been opened since.
+        let is_leaving = self.providers[id].offer(service).is_some_and(|offer| !offer.is_settled());
+        self.providers[id].offers.withdraw(service);
+        let known = &mut self.services[service];
+        known.remove_provider(id);
+        if delete && known.providers().is_empty() {
+            self.begin_deletion(service);
+        }
+        if !is_leaving {
+            self.outages.queue.push_back(Outage::Withdrawal { session: id, service, by });
+        }
+    }
+
+    /// Nobody offers the service any more, and its last provider said so: its items are over.
+    pub(crate) fn delete_service(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        self.begin_deletion(service);
+        self.work_outages(now, out);
+    }
+
+    fn begin_deletion(&mut self, service: u16) {
+        self.tell_gone(service);
+        if !std::mem::replace(&mut self.services[service].is_deleting, true) {
+            self.outages.queue.push_back(Outage::Deletion { service });
+        }
+    }
+
+    /// P2PSs know the service no more.
+    pub(crate) fn tell_gone(&mut self, service: u16) {
+        if std::mem::replace(&mut self.services[service].advertised, false) {
+            self.hub.event(&Event::ServiceGone { service });
+        }
+    }
+
+    /// Goes on with outages, as far as this turn lets it.
+    pub(crate) fn work_outages(&mut self, now: u64, out: &mut dyn ProviderSink) {
+        while self.outages.budget > 0 && self.work_outage(now, out) {}
+        self.work_moves(now, out);
+    }
+
+    /// The session has no items when this returns: another one is about to have its slot.
+    pub(crate) fn finish_outage_of(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
+        self.finish_outages(now, out, |outage| outage.is_of(id));
+    }
+
+    /// A provider offers a service again: what it was is over when this returns.
+    pub(super) fn finish_outages_in(&mut self, now: u64, id: SessionId, of: u16, out: &mut dyn ProviderSink) {
+        self.finish_outages(now, out, |outage| match *outage {
+            Outage::Session { .. } => false,
+            Outage::Withdrawal { session, service, .. } => (session, service) == (id, of),
+            Outage::Deletion { service } => service == of,
+        });
+    }
+
+    fn finish_outages(&mut self, now: u64, out: &mut dyn ProviderSink, which: impl Fn(&Outage) -> bool) {
+        let budget = self.outages.budget;
+        while let Some(at) = self.outages.queue.iter().position(&which) {
+            // To the front: most often that is where the outage is.
+            let outage = self.outages.queue.remove(at).expect("at a place in the queue");
+            self.outages.queue.push_front(outage);
+            self.outages.budget = usize::MAX;
+            while self.outages.queue.front().is_some_and(&which) {
+                self.work_outage(now, out);
+            }
+        }
+        self.outages.budget = budget;
+    }
+
+    /// The next piece of the outage in front: items of one service, at most as many as this turn may look at. False if there is none.
+    fn work_outage(&mut self, now: u64, out: &mut dyn ProviderSink) -> bool {
+        let Some(outage) = self.outages.queue.front_mut() else { return false };
+        match outage {
+            Outage::Session { session, text, services } => {
+                let (id, text) = (*session, text.clone());
+                let Some(&service) = services.front() else {
+                    debug_assert_eq!(self.providers[id].streams.iter().count(), 0, "items that no service had");
+                    self.providers.forget(id);
+                    self.outages.queue.pop_front();
+                    return true;
+                };
+                let there = self.items.at(id, service).len() + self.hot_standby.at(id, service).len();
+                if there <= self.outages.budget {
+                    services.pop_front();
+                    self.services[service].remove_provider(id);
+                }
+                self.leave_provider(now, (id, By::Provider), service, &text, out);
+            }
+            &mut Outage::Withdrawal { session, service, by } => {
+                let there = self.items.at(session, service).len() + self.hot_standby.at(session, service).len();
+                if there <= self.outages.budget {
+                    self.outages.queue.pop_front();
+                }
+                self.leave_provider(now, (session, by), service, by.text(), out);
+            }
+            &mut Outage::Deletion { service } => self.end_items(now, service, out),
+        }
+        true
+    }
+
+    /// Items of a service leave a provider that has them no more, as many as this turn may look at.
+    fn leave_provider(
+        &mut self,
+        now: u64,
+        (id, by): (SessionId, By),
+        service: u16,
+        text: &str,
+        out: &mut dyn ProviderSink,
+    ) {
+        let there = self.items.at(id, service).len();
+        let mut handles: Vec<Handle> = self.items.at(id, service).take(self.outages.budget).collect();
+        handles.sort_unstable();
+        let (mirrors, room) = (self.hot_standby.at(id, service).len(), self.outages.budget - handles.len());
+        let is_last = handles.len() == there && mirrors <= room;
+        self.outages.spend(handles.len() + mirrors.min(room) + if is_last { SERVICE_COST } else { 0 });
+        self.counters.items_touched += handles.len() as u64;
+        if mirrors > 0 && room > 0 {
+            self.leave_mirrors_at(now, (id, service), room, by.has_items(), out);
+        }
+        let mut waited_for = Vec::new();
+        if self.providers[id].origin == Origin::NonInteractive {
+            self.published_lost(service, &handles, lost(text), is_last);
+        } else {
+            let former = if by.has_items() { Former::Closed } else { Former::Gone };
+            handles = self.not_taken_over(now, handles, former, out);
+            for &handle in &handles {
+                self.take_off(now, handle, by, out);
+            }
+            waited_for = self.lose_items(service, &handles, lost(text), is_last);
+        }
+        if is_last {
+            let address = self.providers[id].peer.address.clone();
+            self.tell_taken_over(id, &address, service);
+            self.providers[id].offers.settle(service);
+            self.note_first_provider(now, service, out);
+            self.take_over(now, service, out);
+            self.advertise(service);
+        }
+        self.send_queued(now, service, out);
+        self.explain_waits(now, &waited_for);
+    }
+
+    /// Takes an item off an interactive provider that offers its service no more, if it is at one. A stream that the provider has closed
+    /// by that needs no close; one that it may not even have opened yet does.
+    fn take_off(&mut self, now: u64, handle: Handle, by: By, out: &mut dyn ProviderSink) {
+        if by.has_items() || self.items[handle].is_asked() {
+            self.close_upstream(now, handle, out);
+        } else {
+            self.detach(now, handle, out);
+        }
+    }
+
+    /// A provider answers on a stream that it had before it withdrew the service: the request has crossed with that, and has opened a stream
+    /// that only a close ends. The item is asked for again.
+    pub(crate) fn answered_anew(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+        let service = self.items[handle].service();
+        self.close_upstream(now, handle, out);
+        let waited_for = self.lose_items(service, &[handle], lost(By::Provider.text()), false);
+        self.send_queued(now, service, out);
+        self.explain_waits(now, &waited_for);
+    }
+
+    /// Items of a service that is gone are over, as many as this turn may look at.
+    fn end_items(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        let there = self.items.of_service(service).len();
+        let mut handles: Vec<Handle> = self.items.of_service(service).take(self.outages.budget).collect();
+        handles.sort_unstable();
+        let is_last = handles.len() == there;
+        self.outages.spend(handles.len() + if is_last { SERVICE_COST } else { 0 });
+        self.counters.items_touched += handles.len() as u64;
+        for handle in handles {
+            // The end of a cached item ends the snapshots that wait for it.
+            if self.items.get(handle).is_some_and(|item| !item.is_ended()) {
+                self.take_off(now, handle, By::Provider, out);
+                self.unpublish(handle);
+                self.end_item(handle);
+            }
+        }
+        if !is_last {
+            return;
+        }
+        self.outages.queue.pop_front();
+        let known = &mut self.services[service];
+        known.clear_queues();
+        known.is_deleting = false;
+        self.take_over(now, service, out);
+        self.advertise(service);
+    }
+
+    /// A provider goes on with an item that it may have published in a session that is lost: there it is published no more.
+    pub(crate) fn settle_published(&mut self, handle: Handle) {
+        if self.outages.queue.is_empty() {
+            return;
+        }
+        let item = &self.items[handle];
+        let (service, Some(place)) = (item.service(), item.place()) else { return };
+        let text = self.outages.queue.iter().find_map(|outage| outage.text(place.session, service));
+        let Some(text) = text.map(str::to_owned) else { return };
+        self.published_lost(service, &[handle], lost(&text), false);
+    }
+}

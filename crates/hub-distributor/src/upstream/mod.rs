@@ -1,0 +1,147 @@
+//! The way to interactive providers: which provider is asked for what, when, and for whom the answers are.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `requests` | queues, open windows, request pacing, timeouts and retries |
+//! | `routing` | which provider is asked |
+//! | `preemption` | which item gives its place at a provider to another |
+//! | `request_merge` | the one request that several P2PSs' demands make |
+//! | `item_messages` | what providers send on item streams |
+//! | `pending_images` | which P2PSs an answer is not for yet |
+//! | `point_to_point` | on which way an image goes to whom |
+
+mod item_messages;
+mod pending_images;
+mod point_to_point;
+mod preemption;
+mod request_merge;
+mod requests;
+mod routing;
+
+pub(crate) use point_to_point::write_image;
+pub(crate) use routing::Wait;
+
+use super::ids::{Handle, Slot};
+use super::items::Items;
+use super::{Config, SessionId};
+use pending_images::PendingImages;
+use point_to_point::PointToPoint;
+use preemption::Preemption;
+use request_merge::RequestMerge;
+use rustc_hash::FxHashMap;
+
+/// What is known of items on their way to and from interactive providers, beside their states: side tables, since few items
+/// have anything in them.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) merge: RequestMerge,
+    pub(crate) pending: PendingImages,
+    pub(crate) delivery: PointToPoint,
+    pub(crate) pacing: RequestPacing,
+    /// The session that failed an item last: another one is asked before it.
+    failed_at: FxHashMap<Handle, SessionId>,
+    preemption: Preemption,
+}
+
+impl Upstream {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            merge: RequestMerge::default(),
+            pending: PendingImages::default(),
+            delivery: PointToPoint::new(config.point_to_point),
+            pacing: RequestPacing { left: config.opens_per_turn, taken: 0, exhausted: false },
+            failed_at: FxHashMap::default(),
+            preemption: Preemption::default(),
+        }
+    }
+
+    /// A P2PS is no longer interested in an item.
+    pub(crate) fn unwatch(&mut self, handle: Handle, slot: Slot) {
+        self.merge.forget(handle, slot);
+        self.pending.forget(handle, slot);
+        self.delivery.forget(handle, slot);
+    }
+
+    /// A session has not served an item that it was asked for.
+    fn note_failure(&mut self, handle: Handle, session: SessionId) {
+        self.failed_at.insert(handle, session);
+    }
+
+    /// A session serves the item.
+    fn forget_failure(&mut self, handle: Handle) {
+        if !self.failed_at.is_empty() {
+            self.failed_at.remove(&handle);
+        }
+    }
+
+    /// The item is gone.
+    pub(crate) fn forget_item(&mut self, handle: Handle) {
+        self.forget_failure(handle);
+        self.merge.forget_item(handle);
+        self.pending.forget_item(handle);
+        self.delivery.forget_item(handle);
+    }
+
+    /// The item is off its stream. True if a set was under way that single P2PSs wait for.
+    pub(crate) fn left_stream(&mut self, handle: Handle) -> bool {
+        self.merge.left_stream(handle);
+        self.pending.start_over(handle);
+        self.delivery.break_off(handle)
+    }
+
+    /// Asserts that only items are known here, and only P2PSs that have them open.
+    pub(crate) fn check(&self, items: &Items) {
+        let failed = self.failed_at.keys().copied();
+        for handle in self.merge.handles().chain(self.delivery.handles()).chain(failed) {
+            assert!(items.get(handle).is_some(), "something is kept of an item that is gone: {handle:?}");
+        }
+        for (handle, slot) in self.pending.iter() {
+            let open = items.get(handle).is_some_and(|item| item.interest().contains(slot));
+            assert!(open, "an image of {handle:?} is pending for {slot:?}, which has not opened it");
+        }
+    }
+}
+
+/// How many item requests may be sent in a turn, so that a storm of them leaves the others their turn.
+#[derive(Debug)]
+pub(crate) struct RequestPacing {
+    left: u32,
+    /// Items taken from queues, for taking turns.
+    taken: u32,
+    /// Something waits for the next turn.
+    exhausted: bool,
+}
+
+impl RequestPacing {
+    /// A turn begins.
+    pub(crate) fn begin_turn(&mut self, requests: u32) {
+        (self.left, self.exhausted) = (requests, false);
+    }
+
+    /// Something waits for the next turn.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.exhausted
+    }
+
+    /// Whether another request may be sent; if not, something waits for the next turn from now on.
+    pub(crate) fn may_send(&mut self) -> bool {
+        self.exhausted |= self.left == 0;
+        self.left > 0
+    }
+
+    pub(crate) fn sent(&mut self) {
+        assert!(self.left > 0, "more requests were sent than a turn has");
+        self.left -= 1;
+    }
+
+    /// Something other than requests waits for the next turn.
+    pub(crate) fn go_on_next_turn(&mut self) {
+        self.exhausted = true;
+    }
+
+    /// The number of an item that is taken from a queue.
+    fn take(&mut self) -> u32 {
+        self.taken = self.taken.wrapping_add(1);
+        self.taken.wrapping_sub(1)
+    }
+}

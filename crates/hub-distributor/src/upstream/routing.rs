@@ -1,0 +1,171 @@
+//! Which provider is asked for an item.
+
+use crate::ids::Handle;
+use crate::item::{ItemKey, KeyQos};
+use crate::items::Item;
+use crate::providers::{Offer, Phase};
+use crate::{SessionId, SourceDistributor};
+use rwf::{Qos, StateCode};
+
+/// Why an item cannot be asked for at a provider now. In order: what the best provider lacks counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wait {
+    /// Its open window is full; it will not take long.
+    Window,
+    OpenLimit,
+    NotAccepting,
+    Down,
+    /// None offers it.
+    NoProvider,
+}
+
+impl Wait {
+    /// What a consumer is told. The window is a matter of moments, nobody is told.
+    pub(super) fn text(self) -> Option<(StateCode, &'static str)> {
+        match self {
+            Self::Window => None,
+            Self::OpenLimit => {
+                Some((StateCode::TOO_MANY_ITEMS, "Provider's open limit is reached: waiting for an item to be closed"))
+            }
+            Self::NotAccepting => Some((StateCode::NONE, "Provider accepts no requests now: waiting for it")),
+            Self::Down => Some((StateCode::NONE, "Service is down: waiting for it")),
+            Self::NoProvider => Some((StateCode::NONE, "No provider offers this item now: waiting for one")),
+        }
+    }
+}
+
+impl SourceDistributor {
+    /// Whether the items of a service fare alike: it has one provider, that is not at its limit for streams only.
+    pub(super) fn is_simple(&self, service: u16) -> bool {
+        let &[only] = self.services[service].providers() else { return false };
+        self.providers.offer(only, service).is_some_and(|offer| {
+            let place = offer.place(self.providers[only].used(offer), true, self.config.open_window);
+            matches!(place, Err(Wait::Window | Wait::NotAccepting | Wait::Down))
+        })
+    }
+
+    /// The provider to ask for an item: another than the one that has failed it last, and than those that are silent, if there is one.
+    pub(super) fn route(&self, handle: Handle) -> Result<SessionId, Wait> {
+        let (item, failed) = (&self.items[handle], self.upstream.failed_at.get(&handle).copied());
+        match self.route_beside(item, failed) {
+            Err(_) if failed.is_some() => self.route_beside(item, None),
+            route => route,
+        }
+    }
+
+    /// Whether another provider than one would be asked for an item, now or in a moment: one that is silent, if `even_silent`.
+    pub(crate) fn is_served_beside(&self, handle: Handle, without: SessionId, even_silent: bool) -> bool {
+        let item = &self.items[handle];
+        let route = if even_silent {
+            self.route_beside(item, Some(without))
+        } else {
+            self.route_without(item, Some(without), false)
+        };
+        matches!(route, Ok(_) | Err(Wait::Window))
+    }
+
+    /// The providers of an item that are at their limit.
+    pub(super) fn full_providers(&self, handle: Handle) -> Vec<SessionId> {
+        let item = &self.items[handle];
+        let qos = ItemKey::qos_of(item.key());
+        let is_full = |id: &SessionId| {
+            let session = self.providers.get(*id).filter(|session| session.phase == Phase::Ready)?;
+            let has_item = self.config.route(session.origin).is_none_or(|route| route.has_item_of(item.key()));
+            let offer = session.offer(item.service()).filter(|offer| has_item && offer.serves(item.domain(), qos))?;
+            let place = offer.place(session.used(offer), item.is_snapshot(), self.config.open_window);
+            Some(place == Err(Wait::OpenLimit))
+        };
+        let providers = self.services[item.service()].providers().iter().copied();
+        providers.filter(|id| is_full(id) == Some(true)).collect()
+    }
+
+    /// The provider that stands by for an item which is open at another.
+    pub(crate) fn standby_for(&self, handle: Handle, used: SessionId) -> Result<SessionId, Wait> {
+        self.route_beside(&self.items[handle], Some(used))
+    }
+
+    /// The provider to ask for an item, but for one; one that is silent only if there is no other.
+    fn route_beside(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
+        match self.route_without(item, without, false) {
+            Err(wait) if wait != Wait::Window => self.route_without(item, without, true),
+            route => route,
+        }
+    }
+
+    /// The provider to ask for an item, but for one, and unless `even_silent` for those that are silent.
+    fn route_without(&self, item: &Item, without: Option<SessionId>, even_silent: bool) -> Result<SessionId, Wait> {
+        let qos = ItemKey::qos_of(item.key());
+        let mut best: Option<((u16, u32, u64, u32), SessionId)> = None;
+        // The member of a group that items wait a moment for: later ones are not there for that.
+        let mut full: Option<u16> = None;
+        let mut wait = Wait::NoProvider;
+        let known = &self.services[item.service()];
+        for &id in known.providers().iter().filter(|&&id| Some(id) != without) {
+            let Some(session) = self.providers.get(id).filter(|session| session.phase == Phase::Ready) else {
+                continue;
+            };
+            let route = self.config.route(session.origin);
+            let Some(offer) = Some(session)
+                .filter(|_| route.is_none_or(|route| route.has_item_of(item.key())))
+                .and_then(|session| session.offer(item.service()))
+                .filter(|offer| offer.serves(item.domain(), qos))
+                .filter(|offer| even_silent || !offer.flow.is_interrupted())
+            else {
+                continue;
+            };
+            let member = offer.member.map_or(0, |member| member.place);
+            if full.is_some_and(|full| member > full) && best.is_none() {
+                break;
+            }
+            let is_preferred = self.config.balance.is_ordered() || known.switched_to() == Some(id);
+            if let Err(reason) = offer.place(session.used(offer), item.is_snapshot(), self.config.open_window) {
+                wait = wait.min(reason);
+                full = full.or((reason == Wait::Window).then_some(member));
+                // Those behind it stand by, and are not there for what has to wait a moment.
+                if is_preferred && reason == Wait::Window && best.is_none() {
+                    break;
+                }
+                continue;
+            }
+            let cost = route.map_or(0, |route| route.server_cost);
+            let load = (member, cost, offer.load_factor, offer.open + offer.outstanding);
+            if best.is_none_or(|(least, _)| load < least) {
+                best = Some((load, id));
+            }
+            if is_preferred {
+                break;
+            }
+        }
+        best.map(|(_, id)| id).ok_or(wait)
+    }
+}
+
+impl Offer {
+    /// Whether the provider has this domain in this quality.
+    fn serves(&self, domain: u8, qos: KeyQos) -> bool {
+        let quality = qos == KeyQos::default()
+            || self.qos.iter().any(|&offered| KeyQos::from(offered) == qos)
+            || (self.qos.is_empty() && KeyQos::from(Qos::REALTIME_TICK) == qos);
+        quality && self.domains.contains(domain)
+    }
+
+    /// Whether another request fits beside those that are used: not answered, open, snapshots among both.
+    fn place(&self, used: (u32, u32, u32), snapshot: bool, default_window: u32) -> Result<(), Wait> {
+        let (outstanding, open, snapshots) = used;
+        let window = self.open_window.unwrap_or(u64::from(default_window));
+        let limit = self.open_limit.filter(|_| !(snapshot && self.snapshots_beyond_limit)).unwrap_or(u64::MAX);
+        let free = if self.snapshots_beyond_limit { snapshots } else { 0 };
+        let counted = (open + outstanding).saturating_sub(free);
+        if !self.up {
+            Err(Wait::Down)
+        } else if !self.accepting || window == 0 {
+            Err(Wait::NotAccepting)
+        } else if u64::from(counted) >= limit {
+            Err(Wait::OpenLimit)
+        } else if u64::from(outstanding) >= window || !self.is_settled() {
+            Err(Wait::Window)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What both halves of the hub are built on, and what crosses no wire: keys of items, lists of items by what they have in common, queues, the rule of sequence numbers,
+//! the secret that tables are hashed with, counters as data.
+//!
+//! Nothing here knows of clients, providers or sources.
+#![forbid(unsafe_code)]
+
+pub mod cascade;
+pub mod counters;
+pub mod hash_seed;
+pub mod item;
+pub mod keyed_queue;
+pub mod roster;
+pub mod sequence;

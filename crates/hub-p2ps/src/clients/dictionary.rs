@@ -1,0 +1,389 @@
+//! The one dictionary of all services: what was configured (or is built in), and what providers add to it.
+
+use super::refusal::Refusal;
+use super::streams::{Open, WatchState};
+use crate::delivery::turn::BodyId;
+use crate::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
+use crate::{Notice, P2ps, encode as writing};
+use rustc_hash::FxHashMap;
+use rwf::dictionary::{Conflict, Dictionary, Verbosity};
+use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
+use rwf::rdm::dictionary::{ENUMS, FIELDS, RefreshParts, Request};
+use rwf::wire::Writer;
+use rwf::{EncodeError, State, StreamState};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Nanoseconds after a change before those who have the dictionary get the new one: providers that come bring theirs in
+/// several messages, and several come at a time.
+const SETTLE: u64 = 1_000_000_000;
+/// Nanoseconds between two such refreshes: a large dictionary has megabytes, and whoever streams must not wait for it.
+const PACE: u64 = 20_000_000;
+
+/// Which half of the dictionary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Half {
+    Fields,
+    Enums,
+}
+
+impl Half {
+    fn of(name: &[u8]) -> Option<Self> {
+        if name == FIELDS.as_bytes() {
+            Some(Self::Fields)
+        } else if name == ENUMS.as_bytes() {
+            Some(Self::Enums)
+        } else {
+            None
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fields => FIELDS,
+            Self::Enums => ENUMS,
+        }
+    }
+}
+
+/// Longest message of a dictionary that goes out as a whole: more than four times the largest there is.
+const WHOLE_MAX: usize = 8 << 20;
+
+/// What of a dictionary, and in how many messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Shape {
+    half: Half,
+    verbosity: u32,
+    /// In one message, not in parts.
+    whole: bool,
+}
+
+/// What makes the messages of one requester the same as those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Variant {
+    shape: Shape,
+    service: Option<ServiceId>,
+    streaming: bool,
+    solicited: bool,
+}
+
+/// An open dictionary stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DictionaryStream {
+    pub(crate) stream: StreamId,
+    shape: Shape,
+    service: Option<ServiceId>,
+    /// What it has is not what is served now; it is queued for a refresh.
+    stale: bool,
+}
+
+impl DictionaryStream {
+    /// The service that was named in the request.
+    pub(crate) fn service(&self) -> Option<ServiceId> {
+        self.service
+    }
+}
+
+/// A dictionary on its way in. Enumerations are of use only beside their fields, so both halves are kept together.
+#[derive(Debug, Default)]
+struct Incoming {
+    dictionary: Dictionary,
+    fields_done: bool,
+    enums_done: bool,
+}
+
+impl Incoming {
+    fn done(&mut self, half: Half) -> &mut bool {
+        match half {
+            Half::Fields => &mut self.fields_done,
+            Half::Enums => &mut self.enums_done,
+        }
+    }
+}
+
+/// The dictionary, and the messages that it makes.
+#[derive(Debug)]
+pub(crate) struct Dictionaries {
+    /// What goes out.
+    pub(crate) merged: Arc<Dictionary>,
+    /// What providers offer, when nothing is configured: the built-in dictionary only fills its gaps.
+    offered: Option<Dictionary>,
+    /// Dictionaries that are on their way in, by source and service.
+    incoming: FxHashMap<(SourceId, RemoteService), Incoming>,
+    /// Conflicts that were reported: field id and where it is defined otherwise.
+    reported: BTreeSet<(i16, String)>,
+    /// Whole refresh messages, without service id.
+    parts: FxHashMap<Shape, Vec<Vec<u8>>>,
+    /// Bodies that this turn has already.
+    bodies: Vec<(Variant, Vec<BodyId>)>,
+    /// Clients and streams that are to have a new dictionary.
+    stale: VecDeque<(ClientId, StreamId)>,
+    /// When the next of them gets it.
+    renew_at: u64,
+}
+
+impl Dictionaries {
+    pub(crate) fn new(configured: Option<&Dictionary>) -> Self {
+        Self {
+            merged: Arc::new(configured.map_or_else(Dictionary::builtin, Clone::clone)),
+            offered: configured.is_none().then(Dictionary::new),
+            incoming: FxHashMap::default(),
+            reported: BTreeSet::new(),
+            parts: FxHashMap::default(),
+            bodies: Vec::new(),
+            stale: VecDeque::new(),
+            renew_at: 0,
+        }
+    }
+
+    /// Takes over what a provider's dictionary adds.
+    fn add(&mut self, dictionary: &Dictionary) -> Vec<Conflict> {
+        let Some(offered) = &mut self.offered else { return Arc::make_mut(&mut self.merged).merge(dictionary) };
+        let conflicts = offered.merge(dictionary);
+        let mut merged = offered.clone();
+        merged.merge(&Dictionary::builtin());
+        self.merged = Arc::new(merged);
+        conflicts
+    }
+
+    /// The turn's bodies are void.
+    pub(crate) fn end_turn(&mut self) {
+        self.bodies.clear();
+    }
+
+    /// When a refresh is due that nobody asked for.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        (!self.stale.is_empty()).then_some(self.renew_at)
+    }
+
+    /// Makes the messages anew that were served; tells which of them have changed.
+    fn renew(&mut self, max_size: usize) -> Vec<Shape> {
+        let mut changed = Vec::new();
+        for (&shape, parts) in &mut self.parts {
+            let now = encode(&self.merged, shape, max_size);
+            if *parts != now {
+                *parts = now;
+                changed.push(shape);
+            }
+        }
+        changed
+    }
+
+    fn parts(&mut self, shape: Shape, max_size: usize) -> &[Vec<u8>] {
+        let merged = &self.merged;
+        self.parts.entry(shape).or_insert_with(|| encode(merged, shape, max_size))
+    }
+}
+
+/// The verbosity that a filter stands for; others than the four that the guide has become the next one that has all
+/// they ask for (RDM usage guide 5.4.1).
+fn verbosity(filter: u32) -> u32 {
+    match filter & 0xF {
+        0 => 0,
+        1..=3 => 3,
+        4..=7 => 7,
+        _ => 15,
+    }
+}
+
+fn encode(dictionary: &Dictionary, shape: Shape, max_size: usize) -> Vec<Vec<u8>> {
+    let Shape { half, verbosity: filter, whole } = shape;
+    let max_size = if whole { WHOLE_MAX } else { max_size };
+    let request = Request {
+        stream_id: 0,
+        streaming: true,
+        service_id: None,
+        name: half.name().to_owned(),
+        verbosity: Verbosity(filter),
+    };
+    let mut messages = Vec::new();
+    let Some(mut parts) = RefreshParts::answer(dictionary, &request) else { return messages };
+    let mut buf = vec![0; max_size.max(256)];
+    while !parts.is_done() {
+        let mut w = Writer::new(&mut buf);
+        match parts.write(true, &mut w) {
+            Ok(()) => messages.push(w.into_written().to_vec()),
+            // A table that does not fit cannot be split: this part is larger than the others.
+            Err(EncodeError::BufferFull) => {
+                let larger = buf.len() * 2;
+                buf.resize(larger, 0);
+                continue;
+            }
+            Err(_) => return messages,
+        }
+        buf.truncate(max_size.max(256));
+    }
+    debug_assert!(!messages.is_empty(), "a dictionary has a message at least");
+    messages
+}
+
+impl P2ps {
+    /// A request of the dictionary domain.
+    pub(crate) fn dictionary_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
+        let stream = StreamId(msg.stream_id);
+        let refusal = match self.clients.open_on(client, stream) {
+            Some(Open::Dictionary) | None if stream.0 > 0 => None,
+            Some(_) => Some(Refusal::StreamInUse { stream: stream.0 }),
+            None => Some(Refusal::BadStreamId { stream: stream.0 }),
+        };
+        let too_many = !self.may_have_another(client, stream);
+        let refusal = refusal.or_else(|| too_many.then_some(Refusal::AdministrativeStreams));
+        let half = Half::of(msg.key.name.unwrap_or_default());
+        let name = msg.key.name_lossy();
+        let refusal = refusal.or_else(|| match msg.key.service_id {
+            Some(id) if self.services.alive(ServiceId(id)).is_none() => Some(Refusal::UnknownService { id: Some(id) }),
+            _ if half.is_none() => Some(Refusal::UnknownDictionary { name: &name }),
+            _ => None,
+        });
+        let (None, Some(half)) = (&refusal, half) else {
+            let told = refusal.map(|refusal| refusal.told());
+            return told.map_or((), |told| self.refuse_told(client, stream, Domain::DICTIONARY, &told));
+        };
+        let verbosity = verbosity(msg.key.filter.unwrap_or(0));
+        let whole = self.clients.get(client).is_some_and(|known| known.speaks_json);
+        let shape = Shape { half, verbosity, whole };
+        let open = DictionaryStream { stream, shape, service: msg.key.service_id.map(ServiceId), stale: false };
+        let streaming = msg.flags.contains(RequestFlags::STREAMING);
+        let streaming = self.note_dictionary(client, open, streaming);
+        if msg.flags.contains(RequestFlags::NO_REFRESH) {
+            // What it has from elsewhere is taken for what it would get.
+            self.dictionaries.parts(shape, self.config.max_fragment_size);
+            return;
+        }
+        self.give_dictionary(client, &open, streaming, true);
+    }
+
+    /// Notes what is wanted on a dictionary stream; false if it is not open: a snapshot.
+    fn note_dictionary(&mut self, client: ClientId, wanted: DictionaryStream, streaming: bool) -> bool {
+        let Some(known) = self.clients.get_mut(client) else {
+            debug_assert!(false, "a request of a client that is gone: {client:?}");
+            return false;
+        };
+        let open = known.streams.get(wanted.stream).is_some();
+        if streaming && !open {
+            known.streams.insert(wanted.stream, Open::Dictionary, WatchState::default());
+        }
+        known.dictionaries.retain(|open| open.stream != wanted.stream);
+        if open || streaming {
+            known.dictionaries.push(wanted);
+        }
+        open || streaming
+    }
+
+    fn give_dictionary(&mut self, client: ClientId, to: &DictionaryStream, streaming: bool, solicited: bool) {
+        let &DictionaryStream { shape, service, .. } = to;
+        let mut bytes = 0;
+        for body in self.dictionary_bodies(Variant { shape, service, streaming, solicited }) {
+            bytes += self.turn.arena_bytes(body).len();
+            self.turn.deliver(body, client, to.stream);
+        }
+        self.backlogs.charge_answer(bytes);
+    }
+
+    /// Gives the new dictionary to the next of those who have an old one, if it is time.
+    pub(crate) fn renew_dictionaries(&mut self) {
+        while self.dictionaries.timeout().is_some_and(|at| at <= self.now) {
+            let Some((client, stream)) = self.dictionaries.stale.pop_front() else { return };
+            let known = self.clients.get_mut(client).map(|known| &mut known.dictionaries);
+            let open = known.and_then(|open| open.iter_mut().find(|open| open.stream == stream && open.stale));
+            if let Some(open) = open {
+                open.stale = false;
+                let open = *open;
+                self.dictionaries.renew_at = self.now + PACE;
+                self.give_dictionary(client, &open, true, false);
+            }
+        }
+    }
+
+    /// What is served has changed: whoever has it open is to have it anew.
+    fn dictionary_changed(&mut self) {
+        self.dictionaries.end_turn();
+        let changed = self.dictionaries.renew(self.config.max_fragment_size);
+        let Self { clients, dictionaries, now, .. } = self;
+        for (id, client) in clients.iter_mut() {
+            for open in &mut client.dictionaries {
+                if !open.stale && changed.contains(&open.shape) {
+                    open.stale = true;
+                    dictionaries.stale.push_back((id, open.stream));
+                }
+            }
+        }
+        if !changed.is_empty() {
+            dictionaries.renew_at = *now + SETTLE;
+        }
+    }
+
+    fn dictionary_bodies(&mut self, variant: Variant) -> Vec<BodyId> {
+        if let Some((_, bodies)) = self.dictionaries.bodies.iter().find(|(known, _)| *known == variant) {
+            return bodies.clone();
+        }
+        let Self { dictionaries, turn, config, counters, .. } = self;
+        let mut bodies = Vec::new();
+        for part in dictionaries.parts(variant.shape, config.max_fragment_size) {
+            let Ok(Msg::Refresh(refresh)) = Msg::decode(part) else { continue };
+            let key =
+                MsgKey { service_id: variant.service.map(|service| service.0), ..refresh.key.unwrap_or_default() };
+            let stream = if variant.streaming { StreamState::OPEN } else { StreamState::NON_STREAMING };
+            let state = State { stream, ..refresh.state };
+            let mut flags = refresh.flags;
+            flags.set(RefreshFlags::SOLICITED, variant.solicited);
+            let changed = RefreshMsg { flags, key: Some(key), state, ..refresh };
+            let body = turn.arena_body(|arena| writing::append(arena, part.len() + 64, |w| changed.encode(w)));
+            counters.messages_unwritable += u64::from(body.is_err());
+            bodies.extend(body);
+        }
+        dictionaries.bodies.push((variant, bodies.clone()));
+        bodies
+    }
+
+    /// A part of a dictionary that a provider offers. It counts when its last part has come.
+    pub(crate) fn dictionary_part(&mut self, source: SourceId, service: RemoteService, rwf: &[u8]) {
+        let known = self.sources.service_of(source, service).and_then(|id| self.services.get(id));
+        let name = known
+            .map_or_else(|| format!("service {} of source {}", service.0, source.0), |service| service.name.clone());
+        let Ok(Msg::Refresh(refresh)) = Msg::decode(rwf) else {
+            self.counters.hub_messages_bad += 1;
+            return;
+        };
+        let key = refresh.key.unwrap_or_default();
+        let Some(half) = Half::of(key.name.unwrap_or_default()) else {
+            self.counters.hub_messages_unclaimed += 1;
+            return;
+        };
+        let incoming = self.dictionaries.incoming.entry((source, service)).or_default();
+        if *incoming.done(half) {
+            *incoming = Incoming::default();
+        }
+        let applied = match half {
+            Half::Fields => incoming.dictionary.apply_fields(&name, refresh.body),
+            Half::Enums => incoming.dictionary.apply_enums(&name, refresh.body),
+        };
+        if let Err(error) = applied {
+            self.dictionaries.incoming.remove(&(source, service));
+            self.counters.dictionary_errors += 1;
+            self.notices.push(Notice::DictionaryUnreadable { service: name, text: error.to_string() });
+        } else if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
+            *incoming.done(half) = true;
+            self.merge_dictionary(source, service);
+        }
+    }
+
+    /// Takes over what a provider's dictionary adds. Conflicts are reported once.
+    fn merge_dictionary(&mut self, source: SourceId, service: RemoteService) {
+        let Self { dictionaries, counters, notices, .. } = self;
+        let Some(incoming) = dictionaries.incoming.remove(&(source, service)) else {
+            debug_assert!(false, "no dictionary comes from {source:?} {service:?}");
+            return;
+        };
+        for conflict in dictionaries.add(&incoming.dictionary) {
+            if dictionaries.reported.insert((conflict.fid, conflict.dropped.origin.clone())) {
+                counters.dictionary_conflicts += 1;
+                notices.push(Notice::DictionaryConflict { text: conflict.to_string() });
+            }
+        }
+        if !(incoming.fields_done && incoming.enums_done) {
+            dictionaries.incoming.insert((source, service), incoming);
+        }
+        self.dictionary_changed();
+    }
+}

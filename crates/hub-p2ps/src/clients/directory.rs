@@ -1,0 +1,309 @@
+//! The directory as clients see it: one entry a service, whoever provides it.
+
+use super::DirectoryStream;
+use super::refusal::Refusal;
+use super::streams::{Open, WatchState};
+use crate::cascade;
+use crate::delivery::statuses::{GroupId, told};
+use crate::delivery::turn::BodyId;
+use crate::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
+use crate::sources::services::{Condition, Offer, Provider, Service};
+use crate::{Notice, P2ps};
+use rwf::State;
+use rwf::msg::{Domain, RequestFlags, RequestMsg};
+use rwf::rdm::directory::{self, Action, Group, Part, Refresh, ServiceState, Update, filter};
+use rwf::rdm::state::Recovery;
+
+/// Streams of one client with directories and dictionaries: each is told of every change.
+pub(super) const ADMINISTRATIVE_MAX: usize = 1_000;
+
+/// A change of one service, before it is cut to what each directory stream asked for.
+struct Change {
+    entry: directory::Service,
+    /// Bits of the parts in it.
+    parts: u32,
+}
+
+/// What makes an update of one directory stream the same as that of another.
+type Variant = (u32, Option<ServiceId>, Recovery);
+
+impl P2ps {
+    /// A request of the source domain. Answered at once, services or none.
+    pub(crate) fn directory_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
+        let stream = StreamId(msg.stream_id);
+        let mut request = directory::Request::decode(msg);
+        if msg.key.filter.is_none() {
+            request.filter = filter::ALL;
+        }
+        if !self.may_have_another(client, stream) {
+            return self.refuse(client, stream, Domain::SOURCE, &Refusal::AdministrativeStreams);
+        }
+        let serial = self.clients.next_directory();
+        let service = request.service_id.map(ServiceId);
+        let wanted = DirectoryStream { stream, filter: request.filter, service, serial };
+        let Some(known) = self.clients.get_mut(client) else {
+            debug_assert!(false, "a request of a client that is gone: {client:?}");
+            return;
+        };
+        match known.streams.get(stream) {
+            Some(Open::Directory) => {
+                known.directories.retain(|open| open.stream != stream);
+                known.directories.push(wanted);
+                request.streaming = true;
+            }
+            Some(_) => return self.refuse(client, stream, Domain::SOURCE, &Refusal::StreamInUse { stream: stream.0 }),
+            None if stream.0 <= 0 => {
+                return self.refuse(client, stream, Domain::SOURCE, &Refusal::BadStreamId { stream: stream.0 });
+            }
+            None if request.streaming => {
+                known.streams.insert(stream, Open::Directory, WatchState::default());
+                known.directories.push(wanted);
+            }
+            None => {}
+        }
+        if msg.flags.contains(RequestFlags::NO_REFRESH) {
+            return;
+        }
+        let services = self
+            .services
+            .iter()
+            .filter(|service| service.alive && wanted.service.is_none_or(|only| only == service.id))
+            .filter(|service| self.shows(client, service.id))
+            .map(|service| whole_entry(service).entry)
+            .collect();
+        let refresh = Refresh::answer(&request, services);
+        let before = self.turn.arena_len();
+        self.send(client, stream, |w| refresh.encode(w));
+        self.backlogs.charge_answer(self.turn.arena_len() - before);
+    }
+
+    /// True if a client may have a directory or a dictionary on a stream: it has one there, or not too many of them.
+    pub(super) fn may_have_another(&self, client: ClientId, stream: StreamId) -> bool {
+        self.clients.get(client).is_some_and(|known| {
+            let open = known.directories.len() + known.dictionaries.len();
+            open < ADMINISTRATIVE_MAX || known.streams.get(stream).is_some()
+        })
+    }
+
+    /// A source says what it has of a service: a new one, or a change.
+    pub(crate) fn offer_service(
+        &mut self,
+        source: SourceId,
+        remote: RemoteService,
+        name: &str,
+        entry: &directory::Service,
+    ) {
+        let Some(id) = self.id_of_service(name) else { return };
+        // It may have given the id of a service that is gone to another, and this P2PS has not heard of that.
+        let is_at = |provider: &Provider| (provider.source, provider.service) == (source, remote);
+        let before = self.sources.service_of(source, remote).filter(|&before| before != id);
+        let moved = before
+            .filter(|&before| self.services.get(before).is_some_and(|service| service.providers.iter().any(is_at)));
+        if let Some(before) = moved {
+            self.withdraw_service(before, source);
+        }
+        self.finish_outages_before(id, source);
+        self.finish_leaving(source, Some(id));
+        if let Some(source) = self.sources.up_mut(source) {
+            source.services.insert(remote, id);
+        }
+        let offer = Offer::of(entry);
+        let Some(service) = self.services.get_mut(id) else {
+            debug_assert!(false, "a service that has an id: {id:?}");
+            return;
+        };
+        let is_new = !service.alive;
+        if is_new {
+            service.info = directory::Info::default();
+            service.source_qos.clear();
+        }
+        let grown = service.widen(&offer.info, self.config.conflation.of(name));
+        let took_requests = service.providers.iter().any(|at| at.source == source && at.takes_requests(&self.sources));
+        match service.providers.iter_mut().find(|provider| provider.source == source) {
+            Some(provider) => (provider.service, provider.offer) = (remote, offer),
+            None => service.providers.push(Provider { source, service: remote, offer }),
+        }
+        service.sort_providers(&self.sources);
+        service.alive = true;
+        let condition = service.condition(&self.sources, self.load_factor.told());
+        if is_new {
+            (service.told, service.told_path) = (condition, service.path());
+            let change = whole_entry(service);
+            self.notices.push(Notice::ServiceUp { service: name.to_owned() });
+            self.broadcast(id, &change, None);
+        } else {
+            if grown {
+                let mut entry = directory::Service::new(id.0, Action::Update);
+                entry.info = Some(Part::Set(service.info.clone()));
+                self.broadcast(id, &Change { entry, parts: filter::INFO }, None);
+            }
+            self.service_changed(id, None);
+        }
+        self.leave_down_sources(id);
+        self.note_first_source(id);
+        self.unpark(id);
+        if !took_requests {
+            self.want_mirrors(id);
+        }
+    }
+
+    /// Tells clients the state and load of a service if they have changed, and a transient status if there is one.
+    pub(crate) fn service_changed(&mut self, id: ServiceId, status: Option<State<'_>>) {
+        let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
+        let condition = service.condition(&self.sources, self.load_factor.told());
+        let before = std::mem::replace(&mut service.told, condition);
+        if before.up != condition.up {
+            self.notices.push(Notice::ServiceState { service: service.name.clone(), up: condition.up });
+        }
+        let mut entry = directory::Service::new(id.0, Action::Update);
+        let mut parts = 0;
+        if (before.up, before.accepting) != (condition.up, condition.accepting) || status.is_some() {
+            entry.state = Some(Part::Update(state_of(&condition)));
+            parts |= filter::STATE;
+        }
+        if before.load != condition.load {
+            // What is not told any more is taken back by all that there is now.
+            let is_taken_back = before.load.load_factor.is_some() && condition.load.load_factor.is_none();
+            let part = if is_taken_back { Part::Set } else { Part::Update };
+            entry.load = Some(part(condition.load));
+            parts |= filter::LOAD;
+        }
+        let path = service.path();
+        if service.told_path != path {
+            // The last one may be gone.
+            entry.links = cascade::links(&path).or(Some(Part::Clear));
+            parts |= filter::LINK;
+            service.told_path = path;
+        }
+        if parts != 0 {
+            self.broadcast(id, &Change { entry, parts }, status);
+        }
+    }
+
+    /// A transient status for all items of a service.
+    pub(crate) fn relay_service_status(&mut self, id: ServiceId, state: State<'_>) {
+        self.service_changed(id, Some(state));
+    }
+
+    /// A transient status for a group, its merger into another, or both.
+    pub(crate) fn relay_group_status(
+        &mut self,
+        id: ServiceId,
+        group: GroupId,
+        state: Option<State<'_>>,
+        merged_to: Option<GroupId>,
+    ) {
+        let mut entry = directory::Service::new(id.0, Action::Update);
+        entry.groups.push(Part::Update(Group {
+            group: group.as_bytes().to_vec(),
+            merged_to: merged_to.map(|to| to.as_bytes().to_vec()),
+            status: None,
+        }));
+        self.broadcast(id, &Change { entry, parts: filter::GROUP }, state);
+    }
+
+    /// Clients know a service no more.
+    pub(crate) fn delete_service(&mut self, id: ServiceId) {
+        let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
+        self.outages.order.forget(service);
+        service.leave(self.now);
+        self.broadcast(id, &Change { entry: directory::Service::delete(id.0), parts: 0 }, None);
+    }
+
+    /// Sends every directory stream that covers a service what has changed of it, as far as its filter goes. A status is
+    /// turned to each client's recovery policy.
+    fn broadcast(&mut self, id: ServiceId, change: &Change, status: Option<State<'_>>) {
+        // A client may apply it to its items by itself: what they have to get before comes before.
+        self.release_every();
+        let mut bodies: Vec<(Variant, Option<BodyId>)> = Vec::new();
+        for client in self.clients.ids() {
+            let Some(known) = self.clients.get(client).filter(|known| !known.directories.is_empty()) else { continue };
+            if self.gate.is_on() && !self.shows(client, id) {
+                continue;
+            }
+            let policy = known.policy;
+            for open in known.directories.clone() {
+                let whole = change.entry.action != Action::Update;
+                if open.service.is_some_and(|only| only != id) || !(whole || open.filter & change.parts != 0) {
+                    continue;
+                }
+                // Bits that mean nothing make no difference.
+                let variant = (open.filter & filter::ALL, open.service, policy);
+                let known = bodies.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
+                let body = known.unwrap_or_else(|| {
+                    let body = self.update_body(change, &open, policy, status);
+                    bodies.push((variant, body));
+                    body
+                });
+                if let Some(body) = body {
+                    self.turn.deliver(body, client, open.stream);
+                }
+            }
+        }
+    }
+
+    /// Rights have changed: a client's directories show a service from now on, or no more.
+    pub(crate) fn tell_service(&mut self, client: ClientId, id: ServiceId, shown: bool) {
+        let Some(service) = self.services.alive(id) else { return };
+        let gone = || Change { entry: directory::Service::delete(id.0), parts: 0 };
+        let change = if shown { whole_entry(service) } else { gone() };
+        let Some(known) = self.clients.get(client) else {
+            debug_assert!(false, "a directory of a client that is gone: {client:?}");
+            return;
+        };
+        let policy = known.policy;
+        for open in known.directories.clone() {
+            if open.service.is_none_or(|only| only == id)
+                && let Some(body) = self.update_body(&change, &open, policy, None)
+            {
+                self.turn.deliver(body, client, open.stream);
+            }
+        }
+    }
+
+    fn update_body(
+        &mut self,
+        change: &Change,
+        open: &DirectoryStream,
+        policy: Recovery,
+        status: Option<State<'_>>,
+    ) -> Option<BodyId> {
+        let mut entry = change.entry.clone();
+        let status = status.map(|status| told(policy, false, status).into());
+        if let Some(Part::Set(state) | Part::Update(state)) = &mut entry.state {
+            state.status = status;
+        } else if let Some(Part::Update(group)) = entry.groups.first_mut() {
+            group.status = status;
+        }
+        let parts = if entry.action == Action::Update { change.parts & open.filter } else { open.filter };
+        let update = Update {
+            stream_id: open.stream.0,
+            service_id: open.service.map(|service| service.0),
+            filter: Some(parts),
+            services: vec![entry],
+            ..Update::default()
+        };
+        self.body(1024, |w| update.encode(w))
+    }
+}
+
+fn state_of(condition: &Condition) -> ServiceState {
+    ServiceState { up: condition.up, accepting_requests: Some(condition.accepting), status: None }
+}
+
+/// Everything there is to say of a service.
+fn whole_entry(service: &Service) -> Change {
+    let mut entry = directory::Service::new(service.id.0, Action::Add);
+    entry.info = Some(Part::Set(service.info.clone()));
+    entry.state = Some(Part::Set(state_of(&service.told)));
+    let mut parts = filter::INFO | filter::STATE;
+    if service.told.load != directory::Load::default() {
+        entry.load = Some(Part::Set(service.told.load));
+        parts |= filter::LOAD;
+    }
+    entry.links = cascade::links(&service.told_path);
+    if entry.links.is_some() {
+        parts |= filter::LINK;
+    }
+    Change { entry, parts }
+}

@@ -1,0 +1,219 @@
+//! The end of a login with more streams than a turn ends ([`crate::Config::work_per_turn`]): the client hears nothing of them from then
+//! on, and they end in turns, with the updates of others in between.
+//!
+//! A client that is still connected has it done as a batch, behind which what it says next waits ([`super::backlog`]). One that is gone, or
+//! to be closed, goes to [`Leaving`]. Its number is not free before its streams are: [`P2ps::departed`].
+
+use super::batch::Batch;
+use super::streams::{Cursor, Streams};
+use crate::P2ps;
+use crate::ids::ClientId;
+use crate::items::watchers::Watcher;
+use crate::keyed_queue::KeyedQueue;
+
+/// Clients that are gone, or to be closed, and have streams left.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving {
+    queue: KeyedQueue<ClientId, Cursor>,
+    /// Streams that may still be ended in this turn.
+    left: usize,
+    /// Clients that are gone and have nothing left.
+    departed: Vec<ClientId>,
+}
+
+impl Leaving {
+    pub(crate) fn begin_turn(&mut self, budget: u32) {
+        self.left = budget.max(1) as usize;
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        !self.queue.is_empty()
+    }
+}
+
+/// By which budget streams end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Budget {
+    /// That of clients that leave.
+    Leaving,
+    /// That of batches.
+    Batches,
+    /// None: all of them.
+    Unlimited,
+}
+
+impl P2ps {
+    /// Ends a login, and with it everything that is open: what a turn does not come to later, with the client hearing nothing of it. The
+    /// connection may log in again.
+    pub(crate) fn logout(&mut self, client: ClientId) {
+        self.symbol_lists.forget(client, None);
+        self.backlogs.drop_batch(client);
+        let Some(known) = self.clients.get_mut(client) else { return };
+        known.directories.clear();
+        known.dictionaries.clear();
+        let mut at = Cursor::default();
+        let is_done = self.end_streams(client, &mut at, usize::MAX, Budget::Leaving);
+        if !is_done {
+            self.stop_hearing(client);
+        }
+        self.forget_login(client);
+        if is_done {
+            self.leaving.queue.remove(client);
+            self.have_left(client);
+        } else if self.clients.get(client).is_some_and(|known| known.closing) {
+            if !self.leaving.queue.contains(client) {
+                self.leaving.queue.push_back(client, at);
+            }
+        } else {
+            self.keep_for_later(client, Batch::Leave { at });
+        }
+    }
+
+    /// Ends streams of a client that have items; true if none is left.
+    fn end_streams(&mut self, client: ClientId, at: &mut Cursor, share: usize, budget: Budget) -> bool {
+        for _ in 0..share {
+            let Some(known) = self.clients.get(client) else { return true };
+            let before = *at;
+            let Some((stream, item)) = known.streams.next_item(at) else { return true };
+            let may_go_on = match budget {
+                Budget::Leaving => {
+                    let any = self.leaving.left > 0;
+                    self.leaving.left -= usize::from(any);
+                    any
+                }
+                Budget::Batches => self.backlogs.take_one(),
+                Budget::Unlimited => true,
+            };
+            if !may_go_on {
+                *at = before;
+                return false;
+            }
+            self.drop_watcher(Watcher { client, stream }, item);
+        }
+        false
+    }
+
+    /// A login is over with streams left: they count for nobody's limit any more, and nothing of them reaches the client.
+    fn stop_hearing(&mut self, client: ClientId) {
+        let Some((known, users)) = self.clients.with_users(client) else { return };
+        if std::mem::replace(&mut known.is_leaving, true) {
+            return;
+        }
+        if let Some(login) = &known.login {
+            users.count_item(login.user, -i32::try_from(known.items).unwrap_or(i32::MAX));
+        }
+        self.note_load(client);
+        self.turn.mute(client);
+    }
+
+    fn forget_login(&mut self, client: ClientId) {
+        self.standbys.remove(&client);
+        let Some(login) = self.clients.get_mut(client).and_then(|known| known.login.take()) else { return };
+        self.clients.count_login(&login, false);
+        self.tokens.forget(client, &login);
+        self.end_round_trips(client, login.round_trip);
+        self.counters.mounts -= 1;
+        self.clients.users_mut().unmount(&login.name, login.user);
+        self.await_login(client);
+    }
+
+    /// Nothing of what a client had open under its login is left.
+    fn have_left(&mut self, client: ClientId) {
+        let Some(known) = self.clients.get_mut(client) else { return };
+        debug_assert_eq!(known.items, 0, "items are left behind");
+        known.streams = Streams::default();
+        known.listed = None;
+        if std::mem::take(&mut known.is_leaving) {
+            self.turn.unmute(client);
+        }
+        self.leave_seat(client);
+    }
+
+    /// Goes on with the streams of a client that is still there; true if none is left.
+    pub(super) fn leave_in_turn(&mut self, client: ClientId, at: &mut Cursor, share: usize) -> bool {
+        let is_done = self.end_streams(client, at, share, Budget::Batches);
+        if is_done {
+            self.have_left(client);
+        }
+        is_done
+    }
+
+    /// Goes on with the streams of clients that are gone or to be closed, as far as this turn lets it.
+    pub(crate) fn work_departures(&mut self) {
+        while self.leaving.left > 0
+            && let Some((client, at)) = self.leaving.queue.front()
+        {
+            let mut at = *at;
+            if self.end_streams(client, &mut at, usize::MAX, Budget::Leaving) {
+                self.leaving.queue.pop_front();
+                self.depart(client);
+            } else if let Some((_, kept)) = self.leaving.queue.front_mut() {
+                *kept = at;
+            }
+        }
+    }
+
+    /// The streams of a client that is gone or to be closed have ended.
+    fn depart(&mut self, client: ClientId) {
+        self.have_left(client);
+        if self.clients.get(client).is_some_and(|known| known.is_gone) {
+            self.clients.remove(client);
+            self.leaving.departed.push(client);
+        }
+    }
+
+    /// A connection is gone: so is its client, now or when its streams have ended.
+    pub(crate) fn begin_departure(&mut self, client: ClientId) {
+        let Some(known) = self.clients.get_mut(client) else { return };
+        known.closing = true;
+        if std::mem::replace(&mut known.is_gone, true) {
+            return;
+        }
+        self.logout(client);
+        self.await_login_no_more(client);
+        self.counters.clients -= 1;
+        if !self.leaving.queue.contains(client) {
+            self.clients.remove(client);
+        }
+    }
+
+    /// Ends at once what a client has left that is gone: its number is another's from now on.
+    pub(crate) fn finish_departure(&mut self, client: ClientId) {
+        if self.leaving.queue.remove(client).is_none() {
+            return;
+        }
+        self.end_streams(client, &mut Cursor::default(), usize::MAX, Budget::Unlimited);
+        self.depart(client);
+        self.leaving.departed.retain(|departed| *departed != client);
+    }
+
+    /// Ends at once what clients that are gone have left: nobody waits for anything any more.
+    pub fn finish_departures(&mut self) {
+        while let Some((client, _)) = self.leaving.queue.front() {
+            self.finish_departure(client);
+        }
+    }
+
+    /// True if a client is gone, and its number is not free yet. Who gives the number out again all the same has to wait until its streams
+    /// have ended.
+    pub fn is_departing(&self, id: ClientId) -> bool {
+        self.clients.get(id).is_some_and(|known| known.is_gone)
+    }
+
+    /// The numbers that have become free since the last call: of clients that were [departing](Self::is_departing).
+    pub fn departed(&mut self) -> std::vec::Drain<'_, ClientId> {
+        self.leaving.departed.drain(..)
+    }
+
+    /// Panics if what leaves is not what is told of it.
+    pub(crate) fn check_leaving(&self) {
+        for (id, client) in self.clients.iter() {
+            let in_turns = self.leaving.queue.contains(id) || self.backlogs.holds_for(id);
+            assert!(!client.is_leaving || in_turns && client.login.is_none(), "{id:?} leaves, and is not worked on");
+            assert!(!client.is_gone || client.is_leaving && client.closing, "{id:?} is gone, and is there");
+        }
+        for (id, _) in self.leaving.queue.iter() {
+            assert!(self.clients.get(id).is_some_and(|known| known.is_leaving), "{id:?} leaves, and is gone");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Logins: who may do anything at all, and with which attributes.
+
+use super::Login;
+use super::batch::Sweep;
+use super::refusal::Refusal;
+use super::streams::{Open, WatchState};
+use crate::CloseReason;
+use crate::P2ps;
+use crate::ids::{ClientId, StreamId, UserId};
+use rwf::msg::{Domain, RequestMsg};
+use rwf::rdm::login::{self, Authentication, Features, name_type};
+use rwf::rdm::request::data_streams;
+
+/// What this server can do, if all of it is let be; it claims nothing else.
+const FEATURES: Features = Features {
+    post: Some(true),
+    batch: Some(login::batch::REQUESTS | login::batch::REISSUES | login::batch::CLOSES),
+    view: Some(true),
+    standby: Some(true),
+    standby_mode: Some(super::standby::SUPPORTED),
+    optimized_pause_resume: Some(true),
+    provider_dictionary_download: Some(true),
+    enhanced_symbol_list: Some(data_streams::STREAMS),
+};
+
+impl P2ps {
+    /// A request of the login domain: the login itself, or a reissue of it.
+    pub(crate) fn login_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
+        let stream = StreamId(msg.stream_id);
+        let request = match login::Request::decode(msg) {
+            Ok(request) => request,
+            Err(error) => return self.close_client(client, CloseReason::Garbage { error, length: msg.body.len() }),
+        };
+        let Some(known) = self.clients.get(client) else {
+            debug_assert!(false, "a login of a client that is gone: {client:?}");
+            return;
+        };
+        match known.login.as_ref().map(|login| login.stream) {
+            Some(open) if open == stream => {
+                // A token says itself whose it is.
+                let by_token = self.tokens.judges(&request);
+                let refusal = known.login.as_ref().filter(|_| !by_token);
+                let refusal = refusal.and_then(|login| reissue_refusal(login, &request));
+                if let Some(told) = refusal.map(|refusal| refusal.told()) {
+                    self.counters.logins_refused += 1;
+                    return self.refuse_told(client, stream, Domain::LOGIN, &told);
+                }
+                return self.reissue_login(client, &request);
+            }
+            Some(open) => {
+                let refusal = if known.streams.get(stream).is_some() {
+                    Refusal::StreamInUse { stream: stream.0 }
+                } else {
+                    Refusal::SecondLogin { stream: open.0 }
+                };
+                return self.refuse(client, stream, Domain::LOGIN, &refusal);
+            }
+            None => {}
+        }
+        self.first_login(client, request, false);
+    }
+
+    /// The login of a client that has none. One that the server began itself (`unasked`) may have any stream.
+    pub(super) fn first_login(&mut self, client: ClientId, request: login::Request, unasked: bool) {
+        let stream = StreamId(request.stream_id);
+        let identity = match self.identify(client, &request) {
+            Ok(identity) => identity,
+            Err(rejected) => {
+                let refusal = Refusal::Rejected { code: rejected.code, text: &rejected.text };
+                self.refuse(client, stream, Domain::LOGIN, &refusal);
+                self.counters.logins_refused += 1;
+                return self.close_client(client, CloseReason::LoginRefused { text: rejected.text });
+            }
+        };
+        let (request, authentication) = Self::named(request, &identity);
+        if let Some(refusal) = self.login_refusal(&request, unasked) {
+            let text = refusal.to_string();
+            self.refuse(client, stream, Domain::LOGIN, &refusal);
+            self.counters.logins_refused += 1;
+            return self.close_client(client, CloseReason::LoginRefused { text });
+        }
+        if let Err(denial) = self.permit_login(client, &request) {
+            return self.refuse_login(client, stream, &denial);
+        }
+        self.await_login_no_more(client);
+        let user = self.clients.users_mut().mount(&request.name);
+        self.counters.logins += 1;
+        self.counters.mounts += 1;
+        let round_trip = self.begin_round_trips(client, request.attributes.round_trip_latency);
+        let login = Login { round_trip, ..login_of(&request, user) };
+        self.clients.count_login(&login, true);
+        if let Some(known) = self.clients.get_mut(client) {
+            known.streams.insert(stream, Open::Login, WatchState::default());
+            known.policy = request.attributes.recovery();
+            known.login = Some(login);
+        }
+        self.set_expiry(client, &identity);
+        if !request.no_refresh {
+            self.login_refresh(client, &request, authentication);
+        }
+    }
+
+    fn login_refusal<'a>(&self, request: &'a login::Request, unasked: bool) -> Option<Refusal<'a>> {
+        let limit = self.config.max_mounts_per_user;
+        if request.stream_id <= 0 && !unasked {
+            Some(Refusal::BadStreamId { stream: request.stream_id })
+        } else if request.is_provider() {
+            Some(Refusal::ProviderRole)
+        } else if request.name.is_empty() {
+            Some(Refusal::NoUserName)
+        } else if !request.streaming {
+            Some(Refusal::LoginNotStreaming)
+        } else if limit > 0 && self.clients.users().mounts(&request.name) >= limit {
+            Some(Refusal::TooManyMounts { user: &request.name, limit })
+        } else {
+            None
+        }
+    }
+
+    /// A login again on its own stream: another token, pause or resume of everything, or just a refresh wanted.
+    fn reissue_login(&mut self, client: ClientId, request: &login::Request) {
+        let Some(authentication) = self.renew_token(client, request) else { return };
+        let known = self.clients.get_mut(client);
+        let Some((known, login)) = known.and_then(|known| known.login.take().map(|login| (known, login))) else {
+            debug_assert!(false, "a login again of one who is not logged in: {client:?}");
+            return;
+        };
+        let was_paused = login.paused;
+        known.login = Some(Login { paused: request.pause, ..login });
+        known.policy = request.attributes.recovery();
+        if !request.no_refresh {
+            self.login_refresh(client, request, authentication);
+        }
+        if was_paused != request.pause {
+            self.sweep(client, Sweep::Pause(request.pause));
+        }
+    }
+
+    fn login_refresh(&mut self, client: ClientId, request: &login::Request, authentication: Authentication) {
+        let text = format!("Login accepted by host {}.", self.config.host_name);
+        let mut refresh = login::Refresh::accept(request, self.features(), &text);
+        let echo = &mut refresh.attributes;
+        echo.single_open.get_or_insert(true);
+        echo.allow_suspect_data.get_or_insert(true);
+        if authentication.reissue_at.is_some() {
+            // A token is told by its user.
+            refresh.name_type = Some(name_type::NAME);
+            refresh.name = self.user_of(client);
+            refresh.authentication = authentication;
+        }
+        refresh.attributes.round_trip_latency = self.round_trips_granted(client);
+        refresh.connection_config = self.connections_for(request.download_connection_config);
+        self.send(client, StreamId(request.stream_id), |w| refresh.encode(w));
+    }
+
+    fn features(&self) -> Features {
+        if self.config.support_warm_standby {
+            return FEATURES;
+        }
+        Features { standby: None, standby_mode: None, ..FEATURES }
+    }
+
+    fn user_of(&self, client: ClientId) -> String {
+        let login = self.clients.get(client).and_then(|known| known.login.as_ref());
+        login.map(|login| login.name.clone()).unwrap_or_default()
+    }
+}
+
+/// Why a login cannot become what a reissue says. A name that stands for a token may change with the token; one that stands for a user
+/// may not: limits and rights are that user's.
+fn reissue_refusal<'a>(login: &'a Login, request: &login::Request) -> Option<Refusal<'a>> {
+    let is_user = |kind: Option<u8>| matches!(kind, None | Some(name_type::NAME | name_type::EMAIL_ADDRESS));
+    let other = is_user(login.name_type) != is_user(request.name_type)
+        || is_user(request.name_type) && login.name != request.name;
+    other.then_some(Refusal::OtherUser { user: &login.name })
+}
+
+fn login_of(request: &login::Request, user: UserId) -> Login {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    Login {
+        stream: StreamId(request.stream_id),
+        user,
+        name: request.name.clone(),
+        name_type: request.name_type,
+        application_id: text(&request.attributes.application_id),
+        application_name: text(&request.attributes.application_name),
+        position: text(&request.attributes.position),
+        paused: request.pause,
+        wants_locks: request.attributes.provide_permission_expressions != Some(false),
+        expires: u64::MAX,
+        round_trip: None,
+    }
+}

@@ -1,0 +1,356 @@
+//! The clients of a P2PS: who they are, what they have open, what they ask for, why they were closed.
+//!
+//! * `streams`: what each client has open, and the state of its watchers;
+//! * `login`, `authentication`: logins, what they allow, and tokens;
+//! * `leaving`: the end of logins with many streams;
+//! * `connections`: where else a client may connect;
+//! * `requests`, `batch`, `wanted`: requests for items, reissues, closes; what their payload says;
+//! * `backlog`: batches that take more than a turn, and what their clients say meanwhile;
+//! * `directory`, `dictionary`: the streams of these domains;
+//! * `posts`, `generics`: what clients send upstream;
+//! * `symbol_lists`: items that the server opens for a client because a list names them;
+//! * `round_trips`: how long a client takes to send back what it was sent;
+//! * `users`: what each user has over all connections;
+//! * `refusal`: why a client does not get what it asked for.
+
+mod authentication;
+pub(crate) mod awaited_logins;
+pub(crate) mod backlog;
+mod batch;
+mod connections;
+pub(crate) mod dictionary;
+mod directory;
+mod generics;
+pub(crate) mod leaving;
+mod login;
+pub(crate) mod posts;
+pub(crate) mod refusal;
+mod requests;
+pub(crate) mod round_trips;
+pub(crate) mod standby;
+pub(crate) mod streams;
+pub(crate) mod symbol_lists;
+mod users;
+mod wanted;
+
+pub(crate) use authentication::Tokens;
+pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
+pub use connections::{Connections, ServerOrder};
+
+use super::ids::{ClientId, ItemId, ServiceId, StreamId, UserId};
+use super::items::watchers::Watcher;
+use super::load::LoadState;
+use dictionary::DictionaryStream;
+use rwf::msg::Priority;
+use rwf::rdm::state::Recovery;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use streams::{Open, Streams, WatchState};
+use symbol_lists::ListedStreams;
+use users::Users;
+
+/// What is known of a client before it says anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// Address that it connects from.
+    pub address: IpAddr,
+}
+
+/// The login of a client.
+#[derive(Debug)]
+pub(crate) struct Login {
+    pub(crate) stream: StreamId,
+    /// The user's number; the name is looked up once, at the login.
+    pub(crate) user: UserId,
+    pub(crate) name: String,
+    /// What the name is, of `rwf::rdm::login::name_type`.
+    pub(crate) name_type: Option<u8>,
+    pub(crate) application_id: String,
+    pub(crate) application_name: String,
+    pub(crate) position: String,
+    /// All streams are paused.
+    pub(crate) paused: bool,
+    /// Messages go to it with their permission data (`ProvidePermissionExpressions`).
+    pub(crate) wants_locks: bool,
+    /// When the token that it came by runs out; `u64::MAX` for never.
+    pub(crate) expires: u64,
+    /// Of a client whose round trips are measured.
+    pub(crate) round_trip: Option<round_trips::Measurement>,
+}
+
+/// An open directory stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DirectoryStream {
+    pub(crate) stream: StreamId,
+    /// Wanted filters, bits of `rwf::rdm::directory::filter`.
+    pub(crate) filter: u32,
+    /// The one service wanted.
+    pub(crate) service: Option<ServiceId>,
+    /// Directory streams that were opened before it, it included.
+    pub(crate) serial: u64,
+}
+
+impl DirectoryStream {
+    /// True if the stream is told of this filter of this service.
+    pub(crate) fn covers(&self, service: ServiceId, filter: u32) -> bool {
+        self.filter & filter != 0 && self.service.is_none_or(|only| only == service)
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) info: ClientInfo,
+    pub(crate) login: Option<Login>,
+    /// When it has to be logged in.
+    pub(crate) login_by: Option<u64>,
+    pub(crate) policy: Recovery,
+    pub(crate) streams: Streams,
+    pub(crate) directories: Vec<DirectoryStream>,
+    pub(crate) dictionaries: Vec<DictionaryStream>,
+    /// Priorities of streams that are not the default.
+    pub(crate) priorities: BTreeMap<StreamId, Priority>,
+    /// Watchers, each of its item streams one.
+    pub(crate) items: u32,
+    /// How near that is to its limit.
+    pub(crate) load: LoadState,
+    /// Tokens of its posts that are not answered.
+    pub(crate) posts: BTreeSet<u32>,
+    /// It is to be closed, or gone: nothing more is read from it.
+    pub(crate) closing: bool,
+    /// Its login is over, and not all streams have ended that it had.
+    pub(crate) is_leaving: bool,
+    /// Its connection is gone, and not all of its streams have ended.
+    pub(crate) is_gone: bool,
+    /// Its messages go to it as JSON.
+    pub(crate) speaks_json: bool,
+    /// What symbol lists have opened for it.
+    pub(crate) listed: Option<Box<ListedStreams>>,
+}
+
+impl Client {
+    pub(crate) fn new(info: ClientInfo) -> Self {
+        Self {
+            info,
+            login: None,
+            login_by: None,
+            policy: Recovery::default(),
+            streams: Streams::default(),
+            directories: Vec::new(),
+            dictionaries: Vec::new(),
+            priorities: BTreeMap::new(),
+            items: 0,
+            load: LoadState::Normal,
+            posts: BTreeSet::new(),
+            closing: false,
+            is_leaving: false,
+            is_gone: false,
+            speaks_json: false,
+            listed: None,
+        }
+    }
+
+    /// A stream has ended; a list may name again what it was opened for.
+    pub(crate) fn end_listed(&mut self, stream: StreamId) {
+        if let Some(listed) = &mut self.listed {
+            listed.remove(stream);
+        }
+    }
+
+    /// Its item streams, with what is open on them.
+    pub(crate) fn item_streams(&self) -> Vec<(StreamId, ItemId)> {
+        let item = |(stream, open)| if let Open::Item(item) = open { Some((stream, item)) } else { None };
+        self.streams.iter().filter_map(item).collect()
+    }
+
+    /// True if it has a directory stream that was told of this filter of this service when so many had been opened.
+    pub(crate) fn heard_of(&self, service: ServiceId, filter: u32, at: u64) -> bool {
+        // Which group an item is in does not get through JSON.
+        let is_lost = self.speaks_json && filter == rwf::rdm::directory::filter::GROUP;
+        let heard = |directory: &DirectoryStream| directory.serial <= at && directory.covers(service, filter);
+        !is_lost && self.directories.iter().any(heard)
+    }
+}
+
+/// A login as an auditor sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mount<'a> {
+    /// The client.
+    pub client: ClientId,
+    /// Address that it connects from.
+    pub address: IpAddr,
+    /// User name.
+    pub user: &'a str,
+    /// Position, as the client says.
+    pub position: &'a str,
+    /// Application id, as the client says.
+    pub application_id: &'a str,
+    /// Application name, as the client says.
+    pub application_name: &'a str,
+    /// Items it watches.
+    pub items: u32,
+    /// How near that is to its limit.
+    pub load: LoadState,
+    /// The last round trip over its login stream, microseconds, if it lets them be measured.
+    pub round_trip_us: Option<u64>,
+    /// What this server is to a client that has said so: its active or its standby one.
+    pub standby: Option<&'static str>,
+}
+
+/// All clients, by number, and their users.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    slots: Vec<Option<Box<Client>>>,
+    users: Users,
+    /// Logins that want no permission data.
+    lockless: u32,
+    directories_opened: u64,
+}
+
+impl Clients {
+    /// Directory streams that were ever opened: tells which of them have heard what was broadcast at a time.
+    pub(crate) fn directories_opened(&self) -> u64 {
+        self.directories_opened
+    }
+
+    /// The number of a directory stream that is opened, or changes.
+    pub(crate) fn next_directory(&mut self) -> u64 {
+        self.directories_opened += 1;
+        self.directories_opened
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub(crate) fn get(&self, id: ClientId) -> Option<&Client> {
+        self.slots.get(id.0 as usize)?.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.slots.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// Numbers of all clients that there may be.
+    pub(crate) fn ids(&self) -> impl ExactSizeIterator<Item = ClientId> + use<> {
+        (0..self.slots.len()).map(|slot| ClientId(slot as u32))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClientId, &Client)> {
+        (0..).map(ClientId).zip(&self.slots).filter_map(|(id, client)| Some((id, client.as_deref()?)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ClientId, &mut Client)> {
+        (0..).map(ClientId).zip(&mut self.slots).filter_map(|(id, client)| Some((id, client.as_deref_mut()?)))
+    }
+
+    /// A client has connected.
+    pub(crate) fn insert(&mut self, id: ClientId, client: Client) {
+        let slot = id.0 as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, || None);
+        }
+        debug_assert!(self.slots[slot].is_none(), "{id:?} is connected already");
+        self.slots[slot] = Some(Box::new(client));
+    }
+
+    /// A client is gone; false if there was none.
+    pub(crate) fn remove(&mut self, id: ClientId) -> bool {
+        let client = self.slots.get_mut(id.0 as usize).and_then(Option::take);
+        debug_assert!(client.as_ref().is_none_or(|client| client.items == 0), "{id:?} leaves watchers behind");
+        client.is_some()
+    }
+
+    /// Some login wants no permission data.
+    pub(crate) const fn has_lockless(&self) -> bool {
+        self.lockless > 0
+    }
+
+    /// A login has come, or goes.
+    pub(crate) fn count_login(&mut self, login: &Login, comes: bool) {
+        match (login.wants_locks, comes) {
+            (true, _) => {}
+            (false, true) => self.lockless += 1,
+            (false, false) => {
+                debug_assert!(self.lockless > 0, "a login goes that never came");
+                self.lockless = self.lockless.saturating_sub(1);
+            }
+        }
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
+    pub(crate) fn users_mut(&mut self) -> &mut Users {
+        &mut self.users
+    }
+
+    /// A client, and all users.
+    pub(crate) fn with_users(&mut self, id: ClientId) -> Option<(&mut Client, &mut Users)> {
+        let Self { slots, users, .. } = self;
+        Some((slots.get_mut(id.0 as usize)?.as_deref_mut()?, users))
+    }
+
+    /// The streams of a client.
+    pub(crate) fn streams_mut(&mut self, id: ClientId) -> Option<&mut Streams> {
+        self.get_mut(id).map(|client| &mut client.streams)
+    }
+
+    /// What is open on a stream of a client.
+    pub(crate) fn open_on(&self, id: ClientId, stream: StreamId) -> Option<Open> {
+        self.get(id)?.streams.get(stream)
+    }
+
+    /// Place and state of a watcher.
+    #[inline]
+    pub(crate) fn watch(&self, watcher: Watcher) -> Option<(u32, WatchState)> {
+        self.get(watcher.client)?.streams.watch(watcher.stream)
+    }
+
+    /// A transition of a watcher's state.
+    pub(crate) fn change(&mut self, watcher: Watcher, change: impl FnOnce(WatchState) -> WatchState) {
+        let streams = self.streams_mut(watcher.client);
+        debug_assert!(streams.is_some(), "a watcher of a client that is gone: {watcher:?}");
+        if let Some(streams) = streams {
+            streams.change(watcher.stream, change);
+        }
+    }
+
+    /// Tells a client's stream table the place of one of its watchers.
+    pub(crate) fn set_place(&mut self, watcher: Watcher, place: u32) {
+        if let Some(streams) = self.streams_mut(watcher.client) {
+            streams.set_place(watcher.stream, place);
+        }
+    }
+
+    /// A client watches an item on another stream.
+    pub(crate) fn add_watcher(&mut self, watcher: Watcher, item: ItemId, state: WatchState) {
+        let Self { slots, users, .. } = self;
+        let client = slots.get_mut(watcher.client.0 as usize).and_then(Option::as_deref_mut);
+        debug_assert!(client.is_some(), "a watcher of a client that is gone: {watcher:?}");
+        if let Some(client) = client {
+            client.streams.insert(watcher.stream, Open::Item(item), state);
+            client.items += 1;
+            if let Some(login) = &client.login {
+                users.count_item(login.user, 1);
+            }
+        }
+    }
+
+    /// A client watches an item no more on a stream; tells the watcher's place and what it was.
+    pub(crate) fn remove_watcher(&mut self, watcher: Watcher) -> Option<(u32, WatchState)> {
+        let Self { slots, users, .. } = self;
+        let client = slots.get_mut(watcher.client.0 as usize)?.as_deref_mut()?;
+        let watch = client.streams.watch(watcher.stream)?;
+        client.streams.remove(watcher.stream);
+        client.priorities.remove(&watcher.stream);
+        client.end_listed(watcher.stream);
+        debug_assert!(client.items > 0, "{watcher:?} is not counted");
+        client.items = client.items.saturating_sub(1);
+        if let Some(login) = &client.login {
+            users.count_item(login.user, -1);
+        }
+        Some(watch)
+    }
+}

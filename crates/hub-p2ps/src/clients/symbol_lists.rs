@@ -1,0 +1,376 @@
+//! Symbol lists with data: a client that asks for a list with `:DataStreams` in `:SymbolListBehaviors` is given the items that the list
+//! names as well, without asking for each (RDM "enhanced symbol list"; login element `SupportEnhancedSymbolList`).
+//!
+//! Such a stream watches its list through a view that shows everything and has [`DataStreams`]. What reaches it is looked through for
+//! names that are added or updated; each is opened as Market Price of the same service on a stream that the server numbers, from -1
+//! downwards, as ETA's watchlist (`WlItemHandler.handleSymbolList`) does for its application. A name that is open already for the client by
+//! a list is not opened again; one that a list deletes stays open until the client closes it. The first message of such a stream has the
+//! item's key, whatever kind of message it is.
+//!
+//! A list may name many and have many watchers: so many streams are opened in a turn as other work of outages may be done.
+
+use super::streams::Open;
+use super::wanted::Wanted;
+use crate::P2ps;
+use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
+use crate::items::watchers::Watcher;
+use crate::stream::Message;
+use rwf::DataType;
+use rwf::container::{Map, MapAction, SetScope};
+use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
+use rwf::rdm::request::{Payload, data_streams};
+use std::collections::{BTreeMap, VecDeque};
+
+/// `INSTRUMENT_NAME_TYPE_RIC` (ETA `InstrumentNameTypes`).
+const RIC: u8 = 1;
+
+/// How the items that a list names are opened (ETA `SymbolList.SymbolListDataStreamRequestFlags`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DataStreams {
+    /// Each with updates.
+    Streams,
+    /// Each with its image alone.
+    Snapshots,
+}
+
+impl DataStreams {
+    /// What a request with such a payload asks for. Only one for a shared symbol list can ask for anything; streams win over snapshots.
+    pub(super) fn of(msg: &RequestMsg<'_>, payload: &Payload<'_>) -> Option<Self> {
+        if msg.domain != Domain::SYMBOL_LIST || msg.flags.contains(RequestFlags::PRIVATE_STREAM) {
+            return None;
+        }
+        let bits = payload.data_streams.unwrap_or(0);
+        match bits {
+            _ if bits & data_streams::STREAMS != 0 => Some(Self::Streams),
+            _ if bits & data_streams::SNAPSHOTS != 0 => Some(Self::Snapshots),
+            _ => None,
+        }
+    }
+}
+
+type Name = (ServiceId, Box<[u8]>);
+
+/// The streams that lists have opened for one client. Clients and providers choose the names, so they are found by comparison.
+#[derive(Debug, Default)]
+pub(crate) struct ListedStreams {
+    by_name: BTreeMap<Name, StreamId>,
+    names: BTreeMap<StreamId, Name>,
+    /// The lowest id that was given out.
+    last: i32,
+}
+
+impl ListedStreams {
+    fn insert(&mut self, name: Name, stream: StreamId) {
+        let before = self.by_name.insert(name.clone(), stream);
+        debug_assert!(before.is_none(), "{stream:?} opens what a list has opened already");
+        self.names.insert(stream, name);
+        self.last = stream.0;
+    }
+
+    /// A stream has ended.
+    pub(crate) fn remove(&mut self, stream: StreamId) {
+        if let Some(name) = self.names.remove(&stream) {
+            self.by_name.remove(&name);
+        }
+    }
+}
+
+/// What waits to be opened may take so many bytes: watchers and names.
+const WAITING_MAX: usize = 64 << 20;
+
+/// Names that are to be opened for watchers of their list.
+#[derive(Debug)]
+struct Named {
+    /// Of those before it there are so many.
+    serial: u64,
+    /// Sorted by client.
+    watchers: Vec<Watcher>,
+    /// For each client that has not left the list, where the first of its watchers is that has not: a name is opened once for a client,
+    /// however often that watches the list.
+    first: Vec<u32>,
+    service: ServiceId,
+    streams: DataStreams,
+    names: Vec<Box<[u8]>>,
+    /// Bytes that it takes, about.
+    bytes: usize,
+    /// The name, and the place in `first`, whose turn is next.
+    name: usize,
+    client: usize,
+}
+
+/// Streams, and clients as a whole (`None`), that take no more from what waited before a number.
+type Ended = BTreeMap<(ClientId, Option<StreamId>), u64>;
+
+impl Named {
+    fn new(watchers: Vec<Watcher>, service: ServiceId, streams: DataStreams, names: Vec<Box<[u8]>>) -> Self {
+        let mut watchers = watchers;
+        watchers.sort_unstable_by_key(|watcher| (watcher.client, watcher.stream));
+        let starts = |at: &usize| *at == 0 || watchers[at - 1].client != watchers[*at].client;
+        let first: Vec<u32> = (0..watchers.len()).filter(starts).map(|at| at as u32).collect();
+        let names_bytes: usize = names.iter().map(|name| name.len() + size_of::<Box<[u8]>>()).sum();
+        let bytes = size_of::<Self>() + size_of_val(&*watchers) + size_of_val(&*first) + names_bytes;
+        Self { serial: 0, watchers, first, service, streams, names, bytes, name: 0, client: 0 }
+    }
+
+    /// The next open: for whom, and what. `None` if all names are opened, or nobody is left.
+    fn next(&mut self, ended: &Ended) -> Option<(ClientId, Box<[u8]>)> {
+        loop {
+            if self.client >= self.first.len() {
+                (self.client, self.name) = (0, self.name + 1);
+            }
+            let name = self.names.get(self.name)?;
+            let first = self.first.get_mut(self.client)?;
+            let client = self.watchers[*first as usize].client;
+            // The next of its watchers that is there, if this one is not.
+            while let Some(&watcher) = self.watchers.get(*first as usize).filter(|watcher| watcher.client == client)
+                && has_ended(ended, watcher, self.serial)
+            {
+                *first += 1;
+            }
+            if self.watchers.get(*first as usize).is_some_and(|watcher| watcher.client == client) {
+                self.client += 1;
+                return Some((client, name.clone()));
+            }
+            // It is nobody's turn any more. The last client takes the place, and has not had this name.
+            self.first.swap_remove(self.client);
+        }
+    }
+}
+
+fn has_ended(ended: &Ended, watcher: Watcher, serial: u64) -> bool {
+    let has_ended = |stream| ended.get(&(watcher.client, stream)).is_some_and(|before| serial < *before);
+    has_ended(None) || has_ended(Some(watcher.stream))
+}
+
+/// What symbol lists name and is not opened yet, in order.
+#[derive(Debug, Default)]
+pub(crate) struct SymbolLists {
+    waiting: VecDeque<Named>,
+    bytes: usize,
+    /// Number of the next that waits.
+    next: u64,
+    /// What has ended since. It is looked at only when it is somebody's turn, so that an end costs the same whatever waits.
+    ended: Ended,
+    /// There were so many of these when those were last dropped that mean nothing any more.
+    kept: usize,
+}
+
+impl SymbolLists {
+    pub(crate) fn has_work(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Keeps what a list has named; false if there is no room for it.
+    fn push(&mut self, mut named: Named) -> bool {
+        if self.bytes + named.bytes > WAITING_MAX {
+            return false;
+        }
+        named.serial = self.next;
+        self.next += 1;
+        self.bytes += named.bytes;
+        self.waiting.push_back(named);
+        true
+    }
+
+    /// A client, or one of its streams, takes no more from its lists.
+    pub(crate) fn forget(&mut self, client: ClientId, stream: Option<StreamId>) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        self.ended.insert((client, stream), self.next);
+        if self.ended.len() > 2 * self.kept + 1_000 {
+            let oldest = self.waiting.front().map_or(self.next, |named| named.serial);
+            self.ended.retain(|_, before| *before > oldest);
+            self.kept = self.ended.len();
+        }
+    }
+
+    /// The next open: for whom, and what.
+    fn next(&mut self) -> Option<(ClientId, ServiceId, DataStreams, Box<[u8]>)> {
+        let Self { waiting, bytes, ended, kept, .. } = self;
+        while let Some(named) = waiting.front_mut() {
+            if let Some((client, name)) = named.next(ended) {
+                return Some((client, named.service, named.streams, name));
+            }
+            *bytes -= named.bytes;
+            waiting.pop_front();
+        }
+        ended.clear();
+        *kept = 0;
+        None
+    }
+}
+
+impl P2ps {
+    /// A message of a list, an image or an update, has reached watchers of it: what it names is to be opened for them.
+    pub(crate) fn note_named(
+        &mut self,
+        (service, streams): (ServiceId, DataStreams),
+        watchers: Vec<Watcher>,
+        container: DataType,
+        body: &[u8],
+    ) {
+        let Some(names) = named_in(container, body) else {
+            self.counters.symbol_lists_bad += 1;
+            return;
+        };
+        if !names.is_empty() && !watchers.is_empty() {
+            let named = Named::new(watchers, service, streams, names);
+            self.counters.symbol_lists_over += u64::from(!self.symbol_lists.push(named));
+        }
+    }
+
+    /// A stream of a client ends: if it watches a list, that opens nothing more for it.
+    pub(crate) fn leave_list(&mut self, client: ClientId, stream: StreamId) {
+        if let Some(Open::Item(item)) = self.clients.open_on(client, stream)
+            && self.items.data_streams_of(item).is_some()
+        {
+            self.symbol_lists.forget(client, Some(stream));
+        }
+    }
+
+    /// As [`Self::note_named`] for an update of a view, if that view opens anything.
+    pub(crate) fn note_named_by_update(&mut self, view: ItemId, watchers: &[Watcher], update: &[u8]) {
+        let Some(streams) = self.items.data_streams_of(view) else { return };
+        if let Ok(msg @ Msg::Update(_)) = Msg::decode(update) {
+            let service = self.items.get(view).service();
+            self.note_named((service, streams), watchers.to_vec(), msg.container(), msg.body());
+        }
+    }
+
+    /// The same for watchers of several views.
+    pub(crate) fn note_named_to(&mut self, watchers: &[(ItemId, Watcher)], message: &Message<'_>) {
+        let mut by_view: BTreeMap<ItemId, Vec<Watcher>> = BTreeMap::new();
+        for &(view, watcher) in watchers {
+            by_view.entry(view).or_default().push(watcher);
+        }
+        for (view, watchers) in by_view {
+            self.note_named_by_update(view, &watchers, message.body);
+        }
+    }
+
+    /// Opens what lists have named, so much of it as a turn may do.
+    pub(crate) fn open_named(&mut self) {
+        for _ in 0..self.config.work_per_turn {
+            let Some((client, service, streams, name)) = self.symbol_lists.next() else { return };
+            self.open_listed(client, service, streams, name);
+        }
+    }
+
+    fn open_listed(&mut self, client: ClientId, service: ServiceId, streams: DataStreams, name: Box<[u8]>) {
+        let Some(known) = self.clients.get_mut(client).filter(|known| known.login.is_some() && !known.closing) else {
+            return;
+        };
+        let listed = known.listed.get_or_insert_default();
+        let name = (service, name);
+        if listed.by_name.contains_key(&name) {
+            return;
+        }
+        // A login of a cookie has a number below zero too.
+        let mut below = (i32::MIN..listed.last).rev().chain((i32::MIN..0).rev()).map(StreamId);
+        let Some(stream) = below.find(|&stream| known.streams.get(stream).is_none()) else {
+            debug_assert!(false, "a client has two thousand million streams");
+            return;
+        };
+        listed.insert(name.clone(), stream);
+        let mut flags = RequestFlags::default();
+        flags.set(RequestFlags::STREAMING, streams == DataStreams::Streams);
+        let key = MsgKey { service_id: Some(service.0), name_type: Some(RIC), name: Some(&name.1), ..MsgKey::EMPTY };
+        let msg = RequestMsg { flags, key, ..RequestMsg::new(Domain::MARKET_PRICE, stream.0) };
+        self.counters.requests += 1;
+        self.counters.streams_listed += 1;
+        let watcher = Watcher { client, stream };
+        if let Err(told) = self.open_stream(watcher, &msg, &Wanted::whole()) {
+            self.refuse_told(client, stream, msg.domain, &told);
+        }
+        // It may have been refused, or answered whole and for good.
+        let is_open = matches!(self.clients.open_on(client, stream), Some(Open::Item(_)));
+        if let Some(known) = self.clients.get_mut(client).filter(|_| !is_open) {
+            known.end_listed(stream);
+        }
+    }
+
+    /// The item that a list has opened on a stream of a client, which cannot know that by itself: the stream's messages name it.
+    pub(crate) fn listed_on(&self, client: ClientId, stream: StreamId) -> Option<(ServiceId, Vec<u8>)> {
+        if stream.0 >= 0 {
+            return None;
+        }
+        let (service, name) = self.clients.get(client)?.listed.as_ref()?.names.get(&stream)?;
+        Some((*service, name.to_vec()))
+    }
+}
+
+/// The key of an item that a list has opened.
+pub(crate) fn listed_key((service, name): &(ServiceId, Vec<u8>)) -> MsgKey<'_> {
+    MsgKey { service_id: Some(service.0), name_type: Some(RIC), name: Some(name), ..MsgKey::EMPTY }
+}
+
+/// The names that a message of a symbol list adds or updates; `None` if it cannot be read. Nothing but a map names anything.
+fn named_in(container: DataType, body: &[u8]) -> Option<Vec<Box<[u8]>>> {
+    let mut names = Vec::new();
+    if container != DataType::MAP {
+        return Some(names);
+    }
+    let map = Map::decode(body, &SetScope::NONE).ok()?;
+    if !matches!(
+        map.key_type,
+        DataType::BUFFER | DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::RMTES_STRING
+    ) {
+        return Some(names);
+    }
+    for entry in map.entries() {
+        let entry = entry.ok()?;
+        if entry.action != MapAction::DELETE && !entry.key.is_empty() {
+            names.push(entry.key.into());
+        }
+    }
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(watchers: &[(u32, i32)], names: &[&str]) -> Named {
+        let watcher = |&(client, stream): &(u32, i32)| Watcher { client: ClientId(client), stream: StreamId(stream) };
+        let names = names.iter().map(|name| name.as_bytes().into()).collect();
+        Named::new(watchers.iter().map(watcher).collect(), ServiceId(1), DataStreams::Streams, names)
+    }
+
+    fn rest(lists: &mut SymbolLists) -> String {
+        let next =
+            || lists.next().map(|(client, _, _, name)| format!("{}{} ", client.0, String::from_utf8_lossy(&name)));
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn a_name_is_opened_once_for_each_client_that_is_left() {
+        let mut lists = SymbolLists::default();
+        assert!(lists.push(named(&[(2, 6), (1, 7), (2, 5), (3, 9)], &["A", "B"])));
+        assert!(lists.next().is_some_and(|next| next.0 == ClientId(1)));
+        lists.forget(ClientId(2), Some(StreamId(5)));
+        lists.forget(ClientId(3), None);
+        // What comes later is for those who are there by then.
+        assert!(lists.push(named(&[(3, 9), (2, 5)], &["C"])));
+        assert_eq!(rest(&mut lists), "2A 1B 2B 2C 3C ");
+        assert!(!lists.has_work() && lists.bytes == 0 && lists.ended.is_empty());
+        assert!(lists.push(named(&[(2, 5)], &["D", "E"])));
+        assert!(lists.next().is_some());
+        lists.forget(ClientId(2), Some(StreamId(5)));
+        assert_eq!(rest(&mut lists), "");
+    }
+
+    #[test]
+    fn what_waits_and_what_has_ended_is_bounded() {
+        let mut lists = SymbolLists::default();
+        let megabyte = "x".repeat(1 << 20);
+        let taken = (0..100).filter(|_| lists.push(named(&[(1, 1)], &[&megabyte]))).count();
+        assert_eq!(taken, 63);
+        for stream in 0..100_000 {
+            lists.forget(ClientId(1), Some(StreamId(stream)));
+            lists.next();
+            lists.push(named(&[(1, 1)], &["A"]));
+        }
+        assert!(lists.ended.len() < 5_000, "{}", lists.ended.len());
+    }
+}

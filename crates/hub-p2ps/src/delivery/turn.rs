@@ -1,0 +1,483 @@
+//! One turn's deliveries: bodies once, and for each client a list of (body, stream id) in order.
+//!
+//! A body lies either in the hub block of the turn, where it is left, or in the turn's private arena. A client's list has
+//! eight bytes a delivery; images and statuses are spans like any other, so order needs no care. All memory is reused: a
+//! warm turn does not allocate.
+
+use crate::encode;
+use crate::ids::{ClientId, ServiceId, StreamId};
+use crate::items::watchers::Watcher;
+use std::ops::Range;
+
+/// Set in [`Span::len`] if the body lies in the arena.
+const IN_ARENA: u32 = 0x8000_0000;
+
+/// Where a body lies.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+/// Number of a body in its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BodyId(u32);
+
+/// One message for one client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Delivery {
+    body: BodyId,
+    stream: StreamId,
+}
+
+/// What one client is to get.
+#[derive(Debug, Default)]
+struct List {
+    deliveries: Vec<Delivery>,
+    /// It had something since the last [`Turn::trim`].
+    busy: bool,
+    /// It is served behind all that are not: what it gets is to be converted for it.
+    comes_last: bool,
+    /// It gets so many of them and no more.
+    muted: Option<usize>,
+}
+
+/// The deliveries of one turn.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    arena: Vec<u8>,
+    spans: Vec<Span>,
+    /// By client.
+    lists: Vec<List>,
+    /// Clients whose list is not empty, each once.
+    dirty: Vec<ClientId>,
+    /// A span lies in the hub block.
+    borrows_block: bool,
+    /// Bytes of the longest body.
+    longest: u32,
+    /// Clients that are served behind the others.
+    last: usize,
+}
+
+impl Turn {
+    /// Makes room for a client.
+    pub(crate) fn ensure(&mut self, client: ClientId) {
+        let needed = client.0 as usize + 1;
+        if self.lists.len() < needed {
+            self.lists.resize_with(needed, List::default);
+        }
+    }
+
+    /// Has a client served behind all that are not, or no longer so. Nothing may wait for it.
+    pub(crate) fn serve_last(&mut self, client: ClientId, comes_last: bool) {
+        let Some(list) = self.lists.get_mut(client.0 as usize) else { return };
+        debug_assert!(list.deliveries.is_empty(), "the order of what waits for {client:?} would change");
+        match (std::mem::replace(&mut list.comes_last, comes_last), comes_last) {
+            (false, true) => self.last += 1,
+            (true, false) => self.last -= 1,
+            _ => {}
+        }
+    }
+
+    /// A body that stays where it is in the turn's hub block.
+    #[inline]
+    pub(crate) fn block_body(&mut self, start: usize, len: usize) -> BodyId {
+        self.borrows_block = true;
+        self.body(start as u32, len as u32)
+    }
+
+    /// A body of its own, written by `write` to the end of the arena. `None` if `write` fails; nothing is kept then.
+    pub(crate) fn arena_body<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<BodyId, E> {
+        let start = self.arena.len();
+        match write(&mut self.arena) {
+            Ok(()) => {
+                let len = self.arena.len() - start;
+                Ok(self.body(start as u32, len as u32 | IN_ARENA))
+            }
+            Err(error) => {
+                self.arena.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    /// Bytes of all bodies of this turn that lie in the arena.
+    pub(crate) const fn arena_len(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// The bytes of a body that lies in the arena.
+    pub(crate) fn arena_bytes(&self, body: BodyId) -> &[u8] {
+        let span = self.spans[body.0 as usize];
+        debug_assert!(span.len & IN_ARENA != 0, "a body in the hub block");
+        &self.arena[range(span)]
+    }
+
+    /// A copy of a message from the hub, with the public id of its service in its key if it has one. `None` if it cannot be read.
+    pub(crate) fn message_body(&mut self, msg: &[u8], service: Option<ServiceId>) -> Option<BodyId> {
+        let body = self.arena_body(|arena| {
+            if let Some(service) = service {
+                return encode::with_service(msg, service, arena);
+            }
+            arena.extend_from_slice(msg);
+            Ok(())
+        });
+        body.ok()
+    }
+
+    #[inline]
+    fn body(&mut self, start: u32, len: u32) -> BodyId {
+        let id = BodyId(self.spans.len() as u32);
+        self.longest = self.longest.max(len & !IN_ARENA);
+        self.spans.push(Span { start, len });
+        id
+    }
+
+    /// Delivers a body to every watcher: the hot loop.
+    #[inline]
+    pub(crate) fn fan_out(&mut self, body: BodyId, watchers: &[Watcher]) {
+        for &Watcher { client, stream } in watchers {
+            let list = &mut self.lists[client.0 as usize].deliveries;
+            if list.is_empty() {
+                self.dirty.push(client);
+            }
+            list.push(Delivery { body, stream });
+        }
+    }
+
+    /// Delivers a body to one client.
+    #[inline]
+    pub(crate) fn deliver(&mut self, body: BodyId, client: ClientId, stream: StreamId) {
+        self.fan_out(body, &[Watcher { client, stream }]);
+    }
+
+    /// True if a span points into the hub block that was read last.
+    pub(crate) const fn borrows_block(&self) -> bool {
+        self.borrows_block
+    }
+
+    /// Clients that have something to get.
+    pub(crate) fn dirty(&self) -> &[ClientId] {
+        &self.dirty
+    }
+
+    /// Drops what is waiting for a client that is gone.
+    pub(crate) fn forget(&mut self, client: ClientId) {
+        if let Some(list) = self.lists.get_mut(client.0 as usize)
+            && !list.deliveries.is_empty()
+        {
+            list.deliveries = Vec::new();
+            list.muted = list.muted.map(|_| 0);
+            self.dirty.retain(|&dirty| dirty != client);
+        }
+    }
+
+    /// A client gets what it has to get by now, and nothing more until it is [unmuted](Self::unmute).
+    pub(crate) fn mute(&mut self, client: ClientId) {
+        if let Some(list) = self.lists.get_mut(client.0 as usize) {
+            list.muted = Some(list.deliveries.len());
+        }
+    }
+
+    /// A client gets what comes from now on.
+    pub(crate) fn unmute(&mut self, client: ClientId) {
+        if let Some(list) = self.lists.get_mut(client.0 as usize)
+            && let Some(heard) = list.muted.take()
+        {
+            // Without any left it is among the dirty ones, and gets nothing, or is among them twice, and gets it once.
+            list.deliveries.truncate(heard);
+        }
+    }
+
+    /// Hands every dirty client its deliveries, in the order in which they became dirty, but those that are served last behind the
+    /// others, and starts the next turn. `block` is the hub block that was read since the last flush (empty if none was).
+    pub(crate) fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) -> u64 {
+        let mut delivered = 0;
+        let passes = if self.last > 0 { &[false, true][..] } else { &[false] };
+        for comes_last in passes {
+            for &client in &self.dirty {
+                let List { deliveries, busy, comes_last: its, muted } = &mut self.lists[client.0 as usize];
+                if its != comes_last {
+                    continue;
+                }
+                *busy = true;
+                let list = muted.map_or(&deliveries[..], |heard| &deliveries[..heard.min(deliveries.len())]);
+                delivered += list.len() as u64;
+                if !list.is_empty() {
+                    let (spans, arena, longest) = (&self.spans, &self.arena, self.longest);
+                    f(client, Deliveries { list, at: 0, spans, arena, block, is_of_turn: true, longest });
+                }
+                deliveries.clear();
+                *muted = muted.map(|_| 0);
+            }
+        }
+        self.dirty.clear();
+        self.spans.clear();
+        self.arena.clear();
+        self.borrows_block = false;
+        self.longest = 0;
+        delivered
+    }
+
+    /// Gives back the lists of clients that had nothing since the last call, and an arena that one large turn left behind.
+    /// Call it rarely, between turns.
+    pub(crate) fn trim(&mut self) {
+        const KEEP_ARENA: usize = 4 << 20;
+        for list in &mut self.lists {
+            if !std::mem::take(&mut list.busy) && list.deliveries.is_empty() {
+                list.deliveries = Vec::new();
+            }
+        }
+        if self.arena.is_empty() {
+            self.arena.shrink_to(KEEP_ARENA);
+        }
+    }
+}
+
+fn range(span: Span) -> Range<usize> {
+    let start = span.start as usize;
+    start..start + (span.len & !IN_ARENA) as usize
+}
+
+/// One client's messages of a turn, in order: body and the stream id that it goes out with. The stream id inside the
+/// body is another's; whoever frames the message writes this one over it (bytes 4 to 8 of a message).
+#[derive(Debug, Clone)]
+pub struct Deliveries<'a> {
+    list: &'a [Delivery],
+    at: usize,
+    spans: &'a [Span],
+    arena: &'a [u8],
+    block: &'a [u8],
+    /// The bodies are the turn's; else those of one client alone, for whom they were kept.
+    is_of_turn: bool,
+    /// No body has more bytes.
+    longest: u32,
+}
+
+/// What one client gets in a flush, to be held against what others get in the same flush: clients of one program often watch the same
+/// items on the same streams.
+#[derive(Debug, Default)]
+pub struct DeliveryList {
+    list: Vec<Delivery>,
+}
+
+impl DeliveryList {
+    /// Remembers what a client gets, if others may get the same; nothing else.
+    pub fn set(&mut self, deliveries: &Deliveries<'_>) {
+        self.list.clear();
+        if deliveries.is_of_turn {
+            self.list.extend_from_slice(&deliveries.list[deliveries.at..]);
+        }
+    }
+
+    /// Forgets it: the bodies are void.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    /// True if a client gets the same messages on the same streams in the same order. False of nothing.
+    pub fn is_same(&self, deliveries: &Deliveries<'_>) -> bool {
+        deliveries.is_of_turn && !self.list.is_empty() && self.list == deliveries.list[deliveries.at..]
+    }
+}
+
+impl Deliveries<'_> {
+    /// True if these are more bytes than so many. Few deliveries, or short ones, are not looked at.
+    #[inline]
+    pub(crate) fn exceed(&self, bytes: usize) -> bool {
+        let left = &self.list[self.at..];
+        left.len() as u64 * u64::from(self.longest) > bytes as u64 && self.sum_exceeds(left, bytes)
+    }
+
+    #[cold]
+    fn sum_exceeds(&self, list: &[Delivery], bytes: usize) -> bool {
+        let lengths = list.iter().map(|delivery| range(self.spans[delivery.body.0 as usize]).len());
+        let mut sum = 0_usize;
+        lengths.into_iter().any(|length| {
+            sum = sum.saturating_add(length);
+            sum > bytes
+        })
+    }
+}
+
+impl<'a> Iterator for Deliveries<'a> {
+    type Item = (&'a [u8], i32);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let delivery = self.list.get(self.at)?;
+        self.at += 1;
+        let span = self.spans[delivery.body.0 as usize];
+        let bytes = if span.len & IN_ARENA == 0 { self.block } else { self.arena };
+        Some((&bytes[range(span)], delivery.stream.0))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.list.len() - self.at;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Deliveries<'_> {}
+
+/// Deliveries of several turns that wait for one client, in order, with their bodies.
+#[derive(Debug, Default)]
+pub(crate) struct KeptDeliveries {
+    arena: Vec<u8>,
+    spans: Vec<Span>,
+    list: Vec<Delivery>,
+    /// Number of those that were handed out.
+    given: usize,
+}
+
+impl KeptDeliveries {
+    /// Keeps a message behind the others.
+    pub(crate) fn push(&mut self, body: &[u8], stream: i32) {
+        let start = self.arena.len();
+        assert!(start + body.len() < IN_ARENA as usize, "more is kept for a client than any limit lets wait");
+        self.arena.extend_from_slice(body);
+        self.spans.push(Span { start: start as u32, len: body.len() as u32 | IN_ARENA });
+        self.list.push(Delivery { body: BodyId((self.spans.len() - 1) as u32), stream: StreamId(stream) });
+    }
+
+    /// Bytes of the messages that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.spans.get(self.given).map_or(0, |span| self.arena.len() - span.start as usize)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.given == self.list.len()
+    }
+
+    /// Hands out the next ones, at least one, up to so many bytes.
+    pub(crate) fn next(&mut self, bytes: usize) -> Deliveries<'_> {
+        let from = self.given;
+        let start = self.spans.get(from).map_or(0, |span| span.start as usize);
+        let fits = |span: &&Span| (range(**span).end - start) <= bytes;
+        let count = self.spans[from..].iter().take_while(fits).count();
+        self.given = (from + count.max(1)).min(self.list.len());
+        let list = &self.list[from..self.given];
+        let (spans, arena) = (&self.spans, &self.arena);
+        Deliveries { list, at: 0, spans, arena, block: &[], is_of_turn: false, longest: u32::MAX }
+    }
+
+    /// Gives memory back that what was handed out took.
+    pub(crate) fn trim(&mut self) {
+        if self.is_empty() {
+            *self = Self::default();
+        } else if self.given * 2 >= self.list.len() {
+            let (count, cut) = (self.given, self.spans[self.given].start);
+            self.arena.drain(..cut as usize);
+            self.spans.drain(..count);
+            self.list.drain(..count);
+            self.spans.iter_mut().for_each(|span| span.start -= cut);
+            self.list.iter_mut().for_each(|delivery| delivery.body.0 -= count as u32);
+            self.given = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClientId, DeliveryList, KeptDeliveries, StreamId, Turn, Watcher};
+
+    #[test]
+    fn who_gets_the_same_as_another_is_told_from_who_does_not() {
+        let mut turn = Turn::default();
+        let watch = |client, stream| Watcher { client: ClientId(client), stream: StreamId(stream) };
+        (0..6).for_each(|client| turn.ensure(ClientId(client)));
+        let text = |text: &'static [u8]| {
+            move |arena: &mut Vec<u8>| -> Result<(), ()> {
+                arena.extend_from_slice(text);
+                Ok(())
+            }
+        };
+        let (one, two) = (turn.arena_body(text(b"one")).unwrap(), turn.arena_body(text(b"two")).unwrap());
+        // The same; the same; another order; another stream; more; less.
+        turn.fan_out(one, &[watch(0, 5), watch(1, 5), watch(3, 5), watch(4, 5), watch(5, 5)]);
+        turn.fan_out(two, &[watch(0, 6), watch(1, 6), watch(2, 6), watch(3, 7), watch(4, 6)]);
+        turn.fan_out(one, &[watch(2, 5), watch(4, 5)]);
+        let (mut list, mut same) = (DeliveryList::default(), Vec::new());
+        turn.flush(&[], |client, deliveries| {
+            same.push((client.0, list.is_same(&deliveries)));
+            if client.0 == 0 {
+                list.set(&deliveries);
+                let mut rest = deliveries.clone();
+                rest.next();
+                assert!(list.is_same(&deliveries) && !list.is_same(&rest));
+            }
+        });
+        same.sort_unstable();
+        assert_eq!(same, [(0, false), (1, true), (2, false), (3, false), (4, false), (5, false)]);
+        list.clear();
+        // What was kept for a client is nobody else's.
+        let mut kept = KeptDeliveries::default();
+        kept.push(b"one", 5);
+        let deliveries = kept.next(usize::MAX);
+        list.set(&deliveries);
+        assert!(!list.is_same(&deliveries));
+    }
+
+    #[test]
+    fn who_is_to_be_served_last_is_and_each_gets_its_own_in_order() {
+        let mut turn = Turn::default();
+        let clients: Vec<ClientId> = (0..6).map(ClientId).collect();
+        for client in &clients {
+            turn.ensure(*client);
+        }
+        for client in [0, 1, 3, 5] {
+            turn.serve_last(ClientId(client), true);
+        }
+        turn.serve_last(ClientId(1), false);
+        turn.serve_last(ClientId(5), true);
+        let mut served = || {
+            for text in ["one", "two"] {
+                let write = |arena: &mut Vec<u8>| -> Result<(), ()> {
+                    arena.extend_from_slice(text.as_bytes());
+                    Ok(())
+                };
+                let body = turn.arena_body(write).unwrap();
+                let watchers: Vec<Watcher> =
+                    clients.iter().map(|client| Watcher { client: *client, stream: StreamId(9) }).collect();
+                turn.fan_out(body, &watchers);
+            }
+            let mut order = Vec::new();
+            let delivered = turn.flush(&[], |client, deliveries| {
+                let bodies: Vec<&[u8]> = deliveries.map(|(body, _)| body).collect();
+                assert_eq!(bodies, [&b"one"[..], b"two"]);
+                order.push(client.0);
+            });
+            assert_eq!(delivered, 12);
+            order
+        };
+        assert_eq!(served(), [1, 2, 4, 0, 3, 5]);
+        assert_eq!(served(), [1, 2, 4, 0, 3, 5], "in each turn");
+        for client in &clients {
+            turn.serve_last(*client, false);
+        }
+        assert_eq!(turn.last, 0);
+    }
+
+    #[test]
+    fn what_is_kept_comes_out_in_order_and_in_pieces() {
+        let mut kept = KeptDeliveries::default();
+        let (mut pushed, mut got) = (0_u32, Vec::new());
+        for round in 0..50_u32 {
+            for _ in 0..3 {
+                kept.push(&pushed.to_be_bytes(), pushed as i32);
+                pushed += 1;
+            }
+            let budget = [8, 1, 20, 0][round as usize % 4];
+            got.extend(kept.next(budget).map(|(body, stream)| (body.to_vec(), stream)));
+            kept.trim();
+            assert_eq!(kept.bytes(), (pushed as usize - got.len()) * 4);
+        }
+        while !kept.is_empty() {
+            got.extend(kept.next(100).map(|(body, stream)| (body.to_vec(), stream)));
+            kept.trim();
+        }
+        let all: Vec<_> = (0..pushed).map(|at| (at.to_be_bytes().to_vec(), at as i32)).collect();
+        assert_eq!(got, all);
+        assert!(kept.arena.capacity() == 0, "memory is given back");
+    }
+}

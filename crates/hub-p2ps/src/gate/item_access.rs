@@ -1,0 +1,170 @@
+//! Who may open an item and see its image, and what becomes of streams whose lock or right has changed.
+
+use super::logins::state;
+use super::{Guarded, token};
+use crate::P2ps;
+use crate::clients::streams::Open;
+use crate::ids::{ClientId, ItemId, StreamId};
+use crate::item::ItemKey;
+use crate::items::watchers::Watcher;
+use permissions::rights::{Failure, PostRights};
+use permissions::{Denial, Opened, PostRequest, Posted, Watch};
+use rwf::msg::{Domain, Msg, PostMsg, StatusFlags, StatusMsg};
+use rwf::{DataType, StreamState};
+
+impl P2ps {
+    /// Asks whether a client may ask for an item: what can be said before there is an image.
+    pub(crate) fn permit_open(&mut self, watcher: Watcher, root: ItemId, is_snapshot: bool) -> Result<(), Denial> {
+        let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
+        let Some(seat) = self.gate.seats.get_mut(&watcher.client) else {
+            debug_assert!(false, "a request of one who is not logged in: {watcher:?}");
+            return Err(Failure::Forced.into());
+        };
+        let item = if let Some(known) = self.gate.items.get(&root) {
+            known.item
+        } else {
+            let service = self.services.get(self.items.get(root).service()).map_or("", |service| &service.name);
+            let name = String::from_utf8_lossy(self.items.key(root).name.unwrap_or_default());
+            let item = permissions.item(service, &name).map_err(|_| Denial::from(Failure::LocksFull))?;
+            self.gate.items.insert(root, Guarded { item, is_known: false });
+            item
+        };
+        let watch = if is_snapshot { Watch::Snapshot } else { Watch::Streaming };
+        match permissions.open(self.now, seat.login, item, token(watcher), watch) {
+            Opened::Yes(open) => {
+                let before = seat.opens.insert(watcher.stream, open);
+                debug_assert!(before.is_none(), "{watcher:?} is open already");
+                Ok(())
+            }
+            Opened::No(denial) => Err(denial),
+        }
+    }
+
+    /// Asks whether a client may see the image that is there.
+    pub(crate) fn admit(&mut self, watcher: Watcher) -> Result<(), Denial> {
+        let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
+        let seat = self.gate.seats.get_mut(&watcher.client);
+        let Some(opens) = seat.map(|seat| &mut seat.opens) else {
+            debug_assert!(false, "an image for one who is not logged in: {watcher:?}");
+            return Err(Failure::Forced.into());
+        };
+        let Some(&open) = opens.get(&watcher.stream) else {
+            debug_assert!(false, "an image for a stream that is not open: {watcher:?}");
+            return Err(Failure::Forced.into());
+        };
+        permissions.admit(self.now, open).inspect_err(|_| _ = opens.remove(&watcher.stream))
+    }
+
+    /// Whether a client that wants no image may have the updates of an open item: `None` if that cannot be said before an image
+    /// has come.
+    pub(crate) fn admit_without_image(&mut self, watcher: Watcher, root: ItemId) -> Option<Result<(), Denial>> {
+        if !self.gate.is_on() {
+            return Some(Ok(()));
+        }
+        let is_known = self.gate.items.get(&root).is_some_and(|guarded| guarded.is_known);
+        is_known.then(|| self.admit(watcher))
+    }
+
+    /// Tells a client that it may not see an item. `root` is the item itself, not a view of it.
+    pub(crate) fn deny_item(&mut self, client: ClientId, stream: StreamId, root: ItemId, denial: &Denial) {
+        let answer = denial.answer();
+        let item = self.items.get(root);
+        let (key, service) = (item.key_bytes().to_vec(), item.service().0);
+        let key = ItemKey::read(&key).unwrap_or_default();
+        let mut flags = StatusFlags::default();
+        flags.set(StatusFlags::PRIVATE_STREAM, item.is_private());
+        let status = StatusMsg {
+            flags,
+            state: Some(state(&answer)),
+            key: Some(key.msg_key(service)),
+            ..StatusMsg::new(Domain(key.domain), stream.0)
+        };
+        self.counters.items_denied += 1;
+        self.send(client, stream, |w| status.encode(w));
+    }
+
+    /// A client may not see an item that it watches (any more).
+    pub(crate) fn deny_watcher(&mut self, watcher: Watcher, denial: &Denial) {
+        let Some(Open::Item(item)) = self.clients.open_on(watcher.client, watcher.stream) else {
+            debug_assert!(false, "a denial of a stream that is not open: {watcher:?}");
+            return;
+        };
+        self.deny_item(watcher.client, watcher.stream, self.items.root(item), denial);
+        self.drop_watcher(watcher, item);
+    }
+
+    /// An image, or a part of one, is to go out: its lock is that of the item from now on. False if nobody is left to see it.
+    pub(crate) fn lock_by_image(&mut self, id: ItemId, first: bool, image: &rwf::msg::RefreshMsg<'_>) -> bool {
+        if !self.gate.is_on() {
+            return true;
+        }
+        let entries = super::messages::entry_locks(image.container, image.body);
+        let before = if first { None } else { self.lock_of(id) };
+        let own = image.perm_data.or(before.as_deref());
+        // Another part without permission data changes nothing.
+        if first || image.perm_data.is_some() || !entries.is_empty() {
+            let lock = super::messages::combined(own, &entries);
+            self.set_lock(id, Some(&lock));
+        }
+        self.items.get(id).is_open()
+    }
+
+    /// A status brings a new lock of the whole item. False if nobody is left to be told.
+    pub(crate) fn lock_by_status(&mut self, id: ItemId, lock: Option<&[u8]>) -> bool {
+        if !self.gate.is_on() {
+            return true;
+        }
+        if let Some(lock) = lock {
+            self.set_lock(id, Some(lock));
+        }
+        self.items.get(id).is_live()
+    }
+
+    fn lock_of(&self, id: ItemId) -> Option<std::sync::Arc<[u8]>> {
+        let guarded = self.gate.items.get(&id)?;
+        self.gate.permissions.as_ref()?.lock_of(guarded.item)
+    }
+
+    fn set_lock(&mut self, id: ItemId, lock: Option<&[u8]>) {
+        let Some(permissions) = &mut self.gate.permissions else { return };
+        let Some(guarded) = self.gate.items.get_mut(&id) else {
+            // Nobody watches it here: whoever does later gets an image of his own first.
+            return;
+        };
+        guarded.is_known = true;
+        let mut closes = std::mem::take(&mut self.gate.closes);
+        permissions.set_lock(self.now, guarded.item, lock, &mut closes);
+        self.carry_out(closes);
+    }
+
+    /// Asks whether a client may post; gives what it may do beside changing values, and `None` where permissions are off.
+    pub(crate) fn permit_post(
+        &mut self,
+        client: ClientId,
+        service: &str,
+        name: &[u8],
+        post: &PostMsg<'_>,
+    ) -> Result<Option<PostRights>, Denial> {
+        let Some(permissions) = &mut self.gate.permissions else { return Ok(None) };
+        let Some(seat) = self.gate.seats.get(&client) else {
+            debug_assert!(false, "a post of one who is not logged in: {client:?}");
+            return Err(Failure::Forced.into());
+        };
+        let inner = if post.container == DataType::MSG { Msg::decode(post.body).ok() } else { None };
+        let closes = inner.as_ref().and_then(Msg::state).is_some_and(|state| state.stream.is_final());
+        let needs = if closes { PostRights::DELETE } else { PostRights::NONE };
+        let lock = post.perm_data.or_else(|| inner.as_ref().and_then(Msg::perm_data));
+        let name = String::from_utf8_lossy(name);
+        let request = PostRequest { service, item: &name, lock, needs };
+        match permissions.post(self.now, seat.login, &request) {
+            Posted::Yes(rights) => Ok(Some(rights)),
+            Posted::No(denial) => {
+                self.counters.posts_denied += 1;
+                Err(denial)
+            }
+        }
+    }
+}
+
+const _: () = assert!(StreamState::CLOSED.0 == permissions::StreamState::Closed as u8);
+const _: () = assert!(StreamState::CLOSED_RECOVER.0 == permissions::StreamState::ClosedRecover as u8);

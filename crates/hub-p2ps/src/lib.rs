@@ -1,0 +1,604 @@
+//! The P2PS: the side that faces consumers.
+//!
+//! A [`P2ps`] takes in what clients send and what Source Distributors publish, and turns it into deliveries for each
+//! client and requests to the Source Distributors. It has no I/O: whoever owns connections and transports calls it.
+//!
+//! # A turn
+//! 1. Any number of [`P2ps::client_up`], [`P2ps::client_message`], [`P2ps::client_down`], [`P2ps::on_timer`], and at most one
+//!    [`P2ps::hub_block`] (updates are delivered from the block itself, so it has to live until the flush).
+//! 2. [`P2ps::flush`] with that block: every client that has something to get, once, everything in order.
+//! 3. [`P2ps::requests`]: what goes to the Source Distributors.
+//! 4. [`P2ps::closing`]: the clients to be closed, after what was flushed to them.
+//!
+//! # The rooms
+//! * `ids`: the numbers by which everything is known, each kind a type of its own;
+//! * `clients`: who is there, what they have open and ask for;
+//! * `items`: what clients share, with the states of an item, its watchers and views;
+//! * `sources`: the Source Distributors and their services; what is opened there, recovered, and lost on the way;
+//! * `hot_standby`: items that are open at two Source Distributors, of which one is used;
+//! * `delivery`: what Source Distributors publish, on its way to the watchers;
+//! * `gate`: who may see what: where permissions are asked, and what follows;
+//! * `conflation`: fewer updates that lead to the same image;
+//! * `egress`: what waits for clients that take too little, and what becomes of them;
+//! * `operation`, `blocked`: what operators do: other limits, words to clients, blocked items;
+//! * `load`: how near clients are to their limits;
+//! * `invariants`: what holds at the end of every turn.
+//!
+//! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
+#![forbid(unsafe_code)]
+
+mod blocked;
+mod clients;
+mod close_reason;
+mod config;
+mod counters;
+mod delivery;
+pub mod egress;
+mod encode;
+mod gate;
+mod hot_standby;
+mod ids;
+mod invariants;
+mod items;
+mod load;
+mod load_factor;
+mod notice;
+mod operation;
+mod overview;
+mod sources;
+
+pub use blocked::{BLOCKED_MAX, BlockError, BlockedList};
+pub use clients::{Authenticator, Credentials, Identity, Rejected, TokenLife};
+pub use clients::{ClientInfo, Connections, Mount, ServerOrder};
+pub use close_reason::CloseReason;
+pub use config::{Config, ServiceIdError, ServiceIds};
+pub use counters::Counters;
+pub use delivery::turn::{Deliveries, DeliveryList};
+pub use ids::{ClientId, SourceId};
+pub use load::{LoadOf, LoadState, Percents, QueueMarks};
+pub use notice::Notice;
+pub use operation::ItemChange;
+pub use overview::{ItemOverview, ServiceOverview, SourceOverview};
+pub use sources::Joined;
+pub use sources::failover::SwitchError;
+
+use crate::stream::{HubError, Request};
+use blocked::Blocked;
+use clients::awaited_logins::AwaitedLogins;
+use clients::backlog::Backlogs;
+use clients::dictionary::Dictionaries;
+use clients::leaving::Leaving;
+use clients::posts::Posts;
+use clients::round_trips::{Measurement, RoundTrips};
+use clients::standby::Standbys;
+use clients::streams::Open;
+use clients::symbol_lists::SymbolLists;
+use clients::{Client, Clients, Tokens};
+use delivery::images::Scratch;
+use delivery::turn::Turn;
+use egress::{Egress, FlowControl, Merging};
+use gate::Gate;
+use hot_standby::HotStandby;
+pub use hub_content::conflation;
+
+use ::hub_stream as stream;
+use hub_content::conflation::{ItemRules, Rules, TimeConflation};
+use hub_content::{cache, filter};
+use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence};
+use ids::{ItemId, StreamId};
+use items::Items;
+use items::watchers::Watcher;
+use load::Load;
+use load_factor::LoadFactor;
+use operation::History;
+use rwf::msg::Msg;
+use rwf::{DataState, State, StreamState, peek};
+use sources::Sources;
+use sources::outage::Outages;
+use sources::services::Services;
+use sources::upstream::Upstream;
+use std::sync::Arc;
+
+/// How often memory that idle clients hold is given back, in nanoseconds.
+const TRIM_INTERVAL: u64 = 1_000_000_000;
+
+/// A point-to-point server as a state machine. Times are monotonic nanoseconds.
+#[derive(Debug)]
+pub struct P2ps {
+    config: Config,
+    id: u16,
+    now: u64,
+    trim_at: u64,
+    turn: Turn,
+    egress: Egress,
+    conflation: TimeConflation<ItemId>,
+    /// Items that are conflated otherwise than the rest of their service.
+    item_rules: ItemRules<ItemId>,
+    /// How updates are merged.
+    rules: Rules,
+    clients: Clients,
+    tokens: Tokens,
+    awaited_logins: AwaitedLogins,
+    round_trips: RoundTrips,
+    standbys: Standbys,
+    items: Items,
+    gate: Gate,
+    services: Services,
+    sources: Sources,
+    upstream: Upstream,
+    outages: Outages,
+    hot_standby: HotStandby,
+    /// When [`Self::on_timer`] was called last.
+    ticked: u64,
+    dictionaries: Dictionaries,
+    posts: Posts,
+    blocked: Blocked,
+    symbol_lists: SymbolLists,
+    backlogs: Backlogs,
+    leaving: Leaving,
+    load: Load,
+    load_factor: LoadFactor,
+    history: History,
+    closing: Vec<(ClientId, CloseReason)>,
+    notices: Vec<Notice>,
+    counters: Counters,
+    scratch: Scratch,
+    /// Item from which on the next turn checks its share, in debug builds.
+    check_from: u32,
+}
+
+impl P2ps {
+    /// A P2PS without clients and sources. `id` is its number at the Source Distributors; it is not 0xFFFF.
+    pub fn new(config: Config, id: u16) -> Self {
+        let dictionaries = Dictionaries::new(config.dictionary.as_deref());
+        let mut outages = Outages::default();
+        outages.begin_turn(config.work_per_turn);
+        let mut backlogs = Backlogs::default();
+        backlogs.begin_turn(config.work_per_turn);
+        let mut leaving = Leaving::default();
+        leaving.begin_turn(config.work_per_turn);
+        Self {
+            id,
+            now: 0,
+            trim_at: 0,
+            turn: Turn::default(),
+            egress: Egress::new(config.egress),
+            conflation: TimeConflation::default(),
+            item_rules: ItemRules::default(),
+            rules: Rules::new(config.conflation.ripple),
+            clients: Clients::default(),
+            tokens: Tokens::default(),
+            awaited_logins: AwaitedLogins::default(),
+            round_trips: RoundTrips::default(),
+            standbys: Standbys::default(),
+            items: Items::new(config.hash_seed, config.cache.max_items),
+            gate: Gate::new(config.permissions),
+            services: Services::new(config.hash_seed, &config.service_ids),
+            sources: Sources::default(),
+            upstream: Upstream::new(config.opens_per_turn, config.work_per_turn),
+            outages,
+            hot_standby: HotStandby::default(),
+            ticked: 0,
+            dictionaries,
+            posts: Posts::default(),
+            blocked: Blocked::new(config.blocked.clone()),
+            symbol_lists: SymbolLists::default(),
+            backlogs,
+            leaving,
+            load: Load::new(&config),
+            load_factor: LoadFactor::default(),
+            history: History::default(),
+            closing: Vec::new(),
+            notices: Vec::new(),
+            counters: Counters::default(),
+            scratch: Scratch::default(),
+            check_from: 0,
+            config,
+        }
+    }
+
+    /// A client has connected. `id` is free: never used, or told to [`Self::client_down`] since and not [departing](Self::is_departing).
+    pub fn client_up(&mut self, now: u64, id: ClientId, info: ClientInfo) {
+        self.now = now;
+        if self.counters.clients == 0 {
+            self.trim_at = now + TRIM_INTERVAL;
+        }
+        self.turn.ensure(id);
+        if self.clients.get(id).is_some() {
+            self.client_down(now, id);
+            self.finish_departure(id);
+        }
+        self.egress.insert(id);
+        self.clients.insert(id, Client::new(info));
+        self.counters.clients += 1;
+        self.await_login(id);
+    }
+
+    /// A client has sent a message. What it sends after it was told to be closed is ignored. False if the message has to wait, for the
+    /// audit or behind a batch of its client, or is a close of so many streams that it goes on for a while: [`Self::taken_up`] tells when it
+    /// is done.
+    pub fn client_message(&mut self, now: u64, id: ClientId, msg: &[u8]) -> bool {
+        self.now = now;
+        if self.clients.get(id).is_none_or(|client| client.closing) {
+            self.counters.messages_unwanted += 1;
+            return true;
+        }
+        self.counters.messages_in += 1;
+        // What waits for the audit came later than what waits behind a batch.
+        let is_behind = self.backlogs.holds_for(id) && !self.gate.held.holds_for(id);
+        if self.gate.is_on() && !is_behind && self.is_held_up(id, peek::class(msg), msg) {
+            return false;
+        }
+        self.act_in_order(id, msg)
+    }
+
+    /// Does what a client's message asks for.
+    fn client_acts(&mut self, id: ClientId, msg: &[u8]) {
+        // One that was held up may be of a client that is to be closed by now.
+        let Some(client) = self.clients.get(id).filter(|client| !client.closing) else { return };
+        let logged_in = client.login.is_some();
+        match Msg::decode(msg) {
+            Ok(Msg::Request(request)) => self.request(id, logged_in, &request),
+            Ok(Msg::Close(close)) => self.close(id, &close),
+            Ok(Msg::Post(post)) => self.post(id, &post),
+            Ok(Msg::Generic(generic)) => self.generic_from_client(id, &generic),
+            // A consumer may acknowledge; nothing here asks it to.
+            Ok(Msg::Ack(_)) => {}
+            Ok(other) => {
+                let reason = CloseReason::WrongDirection { class: other.class(), domain: other.domain() };
+                self.close_client(id, reason);
+            }
+            Err(error) => self.close_client(id, CloseReason::Garbage { error, length: msg.len() }),
+        }
+    }
+
+    /// A client's connection is gone. With more streams than a turn ends it departs in turns.
+    pub fn client_down(&mut self, now: u64, id: ClientId) {
+        self.now = now;
+        self.turn.forget(id);
+        self.turn.serve_last(id, false);
+        self.egress.remove(id);
+        self.gate.held.forget(id);
+        self.backlogs.forget(id);
+        self.forget_posts_of(id);
+        self.begin_departure(id);
+    }
+
+    /// A Source Distributor can be reached. It is greeted, and asked for whatever waits.
+    pub fn source_up(&mut self, now: u64, id: SourceId) {
+        self.now = now;
+        self.connect_source(id, None);
+    }
+
+    /// A Source Distributor on the other side of a network has let this P2PS join. Its stream counts from a position on; what
+    /// is missing from there is a loss like any other. Blocks of another life of it are dropped until that is joined.
+    pub fn source_joined(&mut self, now: u64, id: SourceId, joined: Joined) {
+        self.now = now;
+        self.connect_source(id, Some(joined));
+    }
+
+    /// A Source Distributor cannot be reached any more. What it served is suspect, and asked for elsewhere or when it
+    /// is back.
+    pub fn source_down(&mut self, now: u64, id: SourceId) {
+        self.now = now;
+        self.lose_source(id, rwf::StateCode::NONE, "is not reachable");
+    }
+
+    /// True between [`Self::source_up`] and the loss of the source, also one that was found here (silence).
+    pub fn source_is_up(&self, id: SourceId) -> bool {
+        self.sources.is_up(id) || self.outages.is_rejoining(id)
+    }
+
+    /// A block that a Source Distributor has published. At most one between two flushes, unless it holds no update:
+    /// deliveries point into it.
+    ///
+    /// # Errors
+    /// The block, or a message in it, cannot be read; what came before it counts. The session with the source is to be
+    /// ended.
+    pub fn hub_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
+        self.now = now;
+        debug_assert!(!self.turn.borrows_block(), "a block that is delivered from must be flushed before the next");
+        self.read_block::<false>(id, block)
+    }
+
+    /// A block that a Source Distributor has sent to this P2PS alone. Nothing is delivered from the block itself.
+    ///
+    /// # Errors
+    /// As for [`Self::hub_block`].
+    pub fn point_to_point_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
+        self.now = now;
+        self.read_point_to_point(id, block)
+    }
+
+    /// The Source Distributors whose transports are to be ended and joined anew, and why. What they served is lost already.
+    pub fn closing_sources(&mut self) -> std::vec::Drain<'_, (SourceId, &'static str)> {
+        self.sources.closing()
+    }
+
+    /// The process ends in order: every Source Distributor is told so by [`Self::requests`], and need keep nothing open.
+    pub fn leave(&mut self) {
+        for (_, source) in self.sources.iter_up() {
+            source.writer.request(&Request::Bye);
+        }
+    }
+
+    /// When [`Self::on_timer`] is to be called, if ever. 0: as soon as possible.
+    pub fn timeout(&self) -> Option<u64> {
+        let heartbeats = if self.config.heartbeat_interval > 0 || self.config.source_timeout > 0 {
+            self.source_timeout()
+        } else {
+            None
+        };
+        let trim = (!self.clients.is_empty()).then_some(self.trim_at);
+        // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
+        let has_work = self.work_left()
+            || self.upstream.has_demands()
+            || self.leaving.has_work()
+            || self.outages.has_work()
+            || self.has_deliveries()
+            || self.gate.has_work();
+        let is_behind = self.backlogs.has_work() && self.gate.has_audit_room();
+        let work = (has_work || is_behind || self.symbol_lists.has_work()).then_some(0);
+        [
+            work,
+            self.tokens.timeout(),
+            self.awaited_logins.timeout(),
+            self.round_trips.timeout(),
+            self.posts.timeout(),
+            self.upstream.timeout(),
+            self.outages.failback_timeout(),
+            self.hot_standby.timeout(),
+            self.dictionaries.timeout(),
+            self.conflation.timeout(),
+            self.load.timeout(),
+            self.load_factor.timeout(self.config.load_factor_interval),
+            heartbeats,
+            trim,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Does what is due, and begins a turn: so many opens may be sent again. Call it when [`Self::timeout`] has come, and at
+    /// most once between two looks at the clients.
+    pub fn on_timer(&mut self, now: u64) {
+        self.now = now;
+        self.upstream.begin_turn(self.config.opens_per_turn, self.config.work_per_turn);
+        self.outages.begin_turn(self.config.work_per_turn);
+        self.backlogs.begin_turn(self.config.work_per_turn);
+        self.leaving.begin_turn(self.config.work_per_turn);
+        self.fail_back();
+        self.work_outages();
+        self.work_hot_standby();
+        self.release_due();
+        if self.gate.is_on() {
+            self.work_on_permissions();
+        }
+        self.time_out_posts();
+        self.expire_logins();
+        self.close_without_login();
+        self.measure_round_trips();
+        self.retry_items();
+        self.explain_deferred();
+        self.note_freeze();
+        self.watch_sources();
+        self.renew_dictionaries();
+        self.look_at_queue();
+        self.tell_load_factor();
+        self.open_named();
+        self.work_departures();
+        self.work_backlogs();
+        if now >= self.trim_at {
+            self.trim_at = now + TRIM_INTERVAL;
+            if self.turn.dirty().is_empty() {
+                self.turn.trim();
+            }
+        }
+    }
+
+    /// Hands each Source Distributor that is to get something its block of this turn.
+    pub fn requests(&mut self, mut f: impl FnMut(SourceId, &[u8])) {
+        self.narrow_views();
+        self.renew_demands();
+        self.open_waiting();
+        self.ask_mirrors();
+        self.note_whole();
+        self.tell_taken_over();
+        let now = self.now;
+        for (number, source) in self.sources.iter_mut() {
+            if let Some(block) = source.writer.block() {
+                f(number, block);
+                if source.joined.is_none() {
+                    source.sent_at = now;
+                }
+                source.writer.clear();
+            }
+        }
+        if cfg!(debug_assertions) {
+            self.check_share();
+        }
+    }
+
+    /// Hands every client that has something to get its deliveries of this turn, and what was held for it before. `block` is what was
+    /// given to [`Self::hub_block`] since the last flush, or empty.
+    pub fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) {
+        let Self { turn, egress, closing, clients, now, .. } = self;
+        let merging = Merging { now: *now, ripples: self.rules.ripples(&self.dictionaries.merged) };
+        for (id, _) in closing.iter() {
+            egress.release_all(*id, *now, |deliveries| f(*id, deliveries));
+        }
+        if egress.has_work() {
+            egress.release(*now, &mut f);
+        }
+        self.counters.messages_out += turn.flush(block, |client, deliveries| {
+            if egress.passes(client) {
+                if !egress.is_too_much(client, &deliveries) {
+                    f(client, deliveries);
+                }
+            } else {
+                egress.hold(client, deliveries, merging, |stream| {
+                    clients.watch(Watcher { client, stream: StreamId(stream) }).is_some_and(|(_, w)| w.is_conflatable())
+                });
+            }
+        });
+        self.egress.end_flush();
+        self.dictionaries.end_turn();
+        self.act_on_egress();
+    }
+
+    /// So many bytes wait in a client's session because its connection did not take them. To be told whenever that has changed; what
+    /// follows from it is in [`Self::flow_control`] and [`Self::closing`].
+    pub fn client_backlog(&mut self, id: ClientId, bytes: usize) {
+        // A connection may be emptied that is closed already.
+        if self.clients.get(id).is_some_and(|client| !client.closing) {
+            self.egress.report(id, bytes);
+            self.act_on_egress();
+        }
+    }
+
+    /// What follows from what waits for the clients.
+    fn act_on_egress(&mut self) {
+        for (id, reason) in self.egress.take_cut_off() {
+            self.counters.clients_cut_off += 1;
+            self.close_client(id, reason);
+            self.turn.forget(id);
+        }
+        for (client, stream, domain) in self.egress.take_resumed() {
+            if matches!(self.clients.open_on(client, stream), Some(Open::Item(_))) {
+                let code = rwf::StateCode::REALTIME_RESUMED;
+                let state = State::new(StreamState::OPEN, DataState::NO_CHANGE, code, egress::RESUMED);
+                self.send_status(client, stream, domain, state);
+            }
+        }
+    }
+
+    /// What is to be done about clients that take too little, and what is to be said of them.
+    pub fn flow_control(&mut self) -> std::vec::Drain<'_, (ClientId, FlowControl)> {
+        self.egress.controls()
+    }
+
+    /// Clients with more waiting for them than a socket takes.
+    pub fn clients_behind(&self) -> usize {
+        self.egress.behind()
+    }
+
+    /// Bytes that clients have taken while they were behind, ever: what tells those that cannot keep up from those that take nothing.
+    pub fn taken_behind(&self) -> u64 {
+        self.egress.taken_behind()
+    }
+
+    /// True if some client has something to get.
+    pub fn has_deliveries(&self) -> bool {
+        !self.turn.dirty().is_empty() || self.egress.has_work()
+    }
+
+    /// The clients to be closed, and why. They stay known until [`Self::client_down`].
+    pub fn closing(&mut self) -> std::vec::Drain<'_, (ClientId, CloseReason)> {
+        self.closing.drain(..)
+    }
+
+    /// What an operator should hear of.
+    pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
+        self.notices.drain(..)
+    }
+
+    /// A client gets its messages as JSON. Each dictionary comes in one message and not in parts, because some programs read the first part
+    /// only; and what is told of an item group is told of each item, because JSON has no group in its images. In each flush it comes
+    /// behind all others, so that nobody waits for the conversion who does not need it. To be called before anything is for it.
+    pub fn mark_json(&mut self, id: ClientId) {
+        let known = self.clients.get_mut(id);
+        debug_assert!(known.is_some(), "a client that is not there: {id:?}");
+        if let Some(known) = known {
+            known.speaks_json = true;
+            self.turn.serve_last(id, true);
+        }
+    }
+
+    /// A client has logged in, and not out again.
+    pub fn is_logged_in(&self, id: ClientId) -> bool {
+        self.clients.get(id).is_some_and(|known| known.login.is_some())
+    }
+
+    /// The dictionary of all services, as it is now.
+    pub fn dictionary(&self) -> &Arc<rwf::dictionary::Dictionary> {
+        &self.dictionaries.merged
+    }
+
+    /// The name of a service that clients have been told of by this id; it stays that of the id when the service goes, and as long as
+    /// [`P2ps::services_renamed`] is what it was.
+    pub fn service_name(&self, id: u16) -> Option<&str> {
+        self.services.get(ids::ServiceId(id)).map(|service| service.name.as_str())
+    }
+
+    /// How many times the id of a service that was long gone was given to another name, since there was no other.
+    pub fn services_renamed(&self) -> u64 {
+        self.services.renamed()
+    }
+
+    /// Services, ids and names, those included that are gone, from a place on: in the order in which they got their ids, which stays as long
+    /// as [`P2ps::services_renamed`] is what it was.
+    pub fn services_from(&self, place: usize) -> impl ExactSizeIterator<Item = (u16, &str)> {
+        self.services.from(place).iter().map(|service| (service.id.0, service.name.as_str()))
+    }
+
+    /// The service that requests without one are for, where none is configured: the first that is there.
+    pub fn first_service(&self) -> Option<u16> {
+        self.services.iter().find(|service| service.alive).map(|service| service.id.0)
+    }
+
+    /// Messages delivered to clients since the start.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        self.counters.messages_out
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            items: self.items.len() as u64,
+            items_cached: self.items.cache().len() as u64,
+            items_waiting: self.items_waiting(),
+            load_state: self.load_states().0 as u64,
+            open_queue_state: self.load_states().1 as u64,
+            clients_conflated: self.egress.conflated() as u64,
+            updates_conflated: self.counters.updates_conflated + self.egress.saved(),
+            ..self.counters
+        }
+    }
+
+    /// Everyone who is logged in.
+    pub fn mounts(&self) -> impl Iterator<Item = Mount<'_>> + '_ {
+        self.clients.iter().filter_map(|(id, client)| self.mount_of(id, client))
+    }
+
+    /// The login of a client that is logged in.
+    pub fn mount(&self, id: ClientId) -> Option<Mount<'_>> {
+        self.mount_of(id, self.clients.get(id)?)
+    }
+
+    fn mount_of<'a>(&'a self, id: ClientId, client: &'a clients::Client) -> Option<Mount<'a>> {
+        let login = client.login.as_ref()?;
+        Some(Mount {
+            client: id,
+            address: client.info.address,
+            user: &login.name,
+            position: &login.position,
+            application_id: &login.application_id,
+            application_name: &login.application_name,
+            items: client.items,
+            load: client.load,
+            round_trip_us: login.round_trip.and_then(Measurement::latency),
+            standby: self.standbys.get(&id).map(clients::standby::Standby::shown),
+        })
+    }
+
+    fn close_client(&mut self, id: ClientId, reason: CloseReason) {
+        let Some(client) = self.clients.get_mut(id).filter(|client| !client.closing) else { return };
+        client.closing = true;
+        self.backlogs.forget(id);
+        self.logout(id);
+        self.counters.clients_closed += 1;
+        self.closing.push((id, reason));
+    }
+}

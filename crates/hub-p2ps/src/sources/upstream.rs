@@ -1,0 +1,593 @@
+//! Towards the Source Distributors: what is opened where and when, what is asked for again, and what is closed.
+
+use super::payload::{self, RelayedPayload};
+use crate::clients::refusal::Refusal;
+use crate::delivery::statuses::{Pending, Relayed, Telling};
+use crate::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId};
+use crate::items::state::{Sharing, Standing, State as ItemState, Wait};
+use crate::items::view_spec::ViewSpec;
+use crate::items::views::Coverage;
+use crate::stream::{Request, flags};
+use crate::{P2ps, encode};
+use rustc_hash::FxHashSet;
+use rwf::msg::{Domain, Priority, RequestFlags, RequestMsg};
+use rwf::{DataState, State, StateCode, StreamState};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Items that a turn finds not to be opened now: those who wait for them are told so.
+const LOOKS_PER_TURN: u32 = 4_096;
+
+/// What is to go to the Source Distributors later: in this turn, in one of the next, or after a pause.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    /// Items that are asked for again later, by time.
+    retries: BinaryHeap<Reverse<(u64, ItemId)>>,
+    /// Items that are open and need another image: asked for as the limit of a turn lets it.
+    refreshes: VecDeque<ItemId>,
+    /// Items that lost a view in this turn, and may need less.
+    narrowing: Vec<ItemId>,
+    /// Items whose watchers may want another priority than was asked for, or all rest: each once, as long as it is noted of the item.
+    demands_changed: VecDeque<ItemId>,
+    /// Of these so many may still be looked at in this turn.
+    demands_left: u32,
+    /// Items of which more is asked for when the image on its way has come, and until when that may take, in order.
+    deferred: VecDeque<(u64, ItemId)>,
+    /// Those that are in that list: each once.
+    is_deferred: FxHashSet<ItemId>,
+    /// Opens and refreshes that may still be sent in this turn.
+    opens_left: u32,
+    /// Number of the last reissue that asked for more.
+    last_reissue: u32,
+}
+
+impl Upstream {
+    pub(crate) fn new(opens_per_turn: u32, work_per_turn: u32) -> Self {
+        Self {
+            retries: BinaryHeap::new(),
+            refreshes: VecDeque::new(),
+            narrowing: Vec::new(),
+            demands_changed: VecDeque::new(),
+            demands_left: work_per_turn.max(1),
+            deferred: VecDeque::new(),
+            is_deferred: FxHashSet::default(),
+            opens_left: opens_per_turn.max(1),
+            last_reissue: 0,
+        }
+    }
+
+    pub(crate) fn begin_turn(&mut self, opens_per_turn: u32, work_per_turn: u32) {
+        self.opens_left = opens_per_turn.max(1);
+        self.demands_left = work_per_turn.max(1);
+    }
+
+    /// True if there are demands that a turn has not come to.
+    pub(crate) fn has_demands(&self) -> bool {
+        !self.demands_changed.is_empty()
+    }
+
+    /// When the next item is asked for again, or has waited for too long.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        let retry = self.retries.peek().map(|Reverse((at, _))| *at);
+        retry.into_iter().chain(self.deferred.front().map(|(at, _)| *at)).min()
+    }
+
+    /// More is asked of an item when the image on its way has come: who waits for that is told so at `deadline`.
+    fn defer(&mut self, deadline: u64, id: ItemId) {
+        if self.is_deferred.insert(id) {
+            // In order, also when the time was made shorter meanwhile.
+            let before = self.deferred.back().map_or(0, |(before, _)| *before);
+            self.deferred.push_back((deadline.max(before), id));
+        }
+    }
+
+    /// An image of an open item is asked for as the limit of a turn lets it.
+    pub(crate) fn queue_refresh(&mut self, id: ItemId) {
+        self.refreshes.push_back(id);
+    }
+
+    /// One of the opens that may still be sent in this turn; false if there is none.
+    pub(crate) fn take_open(&mut self) -> bool {
+        let may = self.opens_left > 0;
+        self.opens_left -= u32::from(may);
+        may
+    }
+
+    /// The number of the next reissue that asks for more; never 0.
+    fn next_reissue(&mut self) -> u32 {
+        self.last_reissue = self.last_reissue.wrapping_add(1).max(1);
+        self.last_reissue
+    }
+}
+
+impl P2ps {
+    /// Puts an item that has to be opened in its service's queue.
+    pub(crate) fn queue_open(&mut self, id: ItemId) {
+        if !self.items.queue(id) {
+            return;
+        }
+        let service = self.items.get(id).service();
+        let Self { items, services, .. } = self;
+        let known = services.get_mut(service);
+        debug_assert!(known.is_some(), "an item of a service that never was: {id:?}");
+        if let Some(known) = known {
+            known.queue.push_back(id);
+            // Items that are gone leave their numbers behind, and the limits of a turn may keep them here. Looked at as the queue
+            // doubles: it is never four times as long as what waits in it, and 128.
+            let length = known.queue.len();
+            if length.is_power_of_two() && length > 2 * items.count_standing(service, Standing::Queued) + 64 {
+                let waits = |&id: &ItemId| items.get(id).is_queued() && items.get(id).service() == service;
+                known.queue.retain(waits);
+            }
+        }
+    }
+
+    /// True if items can be opened at once, but for the limit of opens a turn.
+    pub(crate) fn work_left(&self) -> bool {
+        !self.upstream.refreshes.is_empty()
+            || self.hot_standby.has_work()
+            || self.services.iter().any(|service| {
+                let first = service.queue.front();
+                first.is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
+            })
+    }
+
+    pub(crate) fn room_at(&self, source: SourceId) -> bool {
+        let window = self.config.open_window as usize;
+        self.sources.get(source).is_none_or(|source| source.has_room(window))
+    }
+
+    /// The source that could serve an item now, and the service's id there. A queue may still hold the numbers of items that are gone.
+    pub(crate) fn provider_of(&self, id: ItemId) -> Option<(SourceId, RemoteService)> {
+        let item = self.items.get(id);
+        if !item.is_live() {
+            return None;
+        }
+        let key = self.items.key(id);
+        self.services.alive(item.service())?.choose(&self.sources, Domain(key.domain), key.qos.to_qos())
+    }
+
+    /// Opens what waits, as far as the limits of a turn and the open windows let it.
+    pub(crate) fn open_waiting(&mut self) {
+        let mut budget = self.upstream.opens_left;
+        let mut looks = LOOKS_PER_TURN;
+        for place in self.services.round() {
+            let service = self.services.at(place);
+            while budget > 0 && looks > 0 {
+                let Some(id) = self.services.get(service).and_then(|known| known.queue.front().copied()) else { break };
+                let item = self.items.get(id);
+                let due = item.is_queued() && item.service() == service;
+                match due.then(|| self.provider_of(id)).flatten() {
+                    Some((source, _)) if !self.room_at(source) => break,
+                    Some((source, remote)) => {
+                        self.open_at(id, source, remote);
+                        budget -= 1;
+                    }
+                    None => {
+                        looks -= 1;
+                        // A loss that has yet to tell of it is told first; the item keeps its place.
+                        if due && self.settle(id) {
+                            continue;
+                        }
+                        // It waits until something changes for its service.
+                        if due {
+                            self.park(id);
+                        }
+                    }
+                }
+                if let Some(service) = self.services.get_mut(service) {
+                    service.queue.pop_front();
+                }
+            }
+        }
+        self.upstream.opens_left = self.refresh_waiting(budget);
+    }
+
+    /// Leaves an item waiting until something changes for its service. Who was not told why is told now: the service may have gone
+    /// down since the item was asked for.
+    fn park(&mut self, id: ItemId) {
+        self.items.park(id);
+        let text = self.no_source_text(self.items.get(id).service());
+        let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
+        self.tell_item(id, state, Telling { pending: Pending::Alone, relayed: Relayed::No, once: true });
+    }
+
+    /// What those are told who ask for an item that no source takes requests for.
+    pub(crate) fn no_source_text(&self, service: ServiceId) -> String {
+        let name = self.services.get(service).map_or("", |service| service.name.as_str());
+        format!("Service {name} does not take requests now; the request waits for it.")
+    }
+
+    fn open_at(&mut self, id: ItemId, source: SourceId, remote: RemoteService) {
+        if let Some(token) = self.adopt(id, source, id) {
+            self.items.clear_widening(id);
+            self.items.asked(id, source, token);
+            self.items.note_asked(id, None, false, false);
+            return;
+        }
+        let mut request = std::mem::take(&mut self.scratch.request);
+        request.clear();
+        let view = self.items.wanted_view(id).filter(|_| !self.is_asked_whole(id, source));
+        let pause = self.wants_pause(id);
+        let written = self.write_request(id, view.as_ref(), pause, &mut request);
+        self.items.clear_widening(id);
+        // What all want together is in the request.
+        self.items.get_mut(id).set_demands_changed(false);
+        if written {
+            self.send_open(id, source, remote, &request);
+            self.items.note_asked(id, view, pause, false);
+        } else {
+            self.items.park(id);
+            self.give_up(id, &Refusal::NotEncodable);
+        }
+        self.scratch.request = request;
+    }
+
+    fn send_open(&mut self, id: ItemId, source: SourceId, remote: RemoteService, request: &[u8]) {
+        let item = self.items.get(id);
+        let mut kind = if item.is_snapshot() { flags::SNAPSHOT_ONLY } else { flags::STREAMING };
+        if item.is_private() {
+            kind |= flags::PRIVATE;
+        }
+        let Some(at) = self.sources.up_mut(source) else {
+            debug_assert!(false, "{source:?} was chosen, and is not there");
+            return;
+        };
+        let token = at.new_token(id);
+        at.writer.request(&Request::Open { service: remote.0, token: token.0, flags: kind, rwf: request });
+        self.items.asked(id, source, token);
+    }
+
+    /// Writes the request for an item as its Source Distributor gets it: exact quality, no service id. False, counted, if it cannot be
+    /// written.
+    pub(crate) fn write_request(
+        &mut self,
+        id: ItemId,
+        view: Option<&ViewSpec>,
+        pause: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let priority = self.wanted_priority(id);
+        self.items.get_mut(id).set_priority(priority);
+        let item = self.items.get(id);
+        let key = item.key();
+        let relayed = self.items.relayed(id);
+        let (container, payload) = payload::joined(view.map(ViewSpec::payload), relayed);
+        let mut flags = RequestFlags::NONE;
+        flags.set(RequestFlags::STREAMING, !item.is_snapshot());
+        flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
+        flags.set(RequestFlags::QUALIFIED_STREAM, item.kind().sharing == Sharing::Qualified);
+        flags.set(RequestFlags::HAS_VIEW, view.is_some());
+        flags.set(RequestFlags::PAUSE, pause);
+        let mut msg_key = key.msg_key(0);
+        msg_key.service_id = None;
+        let request = RequestMsg {
+            flags,
+            key: msg_key,
+            qos: key.qos.to_qos(),
+            priority: Some(priority),
+            container,
+            body: &payload,
+            ext_header: relayed.and_then(RelayedPayload::ext_header),
+            ..RequestMsg::new(Domain(key.domain), 0)
+        };
+        let room = 96 + item.key_bytes().len() + request.body.len() + request.ext_header.map_or(0, <[u8]>::len);
+        let written = encode::append(out, room, |w| request.encode(w)).is_ok();
+        self.counters.messages_unwritable += u64::from(!written);
+        written
+    }
+
+    /// Sends an open item's request again: its view or priority has changed, or it is to rest or to go on. Only with an image more is
+    /// asked for than before: without one, nobody would know from when on it comes.
+    pub(crate) fn reissue_upstream(&mut self, id: ItemId, with_image: bool) {
+        let Some((source, handle)) = self.items.open_at(id) else {
+            debug_assert!(false, "a reissue of {id:?}, which is not open");
+            return;
+        };
+        let mut request = Vec::new();
+        let view = if with_image { self.items.wanted_view(id) } else { self.items.narrowed_view(id) };
+        let view = view.filter(|_| !self.is_asked_whole(id, source));
+        let pause = self.wants_pause(id) || !with_image && self.items.is_pause_asked(id);
+        if !self.write_request(id, view.as_ref(), pause, &mut request) {
+            return;
+        }
+        if with_image {
+            let item = self.items.get_mut(id);
+            item.reissued();
+            item.ask_image();
+        }
+        let in_stream = with_image && self.must_come_in_stream(id);
+        let serial = with_image.then(|| self.upstream.next_reissue());
+        if let Some(serial) = serial {
+            self.items.await_wider(id, serial);
+        }
+        if let Some(source) = self.sources.up_mut(source) {
+            source.writer.request(&Request::Reissue { handle: handle.0, serial, in_stream, rwf: &request });
+        } else {
+            debug_assert!(self.outages.is_losing(source), "{id:?} is open at {source:?}, which is not there");
+        }
+        self.items.note_asked(id, view, pause, with_image);
+    }
+
+    /// An image is needed for a watcher of an item.
+    pub(crate) fn need_image(&mut self, item: ItemId) {
+        let root = self.items.root(item);
+        self.want_cached(root);
+        if self.items.is_cached(root) && self.answer_from_cache(root) {
+            return;
+        }
+        self.bar_images_without_updates(root);
+        if !self.items.get(root).is_waiting() && self.widen_upstream(root, item) {
+            return;
+        }
+        self.ask_image(root);
+    }
+
+    /// Asks for the image of an item, unless one is on its way that will do.
+    pub(crate) fn ask_image(&mut self, id: ItemId) {
+        match self.items.get(id).state() {
+            ItemState::Waiting(_) => self.queue_open(id),
+            ItemState::Open { .. } if self.items.get(id).is_image_asked() => {}
+            // The answer to a reissue is awaited, and may have been among what was lost: no image is known to hold what was asked
+            // for before one that it stands in front of.
+            ItemState::Open { .. } if self.items.is_reissued(id) => self.reissue_upstream(id, true),
+            ItemState::Open { source, handle, .. } => {
+                self.items.get_mut(id).ask_image();
+                let in_stream = self.must_come_in_stream(id);
+                if let Some(source) = self.sources.up_mut(source) {
+                    source.writer.request(&Request::Refresh { handle: handle.0, in_stream });
+                } else {
+                    debug_assert!(self.outages.is_losing(source), "{id:?} is open at {source:?}, which is not there");
+                }
+            }
+            ItemState::Opening { .. } => {}
+            ItemState::View { .. } | ItemState::Free => debug_assert!(false, "an image is asked for of {id:?}"),
+        }
+    }
+
+    /// Asks for more of an item if what was asked for does not cover one of its watchers. True if so: that watcher
+    /// waits for the image that answers.
+    fn widen_upstream(&mut self, root: ItemId, item: ItemId) -> bool {
+        let coverage = self.items.coverage(item, !self.wants_pause(root));
+        if coverage == Coverage::Shown {
+            return false;
+        }
+        self.items.get_mut(item).set_awaits_wider(true);
+        let known = self.items.get_mut(root);
+        // One image at a time, so that the one that comes next is known to be the wider one.
+        if coverage == Coverage::Asked && known.is_image_asked() {
+            // The reissue that is on its way asks for this as well.
+        } else if !known.is_open() || known.is_image_asked() || known.is_image_arriving() {
+            let deadline = self.now.saturating_add(self.config.request_timeout);
+            self.upstream.defer(deadline, root);
+            known.reissue_later();
+        } else {
+            self.reissue_upstream(root, true);
+        }
+        true
+    }
+
+    /// An item may need less than was asked for: it is looked at once, at the end of the turn.
+    pub(crate) fn queue_narrowing(&mut self, root: ItemId) {
+        if self.items.queue_narrowing(root) {
+            self.upstream.narrowing.push(root);
+        }
+    }
+
+    /// Asks for less of the items that lost a view in this turn, if that is all that is wanted now.
+    pub(crate) fn narrow_views(&mut self) {
+        for root in std::mem::take(&mut self.upstream.narrowing) {
+            // The number may be another item's by now, which is not queued.
+            if !self.items.end_narrowing(root) {
+                continue;
+            }
+            let item = self.items.get(root);
+            let is_whole = item.source().is_some_and(|source| self.is_asked_whole(root, source));
+            let settled = item.is_open() && !is_whole && !item.is_reissue_due() && !item.is_image_asked();
+            if settled
+                && !self.items.views_of(root).is_empty()
+                && self.items.narrowed_view(root).as_ref() != self.items.asked_view(root)
+            {
+                self.reissue_upstream(root, false);
+            }
+        }
+    }
+
+    /// The priority that all watchers of an item ask for together: the highest class, and the counts of those that are in it (RDM usage
+    /// guide, priority of requests that are aggregated). The usual one if none of them asks for any.
+    fn wanted_priority(&self, root: ItemId) -> Priority {
+        let mut wanted = Priority { class: 0, count: 0 };
+        let mut is_asked = false;
+        for &id in [root].iter().chain(self.items.views_of(root)) {
+            for watcher in self.items.watchers(id).all() {
+                let known = self.clients.get(watcher.client);
+                let own = known.and_then(|known| known.priorities.get(&watcher.stream)).copied();
+                is_asked |= own.is_some();
+                let asked = own.unwrap_or_default();
+                if asked.class > wanted.class {
+                    wanted = asked;
+                } else if asked.class == wanted.class {
+                    wanted.count = wanted.count.saturating_add(asked.count);
+                }
+            }
+        }
+        if is_asked { wanted } else { Priority::default() }
+    }
+
+    /// True if all who watch an item, or a view of it, are paused: it is to rest at its provider too (RDM usage guide, pause and
+    /// resume). A cached image needs every update, a snapshot has none.
+    fn wants_pause(&self, root: ItemId) -> bool {
+        let item = self.items.get(root);
+        if item.is_snapshot() || self.items.is_cached(root) || !self.items.is_watched(root) {
+            return false;
+        }
+        [root].iter().chain(self.items.views_of(root)).all(|&id| self.items.watchers(id).all_rest())
+    }
+
+    /// A watcher asks for another priority or is paused, or one that did or was not is gone: the item is looked at once, at the end of
+    /// the turn or of one of the next.
+    pub(crate) fn queue_demands(&mut self, id: ItemId) {
+        let root = self.items.root(id);
+        if self.items.get_mut(root).set_demands_changed(true) {
+            self.upstream.demands_changed.push_back(root);
+        }
+    }
+
+    /// An item is open, and something else may be wanted of it than was when it was asked for.
+    pub(crate) fn look_at_demands(&mut self, id: ItemId) {
+        if self.items.get(id).has_demands_changed() {
+            self.upstream.demands_changed.push_back(id);
+        }
+    }
+
+    /// Asks for the priorities that have changed, and has those rest whose watchers are all paused, as far as this turn lets it. What is not
+    /// open yet is asked for with its priority, or looked at again when it is open.
+    pub(crate) fn renew_demands(&mut self) {
+        while self.upstream.demands_left > 0
+            && let Some(root) = self.upstream.demands_changed.pop_front()
+        {
+            self.upstream.demands_left -= 1;
+            let item = self.items.get_mut(root);
+            match item.state() {
+                // The number may be another item's by now, which is not queued.
+                ItemState::Open { .. } if item.set_demands_changed(false) => {
+                    // A reissue that is due carries it.
+                    let rests = || !self.items.get(root).is_reissue_due() && self.wants_pause(root);
+                    let is_to_rest = !self.items.is_pause_asked(root) && rests();
+                    if is_to_rest || self.wanted_priority(root) != self.items.get(root).priority() {
+                        self.reissue_upstream(root, false);
+                    }
+                }
+                ItemState::Waiting(_) => {
+                    item.set_demands_changed(false);
+                }
+                ItemState::Open { .. } | ItemState::Opening { .. } | ItemState::View { .. } | ItemState::Free => {}
+            }
+        }
+    }
+
+    /// Gives an item back if nobody watches it any more. What was asked for stays until it is answered.
+    pub(crate) fn release(&mut self, id: ItemId) {
+        if !self.items.watchers(id).is_empty() {
+            return;
+        }
+        match self.items.get(id).state() {
+            ItemState::Free | ItemState::Opening { .. } => {}
+            ItemState::View { .. } => {
+                // What waits for its watchers has nobody to go to.
+                self.conflation.take(id);
+                if let Some(parent) = self.items.remove_view(id) {
+                    self.queue_narrowing(parent);
+                    self.release(parent);
+                }
+            }
+            ItemState::Waiting(_) | ItemState::Open { .. } if self.items.is_watched(id) => self.queue_narrowing(id),
+            ItemState::Waiting(_) => self.remove_item(id),
+            ItemState::Open { source, handle, .. } => {
+                self.end_pair(id);
+                self.close_at(id, source, handle);
+                self.remove_item(id);
+            }
+        }
+    }
+
+    /// Frees an item that nobody watches and that is asked for nowhere.
+    pub(crate) fn remove_item(&mut self, id: ItemId) {
+        self.items.remove(id);
+        self.item_rules.forget(id);
+        self.gate.drop_item(self.now, id);
+    }
+
+    /// Ends the use of an item's handle, if it has one: the item waits from now on.
+    pub(crate) fn give_back(&mut self, id: ItemId) {
+        let Some((source, handle)) = self.items.open_at(id) else { return };
+        self.end_pair(id);
+        self.items.detach(id);
+        self.close_at(id, source, handle);
+        debug_assert!(self.items.get(id).is_waiting());
+    }
+
+    /// Tells a Source Distributor that an item's handle is not used any more.
+    pub(crate) fn close_at(&mut self, id: ItemId, source: SourceId, handle: Handle) {
+        if let Some(source) = self.sources.up_mut(source) {
+            source.unbind(handle);
+            source.writer.request(&Request::Close { handle: handle.0 });
+        } else {
+            debug_assert!(self.outages.is_losing(source), "{id:?} was open at {source:?}, which is not there");
+        }
+    }
+
+    /// Asks for an item again after a pause, which grows with every failure in a row.
+    pub(super) fn retry_later(&mut self, id: ItemId) {
+        if let Some(failures) = self.items.retry_later(id) {
+            let doubled = self.config.recovery_delay.saturating_mul(1 << failures.min(20));
+            let at = self.now.saturating_add(doubled.min(self.config.recovery_delay_max));
+            self.upstream.retries.push(Reverse((at, id)));
+        }
+    }
+
+    /// Asks for the items again whose time has come.
+    pub(crate) fn retry_items(&mut self) {
+        while let Some(&Reverse((at, id))) = self.upstream.retries.peek() {
+            if at > self.now {
+                return;
+            }
+            self.upstream.retries.pop();
+            // The number may be another item's by now.
+            if self.items.end_pause(id) {
+                self.counters.items_recovered += 1;
+                self.queue_open(id);
+            }
+        }
+    }
+
+    /// Tells those why they wait who want more of an item, which is asked for behind an image that does not come; and again those who
+    /// have come since, as long as it does not.
+    pub(crate) fn explain_deferred(&mut self) {
+        while let Some((_, id)) = self.upstream.deferred.pop_front_if(|(at, _)| *at <= self.now) {
+            self.upstream.is_deferred.remove(&id);
+            // The number may be another item's by now.
+            if !self.items.get(id).is_open() || !self.items.get(id).is_reissue_due() || self.settle(id) {
+                continue;
+            }
+            self.upstream.defer(self.now.saturating_add(self.config.request_timeout.max(1)), id);
+            let text = "An image that is on its way does not come to its end: what was asked for follows it.";
+            let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::TIMEOUT, text);
+            self.tell_item(id, state, Telling { pending: Pending::Alone, relayed: Relayed::No, once: true });
+        }
+    }
+
+    /// Asks for the images of open items that need one, as far as the limit of the turn lets it.
+    /// Tells what is left of it.
+    fn refresh_waiting(&mut self, budget: u32) -> u32 {
+        for left in (0..budget).rev() {
+            let Some(id) = self.upstream.refreshes.pop_front() else { return left + 1 };
+            let item = self.items.get_mut(id);
+            item.set_refresh_queued(false);
+            if !item.is_open() || item.is_image_asked() {
+                continue;
+            }
+            let (recovering, in_set) = (item.is_recovering(), item.is_image_arriving());
+            if !self.items.is_watched(id) {
+                continue;
+            }
+            // The answer to a reissue may be among what was lost, and no other image is for those that wait for it.
+            match (self.items.is_widening(id), in_set) {
+                (true, true) => self.items.get_mut(id).reissue_later(),
+                (true, false) => self.reissue_upstream(id, true),
+                (false, false) if recovering || self.is_image_owed(id) => self.ask_image(id),
+                (false, _) => {}
+            }
+        }
+        0
+    }
+
+    /// An item cannot be asked for at all.
+    fn give_up(&mut self, id: ItemId, refusal: &Refusal<'_>) {
+        debug_assert!(matches!(self.items.get(id).state(), ItemState::Waiting(Wait::Parked)));
+        let text = refusal.to_string();
+        let telling = Telling { pending: Pending::Told, relayed: Relayed::No, once: false };
+        self.tell_item(id, refusal.state(&text), telling);
+        self.release(id);
+    }
+}
