@@ -265,8 +265,9 @@ impl Cache {
     pub fn lose(&mut self, item: u32) {
         if let Some(cached) = self.get_mut(item) {
             cached.image.abandon_refresh();
-            if cached.standing == Standing::Current {
+            if cached.standing != Standing::Blank {
                 cached.standing = Standing::Stale;
+                // Parts of an image that was to follow an earlier loss may have said that the item is good.
                 cached.image.set_state(&LOST);
             }
         }
@@ -293,7 +294,39 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use super::Cache;
+    use super::{Cache, Schema};
+    use rwf::container::FieldListEncoder;
+    use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
+    use rwf::wire::Writer;
+    use rwf::{DataState, DataType, State};
+
+    /// A part of the image that follows a loss may say that the item is good. If that is lost, too, what is left is of before the first loss.
+    #[test]
+    fn what_is_lost_again_is_suspect_again() {
+        let mut buffer = [0; 64];
+        let mut writer = Writer::new(&mut buffer);
+        let mut fields = FieldListEncoder::begin(&mut writer).unwrap();
+        fields.uint(22, 1).unwrap();
+        fields.finish().unwrap();
+        let body = writer.written();
+        let part = |flags, part_num| RefreshMsg {
+            flags,
+            state: State::OPEN_OK,
+            part_num,
+            container: DataType::FIELD_LIST,
+            body,
+            ..RefreshMsg::new(Domain::MARKET_PRICE, 5)
+        };
+        let mut cache = Cache::new(0);
+        cache.add(1);
+        cache.refresh(1, true, &part(RefreshFlags::REFRESH_COMPLETE, None), &Schema::NONE).unwrap();
+        assert!(cache.get(1).unwrap().current().is_some());
+        cache.lose(1);
+        cache.refresh(1, true, &part(RefreshFlags::NONE, Some(0)), &Schema::NONE).unwrap();
+        cache.lose(1);
+        let stale = cache.get(1).unwrap().stale().expect("an image of before");
+        assert_eq!(stale.image.state().data, DataState::SUSPECT);
+    }
 
     #[test]
     fn the_item_that_was_wanted_longest_ago_makes_room() {
