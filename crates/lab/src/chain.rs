@@ -344,7 +344,7 @@ impl Chain {
             self.start_servers(scenario, &providers, path)?;
             if level < scenario.levels {
                 let above = self.endpoints.drain(before..);
-                providers = above.map(|(host, port)| SocketAddr::new(host, port).to_string()).collect();
+                providers = above.map(|at| at.to_string()).collect();
             }
         }
         Ok(())
