@@ -42,7 +42,7 @@ pub struct Config {
     /// filtered once for each. 0 for any number.
     pub max_views_per_item: u32,
     /// Highest priority class of a request that counts: a higher one is taken for this. Providers' places go by classes
-    /// ([`crate::distributor::Config::preemption`]).
+    /// (`hub_distributor::Config::preemption`).
     pub max_priority_class: u8,
     /// Priority class of requests that say none.
     pub default_priority_class: u8,
@@ -79,7 +79,7 @@ pub struct Config {
     /// Nobody waits for this P2PS, one of very many: it sends a heartbeat each [`crate::stream::UNPACED_HEARTBEATS`] such intervals.
     pub is_unpaced: bool,
     /// Bytes of a Source Distributor's stream after which it is told how far this P2PS has read, beside the heartbeats; 0 for
-    /// never. Less than half of its [`crate::distributor::Config::window`].
+    /// never. Less than half of its `hub_distributor::Config::window`.
     pub report_bytes: usize,
     /// Nanoseconds of silence after which a Source Distributor counts as lost; 0 for never (same process).
     pub source_timeout: u64,

@@ -18,7 +18,7 @@ pub const fn is_after(a: u32, b: u32) -> bool {
 pub struct TailUpdate {
     /// Its sequence number.
     pub number: u32,
-    /// Bits of [`crate::stream::flags`] that it came with; 0 where there are none.
+    /// Bits of `hub_stream::flags` that it came with; 0 where there are none.
     pub flags: u8,
     /// The RWF update.
     pub rwf: Box<[u8]>,
