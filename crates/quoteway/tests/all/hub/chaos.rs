@@ -290,6 +290,9 @@ fn draw(random: &mut u64, below: u64) -> u64 {
 
 fn watch(place: &Place, site: &Site, number: usize) -> Watcher {
     let watcher = Watcher::connect(place, &format!("watcher {number}"), site.rssl(number));
+    if site.distributors.len() > 1 {
+        watcher.has_several_sources();
+    }
     watcher.open(&names(ITEMS));
     watcher
 }

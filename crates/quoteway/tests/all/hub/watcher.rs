@@ -57,6 +57,8 @@ pub(crate) struct View {
     pub(crate) generics: Vec<Vec<u8>>,
     /// Dictionary parts, and whether the last has come.
     pub(crate) dictionary: (u32, bool),
+    /// An image may be older than what was there, if that was Suspect: see [`Watcher::has_several_sources`].
+    may_go_back: bool,
     /// Rules broken.
     faults: Vec<String>,
 }
@@ -174,6 +176,12 @@ impl Watcher {
     pub(crate) fn wait_updates(&self, more: u32) {
         let goal: BTreeMap<i32, u32> = self.look(|v| v.items.iter().map(|(&s, i)| (s, i.updates + more)).collect());
         self.wait("updates", |v| v.items.iter().all(|(s, i)| i.is_ok && i.updates >= goal[s]));
+    }
+
+    /// There is more than one Source Distributor behind the P2PS. What the provider has sent to one of them may wait in the network when
+    /// the other one has had it: who goes over from this to that gets an older image, and what followed in time.
+    pub(crate) fn has_several_sources(&self) {
+        self.view().may_go_back = true;
     }
 
     /// Pauses between updates count anew, from the next update on.
@@ -412,12 +420,12 @@ impl View {
 
     fn image(&mut self, stream: i32, state: State<'_>, number: u32) {
         let Some(item) = self.items.get_mut(&stream) else { return };
-        let older = item.number.is_some_and(|had| number < had);
+        let older = item.number.filter(|&had| number < had && (item.is_ok || !self.may_go_back));
         item.images += 1;
         item.number = Some(number);
         item.hole = false;
-        if older {
-            self.fault(stream, &format!("an image with {number}, older than what was there"));
+        if let Some(had) = older {
+            self.fault(stream, &format!("an image with {number}, older than {had}, which was there"));
         }
         self.state(stream, state);
     }
