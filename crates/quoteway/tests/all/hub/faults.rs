@@ -4,7 +4,7 @@
 use crate::hub::names;
 use crate::hub::place::Place;
 use crate::hub::provider::{Counting, SERVICE};
-use crate::hub::site::{Join, Site, Tuning};
+use crate::hub::site::{Join, Part, Site, Tuning};
 use crate::hub::watcher::Watcher;
 
 /// A provider, a site with two P2PSs, and a watcher at each.
@@ -121,6 +121,17 @@ fn open_at(services: &str, name: &str) -> Option<u64> {
     offers.iter().find(|offer| offer["address"] == name)?["open"].as_u64()
 }
 
+/// Items that have gone on at the other one of a pair so far, and those of them that needed no image.
+fn takeovers(p2ps: &Part) -> (u64, u64) {
+    let counted = p2ps.wait_for_http("/metrics", |status, _| status == 200);
+    let number = |name: &str| {
+        let is_it = |line: &&str| line.split([' ', '{']).next() == Some(&format!("quoteway_p2ps_{name}_total"));
+        let line = counted.lines().find(is_it).unwrap_or_else(|| panic!("{name} in {counted}"));
+        line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok()).expect("a number")
+    };
+    (number("hot_takeovers"), number("hot_takeovers_in_sequence"))
+}
+
 /// Two Source Distributors stand by for each other: when one dies, or an operator says so, its items go on at the other one. Nothing is Suspect,
 /// and with numbers that agree there is no image and no update is missing or comes twice: the watcher counts them.
 fn one_of_a_pair_dies(join: Join, numbered: bool) {
@@ -132,38 +143,35 @@ fn one_of_a_pair_dies(join: Join, numbered: bool) {
     watcher.open(&names(30));
     watcher.wait_all_ok();
     let seen = || watcher.look(|v| v.items.values().fold((0, 0), |(s, i), item| (s + item.suspects, i + item.images)));
-    let (suspects, images) = seen();
-    let stand_by = || {
-        site.p2pss[0].wait_for_http("/api/v1/services", |_, body| body.contains("\"standby\":30,"));
-        // The images of all of them have come.
-        watcher.wait_updates(20);
-    };
-    stand_by();
+    site.p2pss[0].wait_for_http("/api/v1/services", |_, body| body.contains("\"standby\":30,"));
+    // The images of all of them have come.
+    watcher.wait_updates(20);
     let web = site.p2pss[0].addr("http=http://").to_string();
     let names: Vec<String> = (0..2).map(|number| site.distributors[number].addr("hub=").to_string()).collect();
-    for name in [&names[1], &names[0]] {
+    let switch = |name: &String| {
         place.run(&["ctl", "--at", &web, "switch", SERVICE, name, "--why", "a test"]);
         // What has no image at the standby yet goes when that has come.
         site.p2pss[0].wait_for_http("/api/v1/services", |_, body| open_at(body, name) == Some(30));
         watcher.wait_updates(20);
-    }
+    };
+    // The one that was joined first was used first.
+    switch(&names[0]);
+    let before = takeovers(&site.p2pss[0]);
+    let (suspects, images) = seen();
+    switch(&names[1]);
+    switch(&names[0]);
     site.distributors[0].kill();
     watcher.wait_updates(20);
     watcher.settle(&provider);
-    let counted = site.p2pss[0].wait_for_http("/metrics", |status, _| status == 200);
-    let number = |name: &str| {
-        let is_it = |line: &&str| line.split([' ', '{']).next() == Some(&format!("quoteway_p2ps_{name}_total"));
-        let line = counted.lines().find(is_it).unwrap_or_else(|| panic!("{name} in {counted}"));
-        line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok()).expect("a number")
-    };
+    let now = takeovers(&site.p2pss[0]);
     let all = 3 * 30;
-    assert_eq!(number("hot_takeovers"), all);
+    assert_eq!(now.0 - before.0, all);
     let (suspects_now, images_now) = seen();
     assert_eq!(suspects_now, suspects, "nothing was Suspect");
     if numbered {
-        assert_eq!((number("hot_takeovers_in_sequence"), images_now), (all, images), "no item needed an image");
+        assert_eq!((now.1 - before.1, images_now), (all, images), "no item needed an image");
     } else {
-        assert_eq!((number("hot_takeovers_in_sequence"), images_now), (0, images + 3 * 30), "one image each");
+        assert_eq!((now.1 - before.1, images_now), (0, images + 3 * 30), "one image each");
     }
 }
 
