@@ -39,17 +39,6 @@ fn world_with(config: Config) -> World {
     world
 }
 
-fn come(world: &mut World, id: u16) {
-    world.source(id);
-    world.publish(id, |p| {
-        p.service(40, "FEED");
-    });
-}
-
-fn notices(world: &mut World) -> Vec<Notice> {
-    world.p2ps.notices().collect()
-}
-
 /// An update of this number, that says it.
 fn numbered_update(number: u32) -> Vec<u8> {
     let body = fields(&[(22, number.into())]);

@@ -21,17 +21,6 @@ fn world() -> World {
     world
 }
 
-fn come(world: &mut World, id: u16) {
-    world.source(id);
-    world.publish(id, |p| {
-        p.service(40, "FEED");
-    });
-}
-
-fn notices(world: &mut World) -> Vec<Notice> {
-    world.p2ps.notices().collect()
-}
-
 /// Client 1 opens an item, which is asked for at this source and gets an image.
 fn open_at(world: &mut World, at: u16, stream: i32, name: &str) {
     world.request(1, &item(stream, name));

@@ -1,7 +1,7 @@
 //! A P2PS between hand-made Source Distributors and hand-made clients. What each side gets is put into words, so that a
 //! test asserts on every message: a world that is dropped with something unread fails its test.
 
-use hub::p2ps::{ClientId, ClientInfo, CloseReason, Config, P2ps, SourceId};
+use hub::p2ps::{ClientId, ClientInfo, CloseReason, Config, Notice, P2ps, SourceId};
 use hub::stream::{ALL, Block, BlockWriter, Event, NO_GROUP, Request, flags};
 use rwf::container::{FieldList, FieldListEncoder, SetScope};
 use rwf::msg::{
@@ -543,4 +543,17 @@ fn key_words(out: &mut String, key: &MsgKey<'_>) {
 pub(crate) fn texts(messages: &[Vec<u8>]) -> Vec<String> {
     let text = |msg: &Vec<u8>| Some(Msg::decode(msg).unwrap().state()?.text_lossy().into_owned());
     messages.iter().filter_map(text).collect()
+}
+
+/// A Source Distributor comes, with the service FEED.
+pub(crate) fn come(world: &mut World, id: u16) {
+    world.source(id);
+    world.publish(id, |p| {
+        p.service(40, "FEED");
+    });
+}
+
+/// What there is to be said to operators.
+pub(crate) fn notices(world: &mut World) -> Vec<Notice> {
+    world.p2ps.notices().collect()
 }

@@ -821,6 +821,7 @@ impl Handler for Consumers {
         if self.admitted.get_mut(conn.slot()).is_some_and(|admitted| admitted.take().is_some()) {
             self.mounts.fetch_sub(1, Ordering::Relaxed);
         }
+        // One whose handshake never ended was a mount, and no client.
         let Some(id) = self.numbers.leave(conn) else { return };
         if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);

@@ -419,15 +419,21 @@ mod tests {
         assert!(of(&route).expect("a file is named").is_ok());
     }
 
-    #[test]
-    fn the_addresses_of_a_name_are_tried_before_the_next_host() {
-        let text = "[[route]]\nhost_list = [\"feed:1\", \"other:2\"]\n";
-        let mut routes = Routes::new(&Config::parse("test", text).expect("no faults")).expect("a route");
+    /// Sockets that listen at the first address; at the second is nobody.
+    fn someone_and_nobody() -> (RsslIo, SocketAddr, SocketAddr) {
         let mut io = RsslIo::new(1).expect("descriptors");
         let any = ([127, 0, 0, 1], 0).into();
         let server = rssl_io::Listener::rssl(Arc::new(rssl::ServerConfig::default()));
         let (_, there) = io.listen_as(any, &SocketOptions::default(), server).expect("a port");
         let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|taken| taken.local_addr()).expect("a port");
+        (io, there, gone)
+    }
+
+    #[test]
+    fn the_addresses_of_a_name_are_tried_before_the_next_host() {
+        let text = "[[route]]\nhost_list = [\"feed:1\", \"other:2\"]\n";
+        let mut routes = Routes::new(&Config::parse("test", text).expect("no faults")).expect("a route");
+        let (mut io, there, gone) = someone_and_nobody();
         // The name was looked up, and has three addresses: at two of them is nobody.
         routes.dialled[0].addresses = [gone, gone, there].into();
         let (mut now, mut sessions) = (net::clock::now(), 0);
@@ -449,11 +455,7 @@ mod tests {
     fn the_servers_of_a_service_are_tried_before_the_next_host() {
         let text = "[[route]]\nhost_list = [\"srv:_rssl._tcp.example.com\", \"other:2\"]\n";
         let mut routes = Routes::new(&Config::parse("test", text).expect("no faults")).expect("a route");
-        let mut io = RsslIo::new(1).expect("descriptors");
-        let any = ([127, 0, 0, 1], 0).into();
-        let server = rssl_io::Listener::rssl(Arc::new(rssl::ServerConfig::default()));
-        let (_, there) = io.listen_as(any, &SocketOptions::default(), server).expect("a port");
-        let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|taken| taken.local_addr()).expect("a port");
+        let (mut io, there, gone) = someone_and_nobody();
         let host =
             |priority, at: SocketAddr| dns::Server { priority, weight: 0, host: "127.0.0.1".into(), port: at.port() };
         // The DNS has answered.
