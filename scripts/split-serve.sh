@@ -15,6 +15,7 @@ while [ $# -gt 0 ]; do
         --rssl-port | --shards) p2ps+=("$1" "$2"); shift 2 ;;
         --interface) distributor+=("$1" "$2"); p2ps+=("$1" "$2"); shift 2 ;;
         --config) config=$2; shift 2 ;;
+        --http-port) shift 2 ;; # Operators ask one process: here they would be two.
         *) echo "split-serve: $1 is not known here" >&2; exit 2 ;;
     esac
 done

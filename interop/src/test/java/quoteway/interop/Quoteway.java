@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -24,12 +25,14 @@ public final class Quoteway implements AutoCloseable {
     private static final Pattern DEMONSTRATING = Pattern.compile("ready: DIRECT_FEED on \\S*:(\\d+), ().*");
     private static final Pattern DISTRIBUTING = Pattern.compile("ready nip=\\S* hub=\\S*:(\\d+)().*");
     private static final Pattern FACING_CONSUMERS = Pattern.compile("ready rssl=\\S*:(\\d+)().*");
+    private static final Pattern HTTP = Pattern.compile(" http=http://\\S*:(\\d+)/");
     private static final int LOG_LINES = 400;
 
     private final Process process;
     private final List<String> log = new ArrayList<>();
     private final List<Thread> pumps = new ArrayList<>();
     private final Pattern readyLine;
+    private volatile String readyText = "";
     private final int rsslPort;
     private final int nipPort;
 
@@ -119,6 +122,7 @@ public final class Quoteway implements AutoCloseable {
                             }
                             Matcher m = readyLine.matcher(line);
                             if (ready != null && m.matches()) {
+                                readyText = line;
                                 int nip = m.group(2).isEmpty() ? 0 : Integer.parseInt(m.group(2));
                                 ready.complete(new int[] {Integer.parseInt(m.group(1)), nip});
                             }
@@ -141,6 +145,12 @@ public final class Quoteway implements AutoCloseable {
     /** Where non-interactive providers connect. */
     public int nipPort() {
         return nipPort;
+    }
+
+    /** Where operators ask; empty if the ready line does not say it. */
+    public OptionalInt httpPort() {
+        Matcher m = HTTP.matcher(readyText);
+        return m.find() ? OptionalInt.of(Integer.parseInt(m.group(1))) : OptionalInt.empty();
     }
 
     public boolean alive() {

@@ -17,7 +17,11 @@ public final class Summary implements TestExecutionListener {
         if (test.isTest()) {
             switch (result.getStatus()) {
                 case SUCCESSFUL -> passed.incrementAndGet();
-                case FAILED -> failed.incrementAndGet();
+                case FAILED -> {
+                    failed.incrementAndGet();
+                    // Surefire names a dynamic test by its number alone.
+                    System.out.println("failed: " + test.getDisplayName());
+                }
                 case ABORTED -> skipped.incrementAndGet();
             }
         }

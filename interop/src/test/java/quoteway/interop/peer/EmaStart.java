@@ -26,7 +26,7 @@ public final class EmaStart {
      * since they wait for a state that the uninitialized object never reaches and for a timer that only the selector's loop runs. So the
      * test that waits is interrupted here and EMA is not.
      */
-    static <T> T exclusively(Supplier<T> constructor) {
+    public static <T> T exclusively(Supplier<T> constructor) {
         var task = new FutureTask<T>(constructor::get);
         var thread = new Thread(task, "ema-start");
         thread.setDaemon(true);

@@ -1,0 +1,43 @@
+package quoteway.interop.conformance;
+
+import com.refinitiv.ema.access.ComplexType;
+import quoteway.interop.wire.Ema;
+import quoteway.interop.wire.Message;
+import quoteway.interop.wire.Values;
+
+/**
+ * Numbers that go behind everything else, on the connections of the actors themselves: an update from a provider down to a consumer, and a generic
+ * message back up. What has not come before them does not come any more.
+ */
+final class Marks {
+    private static final int FIELD = 32;
+
+    /** A provider with a service of its own for them. */
+    interface Source {
+        /** The name of that service. Each consumer has an item there, with {@link Consumer#mark} as its name. */
+        String marks();
+
+        /** A mark goes down to this consumer, behind all that was sent before. */
+        void marksDown(String consumer, long number);
+
+        /** Waits for a mark to come up from this consumer. */
+        void awaitMark(String consumer, long number);
+
+        /** Whether marks come up to it. */
+        default boolean takesMarks() {
+            return true;
+        }
+    }
+
+    private Marks() {}
+
+    static ComplexType body(long number) {
+        var fields = Message.newFields();
+        fields.put(FIELD, Values.Real.whole(number));
+        return Ema.fields(fields);
+    }
+
+    static long number(Message message) {
+        return ((Values.Real) message.fields().get(FIELD)).mantissa();
+    }
+}

@@ -1,0 +1,156 @@
+package quoteway.interop.conformance;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Assumptions;
+import quoteway.interop.Quoteway;
+import quoteway.interop.conformance.Script.Scenario;
+import quoteway.interop.conformance.Script.Setting;
+import quoteway.interop.peer.Ports;
+
+/** The server of a scenario, with what that sets, and where its providers are dialled. */
+final class Site implements AutoCloseable {
+    private static final HttpClient HTTP = HttpClient.newHttpClient();
+
+    private final Map<String, List<String>> sections = new TreeMap<>();
+    private final List<Path> files = new ArrayList<>();
+    /** Where the providers are dialled, by the numbers in their names. */
+    private final Map<Integer, Integer> routes = new TreeMap<>();
+    /** Items that each consumer has on which marks go. */
+    private final int marks;
+    private final int consumers;
+    private final Quoteway server;
+
+    /** {@code always}: the port of a provider that is there from the beginning. */
+    Site(Scenario scenario, int always, List<String> consumers, List<String> providers) {
+        marks = providers.size() + 1;
+        this.consumers = consumers.size();
+        add("source_distributor", "recovery_interval_ms = 20");
+        scenario.settings().forEach(this::set);
+        for (String provider : providers) {
+            if (Run.isInteractive(provider)) {
+                routes.put(Run.route(provider), Ports.free());
+            }
+        }
+        var text = new StringBuilder();
+        sections.forEach((name, lines) -> text.append("[" + name + "]\n" + String.join("\n", lines) + "\n"));
+        var all = new ArrayList<>(routes.values());
+        all.add(always);
+        String config = file(text.toString()).toString();
+        server = Quoteway.start(all, "--config", config, "--interface", "127.0.0.1", "--http-port", "0");
+    }
+
+    private Path file(String text) {
+        try {
+            Path file = Files.createTempFile("conformance", ".toml");
+            files.add(file);
+            return Files.writeString(file, text);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private void add(String section, String line) {
+        sections.computeIfAbsent(section, s -> new ArrayList<>()).add(line);
+    }
+
+    /** As {@code crates/quoteway/tests/all/hub/scenarios/setup.rs} does; limits leave room for the items of marks. */
+    private void set(Setting setting) {
+        String value = setting.value();
+        String listed = "[\"" + value.replace("/", ":") + "\"]";
+        switch (setting.key()) {
+            case "provider-choice" -> add("source_distributor", "provider_choice = \"" + value + "\"");
+            case "sequence-numbers" -> add("source_distributor", "provides_sequence_numbers = " + !value.equals("0"));
+            case "service-group" -> add("source_distributor", "service_group_list = [\"" + value.replace("/", "=") + "\"]");
+            case "preemption" -> add("source_distributor", "preemption = " + !value.equals("0"));
+            case "takeover-on-suspect" -> add("source_distributor", "takeover_on_suspect = " + !value.equals("0"));
+            case "max-mounts-per-user" -> add("p2ps", "max_mounts_per_user = " + value);
+            case "item-limit" -> add("p2ps", "item_limit = " + (Integer.parseInt(value) + marks));
+            case "items-per-user" -> add("p2ps", "aggregate_item_limit = " + (Integer.parseInt(value) + 2 * marks));
+            case "total-items" -> add("p2ps", "total_item_limit = " + (Integer.parseInt(value) + consumers * marks));
+            case "max-views-per-item" -> add("p2ps", "max_views_per_item = " + value);
+            case "warm-standby" -> add("p2ps", "support_warm_standby = " + !value.equals("0"));
+            case "service-id" -> add("p2ps", "service_ids = [\"" + value.replace("/", "=") + "\"]");
+            case "distributor-without" -> add("filters", "remove_fields = " + listed);
+            case "p2ps-without" -> add("filters", "p2ps_remove_fields = " + listed);
+            case "p2ps-only" -> add("filters", "p2ps_pass_fields = " + listed);
+            case "distributor-where" -> {
+                String[] parts = value.split("[/:]");
+                add("filters", "filter_field = [\"" + parts[0] + ":" + parts[1] + "\"]");
+                add("filters", "filter_field_values = [\"" + parts[0] + ":" + parts[2] + "\"]");
+            }
+            case "distributor-withholds" -> add("filters", "withhold_updates = " + listed.replace("Quote", "quote"));
+            case "blocked" -> {
+                Path names = file(value.substring(value.indexOf('/') + 1) + "\n");
+                add("p2ps", "blocked_items_file = [\"" + value.substring(0, value.indexOf('/')) + ":" + names + "\"]");
+            }
+            default -> throw new AssertionError("the setting " + setting.key() + " is for the simulated world alone");
+        }
+    }
+
+    /** Where consumers connect. */
+    int rsslPort() {
+        return server.rsslPort();
+    }
+
+    /** Where non-interactive providers connect. */
+    int nipPort() {
+        return server.nipPort();
+    }
+
+    /** Where it dials the provider of this number. */
+    int route(int number) {
+        return routes.get(number);
+    }
+
+    String log() {
+        return server.log();
+    }
+
+    /** An operator blocks or unblocks {@code SERVICE/ITEM}. */
+    void operate(String action, String what) {
+        int at = what.indexOf('/');
+        ask(action, "{\"service\":\"" + what.substring(0, at) + "\",\"name\":\"" + what.substring(at + 1) + "\",\"why\":\"blocked by the script\"}");
+    }
+
+    /** An operator has a service served by the provider of this number. */
+    void switchTo(String service, int number) {
+        ask("switch", "{\"service\":\"" + service + "\",\"provider\":\"127.0.0.1:" + route(number) + "\",\"why\":\"the script\"}");
+    }
+
+    private void ask(String action, String body) {
+        // scripts/split-serve.sh has two processes, which operators ask for different things.
+        Assumptions.assumeTrue(server.httpPort().isPresent(), "operators cannot ask this server");
+        int port = server.httpPort().getAsInt();
+        var request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/api/v1/" + action))
+                .POST(HttpRequest.BodyPublishers.ofString(body))
+                .build();
+        try {
+            HttpResponse<String> answer = HTTP.send(request, HttpResponse.BodyHandlers.ofString());
+            if (answer.statusCode() != 200) {
+                throw new AssertionError(action + ": " + answer.statusCode() + " " + answer.body());
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new AssertionError("interrupted");
+        }
+    }
+
+    @Override
+    public void close() {
+        server.close();
+        files.forEach(file -> file.toFile().delete());
+    }
+}
