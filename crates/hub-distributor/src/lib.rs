@@ -59,6 +59,7 @@ use crate::stream::{Event, update_flags};
 use ::hub_stream as stream;
 use hot_standby::HotStandby;
 use hub_content::{cache, filter};
+use hub_items::dates::earliest;
 use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence};
 use hub_stream::{Composer, HubStream};
 use ids::{GroupId, Handle, StreamId};
@@ -204,8 +205,7 @@ impl SourceDistributor {
         if self.upstream.pacing.is_exhausted() || self.outages.has_work() || self.hot_standby.has_work() {
             return Some(0);
         }
-        let returns = self.hot_standby.next_return();
-        self.timers.next().into_iter().chain(self.hub.deadline()).chain(returns).min()
+        earliest([self.timers.next(), self.hub.deadline(), self.hot_standby.next_return()])
     }
 
     /// Does what is due, begins a turn, and goes on with what the last turn's budget left. Call it when [`Self::timeout`] has

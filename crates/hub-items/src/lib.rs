@@ -6,6 +6,7 @@
 
 pub mod cascade;
 pub mod counters;
+pub mod dates;
 pub mod hash_seed;
 pub mod item;
 pub mod keyed_queue;

@@ -397,6 +397,18 @@ impl Egress {
         std::mem::take(&mut self.cut_off)
     }
 
+    /// True if a client was cut off, or conflation of a stream has ended: [`Egress::take_cut_off`], [`Egress::take_resumed`].
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        !(self.cut_off.is_empty() && self.resumed.is_empty())
+    }
+
+    /// True if there is something in [`Egress::controls`].
+    #[inline]
+    pub(crate) fn has_controls(&self) -> bool {
+        !self.controls.is_empty()
+    }
+
     /// Streams whose conflation has ended since the last call, and their domains.
     pub(crate) fn take_resumed(&mut self) -> Vec<(ClientId, StreamId, Domain)> {
         std::mem::take(&mut self.resumed)

@@ -53,8 +53,9 @@ impl P2ps {
         self.outages.check();
         self.check_order();
         self.check_load();
+        self.services.check();
         let queued: FxHashSet<ItemId> =
-            self.services.iter().flat_map(|service| service.queue.iter().copied()).collect();
+            self.services.iter().flat_map(|service| service.queue().iter().copied()).collect();
         for id in self.items.ids() {
             let item = self.items.get(id);
             assert!(!item.is_queued() || queued.contains(&id), "{id:?} is in no queue: {item:?}");

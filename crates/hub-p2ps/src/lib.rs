@@ -84,6 +84,7 @@ pub use hub_content::conflation;
 use ::hub_stream as stream;
 use hub_content::conflation::{ItemRules, Rules, TimeConflation};
 use hub_content::{cache, filter};
+use hub_items::dates::earliest;
 use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence};
 use ids::{ItemId, StreamId};
 use items::Items;
@@ -324,23 +325,16 @@ impl P2ps {
 
     /// When [`Self::on_timer`] is to be called, if ever. 0: as soon as possible.
     pub fn timeout(&self) -> Option<u64> {
+        if self.has_work() {
+            return Some(0);
+        }
         let heartbeats = if self.config.heartbeat_interval > 0 || self.config.source_timeout > 0 {
             self.source_timeout()
         } else {
             None
         };
         let trim = (!self.clients.is_empty()).then_some(self.trim_at);
-        // What is asked for after a flush may have come to an end, and those who wait are to hear of it.
-        let has_work = self.work_left()
-            || self.upstream.has_demands()
-            || self.leaving.has_work()
-            || self.outages.has_work()
-            || self.has_deliveries()
-            || self.gate.has_work();
-        let is_behind = self.backlogs.has_work() && self.gate.has_audit_room();
-        let work = (has_work || is_behind || self.symbol_lists.has_work()).then_some(0);
-        [
-            work,
+        earliest([
             self.tokens.timeout(),
             self.awaited_logins.timeout(),
             self.round_trips.timeout(),
@@ -354,10 +348,20 @@ impl P2ps {
             self.load_factor.timeout(self.config.load_factor_interval),
             heartbeats,
             trim,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        ])
+    }
+
+    /// True if something is left for the next turn to go on with. What is asked for after a flush may also have come to an end, and those
+    /// who wait are to hear of it.
+    fn has_work(&self) -> bool {
+        self.has_deliveries()
+            || self.work_left()
+            || self.upstream.has_demands()
+            || self.leaving.has_work()
+            || self.outages.has_work()
+            || self.gate.has_work()
+            || self.symbol_lists.has_work()
+            || self.backlogs.has_work() && self.gate.has_audit_room()
     }
 
     /// Does what is due, and begins a turn: so many opens may be sent again. Call it when [`Self::timeout`] has come, and at
@@ -458,7 +462,14 @@ impl P2ps {
     }
 
     /// What follows from what waits for the clients.
+    #[inline]
     fn act_on_egress(&mut self) {
+        if self.egress.has_ended() {
+            self.end_egress();
+        }
+    }
+
+    fn end_egress(&mut self) {
         for (id, reason) in self.egress.take_cut_off() {
             self.counters.clients_cut_off += 1;
             self.close_client(id, reason);
@@ -496,6 +507,23 @@ impl P2ps {
     /// The clients to be closed, and why. They stay known until [`Self::client_down`].
     pub fn closing(&mut self) -> std::vec::Drain<'_, (ClientId, CloseReason)> {
         self.closing.drain(..)
+    }
+
+    /// True if a turn has brought something that [`Self::flush`] hands out, or what is taken behind it: clients to be closed, flow control,
+    /// notices.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        self.has_deliveries()
+            || self.egress.has_ended()
+            || self.egress.has_controls()
+            || !self.closing.is_empty()
+            || !self.notices.is_empty()
+    }
+
+    /// True if there is something in [`Self::flow_control`].
+    #[inline]
+    pub fn has_flow_control(&self) -> bool {
+        self.egress.has_controls()
     }
 
     /// What an operator should hear of.

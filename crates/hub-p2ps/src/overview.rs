@@ -92,7 +92,7 @@ impl P2ps {
             up: service.alive && service.told.up,
             accepting: service.alive && service.told.accepting,
             sources: service.providers.iter().map(|provider| self.source_overview(service.id, provider)).collect(),
-            waiting: service.queue.len(),
+            waiting: service.queue().len(),
             path: &service.told_path,
         })
     }

@@ -95,7 +95,14 @@ impl P2ps {
     }
 
     /// Opens mirrors as far as windows and the opens that are left of this turn let it.
+    #[inline]
     pub(crate) fn ask_mirrors(&mut self) {
+        if self.hot_standby.is_filling_any() {
+            self.fill_mirrors();
+        }
+    }
+
+    fn fill_mirrors(&mut self) {
         let mut looks = LOOKS_PER_TURN;
         let services: Vec<ServiceId> = self.hot_standby.filling.keys().copied().collect();
         for service in services {

@@ -308,6 +308,12 @@ impl HotStandby {
         look.into_iter().chain(self.held.front().map(|(at, _)| *at)).min()
     }
 
+    /// True if mirrors of any service are being asked for.
+    #[inline]
+    pub(crate) fn is_filling_any(&self) -> bool {
+        !self.filling.is_empty()
+    }
+
     /// True if mirrors of a service are being asked for.
     pub(crate) fn is_filling(&self, service: ServiceId) -> bool {
         self.filling.contains_key(&service)

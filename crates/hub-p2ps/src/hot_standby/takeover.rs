@@ -310,10 +310,14 @@ impl P2ps {
     }
 
     /// Tells the operator what mirrors have taken over, once what goes on is at its end.
+    #[inline]
     pub(crate) fn tell_taken_over(&mut self) {
-        if self.hot_standby.taken.is_empty() || self.outages.has_work() {
-            return;
+        if !self.hot_standby.taken.is_empty() && !self.outages.has_work() {
+            self.report_takeovers();
         }
+    }
+
+    fn report_takeovers(&mut self) {
         for ((from, service), taken) in std::mem::take(&mut self.hot_standby.taken) {
             let service = self.services.get(service).map(|known| known.name.clone()).unwrap_or_default();
             let Taken { items, in_sequence } = taken;

@@ -243,11 +243,15 @@ impl P2ps {
     }
 
     /// Tells the operator of services whose lost items are all back.
+    #[inline]
     pub(crate) fn note_whole(&mut self) {
         // Not before all that is lost has been told of.
-        if self.outages.has_work() {
-            return;
+        if !self.outages.order.losses.is_empty() && !self.outages.has_work() {
+            self.look_at_losses();
         }
+    }
+
+    fn look_at_losses(&mut self) {
         let mut first_left = None;
         for _ in 0..LOOKS_PER_TURN {
             let next = self.outages.order.losses.front().map(|(id, _)| id);

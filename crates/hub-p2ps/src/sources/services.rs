@@ -111,7 +111,7 @@ pub(crate) struct Service {
     /// The sites that it comes through, as clients were told last.
     pub(crate) told_path: Vec<String>,
     /// Items to be opened.
-    pub(crate) queue: VecDeque<ItemId>,
+    queue: VecDeque<ItemId>,
     /// When it went, if it was ever there.
     gone_at: u64,
     /// It has no name any more; its id waits for another.
@@ -119,6 +119,11 @@ pub(crate) struct Service {
 }
 
 impl Service {
+    /// The items that are to be opened when their source takes requests, and numbers that items have left behind.
+    pub(crate) fn queue(&self) -> &VecDeque<ItemId> {
+        &self.queue
+    }
+
     /// Takes in what a source offers; true if that is more than was offered before.
     pub(crate) fn widen(&mut self, offer: &Info, conflation: &ServiceConflation) -> bool {
         let info = &mut self.info;
@@ -240,6 +245,8 @@ pub(crate) struct Services {
     look_at: u64,
     /// Turns that have opened items: each begins with another service, so that none waits for the others.
     rounds: u16,
+    /// Entries of all queues: most turns find none, and need not look at each service.
+    queued: usize,
 }
 
 impl Services {
@@ -293,7 +300,43 @@ impl Services {
         let count = self.known.len() as u16;
         self.rounds = self.rounds.checked_add(1).filter(|&rounds| rounds < count).unwrap_or(0);
         let first = self.rounds;
-        (0..count).map(move |at| ((u32::from(first) + u32::from(at)) % u32::from(count)) as u16)
+        (first..count).chain(0..first)
+    }
+
+    /// True if an item of any service is in its queue to be opened, or has left its number there.
+    #[inline]
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued > 0
+    }
+
+    /// Puts an item in its service's queue. `waits` tells of which entries the items still wait there, and `count` how many such items the
+    /// service has: those that are gone leave their numbers behind, and the limits of a turn may keep them here. They are looked at as the
+    /// queue doubles, so that it is never four times as long as what waits in it, and 128.
+    pub(crate) fn queue_open(&mut self, service: ServiceId, id: ItemId, count: usize, waits: impl Fn(ItemId) -> bool) {
+        let Some(place) = self.place(service) else {
+            debug_assert!(false, "an item of a service that never was: {id:?}");
+            return;
+        };
+        let queue = &mut self.known[place].queue;
+        queue.push_back(id);
+        self.queued += 1;
+        let length = queue.len();
+        if length.is_power_of_two() && length > 2 * count + 64 {
+            queue.retain(|&id| waits(id));
+            self.queued -= length - queue.len();
+        }
+    }
+
+    /// Takes the first entry out of a service's queue.
+    pub(crate) fn pop_queued(&mut self, service: ServiceId) {
+        let first = self.get_mut(service).and_then(|known| known.queue.pop_front());
+        self.queued -= usize::from(first.is_some());
+    }
+
+    /// Panics if what is in the queues was miscounted.
+    pub(crate) fn check(&self) {
+        let queued: usize = self.known.iter().map(|service| service.queue.len()).sum();
+        assert_eq!(self.queued, queued, "entries of all queues");
     }
 
     /// The id at a place.

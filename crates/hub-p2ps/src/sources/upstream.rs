@@ -108,28 +108,19 @@ impl P2ps {
         }
         let service = self.items.get(id).service();
         let Self { items, services, .. } = self;
-        let known = services.get_mut(service);
-        debug_assert!(known.is_some(), "an item of a service that never was: {id:?}");
-        if let Some(known) = known {
-            known.queue.push_back(id);
-            // Items that are gone leave their numbers behind, and the limits of a turn may keep them here. Looked at as the queue
-            // doubles: it is never four times as long as what waits in it, and 128.
-            let length = known.queue.len();
-            if length.is_power_of_two() && length > 2 * items.count_standing(service, Standing::Queued) + 64 {
-                let waits = |&id: &ItemId| items.get(id).is_queued() && items.get(id).service() == service;
-                known.queue.retain(waits);
-            }
-        }
+        let waits = |id: ItemId| items.get(id).is_queued() && items.get(id).service() == service;
+        services.queue_open(service, id, items.count_standing(service, Standing::Queued), waits);
     }
 
     /// True if items can be opened at once, but for the limit of opens a turn.
     pub(crate) fn work_left(&self) -> bool {
         !self.upstream.refreshes.is_empty()
             || self.hot_standby.has_work()
-            || self.services.iter().any(|service| {
-                let first = service.queue.front();
-                first.is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
-            })
+            || self.services.has_queued()
+                && self.services.iter().any(|service| {
+                    let first = service.queue().front();
+                    first.is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
+                })
     }
 
     pub(crate) fn room_at(&self, source: SourceId) -> bool {
@@ -148,13 +139,25 @@ impl P2ps {
     }
 
     /// Opens what waits, as far as the limits of a turn and the open windows let it.
+    #[inline]
     pub(crate) fn open_waiting(&mut self) {
+        if self.services.has_queued() {
+            self.open_queued();
+        }
+        if !self.upstream.refreshes.is_empty() {
+            self.upstream.opens_left = self.refresh_waiting(self.upstream.opens_left);
+        }
+    }
+
+    fn open_queued(&mut self) {
         let mut budget = self.upstream.opens_left;
         let mut looks = LOOKS_PER_TURN;
         for place in self.services.round() {
             let service = self.services.at(place);
             while budget > 0 && looks > 0 {
-                let Some(id) = self.services.get(service).and_then(|known| known.queue.front().copied()) else { break };
+                let Some(id) = self.services.get(service).and_then(|known| known.queue().front().copied()) else {
+                    break;
+                };
                 let item = self.items.get(id);
                 let due = item.is_queued() && item.service() == service;
                 match due.then(|| self.provider_of(id)).flatten() {
@@ -175,12 +178,10 @@ impl P2ps {
                         }
                     }
                 }
-                if let Some(service) = self.services.get_mut(service) {
-                    service.queue.pop_front();
-                }
+                self.services.pop_queued(service);
             }
         }
-        self.upstream.opens_left = self.refresh_waiting(budget);
+        self.upstream.opens_left = budget;
     }
 
     /// Leaves an item waiting until something changes for its service. Who was not told why is told now: the service may have gone
@@ -375,7 +376,14 @@ impl P2ps {
     }
 
     /// Asks for less of the items that lost a view in this turn, if that is all that is wanted now.
+    #[inline]
     pub(crate) fn narrow_views(&mut self) {
+        if !self.upstream.narrowing.is_empty() {
+            self.narrow_queued();
+        }
+    }
+
+    fn narrow_queued(&mut self) {
         for root in std::mem::take(&mut self.upstream.narrowing) {
             // The number may be another item's by now, which is not queued.
             if !self.items.end_narrowing(root) {
@@ -442,7 +450,14 @@ impl P2ps {
 
     /// Asks for the priorities that have changed, and has those rest whose watchers are all paused, as far as this turn lets it. What is not
     /// open yet is asked for with its priority, or looked at again when it is open.
+    #[inline]
     pub(crate) fn renew_demands(&mut self) {
+        if self.upstream.has_demands() {
+            self.renew_changed();
+        }
+    }
+
+    fn renew_changed(&mut self) {
         while self.upstream.demands_left > 0
             && let Some(root) = self.upstream.demands_changed.pop_front()
         {

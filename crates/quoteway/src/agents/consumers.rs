@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hub::dates::earliest;
 use hub::p2ps::egress::FlowControl;
 use hub::p2ps::{BlockedList, ClientId, ClientInfo, CloseReason, LoadState, Notice, P2ps, SourceId};
 use hub::stream::HubError;
@@ -395,7 +396,15 @@ impl Consumers {
 
     /// Writes every client what the turn has brought for it: once, packed. `block` is the hub block that deliveries may
     /// point into.
+    #[inline]
     pub fn flush(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
+        // Most turns end with a look at what the last answer has brought, which is nothing.
+        if !block.is_empty() || !self.slow.is_empty() || self.p2ps.has_output() {
+            self.deliver(now, block, io);
+        }
+    }
+
+    fn deliver(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
         // Clients that have taken what waited get more in this turn.
         self.report_backlogs(io);
         self.json.follow(&self.p2ps);
@@ -486,7 +495,14 @@ impl Consumers {
     }
 
     /// Tells the P2PS what waits for whom, and does what it decides.
+    #[inline]
     fn report_backlogs(&mut self, io: &mut RsslIo) {
+        if !self.slow.is_empty() || self.p2ps.has_flow_control() {
+            self.act_on_backlogs(io);
+        }
+    }
+
+    fn act_on_backlogs(&mut self, io: &mut RsslIo) {
         let Self { p2ps, clients, numbers, slow, .. } = self;
         for (conn, backlog) in slow.drain(..) {
             if let Some(id) = numbers.of(conn)
@@ -538,7 +554,7 @@ impl Consumers {
         let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
         // Those that this turn did not come to.
         let unsent = self.json.has_unsent().then_some(0);
-        [self.p2ps.timeout(), self.flush_at, resume, clerk, unsent].into_iter().flatten().min()
+        earliest([self.p2ps.timeout(), self.flush_at, resume, clerk, unsent])
     }
 
     /// Does what is due.

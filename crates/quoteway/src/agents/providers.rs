@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use hub::dates::earliest;
 use hub::distributor::{
     CloseReason, OfferOverview, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor, SwitchError,
 };
@@ -279,7 +280,7 @@ impl Providers {
     /// When [`Providers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
         let keeper = self.keeper.as_ref().and_then(|keeper| keeper.timeout(&self.distributor));
-        [self.distributor.timeout(), self.routes.timeout(), self.rates.timeout(), keeper].into_iter().flatten().min()
+        earliest([self.distributor.timeout(), self.routes.timeout(), self.rates.timeout(), keeper])
     }
 
     /// Does what is due.

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hub::dates::earliest;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
 use net::tcp::{ConnId, ListenerId};
@@ -143,7 +144,7 @@ impl Server {
     fn turn(&mut self) -> io::Result<()> {
         let Self { io, sessions, backpressure, holding, .. } = self;
         let again = if *holding { backpressure.timeout() } else { None };
-        let deadline = [sessions.consumers.timeout(), sessions.providers.timeout(), again].into_iter().flatten().min();
+        let deadline = earliest([sessions.consumers.timeout(), sessions.providers.timeout(), again]);
         io.read_at_most(sessions.consumers.input_of_turn());
         let now = io.turn(deadline, sessions)?;
         if self.oversight.times_next_turn() {
