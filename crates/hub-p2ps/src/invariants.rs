@@ -110,7 +110,11 @@ impl P2ps {
         let (item, watchers) = (self.items.get(id), self.items.watchers(id));
         if watchers.len() <= most {
             let rests = |&&watcher: &&Watcher| self.clients.watch(watcher).is_some_and(|(_, watch)| watch.rests());
-            assert_eq!(watchers.all().iter().filter(rests).count(), watchers.resting() as usize, "paused at {id:?}");
+            assert_eq!(
+                watchers.all().iter().filter(rests).count(),
+                self.items.resting(id) as usize,
+                "paused at {id:?}"
+            );
         }
         for (place, &watcher) in (0..).zip(watchers.all()).take(most) {
             let known = self.clients.get(watcher.client).and_then(|client| client.streams.item(watcher.stream));
@@ -119,6 +123,7 @@ impl P2ps {
             assert_eq!(watch.map(|(place, _)| place), Some(place), "place of {watcher:?} at {id:?}");
             if let Some((_, watch)) = watch {
                 watch.check(watchers.is_open(place));
+                assert_eq!(watch.is_idle(), watchers.is_idle(place), "{watcher:?} of {id:?} is idle: {watch:?}");
             }
         }
         if !item.is_view() && self.items.may_rest(id) {
@@ -151,7 +156,7 @@ impl P2ps {
         let item = self.items.get(id);
         let comes = item.is_image_asked() || item.is_image_arriving() || item.is_refresh_queued();
         let waits = |&id: &ItemId| {
-            let held = self.items.watchers(id).held();
+            let held = self.items.watchers(id).waiting();
             held.iter().copied().find(|&watcher: &Watcher| self.waits(watcher))
         };
         let waiting = [id].iter().chain(self.items.views_of(id)).find_map(waits);

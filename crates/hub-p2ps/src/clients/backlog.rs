@@ -6,12 +6,12 @@
 //! sent them. Clients take turns. Nothing is begun while the audit has no room.
 
 use super::batch::Batch;
+use super::kept_messages::KeptMessages;
 use crate::ids::ClientId;
 use crate::keyed_queue::KeyedQueue;
 use crate::{CloseReason, P2ps};
 use rwf::msg::{Domain, MsgClass};
 use rwf::peek;
-use std::collections::VecDeque;
 
 /// Bytes that one client may have waiting before it is cut off.
 const CLIENT_MAX: usize = 64 << 20;
@@ -26,7 +26,7 @@ const SHARE: usize = 100;
 #[derive(Debug, Default)]
 struct Backlog {
     batch: Option<Batch>,
-    messages: VecDeque<Box<[u8]>>,
+    messages: KeptMessages,
     bytes: usize,
 }
 
@@ -101,12 +101,13 @@ impl Backlogs {
             debug_assert!(false, "{client:?} has nothing waiting");
             return Err(0);
         };
-        if backlog.bytes + msg.len() > CLIENT_MAX || self.bytes + msg.len() > ALL_MAX {
+        let cost = KeptMessages::cost(msg);
+        if backlog.bytes + cost > CLIENT_MAX || self.bytes + cost > ALL_MAX {
             return Err(backlog.bytes);
         }
-        backlog.bytes += msg.len();
-        self.bytes += msg.len();
-        backlog.messages.push_back(msg.into());
+        backlog.bytes += cost;
+        self.bytes += cost;
+        backlog.messages.push(msg);
         Ok(())
     }
 
@@ -134,11 +135,11 @@ impl Backlogs {
         let backlog = self.queue.get_mut(client)?;
         let next = match backlog.batch.take() {
             Some(batch) => Next::Batch(batch),
-            None => Next::Message(backlog.messages.pop_front()?),
+            None => Next::Message(backlog.messages.pop()?),
         };
         let bytes = match &next {
             Next::Batch(batch) => batch.bytes(),
-            Next::Message(msg) => msg.len(),
+            Next::Message(msg) => KeptMessages::cost(msg),
         };
         backlog.bytes -= bytes;
         self.bytes -= bytes;
@@ -179,7 +180,7 @@ impl Backlogs {
         let mut all = 0;
         for (client, backlog) in self.queue.iter() {
             assert!(is_there(client), "something waits of {client:?}, which is gone");
-            let messages: usize = backlog.messages.iter().map(|msg| msg.len()).sum();
+            let messages = backlog.messages.bytes();
             assert_eq!(backlog.bytes, messages + backlog.batch.as_ref().map_or(0, Batch::bytes), "bytes that wait");
             all += backlog.bytes;
         }

@@ -5,7 +5,7 @@
 //! * `leaving`: the end of logins with many streams;
 //! * `connections`: where else a client may connect;
 //! * `requests`, `batch`, `wanted`: requests for items, reissues, closes; what their payload says;
-//! * `backlog`: batches that take more than a turn, and what their clients say meanwhile;
+//! * `backlog`, `kept_messages`: batches that take more than a turn, and what their clients say meanwhile;
 //! * `directory`, `dictionary`: the streams of these domains;
 //! * `posts`, `generics`: what clients send upstream;
 //! * `symbol_lists`: items that the server opens for a client because a list names them;
@@ -21,6 +21,7 @@ mod connections;
 pub(crate) mod dictionary;
 mod directory;
 mod generics;
+pub(crate) mod kept_messages;
 pub(crate) mod leaving;
 mod login;
 pub(crate) mod posts;

@@ -128,7 +128,7 @@ impl P2ps {
         self.add_watcher(watcher, item, msg, &accepted);
         if held {
             // Nobody serves the item, so there is nothing that could have been denied meanwhile.
-            self.clients.change(watcher, |watch| watch.told(DataState::SUSPECT));
+            self.change_state(watcher, item, |watch| watch.told(DataState::SUSPECT));
         }
         Ok(())
     }
@@ -264,7 +264,7 @@ impl P2ps {
         clients.add_watcher(watcher, item, state);
         items.watchers_mut(item).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
         if state.rests() {
-            items.watchers_mut(item).note_rest(true);
+            items.note_rest(item, true);
         }
         self.counters.watchers += 1;
         self.note_load(watcher.client);
@@ -279,7 +279,7 @@ impl P2ps {
         let begins = has(RequestFlags::NO_REFRESH) && !state.is_paused() && !snapshot && open_already;
         match if begins { self.admit_without_image(watcher, root) } else { None } {
             Some(Ok(())) => {
-                self.clients.change(watcher, WatchState::begin_without_image);
+                self.change_state(watcher, item, WatchState::begin_without_image);
                 self.make_open(watcher, item);
             }
             Some(Err(denial)) => self.deny_watcher(watcher, &denial),
@@ -340,6 +340,29 @@ impl P2ps {
             return;
         };
         items.watchers_mut(item).make_held(place, |watcher, place| clients.set_place(watcher, place));
+        self.settle_held(watcher, item);
+    }
+
+    /// A transition of a watcher's state. One that is held may be idle with it, or wait again.
+    pub(crate) fn change_state(
+        &mut self,
+        watcher: Watcher,
+        item: ItemId,
+        change: impl FnOnce(WatchState) -> WatchState,
+    ) {
+        self.clients.change(watcher, change);
+        self.settle_held(watcher, item);
+    }
+
+    /// Puts a held watcher among those that are idle, or that wait, as its state says.
+    fn settle_held(&mut self, watcher: Watcher, item: ItemId) {
+        let Self { clients, items, .. } = self;
+        let watchers = items.watchers_mut(item);
+        if let Some((place, watch)) = clients.watch(watcher)
+            && !watchers.is_open(place)
+        {
+            watchers.set_idle(place, watch.is_idle(), |watcher, place| clients.set_place(watcher, place));
+        }
     }
 
     /// A request on a stream that is open: pause, resume, priority, another view, or just a refresh.
@@ -395,7 +418,7 @@ impl P2ps {
             return Ok(to);
         }
         if !no_refresh {
-            self.clients.change(watcher, WatchState::ask);
+            self.change_state(watcher, to, WatchState::ask);
         }
         Ok(to)
     }
@@ -412,15 +435,15 @@ impl P2ps {
         let asked = |watch: WatchState| if no_refresh { watch } else { watch.ask() };
         let rested = self.clients.watch(watcher).is_some_and(|(_, watch)| watch.rests());
         if rested != pause {
-            self.items.watchers_mut(item).note_rest(pause);
+            self.items.note_rest(item, pause);
         }
         if pause {
-            self.clients.change(watcher, |watch| asked(watch.pause()));
+            self.change_state(watcher, item, |watch| asked(watch.pause()));
             self.make_held(watcher, item);
             self.queue_demands(item);
         } else {
             // What one that is resumed has missed comes as an image, whether it asks for one or not.
-            self.clients.change(watcher, |watch| asked(watch.resume()));
+            self.change_state(watcher, item, |watch| asked(watch.resume()));
             self.items.watchers_mut(item).mark_asked(true);
         }
         if self.wants_image(watcher, item) {
@@ -497,7 +520,7 @@ impl P2ps {
         debug_assert_eq!(items.watchers(item).all().get(place as usize), Some(&watcher), "place of a watcher");
         items.watchers_mut(item).remove(place, |watcher, place| clients.set_place(watcher, place));
         if watch.rests() {
-            items.watchers_mut(item).note_rest(false);
+            items.note_rest(item, false);
         }
         self.counters.watchers -= 1;
         self.note_load(watcher.client);
@@ -521,9 +544,10 @@ impl P2ps {
         items.watchers_mut(from).remove(place, |watcher, place| clients.set_place(watcher, place));
         items.watchers_mut(to).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
         if watch.rests() {
-            items.watchers_mut(from).note_rest(false);
-            items.watchers_mut(to).note_rest(true);
+            items.note_rest(from, false);
+            items.note_rest(to, true);
         }
+        self.settle_held(watcher, to);
         self.release(from);
     }
 }

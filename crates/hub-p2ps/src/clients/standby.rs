@@ -106,7 +106,7 @@ impl P2ps {
         if watch.is_snapshot() || watch.stands_by() == stands_by {
             return;
         }
-        self.clients.change(watcher, |watch| watch.stand_by(stands_by));
+        self.change_state(watcher, item, |watch| watch.stand_by(stands_by));
         if stands_by {
             self.make_held(watcher, item);
         } else {

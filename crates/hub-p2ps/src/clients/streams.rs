@@ -214,6 +214,11 @@ impl WatchState {
         self.image.is_asked() || !self.is_paused()
     }
 
+    /// True for a held watcher that is to get nothing: neither an image, nor the rest of one.
+    pub(crate) const fn is_idle(self) -> bool {
+        !self.waits() && !self.is_in_set()
+    }
+
     /// It asks for an image.
     #[must_use]
     pub(crate) const fn ask(self) -> Self {

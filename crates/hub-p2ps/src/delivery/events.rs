@@ -227,7 +227,7 @@ impl P2ps {
 
     /// True if a watcher of the item, not counting its views, waits for an image. Those that are paused do not.
     pub(crate) fn someone_waits(&self, id: ItemId) -> bool {
-        self.items.watchers(id).held().iter().any(|&watcher| self.waits(watcher))
+        self.items.watchers(id).waiting().iter().any(|&watcher| self.waits(watcher))
     }
 
     /// True if a watcher of an item, or of one of its views, waits for an image.

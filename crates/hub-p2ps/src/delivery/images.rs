@@ -368,7 +368,7 @@ impl P2ps {
         }
         let watchers = self.items.watchers(id);
         let (watchers, open_count) =
-            if all { (watchers.all(), watchers.open_count() as usize) } else { (watchers.held(), 0) };
+            if all { (watchers.open_and_waiting(), watchers.open_count() as usize) } else { (watchers.waiting(), 0) };
         for (at, &watcher) in watchers.iter().enumerate() {
             let Some((_, watch)) = self.clients.watch(watcher) else {
                 debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
@@ -408,7 +408,7 @@ impl P2ps {
         if image.complete && stream_state != StreamState::OPEN {
             return self.drop_watcher(watcher, id);
         }
-        self.clients.change(watcher, |watch| {
+        self.change_state(watcher, id, |watch| {
             let watch = watch.told(image.refresh.state.data);
             match (image.first, image.complete) {
                 (true, whole) => watch.image_begins(solicited, whole),

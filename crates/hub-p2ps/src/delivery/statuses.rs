@@ -210,7 +210,7 @@ impl P2ps {
             self.drop_watcher(watcher, id);
         } else if let (Some(state), false) = (state, knows) {
             // What is kept from it changes nothing: it was told that it is suspect, and is so until its image comes.
-            self.clients.change(watcher, |watch| watch.told(state.data));
+            self.change_state(watcher, id, |watch| watch.told(state.data));
         }
     }
 

@@ -1,20 +1,19 @@
 //! Messages of clients that wait until the audit has room: what is not logged must not happen.
 
+use crate::clients::kept_messages::KeptMessages;
 use crate::ids::ClientId;
-use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use crate::keyed_queue::KeyedQueue;
 
 /// Bytes that one client may have waiting before it is cut off.
 const CLIENT_MAX: usize = 1 << 20;
 /// Bytes that all clients may have waiting; beyond, who sends more is cut off.
 const ALL_MAX: usize = 64 << 20;
 
-/// The messages, in the order in which they came.
+/// The messages of each client, in the order in which it sent them. Clients take turns.
 #[derive(Debug, Default)]
 pub(crate) struct HeldMessages {
-    queue: VecDeque<(ClientId, Box<[u8]>)>,
+    queue: KeyedQueue<ClientId, KeptMessages>,
     bytes: usize,
-    by_client: FxHashMap<ClientId, usize>,
 }
 
 impl HeldMessages {
@@ -24,7 +23,7 @@ impl HeldMessages {
 
     /// What comes later of a client has to wait behind what it has waiting.
     pub(crate) fn holds_for(&self, client: ClientId) -> bool {
-        self.by_client.contains_key(&client)
+        !self.queue.is_empty() && self.queue.contains(client)
     }
 
     /// Keeps a message.
@@ -32,41 +31,38 @@ impl HeldMessages {
     /// # Errors
     /// There is no room: so many bytes of the client wait.
     pub(crate) fn push(&mut self, client: ClientId, msg: &[u8]) -> Result<(), usize> {
-        let waiting = self.by_client.entry(client).or_default();
-        if *waiting + msg.len() > CLIENT_MAX || self.bytes + msg.len() > ALL_MAX {
-            let waiting = *waiting;
-            if waiting == 0 {
-                self.by_client.remove(&client);
-            }
+        let waiting = self.queue.get_mut(client).map_or(0, |kept| kept.bytes());
+        let cost = KeptMessages::cost(msg);
+        if waiting + cost > CLIENT_MAX || self.bytes + cost > ALL_MAX {
             return Err(waiting);
         }
-        *waiting += msg.len();
-        self.bytes += msg.len();
-        self.queue.push_back((client, msg.into()));
+        if waiting == 0 {
+            self.queue.push_back(client, KeptMessages::default());
+        }
+        if let Some(kept) = self.queue.get_mut(client) {
+            kept.push(msg);
+            self.bytes += cost;
+        }
         Ok(())
     }
 
     /// The next message.
     pub(crate) fn pop(&mut self) -> Option<(ClientId, Box<[u8]>)> {
-        let (client, msg) = self.queue.pop_front()?;
-        self.bytes -= msg.len();
-        if let Some(waiting) = self.by_client.get_mut(&client) {
-            *waiting -= msg.len();
-            if *waiting == 0 {
-                self.by_client.remove(&client);
-            }
+        let (client, mut kept) = self.queue.pop_front()?;
+        let msg = kept.pop()?;
+        self.bytes -= KeptMessages::cost(&msg);
+        if !kept.is_empty() {
+            self.queue.push_back(client, kept);
         }
         Some((client, msg))
     }
 
     /// A client is gone.
     pub(crate) fn forget(&mut self, client: ClientId) {
-        if self.by_client.remove(&client).is_some() {
-            self.queue.retain(|(other, msg)| {
-                let stays = *other != client;
-                self.bytes -= if stays { 0 } else { msg.len() };
-                stays
-            });
+        if self.holds_for(client)
+            && let Some(kept) = self.queue.remove(client)
+        {
+            self.bytes -= kept.bytes();
         }
     }
 }
@@ -82,13 +78,15 @@ mod tests {
         held.push(a, b"one").unwrap();
         held.push(b, b"two").unwrap();
         held.push(a, b"three").unwrap();
-        assert_eq!(held.push(a, &vec![0; CLIENT_MAX]), Err(8));
+        assert_eq!(held.push(a, &vec![0; CLIENT_MAX]), Err(16));
         assert_eq!(held.push(ClientId(3), &vec![0; CLIENT_MAX + 1]), Err(0));
         assert!(!held.holds_for(ClientId(3)));
         assert_eq!(held.pop().unwrap().1[..], *b"one");
+        assert_eq!(held.pop().unwrap().1[..], *b"two", "clients take turns");
+        held.push(b, b"four").unwrap();
         held.forget(a);
         assert!(!held.holds_for(a) && held.holds_for(b));
         assert_eq!(held.pop().unwrap().0, b);
-        assert!(held.pop().is_none() && held.bytes == 0 && held.by_client.is_empty());
+        assert!(held.pop().is_none() && held.bytes == 0 && held.is_empty());
     }
 }

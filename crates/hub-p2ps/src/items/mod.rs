@@ -34,6 +34,8 @@ pub(crate) struct Items {
     watchers: Vec<Watchers>,
     /// By item number: the rest.
     cold: Vec<Item>,
+    /// Numbers of watchers that their clients have paused, of items that have such.
+    resting: FxHashMap<ItemId, u32>,
     free: Vec<ItemId>,
     index: HashTable<ItemId>,
     /// Of the index: clients choose its keys.
@@ -105,6 +107,27 @@ impl Items {
 
     pub(crate) fn watchers_mut(&mut self, id: ItemId) -> &mut Watchers {
         &mut self.watchers[id.index()]
+    }
+
+    /// One watcher of an item more (true) or less is paused by its client: to be told with each that comes, goes or changes, so that nobody
+    /// has to look at all of them to know whether all are.
+    pub(crate) fn note_rest(&mut self, id: ItemId, rests: bool) {
+        let resting = self.resting.entry(id).or_default();
+        debug_assert!(rests || *resting > 0, "one goes on that did not rest");
+        *resting = if rests { *resting + 1 } else { resting.saturating_sub(1) };
+        if *resting == 0 {
+            self.resting.remove(&id);
+        }
+    }
+
+    /// Number of an item's watchers that their clients have paused.
+    pub(crate) fn resting(&self, id: ItemId) -> u32 {
+        self.resting.get(&id).copied().unwrap_or(0)
+    }
+
+    /// True if an item has no watcher that its client has not paused.
+    pub(crate) fn all_rest(&self, id: ItemId) -> bool {
+        self.resting(id) as usize == self.watchers(id).len()
     }
 
     /// What is held for images that come by another way.
@@ -198,7 +221,7 @@ impl Items {
 
     /// Frees an item that has neither watchers nor views.
     pub(crate) fn remove(&mut self, id: ItemId) {
-        debug_assert!(self.watchers(id).is_empty(), "someone watches it");
+        debug_assert!(self.watchers(id).is_empty() && self.resting(id) == 0, "someone watches it");
         debug_assert!(self.views_of(id).is_empty(), "someone watches a view of it");
         self.unlist(id);
         self.pending.forget(id);

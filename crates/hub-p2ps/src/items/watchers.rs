@@ -19,8 +19,9 @@ enum Store {
     Heap(Vec<Watcher>),
 }
 
-/// The watchers of an item. The first [`Self::open_count`] are *open*: they get every update. The others are *held*:
-/// they wait for an image, or are paused.
+/// The watchers of an item, in three stretches. The first [`Self::open_count`] are *open*: they get every update. The others are *held*:
+/// those in front *wait* for an image, or for the rest of one; the last ones are *idle*: paused, and there is nothing that they are to
+/// get. Neither an update nor an image looks at those that are idle, however many a client has.
 ///
 /// A watcher's place changes when others come and go; every change of a place is told to the `moved` callback, so that
 /// the client's stream table always knows it.
@@ -28,8 +29,8 @@ enum Store {
 pub(crate) struct Watchers {
     store: Store,
     open: u32,
-    /// Number of those that their clients have paused: see [`Self::note_rest`].
-    resting: [u8; 3],
+    /// Number of those that are idle.
+    idle: [u8; 3],
     /// Number of those that lie inline, and what is marked.
     marks: u8,
 }
@@ -47,7 +48,7 @@ const PAIRED: u8 = 1 << 5;
 
 impl Default for Watchers {
     fn default() -> Self {
-        Self { store: Store::Inline([NOBODY; 2]), open: 0, resting: [0; 3], marks: 0 }
+        Self { store: Store::Inline([NOBODY; 2]), open: 0, idle: [0; 3], marks: 0 }
     }
 }
 
@@ -88,6 +89,18 @@ impl Watchers {
     #[inline]
     pub(crate) fn open(&self) -> &[Watcher] {
         &self.all()[..self.open as usize]
+    }
+
+    /// Those that wait for an image.
+    #[inline]
+    pub(crate) fn waiting(&self) -> &[Watcher] {
+        &self.all()[self.open as usize..self.len() - self.idle() as usize]
+    }
+
+    /// Those that get updates, and those that wait for an image.
+    #[inline]
+    pub(crate) fn open_and_waiting(&self) -> &[Watcher] {
+        &self.all()[..self.len() - self.idle() as usize]
     }
 
     /// Those that wait or are paused.
@@ -179,31 +192,50 @@ impl Watchers {
         self.has(ASKED_BY_OPEN)
     }
 
-    /// One watcher more (true) or less is paused by its client: to be told with each that comes, goes or changes, so that nobody has to look
-    /// at all of them to know whether all are.
-    pub(crate) fn note_rest(&mut self, rests: bool) {
-        let resting = if rests { self.resting() + 1 } else { self.resting().saturating_sub(1) };
-        debug_assert!(rests || self.resting() > 0, "one goes on that did not rest");
-        let [a, b, c, _] = resting.to_le_bytes();
-        self.resting = [a, b, c];
-    }
-
-    /// Number of watchers that their clients have paused.
-    pub(crate) const fn resting(&self) -> u32 {
-        let [a, b, c] = self.resting;
+    /// Number of watchers that are idle.
+    #[inline]
+    pub(crate) const fn idle(&self) -> u32 {
+        let [a, b, c] = self.idle;
         u32::from_le_bytes([a, b, c, 0])
     }
 
-    /// True if there is none that its client has not paused.
-    pub(crate) fn all_rest(&self) -> bool {
-        self.resting() as usize == self.len()
+    const fn count_idle(&mut self, idle: u32) {
+        let [a, b, c, _] = idle.to_le_bytes();
+        self.idle = [a, b, c];
     }
 
-    /// Adds a held watcher.
+    /// True for a place among those that are idle.
+    #[inline]
+    pub(crate) fn is_idle(&self, place: u32) -> bool {
+        place as usize + self.idle() as usize >= self.len()
+    }
+
+    /// A held watcher waits for an image from now on, or is idle.
+    pub(crate) fn set_idle(&mut self, place: u32, idle: bool, mut moved: impl FnMut(Watcher, u32)) {
+        debug_assert!((place as usize) < self.len() && !self.is_open(place), "a place that nobody held has");
+        if self.is_idle(place) == idle || self.is_open(place) || place as usize >= self.len() {
+            return;
+        }
+        let border = self.len() as u32 - self.idle();
+        if idle {
+            self.swap(place, border - 1, &mut moved);
+            self.count_idle(self.idle() + 1);
+        } else {
+            self.swap(place, border, &mut moved);
+            self.count_idle(self.idle() - 1);
+        }
+    }
+
+    /// Adds a held watcher that waits for an image.
     pub(crate) fn add_held(&mut self, watcher: Watcher, mut moved: impl FnMut(Watcher, u32)) {
         let place = self.len() as u32;
+        let border = place - self.idle();
         self.push(watcher);
-        moved(watcher, place);
+        if place == border {
+            moved(watcher, place);
+        } else {
+            self.swap(place, border, &mut moved);
+        }
     }
 
     /// Lets a held watcher take part in updates.
@@ -212,6 +244,7 @@ impl Watchers {
         if self.is_open(place) || place as usize >= self.len() {
             return;
         }
+        debug_assert!(!self.is_idle(place), "one that is paused gets no updates");
         self.swap(place, self.open, &mut moved);
         self.open += 1;
     }
@@ -243,6 +276,13 @@ impl Watchers {
             hole = self.open;
         }
         let last = self.len() as u32 - 1;
+        if self.is_idle(hole) {
+            self.count_idle(self.idle() - 1);
+        } else {
+            let last_that_waits = last - self.idle();
+            self.swap(hole, last_that_waits, &mut moved);
+            hole = last_that_waits;
+        }
         self.swap(hole, last, &mut moved);
         self.pop();
     }
@@ -306,15 +346,19 @@ mod tests {
     struct Model {
         places: HashMap<i32, u32>,
         open: HashMap<i32, bool>,
+        idle: HashMap<i32, bool>,
     }
 
     impl Model {
         fn check(&self, watchers: &Watchers) {
             assert_eq!(self.places.len(), watchers.len());
             assert_eq!(self.open.values().filter(|&&open| open).count(), watchers.open().len());
+            assert_eq!(self.idle.values().filter(|&&idle| idle).count(), watchers.idle() as usize);
+            assert_eq!(watchers.waiting().len(), watchers.held().len() - watchers.idle() as usize);
             for (&stream, &place) in &self.places {
                 assert_eq!(watchers.all()[place as usize].stream, StreamId(stream));
                 assert_eq!(watchers.is_open(place), self.open[&stream]);
+                assert_eq!(watchers.is_idle(place), self.idle[&stream]);
             }
         }
     }
@@ -330,14 +374,15 @@ mod tests {
             seed ^= seed << 17;
             let grow = if step % 2_000 < 1_000 { 6 } else { 2 };
             let pick = model.places.keys().nth(seed as usize % model.places.len().max(1)).copied();
-            let Model { places, open } = &mut model;
+            let Model { places, open, idle } = &mut model;
             let mut moved = |w: Watcher, place| {
                 places.insert(w.stream.0, place);
             };
-            match (seed >> 32) % 10 {
+            match (seed >> 32) % 11 {
                 n if n < grow => {
                     watchers.add_held(Watcher { client: ClientId(7), stream: StreamId(step) }, &mut moved);
                     open.insert(step, false);
+                    idle.insert(step, false);
                 }
                 n => {
                     let Some(stream) = pick else { continue };
@@ -346,9 +391,14 @@ mod tests {
                         places.insert(w.stream.0, place);
                     };
                     match n {
-                        6 | 7 => {
+                        6 | 7 if !idle[&stream] => {
                             watchers.make_open(place, &mut moved);
                             open.insert(stream, true);
+                        }
+                        6 | 7 | 10 if !open[&stream] => {
+                            let now = !idle[&stream];
+                            watchers.set_idle(place, now, &mut moved);
+                            idle.insert(stream, now);
                         }
                         8 => {
                             watchers.make_held(place, &mut moved);
@@ -358,6 +408,7 @@ mod tests {
                             watchers.remove(place, &mut moved);
                             places.remove(&stream);
                             open.remove(&stream);
+                            idle.remove(&stream);
                         }
                     }
                 }

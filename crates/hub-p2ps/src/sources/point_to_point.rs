@@ -220,7 +220,7 @@ impl P2ps {
     pub(super) fn bar_images_without_updates(&mut self, root: ItemId) {
         let Some((source, _)) = self.items.open_at(root).filter(|_| self.comes_over_network(root)) else { return };
         let all = [root].into_iter().chain(self.items.views_of(root).iter().copied());
-        let held = all.flat_map(|id| self.items.watchers(id).held());
+        let held = all.flat_map(|id| self.items.watchers(id).waiting());
         if held.filter(|&&held| self.waits(held)).nth(1).is_some() {
             return;
         }

@@ -429,7 +429,7 @@ impl P2ps {
         if item.is_snapshot() || self.items.is_cached(root) || !self.items.is_watched(root) {
             return false;
         }
-        [root].iter().chain(self.items.views_of(root)).all(|&id| self.items.watchers(id).all_rest())
+        [root].iter().chain(self.items.views_of(root)).all(|&id| self.items.all_rest(id))
     }
 
     /// A watcher asks for another priority or is paused, or one that did or was not is gone: the item is looked at once, at the end of

@@ -1,7 +1,7 @@
 //! Items whose watchers have all paused rest upstream, and go on with the first who resumes or comes.
 
-use crate::world::{World, item};
-use hub::p2ps::{ClientId, Config};
+use crate::world::{Publisher, World, encode, item};
+use hub::p2ps::{ClientId, Config, SourceId};
 use rwf::msg::{RequestFlags, RequestMsg};
 use rwf::rdm::login;
 
@@ -144,4 +144,51 @@ fn demands_of_an_item_that_is_being_opened_wait_for_its_answer() {
     });
     assert_eq!(asked_pauses(&mut world), [(true, false)]);
     assert_eq!(world.take(1).len(), 1, "the image that it had asked for");
+}
+
+/// How long 500 updates of an item take that one client watches, while another one has paused it on so many streams.
+fn time_of_updates(paused: i32) -> std::time::Duration {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(2, 5, "A", 0);
+    let rests = RequestFlags::STREAMING | RequestFlags::PAUSE;
+    // The world looks at everything after each message: all at once, for it would take minutes.
+    for stream in 0..paused {
+        let request = encode(|w| RequestMsg { flags: rests, ..item(10 + stream, "A") }.encode(w));
+        world.p2ps.client_message(world.now, ClientId(1), &request);
+    }
+    world.settle();
+    world.publish(0, |p| {
+        p.image(0, &[(22, 1)]);
+    });
+    assert_eq!(world.take(1).len(), paused as usize, "the first image is owed to those that are paused, too");
+    world.take(2);
+    // One that is resumed gets its image, and nobody else does.
+    world.request(1, &item(10, "A"));
+    world.publish(0, |p| {
+        p.update(0, &[(22, 2)]).image(0, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1), ["refresh 10 solicited complete OPEN/OK group 3 key 1:A 22=3"]);
+    assert_eq!(world.take(2), ["update 5 22=2"]);
+    assert_eq!(world.asked(), ["0: refresh 0", "0: refresh 0"], "for the first image, and for the one that is resumed");
+    let mut updates = Publisher { writer: world.writer(0) };
+    for price in 0..500 {
+        updates.update(0, &[(22, price)]);
+    }
+    let block = updates.writer.block().unwrap().to_vec();
+    world.p2ps.check_invariants();
+    let began = std::time::Instant::now();
+    world.p2ps.hub_block(world.now, SourceId(0), &block).unwrap();
+    let took = began.elapsed();
+    took
+}
+
+/// An update looks at those who get it, and not at each stream that is paused.
+#[test]
+fn paused_streams_cost_an_update_nothing() {
+    let (few, many) = (time_of_updates(10), time_of_updates(20_000));
+    assert!(
+        many < few * 20 + std::time::Duration::from_millis(50),
+        "{many:?} with 20,000 paused streams, {few:?} with 10"
+    );
 }
