@@ -325,9 +325,11 @@ impl P2ps {
 
     /// When [`Self::on_timer`] is to be called, if ever. 0: as soon as possible.
     pub fn timeout(&self) -> Option<u64> {
-        if self.has_work() {
-            return Some(0);
-        }
+        if self.has_work() { Some(0) } else { self.next_date() }
+    }
+
+    /// When the next thing has waited for long enough, whatever work there is.
+    fn next_date(&self) -> Option<u64> {
         let heartbeats = if self.config.heartbeat_interval > 0 || self.config.source_timeout > 0 {
             self.source_timeout()
         } else {
@@ -353,7 +355,8 @@ impl P2ps {
 
     /// True if something is left for the next turn to go on with. What is asked for after a flush may also have come to an end, and those
     /// who wait are to hear of it.
-    fn has_work(&self) -> bool {
+    #[inline]
+    pub fn has_work(&self) -> bool {
         self.has_deliveries()
             || self.work_left()
             || self.upstream.has_demands()

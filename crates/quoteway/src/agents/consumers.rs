@@ -57,6 +57,8 @@ pub struct Consumers {
     /// Kept for those that are sent to: empty.
     sending: Vec<ConnId>,
     flush_at: Option<u64>,
+    /// When the P2PS was to be called, as it said before this turn.
+    due: Option<u64>,
     /// Output is composed block by block and sent by [`Consumers::end_turn`], not at once.
     gathering: bool,
     open_rate: OpenRate,
@@ -227,6 +229,7 @@ impl Consumers {
             unflushed: Vec::new(),
             sending: Vec::new(),
             flush_at: None,
+            due: Some(0),
             gathering: false,
             open_rate: OpenRate::new(c.open_rate),
             requesting: Vec::new(),
@@ -548,13 +551,14 @@ impl Consumers {
         if self.json.is_empty() { usize::MAX } else { JSON_INPUT }
     }
 
-    /// When [`Consumers::on_timer`] is due.
-    pub fn timeout(&self) -> Option<u64> {
+    /// When [`Consumers::on_timer`] is due. To be asked before each turn.
+    pub fn timeout(&mut self) -> Option<u64> {
+        self.due = self.p2ps.timeout();
         let resume = (!self.paced.is_empty()).then_some(self.open_rate.resumes_at());
         let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
         // Those that this turn did not come to.
         let unsent = self.json.has_unsent().then_some(0);
-        earliest([self.p2ps.timeout(), self.flush_at, resume, clerk, unsent])
+        earliest([self.due, self.flush_at, resume, clerk, unsent])
     }
 
     /// Does what is due.
@@ -562,7 +566,8 @@ impl Consumers {
         if let Some(clerk) = &mut self.clerk {
             clerk.work(now, &mut self.p2ps);
         }
-        if self.p2ps.timeout().is_some_and(|at| at <= now) {
+        // An earlier date that what came in meanwhile has set is found with the next look.
+        if self.due.is_some_and(|at| at <= now) || self.p2ps.has_work() {
             self.p2ps.on_timer(now);
             self.take_up();
             self.p2ps.departed().for_each(|id| self.numbers.release(id));

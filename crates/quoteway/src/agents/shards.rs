@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use hub::dates::earliest;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
 use net::Waker;
@@ -396,11 +397,12 @@ impl Shard {
 
     fn turn(&mut self) -> io::Result<()> {
         let Self { io, consumers, events, coalescing, .. } = self;
+        let due = consumers.timeout();
         let deadline = if coalescing.until() > net::clock::now() {
             // The ring does not wake who rests.
-            consumers.timeout().into_iter().chain([coalescing.until()]).min()
+            earliest([due, Some(coalescing.until())])
         } else if events.prepare_sleep() & self.unsent.is_empty() {
-            consumers.timeout()
+            due
         } else {
             Some(0)
         };
