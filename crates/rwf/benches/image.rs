@@ -1,5 +1,6 @@
-//! What an update costs that is applied to a held image, beside what decoding its fields costs: the 74-byte update, and a change
-//! of four of the twenty levels of a book. `cargo bench -p quoteway-rwf --bench image`; for instructions, run the built bench under
+//! What an update costs that a cache applies to a held image, beside what decoding its header and the values of its fields costs: the
+//! 74-byte update, without and with fields that ripple, and changes of four and of all of the twenty levels of a book. Fields ripple as the dictionary says,
+//! as in both caches. `cargo bench -p quoteway-rwf --bench image`; for instructions, run the built bench under
 //! `valgrind --tool=callgrind --toggle-collect='*image::work*'` with the name of one row as its argument.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
@@ -8,8 +9,8 @@
 mod reference;
 
 use rwf::dictionary::Dictionary;
-use rwf::image::{Payload, Schema};
-use rwf::msg::UpdateMsg;
+use rwf::image::{Image, Schema};
+use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{
     DataType, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, Primitive, Real, RealHint, SetScope,
@@ -67,7 +68,7 @@ fn work(passes: usize, mut turn: impl FnMut()) {
     }
 }
 
-fn measure(name: &str, rounds: usize, mut turn: impl FnMut()) {
+fn measure(name: &str, rounds: usize, mut turn: &mut dyn FnMut()) {
     work(PASSES, &mut turn);
     let mut figures: Vec<f64> = (0..rounds)
         .map(|_| {
@@ -80,38 +81,79 @@ fn measure(name: &str, rounds: usize, mut turn: impl FnMut()) {
     println!("{name:14} {:9.1} {:9.1}", figures[rounds / 2], figures[0]);
 }
 
+/// The image of an item.
+fn held(container: DataType, body: &[u8], schema: &Schema<'_>) -> Image {
+    let mut image = Image::new();
+    let flags = RefreshFlags::REFRESH_COMPLETE;
+    let refresh = RefreshMsg { container, flags, body, ..RefreshMsg::new(Domain::MARKET_PRICE, 5) };
+    image.refresh(&refresh, schema).expect("image");
+    image
+}
+
+fn body(update: &[u8]) -> &[u8] {
+    UpdateMsg::decode(black_box(update)).expect("update").body
+}
+
+/// An update of a book, and its image.
+fn changed(change: &[u8]) -> Vec<u8> {
+    let mut buf = vec![0; 8_192];
+    let mut w = Writer::new(&mut buf);
+    let update = UpdateMsg { container: DataType::MAP, body: change, ..UpdateMsg::new(Domain::MARKET_BY_PRICE, 5) };
+    update.encode(&mut w).expect("room");
+    w.written().to_vec()
+}
+
+/// The fields of the long update, and those that bid and ask ripple to.
+fn rippling(image: &[u8]) -> Vec<u8> {
+    let list = FieldList::decode(image, &SetScope::NONE).expect("field list");
+    let mut buf = vec![0; 512];
+    let mut w = Writer::new(&mut buf);
+    let mut more = FieldListEncoder::begin(&mut w).expect("room");
+    for entry in list.entries() {
+        let entry = entry.expect("field");
+        more.raw(entry.fid, entry.data).expect("room");
+    }
+    for fid in [23, 24, 26, 27] {
+        more.real(fid, Real::new(40_149, RealHint::EXPONENT_2)).expect("room");
+    }
+    more.finish().expect("room");
+    w.written().to_vec()
+}
+
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let rounds = if std::env::args().any(|argument| argument == "--test") || only.is_some() { 1 } else { ROUNDS };
-    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     let dictionary = &Dictionary::builtin();
-    let schema = Schema { dictionary: Some(dictionary), ..Schema::NONE };
+    let schema = &Schema { dictionary: Some(dictionary), ripple: true, ..Schema::NONE };
     let update = reference::update_74(5);
-    let image = reference::update_130(5);
-    let body = UpdateMsg::decode(&update).expect("update").body;
-    let change = book(MapAction::UPDATE, [1, 4, 9, 15].into_iter(), 200);
-
-    let mut price = Payload::new(DataType::FIELD_LIST);
-    let whole = UpdateMsg::decode(&image).expect("update").body;
-    price.refresh(DataType::FIELD_LIST, whole, &schema).expect("image");
-    let mut levels = Payload::new(DataType::MAP);
-    levels.refresh(DataType::MAP, &book(MapAction::ADD, 0..20, 100), &schema).expect("image");
+    let long = reference::update_130(5);
+    let fields = body(&long);
+    let four = changed(&book(MapAction::UPDATE, [1, 4, 9, 15].into_iter(), 200));
+    let all = changed(&book(MapAction::UPDATE, 0..20, 200));
 
     println!("{:14} {:>9} {:>9}", "", "median ns", "best ns");
-    if wanted("decode_74") {
-        measure("decode_74", rounds, || {
-            black_box(decode_fields(black_box(body), &SetScope::NONE, dictionary));
+    let row = |name: &str, turn: &mut dyn FnMut()| {
+        if only.as_deref().is_none_or(|only| only == name) {
+            measure(name, rounds, turn);
+        }
+    };
+    row("decode_74", &mut || {
+        black_box(decode_fields(body(&update), &SetScope::NONE, dictionary));
+    });
+    for (name, image) in [("apply_74", fields.to_vec()), ("apply_ripple", rippling(fields))] {
+        let mut image = held(DataType::FIELD_LIST, &image, schema);
+        row(name, &mut || apply(&mut image, &update, schema));
+    }
+    for (decode, apply_name, change) in [("decode_book", "apply_book", &four), ("decode_all", "apply_all", &all)] {
+        row(decode, &mut || {
+            black_box(decode_book(body(change), dictionary));
         });
+        let mut image = held(DataType::MAP, &book(MapAction::ADD, 0..20, 100), schema);
+        row(apply_name, &mut || apply(&mut image, change, schema));
     }
-    if wanted("apply_74") {
-        measure("apply_74", rounds, || price.update(DataType::FIELD_LIST, black_box(body), &schema).expect("update"));
-    }
-    if wanted("decode_book") {
-        measure("decode_book", rounds, || {
-            black_box(decode_book(black_box(&change), dictionary));
-        });
-    }
-    if wanted("apply_book") {
-        measure("apply_book", rounds, || levels.update(DataType::MAP, black_box(&change), &schema).expect("update"));
-    }
+}
+
+fn apply(image: &mut Image, update: &[u8], schema: &Schema<'_>) {
+    let update = UpdateMsg::decode(black_box(update)).expect("update");
+    image.update(&update, schema).expect("update");
 }

@@ -97,6 +97,15 @@ impl<'a> FieldList<'a> {
         Self::decode_all(data, scope)
     }
 
+    /// The standard entries of a list that has nothing else, and how many they are to be.
+    #[inline]
+    pub(crate) const fn plain(data: &[u8]) -> Option<(&[u8], u16)> {
+        match data {
+            [0x08, hi, lo, standard @ ..] => Some((standard, u16::from_be_bytes([*hi, *lo]))),
+            _ => None,
+        }
+    }
+
     const EMPTY: Self = FieldList {
         info: None,
         set_id: None,
@@ -201,6 +210,20 @@ impl<'a> FieldEntries<'a> {
     /// True if the next entry is one of the set.
     pub const fn in_set(&self) -> bool {
         !self.set_def.is_empty()
+    }
+
+    /// The bytes of the standard entries that are left, and how many entries that is.
+    #[inline]
+    pub(crate) const fn standard(&self) -> (&'a [u8], u16) {
+        (self.standard, self.left)
+    }
+
+    /// Goes on behind so many standard entries, which have so many bytes; none of a set may be left.
+    #[inline]
+    pub(crate) fn skip_standard(&mut self, count: u16, bytes: usize) {
+        debug_assert!(!self.in_set(), "standard entries come behind those of the set");
+        self.left -= count;
+        self.standard = &self.standard[bytes..];
     }
 
     /// Ends the iteration with the error for an entry that is cut off.

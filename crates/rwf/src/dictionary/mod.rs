@@ -30,6 +30,7 @@ use std::fmt;
 
 use crate::DataType;
 use names::FieldNames;
+use rustc_hash::FxHashSet;
 
 /// What a field id stands for.
 #[derive(Debug, Clone)]
@@ -261,6 +262,16 @@ impl fmt::Display for Conflict {
     }
 }
 
+/// Mark of a dictionary in which nothing ripples.
+const NO_CHAINS: u32 = 2;
+
+/// The mark of a dictionary to which a field is added that ripples (FNV-1a over the pairs, kept even and off 0).
+fn chains_mark(mark: u32, fid: i16, next: i16) -> u32 {
+    let bytes = fid.to_be_bytes().into_iter().chain(next.to_be_bytes());
+    let mixed = bytes.fold(mark, |mark, byte| (mark ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (mixed & !1).max(NO_CHAINS)
+}
+
 /// A set of field definitions and enumeration tables.
 #[derive(Clone)]
 pub struct Dictionary {
@@ -270,6 +281,10 @@ pub struct Dictionary {
     /// For each of `fields` how its member begins in JSON.
     members: Vec<JsonMember>,
     names: FieldNames,
+    /// See [`Dictionary::chains_mark`].
+    chains_mark: u32,
+    /// Fields that others ripple to.
+    rippled_to: FxHashSet<i16>,
     tables: Vec<EnumTable>,
     /// Tables of fields that are not defined (yet): index into `tables`, and the acronym where the table gave one.
     awaiting: HashMap<i16, (u16, Box<str>)>,
@@ -351,6 +366,8 @@ impl Dictionary {
             fields: Vec::new(),
             members: Vec::new(),
             names: FieldNames::default(),
+            chains_mark: NO_CHAINS,
+            rippled_to: FxHashSet::default(),
             tables: Vec::new(),
             awaiting: HashMap::new(),
             origins: Vec::new(),
@@ -363,6 +380,18 @@ impl Dictionary {
     pub fn field(&self, fid: i16) -> Option<&FieldDef> {
         let slot = self.slots[usize::from(fid as u16)];
         self.fields.get(usize::from(slot).wrapping_sub(1))
+    }
+
+    /// What tells dictionaries apart whose fields ripple otherwise: an even number other than 0, made of all fields that ripple and
+    /// where to.
+    #[inline]
+    pub(crate) const fn chains_mark(&self) -> u32 {
+        self.chains_mark
+    }
+
+    /// Whether a field ripples to this one.
+    pub(crate) fn is_rippled_to(&self, fid: i16) -> bool {
+        self.rippled_to.contains(&fid)
     }
 
     /// The definition of a field id, and how its member begins in JSON.
@@ -533,6 +562,10 @@ impl Dictionary {
         debug_assert_eq!(*slot, 0);
         // 65,535 ids are possible (0 is not), so the index plus one fits.
         *slot = self.fields.len() as u16 + 1;
+        if let Some(next) = def.ripples_to() {
+            self.chains_mark = chains_mark(self.chains_mark, def.fid, next);
+            self.rippled_to.insert(next);
+        }
         self.members.push(JsonMember::new(&def.acronym));
         self.fields.push(def);
         self.names.insert(self.fields.len() - 1, &self.fields);

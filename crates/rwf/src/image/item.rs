@@ -95,19 +95,21 @@ impl Image {
     ///
     /// # Errors
     /// The update cannot be applied to the image, which is [suspect](Image::is_suspect) until the next refresh.
+    #[inline]
     pub fn update(&mut self, update: &UpdateMsg<'_>, schema: &Schema<'_>) -> Result<(), ApplyError> {
         self.update_next(update, schema);
-        let schema = &rippling(update, schema);
-        match &mut self.whole {
-            Some(whole) if !update.flags.contains(UpdateFlags::DO_NOT_CACHE) => {
-                whole.update(update.container, update.body, schema)
-            }
-            _ => Ok(()),
+        let Some(whole) = self.whole.as_mut().filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE)) else {
+            return Ok(());
+        };
+        if update.flags.contains(UpdateFlags::DO_NOT_RIPPLE) {
+            return whole.update(update.container, update.body, &rippling(update, schema));
         }
+        whole.update(update.container, update.body, schema)
     }
 
     /// Takes an update in that means nothing to the image, only to the refresh under way: the image is of an earlier life
     /// of its source. The refresh is [suspect](Image::is_suspect) when it is whole if the update cannot be applied.
+    #[inline]
     pub fn update_next(&mut self, update: &UpdateMsg<'_>, schema: &Schema<'_>) {
         self.seq_num = update.seq_num.or(self.seq_num);
         if let Some(next) = self.next.as_mut().filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE)) {

@@ -57,53 +57,212 @@ fn splice(bytes: &mut Vec<u8>, old: Range<usize>, new: &[u8]) {
 pub(super) struct Fields {
     info: Option<FieldListInfo>,
     count: u16,
+    chains: Chains,
     /// Field id and length-prefixed value of each field.
     bytes: Vec<u8>,
 }
 
+/// Whether fields are held of which one ripples to another: 0 if nobody has looked since a field was added, else the mark of the
+/// dictionary that was asked ([`Dictionary::chains_mark`], an even number), one more if there are such fields.
+///
+/// Few lists have any, and to find none again with each update would cost as much as the update.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Chains(u32);
+
 /// Most fields that a value passes through when it ripples; the longest chain of the published dictionaries has five.
 const MAX_RIPPLE: usize = 16;
+
+/// First byte of a partial text.
+const ESC: u8 = 0x1B;
+
+/// Head of an entry as one number: field id and length in the short form. Behind those is a byte of the value, or of the next entry.
+#[inline]
+fn head(entry: Option<&[u8]>) -> Option<u32> {
+    entry?.first_chunk().map(|head| u32::from_le_bytes(*head))
+}
+
+/// How far [`overwrite`] has come.
+#[derive(Default)]
+struct Overwritten {
+    /// Entries of the update, and their bytes.
+    count: u16,
+    bytes: usize,
+    /// Where the last of them ends in what is held.
+    cursor: usize,
+}
+
+/// Writes entries of an update over those that are held from `cursor` on, as long as they are there in this order and with values of
+/// these lengths: nearly all of nearly all updates. Those beside each other in both are copied at once. What this stops at is for
+/// [`Fields::put_entry`].
+fn overwrite(held: &mut [u8], cursor: usize, update: &[u8], left: u16) -> Overwritten {
+    /// Of a head: field id and length; field id.
+    const ENTRY: u32 = 0xFF_FFFF;
+    const FID: u32 = 0xFFFF;
+    /// Lengths from here on are in the long form.
+    const LONG: u32 = 0xFE;
+    let (mut from, mut to) = (0, cursor);
+    let (mut count, mut at, mut place) = (0, 0, cursor);
+    'entries: while count < left {
+        let Some(wanted) = head(update.get(at..)) else { break };
+        let length = (wanted >> 16) & 0xFF;
+        let end = at + 3 + length as usize;
+        if length >= LONG || end > update.len() {
+            break;
+        }
+        let Some(mut found) = head(held.get(place..)) else { break };
+        if (found ^ wanted) & ENTRY != 0 {
+            held[to..to + at - from].copy_from_slice(&update[from..at]);
+            let mut next = place;
+            while (found ^ wanted) & ENTRY != 0 {
+                let length = (found >> 16) & 0xFF;
+                if (found ^ wanted) & FID == 0 || length >= LONG {
+                    (from, to) = (at, place);
+                    break 'entries;
+                }
+                next += 3 + length as usize;
+                let Some(behind) = head(held.get(next..)) else {
+                    (from, to) = (at, place);
+                    break 'entries;
+                };
+                found = behind;
+            }
+            (from, to, place) = (at, next, next);
+        }
+        count += 1;
+        place += end - at;
+        at = end;
+    }
+    held[to..to + at - from].copy_from_slice(&update[from..at]);
+    Overwritten { count, bytes: at, cursor: place }
+}
+
+/// Whether a byte is there that partial texts begin with. Eight at a time: values are short, and few have one.
+#[inline]
+fn has_escape(bytes: &[u8]) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let zero = |word: u64| word.wrapping_sub(EACH) & !word & (EACH << 7);
+    let of = |bytes: &[u8; 8]| zero(u64::from_le_bytes(*bytes) ^ (EACH * ESC as u64));
+    let Some(last) = bytes.last_chunk::<8>() else { return bytes.contains(&ESC) };
+    bytes.as_chunks::<8>().0.iter().fold(of(last), |any, word| any | of(word)) != 0
+}
+
+/// Held fields through which a value ripples, and where their entries are.
+#[derive(Default)]
+struct Chain {
+    fields: [(i16, Range<usize>); MAX_RIPPLE],
+    len: usize,
+}
+
+impl Chain {
+    fn fields(&self) -> &[(i16, Range<usize>)] {
+        &self.fields[..self.len]
+    }
+
+    fn has(&self, fid: i16) -> bool {
+        self.fields().iter().any(|(known, _)| *known == fid)
+    }
+}
 
 impl Fields {
     /// Forgets all fields, but not the memory for them.
     pub(super) fn clear(&mut self) {
         self.info = None;
         self.count = 0;
+        self.chains = Chains::default();
         self.bytes.clear();
     }
 
     /// Replaces the fields that `data` has, and appends those that are new. In an update, fields ripple first.
     pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, refresh: bool) -> Result<(), ApplyError> {
+        let rippling = schema.dictionary.filter(|_| schema.ripple && !refresh);
+        let rippling = rippling.filter(|dictionary| self.has_chains(dictionary));
+        let mut done = Overwritten::default();
+        if let Some((update, count)) = FieldList::plain(data)
+            && rippling.is_none()
+            && !has_escape(update)
+        {
+            done = overwrite(&mut self.bytes, 0, update, count);
+            if done.count == count {
+                return Ok(());
+            }
+        }
+        self.apply_rest(data, schema, rippling, &done)
+    }
+
+    #[inline(never)]
+    fn apply_rest(
+        &mut self,
+        data: &[u8],
+        schema: &Schema<'_>,
+        rippling: Option<&Dictionary>,
+        done: &Overwritten,
+    ) -> Result<(), ApplyError> {
         let list = FieldList::decode(data, &schema.sets)?;
         if list.is_set_skipped() {
             return Err(ApplyError::UnknownSet);
         }
         self.info = list.info.or(self.info);
-        if let Some(dictionary) = schema.dictionary.filter(|_| schema.ripple && !refresh) {
+        if self.bytes.is_empty() {
+            return self.fill(&list, data.len(), schema);
+        }
+        if let Some(dictionary) = rippling {
             self.ripple(&list, dictionary)?;
         }
-        let first = self.bytes.is_empty();
-        if first && self.bytes.capacity() < data.len() {
-            self.bytes.reserve_exact(data.len());
+        self.replace(&list, schema, done)
+    }
+
+    /// Takes the fields of a list in where none is held.
+    fn fill(&mut self, list: &FieldList<'_>, len: usize, schema: &Schema<'_>) -> Result<(), ApplyError> {
+        if self.bytes.capacity() < len {
+            self.bytes.reserve_exact(len);
         }
-        // Updates name fields in the image's order as a rule: the search goes on behind the last one found.
-        let mut cursor = 0;
         for entry in list.entries() {
-            let entry = entry?;
-            let mut room = [0; MAX_SET_VALUE];
-            let value = standard(entry.enc, entry.data, &mut room)?;
-            let found = if first { None } else { self.find_from(entry.fid, cursor) };
-            let place = found.unwrap_or(self.bytes.len()..self.bytes.len());
-            let text = may_be_text(&entry, schema.dictionary);
-            let partial = text && rmtes::is_partial(value) && holds_text(&self.bytes[place.clone()]);
-            cursor = if partial {
-                let whole = changed_text(&self.bytes[place.clone()], value)?;
-                self.put(entry.fid, place, whole.bytes())?
-            } else {
-                self.put(entry.fid, place, value)?
-            };
+            let end = self.bytes.len();
+            self.put_entry(&entry?, end..end, schema)?;
         }
         Ok(())
+    }
+
+    /// Replaces and appends what is not `done`.
+    fn replace(&mut self, list: &FieldList<'_>, schema: &Schema<'_>, done: &Overwritten) -> Result<(), ApplyError> {
+        let is_partial =
+            |entry: FieldEntry<'_>| rmtes::is_partial(entry.data) && may_be_text(&entry, schema.dictionary);
+        let has_partial = has_escape(list.entries().standard().0) && list.entries().flatten().any(is_partial);
+        // Updates name fields in the image's order as a rule: the search goes on behind the last one found.
+        let mut cursor = done.cursor;
+        let mut entries = list.entries();
+        if done.count > 0 {
+            entries.skip_standard(done.count, done.bytes);
+        }
+        loop {
+            if !has_partial && !entries.in_set() {
+                let (update, left) = entries.standard();
+                let done = overwrite(&mut self.bytes, cursor, update, left);
+                entries.skip_standard(done.count, done.bytes);
+                cursor = done.cursor;
+            }
+            let Some(entry) = entries.next() else { return Ok(()) };
+            let entry = entry?;
+            let place = self.find_from(entry.fid, cursor).unwrap_or(self.bytes.len()..self.bytes.len());
+            cursor = self.put_entry(&entry, place, schema)?;
+        }
+    }
+
+    /// Puts a field in its place, at the end if that is empty there. Gives where the entry ends.
+    fn put_entry(
+        &mut self,
+        entry: &FieldEntry<'_>,
+        place: Range<usize>,
+        schema: &Schema<'_>,
+    ) -> Result<usize, ApplyError> {
+        let mut room = [0; MAX_SET_VALUE];
+        let value = standard(entry.enc, entry.data, &mut room)?;
+        let partial = !place.is_empty() && rmtes::is_partial(value) && may_be_text(entry, schema.dictionary);
+        if partial && holds_text(&self.bytes[place.clone()]) {
+            let whole = changed_text(&self.bytes[place.clone()], value)?;
+            return self.put(entry.fid, place, whole.bytes());
+        }
+        self.put(entry.fid, place, value)
     }
 
     /// Writes a value to the place of its field; at the end for a new one. Gives where the entry ends.
@@ -112,6 +271,7 @@ impl Fields {
         let head = if length < 0xFE { 3 } else { 5 };
         if place.is_empty() {
             self.count = self.count.checked_add(1).ok_or(ApplyError::TooLarge("more entries"))?;
+            self.chains = Chains::default();
         }
         let end = place.start + head + value.len();
         if place.len() != head + value.len() {
@@ -129,44 +289,79 @@ impl Fields {
         Ok(end)
     }
 
+    /// Whether a field is held that ripples to another one that is held.
+    #[inline]
+    fn has_chains(&mut self, dictionary: &Dictionary) -> bool {
+        let mark = dictionary.chains_mark();
+        if self.chains.0 & !1 != mark {
+            self.chains = Chains(mark | u32::from(self.find_chain(dictionary)));
+        }
+        self.chains.0 & 1 == 1
+    }
+
+    #[inline(never)]
+    fn find_chain(&self, dictionary: &Dictionary) -> bool {
+        let mut chain = Chain::default();
+        let mut r = Reader::new(&self.bytes, "held field list");
+        while let Ok(fid) = r.i16() {
+            self.follow(fid, dictionary, &mut chain);
+            if chain.len > 1 || r.buf16().is_err() {
+                break;
+            }
+        }
+        chain.len > 1
+    }
+
     /// Hands the held values of the fields that an update is about to change on to the fields that they ripple to, as far as
     /// those are held. What the update itself says of such a field comes after, and counts.
     #[inline(never)]
     fn ripple(&mut self, update: &FieldList<'_>, dictionary: &Dictionary) -> Result<(), ApplyError> {
+        let (mut chain, mut other_chain) = (Chain::default(), Chain::default());
         for entry in update.entries() {
             let fid = entry?.fid;
-            let (chain, len) = self.chain(fid, dictionary);
-            if len < 2 {
+            self.follow(fid, dictionary, &mut chain);
+            if chain.len < 2 {
                 continue;
             }
             // A field further along in the chain of another one is moved with that one.
             let mut others = update.entries().flatten().filter(|other| other.fid != fid);
-            let moved = others.any(|other| {
-                let (chain, len) = self.chain(other.fid, dictionary);
-                chain[..len].contains(&fid)
-            });
+            let moved = dictionary.is_rippled_to(fid)
+                && others.any(|other| {
+                    self.follow(other.fid, dictionary, &mut other_chain);
+                    other_chain.has(fid)
+                });
             if !moved {
-                for pair in chain[..len].windows(2).rev() {
-                    self.copy_value(pair[0], pair[1]);
-                }
+                self.pass_on(chain.fields());
             }
         }
         Ok(())
     }
 
-    /// A field and those that its value ripples through, as far as all are held; how many.
-    fn chain(&self, fid: i16, dictionary: &Dictionary) -> ([i16; MAX_RIPPLE], usize) {
-        let (mut chain, mut len) = ([0; MAX_RIPPLE], 0);
-        let mut next = dictionary.field(fid).filter(|field| field.ripples_to().is_some()).map(|_| fid);
-        while let Some(fid) = next.filter(|fid| len < MAX_RIPPLE && !chain[..len].contains(fid)) {
-            if self.find_from(fid, 0).is_none() {
-                break;
+    /// Each field of a chain gets the value of the one before.
+    fn pass_on(&mut self, chain: &[(i16, Range<usize>)]) {
+        let same_length = chain.windows(2).all(|pair| pair[0].1.len() == pair[1].1.len());
+        for pair in chain.windows(2).rev() {
+            let [(from, source), (to, place)] = pair else { continue };
+            if same_length {
+                self.bytes.copy_within(source.start + 2..source.end, place.start + 2);
+            } else {
+                self.copy_value(*from, *to);
             }
-            chain[len] = fid;
-            len += 1;
+        }
+    }
+
+    /// A field and those that its value ripples through, as far as all are held; none for a field that does not ripple.
+    fn follow(&self, fid: i16, dictionary: &Dictionary, chain: &mut Chain) {
+        chain.len = 0;
+        let mut cursor = 0;
+        let mut next = dictionary.field(fid).and_then(|field| field.ripples_to().map(|_| fid));
+        while let Some(fid) = next.filter(|&fid| chain.len < MAX_RIPPLE && !chain.has(fid)) {
+            let Some(place) = self.find_from(fid, cursor) else { break };
+            cursor = place.end;
+            chain.fields[chain.len] = (fid, place);
+            chain.len += 1;
             next = dictionary.field(fid).and_then(FieldDef::ripples_to);
         }
-        (chain, len)
     }
 
     /// Gives a held field the value of another.
@@ -188,20 +383,21 @@ impl Fields {
     }
 
     /// The entry of a field within a range that begins and ends between entries.
+    #[inline]
     fn find(&self, fid: i16, range: Range<usize>) -> Option<Range<usize>> {
         let wanted = fid.to_be_bytes();
-        let mut at = range.start;
-        while at < range.end {
-            let bytes = &self.bytes[at..range.end];
-            let length = match bytes {
-                [_, _, short @ 0..0xFE, ..] => 3 + usize::from(*short),
-                [_, _, _, hi, lo, ..] => 5 + usize::from(u16::from_be_bytes([*hi, *lo])),
+        let mut rest = &self.bytes[range.clone()];
+        while let [hi, lo, short, behind @ ..] = rest {
+            let (head, length) = match (short, behind) {
+                (0..0xFE, _) => (3, usize::from(*short)),
+                (_, [hi, lo, ..]) => (5, usize::from(u16::from_be_bytes([*hi, *lo]))),
                 _ => return None,
             };
-            if bytes[..2] == wanted {
-                return Some(at..at + length);
+            if [*hi, *lo] == wanted {
+                let at = range.end - rest.len();
+                return Some(at..at + head + length);
             }
-            at += length;
+            rest = rest.get(head + length..)?;
         }
         None
     }

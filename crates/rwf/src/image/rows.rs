@@ -54,6 +54,35 @@ fn same_container(held: &mut Option<DataType>, container: DataType) -> Result<()
     }
 }
 
+/// How a map finds its rows by their keys.
+#[derive(Debug)]
+enum Index {
+    /// The prints of all rows' keys, in their order: a book has few rows, and to look at all of these takes less than to hash a key.
+    Few(Vec<u64>),
+    /// Places of the rows by the hashes of their keys; once a map has had many rows.
+    Many(HashTable<u32>),
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+/// Most rows that are found by their prints.
+const MAX_FEW: usize = 32;
+
+/// A number that keys seldom share: their first and their last bytes, and their length. Others who do cost comparisons of keys, of
+/// [`MAX_FEW`] at most.
+#[inline]
+fn print(key: &[u8]) -> u64 {
+    let (first, last) = match (key.first_chunk::<8>(), key.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => (key.iter().fold(0, |print, byte| print << 8 | u64::from(*byte)), 0),
+    };
+    first ^ last.rotate_left(29) ^ (key.len() as u64) << 56
+}
+
 /// A map, its entries found by key.
 #[derive(Debug, Default)]
 pub(super) struct Map {
@@ -63,7 +92,9 @@ pub(super) struct Map {
     per_entry_perm: bool,
     summary: Option<Content>,
     rows: Vec<(Box<[u8]>, Row)>,
-    index: HashTable<u32>,
+    index: Index,
+    /// The row that was found last: the next one is behind it as a rule.
+    last_found: u32,
     /// Rows whose memory the next ones get: books take orders out and put others in.
     removed: Vec<(Box<[u8]>, Row)>,
 }
@@ -102,9 +133,12 @@ impl Map {
                 MapAction::UPDATE => {
                     // An update of what is not there has nothing to change; consumers skip it too.
                     if let Some(at) = self.find(entry.key) {
+                        self.last_found = at as u32;
                         let row = &mut self.rows[at].1;
                         row.content.update_entry(container, entry.data, schema, depth)?;
-                        row.perm_data = entry.perm_data.map(Into::into).or(row.perm_data.take());
+                        if let Some(perm_data) = entry.perm_data {
+                            row.perm_data = Some(perm_data.into());
+                        }
                     }
                 }
                 MapAction::ADD => {
@@ -118,8 +152,20 @@ impl Map {
         Ok(())
     }
 
+    #[inline]
     fn find(&self, key: &[u8]) -> Option<usize> {
-        self.index.find(hash(key), |&at| *self.rows[at as usize].0 == *key).map(|at| *at as usize)
+        let is_at = |at: usize| self.rows.get(at).is_some_and(|(own, _)| **own == *key);
+        match &self.index {
+            Index::Few(prints) => {
+                let wanted = print(key);
+                let next = self.last_found as usize + 1;
+                if prints.get(next) == Some(&wanted) && is_at(next) {
+                    return Some(next);
+                }
+                (0..).zip(prints).find(|&(at, print)| *print == wanted && is_at(at)).map(|(at, _)| at)
+            }
+            Index::Many(places) => places.find(hash(key), |&at| is_at(at as usize)).map(|&at| at as usize),
+        }
     }
 
     /// The row of a key; added if there is none. A new one may have the memory of one that was removed.
@@ -138,25 +184,48 @@ impl Map {
         }
         let at = self.rows.len();
         self.rows.push((own, row));
-        let rows = &self.rows;
-        self.index.insert_unique(hash(key), at as u32, |&at| hash(&rows[at as usize].0));
+        self.note(key, at);
         Ok(&mut self.rows[at])
+    }
+
+    /// The last row is new, and has this key.
+    fn note(&mut self, key: &[u8], at: usize) {
+        let rows = &self.rows;
+        let hash_of = |&at: &u32| hash(&rows[at as usize].0);
+        match &mut self.index {
+            Index::Few(prints) if at < MAX_FEW => prints.push(print(key)),
+            Index::Few(_) => {
+                let mut places = HashTable::with_capacity(2 * MAX_FEW);
+                for at in 0..=at as u32 {
+                    places.insert_unique(hash_of(&at), at, hash_of);
+                }
+                self.index = Index::Many(places);
+            }
+            Index::Many(places) => {
+                places.insert_unique(hash(key), at as u32, hash_of);
+            }
+        }
     }
 
     fn remove(&mut self, key: &[u8]) {
         let Some(at) = self.find(key) else { return };
-        if let Ok(entry) = self.index.find_entry(hash(key), |&other| other as usize == at) {
-            entry.remove();
-        }
         let last = self.rows.len() - 1;
         let removed = self.rows.swap_remove(at);
         if self.removed.len() < MAX_REMOVED {
             self.removed.push(removed);
         }
-        if at < last
-            && let Some(moved) = self.index.find_mut(hash(&self.rows[at].0), |&other| other as usize == last)
-        {
-            *moved = at as u32;
+        match &mut self.index {
+            Index::Few(prints) => drop(prints.swap_remove(at)),
+            Index::Many(places) => {
+                if let Ok(entry) = places.find_entry(hash(key), |&other| other as usize == at) {
+                    entry.remove();
+                }
+                if at < last
+                    && let Some(moved) = places.find_mut(hash(&self.rows[at].0), |&other| other as usize == last)
+                {
+                    *moved = at as u32;
+                }
+            }
         }
     }
 

@@ -90,10 +90,13 @@ fn whole(image: &Image) -> Vec<u8> {
 
 fn any_fields() -> impl Strategy<Value = FieldVec> {
     let value = prop_oneof![
-        8 => prop::collection::vec(b'a'..=b'z', 0..12),
+        // Often of the length of what is held, with and without what partial texts begin with.
+        6 => prop::collection::vec(b'a'..=b'z', 3..=3),
+        2 => prop::collection::vec(0x1A..=0x1C_u8, 3..=3),
+        4 => prop::collection::vec(b'a'..=b'z', 0..12),
         1 => prop::collection::vec(b'a'..=b'z', 250..258),
     ];
-    prop::collection::btree_map(-3i16..12, value, 0..8).prop_map(|fields| {
+    prop::collection::btree_map(-3i16..12, value, 0..10).prop_map(|fields| {
         // Not always in the same order.
         let mut fields: Vec<_> = fields.into_iter().collect();
         if fields.first().is_some_and(|first| first.1.len() % 2 == 1) {
@@ -195,6 +198,36 @@ fn map_of(ops: &[(u8, u64, FieldVec)]) -> Vec<u8> {
         }
         map.finish()
     })
+}
+
+/// Rows of a small map are found by looking at all, those of a large one by a hash. Which of both it is, nobody sees.
+#[test]
+fn rows_are_found_while_a_map_grows_and_shrinks() {
+    let mut image = refreshed(DataType::MAP, &map_of(&[]));
+    let mut model: BTreeMap<u64, Fields> = BTreeMap::new();
+    let list = |value: u64| vec![(1_i16, value.to_be_bytes().to_vec())];
+    let mut seed = 1_u64;
+    for turn in 0..4_000_u64 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Many adds at first, then as many deletes; keys of one byte and of eight.
+        let key = [(seed >> 40) % 90, u64::MAX - (seed >> 40) % 90][usize::from(seed >> 60 & 1 == 1)];
+        let action = if (seed >> 33) % 10 < 3 { 1 } else { [0, 2][usize::from(turn % 1_000 > 500)] };
+        update(&mut image, DataType::MAP, &map_of(&[(action, key, list(turn))])).unwrap();
+        match action {
+            0 => drop(model.insert(key, list(turn).into_iter().collect())),
+            1 => drop(model.get_mut(&key).map(|entry| entry.extend(list(turn)))),
+            _ => drop(model.remove(&key)),
+        }
+        if turn % 97 == 0 || turn > 3_990 {
+            let bytes = whole(&image);
+            let map = Map::decode(&bytes, &SetScope::NONE).unwrap();
+            let read = map.entries().map(Result::unwrap).map(|entry| {
+                let Primitive::UInt(key) = entry.key_value(DataType::UINT).unwrap() else { panic!() };
+                (key, read_fields(entry.data))
+            });
+            assert_eq!(read.collect::<BTreeMap<_, _>>(), model, "turn {turn}");
+        }
+    }
 }
 
 /// Converters of JSON read the type of the entries off their data: an update that only deletes says that there is none.
