@@ -3,7 +3,7 @@
 use super::ids::ServiceId;
 use rwf::{DecodeError, peek};
 
-pub(crate) use hub_content::encode::append;
+pub(crate) use hub_content::encode::{append, write_at};
 
 /// Appends a message with the public service id in its key.
 pub(crate) fn with_service(msg: &[u8], service: ServiceId, out: &mut Vec<u8>) -> Result<(), DecodeError> {

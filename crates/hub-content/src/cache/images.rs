@@ -12,7 +12,6 @@ use crate::stream::may_have_entry_locks;
 use rwf::image::{Image, Payload, Schema};
 use rwf::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use rwf::{DataState, State, StateCode, StreamState};
-use std::collections::BTreeMap;
 
 /// State of the image of an item that was lost, until somebody says more of the loss.
 const LOST: State<'static> = State {
@@ -40,8 +39,6 @@ pub struct Cached {
     standing: Standing,
     /// Parts of the refresh under way have locks of their own.
     is_next_locked: bool,
-    /// When it was last wanted: the cache's count of such moments.
-    used: u64,
 }
 
 impl Cached {
@@ -79,102 +76,153 @@ pub struct Whole<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotApplied;
 
-/// The images of cached items, by item number.
+/// The place of an item number.
 #[derive(Debug, Default)]
+struct Place {
+    /// The image, if the item is cached and the image not taken out.
+    image: Option<Box<Cached>>,
+    /// Where the item stands among those that are cached, by when they were wanted. Meaningless for one that is not.
+    wanted: Neighbours,
+}
+
+/// Item numbers beside one in the order in which they were last wanted.
+#[derive(Debug, Default, Clone, Copy)]
+struct Neighbours {
+    before: u32,
+    behind: u32,
+}
+
+/// No item: there are never as many.
+const NOBODY: u32 = u32::MAX;
+
+/// The images of cached items, by item number.
+///
+/// INVARIANT: from `longest_ago` on, `wanted.behind` leads over all items that are cached to `lately`, and `wanted.before` back.
+#[derive(Debug)]
 pub struct Cache {
-    items: Vec<Option<Box<Cached>>>,
-    /// Item numbers by when they were last wanted, the longest ago first.
-    by_use: BTreeMap<u64, u32>,
-    uses: u64,
+    places: Vec<Place>,
+    /// The item that was wanted longest ago, and the one that was wanted last.
+    longest_ago: u32,
+    lately: u32,
+    /// Items that are cached.
+    len: usize,
     /// Most items that are cached at a time; 0 for any number.
     max: usize,
 }
 
+impl Default for Cache {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl Cache {
     /// A cache of so many items; 0 for any number.
-    pub fn new(max: usize) -> Self {
-        Self { max, ..Self::default() }
+    pub const fn new(max: usize) -> Self {
+        Self { places: Vec::new(), longest_ago: NOBODY, lately: NOBODY, len: 0, max }
     }
 
     /// Items that are cached.
-    pub fn len(&self) -> usize {
-        self.by_use.len()
+    pub const fn len(&self) -> usize {
+        self.len
     }
 
     /// Whether no item is cached.
-    pub fn is_empty(&self) -> bool {
-        self.by_use.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// The image of an item that is cached.
+    #[inline]
     pub fn get(&self, item: u32) -> Option<&Cached> {
-        self.items.get(item as usize)?.as_deref()
+        self.places.get(item as usize)?.image.as_deref()
     }
 
+    #[inline]
     fn get_mut(&mut self, item: u32) -> Option<&mut Cached> {
-        self.items.get_mut(item as usize)?.as_deref_mut()
+        self.places.get_mut(item as usize)?.image.as_deref_mut()
     }
 
     /// An item is cached from now on. If the cache was full, the item that was wanted longest ago is not cached any more: tells which.
     pub fn add(&mut self, item: u32) -> Option<u32> {
-        debug_assert!(self.get(item).is_none(), "an item is cached once");
-        let full = self.max > 0 && self.len() >= self.max;
-        let victim = if full { self.by_use.first_key_value().map(|(_, &item)| item) } else { None };
+        debug_assert!(self.get(item).is_none() && item != NOBODY, "an item is cached once");
+        let victim = (self.max > 0 && self.len >= self.max).then_some(self.longest_ago);
         if let Some(victim) = victim {
             self.remove(victim);
         }
         let at = item as usize;
-        if self.items.len() <= at {
-            self.items.resize_with(at + 1, || None);
+        if self.places.len() <= at {
+            self.places.resize_with(at + 1, Place::default);
         }
-        self.uses += 1;
-        self.by_use.insert(self.uses, item);
-        let (image, standing, used) = (Image::new(), Standing::Blank, self.uses);
-        self.items[at] = Some(Box::new(Cached { image, standing, is_next_locked: false, used }));
+        self.places[at].image =
+            Some(Box::new(Cached { image: Image::new(), standing: Standing::Blank, is_next_locked: false }));
+        self.append(item);
         victim
     }
 
     /// An item is not cached any more.
     pub fn remove(&mut self, item: u32) {
-        if let Some(cached) = self.items.get_mut(item as usize).and_then(Option::take) {
-            let known = self.by_use.remove(&cached.used);
-            debug_assert_eq!(known, Some(item), "who was wanted when");
+        if self.places.get_mut(item as usize).and_then(|place| place.image.take()).is_some() {
+            self.unlink(item);
         }
     }
 
+    /// The item is the one that was wanted last.
+    fn append(&mut self, item: u32) {
+        let before = std::mem::replace(&mut self.lately, item);
+        self.places[item as usize].wanted = Neighbours { before, behind: NOBODY };
+        match self.places.get_mut(before as usize) {
+            Some(place) => place.wanted.behind = item,
+            None => self.longest_ago = item,
+        }
+        self.len += 1;
+    }
+
+    fn unlink(&mut self, item: u32) {
+        let Neighbours { before, behind } = self.places[item as usize].wanted;
+        match self.places.get_mut(before as usize) {
+            Some(place) => place.wanted.behind = behind,
+            None => self.longest_ago = behind,
+        }
+        match self.places.get_mut(behind as usize) {
+            Some(place) => place.wanted.before = before,
+            None => self.lately = before,
+        }
+        self.len -= 1;
+    }
+
     /// True if an item is cached.
+    #[inline]
     pub fn has(&self, item: u32) -> bool {
         self.get(item).is_some()
     }
 
-    /// The items that are cached.
+    /// The items that are cached, that which was wanted longest ago first.
     pub fn items(&self) -> impl Iterator<Item = u32> + '_ {
-        self.by_use.values().copied()
+        let behind = |item: &u32| self.places.get(*item as usize).map(|place| place.wanted.behind);
+        std::iter::successors(Some(self.longest_ago), behind).take(self.len)
     }
 
     /// Someone wants the image of a cached item.
     pub fn touch(&mut self, item: u32) {
-        self.uses += 1;
-        let now = self.uses;
-        if let Some(cached) = self.get_mut(item) {
-            let before = std::mem::replace(&mut cached.used, now);
-            self.by_use.remove(&before);
-            self.by_use.insert(now, item);
+        if self.has(item) && self.lately != item {
+            self.unlink(item);
+            self.append(item);
         }
     }
 
     /// Takes an image out while it is given out; [`Self::put_back`] ends that.
     pub fn take(&mut self, item: u32) -> Option<Box<Cached>> {
-        self.items.get_mut(item as usize)?.take()
+        self.places.get_mut(item as usize)?.image.take()
     }
 
     /// Puts an image back that was taken out. If its item is not cached any more, the image is dropped.
     pub fn put_back(&mut self, item: u32, cached: Box<Cached>, is_cached: bool) {
         if is_cached {
             debug_assert!(self.get(item).is_none(), "another image in the place of one that was taken out");
-            self.items[item as usize] = Some(cached);
+            self.places[item as usize].image = Some(cached);
         } else {
-            self.by_use.remove(&cached.used);
+            self.unlink(item);
         }
     }
 
@@ -283,11 +331,15 @@ impl Cache {
 
     /// Panics if the tables do not fit together.
     pub fn check(&self) {
-        let cached = self.items.iter().flatten().count();
-        assert_eq!(cached, self.by_use.len(), "cached items, and when they were wanted");
-        for (&used, &item) in &self.by_use {
-            assert_eq!(self.get(item).map(|cached| cached.used), Some(used), "when item {item} was wanted");
+        let cached = self.places.iter().filter(|place| place.image.is_some()).count();
+        assert_eq!(cached, self.len, "cached items");
+        let mut before = NOBODY;
+        for item in self.items() {
+            assert!(self.has(item), "item {item} was wanted, and is not cached");
+            assert_eq!(self.places[item as usize].wanted.before, before, "who was wanted before item {item}");
+            before = item;
         }
+        assert_eq!(self.lately, before, "who was wanted last");
         assert!(self.max == 0 || cached <= self.max, "{cached} items in a cache of {}", self.max);
     }
 }
@@ -296,9 +348,10 @@ impl Cache {
 mod tests {
     use super::{Cache, Schema};
     use rwf::container::FieldListEncoder;
-    use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
+    use rwf::dictionary::Dictionary;
+    use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
     use rwf::wire::Writer;
-    use rwf::{DataState, DataType, State};
+    use rwf::{DataState, DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive, Real, RealHint, State};
 
     /// A part of the image that follows a loss may say that the item is good. If that is lost, too, what is left is of before the first loss.
     #[test]
@@ -326,6 +379,119 @@ mod tests {
         cache.lose(1);
         let stale = cache.get(1).unwrap().stale().expect("an image of before");
         assert_eq!(stale.image.state().data, DataState::SUSPECT);
+    }
+
+    /// Updates are applied in the memory that is there, as they come in a running feed: values of other lengths, fields that ripple, levels of a
+    /// book that go and come.
+    #[test]
+    fn updates_are_applied_without_a_single_allocation() {
+        let dictionary = Dictionary::builtin();
+        let schema = Schema { dictionary: Some(&dictionary), ripple: true, ..Schema::NONE };
+        // Bid and ask, what they ripple to, and their sizes.
+        let quote = |price: i64, size: i64| {
+            encoded(|w| {
+                let mut fields = FieldListEncoder::begin(w)?;
+                for fid in [22, 25] {
+                    fields.real(fid, Real::new(price, RealHint::EXPONENT_2))?;
+                }
+                for fid in [30, 31] {
+                    fields.real(fid, Real::new(size, RealHint::EXPONENT0))?;
+                }
+                fields.finish()
+            })
+        };
+        let image = encoded(|w| {
+            let mut fields = FieldListEncoder::begin(w)?;
+            for fid in [22, 23, 24, 25, 26, 27, 30, 31] {
+                fields.real(fid, Real::new(1_000_000, RealHint::EXPONENT_2))?;
+            }
+            fields.finish()
+        });
+        let book = |levels: &[(MapAction, u64, i64)]| {
+            encoded(|w| {
+                let mut map = MapEncoder::begin(w, MapHead::new(DataType::UINT, DataType::FIELD_LIST))?;
+                for (action, level, size) in levels {
+                    map.entry(*action, &Primitive::UInt(*level), |w| {
+                        let mut fields = FieldListEncoder::begin(w)?;
+                        fields.real(4356, Real::new(*size, RealHint::EXPONENT0))?;
+                        fields.finish()
+                    })?;
+                }
+                map.finish()
+            })
+        };
+        let mut cache = Cache::new(0);
+        let levels: Vec<_> = (0..20).map(|level| (MapAction::ADD, level, 1_000)).collect();
+        for (item, container, body) in [(1, DataType::FIELD_LIST, image), (2, DataType::MAP, book(&levels))] {
+            cache.add(item);
+            let flags = RefreshFlags::REFRESH_COMPLETE;
+            let refresh = RefreshMsg { flags, container, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 5) };
+            cache.refresh(item, true, &refresh, &schema).unwrap();
+        }
+        let message = |container, body: Vec<u8>| {
+            encoded(|w| UpdateMsg { container, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) }.encode(w))
+        };
+        let changed: Vec<_> = (0..20).map(|level| (MapAction::UPDATE, level, 7 + level as i64)).collect();
+        let (gone, back) = ((MapAction::DELETE, 19, 0), (MapAction::ADD, 19, 1_000));
+        let updates = [
+            (1, message(DataType::FIELD_LIST, quote(40_150, 18))),
+            (1, message(DataType::FIELD_LIST, quote(7, 100_000))),
+            (1, message(DataType::FIELD_LIST, quote(999_999, 1))),
+            (2, message(DataType::MAP, book(&changed))),
+            (2, message(DataType::MAP, book(&[gone]))),
+            (2, message(DataType::MAP, book(&[back, (MapAction::UPDATE, 3, 1_000)]))),
+        ];
+        let mut turn = || {
+            for (item, update) in &updates {
+                cache.update(*item, update, &schema).unwrap();
+            }
+        };
+        turn();
+        let counted = allocation_counter::measure(|| (0..50).for_each(|_| turn()));
+        assert_eq!(counted.count_total, 0, "{counted:?}");
+    }
+
+    fn encoded(write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
+        let mut out = Vec::new();
+        crate::encode::append(&mut out, 4_096, write).unwrap();
+        out
+    }
+
+    #[test]
+    fn images_are_where_they_belong_whoever_is_wanted() {
+        let mut cache = Cache::new(5);
+        let mut wanted: Vec<u32> = Vec::new();
+        let mut seed = 7_u32;
+        for _ in 0..3_000 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (item, what) = (seed >> 20 & 7, seed >> 28);
+            let known = wanted.iter().position(|&other| other == item).map(|at| wanted.remove(at)).is_some();
+            match (known, what) {
+                (true, 0..4) => cache.remove(item),
+                (true, 4..6) => {
+                    let taken = cache.take(item).unwrap();
+                    cache.put_back(item, taken, false);
+                }
+                (true, _) => {
+                    cache.touch(item);
+                    wanted.push(item);
+                }
+                (false, _) => {
+                    let victim = (wanted.len() == 5).then(|| wanted.remove(0));
+                    assert_eq!(cache.add(item), victim);
+                    wanted.push(item);
+                }
+            }
+            cache.check();
+            assert!(cache.items().eq(wanted.iter().copied()), "{wanted:?}");
+        }
+    }
+
+    #[test]
+    fn a_cached_item_costs_little_beside_its_image() {
+        // 128 bytes beside the image's: the allocator's heads and rounding are to fit, too.
+        assert!(size_of::<super::Cached>() <= 96, "{}", size_of::<super::Cached>());
+        assert!(size_of::<super::Place>() <= 16, "{}", size_of::<super::Place>());
     }
 
     #[test]

@@ -206,9 +206,8 @@ impl P2ps {
     }
 }
 
-/// Writes a payload in parts of about `limit` bytes, one behind the other, and where each of them ends.
+/// Writes a payload in parts of about `limit` bytes, one behind the other, and where each of them ends. What is in `bytes` is written over.
 fn write_parts(whole: &Whole<'_>, limit: usize, bytes: &mut Vec<u8>, ends: &mut Vec<usize>) -> Result<(), EncodeError> {
-    bytes.clear();
     ends.clear();
     let mut row = Some(0);
     while let Some(from) = row {
@@ -216,8 +215,8 @@ fn write_parts(whole: &Whole<'_>, limit: usize, bytes: &mut Vec<u8>, ends: &mut 
             row = whole.payload.write_part(from, limit, w)?;
             Ok(())
         };
-        encode::append(bytes, limit.saturating_add(256), write)?;
-        ends.push(bytes.len());
+        let start = ends.last().copied().unwrap_or(0);
+        ends.push(encode::write_at(bytes, start, limit.saturating_add(256), write)?);
     }
     Ok(())
 }
