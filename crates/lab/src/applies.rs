@@ -6,7 +6,8 @@ use crate::scenario::{Kind, Scenario, ScenarioError};
 const OF_ALL: [&str; 5] = ["title", "about", "goals", "group", "on_request"];
 const OF_IMAGES: [&str; 8] =
     ["items", "size", "data_size", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
-const OF_LATE: [&str; 7] = ["items", "size", "data_size", "rates", "warmup", "socket_buffer", "server_toml"];
+const OF_LATE: [&str; 9] =
+    ["items", "size", "data_size", "rates", "warmup", "socket_buffer", "server_toml", "split", "idle"];
 const OF_SEEN: [&str; 11] = [
     "items",
     "size",
@@ -20,9 +21,12 @@ const OF_SEEN: [&str; 11] = [
     "socket_buffer",
     "server_toml",
 ];
-const OF_MEMORY: [&str; 7] = ["clients", "items", "size", "data_size", "mounts", "socket_buffer", "server_toml"];
+const OF_MEMORY: [&str; 8] =
+    ["clients", "items", "size", "data_size", "mounts", "socket_buffer", "server_toml", "variant"];
 const OF_LOAD: [&str; 10] =
     ["load", "items", "size", "data_size", "mounts", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
+const OF_CONFLATION: [&str; 9] =
+    ["items", "size", "data_size", "mounts", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
 const OF_STAGES: [&str; 6] = ["items", "size", "mounts", "common", "batches", "instructions"];
 const OF_LBM: [&str; 8] =
     ["seconds", "warmup", "original_seconds", "max_latency_us", "originals", "quick_rates", "lbm", "mean_latency_us"];
@@ -38,6 +42,7 @@ impl Scenario {
             Kind::Seen => OF_SEEN.contains(&key),
             Kind::Memory => OF_MEMORY.contains(&key),
             Kind::Load => OF_LOAD.contains(&key),
+            Kind::Conflation => OF_CONFLATION.contains(&key),
             Kind::Stages => OF_STAGES.contains(&key),
             Kind::Lbm => OF_LBM.contains(&key) || self.lbm.as_ref().is_some_and(|grid| grid.has(key)),
             Kind::Flow => !NOT_OF_FLOW.contains(&key),

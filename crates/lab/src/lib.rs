@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`scenario`], [`applies`] | what is measured: parameters, rates, goals, from a file; what `--set` changes |
 //! | [`session`], [`progress`], [`resume`] | pairs of runs by turns, the file of results, how far it is, what an earlier call has done |
-//! | [`flow`], [`images`], [`seen`], [`memory`], [`codec`], [`stages`], [`lbm`], [`load`] | the procedures |
+//! | [`flow`], [`images`], [`late`], [`seen`], [`memory`], [`conflation`], [`codec`], [`stages`], [`lbm`], [`load`] | the procedures |
 //! | [`product`], [`chain`], [`nodes`], [`mod@run`] | the binary that is measured, its processes in a test, where they run, one run of them |
 //! | [`peers`], [`nats`] | other products on the same work |
 //! | [`observed`] | the files of two ends as the row of a report |
@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 pub mod applies;
 pub mod chain;
 pub mod codec;
+pub mod conflation;
 pub mod deviations;
 pub mod environment;
 pub mod error;
@@ -383,6 +384,7 @@ fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side
         Kind::Stages => stages::estimate(scenario, pairs, is_quick),
         Kind::Lbm => lbm::estimate(scenario, pairs, is_quick, peers.contains(&rows::Side::Aeron)),
         Kind::Load => load::estimate(scenario, pairs),
+        Kind::Conflation => conflation::estimate(scenario, pairs),
     }
 }
 
@@ -397,6 +399,7 @@ fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcom
         Kind::Stages => stages::run(session, scenario, outcome),
         Kind::Lbm => lbm::run(session, scenario, outcome),
         Kind::Load => load::run(session, scenario, outcome),
+        Kind::Conflation => conflation::run(session, scenario, outcome),
     }
 }
 

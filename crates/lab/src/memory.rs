@@ -1,7 +1,10 @@
-//! Bytes of an item and of a watcher in the server, as slopes of its resident size.
+//! Bytes of an item and of a watcher in the server, as slopes of its resident size; bytes of a cached image, as the difference of two
+//! servers' sizes.
 
 use super::chain::{Chain, PATIENCE, Spacing};
 use super::images::wait_for_images;
+use super::load::swarm::Swarm;
+use super::load::{SERVICE, request};
 use super::nodes::Nodes;
 use super::rows::{Metrics, Outcome, Side};
 use super::scenario::{Clients, Scenario};
@@ -18,6 +21,9 @@ const LOOKS_MAX: u32 = 60;
 pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
     if scenario.clients == Clients::Json {
         return (5.0 + f64::from(scenario.mounts) / 2_000.0) * f64::from(pairs);
+    }
+    if !scenario.variant.is_empty() {
+        return (2.0 * (6.0 + f64::from(scenario.items) / 100_000.0) + 2.0) * f64::from(pairs);
     }
     let streams = 3.0 * f64::from(scenario.items) + 3.0 * f64::from(few(scenario)) * f64::from(scenario.mounts);
     (4.0 * 3.0 + streams / 150_000.0) * f64::from(pairs)
@@ -36,6 +42,10 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
     if scenario.clients == Clients::Json {
         let ours: Run<'_> = Box::new(|| idle(scenario));
         return session.row(outcome, "clients", vec![(Side::Ours, estimate(scenario, 1), ours)]);
+    }
+    if let Some(variant) = scenario.variant()? {
+        let ours: Run<'_> = Box::new(move || cached(scenario, &variant));
+        return session.row(outcome, "cache", vec![(Side::Ours, estimate(scenario, 1), ours)]);
     }
     let ours: Run<'_> = Box::new(|| {
         let one = Scenario { mounts: 1, common: 1.0, ..scenario.clone() };
@@ -62,6 +72,33 @@ fn idle(scenario: &Scenario) -> Result<Metrics, Fault> {
     metrics.push("server_empty_bytes", empty);
     metrics.push("client_bytes", (size - empty) / f64::from(scenario.mounts));
     Ok(metrics)
+}
+
+/// What a server has more for each item than one without a cache, beside the bytes of the item's image.
+fn cached(scenario: &Scenario, without: &Scenario) -> Result<Metrics, Fault> {
+    let (_, plain) = resident(without, scenario.items)?;
+    let (_, full) = resident(scenario, scenario.items)?;
+    Ok(beyond((full - plain) / f64::from(scenario.items), image_bytes(without)?))
+}
+
+/// What a cached item takes beyond 1.3 times the bytes of its image.
+fn beyond(item: f64, image: f64) -> Metrics {
+    let mut metrics = Metrics::default();
+    metrics.push("cached_item_bytes", item);
+    metrics.push("image_bytes", image);
+    metrics.push("beyond_bytes", item - 1.3 * image);
+    metrics
+}
+
+/// Bytes of the payload of an image.
+fn image_bytes(scenario: &Scenario) -> Result<f64, Fault> {
+    let chain = Chain::start(scenario, Nodes::loopback(), Spacing::Even, None)?;
+    let mut swarm = Swarm::new(chain.endpoint()?, net::tcp::SocketOptions::default())?;
+    swarm.bring(1)?;
+    let service = swarm.service(SERVICE)?;
+    swarm.say(|w| request(service, b"RDT7", 5).encode(w))?;
+    swarm.until("an image", |crowd| crowd.images > 0)?;
+    Ok(swarm.crowd().image_bytes as f64)
 }
 
 /// How the size grows from N to 2N items.
@@ -133,6 +170,12 @@ pub(super) fn settled_size(look: impl Fn() -> Result<f64, Fault>) -> Result<f64,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_may_have_room_to_grow() {
+        let metrics = beyond(250.0, 100.0);
+        assert_eq!((metrics.get("cached_item_bytes"), metrics.get("beyond_bytes")), (Some(250.0), Some(120.0)));
+    }
 
     #[test]
     fn items_and_watchers_are_told_apart() {

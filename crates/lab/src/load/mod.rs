@@ -14,7 +14,7 @@
 //! The load generators are ours and run in this process and in `test-client`: where processors are few they wait for each other, and
 //! a silence that is measured is at least that of the server.
 
-mod swarm;
+pub(super) mod swarm;
 pub mod swarms;
 mod watcher;
 
@@ -58,7 +58,7 @@ pub enum Act {
 }
 
 /// The service of the source, and the item that is watched.
-const SERVICE: &str = "DIRECT_FEED";
+pub(super) const SERVICE: &str = "DIRECT_FEED";
 const WATCHED: &str = "RDT0";
 /// Consumers that come and go together.
 const TOGETHER: usize = 500;
@@ -259,7 +259,7 @@ fn take_slowly(scenario: &Scenario, server: SocketAddr, is_over: &AtomicBool) ->
     Ok(swarm.crowd().closed)
 }
 
-fn request(service: u16, name: &[u8], stream: i32) -> RequestMsg<'_> {
+pub(super) fn request(service: u16, name: &[u8], stream: i32) -> RequestMsg<'_> {
     RequestMsg {
         flags: RequestFlags::STREAMING,
         key: MsgKey { name_type: Some(1), ..MsgKey::item(service, name) },

@@ -27,7 +27,7 @@ const MESSAGE: usize = 2 << 20;
 const DIRECTORY: i32 = 2;
 
 /// The consumers.
-pub(super) struct Swarm {
+pub(crate) struct Swarm {
     io: RsslIo,
     server: SocketAddr,
     config: Arc<ClientConfig>,
@@ -42,26 +42,28 @@ pub(super) struct Swarm {
 
 /// What all of them have got.
 #[derive(Debug, Default)]
-pub(super) struct Crowd {
+pub(crate) struct Crowd {
     opened: Vec<ConnId>,
     /// Those that are logged in.
-    pub(super) present: Vec<ConnId>,
+    pub(crate) present: Vec<ConnId>,
     /// Images, updates, statuses.
-    pub(super) images: u64,
+    pub(crate) images: u64,
     /// See `images`.
-    pub(super) updates: u64,
+    pub(crate) updates: u64,
     /// See `images`.
-    pub(super) statuses: u64,
+    pub(crate) statuses: u64,
+    /// Bytes of the images' payloads.
+    pub(crate) image_bytes: u64,
     /// Bytes of messages.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Connections that have ended.
-    pub(super) closed: usize,
+    pub(crate) closed: usize,
     /// Why the last one has ended.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// Services by name, for those that have asked for the directory.
-    pub(super) services: BTreeMap<String, u16>,
+    pub(crate) services: BTreeMap<String, u16>,
     /// Services that are down, by their ids.
-    pub(super) down: BTreeSet<u16>,
+    pub(crate) down: BTreeSet<u16>,
 }
 
 impl Handler for Crowd {
@@ -75,7 +77,10 @@ impl Handler for Crowd {
         match (class, header.domain) {
             (MsgClass::REFRESH, Domain::LOGIN) => self.present.push(conn),
             (MsgClass::REFRESH | MsgClass::UPDATE, Domain::SOURCE) => self.note_services(msg),
-            (MsgClass::REFRESH, _) => self.images += 1,
+            (MsgClass::REFRESH, _) => {
+                self.images += 1;
+                self.image_bytes += peek::body(msg).map_or(0, <[u8]>::len) as u64;
+            }
             (MsgClass::UPDATE, _) => self.updates += 1,
             (MsgClass::STATUS, _) => self.statuses += 1,
             _ => {}
@@ -114,7 +119,7 @@ impl Swarm {
     ///
     /// # Errors
     /// The system refuses sockets.
-    pub(super) fn new(server: SocketAddr, options: SocketOptions) -> Result<Self, Fault> {
+    pub(crate) fn new(server: SocketAddr, options: SocketOptions) -> Result<Self, Fault> {
         let failed = |e: std::io::Error| Fault::Failed(format!("sockets for consumers: {e}"));
         Ok(Self {
             io: RsslIo::new(now()).map_err(failed)?,
@@ -132,12 +137,12 @@ impl Swarm {
     ///
     /// # Errors
     /// As there.
-    pub(super) fn of_providers(server: SocketAddr) -> Result<Self, Fault> {
+    pub(crate) fn of_providers(server: SocketAddr) -> Result<Self, Fault> {
         Ok(Self { role: 1, ..Self::new(server, SocketOptions::default())? })
     }
 
     /// What they have got.
-    pub(super) fn crowd(&self) -> &Crowd {
+    pub(crate) fn crowd(&self) -> &Crowd {
         &self.crowd
     }
 
@@ -145,7 +150,7 @@ impl Swarm {
     ///
     /// # Errors
     /// The sockets are unusable, or the lab was stopped.
-    pub(super) fn turn(&mut self, wait: Duration) -> Result<(), Fault> {
+    pub(crate) fn turn(&mut self, wait: Duration) -> Result<(), Fault> {
         if stopped() {
             return Err(Fault::Stopped);
         }
@@ -165,7 +170,7 @@ impl Swarm {
     ///
     /// # Errors
     /// As [`Self::turn`], or nothing moves any more.
-    pub(super) fn until(&mut self, what: &str, enough: impl Fn(&Crowd) -> bool) -> Result<f64, Fault> {
+    pub(crate) fn until(&mut self, what: &str, enough: impl Fn(&Crowd) -> bool) -> Result<f64, Fault> {
         let (began, mut moved, mut seen) = (now(), now(), 0);
         while !enough(&self.crowd) {
             self.turn(Duration::from_millis(5))?;
@@ -193,7 +198,7 @@ impl Swarm {
     ///
     /// # Errors
     /// As [`Self::until`].
-    pub(super) fn bring(&mut self, count: usize) -> Result<f64, Fault> {
+    pub(crate) fn bring(&mut self, count: usize) -> Result<f64, Fault> {
         let began = now();
         let mut coming = 0;
         while self.crowd.present.len() < count {
@@ -220,7 +225,7 @@ impl Swarm {
     ///
     /// # Errors
     /// As [`Self::turn`].
-    pub(super) fn drop_all(&mut self) -> Result<(), Fault> {
+    pub(crate) fn drop_all(&mut self) -> Result<(), Fault> {
         for conn in std::mem::take(&mut self.crowd.present) {
             self.io.close(conn, "gone", Close::Reset);
         }
@@ -230,7 +235,7 @@ impl Swarm {
     }
 
     /// Stops reading what comes for one, or goes on; one that is gone may be named.
-    pub(super) fn set_reading(&mut self, conn: ConnId, reading: bool) {
+    pub(crate) fn set_reading(&mut self, conn: ConnId, reading: bool) {
         if self.crowd.present.contains(&conn) {
             self.io.set_reading(conn, reading);
         }
@@ -240,7 +245,7 @@ impl Swarm {
     ///
     /// # Errors
     /// As [`Self::until`].
-    pub(super) fn service(&mut self, name: &str) -> Result<u16, Fault> {
+    pub(crate) fn service(&mut self, name: &str) -> Result<u16, Fault> {
         let request = directory::Request {
             stream_id: DIRECTORY,
             streaming: true,
@@ -256,7 +261,7 @@ impl Swarm {
     ///
     /// # Errors
     /// There is none, or the message is too long.
-    pub(super) fn say(&mut self, encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Result<(), Fault> {
+    pub(crate) fn say(&mut self, encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Result<(), Fault> {
         let &conn = self.crowd.present.first().ok_or("no consumer is there")?;
         self.write(now(), conn, encode)
     }
@@ -265,7 +270,7 @@ impl Swarm {
     ///
     /// # Errors
     /// As [`Self::turn`], or one that is spoken to takes nothing.
-    pub(super) fn finish(&mut self) -> Result<(), Fault> {
+    pub(crate) fn finish(&mut self) -> Result<(), Fault> {
         let (mut left, mut moved) = (usize::MAX, now());
         loop {
             self.turn(Duration::ZERO)?;
@@ -285,7 +290,7 @@ impl Swarm {
     ///
     /// # Errors
     /// The message is too long.
-    pub(super) fn say_all(&mut self, encode: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>) -> Result<(), Fault> {
+    pub(crate) fn say_all(&mut self, encode: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>) -> Result<(), Fault> {
         for conn in self.crowd.present.clone() {
             self.write(now(), conn, &encode)?;
         }

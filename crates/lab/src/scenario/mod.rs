@@ -243,6 +243,8 @@ pub enum Kind {
     Lbm,
     /// What many consumers, or hostile ones, cost those who watch.
     Load,
+    /// Processor time of clients that are conflated, beside that of as many that get everything.
+    Conflation,
 }
 
 fn items() -> u32 {
@@ -376,7 +378,7 @@ impl Scenario {
                 self.mounts = self.mounts.min(QUICK_MEMORY_CLIENTS);
             }
         }
-        if self.kind == Kind::Load {
+        if matches!(self.kind, Kind::Load | Kind::Conflation) {
             self.mounts = self.mounts.min(QUICK_MEMORY_CLIENTS);
         }
         if let Some(grid) = &mut self.lbm {
@@ -542,10 +544,12 @@ impl Scenario {
         if self.kind == Kind::Load && (self.load.is_none() || !matches!(self.points()?[..], [Point::Rate(_)])) {
             return Err(ScenarioError::Parameter("a load needs an act (load = \"storm\") and one rate"));
         }
-        if matches!(self.kind, Kind::Images | Kind::Late | Kind::Seen)
+        if matches!(self.kind, Kind::Images | Kind::Late | Kind::Seen | Kind::Conflation)
             && !matches!(self.points()?[..], [Point::Rate(_)])
         {
-            return Err(ScenarioError::Parameter("images and seen need one rate, at which clients stream: rates=100k"));
+            return Err(ScenarioError::Parameter(
+                "images, late, seen and conflation need one rate, at which clients stream: rates=100k",
+            ));
         }
         Ok(())
     }
