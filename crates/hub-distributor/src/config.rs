@@ -4,6 +4,7 @@ use super::Origin;
 use crate::cache::rules::NamePattern;
 use crate::hash_seed::HashSeed;
 use crate::item::ItemKey;
+use crate::status_texts::StatusTexts;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -171,6 +172,8 @@ pub struct Config {
     pub patience: u64,
     /// Requests that a P2PS may send between two heartbeats before it is declared lost; 0 for any number.
     pub max_requests: u32,
+    /// What texts of statuses begin with that say that a service is down.
+    pub status_texts: StatusTexts,
     /// Key of the tables whose keys providers and clients choose.
     pub hash_seed: HashSeed,
 }
@@ -231,6 +234,7 @@ impl Default for Config {
             window: 0,
             patience: 500_000_000,
             max_requests: 0,
+            status_texts: StatusTexts::default(),
             hash_seed: HashSeed::default(),
         }
     }

@@ -1,5 +1,5 @@
 //! What both halves of the hub are built on, and what crosses no wire: keys of items, lists of items by what they have in common, queues, the rule of sequence numbers,
-//! the secret that tables are hashed with, counters as data.
+//! the secret that tables are hashed with, counters as data, the words of texts.
 //!
 //! Nothing here knows of clients, providers or sources.
 #![forbid(unsafe_code)]
@@ -12,3 +12,4 @@ pub mod item;
 pub mod keyed_queue;
 pub mod roster;
 pub mod sequence;
+pub mod status_texts;

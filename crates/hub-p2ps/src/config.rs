@@ -1,6 +1,7 @@
 //! What an operator can set at a P2PS.
 
 use crate::hash_seed::HashSeed;
+use crate::status_texts::StatusTexts;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -101,6 +102,8 @@ pub struct Config {
     pub max_handles: u32,
     /// Bytes of updates held for images that come by another way than the updates; beyond, an image is asked for again.
     pub hold_bytes: usize,
+    /// What texts of statuses begin with that say that a service is down or not there.
+    pub status_texts: StatusTexts,
     /// Key of the tables whose keys clients choose.
     pub hash_seed: HashSeed,
     /// Tells this P2PS from all others, in every life of it, so that a Source Distributor knows it again; 0 for none.
@@ -166,6 +169,7 @@ impl Default for Config {
             gap_timeout: 5 * SECOND,
             max_handles: 10_000_000,
             hold_bytes: 64 << 20,
+            status_texts: StatusTexts::default(),
             hash_seed: HashSeed::default(),
             key: 0,
             image_part: 6_000,

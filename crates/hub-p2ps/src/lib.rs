@@ -85,7 +85,7 @@ use ::hub_stream as stream;
 use hub_content::conflation::{ItemRules, Rules, TimeConflation};
 use hub_content::{cache, filter};
 use hub_items::dates::earliest;
-use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence};
+use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence, status_texts};
 use ids::{ItemId, StreamId};
 use items::Items;
 use items::watchers::Watcher;

@@ -319,7 +319,10 @@ impl SourceDistributor {
                 under_way.moved += moved;
             }
             let text = match why {
-                Why::Down => format!("Service is down at provider {provider}: the item is asked for at another"),
+                Why::Down => {
+                    let text = format!("Service is down at provider {provider}: the item is asked for at another");
+                    self.config.status_texts.service_down(text).into_owned()
+                }
                 Why::Silent | Why::Returns => {
                     format!("No data from provider {provider}: the item is asked for at another")
                 }

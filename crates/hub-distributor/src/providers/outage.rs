@@ -11,9 +11,11 @@ use super::failover::Move;
 use crate::hot_standby::Former;
 use crate::ids::Handle;
 use crate::keyed_queue::KeyedQueue;
+use crate::status_texts::StatusTexts;
 use crate::stream::Event;
 use crate::{ProviderSink, SessionId, SourceDistributor};
 use rwf::{DataState, State, StateCode, StreamState};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// What a service costs beside its items: each P2PS is told of it, and so is each client with a directory.
@@ -63,11 +65,11 @@ impl By {
         matches!(self, Self::Site | Self::Group)
     }
 
-    const fn text(self) -> &'static str {
+    fn text(self, texts: StatusTexts) -> Cow<'static, str> {
         match self {
-            Self::Provider => "Provider has withdrawn the service",
-            Self::Site => "Service goes in a circle of sites",
-            Self::Group => "Service group goes on with another of its services",
+            Self::Provider => texts.service_down("Provider has withdrawn the service"),
+            Self::Site => Cow::Borrowed("Service goes in a circle of sites"),
+            Self::Group => Cow::Borrowed("Service group goes on with another of its services"),
         }
     }
 }
@@ -107,10 +109,10 @@ impl Outage {
     }
 
     /// What is said of an item of a service, if it is at a provider that this is about.
-    fn text(&self, at: SessionId, of: u16) -> Option<&str> {
+    fn text(&self, at: SessionId, of: u16, texts: StatusTexts) -> Option<Cow<'_, str>> {
         match self {
-            Self::Session { session, text, .. } => (*session == at).then_some(text),
-            Self::Withdrawal { session, service, by } => (*session == at && *service == of).then_some(by.text()),
+            Self::Session { session, text, .. } => (*session == at).then_some(Cow::Borrowed(text)),
+            Self::Withdrawal { session, service, by } => (*session == at && *service == of).then(|| by.text(texts)),
             Self::Deletion { .. } => None,
         }
     }
@@ -126,6 +128,7 @@ impl SourceDistributor {
     pub(crate) fn lose_session(&mut self, now: u64, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
         let Some(session) = self.providers.leave(id) else { return };
         let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
+        let text = self.config.status_texts.service_down(text).into_owned();
         let services = session.offers.iter().map(|offer| offer.service).collect();
         self.refuse_posts_of(id, &text);
         self.forget_standbys(id);
@@ -240,7 +243,8 @@ impl SourceDistributor {
                 if there <= self.outages.budget {
                     self.outages.queue.pop_front();
                 }
-                self.leave_provider(now, (session, by), service, by.text(), out);
+                let text = by.text(self.config.status_texts);
+                self.leave_provider(now, (session, by), service, &text, out);
             }
             &mut Outage::Deletion { service } => self.end_items(now, service, out),
         }
@@ -304,7 +308,8 @@ impl SourceDistributor {
     pub(crate) fn answered_anew(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
         self.close_upstream(now, handle, out);
-        let waited_for = self.lose_items(service, &[handle], lost(By::Provider.text()), false);
+        let text = By::Provider.text(self.config.status_texts);
+        let waited_for = self.lose_items(service, &[handle], lost(&text), false);
         self.send_queued(now, service, out);
         self.explain_waits(now, &waited_for);
     }
@@ -343,8 +348,9 @@ impl SourceDistributor {
         }
         let item = &self.items[handle];
         let (service, Some(place)) = (item.service(), item.place()) else { return };
-        let text = self.outages.queue.iter().find_map(|outage| outage.text(place.session, service));
-        let Some(text) = text.map(str::to_owned) else { return };
+        let texts = self.config.status_texts;
+        let text = self.outages.queue.iter().find_map(|outage| outage.text(place.session, service, texts));
+        let Some(text) = text.map(Cow::into_owned) else { return };
         self.published_lost(service, &[handle], lost(&text), false);
     }
 }

@@ -103,7 +103,7 @@ impl SourceDistributor {
         if !item.is_waiting() || item.is_cached() || item.is_cached_snapshot() {
             return None;
         }
-        let why = self.route(handle).err().and_then(Wait::text);
+        let why = self.route(handle).err().and_then(|wait| wait.text(self.config.status_texts));
         let lost = (StateCode::NONE, "Item was lost, or closed for recovery: it is asked for again");
         let (code, text) = why.or(item.is_suspect().then_some(lost))?;
         Some(State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text))

@@ -4,6 +4,7 @@ use crate::ids::Handle;
 use crate::item::{ItemKey, KeyQos};
 use crate::items::Item;
 use crate::providers::{Offer, Phase};
+use crate::status_texts::StatusTexts;
 use crate::{SessionId, SourceDistributor};
 use rwf::{Qos, StateCode};
 
@@ -21,14 +22,20 @@ pub(crate) enum Wait {
 
 impl Wait {
     /// What a consumer is told. The window is a matter of moments, nobody is told.
-    pub(super) fn text(self) -> Option<(StateCode, &'static str)> {
+    pub(super) fn text(self, texts: StatusTexts) -> Option<(StateCode, &'static str)> {
         match self {
             Self::Window => None,
             Self::OpenLimit => {
                 Some((StateCode::TOO_MANY_ITEMS, "Provider's open limit is reached: waiting for an item to be closed"))
             }
             Self::NotAccepting => Some((StateCode::NONE, "Provider accepts no requests now: waiting for it")),
-            Self::Down => Some((StateCode::NONE, "Service is down: waiting for it")),
+            Self::Down => Some((
+                StateCode::NONE,
+                match texts {
+                    StatusTexts::Own => "Service is down: waiting for it",
+                    StatusTexts::Rtds => "F10: Service down: waiting for it",
+                },
+            )),
             Self::NoProvider => Some((StateCode::NONE, "No provider offers this item now: waiting for one")),
         }
     }

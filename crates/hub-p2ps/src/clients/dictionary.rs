@@ -231,7 +231,9 @@ impl P2ps {
         let half = Half::of(msg.key.name.unwrap_or_default());
         let name = msg.key.name_lossy();
         let refusal = refusal.or_else(|| match msg.key.service_id {
-            Some(id) if self.services.alive(ServiceId(id)).is_none() => Some(Refusal::UnknownService { id: Some(id) }),
+            Some(id) if self.services.alive(ServiceId(id)).is_none() => {
+                Some(Refusal::UnknownService { id: Some(id), texts: self.config.status_texts })
+            }
             _ if half.is_none() => Some(Refusal::UnknownDictionary { name: &name }),
             _ => None,
         });

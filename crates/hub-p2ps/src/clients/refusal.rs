@@ -1,5 +1,6 @@
 //! Why a client does not get what it asks for: the SDK's state code, and a text that says what to do.
 
+use crate::status_texts::StatusTexts;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::fmt;
 
@@ -23,7 +24,7 @@ pub(crate) enum Refusal<'a> {
     /// The user is logged in often enough.
     TooManyMounts { user: &'a str, limit: u32 },
     /// No such service.
-    UnknownService { id: Option<u16> },
+    UnknownService { id: Option<u16>, texts: StatusTexts },
     /// The service does not have the domain.
     UnknownDomain { domain: u8, service: &'a str },
     /// The service does not have the quality.
@@ -159,10 +160,11 @@ impl fmt::Display for Refusal<'_> {
                     "User {user} is logged in {limit} times, the most allowed (maxMountsPerUser): log out elsewhere."
                 )
             }
-            Self::UnknownService { id: Some(id) } => {
-                write!(f, "No service has id {id}: use an id of the source directory of this connection.")
+            Self::UnknownService { id: Some(id), texts } => {
+                let text = format!("No service has id {id}: use an id of the source directory of this connection.");
+                f.write_str(&texts.not_available(text))
             }
-            Self::UnknownService { id: None } => {
+            Self::UnknownService { id: None, .. } => {
                 write!(f, "The request names no service: set the service id in its key.")
             }
             Self::UnknownDomain { domain, service } => {

@@ -210,7 +210,7 @@ impl P2ps {
     /// The service that a key names.
     pub(super) fn service_of(&self, key: &MsgKey<'_>) -> Result<&Service, Refusal<'_>> {
         let service = key.service_id.and_then(|id| self.services.alive(ServiceId(id)));
-        service.ok_or(Refusal::UnknownService { id: key.service_id })
+        service.ok_or(Refusal::UnknownService { id: key.service_id, texts: self.config.status_texts })
     }
 
     fn check_limits(&self, client: ClientId) -> Result<(), Refusal<'_>> {

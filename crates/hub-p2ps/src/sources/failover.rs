@@ -224,7 +224,10 @@ impl P2ps {
         }
         let name = self.services.get(service).map_or("", |known| known.name.as_str());
         let text = match why {
-            Why::Down => format!("Service {name} is down at its source; the item is asked for at another."),
+            Why::Down => {
+                let text = format!("Service {name} is down at its source; the item is asked for at another.");
+                self.config.status_texts.service_down(text).into_owned()
+            }
             Why::NotFirst { first, .. } => {
                 let (from, to) = (self.sources.name_of(source), self.sources.name_of(first));
                 format!("Item goes from source distributor {from} to {to}.")

@@ -243,7 +243,7 @@ impl P2ps {
     /// Nobody offers a service: clients are told that it is gone.
     fn begin_deletion(&mut self, service: ServiceId) -> ServiceOutage {
         let name = self.services.get(service).map(|known| known.name.clone()).unwrap_or_default();
-        let text = format!("Service {name} is gone.");
+        let text = self.config.status_texts.not_available(format!("Service {name} is gone.")).into_owned();
         let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
         let opening = self.sources.ids().map(Standing::Opening);
         let staying = waits.into_iter().chain(opening).flat_map(|standing| self.items.standing(service, standing));
@@ -266,6 +266,7 @@ impl P2ps {
             return unanswered;
         }
         let text = format!("The source of service {} {}; it is asked for again by itself.", known.name, outage.why);
+        let text = self.config.status_texts.service_down(text).into_owned();
         // What a mirror takes over is not lost.
         let alone = !self.has_mirrors(service) && !self.has_answered_beside(service, outage.source, false);
         let at = self.clients.directories_opened();

@@ -196,7 +196,8 @@ impl P2ps {
     /// What those are told who ask for an item that no source takes requests for.
     pub(crate) fn no_source_text(&self, service: ServiceId) -> String {
         let name = self.services.get(service).map_or("", |service| service.name.as_str());
-        format!("Service {name} does not take requests now; the request waits for it.")
+        let text = format!("Service {name} does not take requests now; the request waits for it.");
+        self.config.status_texts.service_down(text).into_owned()
     }
 
     fn open_at(&mut self, id: ItemId, source: SourceId, remote: RemoteService) {

@@ -9,6 +9,7 @@ section! {
     name: String = String::from("quoteway"), "", "Name of the hub: those of one name find each other; its data stream is the topic quoteway.hub.NAME.";
     instance: String = String::new(), "", "Name of this Source Distributor within the hub, the same in every life of it; empty means the address of its hub port.";
     transport: HubTransport = HubTransport::Tcp, "transportType" in "PROCESS", "How the data stream travels: \"tcp\" (on the unicast connections), \"lbt-rm\" (multicast), \"lbt-ru\" (UDP), \"lbt-tcp\", \"lbt-ipc\" (shared memory: one host, or a host's rrcpd), or \"aeron\" (as the section aeron says).";
+    rtds_status_texts: bool = false, "", "Texts of statuses begin as RTDS's do where a service is down (\"F10: Service down: ...\") or is not there (\"Service not available: ...\"), for programs and people that look for these; what is ours follows. Each process says so for what it tells.";
     interface: String = String::new(), "", "Address of the network interface that the hub uses, or its network, as 10.1.0.0/16: so one file does for many hosts. Empty leaves it to the kernel, and listens on all.";
     port: u16 = 14004, "", "Port on which a Source Distributor takes the unicast connections of its P2PSs; 0 takes a free one.";
     source_distributors: Vec<String> = Vec::new(), "", "HOST:PORT of the Source Distributors that a P2PS joins when the transport is \"tcp\", or srv:_SERVICE._tcp.DOMAIN for all that the DNS names (docs/operating/discovery.md); with the other transports it finds them.";

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use hub::cache::rules::{CacheRules, Domains, NamePattern, RecordRules, ServiceRule, ServiceSet};
 use hub::hash_seed::HashSeed;
+use hub::status_texts::StatusTexts;
 use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
@@ -47,9 +48,15 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         records: record_rules(c),
         filters: filters::of_distributor(&config.filters),
         page_sizes: c.page_sizes.0.clone(),
+        status_texts: status_texts(config),
         hash_seed: hash_seed(),
         ..distributor::Config::default()
     }
+}
+
+/// What texts of statuses begin with.
+fn status_texts(config: &Config) -> StatusTexts {
+    if config.hub.rtds_status_texts { StatusTexts::Rtds } else { StatusTexts::Own }
 }
 
 /// What this site is called. One that was given no name is this process alone.
@@ -127,6 +134,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         sequence_numbers: c.source_distributor_sequence_numbers,
         login_timeout: u64::from(c.login_timeout_s) * SECOND,
         round_trip_interval: u64::from(c.round_trip_interval_s) * SECOND,
+        status_texts: status_texts(config),
         hash_seed: hash_seed(),
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         cache: p2ps_cache(config),

@@ -10,6 +10,7 @@ use hub::distributor::{
 use hub::filter::rules::{FieldRule, FieldSelector, FieldSet, FieldValue, Filters, ServiceFilter, UpdateTypes};
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::{self, ClientId, ClientInfo, Joined, P2ps, SourceId};
+use hub::status_texts::StatusTexts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -135,6 +136,10 @@ impl Set {
                 let (name, members) = of_service(value)?;
                 let members = members.split('|').map(str::to_owned).collect();
                 self.distributor.service_groups.push(ServiceGroup { name: name.to_owned(), members });
+            }
+            "rtds-status-texts" => {
+                let texts = if number()? != 0 { StatusTexts::Rtds } else { StatusTexts::Own };
+                (self.distributor.status_texts, self.p2ps.status_texts) = (texts, texts);
             }
             "preemption" => self.distributor.preemption = number()? != 0,
             "takeover-on-suspect" => self.distributor.takeover_on_suspect = number()? != 0,
