@@ -61,6 +61,8 @@ pub struct RouteConfig {
     pub server_cost: u32,
     /// Names of the items that the provider has; empty for all (`serverPartitionList`).
     pub partitions: Vec<NamePattern>,
+    /// Items that may be open at the provider at a time, of each of its services, where it states no lower limit (`maxCache`); 0 for any number.
+    pub max_items: u32,
     /// Its services are watched for interruptions of their data; not if `None`.
     pub interruption: Option<Interruption>,
 }
@@ -132,6 +134,8 @@ pub struct Config {
     pub preemption_retry: u64,
     /// Names of items that give their places to nobody.
     pub locked_items: Vec<NamePattern>,
+    /// Priorities that items have whoever asks for them; only [`super::SourceDistributor::set_item_priorities`] changes them later.
+    pub item_priorities: crate::ItemPriorities,
     /// Items held at once, all services together; further opens are refused.
     pub max_items: u32,
     /// Whether to fetch the dictionaries that providers offer.
@@ -215,6 +219,7 @@ impl Default for Config {
             preemption: false,
             preemption_retry: 180 * SECOND,
             locked_items: Vec::new(),
+            item_priorities: crate::ItemPriorities::new(),
             max_items: 10_000_000,
             download_dictionaries: true,
             dictionary_timeout: 3 * SECOND,

@@ -53,6 +53,7 @@ pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
 pub use providers::{Origin, PeerInfo, SessionId, SwitchError};
 pub use published::{Record, RecordChange, Restore, RestoreError, Restored};
+pub use upstream::item_priorities::{ItemPriorities, ItemPriority, LOCKED_MAX, LockError};
 
 use crate::cache::images::Cache;
 use crate::stream::{Event, update_flags};

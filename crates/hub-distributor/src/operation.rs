@@ -1,6 +1,6 @@
 //! What operators change of a Source Distributor that runs.
 
-use super::{Config, RouteConfig, SourceDistributor};
+use super::{Config, ItemPriorities, RouteConfig, SourceDistributor};
 
 impl SourceDistributor {
     /// Takes over those settings that may change while providers and P2PSs are there; everything else of `config` counts from the next
@@ -20,6 +20,11 @@ impl SourceDistributor {
         if becomes_hot {
             self.services.ids().for_each(|service| self.want_mirrors(service));
         }
+    }
+
+    /// Other priorities of items; what operators have locked stays so.
+    pub fn set_item_priorities(&mut self, priorities: ItemPriorities) {
+        self.upstream.priorities = priorities;
     }
 
     /// What is special to a route from its next session on. Numbers before it that nothing was said of have nothing special.

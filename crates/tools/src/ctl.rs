@@ -122,6 +122,28 @@ pub enum Command {
         #[allow(missing_docs, reason = "clap would show it")]
         why: Why,
     },
+    /// The items that operators have locked
+    Locked,
+    /// Have an item give its place at a provider to nobody (preemption)
+    Lock {
+        /// Its service
+        service: String,
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
+    /// Let an item give its place to another again
+    Unlock {
+        /// Its service
+        service: String,
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "clap would show it")]
+        why: Why,
+    },
     /// Write what a client sends and gets for a while to a file that `quoteway dump` reads
     Trace {
         /// The client's id, as `clients` shows it; with --item, an item's, as `items` shows it
@@ -393,6 +415,13 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
         Command::Unblock { service, name, why } => {
             act("unblock", json!({ "service": service, "name": name, "why": why.why }))
         }
+        Command::Locked => api("locked"),
+        Command::Lock { service, name, why } => {
+            act("lock", json!({ "service": service, "name": name, "why": why.why }))
+        }
+        Command::Unlock { service, name, why } => {
+            act("unlock", json!({ "service": service, "name": name, "why": why.why }))
+        }
         Command::Trace { id, item, seconds, output, why } => {
             let body = json!({ "seconds": seconds.to_string(), "why": why.why });
             let kind = if *item { "items" } else { "clients" };
@@ -592,7 +621,7 @@ fn text(command: &Command, answer: &Value) -> String {
             };
             answer.as_array().into_iter().flatten().map(one).collect::<Vec<_>>().join("\n")
         }
-        Command::Blocked => table(answer, &["service", "name", "why"]),
+        Command::Blocked | Command::Locked => table(answer, &["service", "name", "why"]),
         Command::Permissions(what) => what.text(answer),
         Command::Events => {
             let of = |event: &Value| {

@@ -5,12 +5,14 @@
 //! | `requests` | queues, open windows, request pacing, timeouts and retries |
 //! | `routing` | which provider is asked |
 //! | `preemption` | which item gives its place at a provider to another |
+//! | `item_priorities` | priorities and locks that items have whoever asks for them |
 //! | `request_merge` | the one request that several P2PSs' demands make |
 //! | `item_messages` | what providers send on item streams |
 //! | `pending_images` | which P2PSs an answer is not for yet |
 //! | `point_to_point` | on which way an image goes to whom |
 
 mod item_messages;
+pub(crate) mod item_priorities;
 mod pending_images;
 mod point_to_point;
 mod preemption;
@@ -24,6 +26,7 @@ pub(crate) use routing::Wait;
 use super::ids::{Handle, Slot};
 use super::items::Items;
 use super::{Config, SessionId};
+use item_priorities::{ItemPriorities, Locked};
 use pending_images::PendingImages;
 use point_to_point::PointToPoint;
 use preemption::Preemption;
@@ -41,6 +44,10 @@ pub(crate) struct Upstream {
     /// The session that failed an item last: another one is asked before it.
     failed_at: FxHashMap<Handle, SessionId>,
     preemption: Preemption,
+    /// What a list says of items.
+    pub(crate) priorities: ItemPriorities,
+    /// What operators say of items.
+    locked: Locked,
 }
 
 impl Upstream {
@@ -52,6 +59,8 @@ impl Upstream {
             pacing: RequestPacing { left: config.opens_per_turn, taken: 0, exhausted: false },
             failed_at: FxHashMap::default(),
             preemption: Preemption::default(),
+            priorities: config.item_priorities.clone(),
+            locked: Locked::default(),
         }
     }
 

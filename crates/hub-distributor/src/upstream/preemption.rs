@@ -4,9 +4,10 @@
 //! The item that gives way is the one of the lowest class, among these the one that the fewest ask for; of a provider with many items some are
 //! looked at, others the next time. Who watches it is told Suspect
 //! (Preempted), and it is asked for again after [`crate::Config::preemption_retry`]: if there is no place then it waits for
-//! one as any other. Private streams, snapshots and items that are locked by their names give way to nobody, and the usual class, 1, has nobody
+//! one as any other. Private streams, snapshots and items that are locked ([`super::item_priorities`]) give way to nobody, and the usual class, 1, has nobody
 //! give way.
 
+use super::item_priorities::ItemPriority;
 use crate::ids::Handle;
 use crate::item::ItemKey;
 use crate::items::Kind;
@@ -33,8 +34,24 @@ pub(crate) struct Preemption {
 }
 
 impl SourceDistributor {
+    /// What is asked for by all who watch an item, and by the list of priorities.
     fn priority_of(&self, handle: Handle) -> Priority {
-        self.upstream.merge.priority(handle, self.items[handle].interest().len())
+        let asked = self.upstream.merge.priority(handle, self.items[handle].interest().len());
+        match self.listed(handle) {
+            Some(ItemPriority::Class(class)) => Priority { class: class.max(asked.class), ..asked },
+            Some(ItemPriority::Locked) | None => asked,
+        }
+    }
+
+    /// What the list of priorities says of an item.
+    fn listed(&self, handle: Handle) -> Option<ItemPriority> {
+        let list = &self.upstream.priorities;
+        if list.is_empty() {
+            return None;
+        }
+        let item = &self.items[handle];
+        let key = ItemKey::read(item.key()).expect("keys of items are canonical");
+        list.of(&self.services[item.service()].name, key.name.unwrap_or_default())
     }
 
     /// Asks for an item that waits for a place at a provider, in the place of one of a lower class, if there is one. True if it is asked for.
@@ -96,14 +113,14 @@ impl SourceDistributor {
         lowest.filter(|((of, _), _)| *of < class).map(|(_, found)| found)
     }
 
-    /// Whether an item gives way to nobody, by its name.
+    /// Whether an item gives way to nobody: by its name, by the list of priorities, or since an operator has locked it.
     fn is_locked(&self, handle: Handle) -> bool {
-        if self.config.locked_items.is_empty() {
-            return false;
-        }
-        let key = ItemKey::read(self.items[handle].key()).expect("keys of items are canonical");
+        let item = &self.items[handle];
+        let key = ItemKey::read(item.key()).expect("keys of items are canonical");
         let name = key.name.unwrap_or_default();
         self.config.locked_items.iter().any(|pattern| pattern.matches(name))
+            || self.listed(handle) == Some(ItemPriority::Locked)
+            || self.upstream.locked.has(&self.services[item.service()].name, name)
     }
 
     /// An item leaves its provider for another that waits. Whether somebody waits for an image of it, and is to hear why none comes.

@@ -3,7 +3,7 @@
 use crate::ids::Handle;
 use crate::item::{ItemKey, KeyQos};
 use crate::items::Item;
-use crate::providers::{Offer, Phase};
+use crate::providers::{Offer, Phase, Session};
 use crate::status_texts::StatusTexts;
 use crate::{SessionId, SourceDistributor};
 use rwf::{Qos, StateCode};
@@ -46,7 +46,7 @@ impl SourceDistributor {
     pub(super) fn is_simple(&self, service: u16) -> bool {
         let &[only] = self.services[service].providers() else { return false };
         self.providers.offer(only, service).is_some_and(|offer| {
-            let place = offer.place(self.providers[only].used(offer), true, self.config.open_window);
+            let place = self.place_at(&self.providers[only], offer, true);
             matches!(place, Err(Wait::Window | Wait::NotAccepting | Wait::Down))
         })
     }
@@ -79,11 +79,17 @@ impl SourceDistributor {
             let session = self.providers.get(*id).filter(|session| session.phase == Phase::Ready)?;
             let has_item = self.config.route(session.origin).is_none_or(|route| route.has_item_of(item.key()));
             let offer = session.offer(item.service()).filter(|offer| has_item && offer.serves(item.domain(), qos))?;
-            let place = offer.place(session.used(offer), item.is_snapshot(), self.config.open_window);
+            let place = self.place_at(session, offer, item.is_snapshot());
             Some(place == Err(Wait::OpenLimit))
         };
         let providers = self.services[item.service()].providers().iter().copied();
         providers.filter(|id| is_full(id) == Some(true)).collect()
+    }
+
+    /// Whether a provider has a place for another item of a service.
+    fn place_at(&self, session: &Session, offer: &Offer, snapshot: bool) -> Result<(), Wait> {
+        let most = self.config.route(session.origin).map_or(0, |route| route.max_items);
+        offer.place(session.used(offer), snapshot, (self.config.open_window, most))
     }
 
     /// The provider that stands by for an item which is open at another.
@@ -125,7 +131,7 @@ impl SourceDistributor {
                 break;
             }
             let is_preferred = self.config.balance.is_ordered() || known.switched_to() == Some(id);
-            if let Err(reason) = offer.place(session.used(offer), item.is_snapshot(), self.config.open_window) {
+            if let Err(reason) = self.place_at(session, offer, item.is_snapshot()) {
                 wait = wait.min(reason);
                 full = full.or((reason == Wait::Window).then_some(member));
                 // Those behind it stand by, and are not there for what has to wait a moment.
@@ -156,11 +162,14 @@ impl Offer {
         quality && self.domains.contains(domain)
     }
 
-    /// Whether another request fits beside those that are used: not answered, open, snapshots among both.
-    fn place(&self, used: (u32, u32, u32), snapshot: bool, default_window: u32) -> Result<(), Wait> {
+    /// Whether another request fits beside those that are used: not answered, open, snapshots among both. Of its route: the window where the
+    /// provider states none, and the most items (0 for any number).
+    fn place(&self, used: (u32, u32, u32), snapshot: bool, (default_window, most): (u32, u32)) -> Result<(), Wait> {
         let (outstanding, open, snapshots) = used;
         let window = self.open_window.unwrap_or(u64::from(default_window));
-        let limit = self.open_limit.filter(|_| !(snapshot && self.snapshots_beyond_limit)).unwrap_or(u64::MAX);
+        let most = if most == 0 { u64::MAX } else { u64::from(most) };
+        let is_beyond = snapshot && self.snapshots_beyond_limit;
+        let limit = if is_beyond { u64::MAX } else { self.open_limit.unwrap_or(u64::MAX).min(most) };
         let free = if self.snapshots_beyond_limit { snapshots } else { 0 };
         let counted = (open + outstanding).saturating_sub(free);
         if !self.up {

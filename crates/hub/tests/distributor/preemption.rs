@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use hub::cache::rules::NamePattern;
-use hub::distributor::{Config, Notice};
+use hub::distributor::{Config, ItemPriorities, ItemPriority, LockError, Notice, RouteConfig};
 use hub::stream::{Kind, Request, flags};
 use rwf::msg::{Msg, Priority, RefreshFlags, RequestMsg};
 use rwf::rdm::directory::Load;
@@ -116,6 +116,49 @@ fn locked_items_and_streams_of_one_give_way_to_nobody() {
     world.events();
     assert_eq!(sent(&mut world).0, ["LOCKED", "PRIVATE"]);
     open(&mut world, "HIGH", 9);
+    assert_eq!(sent(&mut world), (vec![], vec![]));
+}
+
+#[test]
+fn items_have_the_priorities_of_a_list_and_the_locks_of_operators() {
+    let mut world = world(1, |config| {
+        config.item_priorities.add("FEED", b"DESK", ItemPriority::Class(5));
+        config.item_priorities.add("", b"INDEX", ItemPriority::Locked);
+    });
+    open(&mut world, "A", 1);
+    assert_eq!(sent(&mut world).0, ["A"]);
+    // Nobody asks for it with a class.
+    open(&mut world, "DESK", 1);
+    assert_eq!(sent(&mut world).0, ["DESK"]);
+    open(&mut world, "B", 4);
+    assert_eq!(sent(&mut world), (vec![], vec![]), "what the list says is more");
+    world.sd.lock_item("FEED", b"DESK", "a test").unwrap();
+    assert_eq!(world.sd.lock_item("FEED", b"DESK", "again"), Err(LockError::Already));
+    open(&mut world, "C", 9);
+    assert_eq!(sent(&mut world), (vec![], vec![]), "it is locked");
+    assert_eq!(world.sd.locked_items().collect::<Vec<_>>(), [("FEED", &b"DESK"[..], "a test")]);
+    assert!(world.sd.unlock_item("FEED", b"DESK") && !world.sd.unlock_item("FEED", b"DESK"));
+    let index = open(&mut world, "INDEX", 9);
+    assert_eq!(sent(&mut world).0, ["INDEX"]);
+    open(&mut world, "D", 10);
+    assert_eq!(sent(&mut world), (vec![], vec![]), "the list locks it");
+    world.sd.set_item_priorities(ItemPriorities::default());
+    world.close(1, index);
+    world.turn();
+    assert_eq!(sent(&mut world).0.len(), 1, "there is a place");
+}
+
+#[test]
+fn a_route_may_have_a_lower_limit_than_its_provider() {
+    let mut world = world(3, |config| config.routes = vec![RouteConfig { max_items: 1, ..RouteConfig::default() }]);
+    let (a, _) = world.open_imaged(1, "A");
+    world.sent(0);
+    open(&mut world, "B", 1);
+    assert_eq!(sent(&mut world), (vec![], vec![]));
+    open(&mut world, "C", 2);
+    assert_eq!(sent(&mut world).0, ["C"], "in the place of A");
+    world.close(1, a);
+    world.turn();
     assert_eq!(sent(&mut world), (vec![], vec![]));
 }
 

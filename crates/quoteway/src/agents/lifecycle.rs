@@ -137,6 +137,7 @@ impl Lifecycle {
         let wanted = (self.0.load)().map_err(|e| format!("{e:#}"))?;
         let next = current.reloaded(&wanted);
         let blocked = config::blocked_list(&next)?;
+        config::item_priorities(&next)?;
         let mut reloaded = Reloaded::default();
         for change in config::changes(&current, &wanted) {
             let list = if change.applies == Applies::Reload { &mut reloaded.applied } else { &mut reloaded.restart };

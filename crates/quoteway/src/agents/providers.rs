@@ -100,9 +100,12 @@ impl Providers {
     /// [`Providers::on_timer`].
     ///
     /// # Errors
-    /// The port cannot be listened on, a dictionary cannot be read, or there is no persistent cache where there is to be one.
+    /// The port cannot be listened on, a dictionary or a list of priorities cannot be read, or there is no persistent cache where there is to be one.
     pub fn new(config: &Config, mut distributor: SourceDistributor, io: &mut RsslIo) -> io::Result<Self> {
         let c = &config.source_distributor;
+        let priorities =
+            config::item_priorities(config).map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
+        distributor.set_item_priorities(priorities);
         let mut nip_port = None;
         if c.enable_nip_server {
             let at = super::address(&c.interface, c.nip_port)?;
@@ -225,6 +228,10 @@ impl Providers {
             io.close_drained(conn, why);
         }
         let mut faults = Vec::new();
+        match config::item_priorities(new) {
+            Ok(priorities) => self.distributor.set_item_priorities(priorities),
+            Err(fault) => faults.push(fault),
+        }
         for route in &come {
             match self.routes.add(route, new) {
                 Ok(number) => {

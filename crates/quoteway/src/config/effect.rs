@@ -118,7 +118,7 @@ const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const TUNNEL: &str = "tunnel streams are not supported";
 const LOAD: &str = "a route's load is not limited; several routes of one service share it";
-const PRIORITY: &str = "the priorities that requests have go to providers, merged and up to maxPriorityClass; there are no others, and no files of them";
+const PRIORITY: &str = "the priorities that requests have go to providers, merged and up to maxPriorityClass; those of itemPriorityFile count for preemption alone";
 const OUTAGE: &str = "clients stay connected when a provider is lost, and see the service down";
 
 const fn none(kind: Kind, why: &'static str, names: &'static str) -> NoEffect {
@@ -293,7 +293,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Route, DACS, "dacsAttributes"),
     none(Kind::Route, "a route is dialled when the process starts, and stays", "dynamicMount=False"),
     none(Kind::Route, DUMPS, "lockedDumpFile"),
-    none(Kind::Route, NEEDLESS, "maxCache"),
     none(Kind::Route, PRIORITY, "priorityClassValue priorityCountMultiplier"),
     none(Kind::Route, LOAD, "serverCost serverPartitionList serverPartitionNegationList updateRateThreshold=0"),
     none(Kind::Route, "a provider is known by its address", "serverId serverMode"),
@@ -336,7 +335,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, FILTER, "featureEnabled=False"),
     none(Kind::Service, PERSISTENCE, "fileDirectory fileSize logFlushInterval"),
     none(Kind::Service, RESILIENCY, "CacheResiliency*hostList CacheResiliency*port"),
-    none(Kind::Service, PRIORITY, "forwardItemPriorityToSrcApp=False itemPriorityFile"),
+    none(Kind::Service, PRIORITY, "forwardItemPriorityToSrcApp=False"),
     none(
         Kind::Service,
         "load is what the provider's directory says",

@@ -5,7 +5,7 @@ use std::path::Path;
 use lbm::options::Options;
 use net::tls::{TlsClient, TlsError, TlsServer};
 
-use super::{Config, ConnectionType, P2ps, SourceDistributor, blocked_list, dictionary};
+use super::{Config, ConnectionType, P2ps, SourceDistributor, blocked_list, dictionary, item_priorities};
 
 /// What is wrong with the files that the configuration names, one sentence each; LBM options with file and line.
 pub(super) fn faults(config: &Config) -> Vec<String> {
@@ -15,6 +15,9 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
         found.push(e.to_string());
     }
     if let Err(e) = blocked_list(config) {
+        found.push(e);
+    }
+    if let Err(e) = item_priorities(config) {
         found.push(e);
     }
     if let Err(e) = p.tls() {

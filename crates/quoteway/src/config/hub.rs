@@ -81,6 +81,7 @@ pub fn route_config(route: &Route) -> distributor::RouteConfig {
         user_name: route.user_name.clone(),
         services: route.service_list.clone(),
         server_cost: route.server_cost,
+        max_items: route.max_cache,
         partitions: route.server_partition_list.iter().map(|pattern| NamePattern::new(pattern)).collect(),
         interruption: route.interruption_detection.then(|| distributor::Interruption {
             duration: u64::from(route.interruption_duration_ms) * MILLISECOND,

@@ -14,6 +14,7 @@ mod effect;
 mod files;
 mod filters;
 mod hub;
+mod item_priorities;
 mod listing;
 mod params;
 mod placement;
@@ -35,6 +36,7 @@ pub use hub::{
     across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config, p2ps_limits,
     route_config,
 };
+pub use item_priorities::item_priorities;
 pub use listing::{json, search};
 pub use params::{DictionaryFiles, Http, Log, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};

@@ -146,6 +146,7 @@ section! {
     preemption: bool = false, "", "Where all providers of an item are at their OpenLimit, an item of a higher priority class takes the place of one of a lower class (docs/operating/running.md).";
     preemption_retry_s: u32 = 180, "preemptionRetryTime" in "SERVICE", "How long an item that has given its place to another waits before it is asked for again, seconds.";
     locked_item_list: Vec<String> = Vec::new(), "", "Names of items that give their places to nobody; * stands for any text, ? for one character.";
+    item_priority_file: Entries = Entries::NONE, "itemPriorityFile" in "SERVICES", "Files of items with a priority of their own for preemption: SERVICE:FILE for the items of a service, FILE for those of all; a line is a name and behind a blank the priority class (1 to 255) or the word locked, # begins a comment. Read again by a reload.";
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";
@@ -198,6 +199,7 @@ section! {
     max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that this provider may send in a second (1000 or more). 0 means any number.";
     server_cost: u32 = 0, "", "With provider_choice \"load\": providers of a lower cost are asked before those of a higher one, whatever their load (docs/operating/standby.md).";
     server_partition_list: Vec<String> = Vec::new(), "", "Names of the items that this provider has; * stands for any text, ? for one character. Empty means all.";
+    max_cache: u32 = 0, "maxCache", "Items of each service that may be open at this provider at a time, where it states no lower limit (OpenLimit); a further one waits for a place, or takes that of another (preemption). 0 means any number.";
     interruption_detection: bool = false, "interruptionDetection" in "datastreamMonitor", "A service that has ticked and sends no data any more, though items of it are open, is left as if it were down: another provider takes over, or its items are Suspect until data come (docs/operating/standby.md).";
     interruption_duration_ms: u32 = 10_000, "interruptionDuration" in "datastreamMonitor" times 1000, "Silence of a service after which that is so, milliseconds.";
     traffic_window_s: u32 = 10, "trafficWindow" in "datastreamMonitor", "How long a service has to have ticked before, without such a silence, seconds; 0 counts any silence behind the first update.";

@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 
 use base64ct::{Base64, Encoding as _};
-use hub::distributor::SessionId;
+use hub::distributor::{LockError, SessionId};
 use hub::p2ps::{BlockError, ClientId};
 use serde::Serialize;
 
@@ -284,6 +284,43 @@ pub(super) async fn unblock(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
         return Err(Fault::new(404, format!("item {name} of service {service} is not blocked")));
     }
     done(asked, format!("item {name} of service {service} may be watched again: {why}"))
+}
+
+pub(super) async fn lock(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let ((service, name), why) = (item(asked)?, why(asked)?);
+    let (of, called, reason) = (service.clone(), name.clone(), why.clone());
+    let answers = api.threads.ask_all(move |t| {
+        let distributor = &mut t.providers.as_mut()?.distributor;
+        Some(distributor.lock_item(&of, called.as_bytes(), &reason))
+    });
+    let mut is_locked = false;
+    for answer in answers.await {
+        let locked: Option<Result<(), LockError>> = answer?;
+        if let Some(locked) = locked {
+            locked.map_err(|e| Fault::new(409, e.to_string()))?;
+            is_locked = true;
+        }
+    }
+    if !is_locked {
+        return Err(Fault::new(409, "no providers connect to this process: lock the item at its Source Distributor"));
+    }
+    done(asked, format!("item {name} of service {service} is locked: {why}"))
+}
+
+pub(super) async fn unlock(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let ((service, name), why) = (item(asked)?, why(asked)?);
+    let (of, called) = (service.clone(), name.clone());
+    let answers = api.threads.ask_all(move |t| {
+        t.providers.as_mut().is_some_and(|providers| providers.distributor.unlock_item(&of, called.as_bytes()))
+    });
+    let mut was = false;
+    for answer in answers.await {
+        was |= answer?;
+    }
+    if !was {
+        return Err(Fault::new(404, format!("no operator has locked item {name} of service {service}")));
+    }
+    done(asked, format!("item {name} of service {service} is locked no more: {why}"))
 }
 
 pub(super) fn log_level(_: &Api, asked: &Asked) -> Ready<Result<Answer, Fault>> {

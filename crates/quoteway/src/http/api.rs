@@ -210,6 +210,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/items/{service}/{name}", Viewer, "An item by its name: state, watchers, source, what its watchers were told last, its image where it is cached", &[], &[], Vec<ItemDetail>, named_item),
     endpoint!("GET" "/api/v1/history/{service}/{name}", Viewer, "The prices of an item since it was asked for here first, for a chart: a bar a minute, and the last ones one by one. It is remembered from then on; of 500 items the one that was asked for longest ago makes room", &[], &[], History, history::history),
     endpoint!("GET" "/api/v1/blocked", Viewer, "The items that are blocked, and why", &[], &[], Vec<Blocked>, blocked),
+    endpoint!("GET" "/api/v1/locked", Viewer, "The items that operators have locked, and why: they give their places at a provider to nobody", &[], &[], Vec<Blocked>, locked),
     endpoint!("GET" "/api/v1/permissions/users", Viewer, "Who is on, by user and position", &[], &[], Vec<On>, rights::users),
     endpoint!("GET" "/api/v1/permissions/explain", Viewer, "Why a user may, or may not, see an item", rights::EXPLAIN, &[], rights::Explained, rights::explain),
     endpoint!("GET" "/api/v1/permissions/who", Viewer, "Who may see a product (pe) or a subservice of a service", rights::WHO, &[], Vec<String>, rights::who),
@@ -227,6 +228,8 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("POST" "/api/v1/reload", Operator, "Read the configuration again; a fault in it changes nothing", &[], WHY, actions::Reread, actions::reload),
     endpoint!("POST" "/api/v1/block", Operator, "Have nobody get an item: its watchers are told, later requests refused", &[], ITEM, Done, actions::block),
     endpoint!("POST" "/api/v1/unblock", Operator, "Let an item be watched again", &[], ITEM, Done, actions::unblock),
+    endpoint!("POST" "/api/v1/lock", Operator, "Have an item give its place at a provider to nobody (preemption)", &[], ITEM, Done, actions::lock),
+    endpoint!("POST" "/api/v1/unlock", Operator, "Let an item give its place to another again", &[], ITEM, Done, actions::unlock),
     endpoint!("POST" "/api/v1/permissions/logout", Operator, "End all logins of a user", &[], rights::USER, Done, rights::logout),
     endpoint!("POST" "/api/v1/permissions/repermission", Operator, "Check again what a user, or everybody, has open", &[], rights::ANYBODY, Done, rights::repermission),
     endpoint!("POST" "/api/v1/log", Operator, "Change how much is logged, until the process ends", &[], &[("level", "error, warn, info, debug, trace, or by module as QUOTEWAY_LOG.")], Done, actions::log_level),
@@ -472,8 +475,17 @@ async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
 }
 
 async fn blocked(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    named(api, facts::blocked).await
+}
+
+async fn locked(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+    named(api, facts::locked).await
+}
+
+/// Items that operators have done something to, of all threads.
+async fn named(api: &Api, of: fn(&mut Thread<'_>) -> Vec<Blocked>) -> Result<Answer, Fault> {
     let mut all = Vec::new();
-    for answer in api.threads.ask_all(facts::blocked).await {
+    for answer in api.threads.ask_all(of).await {
         all.extend(answer?);
     }
     // Each thread with clients has the same.

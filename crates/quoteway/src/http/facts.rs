@@ -400,7 +400,7 @@ pub struct Change {
     pub text: String,
 }
 
-/// An item that nobody gets.
+/// An item that is blocked, which is to say that nobody gets it, or locked, so that it gives its place to nobody.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Blocked {
     /// Its service.
@@ -616,13 +616,18 @@ pub(super) fn items_named(
 /// The items that are blocked in a thread.
 pub(super) fn blocked(thread: &mut Thread<'_>) -> Vec<Blocked> {
     let Some(consumers) = &thread.consumers else { return Vec::new() };
-    let all = consumers.p2ps.blocked_items();
-    let named = |(service, name, why): (&str, &[u8], &str)| Blocked {
-        service: service.to_owned(),
-        name: String::from_utf8_lossy(name).into_owned(),
-        why: why.to_owned(),
-    };
-    all.take(BLOCKED).map(named).collect()
+    consumers.p2ps.blocked_items().take(BLOCKED).map(told).collect()
+}
+
+/// The items that are locked in a thread.
+pub(super) fn locked(thread: &mut Thread<'_>) -> Vec<Blocked> {
+    let Some(providers) = &thread.providers else { return Vec::new() };
+    providers.distributor.locked_items().take(BLOCKED).map(told).collect()
+}
+
+fn told((service, name, why): (&str, &[u8], &str)) -> Blocked {
+    let name = String::from_utf8_lossy(name).into_owned();
+    Blocked { service: service.to_owned(), name, why: why.to_owned() }
 }
 
 /// The services of a thread; those of several threads are put together by [`merge`].

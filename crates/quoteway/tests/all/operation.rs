@@ -182,6 +182,34 @@ fn items_are_blocked_by_a_file_that_a_reload_reads_again() {
 }
 
 #[test]
+fn items_have_priorities_by_a_file_and_operators_lock_them() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (file, list) = (dir.path().join("q.toml"), dir.path().join("priorities"));
+    std::fs::write(&list, "IBM 5\n").expect("written");
+    let text = format!("[source_distributor]\nitem_priority_file = [\"FEED:{}\"]\n", list.display());
+    std::fs::write(&file, text).expect("written");
+    let server = serve(&file);
+    std::fs::write(&list, "IBM five\n").expect("written");
+    let (status, answer) = post(&server, "/api/v1/reload", "{\"why\":\"a test\"}");
+    assert!(status == 422 && answer.to_string().contains("priorities:1: "), "{status} {answer}");
+    let at = server.web();
+    let ctl = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+        let output = command.args(["ctl", "--at", &at]).args(args).output().expect("it runs");
+        (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (done, text) = ctl(&["lock", "FEED", "TRI.N", "--why", "a test"]);
+    assert!(done && text.contains("is locked"), "{text}");
+    assert!(!ctl(&["lock", "FEED", "TRI.N", "--why", "again"]).0);
+    let (_, text) = ctl(&["locked"]);
+    assert!(text.contains("FEED     TRI.N  a test"), "{text}");
+    server.wait_for("/api/v1/events", |_, body| body.contains("audit: operator local") && body.contains("is locked"));
+    assert!(ctl(&["unlock", "FEED", "TRI.N", "--why", "a test"]).0);
+    assert!(!ctl(&["unlock", "FEED", "TRI.N", "--why", "a test"]).0);
+    assert_eq!(server.json("/api/v1/locked"), Value::Array(Vec::new()));
+}
+
+#[test]
 fn administrators_ask_and_act_on_permissions() {
     let dir = tempfile::tempdir().expect("a folder");
     let (file, rights) = (dir.path().join("q.toml"), dir.path().join("rights.toml"));
