@@ -5,6 +5,8 @@ use crate::cache::rules::NamePattern;
 use crate::hash_seed::HashSeed;
 use crate::item::ItemKey;
 use crate::status_texts::StatusTexts;
+use rwf::Qos;
+use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -55,8 +57,12 @@ pub struct ServiceGroup {
 pub struct RouteConfig {
     /// User name of the login; empty for that of all.
     pub user_name: String,
+    /// What operators call the provider beside its address; empty for nothing (`serverId`).
+    pub server_id: String,
     /// Names of the services to take from the provider; empty for all.
     pub services: Vec<String>,
+    /// Names of services that are not taken from it (`blockedServerList`).
+    pub blocked_services: Vec<String>,
     /// With [`Balance::Load`]: a provider of a lower cost is asked before those of a higher one, whatever their load (`serverCost`).
     pub server_cost: u32,
     /// Names of the items that the provider has; empty for all (`serverPartitionList`).
@@ -98,6 +104,12 @@ pub struct Config {
     pub sequence_numbers: bool,
     /// With [`Balance::Hot`]: the standby takes over items that their provider says Suspect of, and that it has good itself.
     pub takeover_on_suspect: bool,
+    /// With [`Balance::Hot`]: server ids of routes that stand by for each other, two in each list, or more; for others nobody stands by. Empty: all
+    /// that have the service stand by for each other.
+    pub standby_pairs: Vec<Vec<String>>,
+    /// Qualities of services whose providers state none, by name; that of the empty name is of all others. Without one such a service is
+    /// real time, tick by tick.
+    pub service_qos: BTreeMap<String, Qos>,
     /// Service groups, each with a name of its own that is no member's.
     pub service_groups: Vec<ServiceGroup>,
     /// What this site is called among those that serve each other, the same for all Source Distributors of a hub. Services say
@@ -183,6 +195,23 @@ pub struct Config {
 }
 
 impl Config {
+    /// The quality of a service whose provider states none, if one is said.
+    pub(super) fn qos_of(&self, service: &str) -> Option<Qos> {
+        self.service_qos.get(service).or_else(|| self.service_qos.get("")).copied()
+    }
+
+    /// What the provider of a route is called beside its address; empty for nothing.
+    pub(super) fn server_id(&self, origin: Origin) -> &str {
+        self.route(origin).map_or("", |route| route.server_id.as_str())
+    }
+
+    /// Whether one of two providers may stand by for the other.
+    pub(super) fn are_a_pair(&self, one: Origin, other: Origin) -> bool {
+        let (one, other) = (self.server_id(one), self.server_id(other));
+        let has = |pair: &Vec<String>, id: &str| !id.is_empty() && pair.iter().any(|of| of == id);
+        self.standby_pairs.is_empty() || self.standby_pairs.iter().any(|pair| has(pair, one) && has(pair, other))
+    }
+
     /// What is special to the route of a session.
     pub(super) fn route(&self, origin: Origin) -> Option<&RouteConfig> {
         match origin {
@@ -203,6 +232,8 @@ impl Default for Config {
             balance: Balance::default(),
             sequence_numbers: false,
             takeover_on_suspect: true,
+            standby_pairs: Vec::new(),
+            service_qos: BTreeMap::new(),
             service_groups: Vec::new(),
             site: String::new(),
             failback: 0,

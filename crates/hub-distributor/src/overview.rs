@@ -12,6 +12,8 @@ pub struct SessionOverview<'a> {
     pub origin: Origin,
     /// Address and port of the provider.
     pub address: &'a str,
+    /// What operators call the provider beside its address; empty for nothing.
+    pub server_id: &'a str,
     /// How far it has come: `logging in`, `logged in`, `ready`.
     pub phase: &'static str,
     /// What it offers.
@@ -67,6 +69,7 @@ impl SourceDistributor {
             id,
             origin: session.origin,
             address: &session.peer.address,
+            server_id: self.config.server_id(session.origin),
             phase: match session.phase {
                 Phase::LoggingIn => "logging in",
                 Phase::LoggedIn => "logged in",

@@ -609,7 +609,12 @@ fn text(command: &Command, answer: &Value) -> String {
             }
             table(answer, &columns)
         }
-        Command::Providers => table(answer, &["id", "kind", "address", "state", "services"]),
+        Command::Providers => {
+            let has_name = |provider: &Value| provider["server_id"].as_str().is_some_and(|id| !id.is_empty());
+            let is_named = answer.as_array().is_some_and(|providers| providers.iter().any(has_name));
+            let name = if is_named { &["server_id"][..] } else { &[] };
+            table(answer, &[&["id", "kind", "address"], name, &["state", "services"]].concat())
+        }
         Command::Hub => table(answer, &["kind", "name", "state", "behind_bytes"]),
         Command::Item { .. } => {
             let one = |detail: &Value| {

@@ -184,7 +184,10 @@ impl SourceDistributor {
     /// Whether the route of a session takes services of this name.
     pub(super) fn is_wanted(&self, id: SessionId, name: &str) -> bool {
         let route = self.config.route(self.providers[id].origin);
-        route.is_none_or(|route| route.services.is_empty() || route.services.iter().any(|known| known == name))
+        let is_in = |list: &[String]| list.iter().any(|known| known == name);
+        route.is_none_or(|route| {
+            (route.services.is_empty() || is_in(&route.services)) && !is_in(&route.blocked_services)
+        })
     }
 
     /// The name of a service is taken by a provider of the other kind, or there is no id left for it: this one stands by.
@@ -242,17 +245,23 @@ impl SourceDistributor {
     }
 
     fn apply_info(&mut self, id: SessionId, service: u16, info: &Info) {
+        let stated = &info.qos;
+        // A provider that states none is asked for none.
+        let own = if stated.is_empty() { self.config.qos_of(&self.services[service].name) } else { None };
         let offer = self.offer_of(id, service);
+        offer.states_no_qos = own.is_some();
         for domain in &info.capabilities {
             offer.domains.insert(domain.0);
         }
-        if !info.qos.is_empty() {
-            offer.qos.clone_from(&info.qos);
+        let own: Vec<Qos> = own.into_iter().collect();
+        let stated = if own.is_empty() { stated } else { &own };
+        if !stated.is_empty() {
+            offer.qos.clone_from(stated);
         }
         offer.snapshots_beyond_limit = info.supports_out_of_band_snapshots.unwrap_or(true);
         offer.takes_consumer_status = info.accepting_consumer_status.unwrap_or(true);
         let default = [Qos::REALTIME_TICK];
-        let qualities: &[Qos] = if info.qos.is_empty() { &default } else { &info.qos };
+        let qualities: &[Qos] = if stated.is_empty() { &default } else { stated };
         let service = &mut self.services[service];
         for quality in qualities {
             if !service.qos.contains(quality) {

@@ -235,7 +235,7 @@ impl SourceDistributor {
         self.work_moves(now, out);
     }
 
-    /// An operator has the items of a service asked for at this provider, by its address, until it is gone; `None` goes back to the
+    /// An operator has the items of a service asked for at this provider, by its address or server id, until it is gone; `None` goes back to the
     /// order of the routes. Tells how many items go from other providers, in this turn and the next ones.
     ///
     /// # Errors
@@ -254,7 +254,11 @@ impl SourceDistributor {
             None => None,
             Some(wanted) => {
                 let there = self.services[id].providers();
-                let found = there.iter().copied().find(|session| address(session).as_deref() == Some(wanted));
+                let server_id = |session: SessionId| self.config.server_id(self.providers[session].origin);
+                let is_wanted = |session: &SessionId| {
+                    address(session).as_deref() == Some(wanted) || server_id(*session) == wanted && !wanted.is_empty()
+                };
+                let found = there.iter().copied().find(is_wanted);
                 let known = || there.iter().filter_map(address).collect();
                 Some(found.ok_or_else(|| SwitchError::NoProvider { provider: wanted.to_owned(), known: known() })?)
             }

@@ -104,6 +104,8 @@ pub(crate) struct Offer {
     pub(crate) domains: Domains,
     /// `QoS`; empty means real time, tick by tick.
     pub(crate) qos: Vec<Qos>,
+    /// The provider states none: what `qos` has is ours.
+    pub(crate) states_no_qos: bool,
     /// The sites that it has come through.
     pub(crate) path: Vec<String>,
     /// It is a service group's, served from this member.
@@ -170,6 +172,7 @@ impl Offer {
             snapshots_beyond_limit: self.snapshots_beyond_limit,
             domains: self.domains,
             qos: self.qos.clone(),
+            states_no_qos: self.states_no_qos,
             path: self.path.clone(),
             ..Self::default()
         }

@@ -171,7 +171,9 @@ impl SourceDistributor {
         }
         let session = &self.providers[place.session];
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
-        let provider_id = session.offer(item.service()).map_or(0, |offer| offer.provider_id);
+        let offer = session.offer(item.service());
+        let provider_id = offer.map_or(0, |offer| offer.provider_id);
+        let states_no_qos = offer.is_some_and(|offer| offer.states_no_qos);
         // The cache holds whole images, and needs every update; and a standby is to have what the other has.
         let whole = self.cache.has(handle.0) || self.is_hot(handle);
         let (views, can_pause) = if whole { (false, false) } else { session.views_and_pauses() };
@@ -189,7 +191,7 @@ impl SourceDistributor {
         let mut request = RequestMsg {
             flags,
             priority: Some(demands.priority),
-            qos: key.qos.to_qos(),
+            qos: key.qos.to_qos().filter(|_| !states_no_qos),
             key: key.msg_key(provider_id),
             ext_header: demands.ext_header,
             ..RequestMsg::new(Domain(key.domain), place.stream.0)

@@ -54,8 +54,8 @@ impl SourceDistributor {
     /// The provider to ask for an item: another than the one that has failed it last, and than those that are silent, if there is one.
     pub(super) fn route(&self, handle: Handle) -> Result<SessionId, Wait> {
         let (item, failed) = (&self.items[handle], self.upstream.failed_at.get(&handle).copied());
-        match self.route_beside(item, failed) {
-            Err(_) if failed.is_some() => self.route_beside(item, None),
+        match self.route_among(item, &|id| Some(id) != failed) {
+            Err(_) if failed.is_some() => self.route_among(item, &|_| true),
             route => route,
         }
     }
@@ -63,11 +63,8 @@ impl SourceDistributor {
     /// Whether another provider than one would be asked for an item, now or in a moment: one that is silent, if `even_silent`.
     pub(crate) fn is_served_beside(&self, handle: Handle, without: SessionId, even_silent: bool) -> bool {
         let item = &self.items[handle];
-        let route = if even_silent {
-            self.route_beside(item, Some(without))
-        } else {
-            self.route_without(item, Some(without), false)
-        };
+        let may = |id| id != without;
+        let route = if even_silent { self.route_among(item, &may) } else { self.route_of(item, &may, false) };
         matches!(route, Ok(_) | Err(Wait::Window))
     }
 
@@ -94,26 +91,29 @@ impl SourceDistributor {
 
     /// The provider that stands by for an item which is open at another.
     pub(crate) fn standby_for(&self, handle: Handle, used: SessionId) -> Result<SessionId, Wait> {
-        self.route_beside(&self.items[handle], Some(used))
+        let origin = |id| self.providers.get(id).map(|session| session.origin);
+        let of_used = origin(used);
+        let is_pair = |id| of_used.zip(origin(id)).is_some_and(|(used, other)| self.config.are_a_pair(used, other));
+        self.route_among(&self.items[handle], &|id| id != used && is_pair(id))
     }
 
-    /// The provider to ask for an item, but for one; one that is silent only if there is no other.
-    fn route_beside(&self, item: &Item, without: Option<SessionId>) -> Result<SessionId, Wait> {
-        match self.route_without(item, without, false) {
-            Err(wait) if wait != Wait::Window => self.route_without(item, without, true),
+    /// The provider to ask for an item, of those that may be asked; one that is silent only if there is no other.
+    fn route_among(&self, item: &Item, may: &dyn Fn(SessionId) -> bool) -> Result<SessionId, Wait> {
+        match self.route_of(item, may, false) {
+            Err(wait) if wait != Wait::Window => self.route_of(item, may, true),
             route => route,
         }
     }
 
-    /// The provider to ask for an item, but for one, and unless `even_silent` for those that are silent.
-    fn route_without(&self, item: &Item, without: Option<SessionId>, even_silent: bool) -> Result<SessionId, Wait> {
+    /// The provider to ask for an item, of those that may be asked and, unless `even_silent`, are not silent.
+    fn route_of(&self, item: &Item, may: &dyn Fn(SessionId) -> bool, even_silent: bool) -> Result<SessionId, Wait> {
         let qos = ItemKey::qos_of(item.key());
         let mut best: Option<((u16, u32, u64, u32), SessionId)> = None;
         // The member of a group that items wait a moment for: later ones are not there for that.
         let mut full: Option<u16> = None;
         let mut wait = Wait::NoProvider;
         let known = &self.services[item.service()];
-        for &id in known.providers().iter().filter(|&&id| Some(id) != without) {
+        for &id in known.providers().iter().filter(|&&id| may(id)) {
             let Some(session) = self.providers.get(id).filter(|session| session.phase == Phase::Ready) else {
                 continue;
             };

@@ -2,12 +2,12 @@
 
 use crate::world::*;
 use hub::distributor::{Config, Origin, PeerInfo, RouteConfig, SessionId};
-use hub::stream::{Kind, Request};
+use hub::stream::{Kind, Request, flags};
 use rwf::dictionary::{Dictionary, Verbosity};
-use rwf::msg::{Domain, Msg, StatusMsg};
+use rwf::msg::{Domain, Msg, RequestMsg, StatusMsg};
 use rwf::rdm::directory::{Action, Part, Service};
 use rwf::rdm::{dictionary, login};
-use rwf::{DataState, StateCode, StreamState};
+use rwf::{DataState, Qos, Rate, StateCode, StreamState, Timeliness};
 
 fn connect(world: &mut World, id: u32) {
     let peer = PeerInfo { address: "provider:14002".into() };
@@ -47,6 +47,52 @@ fn a_route_may_have_a_user_name_and_a_list_of_services() {
     let events = world.events();
     assert_eq!(events.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::Service], "OTHER is not taken");
     assert!(events[0].body.windows(4).any(|w| w == b"FEED"));
+}
+
+#[test]
+fn a_service_is_not_taken_from_a_server_that_is_blocked_for_it() {
+    let routes =
+        vec![RouteConfig { blocked_services: vec!["FEED".into()], ..RouteConfig::default() }, RouteConfig::default()];
+    let mut world = World::new(Config { routes, ..Config::default() });
+    world.p2ps_up(1);
+    for id in [0, 1] {
+        world.route_up(id);
+        world.directory(id, vec![service(7, "FEED"), service(8, "OTHER")]);
+    }
+    let offered = world.sd.session_overview();
+    let offered: Vec<Vec<&str>> =
+        offered.map(|session| session.services.iter().map(|offer| offer.service).collect()).collect();
+    assert_eq!(offered, [vec!["OTHER"], vec!["OTHER", "FEED"]]);
+}
+
+#[test]
+fn a_service_has_the_quality_of_the_configuration_where_its_provider_states_none() {
+    let delayed = Qos { time_info: 900, ..Qos::new(Timeliness::DELAYED, Rate::TICK_BY_TICK) };
+    let service_qos = [("FEED".to_owned(), delayed), ("LIVE".to_owned(), delayed)].into();
+    let mut world = World::new(Config { service_qos, ..Config::default() });
+    world.p2ps_up(1);
+    world.events();
+    world.route_up(0);
+    let mut silent = service(7, "FEED");
+    let Some(Part::Set(info)) = &mut silent.info else { panic!("it has no info") };
+    info.qos.clear();
+    world.directory(0, vec![silent, service(8, "LIVE")]);
+    let quality = |event: Ev| {
+        let name = usize::from(u16::from_le_bytes([event.body[0], event.body[1]]));
+        let entry = Service::decode_filters(1, Action::Add, &event.body[2 + name..]).expect("filters");
+        let qos = entry.info.and_then(|info| info.value().map(|info| info.qos.clone())).expect("its info");
+        (String::from_utf8_lossy(&event.body[2..2 + name]).into_owned(), qos)
+    };
+    let qualities: Vec<(String, Vec<Qos>)> = world.events().into_iter().map(quality).collect();
+    assert_eq!(qualities[0], ("FEED".to_owned(), vec![delayed]));
+    assert_eq!(qualities[1], ("LIVE".to_owned(), vec![Qos::REALTIME_TICK]), "what a provider states counts");
+    // The provider is asked in its own words.
+    world.sent(0);
+    let wanted = RequestMsg { qos: Some(delayed), ..request("A") };
+    world.open_request(1, 1, flags::STREAMING, &wanted);
+    let sent = world.sent(0);
+    let Msg::Request(asked) = Msg::decode(&sent[0]).unwrap() else { panic!("{sent:?}") };
+    assert_eq!((asked.key.name_lossy().as_ref(), asked.qos), ("A", None));
 }
 
 #[test]

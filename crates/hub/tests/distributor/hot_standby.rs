@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use hub::cache::rules::CacheRules;
-use hub::distributor::{Balance, Config, Notice};
+use hub::distributor::{Balance, Config, Notice, RouteConfig};
 use hub::stream::{Kind, flags};
 use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::directory::Group;
@@ -473,4 +473,31 @@ fn a_cached_image_is_kept_up_over_a_takeover() {
     let image = events.iter().find(|event| event.kind == Kind::Image).expect("out of the cache").image();
     assert_eq!(fields_of(image.body), [(22, b"12".to_vec())]);
     assert!(world.requests(1).is_empty());
+}
+
+#[test]
+fn routes_stand_by_for_each_other_in_pairs() {
+    let named = |id: &str| RouteConfig { server_id: id.to_owned(), ..RouteConfig::default() };
+    let mut world = world(true, |config| {
+        config.routes = ["a1", "b1", "a2"].map(named).to_vec();
+        config.standby_pairs = vec![vec!["a1".to_owned(), "a2".to_owned()]];
+    });
+    world.open(1, "A");
+    let at_used = world.requests(0).last().expect("a request").0;
+    image(&mut world, 0, at_used, 10, b"10");
+    assert!(world.requests(1).is_empty(), "it is of no pair");
+    come(&mut world, 2);
+    world.pass(AGAIN + 1);
+    assert!(world.requests(1).is_empty());
+    let requests = world.requests(2);
+    assert_eq!(requests.len(), 1, "the other of its pair");
+    image(&mut world, 2, requests[0].0, 10, b"10");
+    world.events();
+    world.down(0);
+    update(&mut world, 2, requests[0].0, 11);
+    assert_eq!(numbers(&mut world), [11]);
+    // By its server id as by its address.
+    let mut out = std::mem::take(&mut world.sent);
+    assert_eq!(world.sd.switch_provider(world.now, "FEED", Some("b1"), &mut out), Ok(1));
+    world.sent = out;
 }

@@ -235,7 +235,7 @@ impl Providers {
         for route in &come {
             match self.routes.add(route, new) {
                 Ok(number) => {
-                    self.distributor.set_route(number, config::route_config(route));
+                    self.distributor.set_route(number, config::route_config(new, route));
                     let number = usize::from(number);
                     if self.converting_routes.len() <= number {
                         self.converting_routes.resize(number + 1, false);

@@ -112,7 +112,7 @@ const FILTER: &str = "fields are taken out by remove_fields of [filters], of the
 const PREEMPTION: &str = "whether items are preempted, and which are not, is source_distributor.preemption and locked_item_list (docs/operating/running.md)";
 const OVERLOAD: &str = "queues have fixed bounds: guaranteedOutputBuffers, maxOutputBuffers, minimumOpenWindow";
 const PAIR: &str = "the hub stream is ordered: an update that overtakes another is put back in place";
-const QOS: &str = "quality of service is what the provider's directory says";
+const QOS: &str = "what a provider can do is what its directory says";
 const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as in LBT-RM (docs/wire/lbm.md)";
 const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
@@ -295,7 +295,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Route, DUMPS, "lockedDumpFile"),
     none(Kind::Route, PRIORITY, "priorityClassValue priorityCountMultiplier"),
     none(Kind::Route, LOAD, "serverCost serverPartitionList serverPartitionNegationList updateRateThreshold=0"),
-    none(Kind::Route, "a provider is known by its address", "serverId serverMode"),
+    none(Kind::Route, "a route has one way to be a server", "serverMode"),
     none(Kind::Route, "the provider's own threshold for compression counts", "minCompressionThreshold"),
     none(Kind::Route, "TLS 1.2 or 1.3 is used, whichever the provider can", "encryptionProtocol"),
     none(Kind::Route, "there is one way to run a session", "useReactor primaryProvider downloadCriteriaName"),
@@ -315,11 +315,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, CACHE, "domainsCached=ALL domainsNotCached nonCachingItemFile pollCache broadcastThreshold"),
     none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
     none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
-    none(
-        Kind::Service,
-        "no servers are blocked: routes, and the users of a port, say who may connect",
-        "blockedServerList",
-    ),
     none(Kind::Service, "recoveryInterval is the pause before a route is dialled again", "connectRetryInterval"),
     none(
         Kind::Service,
@@ -354,11 +349,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         "nonRecoverablePolling normalRetryTime recognitionTime recoverItemsOnClose retryLimit=0 serviceRestartTime staleRecoveryRetryTime",
     ),
     none(Kind::Service, "the open window is of opens, not of time", "openWindowTimeWindow"),
-    none(
-        Kind::Service,
-        QOS,
-        "qosRate qosRateInfo qosTimeInfo qosTimeliness supportsOutofBandSnapshots supportsSnapshots",
-    ),
+    none(Kind::Service, QOS, "supportsOutofBandSnapshots supportsSnapshots"),
     none(Kind::Service, "ageUnwatchedItemTime says how long they stay; 0 removes them at once", "removeUnwatchedItems"),
     none(Kind::Service, DUMPS, "serviceCacheDumpFile serviceDumpFile"),
     none(Kind::Service, "a service is known by its name; p2ps.service_ids gives it a number", "serviceId"),

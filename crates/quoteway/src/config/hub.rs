@@ -11,6 +11,7 @@ use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
 use super::blocked::blocked_list;
+use super::service_qos::service_qos;
 use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation, filters};
 
 const SECOND: u64 = 1_000_000_000;
@@ -24,7 +25,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
     let c = &config.source_distributor;
     distributor::Config {
         user_name: c.user_name.clone(),
-        routes: config.dialled_routes().map(route_config).collect(),
+        routes: config.dialled_routes().map(|route| route_config(config, route)).collect(),
         application_id: c.application_id.to_string(),
         balance: match c.provider_choice {
             ProviderChoice::Load => distributor::Balance::Load,
@@ -33,6 +34,8 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         },
         sequence_numbers: c.provides_sequence_numbers,
         takeover_on_suspect: c.takeover_on_suspect,
+        standby_pairs: c.active_standby_pairs.iter().map(|pair| names_of_pair(pair)).collect(),
+        service_qos: service_qos(c),
         service_groups: c.service_group_list.0.clone(),
         site: site(&c.site),
         failback: u64::from(c.failback_s) * SECOND,
@@ -76,10 +79,12 @@ fn hash_seed() -> HashSeed {
 }
 
 /// What is special to a route.
-pub fn route_config(route: &Route) -> distributor::RouteConfig {
+pub fn route_config(config: &Config, route: &Route) -> distributor::RouteConfig {
     distributor::RouteConfig {
         user_name: route.user_name.clone(),
+        server_id: route.server_id.clone(),
         services: route.service_list.clone(),
+        blocked_services: blocked_services(config, &route.server_id),
         server_cost: route.server_cost,
         max_items: route.max_cache,
         partitions: route.server_partition_list.iter().map(|pattern| NamePattern::new(pattern)).collect(),
@@ -88,6 +93,13 @@ pub fn route_config(route: &Route) -> distributor::RouteConfig {
             traffic_window: u64::from(route.traffic_window_s) * SECOND,
         }),
     }
+}
+
+/// Services that are not taken from a server.
+fn blocked_services(config: &Config, server_id: &str) -> Vec<String> {
+    let entries = config.source_distributor.blocked_server_list.0.iter().map(|entry| filters::parts(entry));
+    let blocked = entries.filter(|(_, ids)| !server_id.is_empty() && filters::words(ids).any(|id| id == server_id));
+    blocked.filter_map(|(service, _)| service.map(str::to_owned)).collect()
 }
 
 /// What a P2PS is told. `incarnation` is another one for each start and shard.

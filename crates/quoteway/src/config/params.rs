@@ -140,6 +140,12 @@ section! {
     provider_choice: ProviderChoice = ProviderChoice::Load, "", "Which provider is asked for an item where several routes have its service: \"load\" by load factor and number of items, \"first\" the first route that takes requests, while the others stand by, \"hot\" as that and asks the next one for everything, too, so that it can take over at once (docs/operating/standby.md).";
     provides_sequence_numbers: bool = false, "", "With provider_choice \"hot\": the providers of a service number the updates of an item alike, so that a takeover goes on with the next update and needs no new image.";
     takeover_on_suspect: bool = true, "", "With provider_choice \"hot\": items that the provider in use says Suspect of, and that its standby has good, go on at the standby (docs/operating/standby.md).";
+    active_standby_pairs: Vec<String> = Vec::new(), "", "With provider_choice \"hot\": routes that stand by for each other, ONE|OTHER, by their server_id; items at other routes have no standby. Empty: every route that has the service (docs/operating/standby.md).";
+    blocked_server_list: Entries = Entries::NONE, "blockedServerList" in "SERVICES", "Routes from which a service is not taken, by their server_id: SERVICE:ID,ID.";
+    qos_timeliness: Entries = Entries::NONE, "qosTimeliness" in "SERVICES", "Timeliness of a service whose provider states no quality: SERVICE:WORD, or WORD for all others; REALTIME, DELAYED or DELAYED_UNKNOWN. Without it REALTIME.";
+    qos_time_info: Entries = Entries::NONE, "qosTimeInfo" in "SERVICES", "Delay of such a service that is DELAYED, seconds: SERVICE:NUMBER, or NUMBER for all others.";
+    qos_rate: Entries = Entries::NONE, "qosRate" in "SERVICES", "Rate of such a service: SERVICE:WORD, or WORD for all others; TICK_BY_TICK, TIME_CONFLATED or JIT_CONFLATED. Without it TICK_BY_TICK.";
+    qos_rate_info: Entries = Entries::NONE, "qosRateInfo" in "SERVICES", "Interval of such a service that is TIME_CONFLATED, milliseconds: SERVICE:NUMBER, or NUMBER for all others.";
     service_group_list: ServiceGroupList = ServiceGroupList(Vec::new()), "", "Service groups, GROUP=SERVICE|SERVICE: one name that clients see beside those of the services, asked for at the first of these that takes requests, then at the next (docs/operating/standby.md).";
     site: String = String::new(), "", "Name of this site among those that are each other's providers, the same for all Source Distributors of a hub: a service that has come through this site is not taken (docs/operating/cascades.md). Empty: the host's name and a number drawn at each start.";
     failback_s: u32 = 0, "", "With provider_choice \"first\" or \"hot\": how long the first route has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
@@ -194,6 +200,7 @@ section! {
     compression_type: Compression = Compression::None, "compressionType", "Compression to offer.";
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
     convert_mfeed_data_to_rwf: bool = false, "", "As source_distributor.convert_mfeed_data_to_rwf, for this provider.";
+    server_id: String = String::new(), "serverId", "What operators call this provider beside its address: for quoteway ctl switch, blocked_server_list and active_standby_pairs.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
     max_incoming_bytes_per_second: u32 = 0, "maxIncomingBytesPerSecond", "Bytes of messages that this provider may send in a second (65536 or more): beyond it it is not read for a moment, and its socket holds it back (docs/operating/running.md). 0 means any number.";
     max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that this provider may send in a second (1000 or more). 0 means any number.";

@@ -8,7 +8,8 @@ use net::dns::ServiceName;
 use super::hub::{SMALLEST_WINDOW, names_of_pair};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
-    HubTransport, Log, P2ps, Permissions, Route, Rrcpd, Section, SourceDistributor, conflation, filters,
+    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, conflation,
+    filters, service_qos,
 };
 use crate::agents::input_rate::{BYTES_MIN, MESSAGES_MIN};
 
@@ -35,6 +36,9 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     }
     if let Some((key, what)) = filters::fault(&config.filters) {
         found.push(Broken { section: Filters::NAME, key, what });
+    }
+    if let Some((key, what)) = service_qos::fault(&config.source_distributor) {
+        found.push(Broken { section: SourceDistributor::NAME, key, what });
     }
     if !config.log.level.is_empty() && crate::log::filter(&config.log.level).is_err() {
         let what = "must be error, warn, info, debug, trace, or levels by module";
@@ -199,6 +203,13 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
         }),
         "cache_resiliency_hosts",
         "must be HOST:PORT or srv:_SERVICE._tcp.DOMAIN each",
+    );
+    let is_server = |id: &String| config.routes.iter().any(|route| route.server_id == *id);
+    let pairs = &s.active_standby_pairs;
+    rule(
+        are_pairs(pairs) && pairs.iter().flat_map(|pair| names_of_pair(pair)).all(|id| is_server(&id)),
+        "active_standby_pairs",
+        "must be ONE|OTHER each, by the server_id of routes, each in one pair",
     );
     rule((10..=3_600_000).contains(&s.persistent_interval_ms), "persistent_interval_ms", "must be from 10 to 3600000");
     if !cpus(&config.rrcpd.bind_main_thread) {
@@ -370,6 +381,7 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     let zlib = compressed && p.compression_type == Compression::Zlib;
     idle(!zlib, p2ps, "zlib_compression_level", "compression_type is zlib");
     idle(p.writer_thread_count == 0, p2ps, "bind_writer_threads", "writer_thread_count is over 0");
+    idle(s.provider_choice != ProviderChoice::Hot, sd, "active_standby_pairs", "provider_choice is hot");
     idle(!s.enable_nip_server, sd, "nip_port", "enable_nip_server is true");
     for key in
         ["nip_max_mounts", "nip_max_connections_per_address", "nip_max_handshakes", "nip_login_timeout_s", "websocket"]

@@ -207,6 +207,8 @@ pub struct Provider {
     pub kind: String,
     /// Its address, or those that are tried.
     pub address: String,
+    /// What the configuration calls it (`server_id`); empty for nothing.
+    pub server_id: String,
     /// `not connected`, `logging in`, `logged in`, `ready`.
     pub state: String,
     /// What it offers.
@@ -750,6 +752,7 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
             id: format!("{number}.{}", session.id.0),
             kind: kind.to_owned(),
             address: session.address.to_owned(),
+            server_id: session.server_id.to_owned(),
             state: session.phase.to_owned(),
             services: session.services.iter().map(|offer| offer.service.to_owned()).collect(),
             traffic: None,
@@ -761,6 +764,7 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
             id: String::new(),
             kind: "route".to_owned(),
             address,
+            server_id: String::new(),
             state: "not connected".to_owned(),
             services: Vec::new(),
             traffic: None,

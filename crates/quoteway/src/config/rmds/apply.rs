@@ -417,15 +417,15 @@ fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> 
 
 /// The one list by service whose lines are True or False.
 const SWITCH: &str = "updateAggregation";
-/// The one whose lines are names of files.
-const FILE: &str = "blockedItemsFile";
+/// Those whose lines are texts: names of files and servers, words that the rules look at.
+const TEXTS: [&str; 5] = ["blockedItemsFile", "blockedServerList", "itemPriorityFile", "qosRate", "qosTimeliness"];
 
 /// What is wrong with a line of a list by service.
 fn entry_fault(mapped: &Mapped, value: &str) -> Result<(), String> {
     let is_switch = value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false");
     match (mapped.name == SWITCH, value) {
         (_, "") => Ok(()),
-        _ if mapped.name == FILE => Ok(()),
+        _ if TEXTS.contains(&mapped.name) => Ok(()),
         (true, _) if !is_switch => Err(format!("expected True or False, found {value:?}")),
         (false, _) if value.parse::<u32>().is_err() => Err(format!("expected a whole number, found {value:?}")),
         _ => Ok(()),

@@ -103,6 +103,7 @@ impl Mapped {
     pub(crate) fn example(&self) -> String {
         match self.section {
             _ if self.scope == "SERVICE" => format!("*SERVICE*{}", self.name),
+            _ if self.is_by_service() && self.components == ANY_COMPONENT => format!("*SERVICE*{}", self.name),
             _ if self.is_by_service() => format!("*{}*SERVICE*{}", self.components[0], self.name),
             Route::NAME => {
                 let levels = self.scope.strip_prefix("ROUTE*").unwrap_or(self.scope);
@@ -145,6 +146,7 @@ impl Catalogue {
                     let (components, scope) = match (section.rmds(), info.scope) {
                         ("P2PS", "") if name != "rsslPort" => (P2PS, "PORT"),
                         (_, "SERVICE") => (ANY_COMPONENT, "SERVICE"),
+                        ("Src_Dist", SERVICES) => (ANY_COMPONENT, SERVICES),
                         (_, "PROCESS") => (ANY_COMPONENT, ""),
                         ("P2PS", scope) => (P2PS, scope),
                         ("route", "") => (SRC_DIST, "ROUTE*route"),

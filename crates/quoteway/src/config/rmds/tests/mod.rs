@@ -91,7 +91,7 @@ fn the_monitor_of_a_datastream_is_a_level_of_a_route() {
     let monitor = "*adh*route*datastreamMonitor*interruptionDuration : 4\n*adh*a.route*datastreamMonitor*interruptionDetection : True\n\
          *adh*a.route*datastreamMonitor*trafficWindow : 20\n";
     let c = config(&format!("{host}{monitor}"));
-    let told: Vec<_> = c.routes.iter().map(crate::config::hub::route_config).map(|route| route.interruption).collect();
+    let told: Vec<_> = c.routes.iter().map(|route| crate::config::hub::route_config(&c, route).interruption).collect();
     let on = ::hub::distributor::Interruption { duration: 4_000_000_000, traffic_window: 20_000_000_000 };
     assert_eq!(told, [Some(on), None]);
     let never = "*adh*a.route*datastreamMonitor*interruptionDuration : 0\n";
