@@ -49,6 +49,9 @@ pub struct Config {
     pub default_priority_class: u8,
     /// Opens that may be unanswered by one Source Distributor; further ones wait their turn. 0 for any number.
     pub open_window: u32,
+    /// Percent of that window that items which were lost or refused may use, so that those that are asked for the first time do not wait for
+    /// all of them.
+    pub open_window_for_polls: u32,
     /// Opens sent to Source Distributors from one [`super::P2ps::on_timer`] to the next, however often requests are taken in
     /// between, so that images of a large watchlist do not hold up those that stream.
     pub opens_per_turn: u32,
@@ -146,6 +149,7 @@ impl Default for Config {
             max_priority_class: u8::MAX,
             default_priority_class: 1,
             open_window: 5_000,
+            open_window_for_polls: 80,
             opens_per_turn: 100,
             work_per_turn: 1_000,
             egress: super::egress::Limits::default(),

@@ -54,8 +54,7 @@ impl P2ps {
         self.check_order();
         self.check_load();
         self.services.check();
-        let queued: FxHashSet<ItemId> =
-            self.services.iter().flat_map(|service| service.queue().iter().copied()).collect();
+        let queued: FxHashSet<ItemId> = self.services.iter().flat_map(|service| service.queue().iter()).collect();
         for id in self.items.ids() {
             let item = self.items.get(id);
             assert!(!item.is_queued() || queued.contains(&id), "{id:?} is in no queue: {item:?}");

@@ -57,7 +57,7 @@ impl P2ps {
         own.mounts_when_full = config.mounts_when_full;
         own.connections.clone_from(&config.connections);
         own.open_queue = config.open_queue;
-        own.open_window = config.open_window;
+        (own.open_window, own.open_window_for_polls) = (config.open_window, config.open_window_for_polls);
         own.post_timeout = config.post_timeout;
         own.egress = config.egress;
         self.egress.set_limits(config.egress);

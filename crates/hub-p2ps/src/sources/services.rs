@@ -91,6 +91,45 @@ impl Provider {
     }
 }
 
+/// Items of a service that wait to be opened. A queue may hold the numbers of items that are gone.
+#[derive(Debug, Default)]
+pub(crate) struct OpenQueue {
+    /// Those that are asked for the first time.
+    fresh: VecDeque<ItemId>,
+    /// Those that were lost, or refused: clients have heard of them.
+    polls: VecDeque<ItemId>,
+}
+
+impl OpenQueue {
+    /// One of the two.
+    fn of(&mut self, polls: bool) -> &mut VecDeque<ItemId> {
+        if polls { &mut self.polls } else { &mut self.fresh }
+    }
+
+    /// The first of one of the two.
+    pub(crate) fn first(&self, polls: bool) -> Option<ItemId> {
+        let queue = if polls { &self.polls } else { &self.fresh };
+        queue.front().copied()
+    }
+
+    /// Whether something waits that was lost or refused.
+    pub(crate) fn has_polls(&self) -> bool {
+        !self.polls.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ItemId> {
+        self.fresh.iter().chain(&self.polls).copied()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.fresh.len() + self.polls.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.polls.is_empty()
+    }
+}
+
 /// A service under its public id.
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -111,7 +150,7 @@ pub(crate) struct Service {
     /// The sites that it comes through, as clients were told last.
     pub(crate) told_path: Vec<String>,
     /// Items to be opened.
-    queue: VecDeque<ItemId>,
+    queue: OpenQueue,
     /// When it went, if it was ever there.
     gone_at: u64,
     /// It has no name any more; its id waits for another.
@@ -120,7 +159,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// The items that are to be opened when their source takes requests, and numbers that items have left behind.
-    pub(crate) fn queue(&self) -> &VecDeque<ItemId> {
+    pub(crate) fn queue(&self) -> &OpenQueue {
         &self.queue
     }
 
@@ -296,7 +335,7 @@ impl Services {
     }
 
     /// The places of all services, beginning with another one each time: [`Services::at`].
-    pub(crate) fn round(&mut self) -> impl Iterator<Item = u16> + use<> {
+    pub(crate) fn round(&mut self) -> impl Iterator<Item = u16> + Clone + use<> {
         let count = self.known.len() as u16;
         self.rounds = self.rounds.checked_add(1).filter(|&rounds| rounds < count).unwrap_or(0);
         let first = self.rounds;
@@ -312,12 +351,18 @@ impl Services {
     /// Puts an item in its service's queue. `waits` tells of which entries the items still wait there, and `count` how many such items the
     /// service has: those that are gone leave their numbers behind, and the limits of a turn may keep them here. They are looked at as the
     /// queue doubles, so that it is never four times as long as what waits in it, and 128.
-    pub(crate) fn queue_open(&mut self, service: ServiceId, id: ItemId, count: usize, waits: impl Fn(ItemId) -> bool) {
+    pub(crate) fn queue_open(
+        &mut self,
+        service: ServiceId,
+        (id, is_poll): (ItemId, bool),
+        count: usize,
+        waits: impl Fn(ItemId) -> bool,
+    ) {
         let Some(place) = self.place(service) else {
             debug_assert!(false, "an item of a service that never was: {id:?}");
             return;
         };
-        let queue = &mut self.known[place].queue;
+        let queue = self.known[place].queue.of(is_poll);
         queue.push_back(id);
         self.queued += 1;
         let length = queue.len();
@@ -327,9 +372,9 @@ impl Services {
         }
     }
 
-    /// Takes the first entry out of a service's queue.
-    pub(crate) fn pop_queued(&mut self, service: ServiceId) {
-        let first = self.get_mut(service).and_then(|known| known.queue.pop_front());
+    /// Takes the first entry out of one of a service's queues.
+    pub(crate) fn pop_queued(&mut self, service: ServiceId, polls: bool) {
+        let first = self.get_mut(service).and_then(|known| known.queue.of(polls).pop_front());
         self.queued -= usize::from(first.is_some());
     }
 
@@ -359,7 +404,7 @@ impl Services {
             source_qos: Vec::new(),
             told: Condition::default(),
             told_path: Vec::new(),
-            queue: VecDeque::new(),
+            queue: OpenQueue::default(),
             gone_at: 0,
             nameless: false,
         };

@@ -100,16 +100,22 @@ impl Upstream {
     }
 }
 
+/// What a turn may still do about items that wait.
+struct Left {
+    opens: u32,
+    looks: u32,
+}
+
 impl P2ps {
     /// Puts an item that has to be opened in its service's queue.
     pub(crate) fn queue_open(&mut self, id: ItemId) {
         if !self.items.queue(id) {
             return;
         }
-        let service = self.items.get(id).service();
+        let (service, is_poll) = (self.items.get(id).service(), self.items.get(id).is_recovering());
         let Self { items, services, .. } = self;
         let waits = |id: ItemId| items.get(id).is_queued() && items.get(id).service() == service;
-        services.queue_open(service, id, items.count_standing(service, Standing::Queued), waits);
+        services.queue_open(service, (id, is_poll), items.count_standing(service, Standing::Queued), waits);
     }
 
     /// True if items can be opened at once, but for the limit of opens a turn.
@@ -118,14 +124,28 @@ impl P2ps {
             || self.hot_standby.has_work()
             || self.services.has_queued()
                 && self.services.iter().any(|service| {
-                    let first = service.queue().front();
-                    first.is_some_and(|&id| self.provider_of(id).is_none_or(|(source, _)| self.room_at(source)))
+                    [false, true].into_iter().any(|polls| {
+                        let first = service.queue().first(polls);
+                        first.is_some_and(|id| {
+                            self.provider_of(id).is_none_or(|(source, _)| self.room_for(source, polls))
+                        })
+                    })
                 })
     }
 
     pub(crate) fn room_at(&self, source: SourceId) -> bool {
         let window = self.config.open_window as usize;
         self.sources.get(source).is_none_or(|source| source.has_room(window))
+    }
+
+    /// As [`Self::room_at`]; with `polls` for an item that was lost or refused, which may use a part of the window only.
+    fn room_for(&self, source: SourceId, polls: bool) -> bool {
+        let window = u64::from(self.config.open_window);
+        let part = (window * u64::from(self.config.open_window_for_polls) / 100).max(1);
+        match self.sources.get(source) {
+            Some(known) if polls && window > 0 => known.has_room(part.min(window) as usize),
+            _ => self.room_at(source),
+        }
     }
 
     /// The source that could serve an item now, and the service's id there. A queue may still hold the numbers of items that are gone.
@@ -150,38 +170,47 @@ impl P2ps {
     }
 
     fn open_queued(&mut self) {
-        let mut budget = self.upstream.opens_left;
-        let mut looks = LOOKS_PER_TURN;
-        for place in self.services.round() {
+        let mut left = Left { opens: self.upstream.opens_left, looks: LOOKS_PER_TURN };
+        let mut has_polls = false;
+        let round = self.services.round();
+        for place in round.clone() {
             let service = self.services.at(place);
-            while budget > 0 && looks > 0 {
-                let Some(id) = self.services.get(service).and_then(|known| known.queue().front().copied()) else {
-                    break;
-                };
-                let item = self.items.get(id);
-                let due = item.is_queued() && item.service() == service;
-                match due.then(|| self.provider_of(id)).flatten() {
-                    Some((source, _)) if !self.room_at(source) => break,
-                    Some((source, remote)) => {
-                        self.open_at(id, source, remote);
-                        budget -= 1;
+            has_polls |= self.open_queued_in(service, false, &mut left);
+        }
+        for place in round.filter(|_| has_polls) {
+            let service = self.services.at(place);
+            self.open_queued_in(service, true, &mut left);
+        }
+        self.upstream.opens_left = left.opens;
+    }
+
+    /// As [`Self::open_waiting`], of one of the two queues of a service. Whether it has something in that of polls.
+    fn open_queued_in(&mut self, service: ServiceId, polls: bool, left: &mut Left) -> bool {
+        while left.opens > 0 && left.looks > 0 {
+            let Some(id) = self.services.get(service).and_then(|known| known.queue().first(polls)) else { break };
+            let item = self.items.get(id);
+            let due = item.is_queued() && item.service() == service;
+            match due.then(|| self.provider_of(id)).flatten() {
+                Some((source, _)) if !self.room_for(source, polls) => break,
+                Some((source, remote)) => {
+                    self.open_at(id, source, remote);
+                    left.opens -= 1;
+                }
+                None => {
+                    left.looks -= 1;
+                    // A loss that has yet to tell of it is told first; the item keeps its place.
+                    if due && self.settle(id) {
+                        continue;
                     }
-                    None => {
-                        looks -= 1;
-                        // A loss that has yet to tell of it is told first; the item keeps its place.
-                        if due && self.settle(id) {
-                            continue;
-                        }
-                        // It waits until something changes for its service.
-                        if due {
-                            self.park(id);
-                        }
+                    // It waits until something changes for its service.
+                    if due {
+                        self.park(id);
                     }
                 }
-                self.services.pop_queued(service);
             }
+            self.services.pop_queued(service, polls);
         }
-        self.upstream.opens_left = budget;
+        self.services.get(service).is_some_and(|known| known.queue().has_polls())
     }
 
     /// Leaves an item waiting until something changes for its service. Who was not told why is told now: the service may have gone

@@ -625,3 +625,34 @@ fn what_a_private_stream_is_asked_for_with_goes_to_its_provider() {
     world.request(1, &with(6, RequestFlags::STREAMING));
     assert_eq!(untokened(&world.asked()), ["0: open 40 streaming request 0 [STREAMING] REALTIME/TICK_BY_TICK key A"]);
 }
+
+#[test]
+fn new_requests_do_not_wait_for_all_that_is_recovered() {
+    let mut world = World::with_feed_and(Config { open_window: 5, open_window_for_polls: 40, ..Config::default() });
+    world.clients([1, 2]);
+    for (n, name) in (0..).zip(["A", "B", "C", "D"]) {
+        world.open(1, 5 + n, name, n as u32);
+    }
+    world.source_down(0);
+    world.take(1);
+    world.source(0);
+    world.publish(0, |p| {
+        p.service(40, "FEED");
+    });
+    let recovered = world.asked();
+    assert_eq!(recovered.len(), 2, "two fifths of the window: {recovered:?}");
+    for (n, name) in (0..).zip(["E", "F", "G", "H"]) {
+        world.request(2, &item(5 + n, name));
+    }
+    let asked = world.asked();
+    let names: Vec<bool> =
+        ["E", "F", "G"].iter().map(|name| asked.iter().any(|r| r.ends_with(&format!("key {name}")))).collect();
+    assert_eq!((names, asked.len()), (vec![true; 3], 3), "and the window for the rest: {asked:?}");
+    // An answer makes room for the next new one.
+    world.publish(0, |p| {
+        p.opened(token_of(&recovered[0]), 10).image(10, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1).len(), 1);
+    let asked = world.asked();
+    assert!(asked.len() == 1 && asked[0].contains("key H"), "{asked:?}");
+}

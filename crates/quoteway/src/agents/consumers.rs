@@ -19,10 +19,13 @@ use rwf::msg::{Domain, MsgClass};
 use rwf::peek;
 use rwf::rdm::login;
 
+pub use super::client_connection::{Connection, Protocol};
+
 use super::backpressure::Load;
 use super::class_latency::ClassLatency;
 use super::client_numbers::ClientNumbers;
 use super::consumer_ports::{Bound, Listeners, Port};
+use super::input_rate::{InputLimit, InputRates};
 use super::json::JsonClients;
 use super::logins::Logins;
 use super::marketfeed::{ToClients, Wants};
@@ -62,6 +65,8 @@ pub struct Consumers {
     /// Output is composed block by block and sent by [`Consumers::end_turn`], not at once.
     gathering: bool,
     open_rate: OpenRate,
+    /// By number at the P2PS.
+    rates: InputRates,
     /// Clients that have sent requests in this turn.
     requesting: Vec<ConnId>,
     /// Clients that are not read until then, because enough was opened.
@@ -83,6 +88,10 @@ hub::counters! {
 pub struct Counters {
     /// Clients with more waiting for them than a socket takes.
     pub clients_behind: u64 as Gauge,
+    /// Clients that send more than they may in a second, and are held back.
+    pub over_rate: u64 as Gauge,
+    /// Times that a client was not read for a moment, since it sent more than it may.
+    pub rate_pauses: u64,
     /// Messages that no JSON stands for, and so did not reach WebSocket clients.
     pub json_unconvertible: u64,
     /// Messages that became Marketfeed, each counted once for all clients.
@@ -107,6 +116,8 @@ struct Client {
     paused: bool,
     requesting: bool,
     paced: bool,
+    /// It has sent more than it may.
+    over_rate: bool,
     unflushed: bool,
     /// What it gets as Marketfeed.
     marketfeed: Wants,
@@ -114,62 +125,14 @@ struct Client {
     json: Option<Box<JsonPeer>>,
 }
 
-/// What a client speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// RSSL.
-    Rssl,
-    /// RSSL in WebSocket frames.
-    RsslInWebSocket,
-    /// JSON in WebSocket frames.
-    Json,
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rssl, Self::RsslInWebSocket, Self::Json];
-
-    fn of(spoken: &Spoken<'_>) -> Self {
-        match spoken {
-            Spoken::Rssl(_) => Self::Rssl,
-            Spoken::RsslInWebSocket(_) => Self::RsslInWebSocket,
-            Spoken::Json(_) => Self::Json,
-        }
-    }
-
-    /// Its name, as it stands in labels.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rssl => "rssl",
-            Self::RsslInWebSocket => "rssl.rwf",
-            Self::Json => "tr_json2",
-        }
-    }
-}
-
-/// A client's connection, as operators see it.
-#[derive(Debug, Clone, Copy)]
-pub struct Connection<'a> {
-    /// Who it is to the P2PS.
-    pub id: ClientId,
-    /// Its connection.
-    pub conn: ConnId,
-    /// Address and port.
-    pub address: &'a str,
-    /// What its program calls itself, and how it came.
-    pub program: &'a str,
-    /// What it speaks.
-    pub protocol: Protocol,
-    /// When it came, monotonic nanoseconds.
-    pub since: u64,
-    /// It is not read for now: too much waits for it, or enough was opened for a while.
-    pub is_held_back: bool,
-}
-
 impl Client {
     /// Reads from it or does not, as its state says.
     fn set_reading(&self, io: &mut RsslIo) {
-        io.set_reading(self.conn, !self.paused && !self.paced);
+        io.set_reading(self.conn, !self.is_held_back());
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.paused || self.paced || self.over_rate
     }
 }
 
@@ -183,6 +146,8 @@ struct Limits {
     max_mounts: usize,
     flush_interval_ns: Option<u64>,
     packing: bool,
+    /// What each client may send.
+    input: InputLimit,
 }
 
 impl Limits {
@@ -191,6 +156,7 @@ impl Limits {
             max_mounts: c.max_mounts as usize,
             flush_interval_ns: c.timed_writes.then_some(u64::from(c.flush_interval_ms) * 1_000_000),
             packing: c.rssl_msg_packing,
+            input: input_limit(c),
         }
     }
 }
@@ -232,6 +198,7 @@ impl Consumers {
             due: Some(0),
             gathering: false,
             open_rate: OpenRate::new(c.open_rate),
+            rates: InputRates::new("client"),
             requesting: Vec::new(),
             paced: Vec::new(),
             slow: Vec::new(),
@@ -265,6 +232,7 @@ impl Consumers {
     /// Takes over the limits that a reload changes. Who is there stays.
     pub fn reconfigure(&mut self, config: &Config) {
         self.limits.max_mounts = config.p2ps.max_mounts as usize;
+        self.limits.input = input_limit(&config.p2ps);
         self.open_rate = OpenRate::new(config.p2ps.open_rate);
         self.p2ps.reconfigure(&config::p2ps_limits(config));
     }
@@ -343,7 +311,7 @@ impl Consumers {
                 program: &client.program,
                 protocol: client.protocol,
                 since: client.since,
-                is_held_back: client.paused || client.paced,
+                is_held_back: client.is_held_back(),
             })
         })
     }
@@ -357,8 +325,11 @@ impl Consumers {
     pub fn sample(&self, labels: &[Label], samples: &mut Samples) {
         samples.add(Part::P2ps, labels, &self.p2ps.counters());
         let (marketfeed_converted, marketfeed_unconvertible, marketfeed_fields_lost) = self.marketfeed.counts();
+        let (over_rate, rate_pauses) = self.rates.counts();
         let counters = Counters {
             clients_behind: self.behind() as u64,
+            over_rate,
+            rate_pauses,
             json_unconvertible: self.json.unconvertible(),
             marketfeed_converted,
             marketfeed_unconvertible,
@@ -558,7 +529,7 @@ impl Consumers {
         let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
         // Those that this turn did not come to.
         let unsent = self.json.has_unsent().then_some(0);
-        earliest([self.due, self.flush_at, resume, clerk, unsent])
+        earliest([self.due, self.flush_at, resume, self.rates.timeout(), clerk, unsent])
     }
 
     /// Does what is due.
@@ -579,6 +550,8 @@ impl Consumers {
         if !self.paced.is_empty() && self.open_rate.resumes_at() <= now {
             self.read_paced(io);
         }
+        let Self { rates, clients, .. } = self;
+        rates.on_timer(now, |number| hold_back(clients, number, false, io));
     }
 
     /// Messages that had to wait in the P2PS are done: what was known of their clients' streams changes by now, and not before.
@@ -639,6 +612,8 @@ impl Consumers {
         if !self.requesting.is_empty() {
             self.pace_requests(now, io);
         }
+        let Self { rates, clients, .. } = self;
+        rates.end_turn(now, |number| hold_back(clients, number, true, io));
         if let Some(clerk) = &mut self.clerk {
             clerk.work(now, &mut self.p2ps);
         }
@@ -706,6 +681,18 @@ impl Drop for Consumers {
     }
 }
 
+fn input_limit(c: &config::P2ps) -> InputLimit {
+    InputLimit { bytes: c.max_incoming_bytes_per_second, messages: c.max_incoming_messages_per_second }
+}
+
+/// A client sends more than it may, or did.
+fn hold_back(clients: &mut [Option<Client>], number: usize, is_over: bool, io: &mut RsslIo) {
+    if let Some(client) = clients.get_mut(number).and_then(Option::as_mut) {
+        client.over_rate = is_over;
+        client.set_reading(io);
+    }
+}
+
 /// The login that a client's cookies stand for, on the stream that such a login has.
 fn login_by_cookie(upgrade: &Upgrade, name: &str) -> Option<login::Request> {
     let token = upgrade.cookie(name).filter(|token| !token.is_empty())?;
@@ -770,6 +757,9 @@ impl Handler for Consumers {
         }
         let name = opened.peer.to_string();
         tracing::info!("client {name} is up ({})", opened.spoken);
+        if self.limits.input.is_on() {
+            self.rates.opened(number, name.clone(), self.limits.input);
+        }
         self.clients[number] = Some(Client {
             conn,
             name,
@@ -780,6 +770,7 @@ impl Handler for Consumers {
             paused: false,
             requesting: false,
             paced: false,
+            over_rate: false,
             unflushed: false,
             marketfeed: self.marketfeed_of(conn.slot(), opened),
             json: opened.spoken.is_json().then(Box::default),
@@ -808,6 +799,7 @@ impl Handler for Consumers {
                 self.requesting.push(conn);
             }
         }
+        self.rates.take(id.0 as usize, msg.len());
         record_all(&mut self.traces, now, id, msg);
         if self.p2ps.client_message(now, id, msg) {
             self.hear_marketfeed(id, msg);
@@ -821,7 +813,8 @@ impl Handler for Consumers {
         if !std::mem::replace(&mut client.requesting, true) {
             self.requesting.push(conn);
         }
-        let Self { p2ps, json, traces, .. } = self;
+        let Self { p2ps, json, traces, rates, .. } = self;
+        rates.take(id.0 as usize, text.len());
         json.follow(p2ps);
         let was_in = p2ps.is_logged_in(id);
         let may_go_on = json.read(conn, &mut peer, text, |message| {
@@ -846,6 +839,7 @@ impl Handler for Consumers {
         let Some(id) = self.numbers.leave(conn) else { return };
         if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
+            self.rates.closed(id.0 as usize);
             if client.json.is_some() {
                 self.json.left();
             }

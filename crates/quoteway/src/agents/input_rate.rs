@@ -1,6 +1,6 @@
-//! How much a provider may send in a second (RTDS's `maxIncomingBytesPerSecond`, `maxIncomingMessagesPerSecond`).
+//! How much a provider, or a client, may send in a second (RTDS's `maxIncomingBytesPerSecond`, `maxIncomingMessagesPerSecond`).
 //!
-//! A provider that sends more is not read for a moment, so that its socket holds it back; nothing of what it sends is lost. A second's
+//! A peer that sends more is not read for a moment, so that its socket holds it back; nothing of what it sends is lost. A second's
 //! worth may come at once. Who has been held back is read again when a tenth of a second's worth may come, and is within its limit again
 //! when it has not been held back for some seconds.
 
@@ -9,9 +9,9 @@ const SECOND: u64 = 1_000_000_000;
 const BURST: u64 = SECOND;
 /// What may come when a provider is read again.
 const ROOM: u64 = SECOND / 10;
-/// The longest pause: it has to end before the silence counts as the provider's.
+/// The longest pause: it has to end before the silence counts as the peer's.
 const PAUSE_MAX: u64 = 10 * SECOND;
-/// Without a pause for so long, a provider is within its limit again.
+/// Without a pause for so long, a peer is within its limit again.
 const CALM: u64 = 5 * SECOND;
 
 /// The least limits, as they may be configured: what one turn takes in of a connection is less than `PAUSE_MAX` at these.
@@ -19,7 +19,7 @@ pub const BYTES_MIN: u32 = 65_536;
 /// As [`BYTES_MIN`].
 pub const MESSAGES_MIN: u32 = 1_000;
 
-/// What one provider may send in a second; 0 is any number.
+/// What one peer may send in a second; 0 is any number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputLimit {
     /// Bytes of its messages.
@@ -41,26 +41,10 @@ impl InputLimit {
     }
 }
 
-/// What an operator is to hear of a provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
-    /// It sends more than it may, and is held back.
-    Over {
-        /// Its address.
-        provider: String,
-        /// What it may send.
-        limit: InputLimit,
-    },
-    /// It has kept within its limit for some time.
-    Within {
-        /// Its address.
-        provider: String,
-    },
-}
-
 #[derive(Debug)]
 struct Limited {
-    provider: String,
+    /// Its address.
+    name: String,
     limit: InputLimit,
     /// Of this turn.
     bytes: u64,
@@ -73,37 +57,44 @@ struct Limited {
     over_until: Option<u64>,
 }
 
-/// The providers that have limits, by the slots of their connections.
-#[derive(Debug, Default)]
+/// The peers of one kind that have limits, by the slots that their owner gives them.
+#[derive(Debug)]
 pub struct InputRates {
+    /// What they are, for the log: `provider`, `client`.
+    kind: &'static str,
     limited: Vec<Option<Box<Limited>>>,
     /// Slots of those that have sent something in this turn.
     heard: Vec<usize>,
     /// Slots of those that are over their limits.
     over: Vec<usize>,
-    /// Times that a provider was held back.
+    /// Times that one was held back.
     pauses: u64,
 }
 
 impl InputRates {
-    /// A provider with a limit has come.
-    pub fn opened(&mut self, slot: usize, provider: String, limit: InputLimit) {
+    /// None yet, of peers that the log calls so.
+    pub const fn new(kind: &'static str) -> Self {
+        Self { kind, limited: Vec::new(), heard: Vec::new(), over: Vec::new(), pauses: 0 }
+    }
+
+    /// A peer with a limit has come, from this address.
+    pub fn opened(&mut self, slot: usize, name: String, limit: InputLimit) {
         if self.limited.len() <= slot {
             self.limited.resize_with(slot + 1, || None);
         }
         let (paused_until, over_until) = (None, None);
-        let limited = Limited { provider, limit, bytes: 0, messages: 0, used_until: 0, paused_until, over_until };
+        let limited = Limited { name, limit, bytes: 0, messages: 0, used_until: 0, paused_until, over_until };
         self.limited[slot] = Some(Box::new(limited));
     }
 
-    /// A provider is gone, whether it had a limit or not.
+    /// A peer is gone, whether it had a limit or not.
     pub fn closed(&mut self, slot: usize) {
         if self.limited.get_mut(slot).and_then(Option::take).is_some() {
             self.over.retain(|&over| over != slot);
         }
     }
 
-    /// A provider with a limit has sent a message of so many bytes.
+    /// A peer, which may have a limit, has sent a message of so many bytes.
     #[inline]
     pub fn take(&mut self, slot: usize, bytes: usize) {
         let Some(limited) = self.limited.get_mut(slot).and_then(Option::as_mut) else { return };
@@ -114,14 +105,14 @@ impl InputRates {
         limited.messages += 1;
     }
 
-    /// Whether a provider is not to be read for now.
+    /// Whether a peer is not to be read for now.
     pub fn is_paused(&self, slot: usize) -> bool {
         let limited = self.limited.get(slot).and_then(Option::as_ref);
         limited.is_some_and(|limited| limited.paused_until.is_some())
     }
 
-    /// The turn is over: `pause` is called for those that are not to be read from now on.
-    pub fn end_turn(&mut self, now: u64, mut pause: impl FnMut(usize), mut tell: impl FnMut(News)) {
+    /// The turn is over: `pause` is called for those that are not to be read from now on. The operator hears of who is held back.
+    pub fn end_turn(&mut self, now: u64, mut pause: impl FnMut(usize)) {
         for slot in self.heard.drain(..) {
             let Some(limited) = self.limited[slot].as_mut() else { continue };
             let cost = limited.limit.cost(limited.bytes, limited.messages);
@@ -138,7 +129,10 @@ impl InputRates {
             pause(slot);
             if limited.over_until.replace(resumes.saturating_add(CALM)).is_none() {
                 self.over.push(slot);
-                tell(News::Over { provider: limited.provider.clone(), limit: limited.limit });
+                let (kind, name, InputLimit { bytes, messages }) = (self.kind, &limited.name, limited.limit);
+                tracing::warn!(
+                    "{kind} {name} sends more than it may ({bytes} bytes, {messages} messages a second; 0 is any number): it is read no faster, and held back by its socket"
+                );
             }
         }
     }
@@ -152,9 +146,9 @@ impl InputRates {
         self.over.iter().filter_map(due).min()
     }
 
-    /// `resume` is called for those that are to be read again.
-    pub fn on_timer(&mut self, now: u64, mut resume: impl FnMut(usize), mut tell: impl FnMut(News)) {
-        let Self { limited, over, .. } = self;
+    /// `resume` is called for those that are to be read again. The operator hears of who has kept within its limit for some time.
+    pub fn on_timer(&mut self, now: u64, mut resume: impl FnMut(usize)) {
+        let Self { kind, limited, over, .. } = self;
         over.retain(|&slot| {
             let Some(limited) = limited[slot].as_mut() else { return false };
             if limited.paused_until.take_if(|until| *until <= now).is_some() {
@@ -162,7 +156,7 @@ impl InputRates {
             }
             let is_within = limited.over_until.take_if(|until| *until <= now).is_some();
             if is_within {
-                tell(News::Within { provider: limited.provider.clone() });
+                tracing::info!("{kind} {} sends no more than it may again", limited.name);
             }
             !is_within
         });
@@ -185,26 +179,28 @@ mod tests {
     struct World {
         rates: InputRates,
         reading: bool,
-        news: Vec<bool>,
+        /// How many were over their limits, whenever that changed.
+        over: Vec<u64>,
     }
 
     impl World {
         fn new(limit: InputLimit) -> Self {
-            let mut rates = InputRates::default();
+            let mut rates = InputRates::new("provider");
             rates.opened(SLOT, "p:1".to_owned(), limit);
-            Self { rates, reading: true, news: Vec::new() }
+            Self { rates, reading: true, over: vec![0] }
         }
 
         fn turn(&mut self, now: u64, messages: usize, bytes: usize) {
-            let (mut reading, mut news) = (self.reading, Vec::new());
+            let mut reading = self.reading;
             if self.rates.timeout().is_some_and(|at| at <= now) {
-                self.rates.on_timer(now, |_| reading = true, |told| news.push(told));
+                self.rates.on_timer(now, |_| reading = true);
             }
             (0..messages).for_each(|_| self.rates.take(SLOT, bytes));
-            self.rates.end_turn(now, |_| reading = false, |told| news.push(told));
+            self.rates.end_turn(now, |_| reading = false);
             self.reading = reading;
             assert_eq!(self.rates.is_paused(SLOT), !reading);
-            self.news.extend(news.iter().map(|told| matches!(told, News::Over { .. })));
+            self.over.push(self.rates.counts().0);
+            self.over.dedup();
         }
     }
 
@@ -220,7 +216,7 @@ mod tests {
             now += MILLISECOND;
         }
         assert!((100_000..=111_000).contains(&sent), "{sent} in ten seconds");
-        assert_eq!(world.news, [true], "told once");
+        assert_eq!(world.over, [0, 1], "it is over its limit once");
         let (over, pauses) = world.rates.counts();
         assert!(over == 1 && (50..200).contains(&pauses), "a tenth of a second at a time: {pauses}");
         // It keeps within its limit, and is so again after a while.
@@ -228,7 +224,7 @@ mod tests {
             world.turn(now, 5, 50);
             now += MILLISECOND;
         }
-        assert_eq!((world.news, world.rates.counts().0), (vec![true, false], 0));
+        assert_eq!(world.over, [0, 1, 0]);
     }
 
     #[test]
@@ -237,7 +233,7 @@ mod tests {
         for at in 0..1_000 {
             world.turn(SECOND + at * MILLISECOND, 10, 100);
         }
-        assert!(world.reading && world.news.is_empty());
+        assert!(world.reading && world.over == [0]);
         world.turn(3 * SECOND, 10, 200_000);
         assert!(!world.reading, "two seconds of bytes");
         world.turn(3 * SECOND + 1_000 * MILLISECOND, 0, 0);
@@ -253,7 +249,7 @@ mod tests {
         assert_eq!(world.rates.timeout(), Some(SECOND + PAUSE_MAX));
         world.rates.closed(SLOT);
         assert_eq!((world.rates.timeout(), world.rates.counts()), (None, (0, 1)));
-        world.rates.on_timer(u64::MAX, |_| panic!("nobody is there"), |_| panic!("nobody is there"));
+        world.rates.on_timer(u64::MAX, |_| panic!("nobody is there"));
         assert!(!InputLimit::default().is_on() && InputLimit { bytes: 1, messages: 0 }.is_on());
     }
 }

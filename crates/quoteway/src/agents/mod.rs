@@ -6,6 +6,7 @@
 pub mod backbone;
 pub mod backpressure;
 pub mod class_latency;
+mod client_connection;
 mod client_numbers;
 pub mod consumer_ports;
 pub mod consumers;

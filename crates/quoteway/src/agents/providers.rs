@@ -13,7 +13,7 @@ use hub::distributor::{
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
 
-use super::input_rate::{InputLimit, InputRates, News};
+use super::input_rate::{InputLimit, InputRates};
 use super::json_providers::JsonProviders;
 use super::marketfeed::FromProviders;
 use super::records::Keeper;
@@ -130,7 +130,7 @@ impl Providers {
             converting_routes: config.dialled_routes().map(|route| route.convert_mfeed_data_to_rwf).collect(),
             nip_port,
             nip_limit: nip_limit(config),
-            rates: InputRates::default(),
+            rates: InputRates::new("provider"),
             sessions: Vec::new(),
             conns: Vec::new(),
             held: false,
@@ -295,7 +295,7 @@ impl Providers {
         self.routes.on_timer(now, io);
         let Self { rates, sessions, held, .. } = self;
         let conn_of = |slot: usize| sessions.get(slot).copied().flatten().map(|session| session.conn);
-        rates.on_timer(now, |slot| conn_of(slot).into_iter().for_each(|conn| io.set_reading(conn, !*held)), tell_rate);
+        rates.on_timer(now, |slot| conn_of(slot).into_iter().for_each(|conn| io.set_reading(conn, !*held)));
         if self.distributor.timeout().is_some_and(|at| at <= now) {
             self.distributor.on_timer(now, &mut self.outbox);
         }
@@ -311,7 +311,7 @@ impl Providers {
         }
         let Self { rates, sessions, .. } = self;
         let conn_of = |slot: usize| sessions.get(slot).copied().flatten().map(|session| session.conn);
-        rates.end_turn(now, |slot| conn_of(slot).into_iter().for_each(|conn| io.set_reading(conn, false)), tell_rate);
+        rates.end_turn(now, |slot| conn_of(slot).into_iter().for_each(|conn| io.set_reading(conn, false)));
         self.json.reply(now, io);
         let Outbox { bytes, messages, closes } = &mut self.outbox;
         messages.sort_by_key(|m| m.0.0);
@@ -377,16 +377,6 @@ impl Providers {
 fn nip_limit(config: &Config) -> InputLimit {
     let c = &config.source_distributor;
     InputLimit { bytes: c.nip_max_incoming_bytes_per_second, messages: c.nip_max_incoming_messages_per_second }
-}
-
-/// The operator hears of a provider that is held back, and when that is over.
-fn tell_rate(news: News) {
-    match news {
-        News::Over { provider, limit: InputLimit { bytes, messages } } => tracing::warn!(
-            "provider {provider} sends more than it may ({bytes} bytes, {messages} messages a second; 0 is any number): it is read no faster, and held back by its socket"
-        ),
-        News::Within { provider } => tracing::info!("provider {provider} sends no more than it may again"),
-    }
 }
 
 /// A process that is stopped leaves what it holds on the disk.

@@ -180,7 +180,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         "bindRRCPReadThread numItemThreads=0 enableTransportFilterThread=False filterThreadCpu sourceThreadCpu*N itemThreadCpu*N",
     ),
     none(Kind::P2ps, PAIR, "enableItemLevelReorderProtection maxAllowableUpdateDelay"),
-    none(Kind::P2ps, RECOVERY, "immediatePollAfterRecoverableClose=False openWindowForPollRequests"),
+    none(Kind::P2ps, RECOVERY, "immediatePollAfterRecoverableClose=False"),
     none(Kind::P2ps, "maxMounts bounds the connections, whoever makes them", "maxClients"),
     none(Kind::P2ps, NEWS, "newsServiceItemPairList"),
     none(
@@ -348,7 +348,11 @@ pub(super) const TABLE: &[NoEffect] = &[
         RECOVERY,
         "nonRecoverablePolling normalRetryTime recognitionTime recoverItemsOnClose retryLimit=0 serviceRestartTime staleRecoveryRetryTime",
     ),
-    none(Kind::Service, "the open window is of opens, not of time", "openWindowTimeWindow"),
+    none(
+        Kind::Service,
+        "a request has its place in the open window until it is answered, or retryTimer is over",
+        "openWindowTimeWindow",
+    ),
     none(Kind::Service, QOS, "supportsOutofBandSnapshots supportsSnapshots"),
     none(Kind::Service, "ageUnwatchedItemTime says how long they stay; 0 removes them at once", "removeUnwatchedItems"),
     none(Kind::Service, DUMPS, "serviceCacheDumpFile serviceDumpFile"),

@@ -139,6 +139,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         default_priority_class: u8::try_from(c.default_priority_class).unwrap_or(u8::MAX),
         work_per_turn: c.work_per_turn,
         open_window: c.minimum_open_window,
+        open_window_for_polls: c.open_window_for_poll_requests,
         max_fragment_size: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         post_timeout: u64::from(c.post_timeout_s) * SECOND,
         source_order: source_order(c),

@@ -60,6 +60,7 @@ section! {
     open_queue_hysteresis: u32 = 1_000, "openQueueHysteresis", "How far below these marks the states end.";
     blocked_items_file: Entries = Entries::NONE, "blockedItemsFile" in "SERVICES", "Files of items that nobody gets: SERVICE:FILE for the items of a service, FILE for those of all; a name a line, # begins a comment. Read again by a reload.";
     minimum_open_window: u32 = 500, "minimumOpenWindow", "Requests that may await their image at a time, for each service.";
+    open_window_for_poll_requests: u32 = 80, "openWindowForPollRequests", "Percent of minimum_open_window that items may use which were lost or refused and are asked for again, so that new requests do not wait for all of them; 1 to 100.";
     enable_cache: bool = false, "enableCache", "Hold the images of the items that clients watch: who asks later is answered from memory, and the provider hears nothing (docs/operating/cache.md).";
     max_cache_size: u32 = 1_000_000, "maxCacheSize", "Items cached at a time, by each egress shard; beyond it the one that was asked for longest ago is cached no more. 0 means any number.";
     domains_cached: DomainList = DomainList(Domains::ALL), "domainsCached", "Domains whose items are cached.";
@@ -76,6 +77,8 @@ section! {
     load_factor_interval_s: u32 = 0, "", "How often the directory's Load says how full this server is (LoadFactor, by its clients and its items, in sixteenths), seconds: for those who have the same services from several servers, such as a Source Distributor of another site (docs/operating/discovery.md). 0 never says so.";
     connection_standby_servers: u16 = 0, "", "How many connections such a client is to hold beside its first (NumStandbyServers).";
     open_rate: u32 = 250_000, "", "Items a second that a thread opens over all its clients, so that large watchlists do not delay those that stream; those that someone watches already do not count. 0 means as they come.";
+    max_incoming_bytes_per_second: u32 = 0, "maxIncomingBytesPerSecond", "Bytes of messages that a client may send in a second (65536 or more): beyond it that client is not read for a moment, and its socket holds it back (docs/operating/running.md). 0 means any number.";
+    max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that a client may send in a second (1000 or more); a batch is one. 0 means any number.";
     guaranteed_output_buffers: u32 = 1_600, "guaranteedOutputBuffers", "Output buffers (of max_fragment_size bytes) that a client may fill before its own requests have to wait.";
     max_output_buffers: u32 = 16_000, "maxOutputBuffers", "Output buffers at which a slow client is cut off.";
     pool_size: u32 = 200_000, "poolSize", "Output buffers over all clients; beyond it the slowest clients are cut off first.";

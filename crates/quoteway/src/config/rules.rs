@@ -73,6 +73,11 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
             found.push(Broken { section: P2ps::NAME, key, what });
         }
     };
+    let (bytes, messages) = (p.max_incoming_bytes_per_second, p.max_incoming_messages_per_second);
+    rule(bytes == 0 || bytes >= BYTES_MIN, "max_incoming_bytes_per_second", BYTES);
+    rule(messages == 0 || messages >= MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES);
+    let percent = p.open_window_for_poll_requests;
+    rule((1..=100).contains(&percent), "open_window_for_poll_requests", "must be from 1 to 100");
     rule(
         p.guaranteed_output_buffers <= p.max_output_buffers,
         "guaranteed_output_buffers",

@@ -44,10 +44,14 @@ fn source_of(more: &[&str]) -> (Program, String) {
 
 /// A consumer of three items that stays until the test ends.
 pub(crate) fn consumer(server: &Process) -> Program {
+    consumer_of(server, &["-il", "RDT{0..2}"])
+}
+
+fn consumer_of(server: &Process, what: &[&str]) -> Program {
     let port = server.at("rssl");
     let port = port.rsplit(':').next().expect("a port");
-    let args = ["test-client", "-h", "127.0.0.1", "-p", port, "-il", "RDT{0..2}", "--seconds", "600"];
-    Program(program(&args).spawn().expect("it starts"))
+    let args = ["test-client", "-h", "127.0.0.1", "-p", port, "--seconds", "600"];
+    Program(program(&[&args, what].concat()).spawn().expect("it starts"))
 }
 
 pub(crate) fn ctl(server: &Process, args: &[&str]) -> (bool, String) {
@@ -219,6 +223,35 @@ fn a_provider_that_sends_more_than_it_may_is_held_back() {
     assert!(number(&metrics, "quoteway_providers_over_rate") >= 1.0, "{metrics}");
     let updates = number(&metrics, "quoteway_source_distributor_updates");
     server.wait_for("/metrics", |_, body| number(body, "quoteway_source_distributor_updates") >= updates + 1_000.0);
+}
+
+#[test]
+fn a_client_that_asks_faster_than_it_may_is_slowed_and_no_other() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (_one, at) = source_of(&["-U", "1000"]);
+    let file = dir.path().join("q.toml");
+    let text = format!("[p2ps]\nmax_incoming_messages_per_second = 1000\n[[route]]\nhost_list = [\"{at}\"]\n");
+    std::fs::write(&file, text).expect("written");
+    let ports = ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
+    let server = start(&[&ports[..], &["--config", file.to_str().expect("UTF-8")]].concat());
+    let _consumer = consumer(&server);
+    let number = |body: &str, name: &str| {
+        let line = body.lines().find(|line| line.starts_with(name)).and_then(|line| line.rsplit(' ').next());
+        line.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0)
+    };
+    let sent = "quoteway_p2ps_messages_out";
+    server.wait_for("/metrics", |_, body| {
+        number(body, sent) > 1.0 && number(body, "quoteway_consumers_rate_pauses") == 0.0
+    });
+    // More items than a client may ask for in some seconds.
+    let _greedy = consumer_of(&server, &["-il", "GREEDY{0..4999}", "-o", "5000"]);
+    server.wait_for("/api/v1/events", |_, body| {
+        body.contains("sends more than it may (0 bytes, 1000 messages a second") && body.contains("client 127.0.0.1:")
+    });
+    let metrics = server.wait_for("/metrics", |_, body| number(body, "quoteway_consumers_rate_pauses") >= 5.0);
+    assert_eq!(number(&metrics, "quoteway_consumers_over_rate"), 1.0, "the other one is read: {metrics}");
+    // It gets all of it.
+    server.wait_for("/metrics", |_, body| number(body, "quoteway_p2ps_items{") >= 5_000.0);
 }
 
 /// A Source Distributor with this route, on a hub over TCP.

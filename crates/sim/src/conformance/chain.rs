@@ -160,6 +160,7 @@ impl Set {
             "dictionary-part" => self.p2ps.max_fragment_size = number()? as usize,
             "warm-standby" => self.p2ps.support_warm_standby = number()? != 0,
             "open-window" => self.p2ps.open_window = number()? as u32,
+            "open-window-for-polls" => self.p2ps.open_window_for_polls = number()? as u32,
             "max-posts-per-client" => self.p2ps.max_posts_per_client = number()? as u32,
             "round-trip-s" => self.p2ps.round_trip_interval = seconds()?,
             "login-timeout-s" => self.p2ps.login_timeout = seconds()?,

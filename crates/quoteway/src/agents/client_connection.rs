@@ -1,0 +1,57 @@
+//! What operators are shown of a client's connection.
+
+use hub::p2ps::ClientId;
+use net::tcp::ConnId;
+use rssl_io::Spoken;
+
+/// What a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// RSSL.
+    Rssl,
+    /// RSSL in WebSocket frames.
+    RsslInWebSocket,
+    /// JSON in WebSocket frames.
+    Json,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Rssl, Self::RsslInWebSocket, Self::Json];
+
+    pub(super) fn of(spoken: &Spoken<'_>) -> Self {
+        match spoken {
+            Spoken::Rssl(_) => Self::Rssl,
+            Spoken::RsslInWebSocket(_) => Self::RsslInWebSocket,
+            Spoken::Json(_) => Self::Json,
+        }
+    }
+
+    /// Its name, as it stands in labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rssl => "rssl",
+            Self::RsslInWebSocket => "rssl.rwf",
+            Self::Json => "tr_json2",
+        }
+    }
+}
+
+/// A client's connection, as operators see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Connection<'a> {
+    /// Who it is to the P2PS.
+    pub id: ClientId,
+    /// Its connection.
+    pub conn: ConnId,
+    /// Address and port.
+    pub address: &'a str,
+    /// What its program calls itself, and how it came.
+    pub program: &'a str,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// When it came, monotonic nanoseconds.
+    pub since: u64,
+    /// It is not read for now: too much waits for it, or enough was opened for a while.
+    pub is_held_back: bool,
+}
