@@ -16,6 +16,16 @@ pub struct Config {
     /// Ids that services have here whenever they come: clients that know several servers expect the same id for the same service. Others
     /// get theirs in the order in which they are first heard of.
     pub service_ids: ServiceIds,
+    /// The only services that clients see; empty for all.
+    pub service_list: Vec<String>,
+    /// Services that clients do not see, whatever that list says.
+    pub blocked_service_list: Vec<String>,
+    /// Application ids of clients for which nothing is recovered here, as if their logins had `SingleOpen` 0.
+    pub disable_single_open: Vec<String>,
+    /// Application ids of clients whose directories do not show the services of `service_groups`.
+    pub disable_service_groups: Vec<String>,
+    /// Names of services that are groups of others.
+    pub service_groups: Vec<String>,
     /// Clients may have this server stand by for another one.
     pub support_warm_standby: bool,
     /// Servers that clients are told of that ask for them.
@@ -128,12 +138,25 @@ pub struct Config {
 
 const SECOND: u64 = 1_000_000_000;
 
+impl Config {
+    /// Whether clients see a service of this name.
+    pub(crate) fn serves(&self, service: &str) -> bool {
+        let is_in = |list: &[String]| list.iter().any(|name| name == service);
+        (self.service_list.is_empty() || is_in(&self.service_list)) && !is_in(&self.blocked_service_list)
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
             incarnation: 1,
             host_name: "quoteway".to_owned(),
             service_ids: ServiceIds::default(),
+            service_list: Vec::new(),
+            blocked_service_list: Vec::new(),
+            disable_single_open: Vec::new(),
+            disable_service_groups: Vec::new(),
+            service_groups: Vec::new(),
             support_warm_standby: true,
             connections: super::Connections::default(),
             max_mounts_per_user: 0,

@@ -3,7 +3,7 @@
 use super::P2ps;
 use super::ids::{ClientId, ItemId, ServiceId, SourceId};
 use super::items::state::{Item, Standing, State, Wait};
-use super::sources::services::Provider;
+use super::sources::services::{Provider, Service};
 
 /// A service as one Source Distributor offers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +95,20 @@ impl P2ps {
             waiting: service.queue().len(),
             path: &service.told_path,
         })
+    }
+
+    /// Whether these services are down, or not there: all of them, or with `any` at least one. Without names it is about all services that
+    /// there are; without a service everything is down.
+    pub fn is_out(&self, services: &[String], any: bool) -> bool {
+        let is_up = |service: &Service| service.alive && service.told.up;
+        let mut alive = self.services.iter().filter(|service| service.alive);
+        let name_is_up = |name: &String| self.services.by_name(name).is_some_and(is_up);
+        match (services, any) {
+            ([], true) => !alive.all(is_up) || !self.services.iter().any(is_up),
+            ([], false) => !alive.any(is_up),
+            (names, true) => !names.iter().all(name_is_up),
+            (names, false) => !names.iter().any(name_is_up),
+        }
     }
 
     fn source_overview(&self, service: ServiceId, provider: &Provider) -> SourceOverview<'_> {

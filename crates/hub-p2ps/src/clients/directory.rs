@@ -93,6 +93,9 @@ impl P2ps {
         name: &str,
         entry: &directory::Service,
     ) {
+        if !self.config.serves(name) {
+            return;
+        }
         let Some(id) = self.id_of_service(name) else { return };
         // It may have given the id of a service that is gone to another, and this P2PS has not heard of that.
         let is_at = |provider: &Provider| (provider.source, provider.service) == (source, remote);
@@ -218,7 +221,7 @@ impl P2ps {
         let mut bodies: Vec<(Variant, Option<BodyId>)> = Vec::new();
         for client in self.clients.ids() {
             let Some(known) = self.clients.get(client).filter(|known| !known.directories.is_empty()) else { continue };
-            if self.gate.is_on() && !self.shows(client, id) {
+            if (self.gate.is_on() || known.hides_groups) && !self.shows(client, id) {
                 continue;
             }
             let policy = known.policy;

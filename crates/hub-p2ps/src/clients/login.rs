@@ -10,6 +10,7 @@ use crate::ids::{ClientId, StreamId, UserId};
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Authentication, Features, name_type};
 use rwf::rdm::request::data_streams;
+use rwf::rdm::state::Recovery;
 
 /// What this server can do, if all of it is let be; it claims nothing else.
 const FEATURES: Features = Features {
@@ -89,9 +90,12 @@ impl P2ps {
         let round_trip = self.begin_round_trips(client, request.attributes.round_trip_latency);
         let login = Login { round_trip, ..login_of(&request, user) };
         self.clients.count_login(&login, true);
+        let policy = self.policy_of(&request);
+        let hides_groups = is_in(&self.config.disable_service_groups, &request);
         if let Some(known) = self.clients.get_mut(client) {
             known.streams.insert(stream, Open::Login, WatchState::default());
-            known.policy = request.attributes.recovery();
+            known.policy = policy;
+            known.hides_groups = hides_groups;
             known.login = Some(login);
         }
         self.set_expiry(client, &identity);
@@ -120,6 +124,7 @@ impl P2ps {
     /// A login again on its own stream: another token, pause or resume of everything, or just a refresh wanted.
     fn reissue_login(&mut self, client: ClientId, request: &login::Request) {
         let Some(authentication) = self.renew_token(client, request) else { return };
+        let policy = self.policy_of(request);
         let known = self.clients.get_mut(client);
         let Some((known, login)) = known.and_then(|known| known.login.take().map(|login| (known, login))) else {
             debug_assert!(false, "a login again of one who is not logged in: {client:?}");
@@ -127,7 +132,7 @@ impl P2ps {
         };
         let was_paused = login.paused;
         known.login = Some(Login { paused: request.pause, ..login });
-        known.policy = request.attributes.recovery();
+        known.policy = policy;
         if !request.no_refresh {
             self.login_refresh(client, request, authentication);
         }
@@ -140,7 +145,8 @@ impl P2ps {
         let text = format!("Login accepted by host {}.", self.config.host_name);
         let mut refresh = login::Refresh::accept(request, self.features(), &text);
         let echo = &mut refresh.attributes;
-        echo.single_open.get_or_insert(true);
+        // What is done, which may be other than what was asked for.
+        echo.single_open = Some(self.policy_of(request).single_open);
         echo.allow_suspect_data.get_or_insert(true);
         if authentication.reissue_at.is_some() {
             // A token is told by its user.
@@ -151,6 +157,12 @@ impl P2ps {
         refresh.attributes.round_trip_latency = self.round_trips_granted(client);
         refresh.connection_config = self.connections_for(request.download_connection_config);
         self.send(client, StreamId(request.stream_id), |w| refresh.encode(w));
+    }
+
+    /// Who recovers the streams of a login, and what it is shown meanwhile.
+    fn policy_of(&self, request: &login::Request) -> Recovery {
+        let asked = request.attributes.recovery();
+        Recovery { single_open: asked.single_open && !is_in(&self.config.disable_single_open, request), ..asked }
     }
 
     fn features(&self) -> Features {
@@ -164,6 +176,12 @@ impl P2ps {
         let login = self.clients.get(client).and_then(|known| known.login.as_ref());
         login.map(|login| login.name.clone()).unwrap_or_default()
     }
+}
+
+/// Whether the application that logs in is in a list of ids.
+fn is_in(ids: &[String], request: &login::Request) -> bool {
+    let id = request.attributes.application_id.as_ref();
+    !ids.is_empty() && id.is_some_and(|id| ids.contains(id))
 }
 
 /// Why a login cannot become what a reissue says. A name that stands for a token may change with the token; one that stands for a user

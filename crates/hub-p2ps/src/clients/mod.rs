@@ -123,6 +123,8 @@ pub(crate) struct Client {
     pub(crate) is_leaving: bool,
     /// Its connection is gone, and not all of its streams have ended.
     pub(crate) is_gone: bool,
+    /// Its directories show no service groups.
+    pub(crate) hides_groups: bool,
     /// Its messages go to it as JSON.
     pub(crate) speaks_json: bool,
     /// What symbol lists have opened for it.
@@ -143,6 +145,7 @@ impl Client {
             items: 0,
             load: LoadState::Normal,
             posts: BTreeSet::new(),
+            hides_groups: false,
             closing: false,
             is_leaving: false,
             is_gone: false,

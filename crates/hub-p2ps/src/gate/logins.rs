@@ -235,6 +235,12 @@ impl P2ps {
 
     /// Whether the directory of a client shows a service.
     pub(crate) fn shows(&self, client: ClientId, service: ServiceId) -> bool {
+        if self.hides_groups(client) {
+            let name = self.services.get(service).map(|service| &service.name);
+            if name.is_some_and(|name| self.config.service_groups.contains(name)) {
+                return false;
+            }
+        }
         let Some(permissions) = &self.gate.permissions else { return true };
         let (Some(seat), Some(service)) = (self.gate.seats.get(&client), self.services.get(service)) else {
             return false;
@@ -242,16 +248,20 @@ impl P2ps {
         permissions.shows_service(seat.login, &service.name)
     }
 
+    fn hides_groups(&self, client: ClientId) -> bool {
+        self.clients.get(client).is_some_and(|known| known.hides_groups)
+    }
+
     /// What the directories of all clients show. Logins with the same grants see the same, so each is asked once.
     fn shown_services(&self) -> FxHashMap<ClientId, Vec<ServiceId>> {
         let Some(permissions) = &self.gate.permissions else { return FxHashMap::default() };
-        let mut by_profile: FxHashMap<ProfileId, Vec<ServiceId>> = FxHashMap::default();
+        let mut by_profile: FxHashMap<(ProfileId, bool), Vec<ServiceId>> = FxHashMap::default();
         let mut shown = FxHashMap::default();
         for (client, known) in self.clients.iter().filter(|(_, known)| !known.directories.is_empty()) {
             debug_assert!(known.login.is_some(), "a directory of one who is not logged in");
             let profile = self.gate.seats.get(&client).and_then(|seat| permissions.profile(seat.login));
             let Some(profile) = profile else { continue };
-            let services = by_profile.entry(profile).or_insert_with(|| {
+            let services = by_profile.entry((profile, known.hides_groups)).or_insert_with(|| {
                 let alive = self.services.iter().filter(|service| service.alive).map(|service| service.id);
                 alive.filter(|id| self.shows(client, *id)).collect()
             });

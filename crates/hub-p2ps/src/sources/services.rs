@@ -304,6 +304,11 @@ impl Services {
         self.get(id).filter(|service| service.alive)
     }
 
+    /// A service by its name, gone or not.
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Service> {
+        self.get(*self.by_name.get(name)?)
+    }
+
     /// A service, gone or not.
     pub(crate) fn get(&self, id: ServiceId) -> Option<&Service> {
         self.known.get(self.place(id)?)

@@ -1,7 +1,7 @@
 use crate::world::{PRICE, SECOND, World, item, texts};
 use hub::p2ps::{ClientId, CloseReason, Config, Connections, ServerOrder};
 use rwf::msg::{CloseMsg, Domain, Msg};
-use rwf::rdm::login;
+use rwf::rdm::{directory, login};
 
 fn request(name: &str) -> login::Request {
     login::Request { name: name.to_owned(), ..login::Request::default() }
@@ -263,4 +263,86 @@ fn garbage_closes_the_client_with_a_reason() {
     world.send(2, rwf::msg::UpdateMsg::new(PRICE, 5));
     assert!(matches!(world.closed.pop(), Some((2, CloseReason::WrongDirection { .. }))));
     world.pass(SECOND);
+}
+
+/// Logs a client in from this application, and gives the answer.
+fn logged_in_from(world: &mut World, client: u32, application_id: &str) -> login::Refresh {
+    world.connect(client);
+    let mut request = request("alice");
+    request.attributes.application_id = Some(application_id.to_owned());
+    world.send_with(client, |w| request.encode(w));
+    let answer = world.raw(client);
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(&answer[0]) else { panic!("{answer:?}") };
+    login::Refresh::decode(&refresh).unwrap()
+}
+
+#[test]
+fn for_some_applications_nothing_is_recovered() {
+    let mut world = World::with_feed_and(Config { disable_single_open: vec!["12".to_owned()], ..Config::default() });
+    assert_eq!(logged_in_from(&mut world, 1, "12").attributes.single_open, Some(false), "it is told so");
+    assert_eq!(logged_in_from(&mut world, 2, "256").attributes.single_open, Some(true));
+    for client in [1, 2] {
+        world.request(client, &item(5, "A"));
+    }
+    world.asked();
+    world.source_down(0);
+    assert_eq!(world.take(1), ["status 5 CLOSED_RECOVER/SUSPECT"]);
+    assert_eq!(world.take(2), ["status 5 OPEN/SUSPECT"]);
+}
+
+/// The names of services in a client's first directory.
+fn shown(world: &mut World, client: u32) -> Vec<String> {
+    let request =
+        directory::Request { stream_id: 2, streaming: true, service_id: None, filter: directory::filter::ALL };
+    world.send_with(client, |w| request.encode(w));
+    let answer = world.raw(client);
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(&answer[0]) else { panic!("{answer:?}") };
+    let services = directory::Refresh::decode(&refresh).unwrap().services;
+    services.iter().map(|entry| entry.name().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn some_applications_see_no_service_groups() {
+    let mut world = World::with_feed_and(Config {
+        service_groups: vec!["GROUP".to_owned(), "LATER".to_owned()],
+        disable_service_groups: vec!["12".to_owned()],
+        ..Config::default()
+    });
+    world.publish(0, |p| {
+        p.service(41, "GROUP");
+    });
+    logged_in_from(&mut world, 1, "12");
+    logged_in_from(&mut world, 2, "256");
+    assert_eq!(shown(&mut world, 1), ["FEED"]);
+    assert_eq!(shown(&mut world, 2), ["FEED", "GROUP"]);
+    world.publish(0, |p| {
+        p.service(42, "LATER");
+    });
+    assert_eq!((world.raw(1).len(), world.raw(2).len()), (0, 1));
+    world.publish(0, |p| {
+        p.service(43, "OTHER");
+    });
+    assert_eq!((world.raw(1).len(), world.raw(2).len()), (1, 1));
+}
+
+#[test]
+fn clients_see_the_services_of_a_list() {
+    let mut world = World::with(Config {
+        service_list: vec!["FEED".to_owned(), "HIDDEN".to_owned()],
+        blocked_service_list: vec!["HIDDEN".to_owned()],
+        ..Config::default()
+    });
+    world.source(0);
+    assert!(world.p2ps.is_out(&[], false) && world.p2ps.is_out(&["FEED".to_owned()], true));
+    world.publish(0, |p| {
+        p.service(40, "FEED").service(41, "HIDDEN").service(42, "OTHER");
+    });
+    logged_in_from(&mut world, 1, "256");
+    assert_eq!(shown(&mut world, 1), ["FEED"]);
+    let (feed, both) = (["FEED".to_owned()], ["FEED".to_owned(), "OTHER".to_owned()]);
+    assert!(!world.p2ps.is_out(&feed, true) && !world.p2ps.is_out(&both, false) && world.p2ps.is_out(&both, true));
+    assert!(!world.p2ps.is_out(&[], true) && !world.p2ps.is_out(&[], false));
+    world.source_down(0);
+    assert!(world.p2ps.is_out(&both, false) && world.p2ps.is_out(&[], false));
+    world.raw(1);
 }

@@ -14,10 +14,8 @@ use hub::p2ps::{BlockedList, ClientId, ClientInfo, CloseReason, LoadState, Notic
 use hub::stream::HubError;
 use net::tcp::{Close, ConnId, ListenerId};
 use rssl::ws::JsonPeer;
-use rssl::ws::upgrade::Upgrade;
 use rwf::msg::{Domain, MsgClass};
 use rwf::peek;
-use rwf::rdm::login;
 
 pub use super::client_connection::{Connection, Protocol};
 
@@ -27,9 +25,10 @@ use super::client_numbers::ClientNumbers;
 use super::consumer_ports::{Bound, Listeners, Port};
 use super::input_rate::{InputLimit, InputRates};
 use super::json::JsonClients;
-use super::logins::Logins;
+use super::logins::{Logins, login_by_cookie};
 use super::marketfeed::{ToClients, Wants};
 use super::open_rate::OpenRate;
+use super::outage_watch::{self, OutageWatch};
 use super::permissions::Clerk;
 use super::trace::{self, Trace, Way};
 use crate::config::{self, Config};
@@ -75,6 +74,9 @@ pub struct Consumers {
     slow: Vec<(ConnId, usize)>,
     /// Why no new clients are taken.
     drained: Option<String>,
+    outage: OutageWatch,
+    /// Where else clients are to go.
+    redirect: String,
     traces: Vec<Trace>,
     latency: ClassLatency<ConnId>,
     /// Of the next trace.
@@ -180,7 +182,7 @@ impl Consumers {
         let tls = c.tls().map_err(io::Error::other)?;
         let listeners = Listeners::open(c, port, tls, io)?;
         let port = listeners.bound().rssl.port();
-        Ok(Self {
+        let mut consumers = Self {
             p2ps,
             listeners,
             token_cookie: c.websocket_token_cookie.clone(),
@@ -203,11 +205,16 @@ impl Consumers {
             paced: Vec::new(),
             slow: Vec::new(),
             drained: None,
+            outage: OutageWatch::default(),
+            redirect: String::new(),
             traces: Vec::new(),
             latency: ClassLatency::default(),
             next_trace: 1,
             port,
-        })
+        };
+        consumers.outage.configure(c);
+        consumers.redirect.clone_from(&c.redirect_text);
+        Ok(consumers)
     }
 
     /// Has output gathered for [`Consumers::end_turn`], because a turn may bring several blocks: each client is then sent to
@@ -232,6 +239,8 @@ impl Consumers {
     /// Takes over the limits that a reload changes. Who is there stays.
     pub fn reconfigure(&mut self, config: &Config) {
         self.limits.max_mounts = config.p2ps.max_mounts as usize;
+        self.outage.configure(&config.p2ps);
+        self.redirect.clone_from(&config.p2ps.redirect_text);
         self.limits.input = input_limit(&config.p2ps);
         self.open_rate = OpenRate::new(config.p2ps.open_rate);
         self.p2ps.reconfigure(&config::p2ps_limits(config));
@@ -529,7 +538,8 @@ impl Consumers {
         let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
         // Those that this turn did not come to.
         let unsent = self.json.has_unsent().then_some(0);
-        earliest([self.due, self.flush_at, resume, self.rates.timeout(), clerk, unsent])
+        let outage = self.outage.timeout();
+        earliest([self.due, self.flush_at, resume, self.rates.timeout(), outage, clerk, unsent])
     }
 
     /// Does what is due.
@@ -552,6 +562,26 @@ impl Consumers {
         }
         let Self { rates, clients, .. } = self;
         rates.on_timer(now, |number| hold_back(clients, number, false, io));
+        if self.outage.timeout().is_some_and(|at| at <= now) {
+            self.look_at_outage(now, io);
+        }
+    }
+
+    /// Clients go, or may come again, since their services are down or up.
+    fn look_at_outage(&mut self, now: u64, io: &mut RsslIo) {
+        let Self { outage, p2ps, redirect, .. } = self;
+        let change = outage.look(now, |services, any| p2ps.is_out(services, any), redirect);
+        let why = self.outage.why().map(str::to_owned);
+        match (change, &why) {
+            (Some(outage_watch::Change::Out), Some(why)) => {
+                tracing::warn!("clients are closed, and no new ones taken (disconnectSrcDown): {why}");
+            }
+            (Some(outage_watch::Change::Back), _) => tracing::info!("clients are taken again: their services are up"),
+            _ => {}
+        }
+        if let Some(why) = why.filter(|_| self.clients.iter().any(Option::is_some)) {
+            self.dismiss(now, outage_watch::SENT_AT_ONCE, &why, io);
+        }
     }
 
     /// Messages that had to wait in the P2PS are done: what was known of their clients' streams changes by now, and not before.
@@ -693,25 +723,6 @@ fn hold_back(clients: &mut [Option<Client>], number: usize, is_over: bool, io: &
     }
 }
 
-/// The login that a client's cookies stand for, on the stream that such a login has.
-fn login_by_cookie(upgrade: &Upgrade, name: &str) -> Option<login::Request> {
-    let token = upgrade.cookie(name).filter(|token| !token.is_empty())?;
-    // The published examples and the guide differ in the name.
-    let position = upgrade.cookie("position").or_else(|| upgrade.cookie("AuthPosition"));
-    let attributes = login::Attributes {
-        application_id: upgrade.cookie("applicationId").map(str::to_owned),
-        position: position.map(str::to_owned),
-        ..login::Attributes::default()
-    };
-    Some(login::Request {
-        stream_id: -1,
-        name_type: Some(login::name_type::AUTHENTICATION_TOKEN),
-        authentication_token: Some(token.to_owned()),
-        attributes,
-        ..login::Request::default()
-    })
-}
-
 /// A message of a client goes to the traces, of which there are mostly none.
 #[inline]
 fn record_all(traces: &mut [Trace], now: u64, client: ClientId, message: &[u8]) {
@@ -735,8 +746,8 @@ fn is_request(msg: &[u8]) -> bool {
 impl Handler for Consumers {
     /// A mount is counted from its admission on: many that connect together are as many as they are.
     fn admit(&mut self, listener: ListenerId, conn: ConnId, _peer: SocketAddr) -> Result<(), String> {
-        if let Some(why) = &self.drained {
-            return Err(CloseReason::Drained { why: why.clone() }.to_string());
+        if let Some(why) = self.drained.as_deref().or(self.outage.why()) {
+            return Err(CloseReason::Drained { why: why.to_owned() }.to_string());
         }
         let room = |mounts: usize| (mounts < self.limits.max_mounts).then_some(mounts + 1);
         if self.mounts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok() {

@@ -16,7 +16,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hub::p2ps::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 use ring::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
+use rssl::ws::upgrade::Upgrade;
 use rwf::StateCode;
+use rwf::rdm::login;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -371,6 +373,25 @@ impl Authenticator for TokenChecker {
         let expires = now.saturating_add(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
         Ok(Identity { user: claims.user, token: Some(TokenLife { reissue_at, expires }) })
     }
+}
+
+/// The login that a client's cookies stand for, on the stream that such a login has.
+pub(super) fn login_by_cookie(upgrade: &Upgrade, name: &str) -> Option<login::Request> {
+    let token = upgrade.cookie(name).filter(|token| !token.is_empty())?;
+    // The published examples and the guide differ in the name.
+    let position = upgrade.cookie("position").or_else(|| upgrade.cookie("AuthPosition"));
+    let attributes = login::Attributes {
+        application_id: upgrade.cookie("applicationId").map(str::to_owned),
+        position: position.map(str::to_owned),
+        ..login::Attributes::default()
+    };
+    Some(login::Request {
+        stream_id: -1,
+        name_type: Some(login::name_type::AUTHENTICATION_TOKEN),
+        authentication_token: Some(token.to_owned()),
+        attributes,
+        ..login::Request::default()
+    })
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod lifecycle;
 mod logins;
 mod marketfeed;
 pub mod open_rate;
+mod outage_watch;
 pub mod oversight;
 pub mod p2ps;
 pub mod permissions;

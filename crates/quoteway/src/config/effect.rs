@@ -105,13 +105,14 @@ const P2PS_PERSISTENCE: &str =
 const DISCOVERY: &str = "P2PSs do not know of each other: p2ps.connection_list says of which servers clients are told";
 const SERVICES: &str = "every service that a provider offers is served";
 const GROUPS: &str = "service groups are source_distributor.service_group_list (docs/operating/standby.md), for all clients; permissions say who sees which service";
-const RECOVERY: &str = "an item is asked for again for ever, with a pause that grows from 1 s to 60 s";
+const RECOVERY: &str = "an item is asked for again for ever, with a pause that grows from 1 s to normalRetryTime";
 const CONTRIBUTIONS: &str = "posts and inserts go straight to the provider; insertTimeout bounds the answer";
 const DELAY: &str = "the servers delay nothing: quoteway delay does, a process of its own with its own flags";
 const FILTER: &str = "fields are taken out by remove_fields of [filters], of the items that filter_field and filter_field_values of it select (docs/operating/filters.md)";
 const PREEMPTION: &str = "whether items are preempted, and which are not, is source_distributor.preemption and locked_item_list (docs/operating/running.md)";
 const OVERLOAD: &str = "queues have fixed bounds: guaranteedOutputBuffers, maxOutputBuffers, minimumOpenWindow";
-const PAIR: &str = "the hub stream is ordered: an update that overtakes another is put back in place";
+const PAIR: &str =
+    "connections and the hub stream are ordered, so that no update overtakes another and none has to be waited for";
 const QOS: &str = "what a provider can do is what its directory says";
 const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as in LBT-RM (docs/wire/lbm.md)";
 const NEWS: &str = "news is carried as any other item";
@@ -119,7 +120,7 @@ const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const TUNNEL: &str = "tunnel streams are not supported";
 const LOAD: &str = "a route's load is not limited; several routes of one service share it";
 const PRIORITY: &str = "the priorities that requests have go to providers, merged and up to maxPriorityClass; those of itemPriorityFile count for preemption alone";
-const OUTAGE: &str = "clients stay connected when a provider is lost, and see the service down";
+const OUTAGE: &str = "clients see the service down, and are closed where disconnectSrcDown or disconnectSingleSrcDown of the P2PS says so";
 
 const fn none(kind: Kind, why: &'static str, names: &'static str) -> NoEffect {
     NoEffect { kind, why, names }
@@ -148,10 +149,11 @@ pub(super) const TABLE: &[NoEffect] = &[
     ),
     none(Kind::P2ps, LATENCY, "latencyCalcEnabled=False latencyCalcMountBased=False numLatencySamples=0"),
     none(Kind::P2ps, CACHE, "consumerAgeUnwatchedItemTime cascadedMode=False"),
+    none(Kind::P2ps, DACS, "agentList marketDataAgentList hrmDisabledList hrmHost hrmTimer hrmTrace=False hrmUserName"),
     none(
         Kind::P2ps,
-        DACS,
-        "agentList marketDataAgentList useAuthNameForLog hrmDisabledList hrmHost hrmTimer hrmTrace=False hrmUserName",
+        "who has logged in by a token is that token's user everywhere, in the log too",
+        "useAuthNameForLog=True",
     ),
     none(Kind::P2ps, PERM_TEST, "enableDacsPermTest"),
     none(Kind::P2ps, AUDIT, "accessLockDumpFile"),
@@ -164,10 +166,8 @@ pub(super) const TABLE: &[NoEffect] = &[
         "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True install_system_action=False max_bytes max_swapfiles selector timeStampFormat logDiscoveryEvents logDtMsgTogether logItemError logMountRequests=True logNonRecoverableOpens",
     ),
     none(Kind::P2ps, LICENCE, "licenseFile licenseValidatingTime"),
-    none(Kind::P2ps, SERVICES, "blockedServiceList serviceList serverId"),
-    none(Kind::P2ps, GROUPS, "serviceGroupList disableServiceGroupAppIds"),
-    none(Kind::P2ps, OUTAGE, "disconnectServiceList disconnectSingleSrcDown=False disconnectSrcDown=False"),
-    none(Kind::P2ps, "SingleOpen is what each login asks for", "disableSingleOpenList"),
+    none(Kind::P2ps, "a P2PS is known by hub.instance, or by its address", "serverId"),
+    none(Kind::P2ps, GROUPS, "serviceGroupList"),
     none(
         Kind::P2ps,
         DISCOVERY,
@@ -319,7 +319,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         CONTRIBUTIONS,
-        "contribDataFileDirectory contribExchangeFieldList contribFieldList contribInsertRTL=False contribMaxUpdateRate contribMinUpdateRate contribNegativeTemplateIdList contribPositiveTemplateIdList insertAction insertFlushInterval maxPendingOutInsert",
+        "contribDataFileDirectory contribExchangeFieldList contribFieldList contribInsertRTL=False contribMaxUpdateRate contribMinUpdateRate contribNegativeTemplateIdList contribPositiveTemplateIdList insertAction insertFlushInterval",
     ),
     none(
         Kind::Service,
@@ -346,7 +346,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         RECOVERY,
-        "nonRecoverablePolling normalRetryTime recognitionTime recoverItemsOnClose retryLimit=0 serviceRestartTime staleRecoveryRetryTime",
+        "nonRecoverablePolling recognitionTime recoverItemsOnClose retryLimit=0 serviceRestartTime staleRecoveryRetryTime",
     ),
     none(
         Kind::Service,

@@ -69,6 +69,14 @@ section! {
     default_priority_class: u16 = 1, "defaultPriorityClass", "Priority class of requests that say none, 1 to max_priority_class.";
     max_views_per_item: u32 = 1_000, "", "Different views through which one item may be watched at a time; a further one is refused. 0 means any number.";
     work_per_turn: u32 = 1_000, "", "Items and watchers that are told of a lost source or service, and items of batches that are opened or closed, before the updates of others have their turn.";
+    service_list: Vec<String> = Vec::new(), "serviceList", "The only services that clients of this P2PS see; empty means all.";
+    blocked_service_list: Vec<String> = Vec::new(), "blockedServiceList", "Services that clients of this P2PS do not see, whatever service_list says.";
+    disable_single_open_list: Vec<String> = Vec::new(), "disableSingleOpenList", "Application ids of clients for which nothing is recovered here, as if their logins had SingleOpen 0; they are told so.";
+    disable_service_group_app_ids: Vec<String> = Vec::new(), "disableServiceGroupAppIds", "Application ids of clients whose directories show no service groups (source_distributor.service_group_list, which the P2PS's file has to have, too).";
+    disconnect_src_down: bool = false, "disconnectSrcDown", "Close the clients, and take no new ones, while all services are down, those of disconnect_service_list if it names some: so that they go to another server (docs/operating/running.md).";
+    disconnect_single_src_down: bool = false, "disconnectSingleSrcDown", "The same while any of them is down.";
+    disconnect_service_list: Vec<String> = Vec::new(), "disconnectServiceList", "The services that this is about; empty means all that there are.";
+    disconnect_after_s: u32 = 10, "", "How long that has to be so, seconds.";
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where enable_cache is on; empty means all.";
     service_ids: ServiceIdList = ServiceIdList(ServiceIds::new()), "", "Ids that services have here whenever they come, SERVICE=ID: for clients that know several servers and expect the same id for the same service (docs/operating/standby.md). Others get theirs, from 1, as they are first heard of.";
     support_warm_standby: bool = true, "supportWarmStandby", "Clients may name this server their active or their standby one, for all services or by service: a standby sends states and images, and no updates until it is made active.";
@@ -117,6 +125,7 @@ section! {
     source_distributor_failback_s: u32 = 0, "", "With source_distributor_order: how long the first Source Distributor has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
     source_distributor_pairs: Vec<String> = Vec::new(), "", "Source Distributors that stand by for each other, ONE|OTHER, by the names of source_distributor_order: each item is open at both, one of them is used, and the other one takes over at once (docs/operating/standby.md). Without source_distributor_order their order is that of this list.";
     source_distributor_sequence_numbers: bool = false, "", "With source_distributor_pairs: the Source Distributors of a pair have providers that number the updates of an item alike, so that a takeover goes on with the next update and needs no new image.";
+    max_posts_per_client: u32 = 10_000, "", "Posts of one client that may await their acks; a further one gets a NAK. 0 means any number.";
     post_timeout_s: u32 = 15, "insertTimeout" in "SERVICE", "Time in which a post has to be acknowledged by its provider, seconds.";
 }
 
@@ -157,6 +166,8 @@ section! {
     locked_item_list: Vec<String> = Vec::new(), "", "Names of items that give their places to nobody; * stands for any text, ? for one character.";
     item_priority_file: Entries = Entries::NONE, "itemPriorityFile" in "SERVICES", "Files of items with a priority of their own for preemption: SERVICE:FILE for the items of a service, FILE for those of all; a line is a name and behind a blank the priority class (1 to 255) or the word locked, # begins a comment. Read again by a reload.";
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
+    normal_retry_time_s: u32 = 60, "normalRetryTime" in "SERVICE", "Longest pause before an item that was refused or lost is asked for again, here and at a P2PS of the same file, seconds: the first pause is a second, and doubles each time.";
+    max_pending_out_insert: u32 = 100_000, "maxPendingOutInsert" in "SERVICE", "Posts of all clients that may await the acks of providers; a further one gets a NAK.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";
     support_persistent_cache: bool = false, "supportPersistentCache", "Keep the images of non-interactive services in a file of persistent_cache_directory, so that they are there again after a restart (docs/operating/cache.md).";

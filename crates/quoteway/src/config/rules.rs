@@ -372,6 +372,12 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
         }
     };
     let (p2ps, sd, hub) = (P2ps::NAME, SourceDistributor::NAME, Hub::NAME);
+    let disconnects = p.disconnect_src_down || p.disconnect_single_src_down;
+    for key in ["disconnect_service_list", "disconnect_after_s"] {
+        idle(!disconnects, p2ps, key, "disconnect_src_down or disconnect_single_src_down is true");
+    }
+    let no_groups = s.service_group_list.0.is_empty();
+    idle(no_groups, p2ps, "disable_service_group_app_ids", "there is a source_distributor.service_group_list");
     idle(!p.timed_writes, p2ps, "flush_interval_ms", "timed_writes is true");
     idle(p.server_cert_file.is_empty(), p2ps, "encrypted_port", "server_cert_file is set");
     idle(!p.enable_websocket_port, p2ps, "websocket_port", "enable_websocket_port is true");
