@@ -283,6 +283,8 @@ pub struct Dictionary {
     names: FieldNames,
     /// See [`Dictionary::chains_mark`].
     chains_mark: u32,
+    /// A bit for each field id: the field ripples to another one. 8 KB.
+    rippling: Box<[u64]>,
     /// Fields that others ripple to.
     rippled_to: FxHashSet<i16>,
     tables: Vec<EnumTable>,
@@ -367,6 +369,7 @@ impl Dictionary {
             members: Vec::new(),
             names: FieldNames::default(),
             chains_mark: NO_CHAINS,
+            rippling: vec![0; (1 << 16) / 64].into_boxed_slice(),
             rippled_to: FxHashSet::default(),
             tables: Vec::new(),
             awaiting: HashMap::new(),
@@ -387,6 +390,13 @@ impl Dictionary {
     #[inline]
     pub(crate) const fn chains_mark(&self) -> u32 {
         self.chains_mark
+    }
+
+    /// Whether a field ripples to another one.
+    #[inline]
+    pub(crate) fn ripples(&self, fid: i16) -> bool {
+        let at = usize::from(fid as u16);
+        self.rippling[at / 64] >> (at % 64) & 1 == 1
     }
 
     /// Whether a field ripples to this one.
@@ -564,6 +574,8 @@ impl Dictionary {
         *slot = self.fields.len() as u16 + 1;
         if let Some(next) = def.ripples_to() {
             self.chains_mark = chains_mark(self.chains_mark, def.fid, next);
+            let at = usize::from(def.fid as u16);
+            self.rippling[at / 64] |= 1 << (at % 64);
             self.rippled_to.insert(next);
         }
         self.members.push(JsonMember::new(&def.acronym));

@@ -1,5 +1,6 @@
 //! Field lists and element lists: entries one behind the other in the form in which they are sent.
 
+use super::chains::{Chains, Noting};
 use super::{ApplyError, Schema};
 use crate::container::{ElementListInfo, FieldListInfo};
 use crate::dictionary::{Dictionary, FieldDef};
@@ -61,13 +62,6 @@ pub(super) struct Fields {
     /// Field id and length-prefixed value of each field.
     bytes: Vec<u8>,
 }
-
-/// Whether fields are held of which one ripples to another: 0 if nobody has looked since a field was added, else the mark of the
-/// dictionary that was asked ([`Dictionary::chains_mark`], an even number), one more if there are such fields.
-///
-/// Few lists have any, and to find none again with each update would cost as much as the update.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Chains(u32);
 
 /// Most fields that a value passes through when it ripples; the longest chain of the published dictionaries has five.
 const MAX_RIPPLE: usize = 16;
@@ -174,13 +168,11 @@ impl Fields {
 
     /// Replaces the fields that `data` has, and appends those that are new. In an update, fields ripple first.
     pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, refresh: bool) -> Result<(), ApplyError> {
+        let plain = FieldList::plain(data).filter(|(update, _)| !has_escape(update));
         let rippling = schema.dictionary.filter(|_| schema.ripple && !refresh);
-        let rippling = rippling.filter(|dictionary| self.has_chains(dictionary));
+        let rippling = rippling.filter(|dictionary| !self.ripple_at_places(plain, dictionary));
         let mut done = Overwritten::default();
-        if let Some((update, count)) = FieldList::plain(data)
-            && rippling.is_none()
-            && !has_escape(update)
-        {
+        if let Some((update, count)) = plain.filter(|_| rippling.is_none()) {
             done = overwrite(&mut self.bytes, 0, update, count);
             if done.count == count {
                 return Ok(());
@@ -265,6 +257,12 @@ impl Fields {
         self.put(entry.fid, place, value)
     }
 
+    /// Gives the entry at `place` another length.
+    fn resize(&mut self, place: &Range<usize>, len: usize) {
+        resize_at(&mut self.bytes, place, len);
+        self.chains.moved(place.start, len as isize - place.len() as isize);
+    }
+
     /// Writes a value to the place of its field; at the end for a new one. Gives where the entry ends.
     fn put(&mut self, fid: i16, place: Range<usize>, value: &[u8]) -> Result<usize, ApplyError> {
         let length = u16::try_from(value.len()).map_err(|_| ApplyError::TooLarge("a longer value"))?;
@@ -275,7 +273,7 @@ impl Fields {
         }
         let end = place.start + head + value.len();
         if place.len() != head + value.len() {
-            resize_at(&mut self.bytes, &place, head + value.len());
+            self.resize(&place, head + value.len());
         }
         let entry = &mut self.bytes[place.start..end];
         entry[..2].copy_from_slice(&fid.to_be_bytes());
@@ -289,27 +287,58 @@ impl Fields {
         Ok(end)
     }
 
-    /// Whether a field is held that ripples to another one that is held.
+    /// Has fields ripple by what is noted of their places. False, and nothing is changed, if that is not enough.
     #[inline]
-    fn has_chains(&mut self, dictionary: &Dictionary) -> bool {
-        let mark = dictionary.chains_mark();
-        if self.chains.0 & !1 != mark {
-            self.chains = Chains(mark | u32::from(self.find_chain(dictionary)));
+    fn ripple_at_places(&mut self, plain: Option<(&[u8], u16)>, dictionary: &Dictionary) -> bool {
+        if !self.chains.is_of(dictionary) {
+            self.note_chains(dictionary);
         }
-        self.chains.0 & 1 == 1
+        match (&self.chains, plain) {
+            (Chains::Nowhere(_), _) => true,
+            (Chains::Noted(places), Some((update, count))) => places.ripple(&mut self.bytes, update, count, dictionary),
+            _ => false,
+        }
     }
 
+    /// Looks for fields that ripple to others that are held.
     #[inline(never)]
-    fn find_chain(&self, dictionary: &Dictionary) -> bool {
+    fn note_chains(&mut self, dictionary: &Dictionary) {
+        let mut noting = Noting::new(dictionary);
         let mut chain = Chain::default();
+        // First those that begin with fields to which nothing ripples that is held, then whether that were all.
+        for heads in [true, false] {
+            let mut r = Reader::new(&self.bytes, "held field list");
+            while let Ok(fid) = r.i16() {
+                let at = r.offset() - 2;
+                self.follow(fid, dictionary, &mut chain);
+                let places = chain.fields().iter().map(|(_, place)| place.start);
+                if chain.len == MAX_RIPPLE {
+                    noting.give_up();
+                } else if chain.len > 1 && heads && !self.is_rippled_to(fid, dictionary) {
+                    noting.chain(places);
+                } else if chain.len > 1 && !heads && !noting.has(at) {
+                    noting.give_up();
+                }
+                if r.buf16().is_err() {
+                    break;
+                }
+            }
+        }
+        self.chains = noting.end();
+    }
+
+    /// Whether a field that is held ripples to this one.
+    fn is_rippled_to(&self, wanted: i16, dictionary: &Dictionary) -> bool {
         let mut r = Reader::new(&self.bytes, "held field list");
         while let Ok(fid) = r.i16() {
-            self.follow(fid, dictionary, &mut chain);
-            if chain.len > 1 || r.buf16().is_err() {
+            if fid != wanted && dictionary.field(fid).and_then(FieldDef::ripples_to) == Some(wanted) {
+                return true;
+            }
+            if r.buf16().is_err() {
                 break;
             }
         }
-        chain.len > 1
+        false
     }
 
     /// Hands the held values of the fields that an update is about to change on to the fields that they ripple to, as far as
@@ -369,7 +398,7 @@ impl Fields {
         let (Some(source), Some(place)) = (self.find_from(from, 0), self.find_from(to, 0)) else { return };
         let len = source.len();
         let grown = len as isize - place.len() as isize;
-        resize_at(&mut self.bytes, &place, len);
+        self.resize(&place, len);
         // The source has moved if it lies behind.
         let start = if source.start > place.start { source.start.wrapping_add_signed(grown) } else { source.start };
         self.bytes.copy_within(start..start + len, place.start);

@@ -501,24 +501,26 @@ fn ripple_model(model: &mut BTreeMap<i16, u64>, update: &BTreeMap<i16, u64>, cha
         }
         head += held;
     }
-    model.extend(update);
+}
+
+/// Values of some fields, mostly of one length.
+fn values(count: std::ops::Range<usize>) -> impl Strategy<Value = BTreeMap<usize, u64>> {
+    prop::collection::btree_map(0usize..10, prop_oneof![8 => 1u64..200, 1 => any::<u64>()], count)
 }
 
 proptest! {
     #[test]
     fn fields_ripple_along_their_chain(
-        first in prop::collection::btree_map(0usize..7, any::<u64>(), 0..7),
-        updates in prop::collection::vec((prop::collection::btree_map(0usize..7, any::<u64>(), 0..4), any::<bool>()), 0..8),
+        first in values(0..10),
+        updates in prop::collection::vec((values(0..5), any::<bool>()), 0..12),
     ) {
-        // TRDPRC_1 to TRDPRC_5, then two fields that ripple nowhere.
-        const FIDS: [i16; 7] = [6, 7, 8, 9, 10, 22, 25];
+        // TRDPRC_1 to TRDPRC_5, BID to BID_2, then two fields of which none ripples to one that is here.
+        const FIDS: [i16; 10] = [6, 7, 8, 9, 10, 22, 23, 24, 25, 30];
         static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::builtin);
         let dictionary = &*DICTIONARY;
-        let mut chain = vec![6];
-        while let Some(next) = dictionary.field(*chain.last().unwrap()).and_then(FieldDef::ripples_to) {
-            chain.push(next);
-        }
-        prop_assert_eq!(&chain[..], &FIDS[..5]);
+        let next = |fid: &i16| dictionary.field(*fid).and_then(FieldDef::ripples_to);
+        let chains = [6, 22].map(|head| std::iter::successors(Some(head), next).collect::<Vec<i16>>());
+        prop_assert_eq!(chains.concat(), &FIDS[..8]);
         let schema = Schema { dictionary: Some(dictionary), ripple: true, ..Schema::NONE };
         let by_fid = |fields: BTreeMap<usize, u64>| -> BTreeMap<i16, u64> {
             fields.into_iter().map(|(at, value)| (FIDS[at], value)).collect()
@@ -536,7 +538,8 @@ proptest! {
             msg.flags.set(crate::msg::UpdateFlags::DO_NOT_RIPPLE, !ripples);
             let body = list(&update);
             image.update(&UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..msg }, &schema).unwrap();
-            if ripples { ripple_model(&mut model, &update, &chain) } else { model.extend(&update) }
+            chains.iter().filter(|_| ripples).for_each(|chain| ripple_model(&mut model, &update, chain));
+            model.extend(&update);
         }
         let read: BTreeMap<i16, u64> = read_fields(&whole(&image))
             .into_iter()

@@ -1,0 +1,174 @@
+//! Where the fields of a held list are that ripple to each other: to find them again with each update would take ten times as long as
+//! the update.
+
+use crate::dictionary::Dictionary;
+
+/// What is known of the chains of fields in a held list.
+#[derive(Debug, Default)]
+pub(super) enum Chains {
+    /// Nobody has looked since a field was added.
+    #[default]
+    Unknown,
+    /// By the dictionary of this mark ([`Dictionary::chains_mark`]) nothing that is held ripples to anything that is held.
+    Nowhere(u32),
+    /// Something does, and the places are not noted: there are too many of them, or they lie too far behind.
+    Somewhere(u32),
+    /// Where they are.
+    Noted(Box<Places>),
+}
+
+/// Most places that are noted, the ends of chains counted: those of bid, ask and last trade are 14.
+const MAX_PLACES: usize = 20;
+/// No place.
+const END: u16 = u16::MAX;
+/// Most fields of an update that ripple; one with more goes the long way.
+const MAX_RIPPLING: usize = 8;
+/// Lengths from here on are in the long form.
+const LONG: u8 = 0xFE;
+
+/// The places of chains.
+#[derive(Debug)]
+pub(super) struct Places {
+    mark: u32,
+    /// Where the entries of a chain begin in the list, in the chain's order, and [`END`] behind each.
+    ///
+    /// INVARIANT: chains that begin within another one are not here; each field that ripples to one that is held is here.
+    places: [u16; MAX_PLACES],
+}
+
+impl Chains {
+    /// Whether this is what a dictionary says.
+    #[inline]
+    pub(super) fn is_of(&self, dictionary: &Dictionary) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Nowhere(mark) | Self::Somewhere(mark) => *mark == dictionary.chains_mark(),
+            Self::Noted(noted) => noted.mark == dictionary.chains_mark(),
+        }
+    }
+
+    /// The entry at `start` has become longer by so many bytes, or shorter.
+    pub(super) fn moved(&mut self, start: usize, by: isize) {
+        let Self::Noted(noted) = self else { return };
+        let behind = noted.places.iter_mut().filter(|place| **place != END && usize::from(**place) > start);
+        let mut fits = true;
+        for place in behind {
+            let at = u16::try_from(usize::from(*place).saturating_add_signed(by)).unwrap_or(END);
+            fits &= at != END;
+            *place = at;
+        }
+        if !fits {
+            *self = Self::Somewhere(noted.mark);
+        }
+    }
+}
+
+/// Takes chains in while a list is looked through.
+pub(super) struct Noting {
+    noted: Places,
+    len: usize,
+    fits: bool,
+}
+
+impl Noting {
+    pub(super) const fn new(dictionary: &Dictionary) -> Self {
+        let noted = Places { mark: dictionary.chains_mark(), places: [END; MAX_PLACES] };
+        Self { noted, len: 0, fits: true }
+    }
+
+    /// A chain, by where its entries begin.
+    pub(super) fn chain(&mut self, places: impl ExactSizeIterator<Item = usize>) {
+        if self.len + places.len() >= MAX_PLACES {
+            self.fits = false;
+            return;
+        }
+        for place in places {
+            let place = u16::try_from(place).unwrap_or(END);
+            self.fits &= place != END;
+            self.noted.places[self.len] = place;
+            self.len += 1;
+        }
+        // The end of the chain is there already.
+        self.len += 1;
+    }
+
+    /// Places cannot be noted.
+    pub(super) const fn give_up(&mut self) {
+        self.fits = false;
+    }
+
+    /// True if an entry that begins there is in a chain.
+    pub(super) fn has(&self, place: usize) -> bool {
+        self.noted.places.iter().any(|&noted| noted != END && usize::from(noted) == place)
+    }
+
+    pub(super) fn end(self) -> Chains {
+        match (self.fits, self.len) {
+            (false, _) => Chains::Somewhere(self.noted.mark),
+            (true, 0) => Chains::Nowhere(self.noted.mark),
+            (true, _) => Chains::Noted(Box::new(self.noted)),
+        }
+    }
+}
+
+impl Places {
+    /// Hands the held values of fields on that an update is about to change, whose standard entries these are. False, and nothing is
+    /// changed, if that is not so simple: values of other lengths, a field in the middle of a chain, an update that is malformed.
+    pub(super) fn ripple(&self, held: &mut [u8], update: &[u8], count: u16, dictionary: &Dictionary) -> bool {
+        let mut chains: [&[u16]; MAX_RIPPLING] = [&[]; MAX_RIPPLING];
+        let mut found = 0;
+        let mut rest = update;
+        for _ in 0..count {
+            let [hi, lo, length @ 0..LONG, behind @ ..] = rest else { return false };
+            let Some(next) = behind.get(usize::from(*length)..) else { return false };
+            rest = next;
+            if !dictionary.ripples(i16::from_be_bytes([*hi, *lo])) {
+                continue;
+            }
+            match self.chain_of([*hi, *lo], held) {
+                Of::Nothing => {}
+                Of::Chain(chain) if found < MAX_RIPPLING && is_even(chain, held) => {
+                    chains[found] = chain;
+                    found += 1;
+                }
+                Of::Chain(_) | Of::Middle => return false,
+            }
+        }
+        for pair in chains[..found].iter().flat_map(|chain| chain.windows(2).rev()) {
+            let (from, to) = (usize::from(pair[0]) + 3, usize::from(pair[1]) + 3);
+            let length = usize::from(held[from - 1]);
+            held.copy_within(from..from + length, to);
+        }
+        true
+    }
+
+    /// The chain that begins with a field.
+    #[inline]
+    fn chain_of(&self, fid: [u8; 2], held: &[u8]) -> Of<'_> {
+        for chain in self.places.split(|&place| place == END).take_while(|chain| !chain.is_empty()) {
+            let is = |place: &u16| held.get(usize::from(*place)..).is_some_and(|entry| entry.starts_with(&fid));
+            match chain.iter().position(is) {
+                Some(0) => return Of::Chain(chain),
+                Some(at) if at + 1 < chain.len() => return Of::Middle,
+                _ => {}
+            }
+        }
+        Of::Nothing
+    }
+}
+
+/// What chain a field is of.
+enum Of<'a> {
+    Nothing,
+    /// It begins with the field.
+    Chain(&'a [u16]),
+    /// It goes through the field.
+    Middle,
+}
+
+/// Whether the values of a chain have the same length, in the short form.
+fn is_even(chain: &[u16], held: &[u8]) -> bool {
+    let length = |place: &u16| held.get(usize::from(*place) + 2);
+    let first = chain.first().and_then(length);
+    first.is_some_and(|&length| length < LONG) && chain.iter().all(|place| length(place) == first)
+}
