@@ -24,7 +24,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # The hub's part goes behind whatever the file says; times are short, as tests want them.
 {
-    if [ -n "$config" ]; then cat "$config"; fi
+    if [ -n "$config" ]; then awk '/^\[/ { hub = ($0 == "[hub]") } !hub' "$config"; fi
     printf '\n[hub]\nname = "split-%s"\ntransport = "%s"\nheartbeat_interval_ms = 200\npeer_timeout_ms = 2000\ninterface = "127.0.0.1"\nlease_ms = 0\n' \
         "$$" "${QUOTEWAY_HUB_TRANSPORT:-tcp}"
     # Many of these may run at a time: any port will do.
@@ -34,6 +34,7 @@ trap 'rm -rf "$folder"' EXIT
         pools+="\"${pool}_low 0\", \"${pool}_high 0\", "
     done
     printf 'lbm_options = [%s]\n' "${pools%, }"
+    if [ -n "$config" ]; then awk '/^\[/ { hub = ($0 == "[hub]"); next } hub' "$config"; fi
 } > "$folder/quoteway.toml"
 
 # Children end with this process, whatever ends it.

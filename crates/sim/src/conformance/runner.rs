@@ -5,7 +5,7 @@ use super::directory;
 use super::script::{Scenario, Step};
 use super::servers::{Deed, Out, Servers};
 use super::special;
-use super::words::{ServiceIds, Told, Words, build, bytes_of};
+use super::words::{ServiceIds, Told, Words, build, bytes_of, is_word};
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::{self as rdm_directory, Part, Service, filter};
 use rwf::rdm::login;
@@ -488,7 +488,7 @@ impl<S: Servers> World<S> {
         let fits = |(of, told): &(String, Vec<String>)| {
             let has = |word: &String| match word.strip_prefix('!') {
                 Some(absent) => !told.iter().any(|told| told == absent),
-                None => told.contains(word),
+                None => told.iter().any(|told| is_word(told, word)),
             };
             of == service && words.iter().all(has)
         };

@@ -670,10 +670,17 @@ impl Told {
     fn has(&self, word: &str) -> bool {
         let fits = |told: &String| {
             // A state may leave its code out.
-            told == word || told.strip_prefix(word).is_some_and(|rest| rest.starts_with('/') && word.contains('/'))
+            is_word(told, word)
+                || told.strip_prefix(word).is_some_and(|rest| rest.starts_with('/') && word.contains('/'))
         };
         self.words.iter().any(fits)
     }
+}
+
+/// Whether a word that was told is the one that a script expects, in which a star at the end stands for what only one run knows: the number that
+/// a session gives a group, the time over which updates were conflated.
+pub(super) fn is_word(told: &str, expected: &str) -> bool {
+    told == expected || expected.strip_suffix('*').is_some_and(|begin| told.starts_with(begin))
 }
 
 fn row(action: &str, key: &str, container: DataType, data: &[u8]) -> String {

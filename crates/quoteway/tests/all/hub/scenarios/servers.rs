@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use measure::process::Process;
 use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
@@ -101,11 +101,41 @@ pub(super) struct Sockets {
     addresses: Addresses,
     /// Where the providers are dialled.
     routes: Vec<SocketAddr>,
+    clock: Clock,
     /// Something was said to the servers since the last fence.
     stirred: bool,
     fences: u32,
     _processes: Vec<Process>,
     _folder: tempfile::TempDir,
+}
+
+/// How far the world is behind the script, where no time passes but the one that a step says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Clock(Arc<Mutex<Times>>);
+
+#[derive(Debug, Default)]
+struct Times {
+    begun: Option<u64>,
+    said: u64,
+    late: u64,
+}
+
+impl Clock {
+    fn passes(&self, nanoseconds: u64) {
+        self.0.lock().expect("no panic").said += nanoseconds;
+    }
+
+    fn look(&self) {
+        let now = net::clock::now();
+        let mut times = self.0.lock().expect("no panic");
+        let passed = now - *times.begun.get_or_insert(now);
+        times.late = passed.saturating_sub(times.said);
+    }
+
+    /// Nanoseconds that were lost until the last step, in which a slow machine did what takes no time in the script.
+    pub(super) fn late(&self) -> u64 {
+        self.0.lock().expect("no panic").late
+    }
 }
 
 struct Addresses {
@@ -163,11 +193,17 @@ impl Sockets {
             seen.routes.push((number == ROUTES).then_some(End::FenceProvider));
         }
         let (addresses, processes) = start(setup, &routes, folder.path());
-        let (stirred, fences) = (true, 0);
-        let mut servers = Self { io, seen, addresses, routes, stirred, fences, _processes: processes, _folder: folder };
+        let (clock, stirred, fences) = (Clock::default(), true, 0);
+        let mut servers =
+            Self { io, seen, addresses, routes, clock, stirred, fences, _processes: processes, _folder: folder };
         servers.dial(servers.addresses.rssl, End::FenceConsumer)?;
         servers.turn_until("the image of the fence", |seen| seen.fence.down.is_some())?;
         Ok(servers)
+    }
+
+    /// How late it is.
+    pub(super) fn clock(&self) -> Clock {
+        self.clock.clone()
     }
 
     /// Takes what the sockets bring until then.
@@ -278,12 +314,19 @@ impl Servers for Sockets {
                 let body = serde_json::json!({ "service": service, "provider": provider, "why": "the script" });
                 self.ask(false, "switch", &body)
             }
+            Deed::Time(nanoseconds) => {
+                let until = net::clock::now() + nanoseconds;
+                while self.turn(until)? < until {}
+                self.clock.passes(nanoseconds);
+                Ok(())
+            }
             other => Err(format!("{other:?} cannot be done to processes")),
         }
     }
 
     /// Two fences: what the first one overtakes within a turn of a process, the second one does not.
     fn take(&mut self) -> Result<Vec<Out>, String> {
+        self.clock.look();
         if std::mem::take(&mut self.stirred) {
             for _ in 0..2 {
                 self.fence()?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use sim::conformance::{Scenario, Step, Variant};
 
@@ -13,7 +14,11 @@ pub(super) struct Setup {
     sections: BTreeMap<&'static str, Vec<String>>,
     /// Names of blocked items, by service.
     blocked: Option<(String, String)>,
+    /// Of each route but that of the fence.
+    of_routes: Vec<String>,
     pub(super) two_processes: bool,
+    /// Something is expected to happen in time, or not to have happened yet.
+    pub(super) has_time: bool,
 }
 
 impl Setup {
@@ -22,8 +27,13 @@ impl Setup {
         if let Some(why) = scenario.steps.iter().find_map(not_here) {
             return Err(why);
         }
+        let passes = passes(scenario);
+        if passes > LONGEST {
+            return Err(format!("{} s pass", passes.as_secs()));
+        }
+        let has_time = !passes.is_zero() || scenario.settings.iter().any(|(key, _)| key == "conflate-ms");
         let (sections, two_processes) = (BTreeMap::new(), variant == Variant::Network);
-        let mut setup = Self { sections, blocked: None, two_processes };
+        let mut setup = Self { sections, blocked: None, of_routes: Vec::new(), two_processes, has_time };
         setup.add("source_distributor", "recovery_interval_ms = 20");
         match variant {
             Variant::Plain => {}
@@ -80,6 +90,26 @@ impl Setup {
                 self.add("p2ps", line.clone());
                 ("source_distributor", line)
             }
+            "failback-s" => ("source_distributor", format!("failback_s = {}", number()?)),
+            "interruption-s" => {
+                self.of_routes.push("interruption_detection = true".to_owned());
+                self.of_routes.push(format!("interruption_duration_ms = {}", number()? * 1_000));
+                return Ok(());
+            }
+            "traffic-window-s" => {
+                self.of_routes.push(format!("traffic_window_s = {}", number()?));
+                return Ok(());
+            }
+            "login-timeout-s" => ("p2ps", format!("login_timeout_s = {}", number()?)),
+            "post-timeout-s" => ("p2ps", format!("post_timeout_s = {}", number()?)),
+            // A dictionary's message is a fragment without its head.
+            "dictionary-part" => ("p2ps", format!("max_fragment_size = {}", number()? + 144)),
+            // The fence's updates are to come at once.
+            "conflate-ms" => {
+                self.add("conflation", "update_aggregation = [\"FEED\"]");
+                ("conflation", format!("aggregation_interval_ms = [\"FEED:{}\"]", number()?))
+            }
+            "conflation-offered-ms" => ("conflation", format!("offered_interval_ms = [\"FEED:{}\"]", number()?)),
             "blocked" => {
                 let (service, item) = of_service()?;
                 self.blocked = Some((service.to_owned(), item.to_owned()));
@@ -91,7 +121,7 @@ impl Setup {
         Ok(())
     }
 
-    /// The configuration of a process: its routes and the hub's Source Distributor, if it has them, and files that it names in `folder`.
+    /// The configuration of a process: its routes, of which the last one is the fence's, and the hub's Source Distributor, if it has them, and files that it names in `folder`.
     pub(super) fn text(&self, routes: &[SocketAddr], hub: Option<&str>, folder: &std::path::Path) -> String {
         let mut sections = self.sections.clone();
         if let Some(hub) = hub {
@@ -104,22 +134,35 @@ impl Setup {
             sections.entry("p2ps").or_default().push(line);
         }
         let sections = sections.iter().map(|(name, lines)| format!("[{name}]\n{}\n", lines.join("\n")));
-        let routes = routes.iter().map(|at| format!("[[route]]\nhost_list = [\"{at}\"]\n"));
+        let of_routes = format!("{}\n", self.of_routes.join("\n"));
+        let fence = routes.len().saturating_sub(1);
+        let of_route = |number: usize| if number == fence { "" } else { of_routes.as_str() };
+        let routes = routes.iter().enumerate();
+        let routes = routes.map(|(number, at)| format!("[[route]]\nhost_list = [\"{at}\"]\n{}", of_route(number)));
         sections.chain(routes).collect::<Vec<_>>().concat()
     }
+}
+
+/// Time that may pass in a scenario: here it has to be waited for.
+const LONGEST: Duration = Duration::from_secs(12);
+
+/// The time that passes in a scenario, as its steps say.
+pub(super) fn passes(scenario: &Scenario) -> Duration {
+    let of = |step: &Step| match step.words.as_slice() {
+        [after, seconds, ..] if after == "after" => seconds.parse().ok().map(Duration::from_secs_f64),
+        _ => None,
+    };
+    scenario.steps.iter().filter_map(of).sum()
 }
 
 /// Why a step is for the simulated world alone, if it is.
 fn not_here(step: &Step) -> Option<String> {
     let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
     let why = match words.as_slice() {
-        ["after", ..] => "time passes",
         ["distributor", ..] => "a Source Distributor ends",
         [_, "is", "behind", ..] => "a connection that takes nothing",
         ["operator", "dismisses", ..] => "an operator dismisses a client",
         words if words.iter().any(|word| word.starts_with("at=")) => "several servers of a kind",
-        // Where the fence's is the first session.
-        words if words.iter().any(|word| word.starts_with("group=0,")) => "the number of a session",
         _ => return None,
     };
     Some(why.to_owned())

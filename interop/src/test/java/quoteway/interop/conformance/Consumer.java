@@ -280,7 +280,8 @@ final class Consumer extends Actor {
         await(() -> {
             for (int i = 0; i < directory.size(); i++) {
                 List<String> told = directory.get(i).getValue();
-                boolean fits = words.stream().allMatch(w -> w.startsWith("!") ? !told.contains(w.substring(1)) : told.contains(w));
+                boolean fits = words.stream()
+                        .allMatch(w -> w.startsWith("!") ? !told.contains(w.substring(1)) : told.stream().anyMatch(t -> Words.fits(t, w)));
                 if (directory.get(i).getKey().equals(service) && fits) {
                     directory.subList(0, i + 1).clear();
                     return this;
@@ -397,9 +398,10 @@ final class Consumer extends Actor {
 
         /** The stream that a message is for: this one, or one that came of it. */
         private Stream child(Msg msg, OmmConsumerEvent event) {
-            // What a list opens has streams below zero, which the server gives them, and the handle of the list.
+            // What a list opens has streams below zero, and the handle of the list. A watchlist that was another consumer's before does not begin
+            // at -1: here they are numbered as they come.
             if (msg.streamId() < 0) {
-                return children.computeIfAbsent((long) msg.streamId(), id -> new Stream(msg.streamId()));
+                return children.computeIfAbsent((long) msg.streamId(), id -> new Stream(-1 - children.size()));
             }
             if (names == null || !msg.hasMsgKey() || !msg.hasName() || !names.contains(msg.name())) {
                 return this;

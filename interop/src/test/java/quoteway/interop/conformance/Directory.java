@@ -59,6 +59,12 @@ final class Directory {
         info.add(element().ascii("Name", name));
         info.add(element().array("Capabilities", capabilities));
         info.add(element().array("QoS", qualities));
+        String provides = words.value("provides");
+        if (provides != null) {
+            OmmArray dictionaries = EmaFactory.createOmmArray();
+            List.of(provides.split(",")).forEach(dictionary -> dictionaries.add(EmaFactory.createOmmArrayEntry().ascii(dictionary)));
+            info.add(element().array("DictionariesProvided", dictionaries));
+        }
         if (words.flag("qos-range")) {
             info.add(element().uintValue("SupportsQoSRange", 1));
         }

@@ -3,6 +3,7 @@ package quoteway.interop.conformance;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -26,8 +27,12 @@ import quoteway.interop.peer.Ports;
 @DisabledIfSystemProperty(named = "interop.direct", matches = "true")
 class EmaConformanceTest {
     /** So many of them run, at least. */
-    private static final int LEAST = 80;
+    private static final int LEAST = 90;
 
+    /** The scripts leave a second between what must not have happened yet and what must have. */
+    private static final Duration TOO_LATE = Duration.ofMillis(400);
+
+    private static final int TRIES = 5;
     private static final String WANTED = System.getenv().getOrDefault("QUOTEWAY_SCENARIO", "");
     private static final Table TABLE = Table.read();
     private static final List<Scenario> ALL = Script.all();
@@ -58,10 +63,27 @@ class EmaConformanceTest {
     }
 
     private static void goes(Scenario scenario) {
-        try (var run = new Run(scenario, always, alwaysAt)) {
-            run.play(TABLE.steps(scenario));
+        for (int tries = 1; !went(scenario, tries == TRIES); tries++) {
+            // Once more: this machine was slower than the script.
         }
         RAN.incrementAndGet();
+    }
+
+    /** False if it failed where that shows nothing: time passes in it, and this machine was too slow for what must not have happened yet. */
+    private static boolean went(Scenario scenario, boolean last) {
+        boolean hasTime = scenario.settings().stream().anyMatch(setting -> setting.key().startsWith("confla"))
+                || scenario.steps().stream().anyMatch(step -> step.words().get(0).equals("after"));
+        try (var run = new Run(scenario, always, alwaysAt)) {
+            try {
+                run.play(TABLE.steps(scenario));
+            } catch (AssertionError e) {
+                if (last || !hasTime || run.late().compareTo(TOO_LATE) < 0) {
+                    throw e;
+                }
+                return false;
+            }
+        }
+        return true;
     }
 
     /** What the table speaks of is in the scripts, so that it does not outlive what it is about. */

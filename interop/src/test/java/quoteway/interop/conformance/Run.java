@@ -1,5 +1,7 @@
 package quoteway.interop.conformance;
 
+import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,6 +24,9 @@ final class Run implements AutoCloseable {
     private Consumer witness;
     private final boolean needsWitness;
     private long marks;
+    /** When the last actor had come, and the time that has passed since then as the script says. */
+    private Instant begun = Instant.now();
+    private Duration said = Duration.ZERO;
 
     /** {@code always}: a provider that is there in all scenarios, for marks that need no provider of the scenario. */
     Run(Scenario scenario, Provider always, int alwaysAt) {
@@ -90,6 +95,10 @@ final class Run implements AutoCloseable {
     private void step(List<String> words) {
         List<String> rest = words.subList(Math.min(4, words.size()), words.size());
         String name = words.get(0);
+        if (name.equals("after")) {
+            passes(Duration.ofMillis((long) (Double.parseDouble(words.get(1)) * 1000)));
+            return;
+        }
         switch (words.get(1)) {
             case "comes" -> comesUp(name, rest.get(0), words.subList(5, words.size()));
             case "publishes" -> publishes(name, words.get(2));
@@ -106,6 +115,27 @@ final class Run implements AutoCloseable {
             default -> throw new AssertionError("this is no step that there is here");
         }
         settle();
+        if (List.of("comes", "publishes", "connects", "logs").contains(words.get(1))) {
+            begun = Instant.now();
+            said = Duration.ZERO;
+        }
+    }
+
+    /** Time passes, which is what the step is about; what comes meanwhile is looked at behind it. */
+    private void passes(Duration time) {
+        try {
+            Thread.sleep(time.toMillis());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new AssertionError("interrupted");
+        }
+        said = said.plus(time);
+        settle();
+    }
+
+    /** How much more time has passed since all actors came than the script says, in which this machine did what takes none there. */
+    Duration late() {
+        return Duration.between(begun, Instant.now()).minus(said);
     }
 
     private Actor actor(String name) {

@@ -23,6 +23,8 @@ final class Site implements AutoCloseable {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
 
     private final Map<String, List<String>> sections = new TreeMap<>();
+    /** Of each route to a provider of the scenario. */
+    private final List<String> ofRoutes = new ArrayList<>();
     private final List<Path> files = new ArrayList<>();
     /** Where the providers are dialled, by the numbers in their names. */
     private final Map<Integer, Integer> routes = new TreeMap<>();
@@ -44,10 +46,12 @@ final class Site implements AutoCloseable {
         }
         var text = new StringBuilder();
         sections.forEach((name, lines) -> text.append("[" + name + "]\n" + String.join("\n", lines) + "\n"));
-        var all = new ArrayList<>(routes.values());
-        all.add(always);
+        for (int port : routes.values()) {
+            text.append("[[route]]\nhost_list = [\"127.0.0.1:" + port + "\"]\n" + String.join("\n", ofRoutes) + "\n");
+        }
+        text.append("[[route]]\nhost_list = [\"127.0.0.1:" + always + "\"]\n");
         String config = file(text.toString()).toString();
-        server = Quoteway.start(all, "--config", config, "--interface", "127.0.0.1", "--http-port", "0");
+        server = Quoteway.start(List.of(), "--config", config, "--interface", "127.0.0.1", "--http-port", "0");
     }
 
     private Path file(String text) {
@@ -80,6 +84,7 @@ final class Site implements AutoCloseable {
             case "total-items" -> add("p2ps", "total_item_limit = " + (Integer.parseInt(value) + consumers * marks));
             case "max-views-per-item" -> add("p2ps", "max_views_per_item = " + value);
             case "warm-standby" -> add("p2ps", "support_warm_standby = " + !value.equals("0"));
+            case "rtds-status-texts" -> add("hub", "rtds_status_texts = " + !value.equals("0"));
             case "service-id" -> add("p2ps", "service_ids = [\"" + value.replace("/", "=") + "\"]");
             case "distributor-without" -> add("filters", "remove_fields = " + listed);
             case "p2ps-without" -> add("filters", "p2ps_remove_fields = " + listed);
@@ -90,6 +95,14 @@ final class Site implements AutoCloseable {
                 add("filters", "filter_field_values = [\"" + parts[0] + ":" + parts[2] + "\"]");
             }
             case "distributor-withholds" -> add("filters", "withhold_updates = " + listed.replace("Quote", "quote"));
+            case "interruption-s" -> ofRoutes.add("interruption_detection = true\ninterruption_duration_ms = " + value + "000");
+            case "traffic-window-s" -> ofRoutes.add("traffic_window_s = " + value);
+            case "conflate-ms" -> {
+                // Marks come at once.
+                add("conflation", "update_aggregation = [\"FEED\"]");
+                add("conflation", "aggregation_interval_ms = [\"FEED:" + value + "\"]");
+            }
+            case "conflation-offered-ms" -> add("conflation", "offered_interval_ms = [\"FEED:" + value + "\"]");
             case "blocked" -> {
                 Path names = file(value.substring(value.indexOf('/') + 1) + "\n");
                 add("p2ps", "blocked_items_file = [\"" + value.substring(0, value.indexOf('/')) + ":" + names + "\"]");

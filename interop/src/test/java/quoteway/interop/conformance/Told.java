@@ -240,7 +240,7 @@ final class Told {
 
     /** A state may leave its code out. */
     private boolean has(String word) {
-        return words.stream().anyMatch(told -> told.equals(word) || word.contains("/") && told.startsWith(word + "/"));
+        return words.stream().anyMatch(told -> Words.fits(told, word) || word.contains("/") && told.startsWith(word + "/"));
     }
 
     @Override

@@ -191,6 +191,11 @@ final class Words {
         return Ema.fields(all);
     }
 
+    /** Whether a word that was told is the one expected, in which a star at the end stands for what only one run knows. */
+    static boolean fits(String told, String expected) {
+        return told.equals(expected) || expected.endsWith("*") && told.startsWith(expected.substring(0, expected.length() - 1));
+    }
+
     /** Whether a word speaks of content, which a step that speaks of it speaks of in full. */
     static boolean isContent(String word) {
         return FIELD.matcher(word).matches() || ROW.matcher(word).matches();
