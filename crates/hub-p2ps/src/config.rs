@@ -26,6 +26,8 @@ pub struct Config {
     pub disable_service_groups: Vec<String>,
     /// Names of services that are groups of others.
     pub service_groups: Vec<String>,
+    /// Clients may pause their streams; without, who asks for it gets updates as before.
+    pub support_pause_resume: bool,
     /// Clients may have this server stand by for another one.
     pub support_warm_standby: bool,
     /// Servers that clients are told of that ask for them.
@@ -157,6 +159,7 @@ impl Default for Config {
             disable_single_open: Vec::new(),
             disable_service_groups: Vec::new(),
             service_groups: Vec::new(),
+            support_pause_resume: true,
             support_warm_standby: true,
             connections: super::Connections::default(),
             max_mounts_per_user: 0,

@@ -92,7 +92,7 @@ use items::watchers::Watcher;
 use load::Load;
 use load_factor::LoadFactor;
 use operation::History;
-use rwf::msg::Msg;
+use rwf::msg::{Msg, RequestFlags};
 use rwf::{DataState, State, StreamState, peek};
 use sources::Sources;
 use sources::outage::Outages;
@@ -239,7 +239,11 @@ impl P2ps {
         let Some(client) = self.clients.get(id).filter(|client| !client.closing) else { return };
         let logged_in = client.login.is_some();
         match Msg::decode(msg) {
-            Ok(Msg::Request(request)) => self.request(id, logged_in, &request),
+            Ok(Msg::Request(mut request)) => {
+                let may_pause = self.config.support_pause_resume && request.flags.contains(RequestFlags::PAUSE);
+                request.flags.set(RequestFlags::PAUSE, may_pause);
+                self.request(id, logged_in, &request);
+            }
             Ok(Msg::Close(close)) => self.close(id, &close),
             Ok(Msg::Post(post)) => self.post(id, &post),
             Ok(Msg::Generic(generic)) => self.generic_from_client(id, &generic),

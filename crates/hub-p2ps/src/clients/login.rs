@@ -166,10 +166,12 @@ impl P2ps {
     }
 
     fn features(&self) -> Features {
-        if self.config.support_warm_standby {
-            return FEATURES;
+        let mut features = FEATURES;
+        if !self.config.support_warm_standby {
+            (features.standby, features.standby_mode) = (None, None);
         }
-        Features { standby: None, standby_mode: None, ..FEATURES }
+        features.optimized_pause_resume = features.optimized_pause_resume.filter(|_| self.config.support_pause_resume);
+        features
     }
 
     fn user_of(&self, client: ClientId) -> String {

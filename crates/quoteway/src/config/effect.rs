@@ -87,7 +87,7 @@ const DACS: &str = "a DACS station's protocol is closed: a rights file says who 
 const PERM_TEST: &str = "mode = \"test\" of [permissions] checks and logs without denying";
 const AUDIT: &str = "the audit says everything of logins, watches and denials: audit_file of [permissions]";
 const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean: override_lock_service_id and translate_lock_service_ids of its [services.NAME]";
-const HEADLINES: &str = "the lock of an item decides for all that is in it; headlines are not checked each by itself";
+const HEADLINES: &str = "an update that has permission data of its own goes to those who satisfy it, as a headline is to; one without is its item's (docs/operating/permissions.md)";
 const SSL: &str = "the older SSL protocol is not spoken: its wire format is not public; clients use RSSL (rsslPort), over which they can have Marketfeed (p2ps.marketfeed, marketfeed_port); quoteway marketfeed-lines gives records by lines of text on port 8101";
 const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields and seqNumFollowsMarketfeedRules count; docs/wire/marketfeed.md)";
 const CONFLATION: &str = "quotes are conflated and trades never, by the P2PS; intervals by exchange are aggregation_interval_values of [conflation] (docs/operating/conflation.md)";
@@ -171,7 +171,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         DISCOVERY,
-        "discoveryHeartbeat discoveryNetwork ndistDiscoveryInterval ndsHostList ndsNetwork ndsNetworkTimeout ndsPort ndsSyncCallTimeout disableLocalRedirect enableConnectConfig=False loadBalanceAlgorithm loadFactorCalcInterval scalingFactor",
+        "discoveryHeartbeat discoveryNetwork ndistDiscoveryInterval ndsHostList ndsNetwork ndsNetworkTimeout ndsPort ndsSyncCallTimeout disableLocalRedirect enableConnectConfig=False loadBalanceAlgorithm scalingFactor",
     ),
     none(Kind::P2ps, SESSION, "keepAlive*keepAliveTimeout keepAlive*networkDelay keepAliveTimeout enableFirewall"),
     none(
@@ -188,7 +188,6 @@ pub(super) const TABLE: &[NoEffect] = &[
         OVERLOAD,
         "rrcpBurdenedThreshold rrcpHeavilyBurdenedThreshold rrcpHysteresis trafficManagement=False",
     ),
-    none(Kind::P2ps, "the login tells clients what is supported; it is the same for all", "supportPauseResume=True"),
     none(
         Kind::P2ps,
         "dictionaries go out in parts of maxFragmentSize to every client",
@@ -336,7 +335,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         "load is what the provider's directory says",
         "forwardServerMode includeUnwatchedItemsInLoad maxLoadLevel normalizedLoadLevelThresholdForConcurrentRequests",
     ),
-    none(Kind::Service, HEADLINES, "headlinePermissioning"),
+    none(Kind::Service, HEADLINES, "headlinePermissioning=True"),
     none(Kind::Service, LOCK_SERVICE, "overrideLockServiceId"),
     none(Kind::Service, PREEMPTION, "lockedItemThreshold preemption preemptionRecoveryThreshold"),
     none(Kind::Service, LOGS, "logNonRecoverableOpens"),

@@ -128,6 +128,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         service_groups: config.source_distributor.service_group_list.0.iter().map(|group| group.name.clone()).collect(),
         recovery_delay_max: u64::from(config.source_distributor.normal_retry_time_s.max(1)) * SECOND,
         max_posts_per_client: c.max_posts_per_client,
+        support_pause_resume: c.support_pause_resume,
         support_warm_standby: c.support_warm_standby,
         connections: connections(c),
         load_factor_interval: u64::from(c.load_factor_interval_s) * SECOND,

@@ -4,8 +4,8 @@ use super::servers::{Deed, Out, Servers};
 use super::words::update_type;
 use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::distributor::{
-    self, Balance, CloseReason, Interruption, Origin, PeerInfo, ProviderSink, RouteConfig, ServiceGroup, SessionId,
-    SourceDistributor,
+    self, Balance, CloseReason, Interruption, ItemPriority, Origin, PeerInfo, ProviderSink, RouteConfig, ServiceGroup,
+    SessionId, SourceDistributor,
 };
 use hub::filter::rules::{FieldRule, FieldSelector, FieldSet, FieldValue, Filters, ServiceFilter, UpdateTypes};
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
@@ -81,6 +81,8 @@ impl ProviderSink for Sink {
 pub(super) struct Set {
     distributor: distributor::Config,
     interruption: Option<Interruption>,
+    /// Of each route.
+    max_items: u32,
     p2ps: p2ps::Config,
     pub(super) distributors: usize,
     pub(super) p2pss: usize,
@@ -92,8 +94,13 @@ impl Set {
         for (key, value) in settings {
             set.apply(key, value).map_err(|why| format!("set: {key}={value}: {why}"))?;
         }
-        let route = RouteConfig { interruption: set.interruption, ..RouteConfig::default() };
-        set.distributor.routes = vec![route; ROUTES];
+        let route = |number: usize| RouteConfig {
+            server_id: (number + 1).to_string(),
+            max_items: set.max_items,
+            interruption: set.interruption,
+            ..RouteConfig::default()
+        };
+        set.distributor.routes = (0..ROUTES).map(route).collect();
         let everything = CacheRules::everything();
         match variant {
             Variant::Plain => {}
@@ -141,6 +148,16 @@ impl Set {
                 let texts = if number()? != 0 { StatusTexts::Rtds } else { StatusTexts::Own };
                 (self.distributor.status_texts, self.p2ps.status_texts) = (texts, texts);
             }
+            "standby-pair" => {
+                let pair = value.split('|').map(str::to_owned).collect();
+                self.distributor.standby_pairs.push(pair);
+            }
+            "max-cache" => self.max_items = number()? as u32,
+            "locked" => {
+                let (service, item) = of_service(value)?;
+                self.distributor.item_priorities.add(service, item.as_bytes(), ItemPriority::Locked);
+            }
+            "pause-resume" => self.p2ps.support_pause_resume = number()? != 0,
             "preemption" => self.distributor.preemption = number()? != 0,
             "takeover-on-suspect" => self.distributor.takeover_on_suspect = number()? != 0,
             "interruption-s" => self.interruption().duration = seconds()?,

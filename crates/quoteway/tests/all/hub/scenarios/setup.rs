@@ -65,6 +65,7 @@ impl Setup {
                 ("source_distributor", format!("service_group_list = [\"{}\"]", value.replace('/', "=")))
             }
             "rtds-status-texts" => ("hub", format!("rtds_status_texts = {}", value != "0")),
+            "pause-resume" => ("p2ps", format!("support_pause_resume = {}", value != "0")),
             "preemption" => ("source_distributor", format!("preemption = {}", value != "0")),
             "takeover-on-suspect" => ("source_distributor", format!("takeover_on_suspect = {}", value != "0")),
             "max-mounts-per-user" => ("p2ps", format!("max_mounts_per_user = {}", number()?)),
