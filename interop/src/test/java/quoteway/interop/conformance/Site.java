@@ -76,6 +76,7 @@ final class Site implements AutoCloseable {
             case "provider-choice" -> add("source_distributor", "provider_choice = \"" + value + "\"");
             case "sequence-numbers" -> add("source_distributor", "provides_sequence_numbers = " + !value.equals("0"));
             case "service-group" -> add("source_distributor", "service_group_list = [\"" + value.replace("/", "=") + "\"]");
+            case "pause-resume" -> add("p2ps", "support_pause_resume = " + !value.equals("0"));
             case "preemption" -> add("source_distributor", "preemption = " + !value.equals("0"));
             case "takeover-on-suspect" -> add("source_distributor", "takeover_on_suspect = " + !value.equals("0"));
             case "max-mounts-per-user" -> add("p2ps", "max_mounts_per_user = " + value);
