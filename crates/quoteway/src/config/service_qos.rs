@@ -81,6 +81,20 @@ mod tests {
     }
 
     #[test]
+    fn pairs_are_of_routes_that_are_there() {
+        let with = |routes: &str| {
+            let text =
+                format!("[source_distributor]\nprovider_choice = \"hot\"\nactive_standby_pairs = [\"a|b\"]\n{routes}");
+            Config::parse("test.toml", &text)
+        };
+        let route = |id: &str| format!("[[route]]\nhost_list = [\"h:1\"]\nserver_id = \"{id}\"\n");
+        assert!(with(&[route("a"), route("b")].concat()).is_ok());
+        assert!(with("").is_ok(), "a P2PS has the same file without the routes");
+        let fault = with(&[route("a"), route("c")].concat()).unwrap_err().to_string();
+        assert!(fault.contains("active_standby_pairs"), "{fault}");
+    }
+
+    #[test]
     fn four_lists_make_one_quality_a_service() {
         let text = "[source_distributor]\nqos_timeliness = [\"FEED:delayed\", \"DELAYED_UNKNOWN\"]\nqos_time_info = \"FEED:900\"\nqos_rate = \"SLOW:TIME_CONFLATED\"\nqos_rate_info = \"500\"\n";
         let found = service_qos(&Config::parse("test.toml", text).expect("a configuration").source_distributor);

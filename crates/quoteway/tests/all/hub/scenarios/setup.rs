@@ -65,6 +65,12 @@ impl Setup {
                 ("source_distributor", format!("service_group_list = [\"{}\"]", value.replace('/', "=")))
             }
             "rtds-status-texts" => ("hub", format!("rtds_status_texts = {}", value != "0")),
+            "max-cache" => {
+                self.of_routes.push(format!("max_cache = {}", number()?));
+                return Ok(());
+            }
+            "locked" => ("source_distributor", format!("locked_item_list = [\"{}\"]", of_service()?.1)),
+            "standby-pair" => ("source_distributor", format!("active_standby_pairs = [\"{value}\"]")),
             "pause-resume" => ("p2ps", format!("support_pause_resume = {}", value != "0")),
             "preemption" => ("source_distributor", format!("preemption = {}", value != "0")),
             "takeover-on-suspect" => ("source_distributor", format!("takeover_on_suspect = {}", value != "0")),
@@ -139,7 +145,10 @@ impl Setup {
         let fence = routes.len().saturating_sub(1);
         let of_route = |number: usize| if number == fence { "" } else { of_routes.as_str() };
         let routes = routes.iter().enumerate();
-        let routes = routes.map(|(number, at)| format!("[[route]]\nhost_list = [\"{at}\"]\n{}", of_route(number)));
+        let route = |(number, at): (usize, &SocketAddr)| {
+            format!("[[route]]\nhost_list = [\"{at}\"]\nserver_id = \"{}\"\n{}", number + 1, of_route(number))
+        };
+        let routes = routes.map(route);
         sections.chain(routes).collect::<Vec<_>>().concat()
     }
 }

@@ -46,8 +46,9 @@ final class Site implements AutoCloseable {
         }
         var text = new StringBuilder();
         sections.forEach((name, lines) -> text.append("[" + name + "]\n" + String.join("\n", lines) + "\n"));
-        for (int port : routes.values()) {
-            text.append("[[route]]\nhost_list = [\"127.0.0.1:" + port + "\"]\n" + String.join("\n", ofRoutes) + "\n");
+        for (var route : routes.entrySet()) {
+            text.append("[[route]]\nhost_list = [\"127.0.0.1:" + route.getValue() + "\"]\nserver_id = \"" + route.getKey() + "\"\n");
+            text.append(String.join("\n", ofRoutes) + "\n");
         }
         text.append("[[route]]\nhost_list = [\"127.0.0.1:" + always + "\"]\n");
         String config = file(text.toString()).toString();
@@ -76,6 +77,9 @@ final class Site implements AutoCloseable {
             case "provider-choice" -> add("source_distributor", "provider_choice = \"" + value + "\"");
             case "sequence-numbers" -> add("source_distributor", "provides_sequence_numbers = " + !value.equals("0"));
             case "service-group" -> add("source_distributor", "service_group_list = [\"" + value.replace("/", "=") + "\"]");
+            case "max-cache" -> ofRoutes.add("max_cache = " + value);
+            case "locked" -> add("source_distributor", "locked_item_list = [\"" + value.substring(value.indexOf('/') + 1) + "\"]");
+            case "standby-pair" -> add("source_distributor", "active_standby_pairs = [\"" + value + "\"]");
             case "pause-resume" -> add("p2ps", "support_pause_resume = " + !value.equals("0"));
             case "preemption" -> add("source_distributor", "preemption = " + !value.equals("0"));
             case "takeover-on-suspect" -> add("source_distributor", "takeover_on_suspect = " + !value.equals("0"));
