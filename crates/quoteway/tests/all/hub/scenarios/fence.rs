@@ -1,4 +1,4 @@
-//! The fence: a provider and a consumer of their own, and what goes between them.
+//! The fence of a Source Distributor: a provider and a consumer of their own, and what goes between them.
 
 use net::tcp::ConnId;
 use rwf::msg::{Domain, GenericMsg, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, UpdateMsg};
@@ -8,16 +8,22 @@ use rwf::wire::Writer;
 use rwf::{DataType, EncodeError, Qos, State};
 use tools::consumer::{Consumer, Heard, Identity};
 
-/// Its service, and its item.
-pub(super) const SERVICE: &str = "~FENCE";
+/// The service of the fence of a Source Distributor, by its number from 0.
+pub(super) fn service_of(distributor: usize) -> String {
+    format!("~FENCE{}", distributor + 1)
+}
+
 const ITEM: &[u8] = b"FENCE";
-const SERVICE_ID: u16 = 9_999;
+const FIRST_ID: u16 = 9_990;
 /// Stream of the item at its consumer.
 const STREAM: i32 = 5;
 
 /// Where the fence is.
 pub(super) struct Fence {
+    number: usize,
     consumer: Consumer,
+    /// The consumer has asked for the item, which is recovered without it from then on.
+    asked: bool,
     /// The provider's connection, and the stream of the item there.
     watched: Option<(ConnId, i32)>,
     /// The last number that came down to the consumer, and up to the provider. The first is that of the image.
@@ -32,14 +38,19 @@ pub(super) fn bytes(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeErr
     writer.written().to_vec()
 }
 
-impl Default for Fence {
-    fn default() -> Self {
-        let identity = Identity { user: "fence".into(), application: "fence".into(), service: SERVICE.into() };
-        Self { consumer: Consumer::new(identity), watched: None, down: None, up: 0 }
-    }
-}
-
 impl Fence {
+    /// That of a Source Distributor, by its number from 0.
+    pub(super) fn new(number: usize) -> Self {
+        let (user, service) = (format!("fence{number}"), service_of(number));
+        let identity = Identity { user, application: "fence".into(), service };
+        Self { number, consumer: Consumer::new(identity), asked: false, watched: None, down: None, up: 0 }
+    }
+
+    /// Its Source Distributor has ended.
+    pub(super) fn lost(&mut self) {
+        (self.watched, self.down) = (None, None);
+    }
+
     /// The consumer's connection is there.
     pub(super) fn begin(&mut self, now: u64, replies: &mut Vec<Vec<u8>>) {
         self.consumer.begin(now, &mut |msg| replies.push(msg.to_vec()));
@@ -48,7 +59,8 @@ impl Fence {
     /// A message for the consumer.
     pub(super) fn at_consumer(&mut self, now: u64, msg: &[u8], replies: &mut Vec<Vec<u8>>) {
         match self.consumer.hear(now, msg, &mut |msg| replies.push(msg.to_vec())) {
-            Heard::ServiceUp(id) if self.down.is_none() => {
+            Heard::ServiceUp(id) if !self.asked => {
+                self.asked = true;
                 let key = MsgKey { service_id: Some(id), name: Some(ITEM), ..MsgKey::EMPTY };
                 let flags = RequestFlags::STREAMING;
                 let request = RequestMsg { flags, key, ..RequestMsg::new(Domain::MARKET_PRICE, STREAM) };
@@ -75,7 +87,8 @@ impl Fence {
                 replies.push(bytes(|w| answer.encode(w)));
             }
             Msg::Request(request) if request.domain == Domain::SOURCE => {
-                let answer = directory::Refresh::answer(&directory::Request::decode(&request), vec![service()]);
+                let answer =
+                    directory::Refresh::answer(&directory::Request::decode(&request), vec![service(self.number)]);
                 replies.push(bytes(|w| answer.encode(w)));
             }
             Msg::Request(request) if request.domain == Domain::MARKET_PRICE => {
@@ -121,10 +134,10 @@ fn number(body: &[u8]) -> Option<u32> {
     body.try_into().ok().map(u32::from_be_bytes)
 }
 
-fn service() -> Service {
-    let mut service = Service::new(SERVICE_ID, Action::Add);
+fn service(number: usize) -> Service {
+    let mut service = Service::new(FIRST_ID + number as u16, Action::Add);
     service.info = Some(Part::Set(Info {
-        name: SERVICE.to_owned(),
+        name: service_of(number),
         capabilities: vec![Domain::MARKET_PRICE],
         qos: vec![Qos::REALTIME_TICK],
         ..Info::default()

@@ -1,8 +1,8 @@
 //! The conformance scenarios (`crates/sim/conformance`) over sockets: `quoteway` as its users run it, with the providers and consumers of
 //! the scripts at the other ends of its connections.
 //!
-//! In memory a step is over when the machines have come to rest. Here a fence shows that: an update that goes from a provider of its own
-//! through the servers to a consumer of its own, and a generic message back. What was said to the servers before has had its effect then,
+//! In memory a step is over when the machines have come to rest. Here a fence shows that, one for each Source Distributor: an update that goes
+//! from a provider of its own through the servers to a consumer of its own, and a generic message back. What was said to the servers before has had its effect then,
 //! as far as they do what comes first first; a step that waits for something waits longer, if need be. Where the script lets time pass, it
 //! passes; a scenario that fails there because the machine was slower than the script is run again.
 

@@ -26,8 +26,8 @@ const LATENESS: u64 = 5_000_000_000;
 enum End {
     Provider(u32),
     Consumer(u32),
-    FenceProvider,
-    FenceConsumer,
+    FenceProvider(usize),
+    FenceConsumer(usize),
 }
 
 /// What the sockets have brought.
@@ -39,14 +39,15 @@ struct Seen {
     /// What a route is for that is dialled, by the number of its listener; none is for nobody, and is refused.
     routes: Vec<Option<End>>,
     out: Vec<Out>,
-    fence: Fence,
+    /// Of each Source Distributor.
+    fences: Vec<Fence>,
     replies: Vec<(ConnId, Vec<u8>)>,
 }
 
 impl Seen {
-    fn reply(&mut self, conn: ConnId, of: impl FnOnce(&mut Fence, &mut Vec<Vec<u8>>)) {
+    fn reply(&mut self, fence: usize, conn: ConnId, of: impl FnOnce(&mut Fence, &mut Vec<Vec<u8>>)) {
         let mut replies = Vec::new();
-        of(&mut self.fence, &mut replies);
+        of(&mut self.fences[fence], &mut replies);
         self.replies.extend(replies.into_iter().map(|reply| (conn, reply)));
     }
 
@@ -64,17 +65,19 @@ impl Handler for Seen {
 
     fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
         self.established.insert(conn);
-        if self.ends.get(&conn) == Some(&End::FenceConsumer) {
-            self.reply(conn, |fence, replies| fence.begin(now, replies));
+        if let Some(&End::FenceConsumer(number)) = self.ends.get(&conn) {
+            self.reply(number, conn, |fence, replies| fence.begin(now, replies));
         }
     }
 
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
-        match self.ends.get(&conn) {
-            Some(End::Provider(number)) => self.out.push(Out::ToProvider(*number, msg.to_vec())),
-            Some(End::Consumer(number)) => self.out.push(Out::ToConsumer(*number, msg.to_vec())),
-            Some(End::FenceProvider) => self.reply(conn, |fence, replies| fence.at_provider(conn, msg, replies)),
-            Some(End::FenceConsumer) => self.reply(conn, |fence, replies| fence.at_consumer(now, msg, replies)),
+        match self.ends.get(&conn).copied() {
+            Some(End::Provider(number)) => self.out.push(Out::ToProvider(number, msg.to_vec())),
+            Some(End::Consumer(number)) => self.out.push(Out::ToConsumer(number, msg.to_vec())),
+            Some(End::FenceProvider(of)) => {
+                self.reply(of, conn, |fence, replies| fence.at_provider(conn, msg, replies));
+            }
+            Some(End::FenceConsumer(of)) => self.reply(of, conn, |fence, replies| fence.at_consumer(now, msg, replies)),
             None => {}
         }
     }
@@ -83,13 +86,14 @@ impl Handler for Seen {
         let was_up = self.established.remove(&conn);
         let Some(end) = self.ends.remove(&conn).filter(|_| was_up) else { return };
         // A provider that is dialled is up until it goes away, or is sent away.
-        if let Some(route) = self.routes.iter_mut().find(|of| **of == Some(end)) {
+        let stays = matches!(end, End::FenceProvider(_));
+        if let Some(route) = self.routes.iter_mut().find(|of| **of == Some(end) && !stays) {
             *route = None;
         }
         match end {
             End::Provider(number) => self.out.push(Out::ProviderClosed(number, ended.why.to_string())),
             End::Consumer(number) => self.out.push(Out::ConsumerClosed(number, ended.why.to_string())),
-            End::FenceProvider | End::FenceConsumer => {}
+            End::FenceProvider(_) | End::FenceConsumer(_) => {}
         }
     }
 }
@@ -105,7 +109,7 @@ pub(super) struct Sockets {
     /// Something was said to the servers since the last fence.
     stirred: bool,
     fences: u32,
-    _processes: Vec<Process>,
+    processes: Processes,
     _folder: tempfile::TempDir,
 }
 
@@ -140,9 +144,20 @@ impl Clock {
 
 struct Addresses {
     rssl: SocketAddr,
-    nip: SocketAddr,
-    /// Where operators ask the Source Distributor, and the P2PS.
+    /// Of each Source Distributor.
+    nip: Vec<SocketAddr>,
+    /// Where operators ask the first Source Distributor, and the P2PS.
     http: [String; 2],
+}
+
+/// The processes.
+#[derive(Default)]
+struct Processes {
+    /// The Source Distributors that have not ended, with how they are started again on the same port of the hub. None are processes of their own
+    /// where one process does everything.
+    distributors: Vec<(Option<Process>, Vec<String>)>,
+    /// All others.
+    others: Vec<Process>,
 }
 
 /// What stands behind `key` in the line that says that a process is ready.
@@ -155,28 +170,49 @@ fn web(line: &str) -> String {
     at(line, "http=").trim_start_matches("http://").trim_end_matches('/').to_owned()
 }
 
-fn start(setup: &Setup, routes: &[SocketAddr], folder: &std::path::Path) -> (Addresses, Vec<Process>) {
-    let process = |name: &str, ports: &[&str], routes: &[SocketAddr], hub: Option<&str>| {
-        let config = folder.join(format!("{name}.toml"));
+/// The routes of a Source Distributor: those of its providers, and behind them that of its fence.
+fn routes_of(setup: &Setup, routes: &[SocketAddr], distributor: usize) -> Vec<SocketAddr> {
+    let (providers, fences) = routes.split_at(ROUTES);
+    let own = |route: &usize| setup.dialled_by.get(route).copied().unwrap_or(0) == distributor;
+    (0..ROUTES).filter(own).map(|route| providers[route]).chain([fences[distributor]]).collect()
+}
+
+fn start(setup: &Setup, routes: &[SocketAddr], folder: &std::path::Path) -> (Addresses, Processes) {
+    let args = |command: &str, ports: &[&str], routes: &[SocketAddr], hub: &[String]| {
+        let config = folder.join(format!("{command}{}.toml", routes.last().map_or(0, SocketAddr::port)));
         std::fs::write(&config, setup.text(routes, hub, folder)).expect("written");
         let config = config.to_str().expect("UTF-8");
-        let mut args = vec![name, "--config", config, "--interface", "127.0.0.1", "--http-port", "0"];
+        let mut args = vec![command, "--config", config, "--interface", "127.0.0.1", "--http-port", "0"];
         for port in ports {
             args.extend([*port, "0"]);
         }
-        let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
-        Place::Here.start(name, &args)
+        args.into_iter().map(str::to_owned).collect::<Vec<String>>()
     };
-    let parse = |line: &str, key: &str| at(line, key).parse().expect("an address");
+    let parse = |line: &str, key: &str| at(line, key).parse::<SocketAddr>().expect("an address");
+    let mut processes = Processes::default();
     if !setup.two_processes {
-        let (server, line) = process("serve", &["--rssl-port", "--nip-port"], routes, None);
+        let args = args("serve", &["--rssl-port", "--nip-port"], &routes_of(setup, routes, 0), &[]);
+        let (server, line) = Place::Here.start("serve", &args);
+        processes.others.push(server);
         let http = [web(&line), web(&line)];
-        return (Addresses { rssl: parse(&line, "rssl="), nip: parse(&line, "nip="), http }, vec![server]);
+        return (Addresses { rssl: parse(&line, "rssl="), nip: vec![parse(&line, "nip=")], http }, processes);
     }
-    let (distributor, line) = process("source-distributor", &["--nip-port", "--hub-port"], routes, None);
-    let (p2ps, beyond) = process("p2ps", &["--rssl-port"], &[], Some(at(&line, "hub=")));
-    let http = [web(&line), web(&beyond)];
-    (Addresses { rssl: parse(&beyond, "rssl="), nip: parse(&line, "nip="), http }, vec![distributor, p2ps])
+    let (mut nip, mut hub, mut http) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..setup.distributors {
+        let mut args =
+            args("source-distributor", &["--nip-port", "--hub-port"], &routes_of(setup, routes, number), &[]);
+        let (distributor, line) = Place::Here.start("source-distributor", &args);
+        nip.push(parse(&line, "nip="));
+        hub.push(at(&line, "hub=").to_owned());
+        http.push(web(&line));
+        // The port of the hub stands last.
+        *args.last_mut().expect("a port") = parse(&line, "hub=").port().to_string();
+        processes.distributors.push((Some(distributor), args));
+    }
+    let (p2ps, line) = Place::Here.start("p2ps", &args("p2ps", &["--rssl-port"], &[], &hub));
+    processes.others.push(p2ps);
+    let http = [http.swap_remove(0), web(&line)];
+    (Addresses { rssl: parse(&line, "rssl="), nip, http }, processes)
 }
 
 impl Sockets {
@@ -186,18 +222,20 @@ impl Sockets {
         let mut io = RsslIo::new(1).expect("descriptors");
         let mut seen = Seen::default();
         let mut routes = Vec::new();
-        for number in 0..=ROUTES {
+        for number in 0..ROUTES + setup.distributors {
             let here = SocketAddr::from(([127, 0, 0, 1], 0));
             let listening = io.listen(here, &SocketOptions::default(), Arc::new(ServerConfig::default()));
             routes.push(listening.map_err(|error| error.to_string())?.1);
-            seen.routes.push((number == ROUTES).then_some(End::FenceProvider));
+            seen.routes.push(number.checked_sub(ROUTES).map(End::FenceProvider));
         }
+        seen.fences.extend((0..setup.distributors).map(Fence::new));
         let (addresses, processes) = start(setup, &routes, folder.path());
         let (clock, stirred, fences) = (Clock::default(), true, 0);
-        let mut servers =
-            Self { io, seen, addresses, routes, clock, stirred, fences, _processes: processes, _folder: folder };
-        servers.dial(servers.addresses.rssl, End::FenceConsumer)?;
-        servers.turn_until("the image of the fence", |seen| seen.fence.down.is_some())?;
+        let mut servers = Self { io, seen, addresses, routes, clock, stirred, fences, processes, _folder: folder };
+        for number in 0..setup.distributors {
+            servers.dial(servers.addresses.rssl, End::FenceConsumer(number))?;
+            servers.fence_is_up(number)?;
+        }
         Ok(servers)
     }
 
@@ -250,15 +288,23 @@ impl Sockets {
         self.io.close(conn, "goes away", Close::Now);
     }
 
+    fn fence_is_up(&mut self, number: usize) -> Result<(), String> {
+        self.turn_until("the image of the fence", |seen| seen.fences[number].down.is_some())
+    }
+
     /// Something goes down through the servers and up again, behind all that was said to them.
     fn fence(&mut self) -> Result<(), String> {
         self.fences += 1;
         let number = self.fences;
-        let (conn, update) = self.seen.fence.downward(number).ok_or("the fence is not up")?;
-        self.io.send(net::clock::now(), conn, |packer| packer.push(&update, None));
-        self.turn_until("the fence to come down", |seen| seen.fence.down == Some(number))?;
-        self.send(End::FenceConsumer, &Fence::upward(number))?;
-        self.turn_until("the fence to come up", |seen| seen.fence.up == number)
+        let ended = |of: usize| matches!(self.processes.distributors.get(of), Some((None, _)));
+        for of in (0..self.seen.fences.len()).filter(|of| !ended(*of)).collect::<Vec<_>>() {
+            let (conn, update) = self.seen.fences[of].downward(number).ok_or("the fence is not up")?;
+            self.io.send(net::clock::now(), conn, |packer| packer.push(&update, None));
+            self.turn_until("the fence to come down", |seen| seen.fences[of].down == Some(number))?;
+            self.send(End::FenceConsumer(of), &Fence::upward(number))?;
+            self.turn_until("the fence to come up", |seen| seen.fences[of].up == number)?;
+        }
+        Ok(())
     }
 
     fn ask(&self, of_p2ps: bool, action: &str, body: &serde_json::Value) -> Result<(), String> {
@@ -274,9 +320,11 @@ impl Sockets {
 }
 
 impl Servers for Sockets {
-    fn session_up(&mut self, session: u32, _: usize, route: Option<u16>) -> Result<(), String> {
+    fn session_up(&mut self, session: u32, at: usize, route: Option<u16>) -> Result<(), String> {
         let end = End::Provider(session);
-        let Some(route) = route else { return self.dial(self.addresses.nip, end) };
+        let Some(route) = route else {
+            return self.dial(*self.addresses.nip.get(at).ok_or("no such Source Distributor")?, end);
+        };
         *self.seen.routes.get_mut(usize::from(route)).ok_or("more providers than routes")? = Some(end);
         self.stirred = true;
         self.turn_until("a provider to be dialled", |seen| seen.conn_of(end).is_some())
@@ -319,6 +367,18 @@ impl Servers for Sockets {
                 while self.turn(until)? < until {}
                 self.clock.passes(nanoseconds);
                 Ok(())
+            }
+            Deed::Dies(number) => {
+                let (process, _) = self.processes.distributors.get_mut(number).ok_or("no such Source Distributor")?;
+                drop(process.take());
+                self.seen.fences[number].lost();
+                Ok(())
+            }
+            Deed::Starts(number) => {
+                let (process, args) =
+                    self.processes.distributors.get_mut(number).ok_or("no such Source Distributor")?;
+                *process = Some(Place::Here.start("source-distributor", args).0);
+                self.fence_is_up(number)
             }
             other => Err(format!("{other:?} cannot be done to processes")),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sim::conformance::{Scenario, Step, Variant};
 
-use super::fence::SERVICE;
+use super::fence::service_of;
 
 /// The sections of a configuration, each with its lines.
 #[derive(Debug)]
@@ -17,6 +17,11 @@ pub(super) struct Setup {
     /// Of each route but that of the fence.
     of_routes: Vec<String>,
     pub(super) two_processes: bool,
+    pub(super) distributors: usize,
+    /// Each has another one that stands by for it; what the P2PS is to know of that.
+    pair: Option<bool>,
+    /// The Source Distributors that dial the providers of routes, by the number of the route, all from 0.
+    pub(super) dialled_by: BTreeMap<usize, usize>,
     /// Something is expected to happen in time, or not to have happened yet.
     pub(super) has_time: bool,
 }
@@ -33,7 +38,16 @@ impl Setup {
         }
         let has_time = !passes.is_zero() || scenario.settings.iter().any(|(key, _)| key == "conflate-ms");
         let (sections, two_processes) = (BTreeMap::new(), variant == Variant::Network);
-        let mut setup = Self { sections, blocked: None, of_routes: Vec::new(), two_processes, has_time };
+        let mut setup = Self {
+            sections,
+            blocked: None,
+            of_routes: Vec::new(),
+            two_processes,
+            distributors: 1,
+            pair: None,
+            dialled_by: scenario.steps.iter().filter_map(dialled).collect(),
+            has_time,
+        };
         setup.add("source_distributor", "recovery_interval_ms = 20");
         match variant {
             Variant::Plain => {}
@@ -47,6 +61,10 @@ impl Setup {
         for (key, value) in &scenario.settings {
             setup.set(key, value).map_err(|why| format!("{key}={value}: {why}"))?;
         }
+        let ends = scenario.steps.iter().any(|step| step.words.first().is_some_and(|word| word == "distributor"));
+        if !two_processes && (ends || setup.distributors > 1) {
+            return Err("Source Distributors of their own".to_owned());
+        }
         Ok(setup)
     }
 
@@ -59,6 +77,14 @@ impl Setup {
         let number = || value.parse::<u64>().map_err(|_| "no number".to_owned());
         let listed = |key: &str| of_service().map(|(service, what)| format!("{key} = [\"{service}:{what}\"]"));
         let (section, line) = match key {
+            "distributors" => {
+                self.distributors = number()? as usize;
+                return Ok(());
+            }
+            "distributor-pair" => {
+                self.pair = Some(number()? != 0);
+                return Ok(());
+            }
             "provider-choice" => ("source_distributor", format!("provider_choice = \"{value}\"")),
             "sequence-numbers" => ("source_distributor", format!("provides_sequence_numbers = {}", value != "0")),
             "service-group" => {
@@ -93,7 +119,7 @@ impl Setup {
             }
             "distributor-withholds" => ("filters", listed("withhold_updates")?.replace("Quote", "quote")),
             "not-cached" => {
-                let line = format!("cached_services = [\"{SERVICE}\"]");
+                let line = format!("cached_services = [\"{}\"]", service_of(0));
                 self.add("p2ps", line.clone());
                 ("source_distributor", line)
             }
@@ -128,11 +154,17 @@ impl Setup {
         Ok(())
     }
 
-    /// The configuration of a process: its routes, of which the last one is the fence's, and the hub's Source Distributor, if it has them, and files that it names in `folder`.
-    pub(super) fn text(&self, routes: &[SocketAddr], hub: Option<&str>, folder: &std::path::Path) -> String {
+    /// The configuration of a process: its routes, of which the last one is the fence's, and the hub's Source Distributors, if it has them, and files that it names in `folder`.
+    pub(super) fn text(&self, routes: &[SocketAddr], hub: &[String], folder: &std::path::Path) -> String {
         let mut sections = self.sections.clone();
-        if let Some(hub) = hub {
-            sections.entry("hub").or_default().push(format!("source_distributors = [\"{hub}\"]"));
+        let mut add = |section, line| sections.entry(section).or_default().push(line);
+        if !hub.is_empty() {
+            add("hub", format!("source_distributors = {hub:?}"));
+        }
+        if let (Some(alike), [one, other]) = (self.pair, hub) {
+            add("p2ps", format!("source_distributor_order = {hub:?}"));
+            add("p2ps", format!("source_distributor_pairs = [\"{one}|{other}\"]"));
+            add("p2ps", format!("source_distributor_sequence_numbers = {alike}"));
         }
         if let Some((service, item)) = &self.blocked {
             let file = folder.join("blocked");
@@ -165,14 +197,22 @@ pub(super) fn passes(scenario: &Scenario) -> Duration {
     scenario.steps.iter().filter_map(of).sum()
 }
 
+/// The route of a provider that comes up, and the Source Distributor that dials it.
+fn dialled(step: &Step) -> Option<(usize, usize)> {
+    let [name, comes, ..] = step.words.as_slice() else { return None };
+    let number = |text: &str| text.parse::<usize>().ok()?.checked_sub(1);
+    let route = number(name.strip_prefix('P')?).filter(|_| comes == "comes")?;
+    let at = step.words.iter().find_map(|word| number(word.strip_prefix("at=")?));
+    Some((route, at.unwrap_or(0)))
+}
+
 /// Why a step is for the simulated world alone, if it is.
 fn not_here(step: &Step) -> Option<String> {
     let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
     let why = match words.as_slice() {
-        ["distributor", ..] => "a Source Distributor ends",
         [_, "is", "behind", ..] => "a connection that takes nothing",
         ["operator", "dismisses", ..] => "an operator dismisses a client",
-        words if words.iter().any(|word| word.starts_with("at=")) => "several servers of a kind",
+        [_, "connects" | "logs", ..] if words.iter().any(|word| word.starts_with("at=")) => "several P2PSs",
         _ => return None,
     };
     Some(why.to_owned())
