@@ -118,7 +118,6 @@ const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as i
 const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const TUNNEL: &str = "tunnel streams are not supported";
-const LOAD: &str = "a route's load is not limited; several routes of one service share it";
 const PRIORITY: &str = "the priorities that requests have go to providers, merged and up to maxPriorityClass; those of itemPriorityFile count for preemption alone";
 const OUTAGE: &str = "clients see the service down, and are closed where disconnectSrcDown or disconnectSingleSrcDown of the P2PS says so";
 
@@ -293,7 +292,12 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Route, "a route is dialled when the process starts, and stays", "dynamicMount=False"),
     none(Kind::Route, DUMPS, "lockedDumpFile"),
     none(Kind::Route, PRIORITY, "priorityClassValue priorityCountMultiplier"),
-    none(Kind::Route, LOAD, "serverCost serverPartitionList serverPartitionNegationList updateRateThreshold=0"),
+    none(
+        Kind::Route,
+        "the items that a route has are named by server_partition_list, with * and ? and no regular expressions",
+        "serverPartitionList serverPartitionNegationList",
+    ),
+    none(Kind::Route, "what a provider may send is bounded by maxIncomingMessagesPerSecond", "updateRateThreshold=0"),
     none(Kind::Route, "a route has one way to be a server", "serverMode"),
     none(Kind::Route, "the provider's own threshold for compression counts", "minCompressionThreshold"),
     none(Kind::Route, "TLS 1.2 or 1.3 is used, whichever the provider can", "encryptionProtocol"),

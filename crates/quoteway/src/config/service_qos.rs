@@ -67,13 +67,14 @@ mod tests {
     fn an_rmds_cnf_has_them_by_service() {
         let dir = tempfile::tempdir().unwrap();
         let cnf = dir.path().join("rmds.cnf");
-        let text = "*FEED*qosTimeliness : DELAYED\n*FEED*qosTimeInfo : 900\n*ADH*SLOW*qosRate : TIME_CONFLATED\n*FEED*blockedServerList : a, b\n*ADH*feed.route*serverId : a\n*ADH*feed.route*hostList : host\n*ADH*feed.route*maxCache : 7\n*FEED*itemPriorityFile : /dev/null\n";
+        let text = "*FEED*qosTimeliness : DELAYED\n*FEED*qosTimeInfo : 900\n*ADH*SLOW*qosRate : TIME_CONFLATED\n*FEED*blockedServerList : a, b\n*ADH*feed.route*serverId : a\n*ADH*feed.route*hostList : host\n*ADH*feed.route*maxCache : 7\n*ADH*feed.route*serverCost : 3\n*FEED*itemPriorityFile : /dev/null\n";
         std::fs::write(&cnf, text).unwrap();
         let config = load(&cnf, &Selection::default()).expect("no fault").config;
         let found = service_qos(&config.source_distributor);
         assert_eq!(found["FEED"], Qos { time_info: 900, ..Qos::new(Timeliness::DELAYED, Rate::TICK_BY_TICK) });
         assert_eq!(found["SLOW"], Qos::new(Timeliness::REALTIME, Rate::TIME_CONFLATED));
-        assert_eq!((config.routes[0].server_id.as_str(), config.routes[0].max_cache), ("a", 7));
+        let feed = &config.routes[0];
+        assert_eq!((feed.server_id.as_str(), feed.max_cache, feed.server_cost), ("a", 7, 3));
         let route = &crate::config::distributor_config(&config).routes[0];
         assert_eq!(route.blocked_services, ["FEED"]);
         std::fs::write(&cnf, "*FEED*qosRate : quick\n").unwrap();
