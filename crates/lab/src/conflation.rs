@@ -124,28 +124,30 @@ fn measure(scenario: &Scenario, rate: f64, way: Way) -> Result<Work, Fault> {
     let items = format!("RDT{{0..{}}}", scenario.items - 1);
     let mut clients = chain.client(scenario, &items, "-I 0.5 --seconds 3600 -l 1")?;
     wait_for_images(&mut clients, u64::from(scenario.items) * u64::from(scenario.mounts))?;
-    watch(scenario, rate, &mut chain)
+    watch(scenario, rate, &mut chain, way)
 }
 
 /// The server at the source's rate, after the warm-up.
-fn watch(scenario: &Scenario, rate: f64, chain: &mut Chain) -> Result<Work, Fault> {
+fn watch(scenario: &Scenario, rate: f64, chain: &mut Chain, way: Way) -> Result<Work, Fault> {
     chain.publish(Some(rate / scenario.fan()))?;
     // At the earliest after an interval something goes out by time.
     pause(2.0 * scenario.warmup)?;
     let web = chain.web().ok_or("the server has no page")?.to_owned();
     let target = web.parse().map_err(|e| format!("{web}: {e}"))?;
     let look = Client::new(target, None).map_err(|e| e.to_string())?;
-    let now = || -> Result<(u64, u64, [f64; 2]), Fault> {
+    let now = || -> Result<(u64, u64, [f64; 3]), Fault> {
         let text = look.get_text("/metrics").map_err(|e| Fault::Failed(e.to_string()))?;
         let text = String::from_utf8_lossy(&text);
-        let counts = ["updates_in", "updates_out"].map(|name| counted(&text, name));
+        let counts = ["updates_in", "updates_out", "updates_conflated"].map(|name| counted(&text, name));
         Ok((net::clock::now(), chain.cpu()[1].ok_or("no processor time of the server")?, counts))
     };
     let (began, used, before) = now()?;
     pause(scenario.seconds)?;
     let (ended, used_then, after) = now()?;
     let seconds = (ended - began) as f64 / 1e9;
-    let [taken, sent] = [0, 1].map(|n| (after[n] - before[n]) / seconds);
+    let [taken, handed_out, spared] = [0, 1, 2].map(|n| (after[n] - before[n]) / seconds);
+    // What is merged for one client alone was counted when it was handed out to it.
+    let sent = if way == Way::JustInTime { handed_out - spared } else { handed_out };
     Ok(Work { processors: (used_then - used) as f64 / 1e9 / seconds, taken, sent })
 }
 
@@ -183,7 +185,7 @@ fn beside_slow(scenario: &Scenario, rate: f64, chain: &mut Chain) -> Result<Work
     let may_take = rate * scenario.message_size() as f64 * SLOWLY;
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| take(&mut swarm, may_take, &is_over));
-        let work = watch(scenario, rate, chain);
+        let work = watch(scenario, rate, chain, Way::JustInTime);
         is_over.store(true, Ordering::Relaxed);
         let closed = slow.join().map_err(|_| "the slow clients have failed")??;
         if closed > 0 {

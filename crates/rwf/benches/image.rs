@@ -94,11 +94,33 @@ fn body(update: &[u8]) -> &[u8] {
     UpdateMsg::decode(black_box(update)).expect("update").body
 }
 
-/// An update of a book, and its image.
+/// Bid and ask, and their sizes.
+fn quote(price: i64) -> Vec<u8> {
+    let mut buf = vec![0; 64];
+    let mut w = Writer::new(&mut buf);
+    let mut list = FieldListEncoder::begin(&mut w).expect("room");
+    for (fid, hint, mantissa) in [
+        (22, RealHint::EXPONENT_2, price),
+        (30, RealHint::EXPONENT0, 18),
+        (25, RealHint::EXPONENT_2, price),
+        (31, RealHint::EXPONENT0, 10),
+    ] {
+        list.real(fid, Real::new(mantissa, hint)).expect("room");
+    }
+    list.finish().expect("room");
+    w.written().to_vec()
+}
+
+/// An update of a book.
 fn changed(change: &[u8]) -> Vec<u8> {
+    changed_in(DataType::MAP, change)
+}
+
+/// An update with this payload.
+fn changed_in(container: DataType, change: &[u8]) -> Vec<u8> {
     let mut buf = vec![0; 8_192];
     let mut w = Writer::new(&mut buf);
-    let update = UpdateMsg { container: DataType::MAP, body: change, ..UpdateMsg::new(Domain::MARKET_BY_PRICE, 5) };
+    let update = UpdateMsg { container, body: change, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
     update.encode(&mut w).expect("room");
     w.written().to_vec()
 }
@@ -144,6 +166,18 @@ fn main() {
         let mut image = held(DataType::FIELD_LIST, &image, schema);
         row(name, &mut || apply(&mut image, &update, schema));
     }
+    // Bid and ask of other lengths, by turns.
+    let mut image = held(DataType::FIELD_LIST, &rippling(fields), schema);
+    let mut turn = 0;
+    let others = changed_in(DataType::FIELD_LIST, &quote(100));
+    let same = changed_in(DataType::FIELD_LIST, &quote(40_150));
+    row("decode_quote", &mut || {
+        black_box(decode_fields(body(&same), &SetScope::NONE, dictionary));
+    });
+    row("apply_uneven", &mut || {
+        turn += 1;
+        apply(&mut image, if turn % 2 == 0 { &same } else { &others }, schema);
+    });
     for (decode, apply_name, change) in [("decode_book", "apply_book", &four), ("decode_all", "apply_all", &all)] {
         row(decode, &mut || {
             black_box(decode_book(body(change), dictionary));

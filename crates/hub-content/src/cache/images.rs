@@ -489,8 +489,8 @@ mod tests {
 
     #[test]
     fn a_cached_item_costs_little_beside_its_image() {
-        // 128 bytes beside the image's: the allocator's heads and rounding are to fit, too.
-        assert!(size_of::<super::Cached>() <= 96, "{}", size_of::<super::Cached>());
+        // 128 bytes beside the image's: the allocator's heads and rounding are to fit, too (112 bytes for 89 to 104).
+        assert!(size_of::<super::Cached>() <= 104, "{}", size_of::<super::Cached>());
         assert!(size_of::<super::Place>() <= 16, "{}", size_of::<super::Place>());
     }
 

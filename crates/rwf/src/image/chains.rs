@@ -2,6 +2,7 @@
 //! the update.
 
 use crate::dictionary::Dictionary;
+use std::ops::Range;
 
 /// What is known of the chains of fields in a held list.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ const END: u16 = u16::MAX;
 const MAX_RIPPLING: usize = 8;
 /// Lengths from here on are in the long form.
 const LONG: u8 = 0xFE;
+/// Bytes of a list whose values may ripple by noted places: these stay below [`END`], whatever lengths the values get by that.
+const MAX_HELD: usize = END as usize / 2;
 
 /// The places of chains.
 #[derive(Debug)]
@@ -111,46 +114,65 @@ impl Noting {
     }
 }
 
+/// Chains, each by where its places begin and end in those that are noted.
+pub(super) struct Begun {
+    chains: [Range<usize>; MAX_RIPPLING],
+    count: usize,
+}
+
+impl Begun {
+    pub(super) fn chains(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.chains[..self.count].iter().cloned()
+    }
+}
+
 impl Places {
-    /// Hands the held values of fields on that an update is about to change, whose standard entries these are. False, and nothing is
-    /// changed, if that is not so simple: values of other lengths, a field in the middle of a chain, an update that is malformed.
-    pub(super) fn ripple(&self, held: &mut [u8], update: &[u8], count: u16, dictionary: &Dictionary) -> bool {
-        let mut chains: [&[u16]; MAX_RIPPLING] = [&[]; MAX_RIPPLING];
-        let mut found = 0;
+    /// Where an entry begins.
+    #[inline]
+    pub(super) fn at(&self, number: usize) -> usize {
+        usize::from(self.places[number])
+    }
+
+    /// The chains that begin with fields that an update has, whose standard entries these are, in the order of the update. `None` if it is
+    /// not so simple: long values, a long list, a field in the middle of a chain, an update that is malformed.
+    pub(super) fn begun_by(&self, held: &[u8], update: &[u8], count: u16, dictionary: &Dictionary) -> Option<Begun> {
+        let mut begun = Begun { chains: [const { 0..0 }; MAX_RIPPLING], count: 0 };
         let mut rest = update;
         for _ in 0..count {
-            let [hi, lo, length @ 0..LONG, behind @ ..] = rest else { return false };
-            let Some(next) = behind.get(usize::from(*length)..) else { return false };
-            rest = next;
+            let [hi, lo, length @ 0..LONG, behind @ ..] = rest else { return None };
+            rest = behind.get(usize::from(*length)..)?;
             if !dictionary.ripples(i16::from_be_bytes([*hi, *lo])) {
                 continue;
             }
             match self.chain_of([*hi, *lo], held) {
                 Of::Nothing => {}
-                Of::Chain(chain) if found < MAX_RIPPLING && is_even(chain, held) => {
-                    chains[found] = chain;
-                    found += 1;
+                Of::Chain(chain) if begun.count < MAX_RIPPLING && self.is_simple(&chain, held) => {
+                    begun.chains[begun.count] = chain;
+                    begun.count += 1;
                 }
-                Of::Chain(_) | Of::Middle => return false,
+                Of::Chain(_) | Of::Middle => return None,
             }
         }
-        for pair in chains[..found].iter().flat_map(|chain| chain.windows(2).rev()) {
-            let (from, to) = (usize::from(pair[0]) + 3, usize::from(pair[1]) + 3);
-            let length = usize::from(held[from - 1]);
-            held.copy_within(from..from + length, to);
-        }
-        true
+        Some(begun)
+    }
+
+    /// Whether the values of a chain may change places: all are short, and no place moves out of reach.
+    fn is_simple(&self, chain: &Range<usize>, held: &[u8]) -> bool {
+        let is_short = |place: &u16| held.get(usize::from(*place) + 2).is_some_and(|&length| length < LONG);
+        held.len() < MAX_HELD && self.places[chain.clone()].iter().all(is_short)
     }
 
     /// The chain that begins with a field.
     #[inline]
-    fn chain_of(&self, fid: [u8; 2], held: &[u8]) -> Of<'_> {
+    fn chain_of(&self, fid: [u8; 2], held: &[u8]) -> Of {
+        let is = |place: &u16| held.get(usize::from(*place)..).is_some_and(|entry| entry.starts_with(&fid));
+        let mut start = 0;
         for chain in self.places.split(|&place| place == END).take_while(|chain| !chain.is_empty()) {
-            let is = |place: &u16| held.get(usize::from(*place)..).is_some_and(|entry| entry.starts_with(&fid));
+            let end = start + chain.len();
             match chain.iter().position(is) {
-                Some(0) => return Of::Chain(chain),
+                Some(0) => return Of::Chain(start..end),
                 Some(at) if at + 1 < chain.len() => return Of::Middle,
-                _ => {}
+                _ => start = end + 1,
             }
         }
         Of::Nothing
@@ -158,17 +180,10 @@ impl Places {
 }
 
 /// What chain a field is of.
-enum Of<'a> {
+enum Of {
     Nothing,
     /// It begins with the field.
-    Chain(&'a [u16]),
+    Chain(Range<usize>),
     /// It goes through the field.
     Middle,
-}
-
-/// Whether the values of a chain have the same length, in the short form.
-fn is_even(chain: &[u16], held: &[u8]) -> bool {
-    let length = |place: &u16| held.get(usize::from(*place) + 2);
-    let first = chain.first().and_then(length);
-    first.is_some_and(|&length| length < LONG) && chain.iter().all(|place| length(place) == first)
 }

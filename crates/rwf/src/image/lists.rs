@@ -1,6 +1,6 @@
 //! Field lists and element lists: entries one behind the other in the form in which they are sent.
 
-use super::chains::{Chains, Noting};
+use super::chains::{Begun, Chains, Noting};
 use super::{ApplyError, Schema};
 use crate::container::{ElementListInfo, FieldListInfo};
 use crate::dictionary::{Dictionary, FieldDef};
@@ -168,11 +168,11 @@ impl Fields {
 
     /// Replaces the fields that `data` has, and appends those that are new. In an update, fields ripple first.
     pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, refresh: bool) -> Result<(), ApplyError> {
-        let plain = FieldList::plain(data).filter(|(update, _)| !has_escape(update));
+        let plain = FieldList::plain(data);
         let rippling = schema.dictionary.filter(|_| schema.ripple && !refresh);
         let rippling = rippling.filter(|dictionary| !self.ripple_at_places(plain, dictionary));
         let mut done = Overwritten::default();
-        if let Some((update, count)) = plain.filter(|_| rippling.is_none()) {
+        if let Some((update, count)) = plain.filter(|(update, _)| rippling.is_none() && !has_escape(update)) {
             done = overwrite(&mut self.bytes, 0, update, count);
             if done.count == count {
                 return Ok(());
@@ -293,10 +293,34 @@ impl Fields {
         if !self.chains.is_of(dictionary) {
             self.note_chains(dictionary);
         }
-        match (&self.chains, plain) {
-            (Chains::Nowhere(_), _) => true,
-            (Chains::Noted(places), Some((update, count))) => places.ripple(&mut self.bytes, update, count, dictionary),
-            _ => false,
+        let begun = match (&self.chains, plain) {
+            (Chains::Nowhere(_), _) => return true,
+            (Chains::Noted(places), Some((update, count))) => places.begun_by(&self.bytes, update, count, dictionary),
+            _ => None,
+        };
+        for chain in begun.iter().flat_map(Begun::chains) {
+            self.pass_on_at_places(chain);
+        }
+        begun.is_some()
+    }
+
+    /// Each field of a noted chain gets the value of the one before.
+    fn pass_on_at_places(&mut self, chain: Range<usize>) {
+        for number in (chain.start + 1..chain.end).rev() {
+            let Chains::Noted(places) = &self.chains else {
+                debug_assert!(false, "places that are noted went out of reach");
+                return;
+            };
+            let (mut from, to) = (places.at(number - 1), places.at(number));
+            let (length, before) = (self.bytes[from + 2], self.bytes[to + 2]);
+            if length != before {
+                self.resize(&(to..to + 3 + usize::from(before)), 3 + usize::from(length));
+                self.bytes[to + 2] = length;
+                if let Chains::Noted(places) = &self.chains {
+                    from = places.at(number - 1);
+                }
+            }
+            self.bytes.copy_within(from + 3..from + 3 + usize::from(length), to + 3);
         }
     }
 
