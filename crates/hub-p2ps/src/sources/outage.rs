@@ -257,7 +257,8 @@ impl P2ps {
     /// A service loses a source: clients with a directory are told at once, of all items if the state is right for all.
     fn begin_service_outage(&mut self, service: ServiceId, outage: &Outage) -> ServiceOutage {
         let meaning = Meaning::Unanswered;
-        let unanswered = ServiceOutage { text: String::new(), relayed: Relayed::No, meaning, staying: Vec::new() };
+        let text = format!("The source {} and has not answered.", outage.why);
+        let unanswered = ServiceOutage { text, relayed: Relayed::No, meaning, staying: Vec::new() };
         let Some(known) = self.services.get_mut(service) else {
             debug_assert!(false, "a service that never was: {service:?}");
             return unanswered;
@@ -377,6 +378,7 @@ impl P2ps {
         }
         let cost = 1 + self.items.watchers(id).len();
         self.counters.items_touched += cost as u64;
+        let is_private = item.is_private();
         let was_served = item.source() == Some(outage.source) && begun.meaning != Meaning::Unanswered;
         if was_served && begun.meaning == Meaning::SourceLost && self.take_over(id, Former::GivenBack) {
             return cost;
@@ -385,6 +387,10 @@ impl P2ps {
         let (code, text, relayed) = (outage.code, begun.text.as_str(), begun.relayed);
         let state = lost_state(code, text);
         let telling = match begun.meaning {
+            // A private stream is asked for by nobody but its client.
+            Meaning::Unanswered if is_private => {
+                Some(Telling { pending: Pending::Told, relayed: Relayed::No, once: false })
+            }
             Meaning::Unanswered => None,
             Meaning::Deleted => Some(Telling { pending: Pending::Told, relayed, once: false }),
             // Who waits for a first image hears only what ends the wait, unless nobody is left to ask.
