@@ -35,6 +35,7 @@ mod conformance;
 mod desktops;
 mod faults;
 mod flood;
+mod many_items;
 mod network;
 mod paths;
 mod place;

@@ -22,8 +22,10 @@ use crate::hub::place::Place;
 
 pub(crate) const SERVICE: &str = "COUNT";
 
-/// Between two updates of everything.
+/// Between two updates of everything, if that are no more items than [`SLICE`].
 const TICK: u64 = 5_000_000;
+/// Items that are updated in one go; of more, the next ones have their turn with the next tick.
+const SLICE: usize = 1_000;
 /// Updates of everything in one go, when nothing holds it back.
 const BURST: u32 = 16;
 
@@ -148,11 +150,13 @@ struct Numbers {
     items: Vec<Item>,
     by_name: HashMap<String, usize>,
     due: u64,
+    /// The item that is updated next.
+    next: usize,
 }
 
 impl Numbers {
     fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, items: Vec::new(), by_name: HashMap::new(), due: 0 }
+        Self { shared, items: Vec::new(), by_name: HashMap::new(), due: 0, next: 0 }
     }
 }
 
@@ -226,9 +230,17 @@ impl Feed for Numbers {
 impl Numbers {
     fn update_all(&mut self, egress: &mut Egress<'_>) {
         let mut numbers = self.shared.numbers.lock().expect("no panic");
-        for item in self.items.iter_mut().filter(|item| !item.streams.is_empty()) {
+        let all = self.items.len();
+        let count = all.min(SLICE);
+        let (before, from) = self.items.split_at_mut(self.next.min(all));
+        self.next = (self.next + count) % all.max(1);
+        let slice = from.iter_mut().chain(before).take(count);
+        for item in slice.filter(|item| !item.streams.is_empty()) {
             item.number += 1;
-            numbers.insert(item.name.clone(), item.number);
+            match numbers.get_mut(&item.name) {
+                Some(number) => *number = item.number,
+                None => drop(numbers.insert(item.name.clone(), item.number)),
+            }
             for &(session, stream) in &item.streams {
                 let body = item.number.to_be_bytes();
                 let update = UpdateMsg {

@@ -144,9 +144,17 @@ impl Watcher {
     pub(crate) fn wait(&self, what: &str, so: impl Fn(&View) -> bool) {
         let deadline = Instant::now() + crate::hub::PATIENCE;
         let mut view = self.view();
+        // With many items a look takes as long as some turns: whoever looks at each would keep them from happening.
+        let pause = Duration::from_micros(view.items.len() as u64);
         while !so(&view) {
             assert!(Instant::now() < deadline, "{}: waited in vain for {what}: {}", self.name, summary(&view));
-            view = self.shared.1.wait_timeout(view, Duration::from_millis(200)).expect("no panic").0;
+            let again = Instant::now() + pause;
+            loop {
+                view = self.shared.1.wait_timeout(view, Duration::from_millis(200)).expect("no panic").0;
+                if Instant::now() >= again {
+                    break;
+                }
+            }
             assert!(view.faults.is_empty(), "{}: {}", self.name, view.faults.join("\n"));
         }
     }
