@@ -139,7 +139,7 @@ impl P2ps {
         // The first part may have been denied.
         let Some((_, watch)) = self.clients.watch(watcher) else { return 0 };
         let root = self.items.root(id);
-        let recipient = Recipient { watcher, watch, open: false, solicited: true };
+        let recipient = Recipient { watcher, watch, open: false, solicited: true, also_unsolicited: false };
         let reached = if id == root {
             self.give_to(&[recipient], id, root, image, None)
         } else {

@@ -40,6 +40,9 @@ pub(super) struct Recipient {
     pub(super) open: bool,
     /// It asked for this one.
     pub(super) solicited: bool,
+    /// It asked, and would have had this one anyhow, as all do who have the item open: it gets that, too, before the answer. For a watchlist
+    /// (EMA's) has several of a client's requests on one stream, and gives an answer to those of them alone that asked.
+    pub(super) also_unsolicited: bool,
 }
 
 impl Recipient {
@@ -334,13 +337,16 @@ impl P2ps {
                 state.stream = StreamState::NON_STREAMING;
             }
             let is_bare = image.refresh.perm_data.is_some() && !self.wants_locks(client);
-            let variant = image.variant_for(recipient, (state.stream, state.data), is_bare, interval);
-            let known = variants.iter().find(|(known, _)| *known == variant).map(|(_, body)| *body);
-            let Some(made) = known.or_else(|| self.image_body(root, image, variant, body)) else { continue };
-            if known.is_none() {
-                variants.push((variant, made));
+            let mut body_for = |solicited| {
+                let recipient = Recipient { solicited, ..*recipient };
+                let variant = image.variant_for(&recipient, (state.stream, state.data), is_bare, interval);
+                self.variant_body(&mut variants, root, image, variant, body)
+            };
+            let before = if recipient.also_unsolicited { body_for(false) } else { None };
+            let Some(made) = body_for(recipient.solicited) else { continue };
+            for made in before.into_iter().chain([made]) {
+                self.turn.deliver(made, client, stream);
             }
-            self.turn.deliver(made, client, stream);
             if let Some((_, named)) = &mut named {
                 named.push(recipient.watcher);
             }
@@ -378,17 +384,21 @@ impl P2ps {
             if open && alone && image.first {
                 continue;
             }
+            let is_for_all = image.everyone || image.good_again && watch.is_told_suspect();
+            let mut also_unsolicited = false;
             let solicited = if !image.first {
                 watch.is_in_set().then_some(watch.is_set_solicited())
             } else if watch.is_asked() || watch.is_set_solicited() {
+                // Of a set in parts no second one can be in between; and what is the last one is no more than the answer.
+                let goes_on = watch.is_answered() && !watch.is_paused() && !watch.is_snapshot() && !image.last;
+                also_unsolicited = goes_on && image.complete && is_for_all;
                 Some(true)
             } else {
-                let told = image.good_again && watch.is_told_suspect();
-                let skips = if open { !image.everyone && !told } else { watch.is_paused() };
+                let skips = if open { !is_for_all } else { watch.is_paused() };
                 (watch.is_in_set() || !skips).then_some(false)
             };
             if let Some(solicited) = solicited {
-                recipients.push(Recipient { watcher, watch, open, solicited });
+                recipients.push(Recipient { watcher, watch, open, solicited, also_unsolicited });
             }
         }
     }
@@ -404,7 +414,7 @@ impl P2ps {
 
     /// What an image, or a part of it, makes of a watcher.
     fn advance(&mut self, recipient: &Recipient, id: ItemId, image: &Image<'_>, stream_state: StreamState) {
-        let &Recipient { watcher, watch, open, solicited } = recipient;
+        let &Recipient { watcher, watch, open, solicited, .. } = recipient;
         if image.complete && stream_state != StreamState::OPEN {
             return self.drop_watcher(watcher, id);
         }
@@ -419,6 +429,23 @@ impl P2ps {
         if !open && !watch.is_paused() && !image.stale {
             self.make_open(watcher, id);
         }
+    }
+
+    /// The image as one kind of recipient gets it, made once for all of them.
+    fn variant_body(
+        &mut self,
+        variants: &mut Vec<(Variant, BodyId)>,
+        root: ItemId,
+        image: &Image<'_>,
+        variant: Variant,
+        body: Option<&[u8]>,
+    ) -> Option<BodyId> {
+        if let Some((_, known)) = variants.iter().find(|(known, _)| *known == variant) {
+            return Some(*known);
+        }
+        let made = self.image_body(root, image, variant, body)?;
+        variants.push((variant, made));
+        Some(made)
     }
 
     /// The image as one kind of recipient gets it.

@@ -47,6 +47,8 @@ struct Stream {
     view: bool,
     /// The count that the client has, after its image.
     count: Option<u64>,
+    /// It has had an image, before it paused perhaps.
+    answered: bool,
     /// An image was asked for by this client and has not begun.
     asked: bool,
     /// Parts of a set that have come, while it is not complete.
@@ -261,9 +263,15 @@ impl Run {
                 self.fail("a part without those before it");
             }
         } else {
-            let recovery = stream.suspect && stream.count.is_some();
-            if solicited != stream.asked {
+            let recovery = stream.suspect && stream.answered;
+            // Who asked has that which all get, too, and the answer behind it.
+            let goes_on = stream.answered && !stream.paused && !stream.snapshot && complete;
+            let before_its_answer = !solicited && stream.asked && goes_on;
+            if solicited != stream.asked && !before_its_answer {
                 self.fail("an answer that is not solicited, or the other way round");
+            }
+            if recovery && solicited && goes_on && stream.count.is_some() && refresh.state.data == DataState::OK {
+                self.fail("a recovery that whoever shares the stream does not hear of");
             }
             if recovery && !solicited && !flag(RefreshFlags::CLEAR_CACHE) {
                 self.fail("a recovery that is no recovery");
@@ -278,8 +286,8 @@ impl Run {
                 self.fail("an image from the past");
             }
             let suspect = refresh.state.data == DataState::SUSPECT;
-            (stream.count, stream.asked, stream.suspect) = (Some(count), false, suspect);
-            stream.set_solicited = solicited;
+            (stream.count, stream.asked, stream.suspect) = (Some(count), before_its_answer, suspect);
+            (stream.set_solicited, stream.answered) = (solicited, true);
         }
         stream.parts = if complete { None } else { Some(part + 1) };
         let streaming = refresh.state.stream == StreamState::OPEN;
@@ -481,6 +489,7 @@ impl Run {
             snapshot: self.random.one_in(4),
             view: self.random.one_in(4),
             count: None,
+            answered: false,
             asked: true,
             parts: None,
             set_solicited: false,
