@@ -11,6 +11,8 @@ use crate::{FS, GS, RS, Record, RecordType, US};
 #[must_use = "a message that was begun has to be finished"]
 pub struct RecordEncoder<'w, 'b> {
     w: &'w mut Writer<'b>,
+    /// A status without a text: what follows would be read as the text, so an empty one goes before the first field.
+    owes_text: bool,
 }
 
 impl<'w, 'b> RecordEncoder<'w, 'b> {
@@ -20,7 +22,8 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     /// # Errors
     /// [`EncodeError::BufferFull`]; [`EncodeError::Unrepresentable`] for a separator within a part.
     pub fn begin(w: &'w mut Writer<'b>, record: &Record<'_>) -> Result<Self, EncodeError> {
-        let mut encoder = Self { w };
+        let owes_text = record.record_type == RecordType::STATUS && record.text.is_none();
+        let mut encoder = Self { w, owes_text };
         encoder.numbered(FS, record.record_type.0)?;
         encoder.part(US, record.tag.unwrap_or_default())?;
         encoder.part(GS, record.item)?;
@@ -64,11 +67,13 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     /// then.
     pub fn field(&mut self, fid: i16, value: &[u8]) -> Result<(), EncodeError> {
         let start = self.w.position();
-        let written = self.head(fid).and_then(|()| crate::value::write_text(self.w, value));
+        let text = if self.owes_text { self.w.u8(RS) } else { Ok(()) };
+        let written = text.and_then(|()| self.head(fid)).and_then(|()| crate::value::write_text(self.w, value));
         if !matches!(written, Ok(true)) {
             self.w.rollback(start);
         }
         if written? {
+            self.owes_text = false;
             return Ok(());
         }
         Err(EncodeError::Unrepresentable("a separator (0x1C to 0x1F) in a Marketfeed value"))
@@ -77,6 +82,7 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     /// A field whose value is the first `len` bytes of a word. The message is as before if it fails.
     #[inline]
     pub(crate) fn short_field(&mut self, fid: i16, text: u64, len: usize) -> Result<(), EncodeError> {
+        debug_assert!(!self.owes_text, "a status has no fields that are converted");
         let (head, head_len) = crate::value::field_head(fid);
         self.w.short_pair((head.to_le_bytes(), head_len), (text.to_le_bytes(), len))
     }
@@ -87,6 +93,7 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
         fid: i16,
         write: impl FnOnce(&mut Writer<'b>) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
+        debug_assert!(!self.owes_text, "a status has no fields that are converted");
         self.head(fid)?;
         write(self.w)
     }
@@ -100,7 +107,7 @@ impl<'w, 'b> RecordEncoder<'w, 'b> {
     /// An encoder that goes on where one has been.
     #[cfg(test)]
     pub(crate) const fn resume(w: &'w mut Writer<'b>) -> Self {
-        Self { w }
+        Self { w, owes_text: false }
     }
 
     /// The message as far as it is written.
