@@ -161,17 +161,21 @@ impl Session {
         Dispatch { session: self, now, sink }
     }
 
-    /// Takes messages that came by TCP for late join or off-transport recovery.
+    /// Takes messages that came by TCP for late join or off-transport recovery. What nobody asks for there (a live message for a topic that
+    /// fetches nothing, or anything while the session does not run) counts as malformed.
     pub fn fetched(&mut self, now: u64, messages: &[u8], sink: &mut impl TopicSink) {
         for message in Messages::new(messages) {
             let Ok(message) = message else {
                 self.malformed += 1;
                 return;
             };
-            if message.kind == Kind::Control {
-                self.control(now, &message, sink);
-            } else {
-                self.with(message.topic, |delivery| delivery.message(now, &message, Order::InOrder, sink));
+            match message.kind {
+                _ if !self.running => self.malformed += 1,
+                Kind::Control => self.control(now, &message, sink),
+                Kind::Message if !self.delivery(message.topic).is_some_and(|delivery| delivery.is_fetching()) => {
+                    self.malformed += 1;
+                }
+                _ => self.with(message.topic, |delivery| delivery.message(now, &message, Order::InOrder, sink)),
             }
         }
     }

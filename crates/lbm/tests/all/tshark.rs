@@ -12,7 +12,9 @@ use lbm::topic::{
     encode_reply,
 };
 use lbm::transport::lbtru::{Client, ClientConfig, Server};
-use lbm::transport::{EndReason, Framing, Lbtrm, Received, Receiver, ReceiverConfig, Sender, SenderConfig, tcp};
+use lbm::transport::{
+    DatagramSink as _, EndReason, Framing, Lbtrm, Order, Received, Receiver, ReceiverConfig, Sender, SenderConfig, tcp,
+};
 use lbm::wire::header::{ExtensionOption, Header, Request};
 use lbm::wire::lbmr::{Advert, PatternKind, Transport};
 use lbm::wire::lbmr_option::{Functionality, LateJoin, TopicOption, TopicOptions};
@@ -276,7 +278,10 @@ fn streams(capture: &mut Capture) {
     let mut session = Session::new();
     session.add(4, 4, DeliveryConfig { catch_up, ..DeliveryConfig::default() }, &mut Nothing);
     let last = batch.output().len() - 62;
-    session.fetched(0, &batch.output()[last..], &mut Nothing);
+    let mut sink = Nothing;
+    let mut live = session.dispatch(0, &mut sink);
+    live.begin();
+    live.datagram(0, Order::InOrder, &batch.output()[last..]);
     let (mut questions, mut answers) = (Vec::new(), Vec::new());
     for _ in 0..2 {
         let mut asked = Vec::new();
