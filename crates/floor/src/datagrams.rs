@@ -354,9 +354,13 @@ mod tests {
     fn what_goes_there_comes_back() {
         for (rate, multicast) in [(0.0, false), (2_000.0, true)] {
             let work = Work { rate, ..short(true, multicast) };
-            let (echoed, trips) = both(|b| echo(&work, b), |b| ping(&work, b));
-            echoed.expect("a run");
-            let trips = trips.expect("a run");
+            // On a busy machine a short run may end before anything has come back.
+            let run = || {
+                let (echoed, trips) = both(|b| echo(&work, b), |b| ping(&work, b));
+                echoed.expect("a run");
+                trips.expect("a run")
+            };
+            let trips = (0..20).map(|_| run()).find(|trips| trips.samples > 0).expect("a run with samples");
             assert!(trips.samples > 0 && trips.lost == 0 && trips.latency.median > 0.0, "{trips:?}");
         }
     }
