@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicUsize;
 
 use rustc_hash::FxHasher;
 
+use hub::dates::earliest;
 use hub::p2ps::{Joined, P2ps, SourceId};
 
 use super::backbone::links::Blocks;
@@ -90,7 +91,7 @@ impl P2psAgent {
 
     fn turn(&mut self) -> io::Result<()> {
         let Self { io, consumers, hub, .. } = self;
-        let deadline = [consumers.timeout(), hub.timeout()].into_iter().flatten().min();
+        let deadline = earliest([consumers.timeout(), hub.timeout()]);
         let now = io.turn(deadline, consumers)?;
         if self.oversight.times_next_turn() {
             consumers.time_turn(now);

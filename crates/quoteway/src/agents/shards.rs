@@ -293,7 +293,7 @@ impl Ingest {
 
     fn timeout(&self) -> Option<u64> {
         let again = if self.holding { self.backpressure.timeout() } else { None };
-        self.providers.timeout().into_iter().chain(again).min()
+        earliest([self.providers.timeout(), again])
     }
 
     fn load(&self) -> Load {

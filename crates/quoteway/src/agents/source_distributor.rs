@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use hub::dates::earliest;
 use hub::distributor::{Restore, SourceDistributor};
 
 use super::backbone::publisher::{Publisher, Requests};
@@ -94,7 +95,7 @@ impl SourceDistributorAgent {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        let deadline = [self.providers.timeout(), self.hub.timeout()].into_iter().flatten().min();
+        let deadline = earliest([self.providers.timeout(), self.hub.timeout()]);
         let now = self.io.turn(deadline, &mut self.providers)?;
         self.announce(now);
         self.providers.on_timer(now, &mut self.io);

@@ -13,7 +13,8 @@ impl Consumers {
     #[inline]
     pub fn flush(&mut self, now: u64, block: &[u8], io: &mut RsslIo) {
         // Most turns end with a look at what the last answer has brought, which is nothing.
-        if !block.is_empty() || !self.slow.is_empty() || self.p2ps.has_output() {
+        let has_work = !self.slow.is_empty() || self.marketfeed.has_left() || self.p2ps.has_output();
+        if has_work || !block.is_empty() {
             self.deliver(now, block, io);
         }
     }

@@ -270,6 +270,12 @@ impl ToClients {
         self.left.extend(self.streams.remove(&client).map(HashMap::into_values));
     }
 
+    /// True if there are streams of clients that have left: the next flush goes on with them.
+    #[inline]
+    pub(in crate::agents) fn has_left(&self) -> bool {
+        !self.left.is_empty()
+    }
+
     /// Goes on with the streams of clients that have left, so many of them and no more.
     fn forget_left(&mut self) {
         let mut budget = LEFT_A_FLUSH;

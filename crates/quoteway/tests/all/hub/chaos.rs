@@ -17,7 +17,7 @@ use crate::hub::names;
 use crate::hub::place::Place;
 use crate::hub::provider::Counting;
 use crate::hub::security::{KEY, key_line};
-use crate::hub::site::{Join, Part, Site, Tuning, network};
+use crate::hub::site::{Join, Site, Tuning, network};
 use crate::hub::watcher::Watcher;
 
 const ITEMS: usize = 20;
@@ -98,11 +98,6 @@ impl Chaos {
         self.script.push(what);
     }
 
-    fn part(&mut self, number: usize) -> &mut Part {
-        let Site { distributors, p2pss, relays, .. } = &mut self.site;
-        p2pss.iter_mut().chain(distributors).chain(relays).nth(number).expect("counted")
-    }
-
     fn act(&mut self) {
         let number = self.draw(self.frozen.len() as u64) as usize;
         match self.draw(12) {
@@ -129,7 +124,7 @@ impl Chaos {
         // What is on a host that is cut off starts all the same; but what it waits for at its start must be there.
         self.rejoin();
         self.frozen[number] = false;
-        self.part(number).restart();
+        self.site.part(number).restart();
         if number < self.watchers.len() {
             self.watchers[number] = watch(&self.place("consumers"), &self.site, number);
         }
@@ -139,7 +134,7 @@ impl Chaos {
         let frozen = self.frozen[number];
         self.note(format!("{} {number}", if frozen { "thaw" } else { "freeze" }));
         self.frozen[number] = !frozen;
-        if frozen { self.part(number).thaw() } else { self.part(number).freeze() }
+        if frozen { self.site.part(number).thaw() } else { self.site.part(number).freeze() }
     }
 
     fn lose(&mut self) {

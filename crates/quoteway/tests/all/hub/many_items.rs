@@ -9,10 +9,10 @@ use crate::hosts::Lan;
 use crate::hub::names;
 use crate::hub::place::Place;
 use crate::hub::provider::Counting;
-use crate::hub::site::{Join, Part, Site};
+use crate::hub::site::{Join, Site};
 use crate::hub::watcher::Watcher;
 
-/// Longer than the silence that is borne (`peer_timeout_ms`).
+/// How long a fault lasts, which is what is tested: longer than the silence that is borne (`peer_timeout_ms`). Nothing is waited for by it.
 const AWAY: Duration = Duration::from_millis(1_300);
 const HOSTS: [&str; 3] = ["feed", "distributors", "consumers"];
 /// Processes: two P2PSs, two Source Distributors, a daemon on each side.
@@ -52,26 +52,19 @@ impl Scene {
         watcher
     }
 
-    /// A process by its number, and what it is.
-    fn part(&mut self, number: usize) -> (&'static str, &mut Part) {
-        let Site { distributors, p2pss, relays, .. } = &mut self.site;
-        let all = p2pss.iter_mut().map(|part| ("P2PS", part));
-        let all = all.chain(distributors.iter_mut().map(|part| ("Source Distributor", part)));
-        all.chain(relays.iter_mut().map(|part| ("rrcpd", part))).nth(number).expect("counted")
-    }
-
     /// What one process can suffer: it dies and comes back, stands still for less than is borne, and for more.
     fn fail(&mut self, number: usize) {
-        let (kind, part) = self.part(number);
-        let name = format!("{kind} {number}");
+        let part = self.site.part(number);
+        let name = part.name().to_owned();
         part.kill();
         std::thread::sleep(AWAY);
-        self.part(number).1.restart();
+        part.restart();
         self.assert_whole(&format!("{name} died and came back"));
         for still in [AWAY / 4, AWAY] {
-            self.part(number).1.freeze();
+            let part = self.site.part(number);
+            part.freeze();
             std::thread::sleep(still);
-            self.part(number).1.thaw();
+            part.thaw();
             self.assert_whole(&format!("{name} stood still for {still:?}"));
         }
     }

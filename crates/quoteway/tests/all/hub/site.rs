@@ -81,6 +81,11 @@ impl Part {
         Self { name: name.into(), place: place.clone(), args, process: Some(process), line }
     }
 
+    /// What it is, and its number among those.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Nanoseconds of processor that it has used.
     pub(crate) fn cpu(&self) -> u64 {
         self.process.as_ref().and_then(Process::cpu).expect("it runs")
@@ -327,6 +332,12 @@ impl Site {
         let path: PathBuf = self.files.path().join(format!("{name}.toml"));
         std::fs::write(&path, text).expect("written");
         path.to_str().expect("UTF-8").to_owned()
+    }
+
+    /// A process by its number: P2PSs first, then Source Distributors, then daemons.
+    pub(crate) fn part(&mut self, number: usize) -> &mut Part {
+        let Self { distributors, p2pss, relays, .. } = self;
+        p2pss.iter_mut().chain(distributors).chain(relays).nth(number).expect("counted")
     }
 
     /// Where consumers of a P2PS connect.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::hub::names;
 use crate::hub::place::Place;
 use crate::hub::provider::Counting;
-use crate::hub::site::{Join, Part, Site};
+use crate::hub::site::{Join, Site};
 use crate::hub::watcher::Watcher;
 
 const ITEMS: usize = 20;
@@ -48,12 +48,6 @@ impl Soak {
         self.random % below
     }
 
-    /// Processes by number: P2PSs, Source Distributors, daemons.
-    fn part(&mut self, number: usize) -> &mut Part {
-        let Site { distributors, p2pss, relays, .. } = &mut self.site;
-        p2pss.iter_mut().chain(distributors).chain(relays).nth(number).expect("counted")
-    }
-
     fn note(&mut self, what: &str, number: usize) {
         self.script.push(format!("{what} {number}"));
     }
@@ -61,14 +55,14 @@ impl Soak {
     fn thaw(&mut self, number: usize) {
         if std::mem::take(&mut self.frozen[number]) {
             self.note("thaw", number);
-            self.part(number).thaw();
+            self.site.part(number).thaw();
         }
     }
 
     fn restart(&mut self, number: usize) {
         self.note("restart", number);
         self.frozen[number] = false;
-        self.part(number).restart();
+        self.site.part(number).restart();
         if number < self.watchers.len() {
             // Its consumers come back as others.
             self.watchers[number] = Self::watch(&self.site, number);
@@ -82,7 +76,7 @@ impl Soak {
             _ if self.frozen[number] => self.thaw(number),
             _ => {
                 self.note("freeze", number);
-                self.part(number).freeze();
+                self.site.part(number).freeze();
                 self.frozen[number] = true;
             }
         }
