@@ -19,6 +19,7 @@ use net::shm::{Reader, WriterState};
 use net::tcp::{Close, ConnId, SocketOptions};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
+use crate::contest::Contest;
 use crate::events::{Events, ReceiverId};
 use crate::io::{self, Io, Role, Watch};
 use crate::streams::{self, Deliver, Streams};
@@ -129,6 +130,7 @@ pub(crate) struct Inbound {
     displaced: Vec<Transport>,
     /// Before this time no session makes way.
     way_due: u64,
+    contest: Contest,
     /// Sessions of other hosts' shared memory, or of transports that are not known here.
     pub(crate) unreachable: u64,
 }
@@ -174,6 +176,7 @@ impl Inbound {
             overruns: 0,
             displaced: Vec::new(),
             way_due: 0,
+            contest: Contest::default(),
             unreachable: 0,
         })
     }
@@ -202,14 +205,14 @@ impl Inbound {
         }
         let fresh = self.subscriber.session(&transport).is_none();
         let full = fresh && self.subscriber.count() >= SESSIONS_MAX;
-        if !can_receive(&transport) || full && !self.make_way(now, &mut sources.io, |_| true) {
+        if !can_receive(&transport) || full && !self.make_way(now, &transport, &mut sources.io, |_| true) {
             self.unreachable += 1;
             return !can_receive(&transport);
         }
         if fresh
             && has_socket(&transport)
             && self.unheard_sockets() >= UNHEARD_MAX
-            && !self.make_way(now, &mut sources.io, has_socket)
+            && !self.make_way(now, &transport, &mut sources.io, has_socket)
         {
             self.unreachable += 1;
             return false;
@@ -245,7 +248,7 @@ impl Inbound {
         let same = |other: &Transport| {
             core::mem::discriminant(other) == core::mem::discriminant(&transport) && *other != transport
         };
-        if opened.is_err() && self.make_way(now, &mut sources.io, same) {
+        if opened.is_err() && self.make_way(now, &transport, &mut sources.io, same) {
             opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
         }
         let Err(error) = opened else { return true };
@@ -258,10 +261,10 @@ impl Inbound {
         false
     }
 
-    /// Frees what a session holds whose source was only advertised and never heard, of those that `which` tells. False: there is none
-    /// that has waited long enough.
-    fn make_way(&mut self, now: u64, io: &mut Io, which: impl Fn(&Transport) -> bool) -> bool {
-        if now < self.way_due {
+    /// Frees what a session holds whose source was only advertised and never heard, of those that `which` tells, for one that is
+    /// advertised not for the first time. False: there is none that has waited long enough.
+    fn make_way(&mut self, now: u64, whom: &Transport, io: &mut Io, which: impl Fn(&Transport) -> bool) -> bool {
+        if !self.contest.asks_again(whom) || now < self.way_due {
             return false;
         }
         match self.subscriber.make_way(now, which) {

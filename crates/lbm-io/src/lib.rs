@@ -78,6 +78,7 @@
 //! [`Context::stats`]. In the steady state nothing is allocated.
 #![forbid(unsafe_code)]
 
+mod contest;
 mod context;
 mod daemon;
 mod error;
