@@ -14,7 +14,7 @@ import java.util.function.Predicate;
  * stands in its way; a wait that ends at its deadline shows what came before.
  */
 public final class Inbox<T> {
-    private static final Duration DEADLINE = Duration.ofSeconds(Long.getLong("interop.deadline", 15));
+    private static final Duration DEADLINE = Duration.ofSeconds(Long.getLong("interop.deadline", 30));
     private static final int HISTORY = 40;
 
     private final String owner;
