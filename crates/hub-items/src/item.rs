@@ -273,10 +273,10 @@ impl ItemHash {
         Self((seed.hash_bytes(canonical) >> 32) as u32 ^ u32::from(service).wrapping_mul(0x9e37_79b9))
     }
 
-    /// For a table that takes buckets from the low bits and tags from the high ones.
+    /// All of it.
     #[inline]
-    pub fn spread(self) -> u64 {
-        u64::from(self.0) << 32 | u64::from(self.0)
+    pub(crate) fn bits(self) -> u32 {
+        self.0
     }
 }
 
@@ -458,7 +458,7 @@ mod tests {
         let before: HashSet<u64> = keys().map(unseeded).collect();
         assert_eq!(before.len(), 1, "the attack that the seed is against");
         let seed = HashSeed::new(3, 4);
-        let hashed = |seed| -> HashSet<u64> { keys().map(|key| ItemHash::new(seed, 1, &key).spread()).collect() };
+        let hashed = |seed| -> HashSet<u32> { keys().map(|key| ItemHash::new(seed, 1, &key).bits()).collect() };
         let (hashes, other) = (hashed(seed), hashed(HashSeed::new(3, 5)));
         // Of 20,000 numbers of 32 bits one pair in twenty such runs is the same by chance.
         assert!(hashes.len() >= 19_999, "{}", hashes.len());

@@ -9,6 +9,7 @@ pub mod counters;
 pub mod dates;
 pub mod hash_seed;
 pub mod item;
+pub mod item_index;
 pub mod keyed_queue;
 pub mod roster;
 pub mod sequence;

@@ -12,7 +12,7 @@ use super::ids::{Epoch, GroupId, Handle, StreamId};
 use crate::hash_seed::HashSeed;
 use crate::item::{HashedKey, ItemHash};
 use crate::roster::Roster;
-use hashbrown::HashTable;
+use hub_items::item_index::ItemIndex;
 use std::ops::{Index, IndexMut};
 
 /// All items by handle, and those that are shared by service and key.
@@ -23,7 +23,7 @@ use std::ops::{Index, IndexMut};
 pub(crate) struct Items {
     slots: Vec<Option<Item>>,
     free: Vec<Handle>,
-    index: HashTable<Handle>,
+    index: ItemIndex<Handle>,
     /// Of the index: clients choose its keys.
     seed: HashSeed,
     last_epoch: u32,
@@ -103,7 +103,7 @@ impl Items {
             let item = self.slots[handle.0 as usize].as_ref();
             item.is_some_and(|item| item.service() == service && item.hashed_key().is(hash, key))
         };
-        self.index.find(hash.spread(), same).copied()
+        self.index.find(hash, same)
     }
 
     /// A new item, idle and without interest.
@@ -123,7 +123,7 @@ impl Items {
         if !kind.is_instance() {
             debug_assert_eq!(self.find(service, key), None, "one shared item for a key");
             let Self { slots, index, .. } = self;
-            index.insert_unique(hash.spread(), handle, |&handle| hash_of(slots, handle).spread());
+            index.insert(hash, handle, |handle| hash_of(slots, handle));
         }
         handle
     }
@@ -131,9 +131,7 @@ impl Items {
     /// Takes the item out of the index, so that an open of its key makes another.
     pub(crate) fn unlist(&mut self, handle: Handle) {
         let hash = hash_of(&self.slots, handle);
-        if let Ok(entry) = self.index.find_entry(hash.spread(), |&other| other == handle) {
-            entry.remove();
-        }
+        self.index.remove(hash, handle);
     }
 
     /// Forgets the item; the handle is free.

@@ -17,7 +17,7 @@ use crate::cache::images::Cache;
 use crate::hash_seed::HashSeed;
 use crate::item::{HashedKey, ItemHash, ItemKey};
 use crate::roster::Roster;
-use hashbrown::HashTable;
+use hub_items::item_index::ItemIndex;
 use pending_images::PendingImages;
 use rustc_hash::FxHashMap;
 use state::{Filing, Item, Kind, Standing};
@@ -37,7 +37,7 @@ pub(crate) struct Items {
     /// Numbers of watchers that their clients have paused, of items that have such.
     resting: FxHashMap<ItemId, u32>,
     free: Vec<ItemId>,
-    index: HashTable<ItemId>,
+    index: ItemIndex<ItemId>,
     /// Of the index: clients choose its keys.
     seed: HashSeed,
     /// All views that are in use.
@@ -171,7 +171,7 @@ impl Items {
             let item = self.get(id);
             item.is_snapshot() == snapshot && item.service() == service && item.hashed_key().is(hash, key)
         };
-        self.index.find(hash.spread(), same).copied()
+        self.index.find(hash, same)
     }
 
     /// A new item without watchers, which waits; `None` if there is no number left.
@@ -187,8 +187,8 @@ impl Items {
         let id = self.place(item)?;
         if indexed {
             let Self { index, cold, .. } = self;
-            let hash_of = |&id: &ItemId| cold[id.index()].hashed_key().hash().expect("an item in the index has a key");
-            index.insert_unique(hash.spread(), id, |id| hash_of(id).spread());
+            let hash_of = |id: ItemId| cold[id.index()].hashed_key().hash().expect("an item in the index has a key");
+            index.insert(hash, id, hash_of);
         }
         Some(id)
     }
@@ -214,9 +214,7 @@ impl Items {
     pub(crate) fn unlist(&mut self, id: ItemId) {
         // A view has no key, and is in no index.
         let Some(hash) = self.get(id).hashed_key().hash() else { return };
-        if let Ok(entry) = self.index.find_entry(hash.spread(), |&other| other == id) {
-            entry.remove();
-        }
+        self.index.remove(hash, id);
     }
 
     /// Frees an item that has neither watchers nor views.
