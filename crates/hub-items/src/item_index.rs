@@ -78,7 +78,7 @@ mod tests {
     use crate::hash_seed::HashSeed;
     use proptest::prelude::*;
     use std::cell::Cell;
-    use std::collections::HashMap;
+    use std::collections::HashSet;
 
     fn hash_of(number: u32) -> ItemHash {
         ItemHash::new(HashSeed::new(7, 9), (number % 3) as u16, &number.to_le_bytes())
@@ -106,28 +106,28 @@ mod tests {
     #[test]
     fn hashes_of_a_part_differ_where_a_table_looks() {
         let all: Vec<ItemHash> = (0..100_000).map(hash_of).filter(|&hash| part(hash) == 3).collect();
-        let low: std::collections::HashSet<u64> = all.iter().map(|&hash| spread(hash) & 0xFF_FFFF).collect();
+        let low: HashSet<u64> = all.iter().map(|&hash| spread(hash) & 0xFF_FFFF).collect();
         assert!(low.len() + 2 >= all.len(), "{} of {}", low.len(), all.len());
-        let tags: std::collections::HashSet<u64> = all.iter().map(|&hash| spread(hash) >> 57).collect();
+        let tags: HashSet<u64> = all.iter().map(|&hash| spread(hash) >> 57).collect();
         assert!(tags.len() > 100, "{}", tags.len());
     }
 
     proptest! {
         #[test]
-        fn it_holds_what_a_map_holds(operations in prop::collection::vec((any::<bool>(), 0u32..60), 0..400)) {
-            let (mut index, mut map) = (ItemIndex::default(), HashMap::new());
+        fn an_index_holds_what_a_set_holds(operations in prop::collection::vec((any::<bool>(), 0u32..60), 0..400)) {
+            let (mut index, mut set) = (ItemIndex::default(), HashSet::new());
             for (adds, number) in operations {
-                if adds && !map.contains_key(&number) {
+                if adds && !set.contains(&number) {
                     index.insert(hash_of(number), number, hash_of);
-                    map.insert(number, ());
+                    set.insert(number);
                 } else if !adds {
                     index.remove(hash_of(number), number);
-                    map.remove(&number);
+                    set.remove(&number);
                 }
-                prop_assert_eq!(index.len(), map.len());
-                prop_assert_eq!(index.is_empty(), map.is_empty());
+                prop_assert_eq!(index.len(), set.len());
+                prop_assert_eq!(index.is_empty(), set.is_empty());
                 let found = index.find(hash_of(number), |&other| other == number);
-                prop_assert_eq!(found.is_some(), map.contains_key(&number));
+                prop_assert_eq!(found.is_some(), set.contains(&number));
             }
         }
     }
