@@ -66,6 +66,7 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
     /** It has run before, so that its port may take a moment to be free again. */
     private boolean again;
     private Consumer<OmmIProviderConfig> adjust = c -> {};
+    private volatile boolean keepsTraffic = true;
 
     public EmaProvider(String name, int port, Service... offered) {
         this.name = name;
@@ -92,6 +93,12 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
     /** What to do when an item is opened or asked for again, on EMA's thread. */
     public EmaProvider onOpen(Consumer<Item> behaviour) {
         onOpen = behaviour;
+        return this;
+    }
+
+    /** Item requests are answered and not kept: what an application does that is measured. */
+    public EmaProvider keepingNothing() {
+        keepsTraffic = false;
         return this;
     }
 
@@ -235,7 +242,9 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
             case EmaRdm.MMT_DICTIONARY -> dictionary(req, event);
             default -> {
                 Message m = Ema.message(req);
-                inbox.put(new Incoming(event.handle(), m, reissue, false));
+                if (keepsTraffic) {
+                    inbox.put(new Incoming(event.handle(), m, reissue, false));
+                }
                 if (!m.noRefresh) {
                     onOpen.accept(new Item(event.handle(), m));
                 }
