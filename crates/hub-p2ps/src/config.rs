@@ -41,6 +41,9 @@ pub struct Config {
     /// Items that all clients together may have open; 0 for any number. When it is reached, no more are taken until it is below the upper
     /// mark.
     pub total_item_limit: u32,
+    /// Items that all clients together may have open of a service, by its name; that of the empty name is of all others, each for itself.
+    /// None or 0 for any number. As [`Self::total_item_limit`] when it is reached.
+    pub service_item_limits: BTreeMap<String, u32>,
     /// Where what is near one of these limits is told of.
     pub load_percents: super::Percents,
     /// How often the load factor of the services is worked out that is told of this server, nanoseconds; 0 tells of none.
@@ -61,7 +64,10 @@ pub struct Config {
     pub default_priority_class: u8,
     /// Opens that may be unanswered by one Source Distributor; further ones wait their turn. 0 for any number.
     pub open_window: u32,
-    /// Percent of that window that items which were lost or refused may use, so that those that are asked for the first time do not wait for
+    /// Opens of a service that may be unanswered, by all Source Distributors together, by its name; that of the empty name is of all others,
+    /// each for itself. None or 0 for any number within `open_window`.
+    pub service_open_windows: BTreeMap<String, u32>,
+    /// Percent of `open_window` that items which were lost or refused may use, so that those that are asked for the first time do not wait for
     /// all of them.
     pub open_window_for_polls: u32,
     /// Opens sent to Source Distributors from one [`super::P2ps::on_timer`] to the next, however often requests are taken in
@@ -140,11 +146,26 @@ pub struct Config {
 
 const SECOND: u64 = 1_000_000_000;
 
+/// The number of a service, or that of all others; 0 if there is none.
+fn of_service(numbers: &BTreeMap<String, u32>, service: &str) -> u32 {
+    numbers.get(service).or_else(|| numbers.get("")).copied().unwrap_or(0)
+}
+
 impl Config {
     /// Whether clients see a service of this name.
     pub(crate) fn serves(&self, service: &str) -> bool {
         let is_in = |list: &[String]| list.iter().any(|name| name == service);
         (self.service_list.is_empty() || is_in(&self.service_list)) && !is_in(&self.blocked_service_list)
+    }
+
+    /// What a service may have open; 0 for any number.
+    pub(crate) fn item_limit_of(&self, service: &str) -> u32 {
+        of_service(&self.service_item_limits, service)
+    }
+
+    /// What of a service may be unanswered; 0 for any number.
+    pub(crate) fn open_window_of(&self, service: &str) -> u32 {
+        of_service(&self.service_open_windows, service)
     }
 }
 
@@ -166,6 +187,7 @@ impl Default for Config {
             item_limit: 0,
             aggregate_item_limit: 0,
             total_item_limit: 0,
+            service_item_limits: BTreeMap::new(),
             load_percents: super::Percents::default(),
             load_factor_interval: 0,
             mounts_when_full: 0,
@@ -175,6 +197,7 @@ impl Default for Config {
             max_priority_class: u8::MAX,
             default_priority_class: 1,
             open_window: 5_000,
+            service_open_windows: BTreeMap::new(),
             open_window_for_polls: 80,
             opens_per_turn: 100,
             work_per_turn: 1_000,

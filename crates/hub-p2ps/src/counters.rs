@@ -18,6 +18,10 @@ pub struct Counters {
     pub items_waiting: u64 as Gauge,
     /// Items of all clients against totalItemLimit: 0 normal, 1 burdened, 2 overloaded.
     pub load_state: u64 as Gauge,
+    /// Services that are burdened by what is open of them.
+    pub services_burdened: u64 as Gauge,
+    /// Services at their limit, and not below its upper mark since.
+    pub services_overloaded: u64 as Gauge,
     /// Opens that wait, as openQueueBurdenedThreshold and its like say: 0 normal, 1 burdened, 2 overloaded.
     pub open_queue_state: u64 as Gauge,
     /// Clients near their limit of items (itemLimitPerMount).

@@ -1,12 +1,14 @@
-//! How near a P2PS is to its limits: items of a mount, of a user and of all clients, and opens that wait. Each has a state that rises at
+//! How near a P2PS is to its limits: items of a mount, of a user, of a service and of all clients, and opens that wait. Each has a state that rises at
 //! one mark and falls at a lower one, so that operators hear of it once.
 //!
 //! A mount or a user at its limit is refused one item more. When the items of all clients have reached theirs, everything new is refused
-//! until they are below the upper mark again: a server that is full for an hour does not flicker.
+//! until they are below the upper mark again: a server that is full for an hour does not flicker. A service with a limit of its own does the
+//! same.
 
 use super::clients::refusal::Refusal;
-use super::ids::ClientId;
+use super::ids::{ClientId, ServiceId};
 use super::items::state::Standing;
+use super::sources::services::Service;
 use super::{Config, Notice, P2ps};
 use std::fmt;
 
@@ -137,6 +139,66 @@ impl Limits {
     }
 }
 
+/// What clients have open of a service, and what of it they may.
+#[derive(Debug)]
+pub(crate) struct ServiceUsage {
+    /// Watchers of its items.
+    watchers: u64,
+    /// How near that is to the limit.
+    load: LoadState,
+    /// The limit; 0 for any number.
+    limit: u32,
+    marks: Marks,
+    /// Opens that may be unanswered; 0 for any number.
+    open_window: u32,
+}
+
+impl ServiceUsage {
+    /// Nothing is open of a service.
+    pub(crate) fn of(service: &str, config: &Config) -> Self {
+        let mut usage = Self::default();
+        usage.set_limits(service, config);
+        usage
+    }
+
+    fn set_limits(&mut self, service: &str, config: &Config) {
+        self.limit = config.item_limit_of(service);
+        self.marks = Marks::of_limit(self.limit, config.load_percents).unwrap_or(Marks::NONE);
+        self.open_window = config.open_window_of(service);
+    }
+
+    /// Opens that may be unanswered; 0 for any number.
+    pub(crate) fn open_window(&self) -> u32 {
+        self.open_window
+    }
+
+    /// How near the service is to its limit.
+    pub(crate) fn load(&self) -> LoadState {
+        self.load
+    }
+
+    fn has_room(&self) -> bool {
+        self.limit == 0 || self.load != LoadState::Overloaded && self.watchers < u64::from(self.limit)
+    }
+}
+
+impl Default for ServiceUsage {
+    fn default() -> Self {
+        Self { watchers: 0, load: LoadState::Normal, limit: 0, marks: Marks::NONE, open_window: 0 }
+    }
+}
+
+impl Service {
+    /// Whether too many of its items are open for one more.
+    pub(crate) fn check_item_limit(&self) -> Result<(), Refusal<'_>> {
+        let usage = &self.usage;
+        if usage.has_room() {
+            return Ok(());
+        }
+        Err(Refusal::ServiceItemLimit { service: &self.name, items: usage.watchers, limit: usage.limit })
+    }
+}
+
 /// What is near its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadOf {
@@ -149,6 +211,8 @@ pub enum LoadOf {
     },
     /// All connections of a user.
     User(String),
+    /// What all connections have open of a service.
+    Service(String),
     /// All connections.
     All,
     /// Opens that wait for a Source Distributor.
@@ -160,6 +224,7 @@ impl fmt::Display for LoadOf {
         match self {
             Self::Mount { user, address } => write!(f, "a connection of {user} from {address}"),
             Self::User(user) => write!(f, "user {user}"),
+            Self::Service(service) => write!(f, "service {service}"),
             Self::All => write!(f, "this server"),
             Self::OpenQueue => write!(f, "the queue of opens"),
         }
@@ -234,9 +299,41 @@ impl P2ps {
         }
     }
 
+    /// Clients watch one item more of a service, or one less.
+    pub(crate) fn count_watcher(&mut self, service: ServiceId, comes: bool) {
+        let watchers = &mut self.counters.watchers;
+        *watchers = if comes { *watchers + 1 } else { *watchers - 1 };
+        let Some(known) = self.services.get_mut(service) else {
+            debug_assert!(false, "a watcher of a service that never was: {service:?}");
+            return;
+        };
+        let watchers = &mut known.usage.watchers;
+        *watchers = if comes { *watchers + 1 } else { *watchers - 1 };
+        self.note_service_load(service);
+    }
+
+    fn note_service_load(&mut self, service: ServiceId) {
+        let Self { services, counters, notices, .. } = self;
+        let Some(known) = services.get_mut(service) else { return };
+        let usage = &mut known.usage;
+        let state = usage.marks.next(usage.load, usage.watchers);
+        if state != usage.load {
+            recount((&mut counters.services_burdened, &mut counters.services_overloaded), usage.load, state);
+            usage.load = state;
+            let of = LoadOf::Service(known.name.clone());
+            notices.push(Notice::Load { of, state, load: usage.watchers, limit: usage.limit });
+        }
+    }
+
     /// The limits are others now.
     pub(crate) fn reconsider_load(&mut self) {
         self.load.limits = Limits::of(&self.config);
+        for service in self.services.ids().collect::<Vec<_>>() {
+            if let Some(known) = self.services.get_mut(service) {
+                known.usage.set_limits(&known.name, &self.config);
+            }
+            self.note_service_load(service);
+        }
         for client in self.clients.ids() {
             self.note_load(client);
         }
@@ -297,6 +394,16 @@ impl P2ps {
         assert_eq!(mounts, (c.mounts_burdened, c.mounts_overloaded), "mounts near their limit");
         let users = count(&mut self.clients.users().states());
         assert_eq!(users, (c.users_burdened, c.users_overloaded), "users near their limit");
+        let services = count(&mut self.services.iter().map(|service| service.usage.load));
+        assert_eq!(services, (c.services_burdened, c.services_overloaded), "services near their limit");
+        let watchers = |id| self.items.watchers(id).len() as u64;
+        let mut counted = vec![0; usize::from(u16::MAX) + 1];
+        for id in self.items.all_ids() {
+            counted[usize::from(self.items.get(id).service().0)] += watchers(id);
+        }
+        for service in self.services.iter() {
+            assert_eq!(service.usage.watchers, counted[usize::from(service.id.0)], "watchers of {}", service.name);
+        }
     }
 }
 

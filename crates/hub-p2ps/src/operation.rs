@@ -52,6 +52,8 @@ impl P2ps {
         own.item_limit = config.item_limit;
         own.aggregate_item_limit = config.aggregate_item_limit;
         own.total_item_limit = config.total_item_limit;
+        own.service_item_limits.clone_from(&config.service_item_limits);
+        own.service_open_windows.clone_from(&config.service_open_windows);
         own.load_percents = config.load_percents;
         own.load_factor_interval = config.load_factor_interval;
         own.mounts_when_full = config.mounts_when_full;

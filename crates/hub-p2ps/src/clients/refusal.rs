@@ -47,6 +47,8 @@ pub(crate) enum Refusal<'a> {
     AggregateItemLimit { user: &'a str, limit: u32 },
     /// All clients together have enough items.
     TotalItemLimit { items: u64, limit: u32 },
+    /// All clients together have enough items of the service.
+    ServiceItemLimit { service: &'a str, items: u64, limit: u32 },
     /// A table of this process is full.
     NoResources { what: &'static str },
     /// The batch cannot be read.
@@ -107,6 +109,7 @@ impl Refusal<'_> {
             Self::ItemLimit { .. }
             | Self::AggregateItemLimit { .. }
             | Self::TotalItemLimit { .. }
+            | Self::ServiceItemLimit { .. }
             | Self::AdministrativeStreams => StateCode::TOO_MANY_ITEMS,
             Self::NoResources { .. } | Self::TooManyViews { .. } | Self::BatchAttributes { .. } => {
                 StateCode::NO_RESOURCES
@@ -207,6 +210,12 @@ impl fmt::Display for Refusal<'_> {
                 write!(
                     f,
                     "This server is overloaded: {items} items are open, of {limit} (totalItemLimit). Ask another server, or again later."
+                )
+            }
+            Self::ServiceItemLimit { service, items, limit } => {
+                write!(
+                    f,
+                    "Service {service} is overloaded: {items} items of it are open, of {limit} (serviceItemLimit). Ask another server, or again later."
                 )
             }
             Self::NoResources { what } => write!(f, "No room for more {what} in this server: ask again later."),

@@ -187,6 +187,7 @@ impl P2ps {
             JustInTime::All => true,
         };
         self.check_limits(watcher.client)?;
+        service.check_item_limit()?;
         let flag = |flag| msg.flags.contains(flag);
         let sharing = match (flag(RequestFlags::PRIVATE_STREAM), flag(RequestFlags::QUALIFIED_STREAM)) {
             (false, _) => Sharing::Shared,
@@ -266,7 +267,7 @@ impl P2ps {
         if state.rests() {
             items.note_rest(item, true);
         }
-        self.counters.watchers += 1;
+        self.count_watcher(self.items.get(item).service(), true);
         self.note_load(watcher.client);
         let usual = Priority { class: self.config.default_priority_class, ..Priority::default() };
         if let Some(priority) = msg.priority.or_else(|| (usual != Priority::default()).then_some(usual)) {
@@ -522,7 +523,7 @@ impl P2ps {
         if watch.rests() {
             items.note_rest(item, false);
         }
-        self.counters.watchers -= 1;
+        self.count_watcher(self.items.get(item).service(), false);
         self.note_load(watcher.client);
         self.egress.close_stream(watcher.client, watcher.stream);
         self.gate.close(self.now, watcher);

@@ -9,6 +9,7 @@ use crate::conflation::ServiceConflation;
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::{ItemId, RemoteService, ServiceId, SourceId};
 use crate::items::state::Standing;
+use crate::load::ServiceUsage;
 use crate::{Notice, P2ps};
 use rustc_hash::FxHashSet;
 use rwf::Qos;
@@ -151,6 +152,8 @@ pub(crate) struct Service {
     pub(crate) told_path: Vec<String>,
     /// Items to be opened.
     queue: OpenQueue,
+    /// What is open of it, and what may be.
+    pub(crate) usage: ServiceUsage,
     /// When it went, if it was ever there.
     gone_at: u64,
     /// It has no name any more; its id waits for another.
@@ -410,6 +413,7 @@ impl Services {
             told: Condition::default(),
             told_path: Vec::new(),
             queue: OpenQueue::default(),
+            usage: ServiceUsage::default(),
             gone_at: 0,
             nameless: false,
         };
@@ -473,9 +477,21 @@ impl P2ps {
     /// The id of a service's name. Without one left, those of services that went long ago are given to others; `None`, and a word for the
     /// operator, if there is none such.
     pub(crate) fn id_of_service(&mut self, name: &str) -> Option<ServiceId> {
-        if let Some(id) = self.services.id_of(name) {
-            return Some(id);
+        if let Some(known) = self.services.by_name(name) {
+            return Some(known.id);
         }
+        let mut id = self.services.id_of(name);
+        if id.is_none() {
+            id = self.id_of_another(name);
+        }
+        if let Some(known) = id.and_then(|id| self.services.get_mut(id)) {
+            known.usage = ServiceUsage::of(name, &self.config);
+        }
+        id
+    }
+
+    /// The id of a service that went long ago, for another name.
+    fn id_of_another(&mut self, name: &str) -> Option<ServiceId> {
         self.counters.services_refused += 1;
         let looked = self.free_service_ids();
         let id = self.services.id_of(name);

@@ -1,6 +1,7 @@
 //! Towards the Source Distributors: what is opened where and when, what is asked for again, and what is closed.
 
 use super::payload::{self, RelayedPayload};
+use super::services::Service;
 use crate::clients::refusal::Refusal;
 use crate::delivery::statuses::{Pending, Relayed, Telling};
 use crate::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId};
@@ -127,7 +128,7 @@ impl P2ps {
                     [false, true].into_iter().any(|polls| {
                         let first = service.queue().first(polls);
                         first.is_some_and(|id| {
-                            self.provider_of(id).is_none_or(|(source, _)| self.room_for(source, polls))
+                            self.provider_of(id).is_none_or(|(source, _)| self.room_for(service, source, polls))
                         })
                     })
                 })
@@ -138,8 +139,16 @@ impl P2ps {
         self.sources.get(source).is_none_or(|source| source.has_room(window))
     }
 
-    /// As [`Self::room_at`]; with `polls` for an item that was lost or refused, which may use a part of the window only.
-    fn room_for(&self, source: SourceId, polls: bool) -> bool {
+    /// As [`Self::room_at`], for an item of a service, which may have a window of its own; with `polls` for one that was lost or refused,
+    /// which may use a part of the window only.
+    fn room_for(&self, service: &Service, source: SourceId, polls: bool) -> bool {
+        let own = service.usage.open_window() as usize;
+        if own > 0 {
+            let unanswered = |source| self.items.count_standing(service.id, Standing::Opening(source));
+            if self.sources.ids().map(unanswered).sum::<usize>() >= own {
+                return false;
+            }
+        }
         let window = u64::from(self.config.open_window);
         let part = (window * u64::from(self.config.open_window_for_polls) / 100).max(1);
         match self.sources.get(source) {
@@ -187,11 +196,12 @@ impl P2ps {
     /// As [`Self::open_waiting`], of one of the two queues of a service. Whether it has something in that of polls.
     fn open_queued_in(&mut self, service: ServiceId, polls: bool, left: &mut Left) -> bool {
         while left.opens > 0 && left.looks > 0 {
-            let Some(id) = self.services.get(service).and_then(|known| known.queue().first(polls)) else { break };
+            let Some(known) = self.services.get(service) else { break };
+            let Some(id) = known.queue().first(polls) else { break };
             let item = self.items.get(id);
             let due = item.is_queued() && item.service() == service;
             match due.then(|| self.provider_of(id)).flatten() {
-                Some((source, _)) if !self.room_for(source, polls) => break,
+                Some((source, _)) if !self.room_for(known, source, polls) => break,
                 Some((source, remote)) => {
                     self.open_at(id, source, remote);
                     left.opens -= 1;

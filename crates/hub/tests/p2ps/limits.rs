@@ -112,6 +112,66 @@ fn a_full_server_takes_nothing_until_there_is_room_again() {
 }
 
 #[test]
+fn a_service_has_a_limit_of_its_own() {
+    let service_item_limits = [("FEED".to_owned(), 10), (String::new(), 1)].into();
+    let mut world = World::with_feed_and(Config { service_item_limits, ..Config::default() });
+    world.clients([1, 2]);
+    ask(&mut world, 1, 0..10);
+    let up = heard(&mut world);
+    assert_eq!(
+        up,
+        [
+            "service FEED is burdened: 9 items are open (limit 10)",
+            "service FEED is overloaded: 10 items are open, and no more are taken (limit 10)"
+        ]
+    );
+    let counters = world.p2ps.counters();
+    assert_eq!((counters.services_burdened, counters.services_overloaded), (0, 1));
+    close(&mut world, 1, 0..1);
+    ask(&mut world, 2, 20..21);
+    let told = world.raw(2);
+    assert_eq!(crate::world::words(&told[0]), "status 25 CLOSED/SUSPECT/TOO_MANY_ITEMS");
+    assert_eq!(
+        texts(&told),
+        [
+            "Service FEED is overloaded: 9 items of it are open, of 10 (serviceItemLimit). Ask another server, or again later."
+        ]
+    );
+    world.request(1, &item(6, "I1"));
+    assert!(world.take(1).is_empty(), "what is open goes on");
+    close(&mut world, 1, 1..2);
+    assert_eq!(heard(&mut world), ["service FEED is burdened: 8 items are open (limit 10)"]);
+    ask(&mut world, 2, 20..21);
+    assert!(world.take(2).is_empty(), "below the upper mark there is room");
+    world.p2ps.check_invariants();
+    world.disconnect(1);
+    world.asked();
+    assert_eq!(heard(&mut world), ["service FEED is normal again: 7 items are open (limit 10)"]);
+    world.p2ps.check_invariants();
+    world.p2ps.reconfigure(&Config { service_item_limits: [(String::new(), 1)].into(), ..Config::default() });
+    let down = ["service FEED is overloaded: 1 items are open, and no more are taken (limit 1)"];
+    assert_eq!(heard(&mut world), down, "the number of all others");
+}
+
+#[test]
+fn a_service_has_a_window_of_its_own() {
+    let service_open_windows = [("FEED".to_owned(), 2)].into();
+    let mut world = World::with_feed_and(Config { service_open_windows, ..Config::default() });
+    world.clients([1]);
+    for at in 0..5 {
+        world.request(1, &item(5 + at, &format!("I{at}")));
+    }
+    assert_eq!(world.asked().len(), 2, "the others wait");
+    assert_eq!(world.p2ps.timeout(), world.p2ps.timeout().filter(|&at| at > world.now), "nothing is done meanwhile");
+    world.p2ps.reconfigure(&Config { service_open_windows: [("FEED".to_owned(), 3)].into(), ..Config::default() });
+    world.settle();
+    assert_eq!(world.asked().len(), 1);
+    world.p2ps.reconfigure(&Config::default());
+    world.settle();
+    assert_eq!(world.asked().len(), 2);
+}
+
+#[test]
 fn opens_that_wait_are_told_of() {
     let open_queue = QueueMarks { burdened: 4, overloaded: 6, hysteresis: 2 };
     let mut world = World::with_feed_and(Config { open_window: 1, open_queue, ..Config::default() });

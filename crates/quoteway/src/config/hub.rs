@@ -11,6 +11,7 @@ use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
 use super::blocked::blocked_list;
+use super::service_numbers::service_numbers;
 use super::service_qos::service_qos;
 use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation, filters};
 
@@ -138,6 +139,9 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         item_limit: c.item_limit,
         aggregate_item_limit: c.aggregate_item_limit,
         total_item_limit: c.total_item_limit,
+        // Entries that are no numbers are a fault of the file (`rules`).
+        service_item_limits: service_numbers(&c.service_item_limit).unwrap_or_default(),
+        service_open_windows: service_numbers(&c.service_open_window).unwrap_or_default(),
         load_percents: p2ps::Percents { upper: c.limit_upper_percent, lower: c.limit_lower_percent },
         open_queue: p2ps::QueueMarks {
             burdened: c.open_queue_burdened,

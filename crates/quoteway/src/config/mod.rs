@@ -23,6 +23,7 @@ mod reload;
 pub mod rmds;
 mod rules;
 mod section;
+mod service_numbers;
 mod service_qos;
 mod toml_file;
 mod value;

@@ -53,13 +53,15 @@ section! {
     item_limit: u32 = 1_000_000, "itemLimitPerMount|itemLimit", "Open items of one connection; a further one is refused as TooManyItems.";
     aggregate_item_limit: u32 = 5_000_000, "aggregateItemLimit", "Open items over all connections of one login name.";
     total_item_limit: u32 = 0, "", "Open items over all connections of a server, of each egress shard for itself; when it is reached, no more are taken until limit_upper_percent of it is left. 0 means any number.";
-    limit_upper_percent: u32 = 90, "", "Percent of item_limit, aggregate_item_limit and total_item_limit from which a connection, a user or the server is reported as burdened.";
+    service_item_limit: Entries = Entries::NONE, "", "Open items of a service over all connections of a server, of each egress shard for itself: SERVICE:NUMBER, or NUMBER for each of all others; when it is reached, no more are taken until limit_upper_percent of it is left. 0 means any number.";
+    limit_upper_percent: u32 = 90, "", "Percent of item_limit, aggregate_item_limit, total_item_limit and service_item_limit from which a connection, a user, the server or a service is reported as burdened.";
     limit_lower_percent: u32 = 80, "", "Percent of them below which it is reported as normal again.";
     open_queue_burdened: u32 = 8_000, "openQueueBurdenedThreshold", "Items waiting to be opened from which the queue of opens is reported as burdened; 0 means never.";
     open_queue_overloaded: u32 = 10_000, "openQueueHeavilyBurdenedThreshold", "Items waiting to be opened from which it is reported as overloaded; 0 means never.";
     open_queue_hysteresis: u32 = 1_000, "openQueueHysteresis", "How far below these marks the states end.";
     blocked_items_file: Entries = Entries::NONE, "blockedItemsFile" in "SERVICES", "Files of items that nobody gets: SERVICE:FILE for the items of a service, FILE for those of all; a name a line, # begins a comment. Read again by a reload.";
     minimum_open_window: u32 = 500, "minimumOpenWindow", "Requests that may await their image at a time, for each service.";
+    service_open_window: Entries = Entries::NONE, "", "Requests of a service that may await their image at a time, within minimum_open_window: SERVICE:NUMBER, or NUMBER for each of all others. 0 means any number.";
     open_window_for_poll_requests: u32 = 80, "openWindowForPollRequests", "Percent of minimum_open_window that items may use which were lost or refused and are asked for again, so that new requests do not wait for all of them; 1 to 100.";
     enable_cache: bool = false, "enableCache", "Hold the images of the items that clients watch: who asks later is answered from memory, and the provider hears nothing (docs/operating/cache.md).";
     max_cache_size: u32 = 1_000_000, "maxCacheSize", "Items cached at a time, by each egress shard; beyond it the one that was asked for longest ago is cached no more. 0 means any number.";

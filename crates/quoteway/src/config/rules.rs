@@ -9,7 +9,7 @@ use super::hub::{SMALLEST_WINDOW, names_of_pair};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
     HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, conflation,
-    filters, service_qos,
+    filters, service_numbers, service_qos,
 };
 use crate::agents::input_rate::{BYTES_MIN, MESSAGES_MIN};
 
@@ -93,6 +93,10 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
         "ping_timeout_s",
         "needs min_ping_timeout_s <= ping_timeout_s <= 255",
     );
+    for (key, list) in [("service_item_limit", &p.service_item_limit), ("service_open_window", &p.service_open_window)]
+    {
+        rule(service_numbers::service_numbers(list).is_some(), key, service_numbers::FORM);
+    }
     rule(is_address(&p.interface), "interface", ADDRESS);
     rule((100..=65_000).contains(&p.max_fragment_size), "max_fragment_size", "must be from 100 to 65000");
     let ping = p.websocket_ping_timeout_s;

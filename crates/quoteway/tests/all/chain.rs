@@ -356,6 +356,15 @@ fn a_full_server_and_blocked_items_are_refused_with_a_text() {
 }
 
 #[test]
+fn a_service_that_is_full_takes_no_more_items() {
+    let (_source, at) = source(&["-U", "20k", "-S", "RDFD"]);
+    let config = config_file("[p2ps]\nservice_item_limit = [\"RDFD:6\", \"1\"]\nservice_open_window = \"2\"\n");
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let report = client(port, &[&["-il", "RDT{0..9}"][..], &SHORT].concat());
+    assert_eq!((&report["refused"], &report["lost"]), (&4.into(), &0.into()), "{report}");
+}
+
+#[test]
 fn a_log_that_nobody_reads_does_not_end_the_server() {
     let mut process = Command::new(env!("CARGO_BIN_EXE_quoteway"))
         .args(["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0"])
