@@ -132,6 +132,13 @@ pub struct Config {
     pub retry_interval: u64,
     /// Longest such pause.
     pub retry_max_interval: u64,
+    /// How often an item is asked for again in a row without an answer before it is given up; 0 for ever (`retryLimit`).
+    pub retry_limit: u32,
+    /// Items that clients have had, and that their provider closes for good, are asked for again as if it had closed them to be recovered
+    /// (`recoverItemsOnClose`).
+    pub recover_on_close: bool,
+    /// How long a provider may leave an item Suspect that it has open before an image is asked for; 0 for ever (`staleRecoveryRetryTime`).
+    pub stale_recovery_retry: u64,
     /// How long a provider may take to acknowledge a post.
     pub post_timeout: u64,
     /// Unanswered item requests allowed at a provider that does not state an `OpenWindow`.
@@ -243,6 +250,9 @@ impl Default for Config {
             request_timeout: 15 * SECOND,
             retry_interval: SECOND,
             retry_max_interval: 60 * SECOND,
+            retry_limit: 0,
+            recover_on_close: false,
+            stale_recovery_retry: 0,
             post_timeout: 15 * SECOND,
             open_window: 5_000,
             opens_per_turn: 200,

@@ -27,6 +27,10 @@ pub struct Counters {
     pub refused_usage: u64,
     /// Items that were looked at for states and mergers of services and groups: what those cost.
     pub items_touched: u64,
+    /// Items that were given up because they were asked for in vain too often (retryLimit).
+    pub given_up: u64,
+    /// Images asked for because their items were Suspect for too long (staleRecoveryRetryTime).
+    pub stale_asked: u64,
     /// Items asked for in vain: no answer within the request timeout.
     pub request_timeouts: u64,
     /// Items lost with their provider, or closed by it to be recovered, and queued to be asked for again.

@@ -298,6 +298,7 @@ impl SourceDistributor {
         match timer {
             Timer::Request(handle, epoch) => self.request_timed_out(now, handle, epoch, out),
             Timer::Retry(handle, epoch) => self.retry(now, handle, epoch, out),
+            Timer::Stale(handle) => self.stale_timer(now, handle, out),
             Timer::Unwatched(handle) => self.unwatched_timer(now, handle, out),
             Timer::Post(id) => self.post_timed_out(id),
             Timer::Session(id, serial) if self.is_session(id, serial) => self.login_timer(now, id, out),

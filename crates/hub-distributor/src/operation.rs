@@ -15,6 +15,9 @@ impl SourceDistributor {
         }
         own.takeover_on_suspect = config.takeover_on_suspect;
         own.request_timeout = config.request_timeout;
+        own.retry_limit = config.retry_limit;
+        own.recover_on_close = config.recover_on_close;
+        own.stale_recovery_retry = config.stale_recovery_retry;
         own.post_timeout = config.post_timeout;
         own.open_window = config.open_window;
         if becomes_hot {

@@ -14,6 +14,8 @@ pub(crate) enum Timer {
     Request(Handle, Epoch),
     /// An item that failed may be asked for again: handle, epoch of the item.
     Retry(Handle, Epoch),
+    /// An item may have been Suspect at its provider for long enough: handle.
+    Stale(Handle),
     /// An item may have been unwatched for long enough: handle.
     Unwatched(Handle),
     /// A post has not been acknowledged: its id towards the provider.

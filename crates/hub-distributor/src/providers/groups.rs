@@ -26,7 +26,7 @@ impl SourceDistributor {
         }
         let state = open(state);
         self.leave_members(now, (id, service), None, state, out);
-        let members = self.note_state(id, service, None, state);
+        let members = self.note_state(now, (id, service), None, state);
         // Items that are open elsewhere, or lost and not back, have nothing to do with what this provider says.
         let known = &self.services[service];
         let all = known.lost_items() == 0 && known.providers().iter().all(|&other| other == id);
@@ -84,7 +84,7 @@ impl SourceDistributor {
         if let Some(state) = state {
             self.leave_members(now, (id, service), Some(group), state, out);
         }
-        let members = state.map(|state| self.note_state(id, service, Some(group), state)).unwrap_or_default();
+        let members = state.map(|state| self.note_state(now, (id, service), Some(group), state)).unwrap_or_default();
         let merged_to = merged_to.map(|to| {
             let into = self.providers.group(id, service, to);
             self.providers[id].forget_group(service, &entry.group);
@@ -140,11 +140,18 @@ impl SourceDistributor {
     }
 
     /// The members of a service or group that a session has open; remembers of each whether it was told to be Suspect.
-    fn note_state(&mut self, id: SessionId, service: u16, group: Option<GroupId>, state: State<'_>) -> Vec<Handle> {
+    fn note_state(
+        &mut self,
+        now: u64,
+        (id, service): (SessionId, u16),
+        group: Option<GroupId>,
+        state: State<'_>,
+    ) -> Vec<Handle> {
         let members = self.members(id, service, group, |item| !item.is_lost());
         for &handle in &members {
             self.items[handle].tell_state(state.data);
             self.cache.set_state(handle.0, &state);
+            self.note_stale(now, handle);
         }
         members
     }

@@ -146,6 +146,9 @@ impl SourceDistributor {
         if complete {
             self.set_complete(now, handle, one_shot, out);
         }
+        if refresh.state.data == DataState::SUSPECT {
+            self.note_stale(now, handle);
+        }
         if let Some(service) = answered_service {
             self.send_queued(now, service, out);
         }
@@ -221,7 +224,7 @@ impl SourceDistributor {
         rwf: &[u8],
         out: &mut dyn ProviderSink,
     ) {
-        if refresh.state.stream == StreamState::CLOSED_RECOVER {
+        if refresh.state.stream == StreamState::CLOSED_RECOVER || self.recovers_on_close(handle, &refresh.state) {
             return self.final_state(now, handle, &refresh.state, None, out);
         }
         let item = &self.items[handle];
@@ -312,6 +315,7 @@ impl SourceDistributor {
             self.hub.event(&Event::ItemStatus { target, handle: handle.0, group: group.0, flags, rwf });
             self.counters.statuses += 1;
         }
+        self.note_stale(now, handle);
         if let Some(service) = answered_service {
             self.send_queued(now, service, out);
         }
@@ -326,9 +330,10 @@ impl SourceDistributor {
         rwf: Option<&[u8]>,
         out: &mut dyn ProviderSink,
     ) {
+        let recovers = self.recovers_on_close(handle, state);
         let item = &self.items[handle];
         let service = item.service();
-        let recoverable = state.stream == StreamState::CLOSED_RECOVER && !item.is_private();
+        let recoverable = recovers || state.stream == StreamState::CLOSED_RECOVER && !item.is_private();
         if recoverable && self.take_over_hot(now, handle, Former::Gone, out) {
             return self.send_queued(now, service, out);
         }
@@ -339,7 +344,8 @@ impl SourceDistributor {
             let knows = item.is_suspect();
             if item.has_interest() && !knows {
                 item.explain_wait();
-                self.publish_status(handle, ALL, flags::PENDING_TOO, State { data: DataState::SUSPECT, ..*state });
+                let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, ..*state };
+                self.publish_status(handle, ALL, flags::PENDING_TOO, state);
             }
             if self.lose_item(handle, state.code, state.text) {
                 self.retry_later(now, handle, session);
@@ -353,6 +359,14 @@ impl SourceDistributor {
             self.end_item(handle);
         }
         self.send_queued(now, service, out);
+    }
+
+    /// Whether an item is asked for again though its provider has closed it for good: one that those who watch have had, and that the
+    /// provider does not deny them.
+    fn recovers_on_close(&self, handle: Handle, state: &State<'_>) -> bool {
+        let item = &self.items[handle];
+        let is_closed = state.stream == StreamState::CLOSED && state.code != StateCode::NOT_ENTITLED;
+        self.config.recover_on_close && is_closed && item.is_answered() && !item.is_private() && !item.is_snapshot()
     }
 
     /// Says that an item is over: with the provider's own status, if there is one.

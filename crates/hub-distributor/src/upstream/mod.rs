@@ -9,6 +9,7 @@
 //! | `request_merge` | the one request that several P2PSs' demands make |
 //! | `item_messages` | what providers send on item streams |
 //! | `pending_images` | which P2PSs an answer is not for yet |
+//! | `stale` | when an image is asked for of an item that its provider says Suspect of |
 //! | `point_to_point` | on which way an image goes to whom |
 
 mod item_messages;
@@ -19,6 +20,7 @@ mod preemption;
 mod request_merge;
 mod requests;
 mod routing;
+mod stale;
 
 pub(crate) use point_to_point::write_image;
 pub(crate) use routing::Wait;
@@ -32,6 +34,7 @@ use point_to_point::PointToPoint;
 use preemption::Preemption;
 use request_merge::RequestMerge;
 use rustc_hash::FxHashMap;
+use stale::StaleItems;
 
 /// What is known of items on their way to and from interactive providers, beside their states: side tables, since few items
 /// have anything in them.
@@ -44,6 +47,7 @@ pub(crate) struct Upstream {
     /// The session that failed an item last: another one is asked before it.
     failed_at: FxHashMap<Handle, SessionId>,
     preemption: Preemption,
+    stale: StaleItems,
     /// What a list says of items.
     pub(crate) priorities: ItemPriorities,
     /// What operators say of items.
@@ -59,6 +63,7 @@ impl Upstream {
             pacing: RequestPacing { left: config.opens_per_turn, taken: 0, exhausted: false },
             failed_at: FxHashMap::default(),
             preemption: Preemption::default(),
+            stale: StaleItems::default(),
             priorities: config.item_priorities.clone(),
             locked: Locked::default(),
         }
@@ -86,6 +91,7 @@ impl Upstream {
     /// The item is gone.
     pub(crate) fn forget_item(&mut self, handle: Handle) {
         self.forget_failure(handle);
+        self.stale.forget(handle);
         self.merge.forget_item(handle);
         self.pending.forget_item(handle);
         self.delivery.forget_item(handle);
@@ -101,7 +107,7 @@ impl Upstream {
     /// Asserts that only items are known here, and only P2PSs that have them open.
     pub(crate) fn check(&self, items: &Items) {
         let failed = self.failed_at.keys().copied();
-        for handle in self.merge.handles().chain(self.delivery.handles()).chain(failed) {
+        for handle in self.merge.handles().chain(self.delivery.handles()).chain(failed).chain(self.stale.handles()) {
             assert!(items.get(handle).is_some(), "something is kept of an item that is gone: {handle:?}");
         }
         for (handle, slot) in self.pending.iter() {

@@ -26,6 +26,14 @@ const UNFINISHED: State<'static> = State {
     text: b"Provider has begun an image and does not end it: waiting for the rest",
 };
 
+/// What those are told whose item was asked for too often.
+const GIVEN_UP: State<'static> = State {
+    stream: StreamState::CLOSED,
+    data: DataState::SUSPECT,
+    code: StateCode::NONE,
+    text: b"Item was asked for as often as is allowed (retryLimit), in vain",
+};
+
 /// How many items without a place are passed over before the queue is left to the next turn.
 const LOOK_PAST: usize = 32;
 
@@ -396,13 +404,20 @@ impl SourceDistributor {
         self.publish_status(handle, ALL, flags::WAITING_ONLY, UNANSWERED);
     }
 
-    /// Has the item asked for again after a pause that grows with its failures: elsewhere, if it can be had elsewhere.
+    /// Has the item asked for again after a pause that grows with its failures: elsewhere, if it can be had elsewhere. One that was asked
+    /// for too often ends.
     pub(crate) fn retry_later(&mut self, now: u64, handle: Handle, failed_at: Option<SessionId>) {
         if let Some(session) = failed_at {
             self.upstream.note_failure(handle, session);
         }
         let item = &mut self.items[handle];
-        let doubled = self.config.retry_interval.saturating_mul(1 << item.fail().min(20));
+        let failures = item.fail();
+        if self.config.retry_limit > 0 && u32::from(failures) >= self.config.retry_limit {
+            self.counters.given_up += 1;
+            self.publish_end(handle, &GIVEN_UP, None);
+            return self.end_item(handle);
+        }
+        let doubled = self.config.retry_interval.saturating_mul(1 << failures.min(20));
         let at = now.saturating_add(doubled.min(self.config.retry_max_interval));
         self.timers.set(at, Timer::Retry(handle, item.epoch()));
     }

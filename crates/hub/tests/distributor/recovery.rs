@@ -1,7 +1,7 @@
 //! Providers that go away and come back, and others that take over.
 
 use crate::world::*;
-use hub::distributor::Balance;
+use hub::distributor::{Balance, Config};
 use hub::stream::{ALL, Kind, flags};
 use rwf::msg::{Domain, RefreshFlags};
 use rwf::rdm::directory::{Group, Load, Part};
@@ -566,4 +566,137 @@ fn what_one_of_two_providers_does_not_serve_is_asked_for_at_the_other() {
     world.pass(20);
     assert_eq!((world.closes(1 - at).len(), world.requests(at).len()), (1, 1));
     assert_eq!(world.open(1, "A"), handle);
+}
+
+/// A world with P2PS 1 and a provider of FEED.
+fn world_with(config: Config) -> World {
+    let mut world = World::new(config);
+    world.p2ps_up(1);
+    world.route_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    world.events();
+    world.sent(0);
+    world
+}
+
+#[test]
+fn an_item_that_is_asked_for_in_vain_too_often_ends() {
+    let mut world = world_with(Config { retry_limit: 2, ..Config::default() });
+    let handle = world.open(1, "A");
+    let gone = state(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NO_RESOURCES);
+    for _ in 0..2 {
+        let stream = world.requests(0)[0].0;
+        world.status(0, stream, gone);
+        assert!(world.events().iter().all(|event| !event.has(flags::CLOSED)));
+        world.pass(5);
+    }
+    // A first answer begins the count anew.
+    let stream = world.requests(0)[0].0;
+    world.refresh(0, stream, &[(22, b"1")], WHOLE);
+    world.events();
+    world.status(0, stream, gone);
+    for _ in 0..2 {
+        world.pass(5);
+        let stream = world.requests(0)[0].0;
+        world.events();
+        world.status(0, stream, gone);
+    }
+    let events = world.events();
+    assert_eq!((events.len(), events[0].handle, events[0].has(flags::CLOSED)), (1, handle, true));
+    let state = events[0].state();
+    assert_eq!((state.stream, state.data), (StreamState::CLOSED, DataState::SUSPECT));
+    assert!(state.text_lossy().contains("retryLimit"), "{state:?}");
+    world.pass(200);
+    assert!(world.requests(0).is_empty());
+    assert_eq!(world.sd.counters().given_up, 1);
+    world.close(1, handle);
+    world.sd.check_invariants();
+    assert_eq!(world.sd.items(), 0);
+}
+
+#[test]
+fn what_a_provider_never_answers_ends_at_the_limit_too() {
+    let mut world = world_with(Config { retry_limit: 1, request_timeout: 5_000_000_000, ..Config::default() });
+    let handle = world.open(1, "A");
+    world.pass(4 * 6);
+    assert_eq!(world.requests(0).len(), 2);
+    let events = world.events();
+    let last = events.last().expect("it is told");
+    assert_eq!((last.handle, last.has(flags::CLOSED)), (handle, true), "{events:?}");
+}
+
+#[test]
+fn what_a_provider_closes_for_good_is_recovered_where_that_is_asked_for() {
+    let closed = state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND);
+    for recovers in [false, true] {
+        let mut world = world_with(Config { recover_on_close: recovers, ..Config::default() });
+        let (handle, stream) = world.open_imaged(1, "A");
+        world.status(0, stream, closed);
+        let events = world.events();
+        assert_eq!((events.len(), events[0].has(flags::CLOSED)), (1, !recovers), "{events:?}");
+        let told = if recovers { StreamState::CLOSED_RECOVER } else { StreamState::CLOSED };
+        assert_eq!((events[0].state().stream, events[0].state().code), (told, StateCode::NOT_FOUND));
+        world.pass(2);
+        let asked = world.requests(0);
+        assert_eq!(asked.len(), usize::from(recovers));
+        for (stream, ..) in asked {
+            world.refresh(0, stream, &[(22, b"2")], WHOLE);
+            let events = world.events();
+            assert!(events[0].handle == handle && events[0].has(flags::RECOVERY));
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_from_the_start_or_denied_ends_all_the_same() {
+    let mut world = world_with(Config { recover_on_close: true, ..Config::default() });
+    world.open(1, "NONE");
+    let stream = world.requests(0)[0].0;
+    world.status(0, stream, state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND));
+    assert!(world.events()[0].has(flags::CLOSED));
+    let (_, stream) = world.open_imaged(1, "DENIED");
+    world.status(0, stream, state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED));
+    assert!(world.events()[0].has(flags::CLOSED));
+    world.pass(100);
+    assert!(world.requests(0).is_empty());
+}
+
+#[test]
+fn an_item_that_stays_suspect_has_its_image_asked_for() {
+    let mut world = world_with(Config { stale_recovery_retry: 100_000_000_000, ..Config::default() });
+    let (handle, stream) = world.open_imaged(1, "A");
+    let (_, other) = world.open_imaged(1, "B");
+    let suspect = state(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
+    world.status(0, stream, suspect);
+    world.status(0, other, suspect);
+    world.pass(50);
+    world.status(0, other, state(StreamState::OPEN, DataState::OK, StateCode::NONE));
+    world.pass(51);
+    let asked = world.requests(0);
+    assert_eq!(asked.iter().map(|request| request.0).collect::<Vec<_>>(), [stream], "the other one is good again");
+    world.events();
+    // It is Suspect still: it is asked for again.
+    world.refresh_with(0, &[(22, b"2")], |msg| (msg.stream_id, msg.state.data) = (stream, DataState::SUSPECT));
+    assert_eq!(world.events()[0].handle, handle);
+    world.pass(101);
+    assert_eq!(world.requests(0).len(), 1);
+    world.refresh(0, stream, &[(22, b"3")], WHOLE);
+    world.pass(300);
+    assert!(world.requests(0).is_empty());
+    assert_eq!(world.sd.counters().stale_asked, 2);
+    world.sd.check_invariants();
+}
+
+#[test]
+fn a_group_that_stays_suspect_has_its_images_asked_for() {
+    let mut world = world_with(Config { stale_recovery_retry: 10_000_000_000, ..Config::default() });
+    world.open_imaged(1, "A");
+    world.open_imaged(1, "B");
+    let suspect = state(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
+    let group = Group { group: vec![0, 0], merged_to: None, status: Some(suspect.into()) };
+    let mut entry = state_update(7, true, true);
+    entry.groups = vec![Part::Update(group)];
+    world.directory_update(0, vec![entry]);
+    world.pass(11);
+    assert_eq!(world.requests(0).len(), 2);
 }

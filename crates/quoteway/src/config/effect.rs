@@ -105,7 +105,7 @@ const P2PS_PERSISTENCE: &str =
 const DISCOVERY: &str = "P2PSs do not know of each other: p2ps.connection_list says of which servers clients are told";
 const SERVICES: &str = "every service that a provider offers is served";
 const GROUPS: &str = "service groups are source_distributor.service_group_list (docs/operating/standby.md), for all clients; permissions say who sees which service";
-const RECOVERY: &str = "an item is asked for again for ever, with a pause that grows from 1 s to normalRetryTime";
+const RECOVERY: &str = "an item is asked for again retryLimit times or for ever, with a pause that grows from 1 s to normalRetryTime, and one that is refused for good is not";
 const CONTRIBUTIONS: &str = "posts and inserts go straight to the provider; insertTimeout bounds the answer";
 const DELAY: &str = "the servers delay nothing: quoteway delay does, a process of its own with its own flags";
 const FILTER: &str = "fields are taken out by remove_fields of [filters], of the items that filter_field and filter_field_values of it select (docs/operating/filters.md)";
@@ -349,7 +349,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         RECOVERY,
-        "nonRecoverablePolling recognitionTime recoverItemsOnClose retryLimit=0 serviceRestartTime staleRecoveryRetryTime",
+        "nonRecoverablePolling recognitionTime serviceRestartTime",
     ),
     none(
         Kind::Service,

@@ -192,6 +192,7 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     rule(bytes == 0 || bytes >= BYTES_MIN, "nip_max_incoming_bytes_per_second", BYTES);
     rule(messages == 0 || messages >= MESSAGES_MIN, "nip_max_incoming_messages_per_second", MESSAGES);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
+    rule(s.retry_limit <= 255, "retry_limit", "must be at most 255");
     let ping = s.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
     rule(s.nip_cert_file.is_empty() == s.nip_key_file.is_empty(), "nip_cert_file", "and nip_key_file go together");
