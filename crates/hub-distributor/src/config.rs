@@ -110,6 +110,12 @@ pub struct Config {
     /// Qualities of services whose providers state none, by name; that of the empty name is of all others. Without one such a service is
     /// real time, tick by tick.
     pub service_qos: BTreeMap<String, Qos>,
+    /// Whether providers of a service take requests for snapshots, by its name; that of the empty name is of all others, and without one
+    /// they do (`supportsSnapshots`).
+    pub supports_snapshots: BTreeMap<String, bool>,
+    /// Whether snapshots can be had beyond the `OpenLimit` of a service's providers, likewise; without one what each of them says
+    /// (`supportsOutofBandSnapshots`).
+    pub out_of_band_snapshots: BTreeMap<String, bool>,
     /// Service groups, each with a name of its own that is no member's.
     pub service_groups: Vec<ServiceGroup>,
     /// What this site is called among those that serve each other, the same for all Source Distributors of a hub. Services say
@@ -207,6 +213,18 @@ impl Config {
         self.service_qos.get(service).or_else(|| self.service_qos.get("")).copied()
     }
 
+    /// Whether providers of a service take requests for snapshots.
+    pub(super) fn takes_snapshots(&self, service: &str) -> bool {
+        self.supports_snapshots.get(service).or_else(|| self.supports_snapshots.get("")).copied().unwrap_or(true)
+    }
+
+    /// Whether snapshots of a service are beyond the limit of its providers, if that is said.
+    pub(super) fn snapshots_out_of_band(&self, service: &str) -> Option<bool> {
+        let said = self.out_of_band_snapshots.get(service).or_else(|| self.out_of_band_snapshots.get("")).copied();
+        // What streams takes a place.
+        if self.takes_snapshots(service) { said } else { Some(false) }
+    }
+
     /// What the provider of a route is called beside its address; empty for nothing.
     pub(super) fn server_id(&self, origin: Origin) -> &str {
         self.route(origin).map_or("", |route| route.server_id.as_str())
@@ -241,6 +259,8 @@ impl Default for Config {
             takeover_on_suspect: true,
             standby_pairs: Vec::new(),
             service_qos: BTreeMap::new(),
+            supports_snapshots: BTreeMap::new(),
+            out_of_band_snapshots: BTreeMap::new(),
             service_groups: Vec::new(),
             site: String::new(),
             failback: 0,

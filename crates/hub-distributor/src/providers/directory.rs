@@ -248,6 +248,7 @@ impl SourceDistributor {
         let stated = &info.qos;
         // A provider that states none is asked for none.
         let own = if stated.is_empty() { self.config.qos_of(&self.services[service].name) } else { None };
+        let beyond = self.config.snapshots_out_of_band(&self.services[service].name);
         let offer = self.offer_of(id, service);
         offer.states_no_qos = own.is_some();
         for domain in &info.capabilities {
@@ -258,7 +259,7 @@ impl SourceDistributor {
         if !stated.is_empty() {
             offer.qos.clone_from(stated);
         }
-        offer.snapshots_beyond_limit = info.supports_out_of_band_snapshots.unwrap_or(true);
+        offer.snapshots_beyond_limit = beyond.or(info.supports_out_of_band_snapshots).unwrap_or(true);
         offer.takes_consumer_status = info.accepting_consumer_status.unwrap_or(true);
         let default = [Qos::REALTIME_TICK];
         let qualities: &[Qos] = if stated.is_empty() { &default } else { stated };
@@ -346,7 +347,7 @@ impl SourceDistributor {
             qos: if service.qos.is_empty() { vec![Qos::REALTIME_TICK] } else { service.qos.clone() },
             supports_qos_range: None,
             item_list: service.item_list.clone(),
-            supports_out_of_band_snapshots: Some(true),
+            supports_out_of_band_snapshots: Some(self.config.snapshots_out_of_band(&service.name).unwrap_or(true)),
             accepting_consumer_status: Some(false),
         };
         let (up, accepting) = service.state;

@@ -144,7 +144,8 @@ impl SourceDistributor {
         }
         self.set_live(handle, watched && !one_shot);
         if complete {
-            self.set_complete(now, handle, one_shot, out);
+            let to_close = refresh.state.stream == StreamState::OPEN && self.is_streamed_snapshot(handle);
+            self.set_complete(now, handle, (one_shot, to_close), out);
         }
         if refresh.state.data == DataState::SUSPECT {
             self.note_stale(now, handle);
@@ -240,15 +241,31 @@ impl SourceDistributor {
         self.send_queued(now, service, out);
     }
 
-    /// The last part of a set has come.
-    fn set_complete(&mut self, now: u64, handle: Handle, one_shot: bool, out: &mut dyn ProviderSink) {
+    /// A snapshot that was asked for as a stream.
+    fn is_streamed_snapshot(&self, handle: Handle) -> bool {
+        let item = &self.items[handle];
+        item.is_snapshot() && self.streams_snapshots(item.service())
+    }
+
+    /// The last part of a set has come. `one_shot`: nothing follows it; `to_close`: for the provider its stream goes on.
+    fn set_complete(
+        &mut self,
+        now: u64,
+        handle: Handle,
+        (one_shot, to_close): (bool, bool),
+        out: &mut dyn ProviderSink,
+    ) {
         let item = &mut self.items[handle];
         let (another, was_lost) = item.complete_set();
         if was_lost {
             self.services[item.service()].item_is_back();
         }
         if one_shot {
-            self.detach(now, handle, out);
+            if to_close {
+                self.close_upstream(now, handle, out);
+            } else {
+                self.detach(now, handle, out);
+            }
             self.end_item(handle);
         } else {
             if another && !self.answer_wanted(handle) {

@@ -158,6 +158,11 @@ impl SourceDistributor {
         self.send_request_to(place, handle, extra, out);
     }
 
+    /// Whether snapshots of a service are asked for as streams.
+    pub(super) fn streams_snapshots(&self, service: u16) -> bool {
+        !self.config.takes_snapshots(&self.services[service].name)
+    }
+
     /// Writes the request for an image once more that is asked for, and whose answer was of no use.
     pub(super) fn send_request_again(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         debug_assert!(self.items[handle].is_expecting(), "an image that nobody waits for: {handle:?}");
@@ -192,7 +197,7 @@ impl SourceDistributor {
         {
             flags.set(flag, demands.flags.contains(flag));
         }
-        flags.set(RequestFlags::STREAMING, !item.is_snapshot());
+        flags.set(RequestFlags::STREAMING, !item.is_snapshot() || self.streams_snapshots(item.service()));
         flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
         let pauses = demands.pause && can_pause && !item.is_snapshot();
         flags.set(RequestFlags::PAUSE, pauses);

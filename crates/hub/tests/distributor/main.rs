@@ -21,6 +21,7 @@ mod records;
 mod recovery;
 mod retention;
 mod service_groups;
+mod snapshots;
 mod standby;
 mod suspect;
 mod views;

@@ -113,7 +113,6 @@ const PREEMPTION: &str = "whether items are preempted, and which are not, is sou
 const OVERLOAD: &str = "queues have fixed bounds: guaranteedOutputBuffers, maxOutputBuffers, minimumOpenWindow";
 const PAIR: &str =
     "connections and the hub stream are ordered, so that no update overtakes another and none has to be waited for";
-const QOS: &str = "what a provider can do is what its directory says";
 const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as in LBT-RM (docs/wire/lbm.md)";
 const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
@@ -356,7 +355,6 @@ pub(super) const TABLE: &[NoEffect] = &[
         "a request has its place in the open window until it is answered, or retryTimer is over",
         "openWindowTimeWindow",
     ),
-    none(Kind::Service, QOS, "supportsOutofBandSnapshots supportsSnapshots"),
     none(Kind::Service, "ageUnwatchedItemTime says how long they stay; 0 removes them at once", "removeUnwatchedItems"),
     none(Kind::Service, DUMPS, "serviceCacheDumpFile serviceDumpFile"),
     none(Kind::Service, "a service is known by its name; p2ps.service_ids gives it a number", "serviceId"),

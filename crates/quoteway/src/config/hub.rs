@@ -11,7 +11,7 @@ use hub::{distributor, p2ps};
 use rwf::dictionary::Dictionary;
 
 use super::blocked::blocked_list;
-use super::service_numbers::service_numbers;
+use super::by_service;
 use super::service_qos::service_qos;
 use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation, filters};
 
@@ -37,6 +37,9 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         takeover_on_suspect: c.takeover_on_suspect,
         standby_pairs: c.active_standby_pairs.iter().map(|pair| names_of_pair(pair)).collect(),
         service_qos: service_qos(c),
+        // Entries that are neither are a fault of the file (`rules`).
+        supports_snapshots: by_service::flags(&c.supports_snapshots).unwrap_or_default(),
+        out_of_band_snapshots: by_service::flags(&c.supports_out_of_band_snapshots).unwrap_or_default(),
         service_groups: c.service_group_list.0.clone(),
         site: site(&c.site),
         failback: u64::from(c.failback_s) * SECOND,
@@ -143,8 +146,8 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         aggregate_item_limit: c.aggregate_item_limit,
         total_item_limit: c.total_item_limit,
         // Entries that are no numbers are a fault of the file (`rules`).
-        service_item_limits: service_numbers(&c.service_item_limit).unwrap_or_default(),
-        service_open_windows: service_numbers(&c.service_open_window).unwrap_or_default(),
+        service_item_limits: by_service::numbers(&c.service_item_limit).unwrap_or_default(),
+        service_open_windows: by_service::numbers(&c.service_open_window).unwrap_or_default(),
         load_percents: p2ps::Percents { upper: c.limit_upper_percent, lower: c.limit_lower_percent },
         open_queue: p2ps::QueueMarks {
             burdened: c.open_queue_burdened,

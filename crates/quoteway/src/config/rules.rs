@@ -8,8 +8,8 @@ use net::dns::ServiceName;
 use super::hub::{SMALLEST_WINDOW, names_of_pair};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
-    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, conflation,
-    filters, service_numbers, service_qos,
+    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, by_service, conflation,
+    filters, service_qos,
 };
 use crate::agents::input_rate::{BYTES_MIN, MESSAGES_MIN};
 
@@ -95,7 +95,7 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
     );
     for (key, list) in [("service_item_limit", &p.service_item_limit), ("service_open_window", &p.service_open_window)]
     {
-        rule(service_numbers::service_numbers(list).is_some(), key, service_numbers::FORM);
+        rule(by_service::numbers(list).is_some(), key, by_service::NUMBERS);
     }
     rule(is_address(&p.interface), "interface", ADDRESS);
     rule((100..=65_000).contains(&p.max_fragment_size), "max_fragment_size", "must be from 100 to 65000");
@@ -192,6 +192,13 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     rule(bytes == 0 || bytes >= BYTES_MIN, "nip_max_incoming_bytes_per_second", BYTES);
     rule(messages == 0 || messages >= MESSAGES_MIN, "nip_max_incoming_messages_per_second", MESSAGES);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
+    let lists = [
+        ("supports_snapshots", &s.supports_snapshots),
+        ("supports_out_of_band_snapshots", &s.supports_out_of_band_snapshots),
+    ];
+    for (key, list) in lists {
+        rule(by_service::flags(list).is_some(), key, by_service::FLAGS);
+    }
     rule(s.retry_limit <= 255, "retry_limit", "must be at most 255");
     let ping = s.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");

@@ -407,6 +407,9 @@ impl<'a> Reader<'a> {
 
 /// The entry of a list by service that a line makes, if any: a switch is the name of what it is on for.
 fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> {
+    if FLAGS.contains(&mapped.name) && !value.is_empty() {
+        return Some(service.map_or_else(|| value.to_owned(), |service| format!("{service}:{value}")));
+    }
     match value.to_ascii_lowercase().as_str() {
         "" | "false" => None,
         "true" => Some(service.unwrap_or("*").to_owned()),
@@ -415,7 +418,9 @@ fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> 
     }
 }
 
-/// The one list by service whose lines are True or False.
+/// Those whose lines are True or False, and say as much when they are False.
+const FLAGS: [&str; 2] = ["supportsSnapshots", "supportsOutofBandSnapshots"];
+/// The one list by service whose lines are True or False, and that has those services for which it is True.
 const SWITCH: &str = "updateAggregation";
 /// Those whose lines are texts: names of files and servers, words that the rules look at.
 const TEXTS: [&str; 5] = ["blockedItemsFile", "blockedServerList", "itemPriorityFile", "qosRate", "qosTimeliness"];
@@ -423,9 +428,10 @@ const TEXTS: [&str; 5] = ["blockedItemsFile", "blockedServerList", "itemPriority
 /// What is wrong with a line of a list by service.
 fn entry_fault(mapped: &Mapped, value: &str) -> Result<(), String> {
     let is_switch = value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false");
-    match (mapped.name == SWITCH, value) {
+    match (mapped.name == SWITCH || FLAGS.contains(&mapped.name), value) {
         (_, "") => Ok(()),
         _ if TEXTS.contains(&mapped.name) => Ok(()),
+        _ if FLAGS.contains(&mapped.name) && is_switch => Ok(()),
         (true, _) if !is_switch => Err(format!("expected True or False, found {value:?}")),
         (false, _) if value.parse::<u32>().is_err() => Err(format!("expected a whole number, found {value:?}")),
         _ => Ok(()),
