@@ -67,6 +67,8 @@ pub struct RouteConfig {
     pub server_cost: u32,
     /// Names of the items that the provider has; empty for all (`serverPartitionList`).
     pub partitions: Vec<NamePattern>,
+    /// Names of items that it does not have all the same (`serverPartitionNegationList`).
+    pub not_partitions: Vec<NamePattern>,
     /// Items that may be open at the provider at a time, of each of its services, where it states no lower limit (`maxCache`); 0 for any number.
     pub max_items: u32,
     /// Its services are watched for interruptions of their data; not if `None`.
@@ -76,12 +78,13 @@ pub struct RouteConfig {
 impl RouteConfig {
     /// Whether the provider has the item with this key, in canonical bytes.
     pub(super) fn has_item_of(&self, key: &[u8]) -> bool {
-        if self.partitions.is_empty() {
+        if self.partitions.is_empty() && self.not_partitions.is_empty() {
             return true;
         }
         let key = ItemKey::read(key).expect("keys of items are canonical");
         let name = key.name.unwrap_or_default();
-        self.partitions.iter().any(|pattern| pattern.matches(name))
+        let is_in = |list: &[NamePattern]| list.iter().any(|pattern| pattern.matches(name));
+        (self.partitions.is_empty() || is_in(&self.partitions)) && !is_in(&self.not_partitions)
     }
 }
 

@@ -172,11 +172,6 @@ impl ServiceUsage {
         self.open_window
     }
 
-    /// How near the service is to its limit.
-    pub(crate) fn load(&self) -> LoadState {
-        self.load
-    }
-
     fn has_room(&self) -> bool {
         self.limit == 0 || self.load != LoadState::Overloaded && self.watchers < u64::from(self.limit)
     }

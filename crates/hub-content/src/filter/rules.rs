@@ -2,7 +2,7 @@
 
 use rwf::msg::UpdateType;
 use rwf::wire::Reader;
-use rwf::{DataType, FieldList, SetScope, peek};
+use rwf::{DataType, FieldList, Real, SetScope, peek};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,11 +55,61 @@ impl FieldSelector {
     }
 }
 
+/// A decimal number by its value: the mantissa has no zero at its end, so that 1.50 is 1.5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Decimal {
+    mantissa: i128,
+    /// The power of ten that it is multiplied by.
+    exponent: i32,
+}
+
+impl Decimal {
+    /// So many digits have room beside each other: a number of 64 bits, and eight halves of it.
+    const MOST_DIGITS: usize = 30;
+
+    fn new(mut mantissa: i128, mut exponent: i32) -> Self {
+        if mantissa == 0 {
+            return Self { mantissa, exponent: 0 };
+        }
+        while mantissa % 10 == 0 {
+            (mantissa, exponent) = (mantissa / 10, exponent + 1);
+        }
+        Self { mantissa, exponent }
+    }
+
+    /// The number of a text such as `-12.50`; `None` for anything else, and for one of more than thirty digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let (whole, rest) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = whole.len() + rest.len();
+        if !is_number(whole) || !is_number(rest) || digits == 0 || digits > Self::MOST_DIGITS {
+            return None;
+        }
+        let mantissa: i128 = [whole, rest].concat().parse().ok()?;
+        let mantissa = if text.starts_with('-') { -mantissa } else { mantissa };
+        Some(Self::new(mantissa, -i32::try_from(rest.len()).ok()?))
+    }
+
+    /// The value of a REAL; `None` of infinities and of what is no number.
+    pub fn of_real(real: Real) -> Option<Self> {
+        let mantissa = i128::from(real.mantissa);
+        if let Some(exponent) = real.hint.exponent() {
+            return Some(Self::new(mantissa, exponent));
+        }
+        // Each half is five tenths.
+        let halves = real.hint.divisor()?.trailing_zeros();
+        Some(Self::new(mantissa * 5_i128.pow(halves), -(halves as i32)))
+    }
+}
+
 /// A value of a field, as it is compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FieldValue {
     /// Of an enumeration or an unsigned number.
     Number(u64),
+    /// Of a REAL, by its value: 1.50 and 3/2 are the same.
+    Decimal(Decimal),
     /// Of a text, without spaces around it.
     Text(Box<[u8]>),
 }
@@ -70,6 +120,10 @@ impl FieldValue {
         match self {
             Self::Number(number) => {
                 (1..=8).contains(&data.len()) && data.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)) == *number
+            }
+            Self::Decimal(number) => {
+                let real = rwf::primitive::real(data).ok().flatten();
+                real.and_then(Decimal::of_real) == Some(*number)
             }
             Self::Text(text) => data.trim_ascii() == &text[..],
         }

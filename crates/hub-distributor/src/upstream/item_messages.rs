@@ -143,6 +143,8 @@ impl SourceDistributor {
             self.publish_refresh(handle, image_flags(part, one_shot, clears), rwf);
         }
         self.set_live(handle, watched && !one_shot);
+        // What one that ends leaves to others is asked for below.
+        let ended = (complete && one_shot).then(|| self.items[handle].service());
         if complete {
             let to_close = refresh.state.stream == StreamState::OPEN && self.is_streamed_snapshot(handle);
             self.set_complete(now, handle, (one_shot, to_close), out);
@@ -150,7 +152,7 @@ impl SourceDistributor {
         if refresh.state.data == DataState::SUSPECT {
             self.note_stale(now, handle);
         }
-        if let Some(service) = answered_service {
+        if let Some(service) = answered_service.or(ended) {
             self.send_queued(now, service, out);
         }
     }

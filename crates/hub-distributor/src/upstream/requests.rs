@@ -190,6 +190,7 @@ impl SourceDistributor {
         // The cache holds whole images, and needs every update; and a standby is to have what the other has.
         let whole = self.cache.has(handle.0) || self.is_hot(handle);
         let (views, can_pause) = if whole { (false, false) } else { session.views_and_pauses() };
+        let streams = !item.is_snapshot() || self.streams_snapshots(item.service());
         let demands = self.upstream.merge.merged(handle, item.interest().len());
         let mut flags = extra;
         for flag in
@@ -197,7 +198,7 @@ impl SourceDistributor {
         {
             flags.set(flag, demands.flags.contains(flag));
         }
-        flags.set(RequestFlags::STREAMING, !item.is_snapshot() || self.streams_snapshots(item.service()));
+        flags.set(RequestFlags::STREAMING, streams);
         flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
         let pauses = demands.pause && can_pause && !item.is_snapshot();
         flags.set(RequestFlags::PAUSE, pauses);

@@ -3,7 +3,9 @@
 use crate::world::*;
 use hub::cache::rules::CacheRules;
 use hub::distributor::Config;
-use hub::filter::rules::{FieldRule, FieldSelector, FieldSet, FieldValue, Filters, ServiceFilter, UpdateTypes};
+use hub::filter::rules::{
+    Decimal, FieldRule, FieldSelector, FieldSet, FieldValue, Filters, ServiceFilter, UpdateTypes,
+};
 use hub::stream::{Kind, Request, flags};
 use rwf::DataType;
 use rwf::msg::{Domain, MsgKey, PostMsg, RefreshFlags, UpdateMsg, UpdateType};
@@ -207,6 +209,30 @@ fn items_that_a_field_selects_are_filtered_and_no_others() {
             vec![(Kind::Image, vec![22])]
         };
         assert_eq!(told(&mut world), expected, "{name}");
+        world.close(1, handle);
+        world.events();
+    }
+}
+
+#[test]
+fn a_real_selects_by_its_value() {
+    let filter = ServiceFilter {
+        fields: FieldRule::AllBut(FieldSet::new([(25, 25)])),
+        selector: Some(FieldSelector { fid: 22, values: vec![FieldValue::Decimal(Decimal::parse("1.50").unwrap())] }),
+        ..ServiceFilter::default()
+    };
+    let filters = Filters { others: Some(Arc::new(filter)), ..Filters::default() };
+    let mut world = World::with_two_p2pss(Config { filters, ..Config::default() });
+    // Hint and mantissa: 150 hundredths, 15 tenths, 3 halves, 12 eighths; 151 hundredths, -15 tenths, 15, a blank, nothing.
+    let selected: [&[u8]; 4] = [&[12, 0, 150], &[13, 15], &[23, 3], &[25, 12]];
+    let others: [&[u8]; 5] = [&[12, 0, 151], &[13, 0xF1], &[14, 15], &[0x20], &[]];
+    let images = selected.into_iter().map(|data| (data, true)).chain(others.into_iter().map(|data| (data, false)));
+    for (number, (bid, is_selected)) in images.enumerate() {
+        let handle = world.open(1, &format!("I{number}"));
+        let (stream, ..) = world.requests(0)[0];
+        world.refresh(0, stream, &[(22, bid), (25, b"2")], WHOLE);
+        let expected = if is_selected { vec![22] } else { vec![22, 25] };
+        assert_eq!(told(&mut world), [(Kind::Image, expected)], "{bid:?}");
         world.close(1, handle);
         world.events();
     }

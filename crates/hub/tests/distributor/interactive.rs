@@ -715,11 +715,14 @@ fn a_p2ps_that_is_gone_has_closed_everything() {
     assert_eq!((events[0].kind, events[0].target), (Kind::Service, 2), "it is told the services again");
 }
 
-/// Providers 0 and 1 of FEED on routes of these costs and partitions.
+/// Providers 0 and 1 of FEED on routes of these costs and partitions; `!` is before what they do not have.
 fn world_of_routes(routes: [(u32, &str); 2]) -> World {
     let route = |(server_cost, pattern): (u32, &str)| {
-        let partitions = pattern.split_whitespace().map(hub::cache::rules::NamePattern::new).collect();
-        hub::distributor::RouteConfig { server_cost, partitions, ..hub::distributor::RouteConfig::default() }
+        let parse = |text: &str| hub::cache::rules::NamePattern::parse(text.trim_start_matches('!')).unwrap();
+        let of = |not| pattern.split_whitespace().filter(move |text| text.starts_with('!') == not).map(parse).collect();
+        let (partitions, not_partitions) = (of(false), of(true));
+        let default = hub::distributor::RouteConfig::default();
+        hub::distributor::RouteConfig { server_cost, partitions, not_partitions, ..default }
     };
     let mut world = World::new(Config { routes: routes.map(route).to_vec(), ..Config::default() });
     world.p2ps_up(1);
@@ -753,11 +756,11 @@ fn a_provider_of_a_lower_cost_is_asked_first() {
 
 #[test]
 fn items_are_asked_for_in_the_partition_that_they_are_in() {
-    let mut world = world_of_routes([(0, "A* B*"), (0, "C*")]);
-    for name in ["AAA", "CCC", "BBB"] {
+    let mut world = world_of_routes([(0, "^[AB] !BX*"), (0, "!^[^BC] !BB*")]);
+    for name in ["AAA", "CCC", "BBB", "BXX"] {
         world.open(1, name);
     }
-    assert_eq!((names(&mut world, 0), names(&mut world, 1)), (vec!["AAA".into(), "BBB".into()], vec!["CCC".into()]));
+    assert_eq!([names(&mut world, 0), names(&mut world, 1)], [["AAA", "BBB"], ["CCC", "BXX"]]);
     world.down(1);
     world.turn();
     assert!(names(&mut world, 0).is_empty(), "the other has not got it");

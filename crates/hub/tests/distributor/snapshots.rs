@@ -2,10 +2,10 @@
 
 use crate::world::*;
 use hub::distributor::Config;
-use hub::stream::flags;
+use hub::stream::{Kind, flags};
+use rwf::StreamState;
 use rwf::msg::{RefreshFlags, RequestFlags};
 use rwf::rdm::directory::{Load, Part, Service};
-use rwf::StreamState;
 
 const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
 
@@ -27,7 +27,7 @@ fn world_with(config: Config, feed: Service) -> World {
 /// What P2PSs are told of snapshots beyond the limit.
 fn told(world: &mut World) -> Option<bool> {
     world.p2ps_up(2);
-    let body = world.events().remove(0).body;
+    let body = world.events().into_iter().find(|event| event.kind == Kind::Service).expect("FEED").body;
     let length = usize::from(u16::from_le_bytes([body[0], body[1]]));
     let entry = Service::decode_filters(1, rwf::rdm::directory::Action::Add, &body[2 + length..]).unwrap();
     entry.info.as_ref().and_then(Part::value).expect("an info").supports_out_of_band_snapshots
@@ -48,7 +48,9 @@ fn a_provider_without_snapshots_is_asked_for_a_stream_that_is_closed_behind_its_
     world.refresh(0, stream, &[(22, b"2")], WHOLE);
     let sent = world.sent(0);
     assert_eq!(sent.len(), 2, "its close, and the request for the other");
-    assert!(matches!(rwf::msg::Msg::decode(&sent[0]).unwrap(), rwf::msg::Msg::Close(close) if close.stream_id == stream));
+    assert!(
+        matches!(rwf::msg::Msg::decode(&sent[0]).unwrap(), rwf::msg::Msg::Close(close) if close.stream_id == stream)
+    );
     let events = world.events();
     assert!(events[1].has(flags::SNAPSHOT | flags::COMPLETE), "{events:?}");
     world.update(0, stream, &[(22, b"3")]);

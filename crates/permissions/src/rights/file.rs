@@ -257,13 +257,26 @@ impl<'t> Reader<'t> {
                 let keys = self.entries(place, table, &["allowed", "groups", "grants"]);
                 let grants = self.own_profile(&keys);
                 let is_allowed = !keys.contains_key("allowed") || self.flag("allowed", keys.get("allowed").copied());
-                self.rights.positions.push(Position { pattern: Pattern::new(name), is_allowed, grants });
+                if let Some(pattern) = self.pattern(at, name) {
+                    self.rights.positions.push(Position { pattern, is_allowed, grants });
+                }
             }
             _ => {
                 let keys = self.entries(place, table, &USER_KEYS);
                 self.user(name, &keys);
             }
         }
+    }
+
+    /// A pattern from its text, or a fault.
+    fn pattern(&mut self, at: usize, text: &str) -> Option<Pattern> {
+        Pattern::parse(text).map_err(|error| self.fault(at, &error.to_string())).ok()
+    }
+
+    fn pattern_of(&mut self, what: &str, value: &Value<'t>) -> Option<Pattern> {
+        let at = value.span().start;
+        let text = self.string(what, value)?.to_owned();
+        self.pattern(at, &text)
     }
 
     fn policy(&mut self, table: &DeTable<'t>) {
@@ -321,9 +334,9 @@ impl<'t> Reader<'t> {
         self.map(&mut service, keys.get("pe").copied(), exchanges, products);
         if let Some(subjects) = self.table("subjects", keys.get("subjects").copied()) {
             for (pattern, value) in subjects {
-                if let Some(expression) = self.expression(&service, value, exchanges, products) {
-                    service.subjects.push((Pattern::new(pattern.get_ref()), expression));
-                }
+                let expression = self.expression(&service, value, exchanges, products);
+                let pattern = self.pattern(pattern.span().start, pattern.get_ref());
+                service.subjects.extend(pattern.zip(expression));
             }
         }
         let index = self.rights.services.len() as u16;
@@ -489,7 +502,7 @@ impl<'t> Reader<'t> {
                 None => post.names.push(Pattern::new("*")),
                 Some(names) => {
                     for name in self.list("names", names) {
-                        post.names.extend(self.string("a pattern of names", name).map(Pattern::new));
+                        post.names.extend(self.pattern_of("a pattern of names", name));
                     }
                 }
             }
@@ -553,7 +566,7 @@ impl<'t> Reader<'t> {
         });
         let positions = keys.get("positions").map(|value| {
             let list = self.list("positions", value);
-            list.into_iter().filter_map(|value| self.string("a position", value).map(Pattern::new)).collect()
+            list.into_iter().filter_map(|value| self.pattern_of("a position", value)).collect()
         });
         let grants = self.intern(grants);
         self.rights.users.insert(name.into(), User { groups, grants, limits, applications, positions, posts });

@@ -8,9 +8,9 @@ use hub::p2ps::conflation::{ServiceConflation, Settings};
 use std::sync::Arc;
 
 use super::filters::{fields, parts, words};
+use super::patterns::{PATTERNS, are_patterns, patterns};
 use super::section::section;
 use super::value::{Entries, JustInTime};
-use hub::cache::rules::NamePattern;
 use hub::filter::rules::FieldSet;
 use hub::p2ps::conflation::{Exceptions, FieldIntervals, FieldValue};
 
@@ -69,6 +69,9 @@ pub(super) fn fault(c: &Conflation) -> Option<(&'static str, &'static str)> {
     }
     if !is_good(&c.offered_interval_ms) {
         return Some(("offered_interval_ms", "must be numbers over 0, or SERVICE:NUMBER"));
+    }
+    if !c.disable_aggregation_item_list.0.iter().all(|entry| are_patterns(words(parts(entry).1))) {
+        return Some(("disable_aggregation_item_list", PATTERNS));
     }
     if !c.aggregation_interval_field.0.iter().all(|entry| parts(entry).1.trim().parse::<i16>().is_ok()) {
         return Some(("aggregation_interval_field", "must be one field by number, or SERVICE:FIELD, such as SLOW:4"));
@@ -138,7 +141,7 @@ fn exceptions(c: &Conflation, name: Option<&str>) -> Exceptions {
     let only = fields(&of(&c.aggregation_fields)).map(|ranges| Arc::new(FieldSet::new(ranges)));
     Exceptions {
         by_field: fid.filter(|_| !values.is_empty()).map(|fid| FieldIntervals { fid, values }),
-        not_items: words(&of(&c.disable_aggregation_item_list)).map(NamePattern::new).collect(),
+        not_items: patterns(words(&of(&c.disable_aggregation_item_list))),
         only_fields: only,
     }
 }

@@ -291,11 +291,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Route, "a route is dialled when the process starts, and stays", "dynamicMount=False"),
     none(Kind::Route, DUMPS, "lockedDumpFile"),
     none(Kind::Route, PRIORITY, "priorityClassValue priorityCountMultiplier"),
-    none(
-        Kind::Route,
-        "the items that a route has are named by server_partition_list, with * and ? and no regular expressions",
-        "serverPartitionList serverPartitionNegationList",
-    ),
     none(Kind::Route, "what a provider may send is bounded by maxIncomingMessagesPerSecond", "updateRateThreshold=0"),
     none(Kind::Route, "a route has one way to be a server", "serverMode"),
     none(Kind::Route, "the provider's own threshold for compression counts", "minCompressionThreshold"),
@@ -345,11 +340,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, BIAS, "readBias serviceQueueTimerMilliseconds"),
     none(Kind::Service, NEEDLESS, "maxOutputBuffers maxSemaphores"),
     none(Kind::Service, NEWS, "newsNameList"),
-    none(
-        Kind::Service,
-        RECOVERY,
-        "nonRecoverablePolling recognitionTime serviceRestartTime",
-    ),
+    none(Kind::Service, RECOVERY, "nonRecoverablePolling recognitionTime serviceRestartTime"),
     none(
         Kind::Service,
         "a request has its place in the open window until it is answered, or retryTimer is over",

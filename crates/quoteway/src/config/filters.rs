@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hub::filter::rules::{
-    FieldRule, FieldSelector, FieldSet, FieldValue, Filters as Rules, ServiceFilter, UpdateTypes,
+    Decimal, FieldRule, FieldSelector, FieldSet, FieldValue, Filters as Rules, ServiceFilter, UpdateTypes,
 };
+use rwf::DataType;
+use rwf::dictionary::{Dictionary, FieldDef};
 use rwf::msg::UpdateType;
 
+use super::DictionaryFiles;
 use super::section::section;
 use super::value::Entries;
 
@@ -18,11 +21,14 @@ section! {
     pass_fields: Entries = Entries::NONE, "", "The only fields that the Source Distributor lets pass, written as remove_fields; a service has either.";
     withhold_updates: Entries = Entries::NONE, "", "Types of updates that the Source Distributor does not send on: SERVICE:TYPES for one service, TYPES for all others. Types are names (quote, trade, correction, ...) or numbers, such as \"FEED:quote,200\". Images that it holds say what they said.";
     filter_field: Entries = Entries::NONE, "", "Field of the image that says which items the Source Distributor's filters are for, with filter_field_values: SERVICE:FIELD for one service, FIELD for all others, such as \"FEED:259\". Without it they are for all items of a service.";
-    filter_field_values: Entries = Entries::NONE, "", "Values of that field whose items are filtered, written as filter_field: numbers (of an enumeration too) and texts, such as \"FEED:1,2\".";
+    filter_field_values: Entries = Entries::NONE, "", "Values of that field whose items are filtered, written as filter_field: numbers (of an enumeration too, and of a REAL by value: 1.50 is 1.5) and texts, such as \"FEED:1,2\".";
     p2ps_remove_fields: Entries = Entries::NONE, "", "As remove_fields, for the clients of this P2PS alone; its cache has all fields.";
     p2ps_pass_fields: Entries = Entries::NONE, "", "As pass_fields, for the clients of this P2PS alone.";
     p2ps_withhold_updates: Entries = Entries::NONE, "", "As withhold_updates, for the clients of this P2PS alone.";
 }
+
+/// The type of a field, if it is known.
+type TypeOf<'a> = &'a dyn Fn(i16) -> Option<DataType>;
 
 /// The three lists of one side.
 struct Lists<'a> {
@@ -53,14 +59,32 @@ impl Filters {
     }
 }
 
-/// What the Source Distributor is told.
-pub(super) fn of_distributor(c: &Filters) -> Rules {
-    c.at_distributor().rules()
+/// What the Source Distributor is told. Fields have the types of the dictionary of the configuration.
+pub(super) fn of_distributor(c: &Filters, dictionary: &DictionaryFiles) -> Rules {
+    let lists = c.at_distributor();
+    if c.filter_field.0.is_empty() {
+        return lists.rules(|_| None);
+    }
+    // One that cannot be read ends the start elsewhere.
+    let dictionary = super::dictionary(dictionary).ok().flatten().unwrap_or_else(Dictionary::builtin);
+    lists.rules(|fid| dictionary.field(fid).map(FieldDef::data_type))
 }
 
 /// What the P2PS is told.
 pub(super) fn of_p2ps(c: &Filters) -> Rules {
-    c.at_p2ps().rules()
+    c.at_p2ps().rules(|_| None)
+}
+
+/// A value of a field of this type, as it is written.
+fn value(word: &str, field: Option<DataType>) -> FieldValue {
+    let text = || FieldValue::Text(word.as_bytes().into());
+    let decimal = || Decimal::parse(word).map_or_else(text, FieldValue::Decimal);
+    match (field, word.parse()) {
+        (Some(DataType::REAL), _) => decimal(),
+        (_, Ok(number)) => FieldValue::Number(number),
+        (None, Err(_)) if word.contains('.') => decimal(),
+        (_, Err(_)) => text(),
+    }
 }
 
 /// What is wrong with the lists: the key and the end of a sentence that begins with it.
@@ -140,25 +164,24 @@ impl Lists<'_> {
     }
 
     /// The items of a service that its filter is for.
-    fn selector(&self, name: Option<&str>) -> Option<FieldSelector> {
+    fn selector(&self, name: Option<&str>, type_of: TypeOf<'_>) -> Option<FieldSelector> {
         let (field, values) = self.select?;
         let fid = of(field, name).last()?.trim().parse().ok()?;
-        let value = |word: &str| match word.parse() {
-            Ok(number) => FieldValue::Number(number),
-            Err(_) => FieldValue::Text(word.as_bytes().into()),
-        };
-        Some(FieldSelector { fid, values: of(values, name).into_iter().flat_map(words).map(value).collect() })
+        let field = type_of(fid);
+        let values = of(values, name).into_iter().flat_map(words).map(|word| value(word, field)).collect();
+        Some(FieldSelector { fid, values })
     }
 
-    fn rules(&self) -> Rules {
-        let others = self.filter(None);
-        let services = self.services().into_iter().map(|name| (name.to_owned(), Arc::new(self.filter(Some(name)))));
+    fn rules(&self, type_of: impl Fn(i16) -> Option<DataType>) -> Rules {
+        let others = self.filter(None, &type_of);
+        let filter = |name| Arc::new(self.filter(Some(name), &type_of));
+        let services = self.services().into_iter().map(|name| (name.to_owned(), filter(name)));
         let others = (others != ServiceFilter::default()).then(|| Arc::new(others));
         Rules { services: services.collect(), others }
     }
 
     /// What is said of a service, or of all that nothing names.
-    fn filter(&self, name: Option<&str>) -> ServiceFilter {
+    fn filter(&self, name: Option<&str>, type_of: TypeOf<'_>) -> ServiceFilter {
         let set = |texts: Vec<&str>| FieldSet::new(texts.into_iter().filter_map(fields).flatten());
         let (remove, pass) = (set(of(self.remove, name)), set(of(self.pass, name)));
         let rule = match (pass.is_empty(), remove.is_empty()) {
@@ -167,7 +190,11 @@ impl Lists<'_> {
             (true, true) => FieldRule::All,
         };
         let words = of(self.withhold, name).join(",");
-        ServiceFilter { fields: rule, withheld: types(&words).unwrap_or_default(), selector: self.selector(name) }
+        ServiceFilter {
+            fields: rule,
+            withheld: types(&words).unwrap_or_default(),
+            selector: self.selector(name, type_of),
+        }
     }
 }
 
@@ -191,12 +218,30 @@ pub(super) fn of_or_all<'a>(list: &'a Entries, name: Option<&str>, all: &str) ->
 #[cfg(test)]
 mod tests {
     use super::super::Config;
-    use super::{Filters, fault, of_distributor, of_p2ps};
-    use hub::filter::rules::{FieldRule, FieldValue};
+    use super::{DictionaryFiles, Filters, fault, of_p2ps};
+    use hub::filter::rules::{Decimal, FieldRule, FieldValue, Filters as Rules};
     use rwf::msg::UpdateType;
 
     fn parsed(text: &str) -> Filters {
         Config::parse("q.toml", &format!("[filters]\n{text}")).unwrap().filters
+    }
+
+    fn of_distributor(c: &Filters) -> Rules {
+        super::of_distributor(c, &DictionaryFiles::default())
+    }
+
+    #[test]
+    fn values_are_of_the_type_of_their_field() {
+        let decimal = |text: &str| FieldValue::Decimal(Decimal::parse(text).unwrap());
+        let values = |field: i16, values: &str| {
+            let text = format!("filter_field = \"{field}\"\nfilter_field_values = \"{values}\"\n");
+            let rules = of_distributor(&parsed(&text));
+            rules.of("ANY").and_then(|filter| filter.selector.clone()).expect("a selector").values
+        };
+        // BID is a REAL; RECORDTYPE a number; 32000 in no dictionary.
+        assert_eq!(values(22, "1.50,7,-0.25"), [decimal("1.5"), decimal("7"), decimal("-0.25")]);
+        assert_eq!(values(259, "7,1.5"), [FieldValue::Number(7), FieldValue::Text(b"1.5"[..].into())]);
+        assert_eq!(values(32_000, "7,1.5"), [FieldValue::Number(7), decimal("1.5")]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use hub::cache::rules::{CacheRules, Domains, NamePattern, RecordRules, ServiceRule, ServiceSet};
+use hub::cache::rules::{CacheRules, Domains, RecordRules, ServiceRule, ServiceSet};
 use hub::hash_seed::HashSeed;
 use hub::status_texts::StatusTexts;
 use hub::{distributor, p2ps};
@@ -12,6 +12,7 @@ use rwf::dictionary::Dictionary;
 
 use super::blocked::blocked_list;
 use super::by_service;
+use super::patterns::patterns;
 use super::service_qos::service_qos;
 use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation, filters};
 
@@ -47,7 +48,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         age_unpublished: u64::from(c.age_unpublished_s) * SECOND,
         preemption: c.preemption,
         preemption_retry: u64::from(c.preemption_retry_s) * SECOND,
-        locked_items: c.locked_item_list.iter().map(|name| NamePattern::new(name)).collect(),
+        locked_items: patterns(c.locked_item_list.iter().map(String::as_str)),
         request_timeout: u64::from(c.request_timeout_s) * SECOND,
         retry_max_interval: u64::from(c.normal_retry_time_s.max(1)) * SECOND,
         retry_limit: c.retry_limit,
@@ -58,7 +59,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         open_window: c.initial_open_limit,
         cache: distributor_cache(config),
         records: record_rules(c),
-        filters: filters::of_distributor(&config.filters),
+        filters: filters::of_distributor(&config.filters, &config.dictionary),
         page_sizes: c.page_sizes.0.clone(),
         status_texts: status_texts(config),
         hash_seed: hash_seed(),
@@ -96,7 +97,8 @@ pub fn route_config(config: &Config, route: &Route) -> distributor::RouteConfig 
         blocked_services: blocked_services(config, &route.server_id),
         server_cost: route.server_cost,
         max_items: route.max_cache,
-        partitions: route.server_partition_list.iter().map(|pattern| NamePattern::new(pattern)).collect(),
+        partitions: patterns(route.server_partition_list.iter().map(String::as_str)),
+        not_partitions: patterns(route.server_partition_negation_list.iter().map(String::as_str)),
         interruption: route.interruption_detection.then(|| distributor::Interruption {
             duration: u64::from(route.interruption_duration_ms) * MILLISECOND,
             traffic_window: u64::from(route.traffic_window_s) * SECOND,
@@ -209,7 +211,7 @@ fn distributor_cache(config: &Config) -> CacheRules {
 }
 
 fn cache_rules(config: &Config, enabled: bool, domains: Domains, services: &[String], max_items: u32) -> CacheRules {
-    let not_items = config.source_distributor.non_caching_item_list.iter().map(|name| NamePattern::new(name)).collect();
+    let not_items = patterns(config.source_distributor.non_caching_item_list.iter().map(String::as_str));
     let rule = ServiceRule { enabled, domains, not_items };
     let max_items = max_items as usize;
     if services.is_empty() {

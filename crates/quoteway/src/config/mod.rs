@@ -18,6 +18,7 @@ mod hub;
 mod item_priorities;
 mod listing;
 mod params;
+mod patterns;
 mod placement;
 mod ports;
 mod reload;

@@ -168,7 +168,7 @@ section! {
     failback_s: u32 = 0, "", "With provider_choice \"first\" or \"hot\": how long the first route has to have a service again before items go back to it, seconds; 0 leaves them where they are.";
     preemption: bool = false, "", "Where all providers of an item are at their OpenLimit, an item of a higher priority class takes the place of one of a lower class (docs/operating/running.md).";
     preemption_retry_s: u32 = 180, "preemptionRetryTime" in "SERVICE", "How long an item that has given its place to another waits before it is asked for again, seconds.";
-    locked_item_list: Vec<String> = Vec::new(), "", "Names of items that give their places to nobody; * stands for any text, ? for one character.";
+    locked_item_list: Vec<String> = Vec::new(), "", "Names of items that give their places to nobody; * stands for any text, ? for one character, and what begins with ^ is a regular expression.";
     item_priority_file: Entries = Entries::NONE, "itemPriorityFile" in "SERVICES", "Files of items with a priority of their own for preemption: SERVICE:FILE for the items of a service, FILE for those of all; a line is a name and behind a blank the priority class (1 to 255) or the word locked, # begins a comment. Read again by a reload.";
     request_timeout_s: u32 = 15, "retryTimer" in "SERVICE", "Time after which an unanswered open is reported as Timeout and asked again, seconds.";
     normal_retry_time_s: u32 = 60, "normalRetryTime" in "SERVICE", "Longest pause before an item that was refused or lost is asked for again, here and at a P2PS of the same file, seconds: the first pause is a second, and doubles each time.";
@@ -196,7 +196,7 @@ section! {
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where cache_location is \"ssl\"; empty means all.";
     convert_mfeed_data_to_rwf: bool = false, "convertMfeedDataToRWF" in "SERVICE", "Marketfeed records that providers send as OPAQUE payloads of Market Price become field lists by the dictionary; otherwise they are passed on as they are.";
     page_sizes: PageSizeList = PageSizeList(PageSizes { services: BTreeMap::new(), others: PageSize::DEFAULT }), "", "Rows and columns of ANSI pages, which are held as a grid here and in a P2PS: ROWSxCOLUMNS for all services, SERVICE=ROWSxCOLUMNS for one.";
-    non_caching_item_list: Vec<String> = Vec::new(), "nonCachingItemList" in "SERVICE", "Names of items that are cached neither here nor in a P2PS; * stands for any text, ? for one character.";
+    non_caching_item_list: Vec<String> = Vec::new(), "nonCachingItemList" in "SERVICE", "Names of items that are cached neither here nor in a P2PS; * stands for any text, ? for one character, and what begins with ^ is a regular expression.";
     initial_open_limit: u32 = 1_000, "initialOpenLimit" in "ROUTE*route", "Opens that may await an answer from a provider that states no OpenWindow.";
     tcp_no_delay: bool = true, "tcpNoDelay" in "ROUTE*route", "Nagle's algorithm off.";
     tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize" in "ROUTE*route", "Socket send buffer, bytes; 0 leaves it to the kernel.";
@@ -227,7 +227,8 @@ section! {
     max_incoming_bytes_per_second: u32 = 0, "maxIncomingBytesPerSecond", "Bytes of messages that this provider may send in a second (65536 or more): beyond it it is not read for a moment, and its socket holds it back (docs/operating/running.md). 0 means any number.";
     max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that this provider may send in a second (1000 or more). 0 means any number.";
     server_cost: u32 = 0, "serverCost", "With provider_choice \"load\": providers of a lower cost are asked before those of a higher one, whatever their load (docs/operating/standby.md).";
-    server_partition_list: Vec<String> = Vec::new(), "", "Names of the items that this provider has; * stands for any text, ? for one character. Empty means all.";
+    server_partition_list: Vec<String> = Vec::new(), "serverPartitionList", "Names of the items that this provider has; * stands for any text, ? for one character, and what begins with ^ is a regular expression. Empty means all.";
+    server_partition_negation_list: Vec<String> = Vec::new(), "serverPartitionNegationList", "Names, likewise, of items that this provider does not have, whatever server_partition_list says.";
     max_cache: u32 = 0, "maxCache", "Items of each service that may be open at this provider at a time, where it states no lower limit (OpenLimit); a further one waits for a place, or takes that of another (preemption). 0 means any number.";
     interruption_detection: bool = false, "interruptionDetection" in "datastreamMonitor", "A service that has ticked and sends no data any more, though items of it are open, is left as if it were down: another provider takes over, or its items are Suspect until data come (docs/operating/standby.md).";
     interruption_duration_ms: u32 = 10_000, "interruptionDuration" in "datastreamMonitor" times 1000, "Silence of a service after which that is so, milliseconds.";

@@ -6,10 +6,11 @@ use net::affinity::{CpuList, Priority};
 use net::dns::ServiceName;
 
 use super::hub::{SMALLEST_WINDOW, names_of_pair};
+use super::patterns::{PATTERNS, are_patterns};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
-    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, by_service, conflation,
-    filters, service_qos,
+    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, by_service,
+    conflation, filters, service_qos,
 };
 use crate::agents::input_rate::{BYTES_MIN, MESSAGES_MIN};
 
@@ -199,6 +200,10 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     for (key, list) in lists {
         rule(by_service::flags(list).is_some(), key, by_service::FLAGS);
     }
+    for (key, list) in [("locked_item_list", &s.locked_item_list), ("non_caching_item_list", &s.non_caching_item_list)]
+    {
+        rule(are_patterns(list.iter().map(String::as_str)), key, PATTERNS);
+    }
     rule(s.retry_limit <= 255, "retry_limit", "must be at most 255");
     let ping = s.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
@@ -244,7 +249,10 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
 pub(super) fn of_route(route: &Route) -> Option<Broken> {
     let no_time = route.interruption_detection && route.interruption_duration_ms == 0;
     let (bytes, messages) = (route.max_incoming_bytes_per_second, route.max_incoming_messages_per_second);
+    let names = |list: &[String]| are_patterns(list.iter().map(String::as_str));
     let rules = [
+        (names(&route.server_partition_list), "server_partition_list", PATTERNS),
+        (names(&route.server_partition_negation_list), "server_partition_negation_list", PATTERNS),
         (!no_time, "interruption_duration_ms", "must be over 0 when interruption_detection is true"),
         (bytes == 0 || bytes >= BYTES_MIN, "max_incoming_bytes_per_second", BYTES),
         (messages == 0 || messages >= MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES),

@@ -357,11 +357,24 @@ fn a_full_server_and_blocked_items_are_refused_with_a_text() {
 
 #[test]
 fn a_service_that_is_full_takes_no_more_items() {
-    let (_source, at) = source(&["-U", "20k", "-S", "RDFD"]);
-    let config = config_file("[p2ps]\nservice_item_limit = [\"RDFD:6\", \"1\"]\nservice_open_window = \"2\"\n");
+    let (_source, at) = source(&["-U", "20k"]);
+    let config = config_file("[p2ps]\nservice_item_limit = [\"DIRECT_FEED:6\", \"1\"]\nservice_open_window = \"2\"\n");
     let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
     let report = client(port, &[&["-il", "RDT{0..9}"][..], &SHORT].concat());
     assert_eq!((&report["refused"], &report["lost"]), (&4.into(), &0.into()), "{report}");
+}
+
+#[test]
+fn two_providers_have_items_by_regular_expressions() {
+    let (_one, first) = source(&["-U", "20k"]);
+    let (_other, second) = source(&["-U", "20k"]);
+    let route = |at: &str, expression: &str| {
+        format!("[[route]]\nhost_list = [\"{at}\"]\nserver_partition_list = [\"{expression}\"]\n")
+    };
+    let config = config_file(&[route(&first, "^RDT[0-4]"), route(&second, "^.*[5-9]$")].concat());
+    let (_server, port) = serve(&["--config", config.path().to_str().expect("UTF-8")]);
+    let report = client(port, &[&["-il", "RDT{0..9}"][..], &SHORT].concat());
+    assert_eq!((&report["images"], &report["lost"]), (&10.into(), &0.into()), "{report}");
 }
 
 #[test]

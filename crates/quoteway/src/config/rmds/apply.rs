@@ -3,6 +3,7 @@
 use super::catalogue::{Catalogue, Given, Mapped, Meaning};
 use super::lookup::{Place, Weight};
 use super::syntax::{self, Line, Word};
+use crate::config::patterns::of_rmds;
 use crate::config::{
     AnySection, Config, ConfigError, Loaded, Note, P2ps, Raw, Route, Section, Weight as Gravity, rules,
 };
@@ -420,6 +421,8 @@ fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> 
 
 /// Those whose lines are True or False, and say as much when they are False.
 const FLAGS: [&str; 2] = ["supportsSnapshots", "supportsOutofBandSnapshots"];
+/// Lists of regular expressions.
+const EXPRESSIONS: [&str; 2] = ["serverPartitionList", "serverPartitionNegationList"];
 /// The one list by service whose lines are True or False, and that has those services for which it is True.
 const SWITCH: &str = "updateAggregation";
 /// Those whose lines are texts: names of files and servers, words that the rules look at.
@@ -482,9 +485,12 @@ fn put(section: &mut dyn AnySection, mapped: &Mapped, value: &str) -> Result<(),
     let result = match number {
         Some(n) if mapped.factor != 1 => section.set(mapped.index, &Raw::Int(n)),
         _ => {
-            let list: Vec<&str> = words(value).collect();
+            let word = |word: &str| if EXPRESSIONS.contains(&mapped.name) { of_rmds(word) } else { word.to_owned() };
+            let list: Vec<String> = words(value).map(word).collect();
             match section.set(mapped.index, &Raw::Text(value)) {
-                Ok(()) if section.infos()[mapped.index].kind == LIST => section.set(mapped.index, &Raw::List(list)),
+                Ok(()) if section.infos()[mapped.index].kind == LIST => {
+                    section.set(mapped.index, &Raw::List(list.iter().map(String::as_str).collect()))
+                }
                 other => other,
             }
         }
