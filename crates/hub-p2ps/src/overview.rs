@@ -177,9 +177,4 @@ impl P2ps {
     pub fn client_waiting(&self, id: ClientId) -> usize {
         self.egress.waiting_of(id)
     }
-
-    /// A client is closed for a reason that an operator gives.
-    pub fn close_by_operator(&mut self, id: ClientId, why: &str) {
-        self.close_client(id, super::CloseReason::ByOperator { why: why.to_owned() });
-    }
 }

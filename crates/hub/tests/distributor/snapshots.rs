@@ -9,7 +9,7 @@ use rwf::rdm::directory::{Load, Part, Service};
 
 const WHOLE: RefreshFlags = RefreshFlags(RefreshFlags::SOLICITED.0 | RefreshFlags::REFRESH_COMPLETE.0);
 
-/// FEED with an OpenLimit of one.
+/// FEED with an `OpenLimit` of one.
 fn feed_of_one() -> Service {
     with_load(service(7, "FEED"), Load { open_limit: Some(1), ..Load::default() })
 }

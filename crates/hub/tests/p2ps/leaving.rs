@@ -53,7 +53,7 @@ fn who_is_gone_departs_in_turns_and_others_are_served_in_each() {
     assert!(update_all(&mut world, 2).is_empty());
     // Its connection may be heard of no more, nor closed.
     world.bytes(1, b"garbage");
-    world.p2ps.close_by_operator(ClientId(1), "by an operator");
+    world.p2ps.dismiss(world.now, ClientId(1), "by an operator");
     assert_eq!((world.p2ps.timeout(), world.p2ps.departed().count()), (Some(0), 0));
     world.pass(0);
     assert_eq!(world.asked(), ["0: close 2", "0: close 3"]);

@@ -31,7 +31,7 @@ pub(super) async fn disconnect(api: &Api, asked: &Asked) -> Result<Answer, Fault
     let closed = api.threads.ask(thread, move |t| {
         let consumers = t.consumers.as_mut()?;
         let address = consumers.connections().find(|c| c.id.0 == number)?.address.to_owned();
-        consumers.p2ps.close_by_operator(ClientId(number), &reason);
+        consumers.p2ps.dismiss(t.now, ClientId(number), &reason);
         // What was closed is done with the flush of a turn.
         consumers.flush(t.now, &[], t.io);
         Some(address)

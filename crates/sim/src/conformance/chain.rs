@@ -1,7 +1,7 @@
 //! The machines of a scenario: Source Distributors and P2PSs with nothing random about them, joined by calls or as over a network.
 
 use super::servers::{Deed, Out, Servers};
-use super::words::update_type;
+use super::words::{parse_qos, update_type};
 use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::distributor::{
     self, Balance, CloseReason, Interruption, ItemPriority, Origin, PeerInfo, ProviderSink, RouteConfig, ServiceGroup,
@@ -139,6 +139,10 @@ impl Set {
                 (self.p2ps.source_order, self.p2ps.source_pairs) = (names(), vec![names()]);
             }
             "sequence-numbers" => self.distributor.sequence_numbers = number()? != 0,
+            "service-qos" => {
+                let (service, qos) = of_service(value)?;
+                self.distributor.service_qos.insert(service.to_owned(), parse_qos(qos)?);
+            }
             "service-group" => {
                 let (name, members) = of_service(value)?;
                 let members = members.split('|').map(str::to_owned).collect();

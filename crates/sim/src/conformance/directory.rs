@@ -21,12 +21,13 @@ const DOMAINS: [Domain; 8] = [
     Domain(200),
 ];
 
-/// A service as it is first offered. Words: `down`, `not-accepting`, `qos=`, `qos-range`, `provides=`, `open-limit=`, `open-window=`,
+/// A service as it is first offered. Words: `down`, `not-accepting`, `qos=`, `no-qos`, `qos-range`, `provides=`, `open-limit=`, `open-window=`,
 /// `load-factor=`, `item-list=`.
 pub(super) fn offer(id: u16, name: &str, words: &mut Words<'_>) -> Result<Service, String> {
     let mut service = Service::new(id, Action::Add);
     let qos = words.value("qos").map(|all| all.split(',').map(parse_qos).collect::<Result<Vec<Qos>, String>>());
-    let qos = qos.transpose()?.unwrap_or_else(|| vec![Qos::REALTIME_TICK]);
+    let usual = if words.flag("no-qos") { Vec::new() } else { vec![Qos::REALTIME_TICK] };
+    let qos = qos.transpose()?.unwrap_or(usual);
     service.info = Some(Part::Set(Info {
         name: name.to_owned(),
         capabilities: DOMAINS.to_vec(),

@@ -313,6 +313,18 @@ impl Sockets {
         if status == 200 { Ok(()) } else { Err(format!("{action}: {status} {said}")) }
     }
 
+    /// The client that has the address of a consumer's connection.
+    fn dismiss(&mut self, client: u32, why: &str) -> Result<(), String> {
+        let conn = self.seen.conn_of(End::Consumer(client)).ok_or("it is not connected")?;
+        let address = self.io.tcp().local_addr(conn).map_err(|error| error.to_string())?.to_string();
+        let (_, _, list) = crate::http::ask(&self.addresses.http[1], "GET", "/api/v1/clients", "", &[]);
+        let list: serde_json::Value = serde_json::from_str(&list).map_err(|error| error.to_string())?;
+        let mut found = list["found"].as_array().into_iter().flatten();
+        let known = found.find(|known| known["address"] == address.as_str()).ok_or("no client has its address")?;
+        let id = known["id"].as_str().ok_or("a client without a number")?;
+        self.ask(true, &format!("clients/{id}/disconnect"), &serde_json::json!({ "why": why }))
+    }
+
     fn item(what: &str) -> Result<serde_json::Value, String> {
         let (service, name) = what.split_once('/').ok_or("SERVICE/ITEM")?;
         Ok(serde_json::json!({ "service": service, "name": name, "why": "blocked by the script" }))
@@ -355,6 +367,7 @@ impl Servers for Sockets {
         match deed {
             Deed::Blocks(what) => self.ask(true, "block", &Self::item(what)?),
             Deed::Unblocks(what) => self.ask(true, "unblock", &Self::item(what)?),
+            Deed::Dismisses(client, why) => self.dismiss(client, why),
             Deed::Switches(service, session) => {
                 let end = Some(End::Provider(session));
                 let route = self.seen.routes.iter().position(|of| *of == end).ok_or("it is not dialled")?;
@@ -380,7 +393,7 @@ impl Servers for Sockets {
                 *process = Some(Place::Here.start("source-distributor", args).0);
                 self.fence_is_up(number)
             }
-            other => Err(format!("{other:?} cannot be done to processes")),
+            other @ Deed::Backlog(..) => Err(format!("{other:?} cannot be done to processes")),
         }
     }
 

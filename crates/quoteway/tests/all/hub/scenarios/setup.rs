@@ -14,6 +14,8 @@ pub(super) struct Setup {
     sections: BTreeMap<&'static str, Vec<String>>,
     /// Names of blocked items, by service.
     blocked: Option<(String, String)>,
+    /// A field that items are selected by: numbers of the scripts are unsigned, whatever the built-in dictionary says of it.
+    selects_by: Option<String>,
     /// Of each route but that of the fence.
     of_routes: Vec<String>,
     pub(super) two_processes: bool,
@@ -41,6 +43,7 @@ impl Setup {
         let mut setup = Self {
             sections,
             blocked: None,
+            selects_by: None,
             of_routes: Vec::new(),
             two_processes,
             distributors: 1,
@@ -103,6 +106,17 @@ impl Setup {
             "max-mounts-per-user" => ("p2ps", format!("max_mounts_per_user = {}", number()?)),
             "item-limit" => ("p2ps", format!("item_limit = {}", number()?)),
             "items-per-user" => ("p2ps", format!("aggregate_item_limit = {}", number()?)),
+            "max-posts-per-client" => ("p2ps", format!("max_posts_per_client = {}", number()?)),
+            "open-window" => ("p2ps", format!("minimum_open_window = {}", number()?)),
+            "open-window-for-polls" => ("p2ps", format!("open_window_for_poll_requests = {}", number()?)),
+            "service-qos" => {
+                let (service, qos) = of_service()?;
+                let (timeliness, rate) = qos.split_once('/').ok_or("TIMELINESS/RATE")?;
+                let (timeliness, seconds) = timeliness.split_once(':').unwrap_or((timeliness, "0"));
+                self.add("source_distributor", format!("qos_timeliness = [\"{service}:{}\"]", upper(timeliness)));
+                self.add("source_distributor", format!("qos_time_info = [\"{service}:{seconds}\"]"));
+                ("source_distributor", format!("qos_rate = [\"{service}:{}\"]", upper(rate)))
+            }
             // That of the fence is one, too.
             "total-items" => ("p2ps", format!("total_item_limit = {}", number()? + 1)),
             "max-views-per-item" => ("p2ps", format!("max_views_per_item = {}", number()?)),
@@ -114,6 +128,7 @@ impl Setup {
             "distributor-where" => {
                 let (service, what) = of_service()?;
                 let (field, number) = what.split_once(':').ok_or("SERVICE/FIELD:NUMBER")?;
+                self.selects_by = Some(field.to_owned());
                 self.add("filters", format!("filter_field = [\"{service}:{field}\"]"));
                 ("filters", format!("filter_field_values = [\"{service}:{number}\"]"))
             }
@@ -172,6 +187,11 @@ impl Setup {
             let line = format!("blocked_items_file = [\"{service}:{}\"]", file.display());
             sections.entry("p2ps").or_default().push(line);
         }
+        if let Some(field) = &self.selects_by {
+            let file = folder.join("fields");
+            std::fs::write(&file, format!("SELECTOR \"SELECTOR\" {field} NULL INTEGER 5 UINT64 8\n")).expect("written");
+            sections.entry("dictionary").or_default().push(format!("field_file = \"{}\"", file.display()));
+        }
         let sections = sections.iter().map(|(name, lines)| format!("[{name}]\n{}\n", lines.join("\n")));
         let of_routes = format!("{}\n", self.of_routes.join("\n"));
         let fence = routes.len().saturating_sub(1);
@@ -183,6 +203,18 @@ impl Setup {
         let routes = routes.map(route);
         sections.chain(routes).collect::<Vec<_>>().concat()
     }
+}
+
+/// A name of the usage guide as the configuration has it: `TICK_BY_TICK` of `TickByTick`.
+fn upper(name: &str) -> String {
+    let mut written = String::new();
+    for (at, letter) in name.chars().enumerate() {
+        if at > 0 && letter.is_uppercase() {
+            written.push('_');
+        }
+        written.extend(letter.to_uppercase());
+    }
+    written
 }
 
 /// Time that may pass in a scenario: here it has to be waited for.
@@ -211,7 +243,6 @@ fn not_here(step: &Step) -> Option<String> {
     let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
     let why = match words.as_slice() {
         [_, "is", "behind", ..] => "a connection that takes nothing",
-        ["operator", "dismisses", ..] => "an operator dismisses a client",
         [_, "connects" | "logs", ..] if words.iter().any(|word| word.starts_with("at=")) => "several P2PSs",
         _ => return None,
     };

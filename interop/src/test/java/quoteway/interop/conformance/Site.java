@@ -87,6 +87,7 @@ final class Site implements AutoCloseable {
             case "item-limit" -> add("p2ps", "item_limit = " + (Integer.parseInt(value) + marks));
             case "items-per-user" -> add("p2ps", "aggregate_item_limit = " + (Integer.parseInt(value) + 2 * marks));
             case "total-items" -> add("p2ps", "total_item_limit = " + (Integer.parseInt(value) + consumers * marks));
+            case "max-posts-per-client" -> add("p2ps", "max_posts_per_client = " + value);
             case "max-views-per-item" -> add("p2ps", "max_views_per_item = " + value);
             case "warm-standby" -> add("p2ps", "support_warm_standby = " + !value.equals("0"));
             case "rtds-status-texts" -> add("hub", "rtds_status_texts = " + !value.equals("0"));
