@@ -39,7 +39,10 @@ class WarmStandbyTest {
         String ids = "[p2ps]\nservice_ids = [\"" + World.FEED + "=4711\"]\n";
         Quoteway active = w.serve(ids, first.port());
         int activePort = w.port();
+        // By service, EMA takes the server that has the service first, whatever it was told to start with.
+        w.awaitService(World.FEED);
         w.serve(ids, second.port());
+        w.awaitService(World.FEED);
         EmaConsumer consumer = w.emaConsumer(config(mode, activePort, w.port()));
         List<String> names = List.of("A", "B");
         List<EmaConsumer.Stream> streams = new ArrayList<>();

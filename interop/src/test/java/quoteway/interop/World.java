@@ -156,6 +156,13 @@ public final class World implements AutoCloseable {
         }
     }
 
+    /** Waits until the last server has this service. */
+    public void awaitService(String service) {
+        try (EtaClient client = EtaClient.loggedIn("await-service", rsslPort)) {
+            client.awaitService(service);
+        }
+    }
+
     /** A raw client that knows {@code service} to be up; {@link EtaClient#serviceId} has its id. */
     public EtaClient etaClientOf(String service) {
         EtaClient client = etaClient();
