@@ -119,7 +119,7 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
     }
     let (mut costs, mut intervals) = (vec![[None; 3]; 1], vec![intervals[0]]);
     chain.publish(ask.rate.map(|rate| rate / scenario.fan()))?;
-    let mut reports = Vec::new();
+    let (mut reports, mut clients_bytes) = (Vec::new(), None);
     let (first, rest) = clients.split_first_mut().ok_or("no clients")?;
     while let Some(line) = first.next_line(PATIENCE)? {
         if !line.is_output {
@@ -130,6 +130,8 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
         } else if let Some(interval) = Interval::read(line.at, &line.text) {
             let [source, server] = chain.cpu();
             costs.push([source, server, cpu_of(first, rest)]);
+            // They end by themselves, so that what counts is the last that is seen.
+            clients_bytes = resident_of(first, rest).or(clients_bytes);
             intervals.push(interval);
         }
     }
@@ -157,9 +159,10 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
         interval.rate *= of_all;
     }
     add_costs(&mut metrics, scenario, &intervals, &costs);
-    for (name, bytes) in ["source_resident_bytes", "server_resident_bytes"].into_iter().zip(resident) {
+    let [source, server] = resident;
+    for (place, bytes) in [("source", source), ("server", server), ("client", clients_bytes)] {
         if let Some(bytes) = bytes {
-            metrics.push(name, bytes as f64);
+            metrics.push(&format!("{place}_resident_bytes"), bytes as f64);
         }
     }
     for (name, count) in ["hub_naks", "hub_retransmissions"].into_iter().zip(repairs.into_iter().flatten()) {
@@ -209,6 +212,11 @@ fn wait_for_images(client: &mut Process, streams: u64, items: f64) -> Result<Int
 /// Processor time of all clients.
 fn cpu_of(first: &Process, rest: &[Process]) -> Option<u64> {
     [first].into_iter().chain(rest).map(Process::cpu).sum()
+}
+
+/// Resident bytes of all clients, what they record for the observer included; `None` once one has ended.
+fn resident_of(first: &Process, rest: &[Process]) -> Option<u64> {
+    [first].into_iter().chain(rest).map(|client| client.resident().ok()).sum()
 }
 
 /// What several clients say as one: sums, the worst of times, everything complete.

@@ -79,6 +79,7 @@ fn a_cascade_is_as_deep_as_the_scenario_says() {
     let resident = |side: &str| {
         let run = records.iter().find(|r| r["record"] == "run" && r["side"] == side).expect("a run of each side");
         assert!(run["figures"]["rate"].as_f64().is_some_and(|rate| rate > 100.0), "{run}");
+        assert!(run["figures"]["client_resident_bytes"].as_f64().is_some_and(|bytes| bytes > 1e6), "{run}");
         run["figures"]["server_resident_bytes"].as_f64().expect("the servers are here")
     };
     let (three, one) = (resident("ours"), resident("variant"));
