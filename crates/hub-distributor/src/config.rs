@@ -5,8 +5,10 @@ use crate::cache::rules::NamePattern;
 use crate::hash_seed::HashSeed;
 use crate::item::ItemKey;
 use crate::status_texts::StatusTexts;
+use hub_content::headlines::HeadlineRule;
 use rwf::Qos;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -182,6 +184,8 @@ pub struct Config {
     pub records: crate::cache::rules::RecordRules,
     /// What of services passes; all of it unless said.
     pub filters: crate::filter::rules::Filters,
+    /// Services whose headlines have their permission codes in a field (`headlinePermissioning`), by name.
+    pub headlines: BTreeMap<String, Arc<HeadlineRule>>,
     /// How large held pages are.
     pub page_sizes: crate::cache::rules::PageSizes,
     /// Pause between heartbeats on the hub stream; 0 sends none (both sides in one process).
@@ -293,6 +297,7 @@ impl Default for Config {
             cache: crate::cache::rules::CacheRules::default(),
             records: crate::cache::rules::RecordRules::default(),
             filters: crate::filter::rules::Filters::default(),
+            headlines: BTreeMap::new(),
             page_sizes: crate::cache::rules::PageSizes::default(),
             heartbeat_interval: 0,
             p2ps_timeout: 0,

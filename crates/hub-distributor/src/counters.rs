@@ -59,6 +59,8 @@ pub struct Counters {
     pub dropped_unknown_stream: u64,
     /// Updates dropped: nobody watches, or the item has no image yet.
     pub dropped_not_live: u64,
+    /// Headlines that were given the lock of the permission code in their field.
+    pub headlines: u64,
     /// Updates of filtered services that did not go on: nothing passed, or their type is withheld.
     pub updates_filtered: u64,
     /// Images and updates of filtered services that could not be read, and went on whole.

@@ -136,18 +136,27 @@ impl SourceDistributor {
     /// A message of a non-interactive provider on an item stream.
     pub(super) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
         let decoded = Msg::decode(msg)?;
-        let service = if self.config.filters.is_on() { self.service_of_published(id, &decoded) } else { None };
+        let Some(headline) = self.as_published_headline(id, &decoded, msg) else {
+            return self.decoded_published(id, &decoded, msg);
+        };
+        let taken = self.decoded_published(id, &Msg::decode(&headline)?, &headline);
+        self.headline = headline;
+        taken
+    }
+
+    fn decoded_published(&mut self, id: SessionId, decoded: &Msg<'_>, msg: &[u8]) -> Result<(), CloseReason> {
+        let service = if self.config.filters.is_on() { self.service_of_published(id, decoded) } else { None };
         let Some(filter) = service.and_then(|service| self.services[service].filter.clone()) else {
-            self.take_published(id, &decoded, msg);
+            self.take_published(id, decoded, msg);
             return Ok(());
         };
         let header = peek::header(msg)?;
-        if self.is_unselected_published(id, &filter, &header, &decoded, msg) {
-            self.take_published(id, &decoded, msg);
+        if self.is_unselected_published(id, &filter, &header, decoded, msg) {
+            self.take_published(id, decoded, msg);
         } else {
-            self.take_passing_published(id, &filter, &header, &decoded, msg);
+            self.take_passing_published(id, &filter, &header, decoded, msg);
         }
-        self.note_selected(id, &filter, &header, &decoded, msg);
+        self.note_selected(id, &filter, &header, decoded, msg);
         Ok(())
     }
 
@@ -221,7 +230,7 @@ impl SourceDistributor {
     }
 
     /// The service of the item that a message is for, if that is known.
-    fn service_of_published(&self, id: SessionId, msg: &Msg<'_>) -> Option<u16> {
+    pub(super) fn service_of_published(&self, id: SessionId, msg: &Msg<'_>) -> Option<u16> {
         let stream = StreamId(msg.stream_id());
         let by_key = || {
             let offers = &self.providers[id];

@@ -19,6 +19,7 @@ impl SourceDistributor {
         self.upstream.check(&self.items);
         self.published.check(&self.items);
         self.unselected.check(|handle| self.items.get(handle).is_some_and(|item| !item.is_ended()));
+        self.headlines.check(|handle| self.items.get(handle).is_some_and(|item| !item.is_ended()));
         self.check_cache();
         self.posts.check(&self.links, |session| self.providers.get(session).is_some());
         self.check_streams();

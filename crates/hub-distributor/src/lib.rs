@@ -14,6 +14,7 @@
 //! | `p2ps_links` | the P2PSs: joining, leaving, leases, heartbeats, their requests, gap recovery |
 //! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
 //! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
+//! | `headlines` | which items are headlines whose permission codes are in a field |
 //! | `filtered` | which items a filter is not about: it takes out of what providers send what does not pass |
 //! | `hot_standby` | the streams of items at providers that stand by, and how they take over |
 //! | `cached` | the images of interactive items, and answers out of them |
@@ -31,6 +32,7 @@ mod close_reason;
 mod config;
 mod counters;
 mod filtered;
+mod headlines;
 mod hot_standby;
 mod hub_stream;
 mod ids;
@@ -101,6 +103,7 @@ pub struct SourceDistributor {
     hot_standby: HotStandby,
     published: Published,
     unselected: filtered::Unselected,
+    headlines: headlines::Headlines,
     /// Images of interactive items, by handle.
     cache: Cache,
     /// What the cached images are read with; none without a cache.
@@ -111,6 +114,8 @@ pub struct SourceDistributor {
     key: Vec<u8>,
     /// What passes of the message at hand.
     passing: Vec<u8>,
+    /// The headline at hand, with its lock.
+    headline: Vec<u8>,
 }
 
 impl SourceDistributor {
@@ -133,7 +138,7 @@ impl SourceDistributor {
             hub: HubStream::new(&config, incarnation),
             links: Links::default(),
             providers: Providers::new(config.hash_seed),
-            services: Services::new(config.hash_seed, config.filters.clone()),
+            services: Services::new(config.hash_seed, config.filters.clone(), config.headlines.clone()),
             outages: Outages::new(config.work_per_turn),
             dictionaries: Dictionaries::default(),
             items: Items::new(config.hash_seed),
@@ -141,12 +146,14 @@ impl SourceDistributor {
             hot_standby: HotStandby::default(),
             published: Published::new(config.hash_seed),
             unselected: filtered::Unselected::default(),
+            headlines: headlines::Headlines::default(),
             cache: Cache::new(config.cache.max_items),
             cache_dictionary: config.cache.is_on().then(|| Box::new(Dictionary::builtin())),
             posts: Posts::default(),
             notices: Vec::new(),
             key: Vec::new(),
             passing: Vec::new(),
+            headline: Vec::new(),
             config,
         }
     }

@@ -7,7 +7,7 @@
 //! This crate is the name under which the others use both, and the place of the tests that need both.
 #![forbid(unsafe_code)]
 
-pub use hub_content::{cache, filter};
+pub use hub_content::{cache, filter, headlines};
 pub use hub_distributor as distributor;
 pub use hub_items::{counters, dates, hash_seed, item, status_texts};
 pub use hub_p2ps as p2ps;

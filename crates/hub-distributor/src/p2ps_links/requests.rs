@@ -307,6 +307,7 @@ impl SourceDistributor {
         self.upstream.forget_item(handle);
         self.cache.remove(handle.0);
         self.unselected.forget(handle);
+        self.headlines.forget(handle);
         self.hot_standby.forget(handle);
         if let Some(image) = self.items[handle].image() {
             self.end_record(handle, image);
@@ -333,6 +334,7 @@ impl SourceDistributor {
         self.items.unlist(handle);
         self.cache.remove(handle.0);
         self.unselected.forget(handle);
+        self.headlines.forget(handle);
         self.hot_standby.forget(handle);
         let item = &self.items[handle];
         let (image, service, watched) = (item.image(), item.service(), item.has_interest());

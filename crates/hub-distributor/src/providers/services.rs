@@ -5,8 +5,9 @@ use crate::SessionId;
 use crate::filter::rules::{Filters, ServiceFilter};
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::Handle;
+use hub_content::headlines::HeadlineRule;
 use rwf::Qos;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub(crate) struct Service {
     pub(crate) name: String,
     /// What of it passes; everything if `None`.
     pub(crate) filter: Option<Arc<ServiceFilter>>,
+    /// What of it are headlines with permission codes in a field.
+    pub(crate) headlines: Option<Arc<HeadlineRule>>,
     /// `Vendor`, as the first provider had it.
     pub(crate) vendor: Option<String>,
     /// `ItemList`, as the first provider had it.
@@ -207,6 +210,7 @@ pub(crate) struct Services {
     resting: Vec<u16>,
     /// What of which service passes.
     filters: Filters,
+    headlines: BTreeMap<String, Arc<HeadlineRule>>,
 }
 
 /// Ids above this are not given out; `0xFFFF` means something else on the hub.
@@ -214,8 +218,8 @@ const MAX_SERVICES: usize = 0xFFFE;
 
 impl Services {
     /// No services yet. Providers choose their names: `seed` keys the table.
-    pub(crate) fn new(seed: HashSeed, filters: Filters) -> Self {
-        Self { by_name: SeededMap::with_hasher(seed), filters, ..Self::default() }
+    pub(crate) fn new(seed: HashSeed, filters: Filters, headlines: BTreeMap<String, Arc<HeadlineRule>>) -> Self {
+        Self { by_name: SeededMap::with_hasher(seed), filters, headlines, ..Self::default() }
     }
 
     pub(crate) fn get(&self, id: u16) -> Option<&Service> {
@@ -241,7 +245,8 @@ impl Services {
             return None;
         }
         let filter = self.filters.of(name).cloned();
-        let service = Service { name: name.to_owned(), filter, cached, ..Service::default() };
+        let headlines = self.headlines.get(name).cloned();
+        let service = Service { name: name.to_owned(), filter, headlines, cached, ..Service::default() };
         let id = if self.list.len() < MAX_SERVICES {
             self.list.push(service);
             self.list.len() as u16

@@ -23,17 +23,35 @@ impl SourceDistributor {
             return self.provider_ack(id, msg);
         }
         let stream = self.providers[id].streams.get(StreamId(header.stream_id));
-        if let Some(handle) = stream.mirror() {
-            return self.mirror_message(now, id, handle, &header, msg, out);
-        }
-        let Some(handle) = stream.handle() else {
+        let Some(handle) = stream.mirror().or(stream.handle()) else {
             self.counters.dropped_unknown_stream += 1;
             return Ok(());
         };
+        let Some(headline) = self.as_headline(handle, header.class, msg) else {
+            return self.message_of(now, (id, handle), &header, msg, out);
+        };
+        let header = peek::header(&headline)?;
+        let taken = self.message_of(now, (id, handle), &header, &headline, out);
+        self.headline = headline;
+        taken
+    }
+
+    /// A message of an item or of its mirror.
+    fn message_of(
+        &mut self,
+        now: u64,
+        (id, handle): (SessionId, Handle),
+        header: &peek::Header,
+        msg: &[u8],
+        out: &mut dyn ProviderSink,
+    ) -> Result<(), CloseReason> {
+        if self.providers[id].streams.get(StreamId(header.stream_id)).mirror().is_some() {
+            return self.mirror_message(now, id, handle, header, msg, out);
+        }
         match header.class {
             MsgClass::UPDATE => {
                 self.note_data(now, id, self.items[handle].service(), out);
-                self.careful_update(id, handle, &header, msg);
+                self.careful_update(id, handle, header, msg);
                 self.ask_when_caught_up(now, handle, out);
             }
             MsgClass::REFRESH if !self.providers.is_reached(id, self.items[handle].service()) => {
@@ -51,7 +69,7 @@ impl SourceDistributor {
                         return Ok(());
                     }
                 }
-                self.passing_refresh(now, handle, &header, msg, out)?;
+                self.passing_refresh(now, handle, header, msg, out)?;
             }
             MsgClass::STATUS => {
                 let status = StatusMsg::decode(msg)?;

@@ -366,6 +366,7 @@ impl SourceDistributor {
     pub(crate) fn is_looked_at(&self, handle: Handle) -> bool {
         self.cache.has(handle.0)
             || self.is_filtered(handle)
+            || self.has_headlines(handle)
             || self.hot_standby.has(handle)
             || self.is_monitored(handle)
     }

@@ -5,6 +5,7 @@ mod cascade;
 mod desktops;
 mod directory;
 mod filters;
+mod headlines;
 mod hostile;
 mod hot_standby;
 mod interactive;

@@ -87,7 +87,7 @@ const DACS: &str = "a DACS station's protocol is closed: a rights file says who 
 const PERM_TEST: &str = "mode = \"test\" of [permissions] checks and logs without denying";
 const AUDIT: &str = "the audit says everything of logins, watches and denials: audit_file of [permissions]";
 const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean: override_lock_service_id and translate_lock_service_ids of its [services.NAME]";
-const HEADLINES: &str = "an update that has permission data of its own goes to those who satisfy it, as a headline is to; one without is its item's (docs/operating/permissions.md)";
+const HEADLINES: &str = "an update that has permission data of its own goes to those who satisfy it, as a headline is to; where a headline has its code in a field, source_distributor.headline_permission_field says in which (docs/operating/permissions.md)";
 const SSL: &str = "the older SSL protocol is not spoken: its wire format is not public; clients use RSSL (rsslPort), over which they can have Marketfeed (p2ps.marketfeed, marketfeed_port); quoteway marketfeed-lines gives records by lines of text on port 8101";
 const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields and seqNumFollowsMarketfeedRules count; docs/wire/marketfeed.md)";
 const CONFLATION: &str = "quotes are conflated and trades never, by the P2PS; intervals by exchange are aggregation_interval_values of [conflation] (docs/operating/conflation.md)";
@@ -339,7 +339,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, LOGS, "logNonRecoverableOpens"),
     none(Kind::Service, BIAS, "readBias serviceQueueTimerMilliseconds"),
     none(Kind::Service, NEEDLESS, "maxOutputBuffers maxSemaphores"),
-    none(Kind::Service, NEWS, "newsNameList"),
     none(Kind::Service, RECOVERY, "nonRecoverablePolling recognitionTime serviceRestartTime"),
     none(
         Kind::Service,

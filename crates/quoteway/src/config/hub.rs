@@ -12,6 +12,7 @@ use rwf::dictionary::Dictionary;
 
 use super::blocked::blocked_list;
 use super::by_service;
+use super::headlines::headlines;
 use super::patterns::patterns;
 use super::service_qos::service_qos;
 use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation, filters};
@@ -60,6 +61,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         cache: distributor_cache(config),
         records: record_rules(c),
         filters: filters::of_distributor(&config.filters, &config.dictionary),
+        headlines: headlines(c),
         page_sizes: c.page_sizes.0.clone(),
         status_texts: status_texts(config),
         hash_seed: hash_seed(),

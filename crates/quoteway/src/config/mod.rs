@@ -14,6 +14,7 @@ mod document;
 mod effect;
 mod files;
 mod filters;
+mod headlines;
 mod hub;
 mod item_priorities;
 mod listing;

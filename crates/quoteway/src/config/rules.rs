@@ -10,7 +10,7 @@ use super::patterns::{PATTERNS, are_patterns};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
     HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, by_service,
-    conflation, filters, service_qos,
+    conflation, filters, headlines, service_qos,
 };
 use crate::agents::input_rate::{BYTES_MIN, MESSAGES_MIN};
 
@@ -37,6 +37,9 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     }
     if let Some((key, what)) = filters::fault(&config.filters) {
         found.push(Broken { section: Filters::NAME, key, what });
+    }
+    if let Some((key, what)) = headlines::fault(&config.source_distributor) {
+        found.push(Broken { section: SourceDistributor::NAME, key, what });
     }
     if let Some((key, what)) = service_qos::fault(&config.source_distributor) {
         found.push(Broken { section: SourceDistributor::NAME, key, what });

@@ -426,7 +426,8 @@ const EXPRESSIONS: [&str; 2] = ["serverPartitionList", "serverPartitionNegationL
 /// The one list by service whose lines are True or False, and that has those services for which it is True.
 const SWITCH: &str = "updateAggregation";
 /// Those whose lines are texts: names of files and servers, words that the rules look at.
-const TEXTS: [&str; 5] = ["blockedItemsFile", "blockedServerList", "itemPriorityFile", "qosRate", "qosTimeliness"];
+const TEXTS: [&str; 6] =
+    ["blockedItemsFile", "blockedServerList", "itemPriorityFile", "newsNameList", "qosRate", "qosTimeliness"];
 
 /// What is wrong with a line of a list by service.
 fn entry_fault(mapped: &Mapped, value: &str) -> Result<(), String> {
