@@ -176,6 +176,8 @@ pub struct Config {
     pub max_dictionary_bytes: usize,
     /// Posts waiting for an ack at once.
     pub max_pending_posts: usize,
+    /// What clients may contribute by posts.
+    pub contributions: crate::ContributionRules,
     /// Bytes of payload in one part of an image that is built from the cache.
     pub image_part: usize,
     /// Which items of interactive providers are cached, so that further images need no word to the provider; none unless said.
@@ -293,6 +295,7 @@ impl Default for Config {
             dictionary_timeout: 3 * SECOND,
             max_dictionary_bytes: 64 << 20,
             max_pending_posts: 100_000,
+            contributions: crate::ContributionRules::default(),
             image_part: 32_000,
             cache: crate::cache::rules::CacheRules::default(),
             records: crate::cache::rules::RecordRules::default(),

@@ -14,6 +14,7 @@
 //! | `p2ps_links` | the P2PSs: joining, leaving, leases, heartbeats, their requests, gap recovery |
 //! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
 //! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
+//! | `contributions` | what clients may contribute by posts |
 //! | `headlines` | which items are headlines whose permission codes are in a field |
 //! | `filtered` | which items a filter is not about: it takes out of what providers send what does not pass |
 //! | `hot_standby` | the streams of items at providers that stand by, and how they take over |
@@ -30,6 +31,7 @@
 mod cached;
 mod close_reason;
 mod config;
+mod contributions;
 mod counters;
 mod filtered;
 mod headlines;
@@ -58,6 +60,8 @@ pub use published::{Record, RecordChange, Restore, RestoreError, Restored};
 pub use upstream::item_priorities::{ItemPriorities, ItemPriority, LOCKED_MAX, LockError};
 
 use crate::cache::images::Cache;
+pub use crate::contributions::ContributionRules;
+use crate::contributions::Contributions;
 use crate::stream::{Event, update_flags};
 use ::hub_stream as stream;
 use hot_standby::HotStandby;
@@ -109,6 +113,7 @@ pub struct SourceDistributor {
     /// What the cached images are read with; none without a cache.
     cache_dictionary: Option<Box<Dictionary>>,
     posts: Posts,
+    contributions: Contributions,
     notices: Vec<Notice>,
     /// Canonical bytes of the key at hand.
     key: Vec<u8>,
@@ -150,6 +155,7 @@ impl SourceDistributor {
             cache: Cache::new(config.cache.max_items),
             cache_dictionary: config.cache.is_on().then(|| Box::new(Dictionary::builtin())),
             posts: Posts::default(),
+            contributions: Contributions::default(),
             notices: Vec::new(),
             key: Vec::new(),
             passing: Vec::new(),

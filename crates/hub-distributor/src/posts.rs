@@ -115,8 +115,16 @@ impl SourceDistributor {
         let poster = Poster { slot, token, domain: post.domain, seq_num: post.seq_num };
         let outcome = match self.services.get(service).filter(|service| service.advertised) {
             None => Err((NakCode::SOURCE_UNKNOWN, "Service is not known to the Source Distributor")),
-            Some(known) if known.cached => self.post_to_cache(service, handle, &post).map(|()| None),
-            Some(_) => self.post_target(service, handle, slot).map(Some),
+            Some(known) => {
+                let cached = known.cached;
+                self.check_contribution(now, service, &post).and_then(|()| {
+                    if cached {
+                        self.post_to_cache(service, handle, &post).map(|()| None)
+                    } else {
+                        self.post_target(service, handle, slot).map(Some)
+                    }
+                })
+            }
         };
         match outcome {
             Err(nak) => self.refuse_post(&poster, nak),
@@ -166,10 +174,11 @@ impl SourceDistributor {
             .filter_map(|&id| {
                 let session = self.providers.get(id).filter(|session| session.phase == Phase::Ready)?;
                 let offer = session.offer(service).filter(|offer| offer.up)?;
-                Some((session.refuses_posts(), offer.load_factor, id.0, offer.provider_id))
+                let cost = self.config.route(session.origin).map_or(0, |route| route.server_cost);
+                Some((session.refuses_posts(), cost, offer.load_factor, id.0, offer.provider_id))
             })
             .min();
-        let (refuses, _, id, service_id) =
+        let (refuses, _, _, id, service_id) =
             best.ok_or((NakCode::SOURCE_DOWN, "No provider of the service is up: post again when it is"))?;
         if refuses {
             return Err(NO_POSTS);

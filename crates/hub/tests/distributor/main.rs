@@ -2,6 +2,7 @@
 
 mod cache;
 mod cascade;
+mod contributions;
 mod desktops;
 mod directory;
 mod filters;

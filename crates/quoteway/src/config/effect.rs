@@ -106,7 +106,7 @@ const DISCOVERY: &str = "P2PSs do not know of each other: p2ps.connection_list s
 const SERVICES: &str = "every service that a provider offers is served";
 const GROUPS: &str = "service groups are source_distributor.service_group_list (docs/operating/standby.md), for all clients; permissions say who sees which service";
 const RECOVERY: &str = "an item is asked for again retryLimit times or for ever, with a pause that grows from 1 s to normalRetryTime, and one that is refused for good is not";
-const CONTRIBUTIONS: &str = "posts and inserts go straight to the provider; insertTimeout bounds the answer";
+const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, and contrib_field_list and contrib_max_update_rate of source_distributor what may be posted (docs/operating/running.md)";
 const DELAY: &str = "the servers delay nothing: quoteway delay does, a process of its own with its own flags";
 const FILTER: &str = "fields are taken out by remove_fields of [filters], of the items that filter_field and filter_field_values of it select (docs/operating/filters.md)";
 const PREEMPTION: &str = "whether items are preempted, and which are not, is source_distributor.preemption and locked_item_list (docs/operating/running.md)";
@@ -233,7 +233,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::SrcDist, FILTER, "contains filterField filterFieldValues remove featureEnabled=False"),
     none(Kind::SrcDist, RESILIENCY, "supportCacheResiliency=False"),
     none(Kind::SrcDist, PERSISTENCE, "enablePersistentOnShutdown=False"),
-    none(Kind::SrcDist, CONTRIBUTIONS, "contribServiceList"),
     none(
         Kind::SrcDist,
         LOGS,
@@ -316,7 +315,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         CONTRIBUTIONS,
-        "contribDataFileDirectory contribExchangeFieldList contribFieldList contribInsertRTL=False contribMaxUpdateRate contribMinUpdateRate contribNegativeTemplateIdList contribPositiveTemplateIdList insertAction insertFlushInterval",
+        "contribDataFileDirectory contribExchangeFieldList contribFieldList contribInsertRTL=False contribMaxUpdateRate contribMinUpdateRate contribNegativeTemplateIdList contribPositiveTemplateIdList insertAction=lowest insertFlushInterval",
     ),
     none(
         Kind::Service,

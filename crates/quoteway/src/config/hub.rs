@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use hub::cache::rules::{CacheRules, Domains, RecordRules, ServiceRule, ServiceSet};
+use hub::filter::rules::FieldSet;
 use hub::hash_seed::HashSeed;
 use hub::status_texts::StatusTexts;
 use hub::{distributor, p2ps};
@@ -55,6 +56,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         retry_limit: c.retry_limit,
         recover_on_close: c.recover_items_on_close,
         stale_recovery_retry: u64::from(c.stale_recovery_retry_time_s) * SECOND,
+        contributions: contributions(c),
         max_pending_posts: c.max_pending_out_insert as usize,
         post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
         open_window: c.initial_open_limit,
@@ -66,6 +68,19 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         status_texts: status_texts(config),
         hash_seed: hash_seed(),
         ..distributor::Config::default()
+    }
+}
+
+/// What clients may contribute. Entries that say nothing are a fault of the file (`rules`).
+fn contributions(c: &super::SourceDistributor) -> distributor::ContributionRules {
+    let fields = |entry: &String| {
+        let (service, what) = filters::parts(entry);
+        Some((service.unwrap_or_default().to_owned(), FieldSet::new(filters::fields(what)?)))
+    };
+    distributor::ContributionRules {
+        services: c.contrib_service_list.iter().cloned().collect(),
+        fields: c.contrib_field_list.0.iter().filter_map(fields).collect(),
+        rates: by_service::numbers(&c.contrib_max_update_rate).unwrap_or_default(),
     }
 }
 

@@ -178,6 +178,9 @@ section! {
     recover_items_on_close: bool = false, "recoverItemsOnClose" in "SERVICE", "An item that clients have had, and that its provider closes for good (Closed, but NotEntitled), is asked for again as one that it closes to be recovered; false ends it.";
     stale_recovery_retry_time_s: u32 = 0, "staleRecoveryRetryTime" in "SERVICE", "How long a provider may leave an item Suspect that it has open before an image of it is asked for, again and again, seconds. 0 waits for what the provider says.";
     max_pending_out_insert: u32 = 100_000, "maxPendingOutInsert" in "SERVICE", "Posts of all clients that may await the acks of providers; a further one gets a NAK.";
+    contrib_service_list: Vec<String> = Vec::new(), "contribServiceList", "The only services that take posts of clients; others answer them with a NAK. Empty means all.";
+    contrib_field_list: Entries = Entries::NONE, "", "The only fields that posts may have: SERVICE:FIELDS for one service, FIELDS for all others, such as \"FEED:22,25,-8000..-4001\"; a post with another one gets a NAK.";
+    contrib_max_update_rate: Entries = Entries::NONE, "", "Posts of a service in a second, over all clients: SERVICE:NUMBER, or NUMBER for each of all others; a further one gets a NAK. 0 means any number.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";
     support_persistent_cache: bool = false, "supportPersistentCache", "Keep the images of non-interactive services in a file of persistent_cache_directory, so that they are there again after a restart (docs/operating/cache.md).";

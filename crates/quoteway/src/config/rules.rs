@@ -207,6 +207,11 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     {
         rule(are_patterns(list.iter().map(String::as_str)), key, PATTERNS);
     }
+    let fields = |entry: &String| filters::fields(filters::parts(entry).1).is_some();
+    let what = "must be fields, or SERVICE:FIELDS, such as FEED:22,25,-8000..-4001";
+    rule(s.contrib_field_list.0.iter().all(fields), "contrib_field_list", what);
+    let rates = by_service::numbers(&s.contrib_max_update_rate);
+    rule(rates.is_some(), "contrib_max_update_rate", by_service::NUMBERS);
     rule(s.retry_limit <= 255, "retry_limit", "must be at most 255");
     let ping = s.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
