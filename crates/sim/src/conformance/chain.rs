@@ -143,6 +143,25 @@ impl Set {
                 let (service, qos) = of_service(value)?;
                 self.distributor.service_qos.insert(service.to_owned(), parse_qos(qos)?);
             }
+            "recover-on-close" => self.distributor.recover_on_close = number()? != 0,
+            "retry-limit" => self.distributor.retry_limit = number()? as u32,
+            "stale-retry-s" => self.distributor.stale_recovery_retry = seconds()?,
+            "supports-snapshots" => {
+                let (service, takes) = of_service(value)?;
+                self.distributor.supports_snapshots.insert(service.to_owned(), takes == "true");
+            }
+            "service-items" => {
+                let (service, items) = of_service(value)?;
+                let items = items.parse().map_err(|_| "no number".to_owned())?;
+                self.p2ps.service_item_limits.insert(service.to_owned(), items);
+            }
+            "contrib-fields" => {
+                let (service, field) = of_service(value)?;
+                let field = field.parse().map_err(|_| "no field".to_owned())?;
+                let fields = FieldSet::new([(field, field)]);
+                self.distributor.contributions.fields.insert(service.to_owned(), fields);
+            }
+            "contrib-services" => _ = self.distributor.contributions.services.insert(value.to_owned()),
             "service-group" => {
                 let (name, members) = of_service(value)?;
                 let members = members.split('|').map(str::to_owned).collect();

@@ -109,6 +109,13 @@ impl Setup {
             "max-posts-per-client" => ("p2ps", format!("max_posts_per_client = {}", number()?)),
             "open-window" => ("p2ps", format!("minimum_open_window = {}", number()?)),
             "open-window-for-polls" => ("p2ps", format!("open_window_for_poll_requests = {}", number()?)),
+            "recover-on-close" => ("source_distributor", format!("recover_items_on_close = {}", value != "0")),
+            "retry-limit" => ("source_distributor", format!("retry_limit = {}", number()?)),
+            "stale-retry-s" => ("source_distributor", format!("stale_recovery_retry_time_s = {}", number()?)),
+            "supports-snapshots" => ("source_distributor", listed("supports_snapshots")?),
+            "service-items" => ("p2ps", listed("service_item_limit")?),
+            "contrib-fields" => ("source_distributor", listed("contrib_field_list")?),
+            "contrib-services" => ("source_distributor", format!("contrib_service_list = [\"{value}\"]")),
             "service-qos" => {
                 let (service, qos) = of_service()?;
                 let (timeliness, rate) = qos.split_once('/').ok_or("TIMELINESS/RATE")?;

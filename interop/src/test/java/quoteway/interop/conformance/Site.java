@@ -87,6 +87,12 @@ final class Site implements AutoCloseable {
             case "item-limit" -> add("p2ps", "item_limit = " + (Integer.parseInt(value) + marks));
             case "items-per-user" -> add("p2ps", "aggregate_item_limit = " + (Integer.parseInt(value) + 2 * marks));
             case "total-items" -> add("p2ps", "total_item_limit = " + (Integer.parseInt(value) + consumers * marks));
+            case "recover-on-close" -> add("source_distributor", "recover_items_on_close = " + !value.equals("0"));
+            case "retry-limit" -> add("source_distributor", "retry_limit = " + value);
+            case "stale-retry-s" -> add("source_distributor", "stale_recovery_retry_time_s = " + value);
+            case "supports-snapshots" -> add("source_distributor", "supports_snapshots = " + listed);
+            case "contrib-fields" -> add("source_distributor", "contrib_field_list = " + listed);
+            case "contrib-services" -> add("source_distributor", "contrib_service_list = [\"" + value + "\"]");
             case "max-posts-per-client" -> add("p2ps", "max_posts_per_client = " + value);
             case "max-views-per-item" -> add("p2ps", "max_views_per_item = " + value);
             case "warm-standby" -> add("p2ps", "support_warm_standby = " + !value.equals("0"));
