@@ -129,6 +129,8 @@ pub struct Counters {
     pub gaps: u64,
     /// Gaps of these that lie before what is kept of the stream.
     pub gaps_too_old: u64,
+    /// Times that a P2PS was told of the others that are servers for consumers.
+    pub servers_told: u64,
     /// Images sent to one P2PS alone.
     pub point_to_point_images: u64,
     /// Times that this process was found to have stood still.

@@ -336,6 +336,7 @@ impl SourceDistributor {
             Timer::Retention => self.retention_timer(now, out),
             Timer::Records => self.records_timer(now),
             Timer::Heartbeat => self.heartbeat(now, out),
+            Timer::Servers => self.tell_servers(now),
         }
     }
 

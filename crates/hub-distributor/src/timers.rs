@@ -44,6 +44,8 @@ pub(crate) enum Timer {
     Retention,
     /// The oldest record may have expired.
     Records,
+    /// P2PSs hear of each other.
+    Servers,
     /// The next heartbeat.
     Heartbeat,
 }

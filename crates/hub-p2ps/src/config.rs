@@ -30,7 +30,7 @@ pub struct Config {
     pub support_pause_resume: bool,
     /// Clients may have this server stand by for another one.
     pub support_warm_standby: bool,
-    /// Servers that clients are told of that ask for them.
+    /// Servers that clients are told of that ask for them, and whether this P2PS is one for those of others.
     pub connections: super::Connections,
     /// Logins that one user may have at a time; 0 for any number.
     pub max_mounts_per_user: u32,

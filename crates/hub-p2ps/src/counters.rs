@@ -10,6 +10,8 @@ pub struct Counters {
     pub clients_conflated: u64 as Gauge,
     /// Clients logged in.
     pub mounts: u64 as Gauge,
+    /// Servers that clients are told of which ask for them at login.
+    pub servers: u64 as Gauge,
     /// Items that someone watches, views and snapshots counted apart.
     pub items: u64 as Gauge,
     /// Watchers of items.
@@ -134,6 +136,8 @@ pub struct Counters {
     pub round_trips: u64,
     /// Round trips that a client did not answer before the next was due.
     pub round_trips_unanswered: u64,
+    /// Times that a client which had asked was told that the servers have changed.
+    pub servers_told: u64,
     /// Times that a client has made this server its active or its standby one.
     pub standby_changes: u64,
     /// Updates and images filtered for a view, or by the filter of their service, once per view.

@@ -21,7 +21,8 @@
 //! * `conflation`: fewer updates that lead to the same image;
 //! * `egress`: what waits for clients that take too little, and what becomes of them;
 //! * `operation`, `blocked`: what operators do: other limits, words to clients, blocked items;
-//! * `load`: how near clients are to their limits;
+//! * `load`, `load_factor`: how near clients are to their limits, how full this server is;
+//! * `servers`: the P2PSs of the hub, as they tell each other and clients that ask;
 //! * `invariants`: what holds at the end of every turn.
 //!
 //! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
@@ -45,6 +46,7 @@ mod load_factor;
 mod notice;
 mod operation;
 mod overview;
+mod servers;
 mod sources;
 
 pub use blocked::{BLOCKED_MAX, BlockError, BlockedList};
@@ -59,6 +61,7 @@ pub use load::{LoadOf, LoadState, Percents, QueueMarks};
 pub use notice::Notice;
 pub use operation::ItemChange;
 pub use overview::{ItemOverview, ServiceOverview, SourceOverview};
+pub use servers::Place;
 pub use sources::Joined;
 pub use sources::failover::SwitchError;
 
@@ -94,6 +97,7 @@ use load_factor::LoadFactor;
 use operation::History;
 use rwf::msg::{Msg, RequestFlags};
 use rwf::{DataState, State, StreamState, peek};
+use servers::Servers;
 use sources::Sources;
 use sources::outage::Outages;
 use sources::services::Services;
@@ -139,6 +143,7 @@ pub struct P2ps {
     leaving: Leaving,
     load: Load,
     load_factor: LoadFactor,
+    servers: Servers,
     history: History,
     closing: Vec<(ClientId, CloseReason)>,
     notices: Vec<Notice>,
@@ -188,6 +193,7 @@ impl P2ps {
             leaving,
             load: Load::new(&config),
             load_factor: LoadFactor::default(),
+            servers: Servers::new(&config.connections),
             history: History::default(),
             closing: Vec::new(),
             notices: Vec::new(),
@@ -352,6 +358,7 @@ impl P2ps {
             self.conflation.timeout(),
             self.load.timeout(),
             self.load_factor.timeout(self.config.load_factor_interval),
+            self.servers.timeout(self.is_server()),
             heartbeats,
             trim,
         ])
@@ -397,6 +404,7 @@ impl P2ps {
         self.renew_dictionaries();
         self.look_at_queue();
         self.tell_load_factor();
+        self.work_on_servers();
         self.open_named();
         self.work_departures();
         self.work_backlogs();
@@ -416,6 +424,9 @@ impl P2ps {
         self.ask_mirrors();
         self.note_whole();
         self.tell_taken_over();
+        if self.is_ever_server() {
+            self.announce_server();
+        }
         let now = self.now;
         for (number, source) in self.sources.iter_mut() {
             if let Some(block) = source.writer.block() {

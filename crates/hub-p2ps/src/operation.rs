@@ -75,6 +75,7 @@ impl P2ps {
             self.pair_sources();
         }
         self.reconsider_load();
+        self.look_at_servers();
     }
 
     /// What the watchers of an item were told last, oldest first; the last of `HISTORY` changes of all items are remembered.

@@ -1,6 +1,6 @@
 //! What a Source Distributor publishes.
 
-use super::{ALL, HubError, Kind, Message, NO_HANDLE, flags, state};
+use super::{ALL, HubError, Kind, Message, NO_HANDLE, Server, flags, state};
 use rwf::State;
 
 /// A message from a Source Distributor to its P2PSs, borrowed from the block. `rwf` members are whole RWF messages as
@@ -177,6 +177,13 @@ pub enum Event<'a> {
         /// The image, as in `hub::distributor::Record::parts`.
         parts: &'a [u8],
     },
+    /// The P2PSs of the Source Distributor that say where consumers reach them. It comes to those of them alone, on their connections.
+    Servers {
+        /// Who.
+        target: u16,
+        /// [`super::Server`]s as they are written, one behind the other: all that there are, but for those that are too many.
+        servers: &'a [u8],
+    },
     /// The Source Distributor ends in order; nothing comes behind it.
     Leaving {
         /// Why, in words.
@@ -239,6 +246,10 @@ impl<'a> Event<'a> {
                 Self::CaughtUp { target, to: u64::from_le_bytes(*to) }
             }
             Kind::Resync => Self::Resync { target, why: std::str::from_utf8(body).map_err(|_| bad("text"))? },
+            Kind::Servers => {
+                Server::read_all(kind, body)?;
+                Self::Servers { target, servers: body }
+            }
             Kind::Leaving => Self::Leaving { why: std::str::from_utf8(body).map_err(|_| bad("text"))? },
             Kind::Record => {
                 let (service, rest) = read_name(body).ok_or(bad("service name"))?;
@@ -279,6 +290,7 @@ impl<'a> Event<'a> {
             Self::CaughtUp { target, .. } => (Kind::CaughtUp, 0, target, NO_HANDLE, 0),
             Self::Resync { target, .. } => (Kind::Resync, 0, target, NO_HANDLE, 0),
             Self::Record { .. } => (Kind::Record, 0, ALL, NO_HANDLE, 0),
+            Self::Servers { target, .. } => (Kind::Servers, 0, target, NO_HANDLE, 0),
             Self::Leaving { .. } => (Kind::Leaving, 0, ALL, NO_HANDLE, 0),
         }
     }
@@ -306,6 +318,7 @@ impl<'a> Event<'a> {
             | Self::Generic { rwf, .. }
             | Self::Dictionary { rwf, .. } => out.extend_from_slice(rwf),
             Self::Heartbeat { announcement } => out.extend_from_slice(announcement),
+            Self::Servers { servers, .. } => out.extend_from_slice(servers),
             Self::Record { service, key, age, parts } => {
                 write_short(service.as_bytes(), out);
                 write_short(key, out);

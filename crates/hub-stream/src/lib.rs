@@ -17,6 +17,7 @@ mod event;
 mod message;
 mod parts;
 mod request;
+mod server;
 mod state;
 
 pub use block::{Block, BlockWriter, Continuity, Heading, Index, Messages, Seen};
@@ -25,6 +26,7 @@ pub use event::Event;
 pub use message::{Kind, Message};
 pub use parts::parts;
 pub use request::Request;
+pub use server::{Health, Server};
 
 use rwf::container::{FilterListFlags, MapFlags, VectorFlags};
 use rwf::msg::{MsgClass, UpdateFlags};

@@ -44,6 +44,8 @@ pub enum Kind {
     Answered = 18,
     /// [`super::Event::Record`]
     Record = 19,
+    /// [`super::Event::Servers`]
+    Servers = 20,
     /// [`super::Request::Hello`]
     Hello = 64,
     /// [`super::Request::Open`]
@@ -64,6 +66,8 @@ pub enum Kind {
     Gap = 72,
     /// [`super::Request::Bye`]
     Bye = 73,
+    /// [`super::Request::Serve`]
+    Serve = 74,
 }
 
 impl Kind {
@@ -99,6 +103,7 @@ impl Kind {
             17 => Self::Leaving,
             18 => Self::Answered,
             19 => Self::Record,
+            20 => Self::Servers,
             64 => Self::Hello,
             65 => Self::Open,
             66 => Self::Refresh,
@@ -109,6 +114,7 @@ impl Kind {
             71 => Self::HeartbeatUp,
             72 => Self::Gap,
             73 => Self::Bye,
+            74 => Self::Serve,
             other => return Err(HubError::UnknownType(other)),
         })
     }

@@ -1,7 +1,7 @@
 //! What a P2PS asks of a Source Distributor.
 
 use super::event::Head;
-use super::{HubError, Kind, Message, NO_HANDLE, flags};
+use super::{HubError, Kind, Message, NO_HANDLE, Server, flags};
 
 /// A message from a P2PS to a Source Distributor, borrowed from the block. `rwf` members are whole RWF messages; their
 /// stream ids mean nothing, and keys in them have no service id (`service` is it).
@@ -80,6 +80,11 @@ pub enum Request<'a> {
     },
     /// The P2PS ends in order: its interest goes at once.
     Bye,
+    /// Where consumers reach this P2PS, and how it is. Who says so is told of the others by `Servers`.
+    Serve {
+        /// A [`super::Server`] as it is written; empty: it is no server for others to name any more.
+        server: &'a [u8],
+    },
 }
 
 impl<'a> Request<'a> {
@@ -112,6 +117,13 @@ impl<'a> Request<'a> {
                 Self::Gap { from: u64_at(rwf, 0).ok_or(bad("position"))?, to: u64_at(rwf, 8).ok_or(bad("position"))? }
             }
             Kind::Bye => Self::Bye,
+            Kind::Serve => {
+                let is_one = rwf.is_empty() || Server::read(kind, rwf)?.1.is_empty();
+                if !is_one {
+                    return Err(bad("more than one server"));
+                }
+                Self::Serve { server: rwf }
+            }
             other => return Err(HubError::WrongDirection(other)),
         })
     }
@@ -131,6 +143,7 @@ impl<'a> Request<'a> {
             Self::Heartbeat { .. } => (Kind::HeartbeatUp, 0, 0, NO_HANDLE, 0),
             Self::Gap { .. } => (Kind::Gap, 0, 0, NO_HANDLE, 0),
             Self::Bye => (Kind::Bye, 0, 0, NO_HANDLE, 0),
+            Self::Serve { .. } => (Kind::Serve, 0, 0, NO_HANDLE, 0),
         }
     }
 
@@ -139,6 +152,7 @@ impl<'a> Request<'a> {
             Self::Open { rwf, .. } | Self::Reissue { rwf, .. } | Self::Post { rwf, .. } | Self::Generic { rwf, .. } => {
                 out.extend_from_slice(rwf);
             }
+            Self::Serve { server } => out.extend_from_slice(server),
             Self::Hello { key, .. } => out.extend_from_slice(&key.to_le_bytes()),
             Self::Heartbeat { position } => out.extend_from_slice(&position.to_le_bytes()),
             Self::Gap { from, to } => {

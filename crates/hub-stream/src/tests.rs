@@ -33,6 +33,7 @@ fn every_event() -> Vec<Event<'static>> {
         Event::CaughtUp { target: 3, to: 1 << 40 },
         Event::Resync { target: 3, why: "too late" },
         Event::Record { service: "FEED", key: b"key", age: 1 << 40, parts: b"parts" },
+        Event::Servers { target: 3, servers: b"\0\0\0\0\x01\0\0\0\x01a\0\x01\x09\0\x02\0\x03\0\x01b" },
         Event::Leaving { why: "end of day" },
     ]
 }
@@ -52,6 +53,8 @@ fn every_request() -> Vec<Request<'static>> {
         Request::Heartbeat { position: 1 << 40 },
         Request::Gap { from: 1 << 40, to: 2 << 40 },
         Request::Bye,
+        Request::Serve { server: b"\x02\0\0\0\x01\0\0\0\x01a" },
+        Request::Serve { server: b"" },
     ]
 }
 

@@ -178,7 +178,7 @@ impl SourceDistributor {
 
     /// The P2PS ends in order: nobody is to find again what it had open.
     pub(crate) fn bye(&mut self, now: u64, slot: Slot, out: &mut dyn ProviderSink) {
-        self.links.leave(slot, now);
+        self.leave_links(now, slot);
         self.hub.reader_left(slot);
         self.end_lease(now, slot, out);
     }
@@ -217,7 +217,7 @@ impl SourceDistributor {
     /// What a P2PS had open that is gone stays so for its lease, but for what it could not find again.
     fn let_go(&mut self, now: u64, slot: Slot, out: &mut dyn ProviderSink) {
         self.posts.forget_p2ps(slot);
-        let serial = self.links.leave(slot, now);
+        let serial = self.leave_links(now, slot);
         self.hub.reader_left(slot);
         if self.config.lease == 0 {
             return self.end_lease(now, slot, out);

@@ -5,10 +5,12 @@
 //! | `membership` | joining, leaving, leases, heartbeats, the bounds of what one P2PS may cost |
 //! | `requests` | opens, closes, further images, reissues, generic messages |
 //! | `gap_recovery` | what a P2PS hears again after a loss |
+//! | `servers` | where consumers reach the P2PSs, of which these are told |
 
 mod gap_recovery;
 mod membership;
 mod requests;
+mod servers;
 
 use super::ids::{Handle, Slot};
 use crate::stream::{BlockWriter, Continuity, Event, Heading, Seen, UNPACED_HEARTBEATS};
@@ -53,6 +55,8 @@ struct Link {
     /// Providers never wait for it, and what is for it alone comes to it alone.
     is_unpaced: bool,
     opened: OpenedItems,
+    /// Where consumers reach it, as it is written: one server.
+    server: Option<Box<[u8]>>,
 }
 
 /// The items that a P2PS has open, so that its end costs what it had and not what there is. Items that it has given back are among
@@ -115,6 +119,7 @@ pub(crate) struct Links {
     announcement: Box<[u8]>,
     /// When the next heartbeat is due; 0 before the first.
     heartbeat_due: u64,
+    telling: servers::Telling,
 }
 
 impl Links {
@@ -144,6 +149,7 @@ impl Links {
             point_to_point: BlockWriter::new(incarnation),
             is_unpaced,
             opened: OpenedItems::default(),
+            server: None,
         });
         let slot = Slot(slot as u16);
         self.by_id.insert(id, slot);

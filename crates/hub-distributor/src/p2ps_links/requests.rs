@@ -48,6 +48,7 @@ impl SourceDistributor {
             Request::Heartbeat { position } => self.has_read(now, slot, position)?,
             Request::Gap { from, to } => self.tell_missed(now, slot, id, (from, to), out)?,
             Request::Bye => self.bye(now, slot, out),
+            Request::Serve { server } => self.serves(now, slot, server),
             Request::Open { service, token, flags, rwf } => {
                 let message = decode(Kind::Open, rwf)?;
                 self.open(now, Open { slot, target: id, service, token, flags }, &message, out);

@@ -143,20 +143,25 @@ impl P2ps {
 
     fn login_refresh(&mut self, client: ClientId, request: &login::Request, authentication: Authentication) {
         let text = format!("Login accepted by host {}.", self.config.host_name);
-        let mut refresh = login::Refresh::accept(request, self.features(), &text);
-        let echo = &mut refresh.attributes;
-        // What is done, which may be other than what was asked for.
-        echo.single_open = Some(self.policy_of(request).single_open);
-        echo.allow_suspect_data.get_or_insert(true);
+        let mut refresh = self.acceptance(client, request, &text);
         if authentication.reissue_at.is_some() {
             // A token is told by its user.
             refresh.name_type = Some(name_type::NAME);
             refresh.name = self.user_of(client);
             refresh.authentication = authentication;
         }
-        refresh.attributes.round_trip_latency = self.round_trips_granted(client);
-        refresh.connection_config = self.connections_for(request.download_connection_config);
+        refresh.connection_config = self.connections_for(client, request);
         self.send(client, StreamId(request.stream_id), |w| refresh.encode(w));
+    }
+
+    /// A login is accepted: what is done, which may be other than what was asked for.
+    pub(super) fn acceptance(&self, client: ClientId, request: &login::Request, text: &str) -> login::Refresh {
+        let mut refresh = login::Refresh::accept(request, self.features(), text);
+        let echo = &mut refresh.attributes;
+        echo.single_open = Some(self.policy_of(request).single_open);
+        echo.allow_suspect_data.get_or_insert(true);
+        echo.round_trip_latency = self.round_trips_granted(client);
+        refresh
     }
 
     /// Who recovers the streams of a login, and what it is shown meanwhile.
@@ -209,5 +214,6 @@ fn login_of(request: &login::Request, user: UserId) -> Login {
         wants_locks: request.attributes.provide_permission_expressions != Some(false),
         expires: u64::MAX,
         round_trip: None,
+        asked: None,
     }
 }

@@ -77,6 +77,8 @@ pub(crate) struct Login {
     pub(crate) expires: u64,
     /// Of a client whose round trips are measured.
     pub(crate) round_trip: Option<round_trips::Measurement>,
+    /// Of a client that wants to know which servers there are.
+    pub(crate) asked: Option<Box<connections::Asked>>,
 }
 
 /// An open directory stream.

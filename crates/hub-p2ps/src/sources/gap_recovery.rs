@@ -115,6 +115,7 @@ impl P2ps {
             source.continuity = Continuity::starting(incarnation, position);
             source.heard = true;
             source.read_to = position;
+            self.servers.await_others(now);
         }
         let incarnation = source.joined.unwrap_or(0);
         source.writer.request(&Request::Hello { incarnation, key });

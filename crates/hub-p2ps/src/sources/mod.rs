@@ -79,6 +79,8 @@ pub(crate) struct Source {
     pub(crate) heard_at: u64,
     /// When the last block went to it.
     pub(crate) sent_at: u64,
+    /// What of this P2PS as a server it was told, by number; 0 if nothing.
+    pub(crate) announced: u64,
 }
 
 impl Source {
@@ -104,6 +106,7 @@ impl Source {
             services: FxHashMap::default(),
             heard_at: 0,
             sent_at: 0,
+            announced: 0,
         }
     }
 
@@ -209,6 +212,7 @@ impl Source {
         self.tokens.clear();
         self.free_tokens.clear();
         self.services.clear();
+        self.announced = 0;
     }
 
     /// The item of a token that is not answered, for checks.

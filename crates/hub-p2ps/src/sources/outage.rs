@@ -204,6 +204,7 @@ impl P2ps {
         // A transport may end after its silence was found here.
         let Some(source) = self.sources.up_mut(number) else { return };
         source.forget();
+        self.servers.forget(number);
         self.nak_posts_to(number);
         self.leave_mirrors(number, None);
         // What it was asked for in services that it has withdrawn since is answered by nobody, so all of them are looked at.

@@ -22,6 +22,7 @@ mod random_published;
 mod records;
 mod recovery;
 mod retention;
+mod servers;
 mod service_groups;
 mod snapshots;
 mod standby;

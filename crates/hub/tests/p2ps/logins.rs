@@ -55,7 +55,8 @@ fn told_of(world: &mut World, client: u32, asks: Option<bool>) -> Option<login::
 #[test]
 fn who_asks_is_told_where_else_to_connect() {
     let servers = vec![("p2ps1".to_owned(), 14_002), ("10.1.0.7".to_owned(), 14_003)];
-    let connections = Connections { servers, standby_servers: 1, order: ServerOrder::Spread };
+    let spread = ServerOrder::Spread;
+    let connections = Connections { servers, standby_servers: 1, order: spread, ..Connections::default() };
     let mut world = World::with(Config { connections: connections.clone(), ..Config::default() });
     assert_eq!(told_of(&mut world, 1, None), None);
     assert_eq!(told_of(&mut world, 2, Some(false)), None);
@@ -69,13 +70,13 @@ fn who_asks_is_told_where_else_to_connect() {
     assert_eq!(hosts(told_of(&mut world, 3, Some(true))), [of(&first, 0), of(&second, 1)]);
     assert_eq!(hosts(told_of(&mut world, 4, Some(true))), [of(&second, 0), of(&first, 1)]);
 
-    // A reload counts for those who come. The order of a list is the same for all, and there are no more standbys than other servers.
+    // A reload counts for those who come, and is told to those who have asked. The order of a list is the same for all, and there are no more standbys than other servers.
     let servers = ["a", "b", "c"].map(|host| (host.to_owned(), 14_002)).to_vec();
     let (list, spread) = (ServerOrder::List, ServerOrder::Spread);
     // They are the fifth login and those that follow.
     let expected = [(list, 9, "abc"), (list, 0, "abc"), (spread, 0, "abc"), (spread, 0, "bca")];
     for (client, (order, standby_servers, hosts)) in (5..).zip(expected) {
-        let connections = Connections { servers: servers.clone(), standby_servers, order };
+        let connections = Connections { servers: servers.clone(), standby_servers, order, ..Connections::default() };
         world.p2ps.reconfigure(&Config { connections, ..Config::default() });
         let told = told_of(&mut world, client, Some(true)).expect("servers");
         assert_eq!(told.servers.iter().map(|server| server.host.as_str()).collect::<String>(), hosts);

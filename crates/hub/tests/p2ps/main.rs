@@ -23,6 +23,7 @@ mod permissions;
 mod recovery;
 mod requests;
 mod round_trips;
+mod servers;
 mod streams;
 mod symbol_lists;
 mod tokens;

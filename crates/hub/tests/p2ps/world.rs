@@ -402,6 +402,7 @@ fn request_words(request: &Request<'_>) -> String {
     match request {
         Request::Gap { from, to } => format!("gap {from}..{to}"),
         Request::Bye => "bye".to_owned(),
+        Request::Serve { .. } => "serve".to_owned(),
         Request::Hello { .. } => "hello".to_owned(),
         Request::Heartbeat { .. } => "heartbeat".to_owned(),
         Request::Open { service, token, flags, rwf } => {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
+use hub::p2ps::Place;
 use net::tcp::ListenerId;
 use net::tls::TlsServer;
 use rssl_io::{Encryption, RsslIo};
@@ -94,6 +95,20 @@ pub struct Bound {
     pub marketfeed: Option<SocketAddr>,
 }
 
+/// Where clients of other servers are told to find this one: by a configured host, by the address that it listens on, or by the host's name. `None`
+/// where that cannot be told.
+pub(super) fn place(bound: &Bound, host: &str) -> Option<Place> {
+    let address = bound.rssl.ip();
+    let host = match (host, address.is_unspecified()) {
+        ("", false) => address.to_string(),
+        ("", true) => net::host::name(),
+        (host, _) => host.to_owned(),
+    };
+    let is_told = (1..=255).contains(&host.len()) && host.bytes().all(|byte| byte.is_ascii_graphic());
+    let websocket = bound.websocket.map_or(0, |address| address.port());
+    is_told.then(|| Place { host, rssl: bound.rssl.port(), websocket })
+}
+
 /// What listens for consumers.
 pub(super) struct Listeners {
     rssl: (ListenerId, SocketAddr),
@@ -162,7 +177,7 @@ impl Listeners {
 mod tests {
     use std::net::TcpListener;
 
-    use super::{Port, is_taken};
+    use super::{Bound, Port, is_taken, place};
     use crate::config::P2ps;
 
     #[test]
@@ -177,6 +192,21 @@ mod tests {
         assert_eq!(websocket(14_002, 15_001, true), Some(15_001), "who chooses a number gets that one or an error");
         assert_eq!(websocket(14_002, 15_001, false), None);
         assert_eq!(P2ps::default().websocket_port, 15_000);
+    }
+
+    #[test]
+    fn others_are_told_the_host_that_is_configured_or_listened_on() {
+        let bound = |rssl: &str| Bound {
+            rssl: rssl.parse().expect("an address"),
+            encrypted: None,
+            websocket: Some("0.0.0.0:15000".parse().expect("an address")),
+            marketfeed: None,
+        };
+        let told = |rssl, host| place(&bound(rssl), host).map(|place| (place.host, place.rssl, place.websocket));
+        assert_eq!(told("10.1.0.3:14002", ""), Some(("10.1.0.3".to_owned(), 14_002, 15_000)));
+        assert_eq!(told("10.1.0.3:14002", "p2ps1"), Some(("p2ps1".to_owned(), 14_002, 15_000)));
+        assert_eq!(told("0.0.0.0:14002", ""), Some((net::host::name(), 14_002, 15_000)));
+        assert_eq!(told("0.0.0.0:14002", "two words"), None);
     }
 
     #[test]

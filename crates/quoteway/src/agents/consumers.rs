@@ -23,7 +23,7 @@ mod delivery;
 use super::backpressure::Load;
 use super::class_latency::ClassLatency;
 use super::client_numbers::ClientNumbers;
-use super::consumer_ports::{Bound, Listeners, Port};
+use super::consumer_ports::{self, Bound, Listeners, Port};
 use super::input_rate::{InputLimit, InputRates};
 use super::json::JsonClients;
 use super::logins::{Logins, login_by_cookie};
@@ -215,6 +215,12 @@ impl Consumers {
         };
         consumers.outage.configure(c);
         consumers.redirect.clone_from(&c.redirect_text);
+        // Nobody is waited for there, and it is its user's alone.
+        if config.hub.paces_providers
+            && let Some(place) = consumer_ports::place(&consumers.bound(), &c.connection_host)
+        {
+            consumers.p2ps.serve_at(net::clock::now(), place);
+        }
         Ok(consumers)
     }
 
@@ -235,6 +241,7 @@ impl Consumers {
     /// Has new clients refused for this reason, or not any more.
     pub fn drain(&mut self, why: Option<&str>) {
         self.drained = why.map(str::to_owned);
+        self.tell_whether_taken();
     }
 
     /// Takes over the limits that a reload changes. Who is there stays.
@@ -426,6 +433,11 @@ impl Consumers {
         }
     }
 
+    /// Other servers are to know whether new clients are taken here.
+    fn tell_whether_taken(&mut self) {
+        self.p2ps.set_draining(self.drained.is_some() || self.outage.why().is_some());
+    }
+
     /// Clients go, or may come again, since their services are down or up.
     fn look_at_outage(&mut self, now: u64, io: &mut RsslIo) {
         let Self { outage, p2ps, redirect, .. } = self;
@@ -437,6 +449,9 @@ impl Consumers {
             }
             (Some(outage_watch::Change::Back), _) => tracing::info!("clients are taken again: their services are up"),
             _ => {}
+        }
+        if change.is_some() {
+            self.tell_whether_taken();
         }
         if let Some(why) = why.filter(|_| self.clients.iter().any(Option::is_some)) {
             self.dismiss(now, outage_watch::SENT_AT_ONCE, &why, io);

@@ -102,7 +102,7 @@ const PERSISTENCE: &str = "what has changed is written every persistent_interval
 const RESILIENCY: &str = "cache_resiliency_hosts names the hub ports of those whose images a Source Distributor copies when it starts (docs/operating/cache.md)";
 const P2PS_PERSISTENCE: &str =
     "a P2PS keeps nothing over a restart: images that outlive one are the Source Distributor's";
-const DISCOVERY: &str = "P2PSs do not know of each other: p2ps.connection_list says of which servers clients are told";
+const DISCOVERY: &str = "P2PSs are told of each other by their Source Distributors (p2ps.enable_connect_config), and clients of those that are less full first; p2ps.connection_list names others";
 const SERVICES: &str = "every service that a provider offers is served";
 const GROUPS: &str = "service groups are source_distributor.service_group_list (docs/operating/standby.md), for all clients; permissions say who sees which service";
 const RECOVERY: &str = "an item is asked for again retryLimit times or for ever, with a pause that grows from 1 s to normalRetryTime, and one that is refused for good is not";
@@ -169,7 +169,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         DISCOVERY,
-        "discoveryHeartbeat discoveryNetwork ndistDiscoveryInterval ndsHostList ndsNetwork ndsNetworkTimeout ndsPort ndsSyncCallTimeout disableLocalRedirect enableConnectConfig=False loadBalanceAlgorithm scalingFactor",
+        "discoveryHeartbeat discoveryNetwork ndistDiscoveryInterval ndsHostList ndsNetwork ndsNetworkTimeout ndsPort ndsSyncCallTimeout disableLocalRedirect loadBalanceAlgorithm scalingFactor",
     ),
     none(Kind::P2ps, SESSION, "keepAlive*keepAliveTimeout keepAlive*networkDelay keepAliveTimeout enableFirewall"),
     none(

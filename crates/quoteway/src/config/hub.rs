@@ -206,6 +206,7 @@ fn connections(c: &super::P2ps) -> p2ps::Connections {
         Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
     };
     p2ps::Connections {
+        of_hub: c.enable_connect_config,
         servers: c.connection_list.iter().filter_map(server).collect(),
         standby_servers: c.connection_standby_servers,
         order: c.connection_order.0,

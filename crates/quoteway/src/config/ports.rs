@@ -40,6 +40,10 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     for route in config.dialled_routes().filter(|route| !route.proxy_host.is_empty() && route.proxy_port == 0) {
         found.push(format!("route.proxy_port: {:?} cannot be connected to at port 0", route.proxy_host));
     }
+    let host = &config.p2ps.connection_host;
+    if !host.is_empty() && !is_host(host) {
+        found.push(format!("p2ps.connection_host: {host:?} is no host: a name or an address without a port"));
+    }
     let hosts = config.dialled_routes().flat_map(|r| r.host_list.iter().map(|h| ("route.host_list", h)));
     let hosts = hosts.chain(config.hub.source_distributors.iter().map(|h| ("hub.source_distributors", h)));
     let hosts = hosts.chain(config.aeron.sources.iter().map(|h| ("aeron.sources", h)));
@@ -60,6 +64,12 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether clients can be told to connect to it: letters, digits, dots, dashes, or an address.
+fn is_host(text: &str) -> bool {
+    let is_name = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
+    text.len() <= 255 && (text.parse::<IpAddr>().is_ok() || is_name(text))
 }
 
 /// Whether the entries of a list of hosts may be names of services.
@@ -127,6 +137,10 @@ mod tests {
     fn a_host_needs_a_port_that_can_be_dialled() {
         let found = of("[[route]]\nhost_list = [\"a:0\", \"b:70000\", \"c\", \"d:14002\", \"::1\"]\n");
         assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(of("[p2ps]\nconnection_host = \"fd00::7\"\n"), Vec::<String>::new());
+        for wrong in ["a:14002", "a b", "[::1]"] {
+            assert_eq!(of(&format!("[p2ps]\nconnection_host = \"{wrong}\"\n")).len(), 1, "{wrong}");
+        }
         let told = of("[p2ps]\nconnection_list = [\"a:14002\", \"[::1]:14002\", \"b\", \"c:0\"]\n");
         assert!(matches!(&told[..], [b, c] if b.contains("\"b\" has no port") && c.contains("\"c:0\"")), "{told:?}");
         assert!(found[0].contains("\"a:0\"") && found[1].contains("from 1 to 65535"), "{found:?}");

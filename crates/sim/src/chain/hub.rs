@@ -14,7 +14,7 @@ use hub::filter::rules::FieldSet;
 use hub::hash_seed::HashSeed;
 use hub::p2ps::conflation::{Exceptions, FieldIntervals, FieldValue, JustInTime, ServiceConflation, Settings};
 use hub::p2ps::egress::FlowControl;
-use hub::p2ps::{self, ClientId, P2ps, Percents, SourceId};
+use hub::p2ps::{self, ClientId, Connections, P2ps, Percents, Place, SourceId};
 use hub::stream::HubError;
 use rssl::ws::JsonTexts;
 use std::collections::{BTreeMap, VecDeque};
@@ -248,6 +248,11 @@ pub(crate) fn name_distributors(machine: &mut P2ps, count: usize) {
     }
 }
 
+/// The P2PS of this number says where consumers reach it.
+pub(crate) fn serve(machine: &mut P2ps, now: u64, number: usize) {
+    machine.serve_at(now, Place { host: format!("p2ps{number}"), rssl: 14_002, websocket: 0 });
+}
+
 /// What a distributor is called.
 pub(crate) fn distributor_name(number: usize) -> String {
     format!("sd{number}")
@@ -337,6 +342,7 @@ impl Hub {
         for at in 0..shards {
             let mut machine = P2ps::new(self.p2ps_config(random), 0);
             name_distributors(&mut machine, distributors);
+            serve(&mut machine, 0, at);
             self.shards.push(Shard::new(machine, at));
         }
     }
@@ -362,6 +368,7 @@ impl Hub {
     /// A P2PS's settings in a network.
     pub(crate) fn p2ps_config(&self, random: &mut Random) -> p2ps::Config {
         p2ps::Config {
+            connections: Connections { of_hub: !self.paired, ..Connections::default() },
             source_timeout: 3 * SECOND,
             gap_timeout: 2 * SECOND,
             hold_bytes: if random.chance(20) { 2_000 } else { 1 << 20 },

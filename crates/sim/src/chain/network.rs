@@ -1,7 +1,7 @@
 //! The network between the two sides of the hub: for each pair a data stream that loses blocks, and connections for requests
 //! that break, hang in a partition, or are known to be over at one end only.
 
-use super::hub::{Distributor, Hub, PATIENCE, SECOND, Shard, WINDOW, name_distributors, note, note_line};
+use super::hub::{Distributor, Hub, PATIENCE, SECOND, Shard, WINDOW, name_distributors, note, note_line, serve};
 use super::random::Random;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{Joined, P2ps, SourceId};
@@ -449,6 +449,7 @@ impl Hub {
     fn restart_p2ps(&mut self, network: &mut Network, at: usize, now: u64, random: &mut Random) {
         let mut machine = P2ps::new(self.p2ps_config(random), 0);
         name_distributors(&mut machine, self.distributors.len());
+        serve(&mut machine, now, at);
         self.shards[at].restart(machine);
         network.p2ps_still[at] = 0;
         for link in &mut network.links[at] {

@@ -497,7 +497,7 @@ fn published(input: &mut Input<'_>) -> Vec<u8> {
 
 fn request(writer: &mut BlockWriter, input: &mut Input<'_>, rwf: &[u8]) {
     let (service, handle, token) = (input.number() as u16, input.number(), input.number());
-    writer.request(&match input.byte() % 11 {
+    writer.request(&match input.byte() % 12 {
         0 => Request::Hello { incarnation: input.number(), key: 0 },
         1..4 => {
             Request::Open { service, token, flags: if token & 8 == 0 { flags::STREAMING } else { input.byte() }, rwf }
@@ -508,6 +508,7 @@ fn request(writer: &mut BlockWriter, input: &mut Input<'_>, rwf: &[u8]) {
         7 => Request::Post { service, handle: (token & 1 == 0).then_some(handle), token, rwf },
         8 => Request::Generic { handle, rwf },
         9 => Request::Gap { from: u64::from(handle), to: u64::from(token) },
+        10 => Request::Serve { server: rwf },
         _ => Request::Heartbeat { position: u64::from(token) },
     });
 }
@@ -520,7 +521,7 @@ fn event(writer: &mut BlockWriter, input: &mut Input<'_>) {
     let rwf = if input.byte() > 240 { input.piece() } else { &good };
     let text = "why";
     let mut filters = Vec::new();
-    writer.event(&match input.byte() % 18 {
+    writer.event(&match input.byte() % 19 {
         0 | 1 => {
             let services = services(input);
             filters.extend(encode(|w| services[0].encode_filters(u32::MAX, w)));
@@ -539,6 +540,7 @@ fn event(writer: &mut BlockWriter, input: &mut Input<'_>) {
         14 => Event::Generic { target, handle, has_key: group & 1 == 0, rwf },
         15 => Event::Missed { target, handle },
         16 => Event::Record { service: &name, key: rwf, age: u64::from(handle), parts: rwf },
+        17 => Event::Servers { target, servers: rwf },
         _ => Event::Leaving { why: text },
     });
 }

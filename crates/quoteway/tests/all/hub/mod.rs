@@ -42,6 +42,7 @@ mod place;
 mod provider;
 mod scenarios;
 mod security;
+mod servers;
 mod site;
 mod soak;
 mod takeovers;

@@ -189,17 +189,21 @@ pub(crate) struct Tuning {
     pub(crate) lbm: &'static [&'static str],
     /// The Source Distributors stand by for each other; whether they number alike. Then P2PSs have an HTTP port, too.
     pub(crate) pairs: Option<bool>,
+    /// Lines of the section `p2ps`. With any P2PSs have an HTTP port.
+    pub(crate) p2ps: &'static str,
     /// What [`network`] gave; another network for each site without it.
     pub(crate) network: Option<Vec<String>>,
 }
 
 impl Tuning {
-    /// What P2PSs are told of the Source Distributors with these addresses, in quotes.
-    fn of_pair(&self, hubs: &[String]) -> String {
-        let Some(numbered) = self.pairs else { return String::new() };
+    /// The section `p2ps`. The Source Distributors have these addresses, in quotes.
+    fn of_p2ps(&self, hubs: &[String]) -> String {
         let names: Vec<&str> = hubs.iter().map(|hub| hub.trim_matches('"')).collect();
         let pair = names.join("|");
-        format!("\n[p2ps]\nsource_distributor_pairs = [\"{pair}\"]\nsource_distributor_sequence_numbers = {numbered}\n")
+        let of_pair = |numbered| {
+            format!("source_distributor_pairs = [\"{pair}\"]\nsource_distributor_sequence_numbers = {numbered}\n")
+        };
+        format!("\n[p2ps]\n{}{}", self.pairs.map(of_pair).unwrap_or_default(), self.p2ps)
     }
 
     fn times(&self, config: &str) -> String {
@@ -293,11 +297,11 @@ impl Site {
             let text = known + &aeron.interface(near_consumers) + &tuning.hub;
             let text = tuning.times(&config(join, &[], &text, &options(near_consumers, 1)))
                 + &aeron.of_p2ps(number)
-                + &tuning.of_pair(&hubs);
+                + &tuning.of_p2ps(&hubs);
             let (config, port) = (site.file(&format!("p2ps{number}"), &text), free_port(near_consumers));
             let interface = near_consumers.address().to_string();
             let mut args = vec!["p2ps", "--config", &config, "--interface", &interface, "--rssl-port", &port];
-            if tuning.pairs.is_some() {
+            if tuning.pairs.is_some() || !tuning.p2ps.is_empty() {
                 args.extend(["--http-port", "0"]);
             }
             site.p2pss.push(Part::start(near_consumers, &format!("p2ps {number}"), &args));

@@ -165,8 +165,18 @@ impl World {
         }
     }
 
+    /// P2PSs of a network know each other, but in the worlds of pairs, where they say nothing of themselves.
+    fn check_servers(&self) {
+        let is_told = self.hub.network.is_some() && !self.hub.paired;
+        for (at, shard) in self.hub.shards.iter().enumerate().filter(|_| is_told) {
+            let known = shard.machine.counters().servers;
+            assert_eq!(known, self.hub.shards.len() as u64, "P2PS {at}: servers that its clients are told of");
+        }
+    }
+
     fn check_rest(&self) {
         self.check_order();
+        self.check_servers();
         assert_eq!(self.strangers, BTreeMap::new(), "clients that never logged in, and are still there");
         for (at, consumer) in self.consumers.iter().enumerate() {
             let Some(consumer) = consumer else { continue };

@@ -50,6 +50,21 @@ class DiscoveryTest {
         assertFalse(login(w, Map.of("DownloadConnectionConfig", 0L)).checkHasConnectionConfig());
     }
 
+    @Test
+    void aServerThatIsItselfAllThereIsSaysHowFullItIs(World w) {
+        w.serve("[p2ps]\nenable_connect_config = true\nconnection_host = \"p2ps.example.com\"\n"
+                + "load_factor_interval_s = 1\nmax_mounts = 1\n");
+        LoginRefresh told = login(w, Map.of("DownloadConnectionConfig", 1L));
+        assertTrue(told.checkHasConnectionConfig());
+        var servers = told.connectionConfig().serverList();
+        assertEquals(1, servers.size());
+        var server = servers.get(0);
+        assertEquals("p2ps.example.com", server.hostName().toString());
+        assertEquals(w.port(), server.port());
+        assertTrue(server.checkHasLoadFactor());
+        assertEquals(0, server.loadFactor());
+    }
+
     /** The answer to a login with these attributes, as ETA reads it. */
     private static LoginRefresh login(World w, Map<String, ?> attributes) {
         EtaClient client = w.with(new EtaClient("eta-client", EtaSession.options(w.port())));
