@@ -45,8 +45,8 @@ test-aeron: ## the hub over Aeron: its crate, and the suite of every transport (
 test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 	mvn -B -q -f interop/pom.xml test
 
-chaos: ## kills, standstills, partitions, loss and hostile clients at random, each image compared (root; SECONDS_OF_CHAOS=7200)
-	QUOTEWAY_HOSTS=required QUOTEWAY_CHAOS_SECONDS=$(SECONDS_OF_CHAOS) $(CARGO) test --package quoteway --test all -- --exact hub::chaos::everything_at_once --nocapture
+chaos: ## kills, standstills, partitions, loss and hostile clients at random, each image compared (root; SECONDS_OF_CHAOS=7200, FEATURES=aeron for Aeron too)
+	QUOTEWAY_HOSTS=required QUOTEWAY_CHAOS_SECONDS=$(SECONDS_OF_CHAOS) $(CARGO) test --package quoteway $(if $(FEATURES),--features $(FEATURES)) --test all -- --exact hub::chaos::everything_at_once --nocapture
 
 fuzz: ## coverage-guided fuzzing, every target for so long: make fuzz MINUTES=10; one alone: TARGET=hub_operations
 	scripts/fuzz.sh $(or $(TARGET),all) $(or $(SECONDS),$(if $(MINUTES),$(shell expr $(MINUTES) '*' 60)))

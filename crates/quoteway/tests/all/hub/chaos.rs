@@ -2,7 +2,10 @@
 //! while the network loses up to 30 % of its datagrams, and clients come that are fast, stalled, gone at once, malformed or hostile. In
 //! between, everything is let go on, and each image of each watcher has to be the provider's.
 //!
-//! `QUOTEWAY_CHAOS_SECONDS` says how long (two minutes without it), `QUOTEWAY_SEED` repeats a schedule. `make chaos` is this.
+//! `QUOTEWAY_CHAOS_SECONDS` says how long (two minutes without it), `QUOTEWAY_SEED` repeats a schedule, `QUOTEWAY_CHAOS_TRANSPORT` (`LbtRm`,
+//! `AeronExternal`; [`Join`]) has all rounds over one transport: without it the seed draws one. `make chaos` is this.
+//!
+//! With the feature `aeron` there are more transports to draw from, so that a seed means another schedule than without.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -23,6 +26,22 @@ use crate::hub::watcher::Watcher;
 const ITEMS: usize = 20;
 /// Hosts by what is on them.
 const HOSTS: [&str; 3] = ["feed", "distributors", "consumers"];
+/// Ways to join Source Distributors and P2PSs of different hosts.
+const JOINS: &[Join] = &[
+    Join::LbtRm,
+    Join::Rrcpd,
+    Join::LbtRu,
+    Join::Tcp,
+    Join::LbtRmDirect,
+    #[cfg(feature = "aeron")]
+    Join::AeronUnicast,
+    #[cfg(feature = "aeron")]
+    Join::AeronDestinations,
+    #[cfg(feature = "aeron")]
+    Join::AeronMulticast,
+    #[cfg(feature = "aeron")]
+    Join::AeronExternal,
+];
 /// Processes that are clients of no use, at a time.
 const GUESTS: usize = 4;
 
@@ -60,8 +79,8 @@ impl Chaos {
         let files = tempfile::tempdir().expect("a folder");
         let place = |name: &str| Place::from(lan.host(name));
         let mut chaos_random = seed | 1;
-        let joins = [Join::LbtRm, Join::Rrcpd, Join::LbtRu, Join::Tcp, Join::LbtRmDirect];
-        let join = joins[draw(&mut chaos_random, joins.len() as u64) as usize];
+        let drawn = JOINS[draw(&mut chaos_random, JOINS.len() as u64) as usize];
+        let join = wanted_join().unwrap_or(drawn);
         let network = network();
         let key = if draw(&mut chaos_random, 2) == 0 { key_line(files.path(), KEY) } else { String::new() };
         let script = vec![format!("{join:?}{}", if key.is_empty() { "" } else { " with a key" })];
@@ -273,6 +292,13 @@ impl Chaos {
             assert_eq!(watcher.look(|v| v.items.len()), ITEMS);
         }
     }
+}
+
+/// The transport of all rounds, where one is wanted.
+fn wanted_join() -> Option<Join> {
+    let name = std::env::var("QUOTEWAY_CHAOS_TRANSPORT").ok()?;
+    let join = Join::named(&name).filter(|join| JOINS.contains(join));
+    Some(join.unwrap_or_else(|| panic!("QUOTEWAY_CHAOS_TRANSPORT is {name}: one of {JOINS:?}")))
 }
 
 /// xorshift: any number below `below`.

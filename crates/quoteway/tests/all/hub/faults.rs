@@ -197,9 +197,9 @@ fn one_of_a_pair_freezes(join: Join) {
     assert_eq!(heard(), before, "nothing was Suspect, and no item needed an image");
 }
 
-/// The daemons stand still, and are started again: as if the network had.
-fn daemons_fail() {
-    let mut scene = Scene::new(Join::Rrcpd);
+/// The daemons, or media drivers, stand still, and are started again: as if the network had.
+fn daemons_fail(join: Join) {
+    let mut scene = Scene::new(join);
     for number in 0..2 {
         scene.site.relays[number].freeze();
         for watcher in &scene.watchers {
@@ -267,7 +267,13 @@ over_every_transport! {
 
 #[test]
 fn the_daemons_of_both_hosts_fail() {
-    daemons_fail();
+    daemons_fail(Join::Rrcpd);
+}
+
+#[cfg(feature = "aeron")]
+#[test]
+fn the_media_drivers_of_both_hosts_fail() {
+    daemons_fail(Join::AeronExternal);
 }
 
 #[test]

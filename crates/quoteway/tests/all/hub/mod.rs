@@ -19,6 +19,8 @@ macro_rules! over_every_transport {
         over_every_transport!(@module aeron_multicast, AeronMulticast, $($test),*);
         #[cfg(feature = "aeron")]
         over_every_transport!(@module aeron_ipc, AeronIpc, $($test),*);
+        #[cfg(feature = "aeron")]
+        over_every_transport!(@module aeron_external, AeronExternal, $($test),*);
     };
     (@module $name:ident, $join:ident, $($test:ident),*) => {
         mod $name {

@@ -38,11 +38,40 @@ pub(crate) enum Join {
     /// Over Aeron, in the memory of the first Source Distributor's media driver.
     #[cfg(feature = "aeron")]
     AeronIpc,
+    /// As [`Join::AeronUnicast`], with a media driver for each side, in a process that does nothing else.
+    #[cfg(feature = "aeron")]
+    AeronExternal,
     /// Over shared memory to an `rrcpd`, by multicast to another one, and over shared memory again.
     Rrcpd,
 }
 
 impl Join {
+    /// All that a hub of several processes has here.
+    pub(crate) const ALL: &[Self] = &[
+        Self::Tcp,
+        Self::LbtRm,
+        Self::LbtRmDirect,
+        Self::LbtRu,
+        Self::LbtTcp,
+        Self::LbtIpc,
+        Self::Rrcpd,
+        #[cfg(feature = "aeron")]
+        Self::AeronUnicast,
+        #[cfg(feature = "aeron")]
+        Self::AeronDestinations,
+        #[cfg(feature = "aeron")]
+        Self::AeronMulticast,
+        #[cfg(feature = "aeron")]
+        Self::AeronIpc,
+        #[cfg(feature = "aeron")]
+        Self::AeronExternal,
+    ];
+
+    /// The one of this name, such as `LbtRm`.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|join| format!("{join:?}").eq_ignore_ascii_case(name))
+    }
+
     /// As it stands in a configuration.
     fn transport(self) -> &'static str {
         match self {
@@ -52,7 +81,11 @@ impl Join {
             Self::LbtTcp => "lbt-tcp",
             Self::LbtIpc | Self::Rrcpd => "lbt-ipc",
             #[cfg(feature = "aeron")]
-            Self::AeronUnicast | Self::AeronDestinations | Self::AeronMulticast | Self::AeronIpc => "aeron",
+            Self::AeronUnicast
+            | Self::AeronDestinations
+            | Self::AeronMulticast
+            | Self::AeronIpc
+            | Self::AeronExternal => "aeron",
         }
     }
 }
@@ -223,7 +256,7 @@ pub(crate) struct Site {
     /// Source Distributors; with [`Join::InProcess`] the server.
     pub(crate) distributors: Vec<Part>,
     pub(crate) p2pss: Vec<Part>,
-    /// With [`Join::Rrcpd`]: that of the Source Distributors, that of the P2PSs.
+    /// With [`Join::Rrcpd`] and [`Join::AeronExternal`], daemons or media drivers: that of the Source Distributors, that of the P2PSs.
     pub(crate) relays: Vec<Part>,
     files: tempfile::TempDir,
 }
@@ -279,6 +312,7 @@ impl Site {
         }
         let mut hubs = Vec::new();
         let aeron = Aeron::new(join, (near_source, providers.len()), (near_consumers, p2pss));
+        site.add_drivers(&aeron, &[near_source, near_consumers]);
         for (number, routes) in providers.iter().enumerate() {
             let text = aeron.interface(near_source) + &tuning.hub;
             let text =
@@ -332,6 +366,21 @@ impl Site {
         ));
     }
 
+    /// Media drivers in processes that have nothing else to do: Source Distributors of a hub that nobody joins.
+    fn add_drivers(&mut self, aeron: &Aeron, places: &[&Place]) {
+        for (side, place) in places.iter().enumerate() {
+            let Some(section) = aeron.of_driver(side) else { return };
+            let text = format!(
+                "[hub]\ntransport = \"aeron\"\nname = \"nobody's\"\nheartbeat_interval_ms = 100\npeer_timeout_ms = 1000\n{section}"
+            );
+            let (config, port) = (self.file(&format!("driver{side}"), &text), free_port(place));
+            let interface = place.address().to_string();
+            let mut args = vec!["source-distributor", "--config", &config, "--interface", &interface];
+            args.extend(["--nip-port", "0", "--hub-port", &port]);
+            self.relays.push(Part::start(place, &format!("driver {side}"), &args));
+        }
+    }
+
     fn file(&self, name: &str, text: &str) -> String {
         let path: PathBuf = self.files.path().join(format!("{name}.toml"));
         std::fs::write(&path, text).expect("written");
@@ -382,6 +431,11 @@ impl Aeron {
         let lines = match (self.join, side) {
             (Join::AeronUnicast, 0) => format!("port = {}", port()),
             (Join::AeronUnicast, _) => format!("port = {}\nsources = {:?}", port(), self.ends[0]),
+            (Join::AeronExternal, 0) => format!("port = {}\ndriver = \"external\"\ndir = {:?}", port(), self.dir(0)),
+            (Join::AeronExternal, _) => {
+                let (sources, dir) = (&self.ends[0], self.dir(1));
+                format!("port = {}\nsources = {sources:?}\ndriver = \"external\"\ndir = {dir:?}", port())
+            }
             (Join::AeronDestinations, 0) => format!("destinations = {:?}", self.ends[1]),
             (Join::AeronDestinations, _) => format!("port = {}", port()),
             (Join::AeronMulticast, _) => format!("medium = \"multicast\"\nport = {}", 20_000 + self.number % 12_000),
@@ -396,6 +450,25 @@ impl Aeron {
         };
         // Many tests on few processors: their memory adds up too.
         format!("\n[aeron]\nterm_bytes = 4194304\n{lines}\n")
+    }
+
+    /// The directory of a side's media driver.
+    #[cfg(feature = "aeron")]
+    fn dir(&self, side: usize) -> String {
+        format!("/dev/shm/quoteway-aeron-test-{}-{side}", self.number)
+    }
+
+    /// The section `aeron` of the process that is a side's media driver, where there is one.
+    #[cfg(feature = "aeron")]
+    fn of_driver(&self, side: usize) -> Option<String> {
+        let dir = (self.join == Join::AeronExternal).then(|| self.dir(side))?;
+        Some(format!("\n[aeron]\nmedium = \"ipc\"\nterm_bytes = 4194304\ndir = {dir:?}\n"))
+    }
+
+    #[cfg(not(feature = "aeron"))]
+    fn of_driver(&self, side: usize) -> Option<String> {
+        let _ = (self.number, side);
+        None
     }
 
     /// What LBM has an option for.
