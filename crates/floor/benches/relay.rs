@@ -12,6 +12,7 @@ Options:
   -n RELAYS     relays between source and sink (2)
   -r RATE       messages a second; 0: as many as go through (0)
   --wait HOW    block, yield or spin (block)
+  --middle LINK tcp, udp, multicast or local between the relays in the middle (tcp)
   -S BYTES      socket buffers; 0: the kernel's choice (262144)
   -m BYTES      message (85)
   -k BYTES      most bytes in a write of the source (24000)
@@ -27,6 +28,7 @@ fn main() {
         relays: arguments.value("-n", default.relays),
         rate: arguments.value("-r", default.rate),
         wait: arguments.value("--wait", default.wait),
+        middle: arguments.value("--middle", default.middle),
         socket_buffer: Some(arguments.value("-S", 262_144)).filter(|&bytes| bytes > 0),
         message: arguments.value("-m", default.message),
         write: arguments.value("-k", default.write),

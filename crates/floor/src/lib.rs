@@ -1,7 +1,7 @@
 //! Bare loops that bound what is possible on a machine, to be run beside a measurement of the product, in the same run.
 //!
 //! They do what any system of this shape must do (receive, look at each message, copy it, send) and nothing else, over loopback TCP,
-//! each stage a process of its own. [`relay`] is the chain source -> relays -> sink; [`fan`] is source -> relay -> fan-out writer ->
+//! each stage a process of its own. [`relay`] is the chain source -> relays -> sink, whose middle may be joined otherwise ([`Middle`]); [`fan`] is source -> relay -> fan-out writer ->
 //! connections in one reader process. Absolute figures differ between machines and between runs; ratios taken in one run do not lie.
 //!
 //! Those fork: call them before the process has started threads. [`datagrams`] (UDP) and [`log`] (shared memory) are what a messaging
@@ -15,11 +15,13 @@ pub mod datagrams;
 pub mod fan;
 mod frames;
 mod latency;
+mod link;
 pub mod log;
 pub mod messaging;
 pub mod relay;
 
 pub use latency::{Distribution, Latency};
+pub use link::Middle;
 
 use std::fmt;
 use std::io;

@@ -1,15 +1,15 @@
 //! The chain: source -> relays -> sink. A relay looks at each message, changes its number by a table, packs it anew and sends it on.
 
 use std::fmt;
-use std::io::{self, Write};
-use std::net::TcpStream;
+use std::io;
 
 use super::frames::{Input, Packer};
 use super::latency::Histogram;
 use net::floor::stage::Stage;
 
 use super::cost::{numbers, parse, usage};
-use super::{Cost, Latency, Numbers, Schedule, Wait, pair};
+use super::link::{In, Middle, Out, link};
+use super::{Cost, Latency, Numbers, Schedule, Wait};
 use net::clock;
 
 /// Items that messages are spread over.
@@ -33,6 +33,8 @@ pub struct RelayOptions {
     pub message: usize,
     /// Bytes that a write of the source may have.
     pub write: usize,
+    /// What the link in the middle is.
+    pub middle: Middle,
     /// The source looks at its schedule so often (ns) and sleeps in between; 0: all the time.
     pub tick: u64,
 }
@@ -47,6 +49,7 @@ impl Default for RelayOptions {
             socket_buffer: Some(256 * 1024),
             message: 85,
             write: 24_000,
+            middle: Middle::Tcp,
             tick: 0,
         }
     }
@@ -72,7 +75,8 @@ impl RelayReport {
     pub fn to_json(&self, options: &RelayOptions) -> String {
         let costs: Vec<_> = self.costs.iter().map(Cost::to_json).collect();
         format!(
-            r#"{{"floor":"relay","relays":{},"asked_rate":{},"wait":"{:?}","socket_buffer":{},"message":{},"rate":{:.0},"messages":{},"out_of_sequence":{},"latency_us":{},"stages":[{}]}}"#,
+            r#"{{"floor":"relay","middle":"{:?}","relays":{},"asked_rate":{},"wait":"{:?}","socket_buffer":{},"message":{},"rate":{:.0},"messages":{},"out_of_sequence":{},"latency_us":{},"stages":[{}]}}"#,
+            options.middle,
             options.relays,
             options.rate,
             options.wait,
@@ -93,8 +97,9 @@ impl RelayReport {
 /// When sockets or processes cannot be made, or a stage fails.
 pub fn run(options: &RelayOptions) -> io::Result<RelayReport> {
     let mut links = Vec::new();
-    for _ in 0..=options.relays {
-        links.push(pair(options.socket_buffer)?);
+    for at in 0..=options.relays {
+        let of = if at == options.relays / 2 { options.middle } else { Middle::Tcp };
+        links.push(link(of, options.socket_buffer)?);
     }
     // Each stage owns its ends, and drops those of the others that it was copied with: the end of one stage must be seen by the next.
     let mut stages = Vec::new();
@@ -144,7 +149,7 @@ pub(super) fn latency_numbers(latency: &Latency) -> [u64; 6] {
     [min, median, p90, p99, p999, max].map(|us| (us * 1000.0) as u64)
 }
 
-fn source(options: &RelayOptions, mut output: &TcpStream) -> String {
+fn source(options: &RelayOptions, output: &Out) -> String {
     let mut schedule = Schedule::new(options.rate, options.seconds);
     let mut numbers_of_items = Numbers(1);
     let mut message: Vec<u8> = (0..options.message.max(32)).map(|i| i as u8).collect();
@@ -173,21 +178,22 @@ fn source(options: &RelayOptions, mut output: &TcpStream) -> String {
         }
         packer.finish();
         calls += 1;
-        if output.write_all(&packer.bytes).is_err() {
+        if output.send(&packer.bytes).is_err() {
             break;
         }
     }
+    output.end();
     numbers(&usage(schedule.sent, calls))
 }
 
-fn relay(options: &RelayOptions, input: &TcpStream, mut output: &TcpStream) -> String {
+fn relay(options: &RelayOptions, input: &In, output: &Out) -> String {
     let table: Vec<u32> = (0..ITEMS).map(|item| item.wrapping_mul(7919) % ITEMS).collect();
     let mut buffer = Input::new(READ);
     let mut packer = Packer::with_capacity(2 * READ);
     let (mut messages, mut calls) = (0, 0);
     loop {
         packer.clear();
-        if !buffer.read(READ, |room| options.wait.read(input, room)) {
+        if !buffer.read(READ, |room| input.read(options.wait, room)) {
             break;
         }
         buffer.messages(|message| {
@@ -197,21 +203,22 @@ fn relay(options: &RelayOptions, input: &TcpStream, mut output: &TcpStream) -> S
         });
         calls += 1;
         packer.finish();
-        if output.write_all(&packer.bytes).is_err() {
+        if output.send(&packer.bytes).is_err() {
             break;
         }
     }
+    output.end();
     numbers(&usage(messages, calls))
 }
 
-fn sink(options: &RelayOptions, input: &TcpStream) -> String {
+fn sink(options: &RelayOptions, input: &In) -> String {
     let mut buffer = Input::new(READ);
     let mut histogram = Histogram::new();
     let (mut messages, mut calls, mut expected, mut bad) = (0u64, 0, 0u64, 0);
     let warm = clock::now() + (options.seconds * 0.25e9) as u64;
     let (mut measured_from, mut before, mut last) = (None, 0, 0);
     loop {
-        if !buffer.read(READ, |room| options.wait.read(input, room)) {
+        if !buffer.read(READ, |room| input.read(options.wait, room)) {
             break;
         }
         let now = clock::now();

@@ -30,7 +30,21 @@ const OF_CONFLATION: [&str; 9] =
 const OF_STAGES: [&str; 6] = ["items", "size", "mounts", "common", "batches", "instructions"];
 const OF_LBM: [&str; 8] =
     ["seconds", "warmup", "original_seconds", "max_latency_us", "originals", "quick_rates", "lbm", "mean_latency_us"];
-const NOT_OF_FLOW: [&str; 3] = ["batches", "instructions", "lbm"];
+const OF_TRANSPORTS: [&str; 12] = [
+    "transports",
+    "losses",
+    "items",
+    "size",
+    "data_size",
+    "rates",
+    "seconds",
+    "warmup",
+    "stamp_every",
+    "socket_buffer",
+    "server_toml",
+    "idle",
+];
+const NOT_OF_FLOW: [&str; 5] = ["batches", "instructions", "lbm", "transports", "losses"];
 
 impl Scenario {
     /// Whether a parameter has an effect on this scenario.
@@ -45,6 +59,7 @@ impl Scenario {
             Kind::Conflation => OF_CONFLATION.contains(&key),
             Kind::Stages => OF_STAGES.contains(&key),
             Kind::Lbm => OF_LBM.contains(&key) || self.lbm.as_ref().is_some_and(|grid| grid.has(key)),
+            Kind::Transports => OF_TRANSPORTS.contains(&key),
             Kind::Flow => !NOT_OF_FLOW.contains(&key),
         };
         own || OF_ALL.contains(&key)

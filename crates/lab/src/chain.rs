@@ -20,6 +20,9 @@ pub const PATIENCE: f64 = 60.0;
 const LOCK: &str = "1: 62 & (144 | 145)";
 const RIGHTS: &str = "[services.DIRECT_FEED]\nid = 1\n\n[users.rmds.grants]\nDIRECT_FEED = [62, \"100-199\"]\n";
 
+/// What the transports of Aeron begin with; the medium follows.
+const AERON: &str = "aeron-";
+
 /// Hubs of this process so far.
 static HUBS: AtomicU32 = AtomicU32::new(0);
 
@@ -365,9 +368,11 @@ impl Chain {
         }
         let (near_hub, far_hub) = (self.nodes.distributor(), self.nodes.far_hub());
         let hub = Hub::new(path);
+        let aeron = |is_p2ps: bool| hub.aeron(&scenario.hub, near_hub, is_p2ps);
         let text = |transport: &str, interface: IpAddr| hub.text(transport, interface) + &settings;
         let near = if scenario.source_rrcpd { "lbt-ipc" } else { &scenario.hub };
-        let file = self.configuration("distributor", &format!("distributor-{path}.toml"), &text(near, near_hub))?;
+        let of_distributor = text(near, near_hub) + &aeron(false);
+        let file = self.configuration("distributor", &format!("distributor-{path}.toml"), &of_distributor)?;
         let (mut address, mut started) = (String::new(), Vec::new());
         for source in sources {
             let flags = format!(
@@ -390,7 +395,8 @@ impl Chain {
         }
         // Behind a daemon P2PSs read the stream from shared memory.
         let near = if scenario.rrcpd { "lbt-ipc" } else { &scenario.hub };
-        let p2ps = self.configuration("server", &format!("p2ps-{path}.toml"), &text(near, far_hub))?;
+        let of_p2ps = text(near, far_hub) + &aeron(true);
+        let p2ps = self.configuration("server", &format!("p2ps-{path}.toml"), &of_p2ps)?;
         let daemon = if scenario.rrcpd {
             let name = format!("rrcpd-{path}.toml");
             let file = self.configuration("server", &name, &text(&scenario.hub, far_hub))?;
@@ -477,12 +483,29 @@ impl Hub {
 
     fn text(&self, transport: &str, interface: IpAddr) -> String {
         let Self { name, path } = self;
+        let transport = if transport.starts_with(AERON) { "aeron" } else { transport };
         let mut text = format!("[hub]\nname = \"{name}\"\ntransport = \"{transport}\"\ninterface = \"{interface}\"\n");
         if *path > 0 {
             // Paths share no multicast group: what is for one wakes nobody of the other.
             let _ = writeln!(text, "multicast_address = \"239.101.3.{}\"", 10 + path);
         }
         text
+    }
+
+    /// The section `aeron` of a process, where the hub is Aeron's: the stream is the Source Distributor's, whose media driver is the P2PS's too where
+    /// it goes through memory.
+    fn aeron(&self, hub: &str, distributor: IpAddr, is_p2ps: bool) -> String {
+        let Some(medium) = hub.strip_prefix(AERON) else { return String::new() };
+        let port = 41_000 + std::process::id() % 10_000;
+        let rest = match medium {
+            "ipc" => {
+                let driver = if is_p2ps { "external" } else { "embedded" };
+                format!("driver = \"{driver}\"\ndir = \"/dev/shm/quoteway-aeron-{}\"\n", self.name)
+            }
+            "unicast" => format!("port = {port}\nsources = [\"{distributor}:{port}\"]\n"),
+            _ => format!("port = {port}\n"),
+        };
+        format!("\n[aeron]\nmedium = \"{medium}\"\n{rest}")
     }
 }
 
@@ -632,6 +655,11 @@ mod tests {
     fn each_path_has_a_hub_of_its_own() {
         let (first, second) = (Hub::new(0), Hub::new(1));
         assert_ne!(first.name, second.name);
+        assert_eq!(first.aeron("lbt-rm", LOOPBACK, true), "");
+        let [own, other] = [false, true].map(|is_p2ps| first.aeron("aeron-ipc", LOOPBACK, is_p2ps));
+        assert!(own.contains("embedded") && other.contains("external") && other.contains(&first.name), "{own} {other}");
+        assert!(first.aeron("aeron-unicast", LOOPBACK, true).contains("sources = [\"127.0.0.1:"));
+        assert!(first.text("aeron-unicast", LOOPBACK).contains("transport = \"aeron\""));
         assert!(
             !first.text("tcp", LOOPBACK).contains("multicast")
                 && second.text("lbt-rm", LOOPBACK).contains("239.101.3.11")

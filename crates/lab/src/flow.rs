@@ -39,13 +39,13 @@ pub fn estimate(scenario: &Scenario, pairs: u32) -> f64 {
     points.iter().map(|p| row(*p)).sum::<f64>() + search * STEPS as f64 * ours_seconds(scenario)
 }
 
-fn ours_seconds(scenario: &Scenario) -> f64 {
+pub(super) fn ours_seconds(scenario: &Scenario) -> f64 {
     let streams = f64::from(scenario.items) * scenario.fan();
     let records = if scenario.observe { 0.5 } else { 0.0 };
     scenario.seconds + scenario.warmup + 1.4 + records + streams / 500_000.0
 }
 
-fn floor_seconds(scenario: &Scenario) -> f64 {
+pub(super) fn floor_seconds(scenario: &Scenario) -> f64 {
     scenario.seconds / 0.75 + 0.5
 }
 
@@ -130,7 +130,7 @@ fn at(
     if let Some(variant) = scenario.variant()? {
         sides.push((Side::Variant, seconds, Box::new(move || ours(&variant, first))));
     }
-    sides.push((Side::Floor, floor_seconds(scenario), Box::new(move || floor(scenario, rate))));
+    sides.push((Side::Floor, floor_seconds(scenario), Box::new(move || floor(scenario, rate, "tcp"))));
     for peer in scenario.peers_at(point)?.into_iter().filter(|p| session.peers.contains(p)) {
         let places = session.places.clone();
         let run: Run<'_> = Box::new(move || peers::run(peer, &places, scenario, rate));
@@ -140,7 +140,7 @@ fn at(
 }
 
 /// What a run of ours is asked for.
-fn ask<'a>(places: &'a Places, scenario: &Scenario, rate: Option<f64>) -> Ask<'a> {
+pub(super) fn ask<'a>(places: &'a Places, scenario: &Scenario, rate: Option<f64>) -> Ask<'a> {
     let pace = if scenario.bursts > 0 { Spacing::Bursts(scenario.bursts) } else { Spacing::Even };
     let nodes = match &places.hosts {
         Some(hosts) => Where::Hosts(hosts),
@@ -211,7 +211,7 @@ fn search(
 /// off, the bare loop's figure.
 fn unpaced(scenario: &Scenario, ask: Ask) -> Result<f64, Fault> {
     let metrics = match ours(scenario, ask) {
-        Err(Fault::Failed(_)) => floor(scenario, None)?,
+        Err(Fault::Failed(_)) => floor(scenario, None, "tcp")?,
         other => other?,
     };
     Ok(metrics.get("rate").unwrap_or(0.0))
@@ -239,15 +239,16 @@ fn tick(scenario: &Scenario) -> u64 {
     if scenario.idle == "block" { FLOOR_TICK_NS } else { 0 }
 }
 
-/// One run of the bare loop of the same shape: evenly paced, on loopback, unbound.
-fn floor(scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
+/// One run of the bare loop of the same shape: evenly paced, on loopback, unbound. `middle` is what its link in the middle is, where there are
+/// relays ([`floor::Middle`]).
+pub(super) fn floor(scenario: &Scenario, rate: Option<f64>, middle: &str) -> Result<Metrics, Fault> {
     let fans = scenario.mounts > 1;
     let part = if fans {
         // The server is the writer; source and reader are the others.
         let wide = (scenario.common * 100.0).round();
         format!("fan --connections {} --wide {wide}", scenario.mounts)
     } else {
-        format!("relay --relays {}", scenario.servers())
+        format!("relay --relays {} --middle {middle}", scenario.servers())
     };
     let load = format!(
         "--rate {} --seconds {} --size {} --socket-buffer {} --tick {}",

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`scenario`], [`applies`] | what is measured: parameters, rates, goals, from a file; what `--set` changes |
 //! | [`session`], [`progress`], [`resume`] | pairs of runs by turns, the file of results, how far it is, what an earlier call has done |
-//! | [`flow`], [`images`], [`late`], [`seen`], [`memory`], [`conflation`], [`codec`], [`stages`], [`lbm`], [`load`] | the procedures |
+//! | [`flow`], [`images`], [`late`], [`seen`], [`memory`], [`conflation`], [`codec`], [`stages`], [`lbm`], [`load`], [`transports`] | the procedures |
 //! | [`product`], [`chain`], [`nodes`], [`mod@run`] | the binary that is measured, its processes in a test, where they run, one run of them |
 //! | [`peers`], [`nats`] | other products on the same work |
 //! | [`observed`] | the files of two ends as the row of a report |
@@ -57,6 +57,7 @@ pub mod scenario;
 pub mod seen;
 pub mod session;
 pub mod stages;
+pub mod transports;
 pub mod websocket;
 
 use originals::Tables;
@@ -385,6 +386,7 @@ fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side
         Kind::Lbm => lbm::estimate(scenario, pairs, is_quick, peers.contains(&rows::Side::Aeron)),
         Kind::Load => load::estimate(scenario, pairs),
         Kind::Conflation => conflation::estimate(scenario, pairs),
+        Kind::Transports => transports::estimate(scenario, pairs),
     }
 }
 
@@ -400,6 +402,7 @@ fn run_scenario(session: &mut Session, scenario: &Scenario, outcome: &mut Outcom
         Kind::Lbm => lbm::run(session, scenario, outcome),
         Kind::Load => load::run(session, scenario, outcome),
         Kind::Conflation => conflation::run(session, scenario, outcome),
+        Kind::Transports => transports::run(session, scenario, outcome),
     }
 }
 

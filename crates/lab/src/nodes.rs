@@ -94,6 +94,30 @@ impl Nodes {
         Ok(nodes)
     }
 
+    /// So many of a hundred datagrams that reach the nodes of the hub are lost, chosen at random: the hub's data, NAKs and repairs alike. A train
+    /// (GSO) is one packet here. Nothing where there is no network of the hub's own.
+    ///
+    /// # Errors
+    /// Without nftables.
+    pub fn lose(&self, percent: u32) -> Result<(), Fault> {
+        if percent == 0 || self.names.len() < 3 {
+            return Ok(());
+        }
+        let rules = format!(
+            "add table inet loss; add chain inet loss in {{ type filter hook prerouting priority -300; }}; \
+             add rule inet loss in iifname != lo meta l4proto udp numgen random mod 100 < {percent} drop"
+        );
+        for name in &self.names[1..] {
+            let output = Command::new("ip").args(["netns", "exec", name, "nft", &rules]).output();
+            let output = output.map_err(|e| format!("nodes need the ip command (iproute2): {e}"))?;
+            if !output.status.success() {
+                let why = String::from_utf8_lossy(&output.stderr);
+                return Err(Fault::Failed(format!("losses need nftables: nft: {}", why.trim())));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether this process may make nodes.
     pub fn can_be_made() -> bool {
         // An effective user id of 0, as the status of the process says it.

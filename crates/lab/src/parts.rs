@@ -20,6 +20,9 @@ pub enum Part {
         /// Relays between source and sink
         #[arg(long)]
         relays: usize,
+        /// What the link in the middle is: tcp, udp, multicast or local
+        #[arg(long, default_value = "tcp")]
+        middle: floor::Middle,
         /// What all bare loops are asked
         #[command(flatten)]
         load: Load,
@@ -91,9 +94,10 @@ pub fn run(part: &Part) -> anyhow::Result<()> {
         Part::NatsSubscribe(load) => super::nats::subscribe(load).map_err(anyhow::Error::msg)?,
         Part::JsonClients(load) => super::websocket::clients::run(load).map_err(anyhow::Error::msg)?,
         Part::Swarm(load) => super::load::swarms::run(load).map_err(anyhow::Error::msg)?,
-        Part::Relay { relays, load } => {
+        Part::Relay { relays, middle, load } => {
             let options = relay::RelayOptions {
                 relays: *relays,
+                middle: *middle,
                 rate: load.rate,
                 seconds: load.seconds,
                 message: load.size,

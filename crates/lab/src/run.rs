@@ -95,6 +95,7 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
         Where::Namespaces => Nodes::make(scenario.nodes, Network { mtu: scenario.mtu, tso: &scenario.tso })?,
         Where::Hosts(_) | Where::Loopback => Nodes::loopback(),
     };
+    nodes.lose(scenario.loss)?;
     let folder = tempfile::tempdir().map_err(|e| format!("no folder for the records: {e}"))?;
     let observation = scenario.observe.then(|| plan(scenario, ask.rate, folder.path()));
     let observation = observation.as_ref();

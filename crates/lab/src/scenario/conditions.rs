@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Clients, Kind, Scenario};
-use crate::lbm;
+use crate::{lbm, transports};
 
 impl Scenario {
     /// A text of the scenario with the numbers of this call: `{items}`, `{size}`, `{mounts}`, `{bursts}`.
@@ -49,6 +49,11 @@ impl Scenario {
                 self.batches, self.items, self.size, self.mounts
             );
         }
+        if self.kind == Kind::Transports {
+            let rows = transports::cells(self).map_or(0, |cells| cells.len());
+            let (rates, minutes) = (&self.rates, transports::estimate(self, 1) / 60.0);
+            return format!("{rows} rows at each of the rates {rates}; {minutes:.1} minutes a pair");
+        }
         if self.kind != Kind::Flow {
             return format!("{} s a run", self.seconds);
         }
@@ -88,6 +93,15 @@ impl Scenario {
             parts.push(format!("turns of {} updates", self.batches));
             parts
                 .push("one thread, one stage after the other on real sockets of loopback, no process bound".to_owned());
+            return parts.join("; ");
+        }
+        if self.kind == Kind::Transports {
+            parts.push(
+                "the hub between two nodes (network namespaces of this machine), over memory within one".to_owned(),
+            );
+            parts.push(format!("losses of {} % of the datagrams that reach a node of the hub", self.losses));
+            parts.push("no process bound".to_owned());
+            parts.push(format!("{} s a run after {} s of warm-up", self.seconds, self.warmup));
             return parts.join("; ");
         }
         parts.push(match (self.server, self.nodes, self.is_split()) {

@@ -34,6 +34,14 @@ pub enum ScenarioError {
     /// A word among the rates.
     #[error("{0:?} is no rate; write max, search or deliveries a second: 1000, 50k, 1.5M")]
     Rate(String),
+    /// A word among the transports.
+    #[error(
+        "transports: {0:?} is none: tcp, lbt-tcp, lbt-rm, lbt-ru, lbt-ipc, aeron-ipc, aeron-unicast, aeron-multicast"
+    )]
+    Transport(String),
+    /// A word among the losses.
+    #[error("losses: {0:?} is no percentage below 100")]
+    Loss(String),
     /// A word among the sizes of a turn.
     #[error("batches: {0:?} is no number of updates")]
     Batch(String),

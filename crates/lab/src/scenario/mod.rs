@@ -110,9 +110,19 @@ pub struct Scenario {
     /// An `rrcpd` takes the stream in once for all P2PSs of a path; they read it from shared memory.
     #[serde(default)]
     pub rrcpd: bool,
-    /// How the hub's data stream travels between them: `tcp`, `lbt-rm`, `lbt-ru`, `lbt-tcp`, `lbt-ipc`.
+    /// How the hub's data stream travels between them: `tcp`, `lbt-rm`, `lbt-ru`, `lbt-tcp`, `lbt-ipc`, `aeron-ipc`, `aeron-unicast`,
+    /// `aeron-multicast`; those of Aeron need a product that was built with it.
     #[serde(default = "hub")]
     pub hub: String,
+    /// Datagrams of a hundred that are lost on their way to each node of the hub; needs three nodes and nftables.
+    #[serde(default)]
+    pub loss: u32,
+    /// For the kind `transports`: which of them, separated by spaces, named as `hub` names them.
+    #[serde(default)]
+    pub transports: String,
+    /// And at which losses each of them runs whose datagrams can be lost, in percent, separated by spaces.
+    #[serde(default = "no_loss")]
+    pub losses: String,
     /// An `rrcpd` on the Source Distributor's node, too: it publishes into shared memory.
     #[serde(default)]
     pub source_rrcpd: bool,
@@ -245,6 +255,8 @@ pub enum Kind {
     Load,
     /// Processor time of clients that are conflated, beside that of as many that get everything.
     Conflation,
+    /// The chain over each transport of the hub, at each loss, beside bare loops.
+    Transports,
 }
 
 fn items() -> u32 {
@@ -258,6 +270,9 @@ fn mtu() -> u32 {
 }
 fn hub() -> String {
     "tcp".to_owned()
+}
+fn no_loss() -> String {
+    "0".to_owned()
 }
 fn eta() -> String {
     "eta".to_owned()
@@ -369,7 +384,7 @@ impl Scenario {
         if !self.rates.split_whitespace().any(|rate| rate == self.sampled) {
             self.sampled.clear();
         }
-        if matches!(self.kind, Kind::Flow | Kind::Stages) {
+        if matches!(self.kind, Kind::Flow | Kind::Stages | Kind::Transports) {
             self.items = self.items.min(QUICK_ITEMS);
         }
         if self.kind == Kind::Memory {
@@ -537,6 +552,17 @@ impl Scenario {
         }
         if self.batches()?.is_empty() && self.kind == Kind::Stages {
             return Err(ScenarioError::Parameter("the stages need batches"));
+        }
+        if self.loss > 99 || (self.loss > 0 && self.nodes != 3) {
+            return Err(ScenarioError::Parameter("loss (percent, below 100) needs three nodes"));
+        }
+        if self.kind == Kind::Transports {
+            let has_search = self.points()?.contains(&Point::Search);
+            if crate::transports::cells(self)?.is_empty() || self.rates.trim().is_empty() || has_search {
+                return Err(ScenarioError::Parameter(
+                    "transports need transports, and rates: 100k max, without search",
+                ));
+            }
         }
         if self.kind == Kind::Flow && self.rates.trim().is_empty() {
             return Err(ScenarioError::Parameter("a flow needs rates"));

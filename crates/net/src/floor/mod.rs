@@ -23,7 +23,7 @@ pub fn receive(stream: &TcpStream, buf: &mut [u8]) -> io::Result<usize> {
 ///
 /// # Errors
 /// What the system refuses.
-pub fn set_buffers(sender: &TcpStream, receiver: &TcpStream, bytes: usize) -> io::Result<()> {
+pub fn set_buffers(sender: &impl AsFd, receiver: &impl AsFd, bytes: usize) -> io::Result<()> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     sys::set_option(sender.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, bytes)?;
     sys::set_option(receiver.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
