@@ -12,7 +12,7 @@
 //! [`LoginPort`] is the end that is logged in at: an interactive provider, and a Source Distributor for publishers.
 
 use rwf::msg::{Msg, MsgClass, RequestMsg};
-use rwf::rdm::login::{self, Features, Refresh, Request, RoundTrip, Status};
+use rwf::rdm::login::{self, ConnectionConfig, Features, Refresh, Request, RoundTrip, Status};
 use rwf::rdm::state::StateBuf;
 use rwf::{DataState, DecodeError, StateCode, StreamState};
 
@@ -59,12 +59,14 @@ pub struct LoginStream {
     acceptance: Acceptance,
     phase: Phase,
     features: Features,
+    /// What an accepted login was told of other servers since, until that is taken.
+    told: Option<ConnectionConfig>,
 }
 
 impl LoginStream {
     /// A login that was not sent yet.
     pub fn new(request: Request, acceptance: Acceptance) -> Self {
-        Self { request, acceptance, phase: Phase::Out, features: Features::default() }
+        Self { request, acceptance, phase: Phase::Out, features: Features::default(), told: None }
     }
 
     /// What the login says.
@@ -108,6 +110,12 @@ impl LoginStream {
     pub fn reset(&mut self) {
         self.phase = Phase::Out;
         self.features = Features::default();
+        self.told = None;
+    }
+
+    /// Servers that an accepted login was told of since, once.
+    pub(crate) fn take_told(&mut self) -> Option<ConnectionConfig> {
+        self.told.take().filter(|_| self.asks_for_servers())
     }
 
     /// Changes what the login says, such as its token; the stream stays. Gives the request, which is to be sent if the login is up.
@@ -125,9 +133,12 @@ impl LoginStream {
     pub fn message(&mut self, msg: &[u8]) -> Result<Heard, DecodeError> {
         Ok(match Msg::decode(msg)? {
             Msg::Refresh(refresh) => {
-                let refresh = Refresh::decode(&refresh)?;
+                let mut refresh = Refresh::decode(&refresh)?;
                 if !refresh.state.stream.is_final() {
                     self.features = refresh.features;
+                }
+                if self.phase == Phase::Up {
+                    self.told = refresh.connection_config.take();
                 }
                 self.state(refresh.state.clone(), Some(refresh))
             }

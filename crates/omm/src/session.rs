@@ -146,7 +146,10 @@ impl Session {
     pub(crate) fn message(&mut self, now: u64, msg: &[u8]) -> Login {
         match self.login.message(msg) {
             Ok(Heard::Accepted(refresh)) => self.accepted(now, refresh),
-            Ok(Heard::State(state)) => Login::State(state),
+            Ok(Heard::State(state)) => {
+                self.hear_of_servers(now);
+                Login::State(state)
+            }
             Ok(Heard::Over(state)) => self.refused(state),
             Ok(Heard::RoundTrip(round_trip)) => {
                 let answer = round_trip.answer();
@@ -163,15 +166,19 @@ impl Session {
             return Login::Nothing;
         };
         let told = refresh.connection_config.as_ref().filter(|_| self.login.asks_for_servers());
-        let server = told.map_or(server, |told| {
-            let servers = told.servers.iter().filter_map(|server| {
-                let port = u16::try_from(server.port).ok().filter(|port| *port > 0)?;
-                (!server.host.is_empty()).then(|| Server::new(server.host.clone(), port))
-            });
-            self.walk.learn(server, servers)
-        });
+        let server = told.map_or(server, |told| self.walk.learn(server, servers(told)));
         self.phase = Phase::Up { server, leave_at: self.walk.succeeded(server, now) };
         Login::Accepted(refresh)
+    }
+
+    /// The servers have changed since the login.
+    fn hear_of_servers(&mut self, now: u64) {
+        if let Some(told) = self.login.take_told()
+            && let Phase::Up { server, .. } = self.phase
+        {
+            let server = self.walk.learn(server, servers(&told));
+            self.phase = Phase::Up { server, leave_at: self.walk.succeeded(server, now) };
+        }
     }
 
     fn refused(&mut self, state: StateBuf) -> Login {
@@ -251,4 +258,12 @@ impl Session {
         self.login.give_up();
         self.out.push(|w| login::encode_close(stream, w));
     }
+}
+
+/// The servers of a list that can be connected to.
+fn servers(told: &login::ConnectionConfig) -> impl Iterator<Item = Server> {
+    told.servers.iter().filter_map(|server| {
+        let port = u16::try_from(server.port).ok().filter(|port| *port > 0)?;
+        (!server.host.is_empty()).then(|| Server::new(server.host.clone(), port))
+    })
 }

@@ -293,6 +293,37 @@ fn a_consumer_that_asks_where_else_to_connect_goes_there() {
 }
 
 #[test]
+fn what_a_consumer_is_told_of_servers_later_counts_and_what_was_told_before_does_not() {
+    let mut config = consumer_config(2);
+    config.login.download_connection_config = Some(true);
+    let mut world = World::new(config, provider_config(Vec::new()));
+    assert_eq!(world.connect().as_deref(), Some("server0"));
+    let request = login::Request { name: "user".to_owned(), ..login::Request::default() };
+    let tell = |world: &mut World, hosts: &[&str], solicited: bool| {
+        let mut refresh = login::Refresh::accept(&request, login::Features::default(), "servers");
+        refresh.solicited = solicited;
+        let server =
+            |host: &&str| login::Server { host: (*host).to_owned(), port: 14_002, load_factor: None, kind: None };
+        let servers = hosts.iter().map(server).collect();
+        refresh.connection_config = Some(login::ConnectionConfig { standby_servers: 0, servers });
+        let mut buffer = [0; 1_024];
+        let mut w = Writer::new(&mut buffer);
+        refresh.encode(&mut w).unwrap();
+        world.consumer.handle_message(world.now, w.written());
+    };
+    tell(&mut world, &["server0", "old"], true);
+    tell(&mut world, &["new", "server0"], false);
+    assert_eq!(world.consumer.server().map(|server| server.host.as_str()), Some("server0"));
+    let mut tried = Vec::new();
+    for _ in 0..4 {
+        world.disconnect();
+        world.now += 60 * SECOND;
+        tried.extend(world.connect());
+    }
+    assert_eq!(tried, ["new", "server0", "server1", "new"], "nothing is left of the first list");
+}
+
+#[test]
 fn the_preferred_server_is_gone_back_to() {
     let mut config = consumer_config(2);
     config.connections.preferred = Some(1);
