@@ -14,13 +14,11 @@
 
 mod just_in_time;
 
-pub(crate) use just_in_time::RESUMED;
+pub(crate) use just_in_time::{Merging, RESUMED, SlowClients};
 
 use super::CloseReason;
-use super::conflation::merge::Ripples;
-use super::delivery::turn::{Deliveries, KeptDeliveries};
-use super::ids::{ClientId, StreamId};
-use just_in_time::Conflating;
+use super::delivery::turn::{Deliveries, KeptDeliveries, Turn};
+use super::ids::{ClientId, ItemId, StreamId};
 use rwf::msg::Domain;
 
 /// Bounds of what may wait for clients, in bytes. Names are those of the RMDS parameters where there is one.
@@ -119,10 +117,9 @@ struct Queue {
     flow: Flow,
     /// Bytes in its session, as told last.
     session: usize,
+    /// Behind it comes what waits in conflated form, which is in [`Turn::slow`].
     kept: KeptDeliveries,
-    /// Behind it, what waits in conflated form.
-    conflating: Option<Box<Conflating>>,
-    /// Updates saved since that began.
+    /// Updates saved since the client is conflated.
     saved: u64,
     /// What of it is in [`Egress::total`].
     counted: usize,
@@ -132,25 +129,25 @@ struct Queue {
 }
 
 impl Queue {
-    fn waiting(&self) -> usize {
-        self.session + self.kept.bytes() + self.conflating.as_ref().map_or(0, |conflating| conflating.bytes())
+    /// Bytes that wait, `slow` of them in conflated form.
+    fn waiting(&self, slow: usize) -> usize {
+        self.session + self.kept.bytes() + slow
     }
 
-    /// Nothing is held.
-    fn is_empty(&self) -> bool {
-        self.kept.is_empty() && self.conflating.as_ref().is_none_or(|conflating| conflating.is_empty())
+    /// What passes now is held, or will be.
+    const fn holds(&self) -> bool {
+        matches!(self.flow, Flow::Held | Flow::Releasing)
     }
 
-    /// Makes ready what is to go out next, up to about so many bytes; tells how many updates conflation has saved.
-    fn ready(&mut self, bytes: usize, now: u64) -> u64 {
-        let Self { kept, conflating: Some(conflating), saved, .. } = self else { return 0 };
-        let before = *saved;
-        while kept.bytes() < bytes.max(1)
-            && let Some(more) = conflating.take_next(now, kept)
+    /// Makes ready what is to go out next to this client, up to about so many bytes; tells how many updates conflation has saved.
+    fn ready(&mut self, id: ClientId, bytes: usize, now: u64, slow: &mut SlowClients) -> u64 {
+        let before = self.saved;
+        while self.kept.bytes() < bytes.max(1)
+            && let Some(more) = slow.take_next(id, now, &mut self.kept)
         {
-            *saved += u64::from(more);
+            self.saved += u64::from(more);
         }
-        *saved - before
+        self.saved - before
     }
 }
 
@@ -176,17 +173,10 @@ pub(crate) struct Egress {
     cut_off: Vec<(ClientId, CloseReason)>,
     /// Streams that are to be told that they are not conflated any more.
     resumed: Vec<(ClientId, StreamId, Domain)>,
-    /// Clients that are conflated.
-    conflated: usize,
+    /// Clients for which something was held in this flush.
+    held: Vec<ClientId>,
     /// Updates that conflation has saved.
     saved: u64,
-}
-
-/// What updates are merged by.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Merging<'a> {
-    pub(crate) now: u64,
-    pub(crate) ripples: &'a Ripples,
 }
 
 impl Egress {
@@ -205,18 +195,19 @@ impl Egress {
         if self.queues.len() < needed {
             self.queues.resize_with(needed, Queue::default);
         }
-        debug_assert_eq!(self.queues[id.0 as usize].waiting(), 0, "something waits for one who was not there: {id:?}");
+        debug_assert_eq!(self.queues[id.0 as usize].waiting(0), 0, "something waits for one who was not there: {id:?}");
     }
 
     /// A client is gone, with whatever waits for it.
-    pub(crate) fn remove(&mut self, id: ClientId) {
+    pub(crate) fn remove(&mut self, id: ClientId, turn: &mut Turn) {
+        end_conflation(id, turn);
         let Some(queue) = self.queues.get_mut(id.0 as usize) else { return };
         let queue = std::mem::take(queue);
         debug_assert!(self.total >= queue.counted, "more waits for one than for all");
         self.total -= queue.counted;
         self.behind -= usize::from(queue.behind);
-        self.conflated -= usize::from(queue.conflating.is_some());
         self.resumed.retain(|(other, ..)| *other != id);
+        self.held.retain(|&other| other != id);
         self.releasing.retain(|&other| other != id);
         self.controls.retain(|(other, _)| *other != id);
         self.cut_off.retain(|(other, _)| *other != id);
@@ -246,19 +237,12 @@ impl Egress {
         let reason = CloseReason::SlowConsumer { waiting, max: self.limits.max, pool: self.limits.pool };
         queue.flow = Flow::CutOff;
         queue.kept = KeptDeliveries::default();
-        self.conflated -= usize::from(queue.conflating.take().is_some());
         self.releasing.retain(|&other| other != id);
         self.cut_off.push((id, reason));
     }
 
-    /// Keeps the deliveries of a client that do not pass. `may_conflate` says whether a stream's updates may be merged.
-    pub(crate) fn hold(
-        &mut self,
-        id: ClientId,
-        deliveries: Deliveries<'_>,
-        merging: Merging<'_>,
-        may_conflate: impl Fn(i32) -> bool,
-    ) {
+    /// Keeps the deliveries of a client that do not pass.
+    pub(crate) fn hold(&mut self, id: ClientId, deliveries: Deliveries<'_>) {
         let Some(queue) = self.queues.get_mut(id.0 as usize) else {
             debug_assert!(false, "deliveries for one who is not there: {id:?}");
             return;
@@ -267,24 +251,15 @@ impl Egress {
         if queue.flow == Flow::CutOff {
             return;
         }
-        // What is conflated may become less than it is.
-        let most =
-            if queue.conflating.is_some() { FLUSH_MAX } else { self.limits.most().saturating_sub(queue.waiting()) };
-        if deliveries.exceed(most) {
+        if deliveries.exceed(self.limits.most().saturating_sub(queue.waiting(0))) {
             return self.cut_off(id, self.limits.most());
         }
-        let queue = &mut self.queues[id.0 as usize];
-        match &mut queue.conflating {
-            Some(conflating) => deliveries.for_each(|(body, stream)| {
-                conflating.push(body, stream, || may_conflate(stream), merging.now, merging.ripples);
-            }),
-            None => deliveries.for_each(|(body, stream)| queue.kept.push(body, stream)),
-        }
-        self.judge(id);
+        deliveries.for_each(|(body, stream)| queue.kept.push(body, stream));
+        self.held.push(id);
     }
 
     /// So many bytes wait in a client's session.
-    pub(crate) fn report(&mut self, id: ClientId, session: usize) {
+    pub(crate) fn report(&mut self, id: ClientId, session: usize, turn: &mut Turn) {
         let Some(queue) = self.queues.get_mut(id.0 as usize) else {
             debug_assert!(false, "a session of one who is not there: {id:?}");
             return;
@@ -294,9 +269,10 @@ impl Egress {
         }
         queue.session = session;
         let room = session <= self.limits.guaranteed / 2;
+        let is_empty = queue.kept.is_empty() && turn.slow.is_empty(id);
         match queue.flow {
             Flow::Passing if session > self.limits.guaranteed => queue.flow = Flow::Held,
-            Flow::Held if room && queue.is_empty() => queue.flow = Flow::Passing,
+            Flow::Held if room && is_empty => queue.flow = Flow::Passing,
             Flow::Held if room => {
                 queue.flow = Flow::Releasing;
                 self.releasing.push(id);
@@ -307,24 +283,25 @@ impl Egress {
             }
             Flow::Passing | Flow::Held | Flow::Releasing | Flow::CutOff => {}
         }
-        self.judge(id);
+        self.judge(id, turn);
     }
 
     /// Applies the bounds to a client for whom more or less waits than before.
-    fn judge(&mut self, id: ClientId) {
-        let Self { limits, queues, total, behind, controls, resumed, conflated, .. } = &mut *self;
+    fn judge(&mut self, id: ClientId, turn: &mut Turn) {
+        let Self { limits, queues, total, behind, controls, resumed, .. } = &mut *self;
         let queue = &mut queues[id.0 as usize];
         if queue.flow == Flow::CutOff {
             return;
         }
-        let waiting = queue.waiting();
+        let waiting = queue.waiting(turn.slow.bytes(id));
         *total = *total - queue.counted + waiting;
         queue.counted = waiting;
         if queue.behind != (waiting > limits.behind) {
             queue.behind = !queue.behind;
             *behind = if queue.behind { *behind + 1 } else { *behind - 1 };
         }
-        if waiting > limits.max || (*total > limits.pool && waiting > limits.guaranteed) {
+        let is_too_much = waiting > limits.max || turn.slow.is_too_much(id);
+        if is_too_much || (*total > limits.pool && waiting > limits.guaranteed) {
             return self.cut_off(id, waiting);
         }
         if queue.slow != (if queue.slow { waiting >= limits.ok } else { waiting > limits.breach }) {
@@ -332,19 +309,16 @@ impl Egress {
             let control = if queue.slow { FlowControl::Slow { waiting } } else { FlowControl::CaughtUp };
             controls.push((id, control));
         }
-        match queue.conflating.take_if(|queued| queued.is_empty() && waiting <= limits.tick_by_tick) {
-            Some(ended) => {
-                *conflated -= 1;
-                resumed.extend(ended.into_told().map(|(stream, domain)| (id, StreamId(stream), domain)));
-                controls.push((id, FlowControl::TickByTick { saved: std::mem::take(&mut queue.saved) }));
-            }
-            None if queue.conflating.is_none() && waiting > limits.conflate && queue.flow != Flow::Passing => {
-                *conflated += 1;
-                queue.conflating = Some(Box::default());
+        if !turn.slow.has(id) {
+            if waiting > limits.conflate && queue.flow != Flow::Passing {
+                turn.slow.begin(id);
                 controls.push((id, FlowControl::Conflated { waiting }));
             }
-            None => {}
+        } else if turn.slow.is_empty(id) && waiting <= limits.tick_by_tick {
+            resumed.extend(turn.slow.end(id).map(|(stream, domain)| (id, StreamId(stream), domain)));
+            controls.push((id, FlowControl::TickByTick { saved: std::mem::take(&mut queue.saved) }));
         }
+        turn.divert(id, queue.holds() && turn.slow.has(id));
         let paused = waiting > if queue.reading_paused { limits.guaranteed / 2 } else { limits.guaranteed };
         if queue.reading_paused != paused {
             queue.reading_paused = paused;
@@ -353,24 +327,31 @@ impl Egress {
     }
 
     /// Hands out more of what is held for those whose sessions have room.
-    pub(crate) fn release(&mut self, now: u64, mut f: impl FnMut(ClientId, Deliveries<'_>)) {
+    pub(crate) fn release(&mut self, now: u64, turn: &mut Turn, mut f: impl FnMut(ClientId, Deliveries<'_>)) {
         for at in (0..self.releasing.len()).rev() {
             let id = self.releasing[at];
             let queue = &mut self.queues[id.0 as usize];
             debug_assert_eq!(queue.flow, Flow::Releasing, "{id:?} is not to get more");
-            self.saved += queue.ready(self.limits.guaranteed, now);
+            self.saved += queue.ready(id, self.limits.guaranteed, now, &mut turn.slow);
             f(id, queue.kept.next(self.limits.guaranteed));
             self.handed_out.push(id);
-            if queue.is_empty() {
+            if queue.kept.is_empty() && turn.slow.is_empty(id) {
                 queue.flow = Flow::Passing;
                 self.releasing.swap_remove(at);
             }
-            self.judge(id);
+            self.judge(id, turn);
         }
     }
 
-    /// The flush is over: memory of what was handed out in it is given back.
-    pub(crate) fn end_flush(&mut self) {
+    /// The flush is over: who got something that waits is looked at, and memory of what was handed out is given back.
+    pub(crate) fn end_flush(&mut self, turn: &mut Turn) {
+        for at in 0..self.held.len() {
+            self.judge(self.held[at], turn);
+        }
+        self.held.clear();
+        while let Some(id) = turn.slow.take_touched() {
+            self.judge(id, turn);
+        }
         for id in self.handed_out.drain(..) {
             // It may have gone meanwhile, and then has nothing.
             if let Some(queue) = self.queues.get_mut(id.0 as usize) {
@@ -380,20 +361,23 @@ impl Egress {
     }
 
     /// A client is to be closed when it has got what there is for it: nothing is held any more.
-    pub(crate) fn release_all(&mut self, id: ClientId, now: u64, f: impl FnOnce(Deliveries<'_>)) {
+    pub(crate) fn release_all(&mut self, id: ClientId, now: u64, turn: &mut Turn, f: impl FnOnce(Deliveries<'_>)) {
         let Some(queue) = self.queues.get_mut(id.0 as usize) else { return };
-        if matches!(queue.flow, Flow::Held | Flow::Releasing) {
-            self.saved += queue.ready(usize::MAX, now);
+        if queue.holds() {
+            self.saved += queue.ready(id, usize::MAX, now, &mut turn.slow);
             f(queue.kept.next(usize::MAX));
             self.handed_out.push(id);
             queue.flow = Flow::Passing;
             self.releasing.retain(|&other| other != id);
-            self.judge(id);
+            self.judge(id, turn);
         }
     }
 
-    /// Those that are cut off since the last call, and why.
-    pub(crate) fn take_cut_off(&mut self) -> Vec<(ClientId, CloseReason)> {
+    /// Those that are cut off since the last call, and why. Nothing waits for them any more.
+    pub(crate) fn take_cut_off(&mut self, turn: &mut Turn) -> Vec<(ClientId, CloseReason)> {
+        for (id, _) in &self.cut_off {
+            end_conflation(*id, turn);
+        }
         std::mem::take(&mut self.cut_off)
     }
 
@@ -414,20 +398,6 @@ impl Egress {
         std::mem::take(&mut self.resumed)
     }
 
-    /// A stream of a client is closed: what comes under its number from now on is another's.
-    pub(crate) fn close_stream(&mut self, id: ClientId, stream: StreamId) {
-        if self.conflated > 0
-            && let Some(conflating) = self.queues.get_mut(id.0 as usize).and_then(|queue| queue.conflating.as_mut())
-        {
-            conflating.close_stream(stream.0);
-        }
-    }
-
-    /// Clients that are conflated.
-    pub(crate) fn conflated(&self) -> usize {
-        self.conflated
-    }
-
     /// Updates that conflation has saved.
     pub(crate) fn saved(&self) -> u64 {
         self.saved
@@ -443,8 +413,8 @@ impl Egress {
     }
 
     /// Bytes that wait for a client.
-    pub(crate) fn waiting_of(&self, id: ClientId) -> usize {
-        self.queues.get(id.0 as usize).map_or(0, Queue::waiting)
+    pub(crate) fn waiting_of(&self, id: ClientId, turn: &Turn) -> usize {
+        self.queues.get(id.0 as usize).map_or(0, |queue| queue.waiting(turn.slow.bytes(id)))
     }
 
     /// Clients that are behind.
@@ -457,21 +427,27 @@ impl Egress {
         self.taken_behind
     }
 
-    /// Panics if what is counted is not there.
-    pub(crate) fn check(&self) {
-        let alive = |queue: &&Queue| queue.flow != Flow::CutOff;
-        let waiting: usize = self.queues.iter().filter(alive).map(Queue::waiting).sum();
-        let cut_off: usize = self.queues.iter().filter(|queue| !alive(queue)).map(|queue| queue.counted).sum();
-        assert_eq!(waiting + cut_off, self.total, "bytes that wait for all clients");
-        assert_eq!(self.queues.iter().filter(|queue| queue.behind).count(), self.behind, "clients behind");
-        let conflated = self.queues.iter().filter_map(|queue| queue.conflating.as_ref());
-        assert_eq!(conflated.map(|conflating| conflating.check()).count(), self.conflated, "clients conflated");
+    /// Panics if what is counted is not there, or updates are merged of an item that is not.
+    pub(crate) fn check(&self, turn: &Turn, is_live: impl Fn(ItemId) -> bool) {
+        turn.slow.check(is_live);
+        let mut all = 0;
         for (id, queue) in (0..).map(ClientId).zip(&self.queues) {
+            let is_cut_off = queue.flow == Flow::CutOff;
+            let waiting = queue.waiting(turn.slow.bytes(id));
+            all += if is_cut_off { queue.counted } else { waiting };
             let releasing = self.releasing.iter().filter(|&&other| other == id).count();
             assert_eq!(releasing, usize::from(queue.flow == Flow::Releasing), "{id:?} is {:?}", queue.flow);
-            let keeps = matches!(queue.flow, Flow::Held | Flow::Releasing);
-            assert!(keeps || queue.is_empty(), "{id:?} is {:?}, and something is held for it", queue.flow);
-            assert!(queue.flow == Flow::CutOff || queue.waiting() <= self.limits.max, "too much waits for {id:?}");
+            let is_empty = queue.kept.is_empty() && turn.slow.is_empty(id);
+            assert!(queue.holds() || is_empty, "{id:?} is {:?}, and something is held for it", queue.flow);
+            assert!(is_cut_off || waiting <= self.limits.max, "too much waits for {id:?}");
         }
+        assert_eq!(all, self.total, "bytes that wait for all clients");
+        assert_eq!(self.queues.iter().filter(|queue| queue.behind).count(), self.behind, "clients behind");
     }
+}
+
+/// A client is conflated no more, and nobody is told.
+fn end_conflation(id: ClientId, turn: &mut Turn) {
+    turn.divert(id, false);
+    turn.slow.end(id).for_each(drop);
 }

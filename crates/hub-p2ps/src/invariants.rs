@@ -43,7 +43,7 @@ impl P2ps {
         for (id, client) in self.clients.iter() {
             assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
         }
-        self.egress.check();
+        self.egress.check(&self.turn, |id| self.items.get(id).is_live());
         self.backlogs.check(|client| self.clients.get(client).is_some_and(|known| !known.closing));
         self.conflation.check(|view| self.items.get(view).is_view() && self.items.interval_of(view) > 0);
         self.item_rules.check(|item| self.items.get(item).is_live());

@@ -79,7 +79,7 @@ use clients::symbol_lists::SymbolLists;
 use clients::{Client, Clients, Tokens};
 use delivery::images::Scratch;
 use delivery::turn::Turn;
-use egress::{Egress, FlowControl, Merging};
+use egress::{Egress, FlowControl};
 use gate::Gate;
 use hot_standby::HotStandby;
 pub use hub_content::conflation;
@@ -89,9 +89,8 @@ use hub_content::conflation::{ItemRules, Rules, TimeConflation};
 use hub_content::{cache, filter};
 use hub_items::dates::earliest;
 use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence, status_texts};
-use ids::{ItemId, StreamId};
+use ids::ItemId;
 use items::Items;
-use items::watchers::Watcher;
 use load::Load;
 use load_factor::LoadFactor;
 use operation::History;
@@ -268,7 +267,7 @@ impl P2ps {
         self.now = now;
         self.turn.forget(id);
         self.turn.serve_last(id, false);
-        self.egress.remove(id);
+        self.egress.remove(id, &mut self.turn);
         self.gate.held.forget(id);
         self.backlogs.forget(id);
         self.forget_posts_of(id);
@@ -445,13 +444,12 @@ impl P2ps {
     /// Hands every client that has something to get its deliveries of this turn, and what was held for it before. `block` is what was
     /// given to [`Self::hub_block`] since the last flush, or empty.
     pub fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) {
-        let Self { turn, egress, closing, clients, now, .. } = self;
-        let merging = Merging { now: *now, ripples: self.rules.ripples(&self.dictionaries.merged) };
+        let Self { turn, egress, closing, now, .. } = self;
         for (id, _) in closing.iter() {
-            egress.release_all(*id, *now, |deliveries| f(*id, deliveries));
+            egress.release_all(*id, *now, turn, |deliveries| f(*id, deliveries));
         }
         if egress.has_work() {
-            egress.release(*now, &mut f);
+            egress.release(*now, turn, &mut f);
         }
         self.counters.messages_out += turn.flush(block, |client, deliveries| {
             if egress.passes(client) {
@@ -459,12 +457,10 @@ impl P2ps {
                     f(client, deliveries);
                 }
             } else {
-                egress.hold(client, deliveries, merging, |stream| {
-                    clients.watch(Watcher { client, stream: StreamId(stream) }).is_some_and(|(_, w)| w.is_conflatable())
-                });
+                egress.hold(client, deliveries);
             }
         });
-        self.egress.end_flush();
+        egress.end_flush(turn);
         self.dictionaries.end_turn();
         self.act_on_egress();
     }
@@ -474,7 +470,7 @@ impl P2ps {
     pub fn client_backlog(&mut self, id: ClientId, bytes: usize) {
         // A connection may be emptied that is closed already.
         if self.clients.get(id).is_some_and(|client| !client.closing) {
-            self.egress.report(id, bytes);
+            self.egress.report(id, bytes, &mut self.turn);
             self.act_on_egress();
         }
     }
@@ -488,7 +484,7 @@ impl P2ps {
     }
 
     fn end_egress(&mut self) {
-        for (id, reason) in self.egress.take_cut_off() {
+        for (id, reason) in self.egress.take_cut_off(&mut self.turn) {
             self.counters.clients_cut_off += 1;
             self.close_client(id, reason);
             self.turn.forget(id);
@@ -519,7 +515,7 @@ impl P2ps {
 
     /// True if some client has something to get.
     pub fn has_deliveries(&self) -> bool {
-        !self.turn.dirty().is_empty() || self.egress.has_work()
+        !self.turn.is_empty() || self.egress.has_work()
     }
 
     /// The clients to be closed, and why. They stay known until [`Self::client_down`].
@@ -607,7 +603,7 @@ impl P2ps {
             items_waiting: self.items_waiting(),
             load_state: self.load_states().0 as u64,
             open_queue_state: self.load_states().1 as u64,
-            clients_conflated: self.egress.conflated() as u64,
+            clients_conflated: self.turn.slow.count() as u64,
             updates_conflated: self.counters.updates_conflated + self.egress.saved(),
             ..self.counters
         }

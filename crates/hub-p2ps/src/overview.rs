@@ -175,6 +175,6 @@ impl P2ps {
 
     /// Bytes that wait for a client: in its session, and held here.
     pub fn client_waiting(&self, id: ClientId) -> usize {
-        self.egress.waiting_of(id)
+        self.egress.waiting_of(id, &self.turn)
     }
 }

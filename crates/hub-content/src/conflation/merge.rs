@@ -4,6 +4,11 @@
 //! or a map of such (`book`), and neither flags (`DO_NOT_CONFLATE`, `DO_NOT_CACHE`) nor members forbid that (permission data of its own, an extended header, who posted it).
 //! Of each field the last value counts.
 //!
+//! # Who waits since when
+//! A [`Merged`] numbers its updates, and has with each field (in a map with each row, and each field of it) the number of its last change.
+//! So many may wait for it, each since another update: [`Merged::join`] gives the number of the last one, and [`Merged::write`] writes what has
+//! changed since a number. Of the updates themselves only the last one is kept, and of the numbers those since which somebody waits.
+//!
 //! # Fields that ripple
 //! A receiver that ripples hands the value that a field had on to another field (`BID` to `BID_1` to `BID_2`), once for each update.
 //! So as many of the last values of a rippling field are kept as it ripples through fields, and they go out one behind the other: small
@@ -11,15 +16,15 @@
 //! An update that sets a field to which others ripple is not merged, nor one that has a partial text: what these do depends on the image.
 
 mod book;
+mod fields;
 
 use crate::encode;
 use book::Book;
+use fields::Fields;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::dictionary::{Dictionary, FieldDef};
-use rwf::image::{Payload, Schema};
 use rwf::msg::{Conflation, Domain, UpdateFlags, UpdateMsg, UpdateType};
-use rwf::{DataType, EncodeError, FieldList, FieldListEncoder, SetScope, rmtes};
-use std::collections::VecDeque;
+use rwf::{DataType, EncodeError};
 
 /// Most updates that one stands for, as conflation information can say it.
 const MAX_COUNT: u16 = 0x7FFF;
@@ -59,8 +64,13 @@ impl Ripples {
         Self { by_fid }
     }
 
+    /// No field ripples.
+    pub fn is_none(&self) -> bool {
+        self.by_fid.is_empty()
+    }
+
     fn role(&self, fid: i16) -> Option<Role> {
-        if self.by_fid.is_empty() { None } else { self.by_fid.get(&fid).copied() }
+        self.by_fid.get(&fid).copied()
     }
 }
 
@@ -74,99 +84,6 @@ pub fn may_merge(update: &UpdateMsg<'_>) -> bool {
     is_item && is_plain && is_quote && is_known && update.flags.0 & barred.0 == 0
 }
 
-/// A rippling field: its last values, oldest first, the present one included.
-#[derive(Debug)]
-struct Head {
-    fid: i16,
-    depth: u8,
-    values: VecDeque<Box<[u8]>>,
-}
-
-/// The payloads of updates, merged.
-#[derive(Debug)]
-struct Fields {
-    payload: Payload,
-    heads: Vec<Head>,
-}
-
-impl Fields {
-    fn new() -> Self {
-        Self { payload: Payload::new(DataType::FIELD_LIST), heads: Vec::new() }
-    }
-
-    /// Takes in the fields of an update; false, and nothing changed, if they cannot be merged.
-    fn merge(&mut self, body: &[u8], ripples: Option<&Ripples>) -> bool {
-        let Ok(list) = FieldList::decode(body, &SetScope::NONE) else { return false };
-        if !can_merge(&list, ripples) || self.payload.update(DataType::FIELD_LIST, body, &Schema::NONE).is_err() {
-            // What was read before a fault cannot be taken back; `can_merge` has read it all, so there is none.
-            debug_assert!(self.payload.is_sound(), "fields that were read cannot be merged");
-            return false;
-        }
-        for entry in list.entries().flatten() {
-            let Some(Role::Head(depth)) = ripples.and_then(|ripples| ripples.role(entry.fid)) else { continue };
-            let known = self.heads.iter().position(|head| head.fid == entry.fid).unwrap_or_else(|| {
-                self.heads.push(Head { fid: entry.fid, depth, values: VecDeque::new() });
-                self.heads.len() - 1
-            });
-            let head = &mut self.heads[known];
-            if head.values.len() == usize::from(head.depth) {
-                head.values.pop_front();
-            }
-            head.values.push_back(entry.data.into());
-        }
-        true
-    }
-
-    /// Updates that go out ahead of the merged one, for what ripples.
-    fn older(&self) -> usize {
-        self.heads.iter().map(|head| head.values.len() - 1).max().unwrap_or_default()
-    }
-
-    /// Appends the fields of one of the older updates, 0 the oldest.
-    fn write_older(&self, at: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        let behind = self.older() - at;
-        let room = 16
-            + self.heads.iter().map(|head| head.values.iter().map(|v| v.len() + 5).max().unwrap_or(0)).sum::<usize>();
-        encode::append(out, room, |w| {
-            let mut list = FieldListEncoder::begin(w)?;
-            for head in &self.heads {
-                if let Some(at) = (head.values.len() - 1).checked_sub(behind) {
-                    list.raw(head.fid, &head.values[at])?;
-                }
-            }
-            list.finish()
-        })
-    }
-}
-
-/// True if an update has no field that depends on the image, and each once.
-fn can_merge(list: &FieldList<'_>, ripples: Option<&Ripples>) -> bool {
-    if list.is_set_skipped() {
-        return false;
-    }
-    let mut seen = 0_u64;
-    for (at, entry) in list.entries().enumerate() {
-        let Ok(entry) = entry else { return false };
-        // A field that comes twice: its bit is looked at first, because two fields seldom share one.
-        let bit = 1 << (entry.fid & 63);
-        if seen & bit != 0 && list.entries().take(at).flatten().any(|other| other.fid == entry.fid) {
-            return false;
-        }
-        seen |= bit;
-        // A value of a set stands in another form than one of its own.
-        if entry.enc != DataType::UNKNOWN && ripples.is_some_and(|ripples| ripples.role(entry.fid).is_some()) {
-            return false;
-        }
-        if rmtes::is_partial(entry.data) {
-            return false;
-        }
-        if ripples.and_then(|ripples| ripples.role(entry.fid)) == Some(Role::Member) {
-            return false;
-        }
-    }
-    true
-}
-
 /// The payloads of updates, merged.
 #[derive(Debug)]
 enum Content {
@@ -176,103 +93,187 @@ enum Content {
 
 impl Content {
     fn new(container: DataType) -> Self {
-        if container == DataType::MAP { Self::Book(Book::default()) } else { Self::Fields(Fields::new()) }
+        if container == DataType::MAP { Self::Book(Book::default()) } else { Self::Fields(Fields::default()) }
     }
 
     /// Takes in the payload of an update; false, and nothing changed, if it cannot be merged.
-    fn merge(&mut self, update: &UpdateMsg<'_>, ripples: Option<&Ripples>) -> bool {
+    fn merge(&mut self, update: &UpdateMsg<'_>, number: u32, oldest: u32, ripples: Option<&Ripples>) -> bool {
         match self {
-            Self::Fields(fields) => update.container == DataType::FIELD_LIST && fields.merge(update.body, ripples),
-            Self::Book(book) => update.container == DataType::MAP && book.merge(update.body),
+            Self::Fields(fields) => {
+                update.container == DataType::FIELD_LIST && fields.merge(update.body, number, ripples)
+            }
+            Self::Book(book) => update.container == DataType::MAP && book.merge(update.body, number, oldest),
         }
+    }
+
+    fn older(&self, since: u32) -> usize {
+        if let Self::Fields(fields) = self { fields.older(since) } else { 0 }
     }
 }
 
-/// Updates of one stream that go out as one, or as few.
+/// Since when somebody waits, and how many do.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    /// Of the first update that is waited for.
+    number: u32,
+    waiting: u32,
+    /// Updates before it, those counted that were merged before they came.
+    before: u32,
+    /// When it came.
+    at: u64,
+}
+
+/// Memory in which messages are written.
+#[derive(Debug, Default)]
+pub struct Room {
+    body: Vec<u8>,
+    msg: Vec<u8>,
+}
+
+/// Updates of one stream that go out as one, or as few, to each who waits for them.
 #[derive(Debug)]
 pub struct Merged {
     /// The last one, as it came.
     last: Vec<u8>,
-    /// Updates that are in it, those counted that were merged before they came.
-    count: u16,
-    /// When the first one came.
-    since: u64,
-    /// Milliseconds of the longest merge before they came.
-    time: u16,
+    /// Its number; the first one has 1.
+    number: u32,
+    /// Updates so far, those counted that were merged before they came. It wraps.
+    total: u32,
+    /// Updates that the last one stands for.
+    last_count: u16,
     update_type: UpdateType,
-    flags: UpdateFlags,
+    /// Number of the first of those behind which all have this type.
+    type_since: u32,
+    /// Number of the last one that is not to be discarded; 0 if all may be.
+    to_be_kept: u32,
+    /// Ripples at its receivers.
+    ripples: bool,
+    /// Milliseconds of merges before they came, with the numbers of the updates: only those that none behind them exceeds.
+    times: Vec<(u32, u16)>,
+    /// In the order of their numbers.
+    starts: Vec<Start>,
     /// What all come to, from the second one on.
     content: Option<Box<Content>>,
-    /// Updates that came.
-    came: u32,
 }
 
 impl Merged {
-    /// An update that others may be merged with ([`may_merge`]).
-    pub fn begin(msg: &[u8], update: &UpdateMsg<'_>, now: u64) -> Self {
+    /// An update that others may be merged with ([`may_merge`]). Nobody waits for it yet.
+    pub fn begin(msg: &[u8], update: &UpdateMsg<'_>) -> Self {
         debug_assert!(may_merge(update), "an update that is to be kept is merged");
-        let Conflation { count, time } = update.conflation.unwrap_or_default();
-        Self {
-            last: msg.to_vec(),
-            count: count.clamp(1, MAX_COUNT),
-            since: now,
-            time,
+        let mut merged = Self {
+            last: Vec::new(),
+            number: 0,
+            total: 0,
+            last_count: 0,
             update_type: update.update_type,
-            flags: update.flags,
+            type_since: 1,
+            to_be_kept: 0,
+            ripples: !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE),
+            times: Vec::new(),
+            starts: Vec::new(),
             content: None,
-            came: 1,
-        }
+        };
+        merged.note(msg, update);
+        merged
     }
 
     /// Takes in another update; false, and nothing changed, if it has to follow by itself.
     pub fn merge(&mut self, msg: &[u8], update: &UpdateMsg<'_>, ripples: &Ripples) -> bool {
         debug_assert!(may_merge(update), "an update that is to be kept is merged");
-        let Conflation { count, time } = update.conflation.unwrap_or_default();
-        let count = u32::from(self.count) + u32::from(count.max(1));
-        let stays = self.flags.contains(UpdateFlags::DO_NOT_RIPPLE);
-        if count > u32::from(MAX_COUNT) || stays != update.flags.contains(UpdateFlags::DO_NOT_RIPPLE) {
+        let ripple = !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE);
+        let (before, oldest) =
+            self.starts.first().map_or((self.total, self.number), |start| (start.before, start.number));
+        let count = self.total.wrapping_sub(before).saturating_add(u32::from(count_of(update)));
+        if count > u32::from(MAX_COUNT) || ripple != self.ripples || self.number == u32::MAX {
             return false;
         }
-        let ripples = (!stays).then_some(ripples);
+        let ripples = ripple.then_some(ripples);
         if self.content.is_none() {
             let Ok(first) = UpdateMsg::decode(&self.last) else {
                 debug_assert!(false, "an update was read when it came");
                 return false;
             };
             let mut content = Content::new(first.container);
-            if !content.merge(&first, ripples) {
+            if !content.merge(&first, self.number, oldest, ripples) {
                 return false;
             }
             self.content = Some(Box::new(content));
         }
-        if !self.content.as_mut().is_some_and(|content| content.merge(update, ripples)) {
+        if !self.content.as_mut().is_some_and(|content| content.merge(update, self.number + 1, oldest, ripples)) {
             return false;
         }
-        self.count = count as u16;
-        self.came += 1;
-        self.time = self.time.max(time);
-        self.flags
-            .set(UpdateFlags::DISCARDABLE, self.is_discardable() && update.flags.contains(UpdateFlags::DISCARDABLE));
-        if self.update_type != update.update_type {
-            self.update_type = UpdateType::MULTIPLE;
-        }
-        self.last.clear();
-        self.last.extend_from_slice(msg);
+        self.note(msg, update);
         true
     }
 
-    fn is_discardable(&self) -> bool {
-        self.flags.contains(UpdateFlags::DISCARDABLE)
+    /// Another update is the last one.
+    fn note(&mut self, msg: &[u8], update: &UpdateMsg<'_>) {
+        self.number += 1;
+        self.last_count = count_of(update);
+        self.total = self.total.wrapping_add(u32::from(self.last_count));
+        if update.update_type != self.update_type {
+            (self.update_type, self.type_since) = (update.update_type, self.number);
+        }
+        if !update.flags.contains(UpdateFlags::DISCARDABLE) {
+            self.to_be_kept = self.number;
+        }
+        let time = update.conflation.map_or(0, |conflation| conflation.time);
+        let oldest = self.starts.first().map_or(self.number, |start| start.number);
+        self.times.retain(|(number, _)| *number >= oldest);
+        if time > 0 {
+            while self.times.pop_if(|(_, before)| *before <= time).is_some() {}
+            self.times.push((self.number, time));
+        }
+        self.last.clear();
+        self.last.extend_from_slice(msg);
     }
 
-    /// Updates that came, however many those stood for.
-    pub fn came(&self) -> u32 {
-        self.came
+    /// Somebody waits from now on, for the last update and what follows. Gives its number, which is told to [`Merged::leave`].
+    pub fn join(&mut self, now: u64) -> u32 {
+        match self.starts.last_mut() {
+            Some(start) if start.number == self.number => start.waiting += 1,
+            _ => {
+                let before = self.total.wrapping_sub(u32::from(self.last_count));
+                self.starts.push(Start { number: self.number, waiting: 1, before, at: now });
+            }
+        }
+        self.number
     }
 
-    /// True if it is more than one update that came.
-    pub fn is_merged(&self) -> bool {
-        self.came > 1
+    /// Somebody who waits since an update waits no more.
+    pub fn leave(&mut self, since: u32) {
+        let Ok(at) = self.place(since) else {
+            debug_assert!(false, "nobody waits since update {since}");
+            return;
+        };
+        self.starts[at].waiting -= 1;
+        if self.starts[at].waiting == 0 {
+            self.starts.remove(at);
+        }
+    }
+
+    fn place(&self, since: u32) -> Result<usize, usize> {
+        self.starts.binary_search_by_key(&since, |start| start.number)
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.starts.iter().map(|start| start.waiting as usize).sum()
+    }
+
+    /// True if somebody waits.
+    pub const fn is_wanted(&self) -> bool {
+        !self.starts.is_empty()
+    }
+
+    /// Updates that came since one, that one included, however many those stood for.
+    pub const fn came(&self, since: u32) -> u32 {
+        self.number.saturating_sub(since) + 1
+    }
+
+    /// True if it is more than one update that came since one.
+    pub const fn is_merged(&self, since: u32) -> bool {
+        self.number > since
     }
 
     /// The domain of its updates.
@@ -280,53 +281,58 @@ impl Merged {
         rwf::peek::domain(&self.last).unwrap_or_default()
     }
 
-    /// Bytes that it takes, about.
-    pub fn bytes(&self) -> usize {
-        match self.content.as_deref().filter(|_| self.is_merged()) {
-            None => self.last.len(),
-            Some(Content::Fields(_)) => 2 * self.last.len(),
-            Some(Content::Book(book)) => self.last.len() + book.bytes(),
-        }
+    /// Bytes of the last update.
+    pub const fn last_len(&self) -> usize {
+        self.last.len()
     }
 
-    /// Hands the messages that go out to `f`, in order; tells how many. One that was merged with no other goes out as it came.
+    /// Hands the messages that go out to one who waits since an update to `f`, in order; tells how many. One that was merged with no other
+    /// goes out as it came.
     ///
     /// # Errors
     /// [`EncodeError`] if what the updates were merged into cannot be written.
-    pub fn write(&self, now: u64, mut f: impl FnMut(&[u8])) -> Result<u16, EncodeError> {
-        let Some(content) = self.content.as_deref().filter(|_| self.is_merged()) else {
+    pub fn write(&self, since: u32, now: u64, room: &mut Room, mut f: impl FnMut(&[u8])) -> Result<u16, EncodeError> {
+        let Some(content) = self.content.as_deref().filter(|_| self.is_merged(since)) else {
             f(&self.last);
             return Ok(1);
         };
-        let Ok(last) = UpdateMsg::decode(&self.last) else {
-            debug_assert!(false, "an update was read when it came");
+        let (Ok(last), Ok(start)) = (UpdateMsg::decode(&self.last), self.place(since)) else {
+            debug_assert!(false, "an update was read when it came, and somebody waits since {since}");
             return Ok(0);
         };
-        let last = UpdateMsg { flags: self.flags, update_type: self.update_type, ..last };
-        let (mut body, mut out) = (Vec::new(), Vec::new());
-        let older = if let Content::Fields(fields) = content { fields.older() } else { 0 };
-        for at in 0..older {
+        let start = self.starts[start];
+        let mut flags = last.flags;
+        flags.set(UpdateFlags::DISCARDABLE, self.to_be_kept < since);
+        let update_type = if self.type_since <= since { self.update_type } else { UpdateType::MULTIPLE };
+        let last = UpdateMsg { flags, update_type, ..last };
+        let Room { body, msg: out } = room;
+        let older = content.older(since);
+        for behind in (1..=older).rev() {
             let Content::Fields(fields) = content else { break };
             body.clear();
-            out.clear();
-            fields.write_older(at, &mut body)?;
-            let msg = UpdateMsg { seq_num: None, conflation: None, body: &body, ..last.clone() };
-            encode::append(&mut out, 64 + self.last.len() + body.len(), |w| msg.encode(w))?;
-            f(&out);
+            fields.write_older(since, behind, body)?;
+            let msg = UpdateMsg { seq_num: None, conflation: None, body, ..last.clone() };
+            let end = encode::write_at(out, 0, 64 + self.last.len() + body.len(), |w| msg.encode(w))?;
+            f(&out[..end]);
         }
-        body.clear();
-        out.clear();
-        encode::append(&mut body, 2 * self.last.len(), |w| match content {
-            Content::Fields(fields) => fields.payload.write(w),
-            Content::Book(book) => book.write(w),
+        let end = encode::write_at(body, 0, 2 * self.last.len(), |w| match content {
+            Content::Fields(fields) => fields.write_since(since, w),
+            Content::Book(book) => book.write_since(since, w),
         })?;
-        let time = u16::try_from(now.saturating_sub(self.since) / 1_000_000).unwrap_or(u16::MAX).max(self.time);
-        let conflation = Some(Conflation { count: self.count - older as u16, time });
-        let msg = UpdateMsg { conflation, body: &body, ..last };
-        encode::append(&mut out, 64 + self.last.len() + body.len(), |w| msg.encode(w))?;
-        f(&out);
+        let count = self.total.wrapping_sub(start.before).saturating_sub(older as u32);
+        let told = self.times.iter().find(|(number, _)| *number >= since).map_or(0, |(_, time)| *time);
+        let time = u16::try_from(now.saturating_sub(start.at) / 1_000_000).unwrap_or(u16::MAX).max(told);
+        let conflation = Some(Conflation { count: count as u16, time });
+        let msg = UpdateMsg { conflation, body: &body[..end], ..last };
+        let end = encode::write_at(out, 0, 64 + self.last.len() + msg.body.len(), |w| msg.encode(w))?;
+        f(&out[..end]);
         Ok(older as u16 + 1)
     }
+}
+
+/// Updates that one stands for.
+fn count_of(update: &UpdateMsg<'_>) -> u16 {
+    update.conflation.map_or(1, |conflation| conflation.count.clamp(1, MAX_COUNT))
 }
 
 #[cfg(test)]

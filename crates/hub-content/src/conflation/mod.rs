@@ -4,11 +4,15 @@
 //! * `merge`: updates of one stream merged into fewer;
 //! * [`Exceptions`]: items and fields of a service that are conflated otherwise than the rest of it;
 //! * [`TimeConflation`]: what waits for the end of an interval. A stream that is conflated by time is a view of its item: all who watch
-//!   the item at the same interval share one merge and one body. What becomes of updates and when they go out, the owner decides (at a
-//!   P2PS `delivery::conflated`, and `egress` just in time for a client that takes less than there is for it).
+//!   the item at the same interval share one merge and one body;
+//! * [`SharedMerges`]: what waits for clients that take less than there is. All that wait for updates of an item, or of a view of it, share one
+//!   merge, each since another update.
+//!
+//! What becomes of updates and when they go out, the owner decides (at a P2PS `delivery::conflated`, and `egress` just in time).
 
 mod item_rules;
 pub mod merge;
+mod shared;
 
 pub use crate::filter::rules::FieldValue;
 pub use item_rules::{Exceptions, FieldIntervals, ItemRules};
@@ -17,6 +21,7 @@ use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{MsgClass, UpdateMsg};
 use rwf::{Qos, Rate, peek};
+pub use shared::{MergeId, SharedMerges};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -152,6 +157,9 @@ struct Pending {
     merged: Merged,
 }
 
+/// Since which update all wait for what is conflated by time: the first one.
+pub const FIRST: u32 = 1;
+
 /// What becomes of an update of a view that is conflated by time.
 #[derive(Debug)]
 pub enum Added {
@@ -189,7 +197,9 @@ impl<V: Copy + Eq + Hash + Debug> TimeConflation<V> {
         }
         let due = now + u64::from(interval) * MILLISECOND;
         self.due.entry(interval).or_default().push_back((due, view));
-        let pending = Pending { due, merged: Merged::begin(msg, &update, now) };
+        let mut merged = Merged::begin(msg, &update);
+        merged.join(now);
+        let pending = Pending { due, merged };
         self.pending.insert(view, pending).map_or(Added::Waits, |before| Added::Follows(before.merged))
     }
 

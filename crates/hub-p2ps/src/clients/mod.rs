@@ -314,6 +314,11 @@ impl Clients {
         self.get(watcher.client)?.streams.watch(watcher.stream)
     }
 
+    /// True if a watcher's updates may be merged while its client is slow.
+    pub(crate) fn may_conflate(&self, watcher: Watcher) -> bool {
+        self.watch(watcher).is_some_and(|(_, watch)| watch.is_conflatable())
+    }
+
     /// A transition of a watcher's state.
     pub(crate) fn change(&mut self, watcher: Watcher, change: impl FnOnce(WatchState) -> WatchState) {
         let streams = self.streams_mut(watcher.client);

@@ -324,7 +324,10 @@ impl P2ps {
     pub(crate) fn make_open(&mut self, watcher: Watcher, item: ItemId) {
         // What waits is older than what it has.
         self.release_view(item);
-        let Self { clients, items, .. } = self;
+        let Self { clients, items, turn, .. } = self;
+        if items.watchers(item).open_count() == 0 {
+            turn.resumes(item);
+        }
         let Some((place, watch)) = clients.watch(watcher) else {
             debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
             return;
@@ -341,6 +344,8 @@ impl P2ps {
             return;
         };
         items.watchers_mut(item).make_held(place, |watcher, place| clients.set_place(watcher, place));
+        // What waits for it is of before.
+        self.turn.slow.divide(watcher);
         self.settle_held(watcher, item);
     }
 
@@ -525,7 +530,7 @@ impl P2ps {
         }
         self.count_watcher(self.items.get(item).service(), false);
         self.note_load(watcher.client);
-        self.egress.close_stream(watcher.client, watcher.stream);
+        self.turn.slow.close_stream(watcher);
         self.gate.close(self.now, watcher);
         self.release(item);
     }
@@ -542,6 +547,7 @@ impl P2ps {
             streams.retarget(watcher.stream, to);
             streams.change(watcher.stream, WatchState::leave_set);
         }
+        self.turn.slow.divide(watcher);
         items.watchers_mut(from).remove(place, |watcher, place| clients.set_place(watcher, place));
         items.watchers_mut(to).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
         if watch.rests() {

@@ -5,8 +5,9 @@
 
 use super::turn::BodyId;
 use crate::P2ps;
-use crate::conflation::Added;
 use crate::conflation::merge::Merged;
+use crate::conflation::{Added, FIRST};
+use crate::egress::Merging;
 use crate::filter::bodies::Left;
 use crate::ids::ItemId;
 use crate::items::watchers::Watcher;
@@ -48,16 +49,17 @@ impl P2ps {
     }
 
     fn deliver_merged(&mut self, view: ItemId, merged: &Merged) {
-        let Self { turn, items, counters, now, .. } = self;
+        let Self { turn, items, counters, clients, rules, dictionaries, scratch, now, .. } = self;
+        let merging = Merging { now: *now, ripples: rules.ripples(&dictionaries.merged) };
         let open = items.watchers(view).open();
-        let written = merged.write(*now, |msg| {
+        let written = merged.write(FIRST, *now, &mut scratch.room, |msg| {
             if let Some(body) = turn.message_body(msg, None) {
-                turn.fan_out(body, open);
+                turn.fan_update((view, body), &[], open, merging, |watcher| clients.may_conflate(watcher));
                 counters.updates_out += open.len() as u64;
             }
         });
         counters.messages_unwritable += u64::from(written.is_err());
-        let saved = merged.came().saturating_sub(u32::from(written.unwrap_or(0)));
+        let saved = merged.came(FIRST).saturating_sub(u32::from(written.unwrap_or(0)));
         counters.updates_conflated += u64::from(saved) * open.len() as u64;
     }
 
@@ -80,9 +82,9 @@ impl P2ps {
 
     /// A watcher of a view goes on with a part of it, without an image: what waits for the view goes out to it as that part shows it.
     pub(crate) fn hand_over(&mut self, watcher: Watcher, from: ItemId, to: ItemId) {
-        let Self { turn, items, counters, conflation, now, .. } = self;
+        let Self { turn, items, counters, conflation, scratch, now, .. } = self;
         let (Some(merged), Some(spec)) = (conflation.get(from), items.spec_of(to)) else { return };
-        let written = merged.write(*now, |msg| {
+        let written = merged.write(FIRST, *now, &mut scratch.room, |msg| {
             let Ok(header) = peek::header(msg) else { return };
             let (head, data) = msg.split_at(header.body_offset);
             let body = turn.arena_body(|arena| {

@@ -2,6 +2,7 @@
 
 use super::cached;
 use super::turn::BodyId;
+use crate::egress::Merging;
 use crate::filter::bodies::Left;
 use crate::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};
 use crate::items::watchers::Watcher;
@@ -113,7 +114,8 @@ impl P2ps {
         block: &[u8],
         messages: &mut Messages<'m>,
     ) -> Option<Result<(ItemId, Message<'m>), HubError>> {
-        let Self { sources, items, turn, counters, dictionaries, hot_standby, .. } = self;
+        let Self { sources, items, turn, counters, dictionaries, hot_standby, clients, rules, now, .. } = self;
+        let merging = Merging { now: *now, ripples: rules.ripples(&dictionaries.merged) };
         let is_numbered = self.config.sequence_numbers;
         let schema = cached::schema(&dictionaries.merged);
         let source = sources.get(number)?;
@@ -153,7 +155,7 @@ impl P2ps {
                     Some(turn.block_body(start, message.body.len()))
                 };
                 if let Some(body) = body {
-                    turn.fan_out(body, open);
+                    turn.fan_update((id, body), block, open, merging, |watcher| clients.may_conflate(watcher));
                     delivered += open.len() as u64;
                 } else {
                     counters.hub_messages_bad += 1;
@@ -193,9 +195,7 @@ impl P2ps {
         if open > 0
             && let Some(body) = self.copied(id, message)
         {
-            let Self { turn, items, counters, .. } = self;
-            turn.fan_out(body, items.watchers(id).open());
-            counters.updates_out += u64::from(open);
+            self.fan_update(id, body);
         }
         self.careful_update(id, message);
     }
@@ -256,9 +256,10 @@ impl P2ps {
 
     /// Delivers an update to the open watchers of an item or a view.
     pub(crate) fn fan_update(&mut self, id: ItemId, body: BodyId) {
-        let Self { turn, items, counters, .. } = self;
+        let Self { turn, items, counters, clients, rules, dictionaries, now, .. } = self;
+        let merging = Merging { now: *now, ripples: rules.ripples(&dictionaries.merged) };
         let open = items.watchers(id).open();
-        turn.fan_out(body, open);
+        turn.fan_update((id, body), &[], open, merging, |watcher| clients.may_conflate(watcher));
         counters.updates_out += open.len() as u64;
     }
 

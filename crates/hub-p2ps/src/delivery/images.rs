@@ -20,6 +20,8 @@ pub(crate) struct Scratch {
     pub(crate) request: Vec<u8>,
     /// An update with its key rewritten.
     pub(crate) update: Vec<u8>,
+    /// Merged updates on their way out.
+    pub(super) room: crate::conflation::merge::Room,
     /// Views of the item at hand.
     pub(crate) views: Vec<ItemId>,
     recipients: Vec<Recipient>,

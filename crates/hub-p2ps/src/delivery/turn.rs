@@ -3,9 +3,12 @@
 //! A body lies either in the hub block of the turn, where it is left, or in the turn's private arena. A client's list has
 //! eight bytes a delivery; images and statuses are spans like any other, so order needs no care. All memory is reused: a
 //! warm turn does not allocate.
+//!
+//! A client that is conflated just in time has no list: what it gets goes at once to where it waits for it ([`Turn::slow`]).
 
+use crate::egress::{Merging, SlowClients};
 use crate::encode;
-use crate::ids::{ClientId, ServiceId, StreamId};
+use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::items::watchers::Watcher;
 use std::ops::Range;
 
@@ -40,6 +43,18 @@ struct List {
     comes_last: bool,
     /// It gets so many of them and no more.
     muted: Option<usize>,
+    /// What is for it goes to [`Turn::slow`], and nothing to the list.
+    is_diverted: bool,
+}
+
+impl List {
+    #[inline]
+    fn push(&mut self, body: BodyId, Watcher { client, stream }: Watcher, dirty: &mut Vec<ClientId>) {
+        if self.deliveries.is_empty() {
+            dirty.push(client);
+        }
+        self.deliveries.push(Delivery { body, stream });
+    }
 }
 
 /// The deliveries of one turn.
@@ -57,6 +72,10 @@ pub(crate) struct Turn {
     longest: u32,
     /// Clients that are served behind the others.
     last: usize,
+    /// What waits for clients that are conflated just in time.
+    pub(crate) slow: SlowClients,
+    /// Clients whose messages go there.
+    diverted: usize,
 }
 
 impl Turn {
@@ -133,15 +152,107 @@ impl Turn {
         id
     }
 
-    /// Delivers a body to every watcher: the hot loop.
+    /// Delivers a body to every watcher: the hot loop. An update for all who get the updates of an item goes by [`Self::fan_update`].
     #[inline]
     pub(crate) fn fan_out(&mut self, body: BodyId, watchers: &[Watcher]) {
+        if self.diverted > 0 {
+            return self.fan_out_beside_slow(body, watchers);
+        }
         for &Watcher { client, stream } in watchers {
             let list = &mut self.lists[client.0 as usize].deliveries;
             if list.is_empty() {
                 self.dirty.push(client);
             }
             list.push(Delivery { body, stream });
+        }
+    }
+
+    #[inline(never)]
+    fn fan_out_beside_slow(&mut self, body: BodyId, watchers: &[Watcher]) {
+        let Self { lists, dirty, slow, spans, arena, .. } = self;
+        for &watcher in watchers {
+            let list = &mut lists[watcher.client.0 as usize];
+            if !list.is_diverted {
+                list.push(body, watcher, dirty);
+            } else if list.muted.is_none() {
+                let span = spans[body.0 as usize];
+                debug_assert!(span.len & IN_ARENA != 0, "only updates are delivered from the hub block");
+                slow.keep(watcher, &arena[range(span)]);
+            }
+        }
+    }
+
+    /// Delivers an update of an item, or of a view of it, to all who get its updates. `block` is the hub block, if the body may lie in it.
+    /// Clients that are conflated wait for what it is merged into, those of their streams that `may_conflate`.
+    #[inline]
+    pub(crate) fn fan_update(
+        &mut self,
+        (view, body): (ItemId, BodyId),
+        block: &[u8],
+        watchers: &[Watcher],
+        merging: Merging<'_>,
+        may_conflate: impl Fn(Watcher) -> bool,
+    ) {
+        if self.diverted > 0 {
+            self.fan_update_beside_slow((view, body), block, watchers, merging, may_conflate);
+        } else {
+            self.fan_out(body, watchers);
+        }
+    }
+
+    #[inline(never)]
+    fn fan_update_beside_slow(
+        &mut self,
+        (view, body): (ItemId, BodyId),
+        block: &[u8],
+        watchers: &[Watcher],
+        merging: Merging<'_>,
+        may_conflate: impl Fn(Watcher) -> bool,
+    ) {
+        let Self { lists, dirty, slow, spans, arena, .. } = self;
+        let span = spans[body.0 as usize];
+        let msg = if span.len & IN_ARENA == 0 { &block[range(span)] } else { &arena[range(span)] };
+        // The merge that takes it in, if one does: known once somebody is found who waits.
+        let mut found = None;
+        for &watcher in watchers {
+            let list = &mut lists[watcher.client.0 as usize];
+            if !list.is_diverted {
+                list.push(body, watcher, dirty);
+            } else if list.muted.is_none() {
+                let merge = *found.get_or_insert_with(|| slow.add(view, msg, merging.ripples));
+                let waits =
+                    merge.is_some_and(|merge| slow.merge(watcher, merge, merging.now, || may_conflate(watcher)));
+                if !waits {
+                    slow.keep(watcher, msg);
+                }
+            }
+        }
+        match found {
+            None => slow.miss(view),
+            Some(None) => {}
+            Some(Some(merge)) => slow.end_add(merge),
+        }
+    }
+
+    /// What a client gets goes to [`Self::slow`] from now on, or no longer. What is in its list goes out before: until it has, nothing changes,
+    /// and the caller has to say so again.
+    pub(crate) fn divert(&mut self, client: ClientId, is_diverted: bool) {
+        let Some(list) = self.lists.get_mut(client.0 as usize) else { return };
+        if is_diverted && !list.deliveries.is_empty() {
+            return;
+        }
+        match (std::mem::replace(&mut list.is_diverted, is_diverted), is_diverted) {
+            (false, true) => self.diverted += 1,
+            (true, false) => self.diverted -= 1,
+            _ => {}
+        }
+    }
+
+    /// Somebody gets the updates of an item, or of a view of it, from now on, and nobody did before: some may be missing to what waits.
+    #[inline]
+    pub(crate) fn resumes(&mut self, view: ItemId) {
+        if self.diverted > 0 {
+            self.slow.miss(view);
         }
     }
 
@@ -154,6 +265,12 @@ impl Turn {
     /// True if a span points into the hub block that was read last.
     pub(crate) const fn borrows_block(&self) -> bool {
         self.borrows_block
+    }
+
+    /// True if nobody has got anything that is to go out, or to be looked at.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dirty.is_empty() && !self.slow.has_touched()
     }
 
     /// Clients that have something to get.
@@ -196,7 +313,7 @@ impl Turn {
         let passes = if self.last > 0 { &[false, true][..] } else { &[false] };
         for comes_last in passes {
             for &client in &self.dirty {
-                let List { deliveries, busy, comes_last: its, muted } = &mut self.lists[client.0 as usize];
+                let List { deliveries, busy, comes_last: its, muted, .. } = &mut self.lists[client.0 as usize];
                 if its != comes_last {
                     continue;
                 }
@@ -216,7 +333,7 @@ impl Turn {
         self.arena.clear();
         self.borrows_block = false;
         self.longest = 0;
-        delivered
+        delivered + self.slow.take_came()
     }
 
     /// Gives back the lists of clients that had nothing since the last call, and an arena that one large turn left behind.

@@ -547,3 +547,164 @@ fn images_states_and_closed_streams_divide_what_is_merged() {
     );
     world.take(2);
 }
+
+/// Clients 1 and 2 are slow, and client 3 takes all; each has IBM on stream 5, and client 2 a view of it on stream 6.
+fn slow_pair() -> World {
+    let service = ServiceConflation { just_in_time: JustInTime::All, ..ServiceConflation::default() };
+    let egress = Limits { guaranteed: 100, max: 100_000, conflate: 150, tick_by_tick: 20, ..Limits::default() };
+    let mut world = World::with_feed_and(Config { egress, ..config(service, false) });
+    world.clients([1, 2, 3]);
+    world.open(1, 5, "IBM", 4);
+    let body = encode(|w| {
+        let view = Some(rwf::rdm::request::View::Fields(vec![25]));
+        rwf::rdm::request::Payload { view, ..Default::default() }.encode(w)
+    });
+    let flags = RequestFlags::STREAMING | RequestFlags::HAS_VIEW;
+    let viewed = RequestMsg { flags, container: DataType::ELEMENT_LIST, body: &body, ..item(6, "IBM") };
+    world.request(2, &item(5, "IBM"));
+    world.request(2, &viewed);
+    world.request(3, &item(5, "IBM"));
+    world.asked();
+    world.publish(0, |p| {
+        p.image(4, &[(22, 1), (25, 2)]);
+    });
+    (1..4).for_each(|client| drop(world.raw(client)));
+    for client in [1, 2] {
+        world.p2ps.client_backlog(ClientId(client), 160);
+    }
+    world
+}
+
+fn quote(world: &mut World, list: &[(i16, u64)]) {
+    world.publish(0, |p| {
+        p.update(4, list);
+    });
+}
+
+fn release(world: &mut World, client: u32) -> Vec<String> {
+    world.p2ps.client_backlog(ClientId(client), 0);
+    for _ in 0..50 {
+        world.settle();
+    }
+    world.take(client)
+}
+
+#[test]
+fn each_slow_client_gets_what_has_changed_since_it_took_last() {
+    let mut world = slow_pair();
+    quote(&mut world, &[(22, 10), (25, 11)]);
+    quote(&mut world, &[(22, 12)]);
+    assert_eq!(
+        release(&mut world, 1),
+        [
+            "status 5 OPEN/NO_CHANGE/JIT_CONFLATION_STARTED",
+            "update 5 22=12 25=11",
+            "status 5 OPEN/NO_CHANGE/REALTIME_RESUMED"
+        ]
+    );
+    // It is slow again, and waits for less than the other one, of the same merge.
+    world.p2ps.client_backlog(ClientId(1), 160);
+    quote(&mut world, &[(22, 13)]);
+    quote(&mut world, &[(30, 14), (22, 15)]);
+    assert_eq!(
+        release(&mut world, 1),
+        [
+            "status 5 OPEN/NO_CHANGE/JIT_CONFLATION_STARTED",
+            "update 5 22=15 30=14",
+            "status 5 OPEN/NO_CHANGE/REALTIME_RESUMED"
+        ]
+    );
+    quote(&mut world, &[(22, 16), (25, 17)]);
+    assert_eq!(world.take(1), ["update 5 22=16 25=17"], "as it comes");
+    let got = release(&mut world, 2);
+    assert_eq!(
+        only(&got, 5),
+        [
+            "status 5 OPEN/NO_CHANGE/JIT_CONFLATION_STARTED",
+            "update 5 22=16 25=17 30=14",
+            "status 5 OPEN/NO_CHANGE/REALTIME_RESUMED"
+        ]
+    );
+    let viewed = only(&got, 6);
+    assert_eq!(viewed[1], "update 6 25=17", "{viewed:?}");
+    assert_eq!(world.take(3).len(), 5);
+    assert_eq!((world.p2ps.counters().clients_conflated, world.p2ps.counters().updates_conflated), (0, 1 + 1 + 4 + 1));
+}
+
+#[test]
+fn what_one_slow_client_is_told_stands_still_between_updates() {
+    let mut world = slow_pair();
+    quote(&mut world, &[(22, 10)]);
+    quote(&mut world, &[(22, 11)]);
+    // Client 1 asks for the image again: what comes before and behind it does not merge, for anybody.
+    world.request(1, &item(5, "IBM"));
+    world.asked();
+    world.publish(0, |p| {
+        p.update(4, &[(22, 12)]).image(4, &[(22, 12), (25, 2)]).update(4, &[(22, 13)]).update(4, &[(22, 14)]);
+    });
+    let got = release(&mut world, 1);
+    assert_eq!(
+        got[1..4],
+        ["update 5 22=12", "refresh 5 solicited complete OPEN/OK group 3 key 1:IBM 22=12 25=2", "update 5 22=14",],
+        "{got:?}"
+    );
+    let got = release(&mut world, 2);
+    assert_eq!(only(&got, 5)[1..3], ["update 5 22=12", "update 5 22=14"], "{got:?}");
+    world.take(3);
+}
+
+#[test]
+fn a_stream_that_pauses_closes_or_changes_its_view_leaves_the_others_theirs() {
+    let mut world = slow_pair();
+    quote(&mut world, &[(22, 10), (25, 10)]);
+    quote(&mut world, &[(22, 11), (25, 11)]);
+    // Client 2 closes its view, and opens the item on that stream: what waited for the view is of the view.
+    world.send(2, CloseMsg::new(PRICE, 6));
+    world.request(2, &item(6, "IBM"));
+    let pause = RequestMsg {
+        flags: RequestFlags::STREAMING | RequestFlags::PAUSE | RequestFlags::NO_REFRESH,
+        ..item(5, "IBM")
+    };
+    world.request(1, &pause);
+    world.asked();
+    quote(&mut world, &[(22, 12), (25, 12)]);
+    world.publish(0, |p| {
+        p.image(4, &[(22, 12), (25, 12)]);
+    });
+    quote(&mut world, &[(22, 13), (25, 13)]);
+    quote(&mut world, &[(22, 14), (25, 14)]);
+    let got = release(&mut world, 1);
+    let updates: Vec<&String> = got.iter().filter(|words| words.starts_with("update")).collect();
+    assert_eq!(updates, ["update 5 22=11 25=11"], "it has paused: {got:?}");
+    let got = release(&mut world, 2);
+    assert_eq!(only(&got, 5)[1..3], ["update 5 22=11 25=11", "update 5 22=14 25=14"], "{got:?}");
+    let other = only(&got, 6);
+    let at =
+        |words: &str| other.iter().position(|other| *other == words).unwrap_or_else(|| panic!("{words} in {other:?}"));
+    assert!(at("update 6 25=11") < at("refresh 6 solicited complete OPEN/OK group 3 key 1:IBM 22=12 25=12"));
+    assert!(at("refresh 6 solicited complete OPEN/OK group 3 key 1:IBM 22=12 25=12") < at("update 6 22=14 25=14"));
+    world.take(3);
+    // Nobody is slow and nobody watches: nothing is kept, which the check of every turn sees.
+    for client in [1, 2, 3] {
+        world.disconnect(client);
+    }
+    world.asked();
+}
+
+#[test]
+fn what_is_said_of_services_stands_still_between_updates() {
+    let mut world = slow_pair();
+    let request = rwf::rdm::directory::Request { stream_id: 9, streaming: true, service_id: None, filter: 0x3F };
+    quote(&mut world, &[(22, 10)]);
+    quote(&mut world, &[(22, 11)]);
+    world.send_with(1, |w| request.encode(w));
+    quote(&mut world, &[(22, 12)]);
+    quote(&mut world, &[(22, 13)]);
+    let got = release(&mut world, 1);
+    let kinds: Vec<String> = got.iter().map(|words| words.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(kinds[1], "update 5 22=11", "{got:?}");
+    assert_eq!(kinds[2], "directory refresh 9", "{got:?}");
+    assert_eq!(kinds[3], "update 5 22=13", "{got:?}");
+    world.take(2);
+    world.take(3);
+}

@@ -24,6 +24,7 @@ mod recovery;
 mod requests;
 mod round_trips;
 mod servers;
+mod slow_model;
 mod streams;
 mod symbol_lists;
 mod tokens;

@@ -1,5 +1,6 @@
 //! The binary as its users run it: source, server and clients as processes of their own, joined by sockets.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +12,7 @@ use rssl::ClientConfig;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
-use rwf::{DataType, FieldList, SetScope};
+use rwf::{DataType, FieldList, SetScope, StateCode};
 use tools::consumer::{Consumer, Heard, Identity};
 
 /// A process that ends with the test, and its first line.
@@ -233,6 +234,29 @@ fn a_client_that_does_not_read_is_cut_off_and_no_other_notices() {
 }
 
 #[test]
+fn conflation_of_a_client_that_does_not_read_counts_every_update() {
+    let (_source, at) = source(&["-U", "5k"]);
+    let config = config_file(
+        "[p2ps]\nguaranteed_output_buffers = 10\nmax_output_buffers = 1000\ntcp_send_buf_size = 65536\n\
+         [conflation]\njust_in_time = \"all\"\nstart_percent = 5\nend_percent = 1\n",
+    );
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let mut lazy = Mount::connect(port, None);
+    lazy.run_until(|m| m.service);
+    lazy.open_items(&["RDT0", "RDT1", "RDT2", "RDT3"]);
+    lazy.run_until(|m| (m.items >= 4).then_some(()));
+    lazy.io.set_reading(lazy.conn, false);
+    // The other one, which watches the same items, is there while the first does not read.
+    assert_whole(&client(port, &["-il", "RDT{0..3}", "--seconds", "4"]), 4);
+    lazy.io.set_reading(lazy.conn, true);
+    let text = lazy.run_until(|m| m.conflated.resumed.clone().or_else(|| m.ended.clone()));
+    assert!(text.contains("one by one again"), "{text}");
+    let Conflated { started, most, wrong, .. } = &lazy.seen.conflated;
+    assert!(*started > 0 && *most > 10, "{started} streams, {most} updates in one at most");
+    assert_eq!(*wrong, 0, "numbers of updates that do not go on where the counts say");
+}
+
+#[test]
 fn the_encrypted_connection_type_carries_a_session() {
     let key = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_string()]).expect("a certificate");
     let dir = tempfile::tempdir().expect("a folder");
@@ -449,6 +473,7 @@ pub(crate) struct Mount {
 }
 
 pub(crate) struct Seen {
+    conflated: Conflated,
     consumer: Consumer,
     replies: Vec<Vec<u8>>,
     pub(crate) service: Option<u16>,
@@ -459,6 +484,49 @@ pub(crate) struct Seen {
     pub(crate) first: Vec<u8>,
     pub(crate) last: Vec<u8>,
     ended: Option<String>,
+}
+
+/// What a mount was told of conflation.
+#[derive(Default)]
+struct Conflated {
+    /// By stream: the number of the last update, and updates since, that had none.
+    numbers: HashMap<i32, (u32, u32)>,
+    /// Streams that were told that it has started.
+    started: u32,
+    /// Text of the end.
+    resumed: Option<String>,
+    /// Most updates that one stood for.
+    most: u16,
+    /// Updates with another number than follows from what they stand for.
+    wrong: u32,
+}
+
+impl Conflated {
+    fn hear(&mut self, msg: &[u8]) {
+        match Msg::decode(msg) {
+            Ok(Msg::Status(status)) => match status.state {
+                Some(state) if state.code == StateCode::JIT_CONFLATION_STARTED => self.started += 1,
+                Some(state) if state.code == StateCode::REALTIME_RESUMED => {
+                    self.resumed = Some(String::from_utf8_lossy(state.text).into_owned());
+                }
+                _ => {}
+            },
+            Ok(Msg::Refresh(refresh)) => {
+                self.numbers.insert(refresh.stream_id, (refresh.seq_num.unwrap_or_default(), 0));
+            }
+            Ok(Msg::Update(update)) => {
+                let count = update.conflation.map_or(1, |conflation| conflation.count);
+                self.most = self.most.max(count);
+                let Some((number, without)) = self.numbers.get_mut(&update.stream_id) else { return };
+                *without += u32::from(count);
+                if let Some(this) = update.seq_num {
+                    self.wrong += u32::from(this != number.wrapping_add(*without));
+                    (*number, *without) = (this, 0);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Mount {
@@ -477,6 +545,7 @@ impl Mount {
             io,
             conn,
             seen: Seen {
+                conflated: Conflated::default(),
                 consumer,
                 replies: Vec::new(),
                 service: None,
@@ -531,6 +600,7 @@ impl Handler for Seen {
             Heard::ServiceUp(id) => self.service = Some(id),
             Heard::Item => {
                 self.items += 1;
+                self.conflated.hear(msg);
                 self.last = msg.to_vec();
                 if self.items == 1 {
                     self.first.clone_from(&self.last);

@@ -1,6 +1,7 @@
 //! What goes out of a merge leads to the image that the single updates lead to.
 
-use super::{Merged, Ripples, may_merge};
+use super::{Merged, Ripples, Room, may_merge};
+use crate::conflation::FIRST;
 use rwf::dictionary::Dictionary;
 use rwf::image::{Payload, Schema};
 use rwf::msg::{Conflation, Domain, UpdateFlags, UpdateMsg, UpdateType};
@@ -45,7 +46,7 @@ impl Stream {
         }
         self.flush(now);
         if merges {
-            self.pending = Some(Merged::begin(msg, &update, now));
+            self.pending = Some(begun(msg, &update, now));
         } else {
             self.out.push(msg.to_vec());
         }
@@ -53,9 +54,16 @@ impl Stream {
 
     fn flush(&mut self, now: u64) {
         if let Some(pending) = self.pending.take() {
-            pending.write(now, |msg| self.out.push(msg.to_vec())).unwrap();
+            pending.write(FIRST, now, &mut Room::default(), |msg| self.out.push(msg.to_vec())).unwrap();
         }
     }
+}
+
+/// A merge of which one waits for everything.
+fn begun(msg: &[u8], update: &UpdateMsg<'_>, now: u64) -> Merged {
+    let mut merged = Merged::begin(msg, update);
+    assert_eq!(merged.join(now), FIRST);
+    merged
 }
 
 fn written(payload: &Payload) -> Vec<u8> {
@@ -208,10 +216,10 @@ fn partial_text_and_unknown_sets_follow_by_themselves() {
     for body in [&partial[..], &[0x02, 1, 2, 3]] {
         let update = update(UpdateType::QUOTE, UpdateFlags::NONE, body);
         let msg = encode(|w| update.encode(w));
-        let mut merged = Merged::begin(&first, &UpdateMsg::decode(&first).unwrap(), 0);
+        let mut merged = begun(&first, &UpdateMsg::decode(&first).unwrap(), 0);
         assert!(!merged.merge(&msg, &update, &Ripples::default()));
         let mut out = Vec::new();
-        merged.write(0, |msg| out.push(msg.to_vec())).unwrap();
+        merged.write(FIRST, 0, &mut Room::default(), |msg| out.push(msg.to_vec())).unwrap();
         assert_eq!(out, std::slice::from_ref(&first));
     }
 }
@@ -311,11 +319,11 @@ fn a_map_of_another_kind_follows_by_itself() {
         map(MapHead { key_field_id: Some(3), ..head }, None),
         map(MapHead { per_entry_perm: true, ..head }, Some(&[3, 1, 1, 0x65, 0x62, 0xc0])),
     ] {
-        let mut merged = Merged::begin(&message, &of(&first), 0);
+        let mut merged = begun(&message, &of(&first), 0);
         let msg = encode(|w| of(&other).encode(w));
         assert!(!merged.merge(&msg, &of(&other), &Ripples::default()));
     }
-    let mut merged = Merged::begin(&message, &of(&first), 0);
+    let mut merged = begun(&message, &of(&first), 0);
     let list = fields(&[(1, 2)]);
     let msg = encode(|w| update(UpdateType::UNSPECIFIED, UpdateFlags::NONE, &list).encode(w));
     let of_list = UpdateMsg::decode(&msg).unwrap();
