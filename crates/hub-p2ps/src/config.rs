@@ -28,6 +28,8 @@ pub struct Config {
     pub service_groups: Vec<String>,
     /// Clients may pause their streams; without, who asks for it gets updates as before.
     pub support_pause_resume: bool,
+    /// The directory says of a service that is down that it takes no requests (`discourageRequestsOnOutage`).
+    pub discourage_on_outage: bool,
     /// Clients may have this server stand by for another one.
     pub support_warm_standby: bool,
     /// Servers that clients are told of that ask for them, and whether this P2PS is one for those of others.
@@ -181,6 +183,7 @@ impl Default for Config {
             disable_service_groups: Vec::new(),
             service_groups: Vec::new(),
             support_pause_resume: true,
+            discourage_on_outage: false,
             support_warm_standby: true,
             connections: super::Connections::default(),
             max_mounts_per_user: 0,

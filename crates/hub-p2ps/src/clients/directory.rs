@@ -128,7 +128,7 @@ impl P2ps {
         }
         service.sort_providers(&self.sources);
         service.alive = true;
-        let condition = service.condition(&self.sources, self.load_factor.told());
+        let condition = service.condition(&self.sources, self.load_factor.told(), self.config.discourage_on_outage);
         if is_new {
             (service.told, service.told_path) = (condition, service.path());
             let change = whole_entry(service);
@@ -153,7 +153,7 @@ impl P2ps {
     /// Tells clients the state and load of a service if they have changed, and a transient status if there is one.
     pub(crate) fn service_changed(&mut self, id: ServiceId, status: Option<State<'_>>) {
         let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
-        let condition = service.condition(&self.sources, self.load_factor.told());
+        let condition = service.condition(&self.sources, self.load_factor.told(), self.config.discourage_on_outage);
         let before = std::mem::replace(&mut service.told, condition);
         if before.up != condition.up {
             self.notices.push(Notice::ServiceState { service: service.name.clone(), up: condition.up });

@@ -216,8 +216,8 @@ impl Service {
     }
 
     /// The state and load of all sources together: as good as the best, the load of the one that is asked first, but for the load factor of
-    /// this server where it is told.
-    pub(crate) fn condition(&self, sources: &Sources, load_factor: Option<u64>) -> Condition {
+    /// this server where it is told. One that is down takes no requests if it `discourages`.
+    pub(crate) fn condition(&self, sources: &Sources, load_factor: Option<u64>, discourages: bool) -> Condition {
         let reachable = |provider: &&Provider| sources.is_up(provider.source);
         let mut merged = Condition { accepting: true, ..Condition::default() };
         let mut first = true;
@@ -228,6 +228,7 @@ impl Service {
                 first = false;
             }
         }
+        merged.accepting &= merged.up || !discourages;
         merged.load.load_factor = load_factor.or(merged.load.load_factor);
         merged
     }

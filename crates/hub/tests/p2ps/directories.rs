@@ -243,6 +243,28 @@ fn two_sources_of_a_service_are_one_service() {
 }
 
 #[test]
+fn a_service_that_is_down_may_take_no_requests() {
+    for discourage_on_outage in [false, true] {
+        let mut world = World::with_feed_and(Config { discourage_on_outage, ..Config::default() });
+        world.clients([1]);
+        world.directory(1, 2);
+        let told = |world: &mut World, up| {
+            let accepting_requests = Some(true);
+            world.publish(0, |p| {
+                p.service_with(40, info("FEED", &[6], &[]), ServiceState { up, accepting_requests, status: None });
+            });
+            let state = only(&update(world, 1).services).state.as_ref().unwrap().value().unwrap().clone();
+            (state.up, state.accepting_requests)
+        };
+        assert_eq!(told(&mut world, false), (false, Some(!discourage_on_outage)));
+        assert_eq!(told(&mut world, true), (true, Some(true)));
+        world.source_down(0);
+        let state = only(&update(&mut world, 1).services).state.as_ref().unwrap().value().unwrap().clone();
+        assert_eq!((state.up, state.accepting_requests), (false, Some(!discourage_on_outage)));
+    }
+}
+
+#[test]
 fn a_service_status_reaches_a_client_by_its_directory_or_by_its_items() {
     let mut world = World::with_feed();
     world.clients([1, 2]);

@@ -155,6 +155,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         recovery_delay_max: u64::from(config.source_distributor.normal_retry_time_s.max(1)) * SECOND,
         max_posts_per_client: c.max_posts_per_client,
         support_pause_resume: c.support_pause_resume,
+        discourage_on_outage: c.discourage_requests_on_outage,
         support_warm_standby: c.support_warm_standby,
         connections: connections(c),
         load_factor_interval: u64::from(c.load_factor_interval_s) * SECOND,
