@@ -1,5 +1,5 @@
 //! When clients are to go to another server since their services are down here (RMDS `disconnectSrcDown`, `disconnectSingleSrcDown`,
-//! `disconnectServiceList`).
+//! `disconnectServiceList`; `dismountOnOutage` of a service).
 
 use crate::config::P2ps;
 
@@ -21,8 +21,8 @@ pub(super) enum Change {
 /// Looks at the services, if it is to.
 #[derive(Debug, Default)]
 pub(super) struct OutageWatch {
-    /// The services that it is about, and whether one of them is enough; `None` if clients stay whatever happens.
-    of: Option<(Vec<String>, bool)>,
+    /// The services that it is about, and whether one of them is enough: any of these outages counts. None if clients stay whatever happens.
+    of: Vec<(Vec<String>, bool)>,
     /// How long they have to be down.
     after: u64,
     /// Since when they are.
@@ -35,10 +35,18 @@ pub(super) struct OutageWatch {
 impl OutageWatch {
     /// As the configuration says; what is known of an outage that goes on stays.
     pub(super) fn configure(&mut self, c: &P2ps) {
-        let is_on = c.disconnect_src_down || c.disconnect_single_src_down;
-        self.of = is_on.then(|| (c.disconnect_service_list.clone(), c.disconnect_single_src_down));
+        self.of.clear();
+        if c.disconnect_src_down || c.disconnect_single_src_down {
+            self.of.push((c.disconnect_service_list.clone(), c.disconnect_single_src_down));
+        }
+        let own = &c.dismount_on_outage;
+        if !own.is_empty() {
+            // "*" stands for all, as an empty list does.
+            let names = if own.iter().any(|name| name == "*") { Vec::new() } else { own.clone() };
+            self.of.push((names, true));
+        }
         self.after = u64::from(c.disconnect_after_s) * SECOND;
-        if !is_on {
+        if self.of.is_empty() {
             (self.since, self.why) = (None, None);
         }
     }
@@ -50,22 +58,24 @@ impl OutageWatch {
 
     /// When [`OutageWatch::look`] is due.
     pub(super) fn timeout(&self) -> Option<u64> {
-        self.of.as_ref().map(|_| self.look_at)
+        (!self.of.is_empty()).then_some(self.look_at)
     }
 
     /// Looks, if it is time: `is_out` says whether these services are down, all or any of them. `redirect` is where else to go.
     pub(super) fn look(
         &mut self,
         now: u64,
-        is_out: impl FnOnce(&[String], bool) -> bool,
+        is_out: impl Fn(&[String], bool) -> bool,
         redirect: &str,
     ) -> Option<Change> {
-        let (services, any) = self.of.as_ref().filter(|_| now >= self.look_at)?;
+        if self.of.is_empty() || now < self.look_at {
+            return None;
+        }
         self.look_at = now + LOOK_EVERY;
-        if !is_out(services, *any) {
+        let Some((services, any)) = self.of.iter().find(|(services, any)| is_out(services, *any)) else {
             self.since = None;
             return self.why.take().map(|_| Change::Back);
-        }
+        };
         let since = *self.since.get_or_insert(now);
         if self.why.is_some() || now < since.saturating_add(self.after) {
             return None;
@@ -107,5 +117,23 @@ mod tests {
         assert_eq!(look(30, true), (None, Some(text)));
         assert_eq!(look(31, false), (Some(Change::Back), None));
         assert_eq!(look(32, false), (None, None));
+    }
+
+    #[test]
+    fn a_service_may_send_clients_away_by_itself() {
+        let mut watch = OutageWatch::default();
+        let list = vec!["A".to_owned(), "B".to_owned()];
+        let c = P2ps { dismount_on_outage: list.clone(), disconnect_after_s: 0, ..P2ps::default() };
+        watch.configure(&c);
+        assert_eq!(watch.look(SECOND, |names, any| (names, any) == (&list[..], true), ""), Some(Change::Out));
+        assert_eq!(watch.why(), Some("One of the services A, B is down at this server. Connect to another server"));
+        // Beside what holds for all: either outage is enough.
+        let all = P2ps { disconnect_src_down: true, dismount_on_outage: vec!["*".to_owned()], ..c };
+        watch.configure(&all);
+        assert_eq!(watch.look(2 * SECOND, |_, _| false, ""), Some(Change::Back));
+        assert_eq!(watch.look(3 * SECOND, |names, any| names.is_empty() && any, ""), Some(Change::Out));
+        assert_eq!(watch.look(4 * SECOND, |names, any| names.is_empty() && !any, ""), None, "out as before");
+        watch.configure(&P2ps::default());
+        assert_eq!((watch.timeout(), watch.why()), (None, None));
     }
 }

@@ -322,7 +322,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         MARKETFEED,
         "convertToIDNStyle priorityAwareMarketfeed providesSequenceNumbers updateMatching useTemplateNumber",
     ),
-    none(Kind::Service, OUTAGE, "disconnectServiceDown=False dismountOnOutage=False"),
+    none(Kind::Service, OUTAGE, "disconnectServiceDown=False"),
     none(Kind::Service, FILTER, "featureEnabled=False"),
     none(Kind::Service, PERSISTENCE, "fileDirectory fileSize logFlushInterval"),
     none(Kind::Service, RESILIENCY, "CacheResiliency*hostList CacheResiliency*port"),

@@ -78,6 +78,7 @@ section! {
     disconnect_src_down: bool = false, "disconnectSrcDown", "Close the clients, and take no new ones, while all services are down, those of disconnect_service_list if it names some: so that they go to another server (docs/operating/running.md).";
     disconnect_single_src_down: bool = false, "disconnectSingleSrcDown", "The same while any of them is down.";
     disconnect_service_list: Vec<String> = Vec::new(), "disconnectServiceList", "The services that this is about; empty means all that there are.";
+    dismount_on_outage: Vec<String> = Vec::new(), "dismountOnOutage" in "SERVICES", "Services each of which has the clients closed while it is down, after disconnect_after_s, whatever disconnect_src_down says; \"*\" means any. In rmds.cnf True or False at the service.";
     discourage_requests_on_outage: bool = false, "discourageRequestsOnOutage" in "SERVICE", "Say of a service that is down that it takes no requests (AcceptingRequests 0), so that clients which look at that ask another server, or later.";
     disconnect_after_s: u32 = 10, "", "How long that has to be so, seconds.";
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where enable_cache is on; empty means all.";

@@ -402,9 +402,14 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     };
     let (p2ps, sd, hub) = (P2ps::NAME, SourceDistributor::NAME, Hub::NAME);
     let disconnects = p.disconnect_src_down || p.disconnect_single_src_down;
-    for key in ["disconnect_service_list", "disconnect_after_s"] {
-        idle(!disconnects, p2ps, key, "disconnect_src_down or disconnect_single_src_down is true");
-    }
+    idle(!disconnects, p2ps, "disconnect_service_list", "disconnect_src_down or disconnect_single_src_down is true");
+    let goes = disconnects || !p.dismount_on_outage.is_empty();
+    idle(
+        !goes,
+        p2ps,
+        "disconnect_after_s",
+        "disconnect_src_down or disconnect_single_src_down is true, or dismount_on_outage names a service",
+    );
     let no_groups = s.service_group_list.0.is_empty();
     idle(no_groups, p2ps, "disable_service_group_app_ids", "there is a source_distributor.service_group_list");
     idle(!p.timed_writes, p2ps, "flush_interval_ms", "timed_writes is true");

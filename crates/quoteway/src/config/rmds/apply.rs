@@ -414,7 +414,7 @@ fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> 
     match value.to_ascii_lowercase().as_str() {
         "" | "false" => None,
         "true" => Some(service.unwrap_or("*").to_owned()),
-        _ if mapped.name == SWITCH => None,
+        _ if SWITCHES.contains(&mapped.name) => None,
         _ => Some(service.map_or_else(|| value.to_owned(), |service| format!("{service}:{value}"))),
     }
 }
@@ -423,8 +423,8 @@ fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> 
 const FLAGS: [&str; 2] = ["supportsSnapshots", "supportsOutofBandSnapshots"];
 /// Lists of regular expressions.
 const EXPRESSIONS: [&str; 2] = ["serverPartitionList", "serverPartitionNegationList"];
-/// The one list by service whose lines are True or False, and that has those services for which it is True.
-const SWITCH: &str = "updateAggregation";
+/// The lists by service whose lines are True or False, and that have those services for which they are True.
+const SWITCHES: [&str; 2] = ["updateAggregation", "dismountOnOutage"];
 /// Those whose lines are texts: names of files and servers, words that the rules look at.
 const TEXTS: [&str; 6] =
     ["blockedItemsFile", "blockedServerList", "itemPriorityFile", "newsNameList", "qosRate", "qosTimeliness"];
@@ -432,7 +432,7 @@ const TEXTS: [&str; 6] =
 /// What is wrong with a line of a list by service.
 fn entry_fault(mapped: &Mapped, value: &str) -> Result<(), String> {
     let is_switch = value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false");
-    match (mapped.name == SWITCH || FLAGS.contains(&mapped.name), value) {
+    match (SWITCHES.contains(&mapped.name) || FLAGS.contains(&mapped.name), value) {
         (_, "") => Ok(()),
         _ if TEXTS.contains(&mapped.name) => Ok(()),
         _ if FLAGS.contains(&mapped.name) && is_switch => Ok(()),

@@ -112,6 +112,19 @@ fn the_monitor_of_a_datastream_is_a_level_of_a_route() {
 }
 
 #[test]
+fn what_services_do_about_outages_is_said_at_the_service() {
+    let c = config(
+        "*P2PS*FEED*dismountOnOutage : True\n*P2PS*SLOW*dismountOnOutage : False\n*P2PS*FEED*discourageRequestsOnOutage : True\n",
+    );
+    assert_eq!(
+        (&c.p2ps.dismount_on_outage[..], c.p2ps.discourage_requests_on_outage),
+        (&["FEED".to_owned()][..], true)
+    );
+    let bad = faults("*P2PS*FEED*dismountOnOutage : sometimes\n");
+    assert!(bad.len() == 1 && bad[0].contains("True or False"), "{bad:?}");
+}
+
+#[test]
 fn writer_threads_are_numbered_from_one() {
     let c = config("*ads*bindWriteThread.2 : 5\n*ads*bindWriteThread.1 : 3-4\n");
     assert_eq!(c.p2ps.bind_writer_threads, ["3-4", "5"]);
