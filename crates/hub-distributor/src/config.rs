@@ -65,6 +65,8 @@ pub struct RouteConfig {
     pub services: Vec<String>,
     /// Names of services that are not taken from it (`blockedServerList`).
     pub blocked_services: Vec<String>,
+    /// Names of communication lines by which the provider is reached: its services say whether they are up (`commLinks`).
+    pub comm_links: Vec<String>,
     /// With [`Balance::Load`]: a provider of a lower cost is asked before those of a higher one, whatever their load (`serverCost`).
     pub server_cost: u32,
     /// Names of the items that the provider has; empty for all (`serverPartitionList`).

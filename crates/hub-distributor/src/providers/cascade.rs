@@ -55,7 +55,7 @@ impl LinkedServices {
 /// The sites that a service has come through.
 fn path(entry: &Entry) -> impl Iterator<Item = &str> {
     let links = entry.links.as_ref().and_then(Part::value).into_iter().flatten();
-    links.map(|link| link.name.as_str())
+    links.filter(|link| !crate::cascade::is_line(link)).map(|link| link.name.as_str())
 }
 
 impl SourceDistributor {

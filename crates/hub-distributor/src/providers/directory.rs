@@ -1,7 +1,7 @@
 //! The source directory: what providers announce, and what the P2PSs are told of it.
 
 use super::{Offer, Origin, Phase};
-use crate::cascade;
+use crate::cascade::{self, Lines};
 use crate::stream::{ALL, Event};
 use crate::timers::Timer;
 use crate::{CloseReason, Notice, ProviderSink, SessionId, SourceDistributor};
@@ -305,6 +305,7 @@ impl SourceDistributor {
             self.providers.get(provider).filter(|session| session.phase == Phase::Ready)?.offer(id)
         });
         let path = self.path_of(offers.clone());
+        let lines = self.lines_of(id);
         let (mut up, mut accepting) = (service.is_restored, service.is_restored);
         for offer in offers.filter(|offer| offer.up) {
             up = true;
@@ -316,7 +317,11 @@ impl SourceDistributor {
         let ready = |&id: &SessionId| self.providers.get(id).is_some_and(|session| !session.downloads.is_awaited());
         let known = service.is_restored || service.providers().iter().any(ready);
         let wanted = service.advertised || !service.is_deleting && known;
-        let news = !service.advertised || service.stale || service.state != state || service.path != path;
+        let news = !service.advertised
+            || service.stale
+            || service.state != state
+            || service.path != path
+            || service.lines != lines;
         if !wanted || !news {
             return;
         }
@@ -326,9 +331,24 @@ impl SourceDistributor {
         }
         service.state = state;
         service.path = path;
+        service.lines = lines;
         service.stale = false;
         service.advertised = true;
         self.publish_service(id, ALL);
+    }
+
+    /// The communication lines of a service, those of providers that are gone included: whether a provider of it is reached by each.
+    fn lines_of(&self, id: u16) -> Lines {
+        let service = &self.services[id];
+        let mut lines: Lines = service.lines.keys().map(|name| (name.clone(), false)).collect();
+        for session in service.providers().iter().filter_map(|&provider| self.providers.get(provider)) {
+            let named = self.config.route(session.origin).map_or(&[][..], |route| &route.comm_links);
+            let up = session.phase == Phase::Ready && session.offer(id).is_some_and(|offer| offer.up);
+            for name in named {
+                *lines.entry(name.clone()).or_default() |= up;
+            }
+        }
+        lines
     }
 
     /// Sends what there is to know of a service: never what a provider said of itself, but what holds for all of them.
@@ -352,7 +372,8 @@ impl SourceDistributor {
         };
         let (up, accepting) = service.state;
         let state = ServiceState { up, accepting_requests: Some(accepting), status: None };
-        let (info, state, links) = (Some(Part::Set(info)), Some(Part::Set(state)), cascade::links(&service.path));
+        let (info, state, links) =
+            (Some(Part::Set(info)), Some(Part::Set(state)), cascade::links(&service.path, &service.lines));
         let entry = Entry { info, state, links, ..Entry::new(id, Action::Add) };
         // One that cannot be written is counted, and its service stays as P2PSs know it.
         let Some(filters) = self.composer.write(&mut self.counters, |w| entry.encode_filters(filter::ALL, w)) else {

@@ -2,6 +2,7 @@
 
 use super::session::Domains;
 use crate::SessionId;
+use crate::cascade::Lines;
 use crate::filter::rules::{Filters, ServiceFilter};
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::Handle;
@@ -39,6 +40,8 @@ pub(crate) struct Service {
     pub(crate) state: (bool, bool),
     /// What P2PSs were told last: the sites that it comes through.
     pub(crate) path: Vec<String>,
+    /// Communication lines by which its providers are or were reached.
+    pub(crate) lines: Lines,
     /// Every domain and quality that any provider has offered. They only grow: a provider that takes over must not
     /// change what a consumer has seen.
     pub(crate) domains: Domains,

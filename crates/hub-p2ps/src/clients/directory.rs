@@ -130,7 +130,7 @@ impl P2ps {
         service.alive = true;
         let condition = service.condition(&self.sources, self.load_factor.told(), self.config.discourage_on_outage);
         if is_new {
-            (service.told, service.told_path) = (condition, service.path());
+            (service.told, service.told_path, service.told_lines) = (condition, service.path(), service.lines());
             let change = whole_entry(service);
             self.notices.push(Notice::ServiceUp { service: name.to_owned() });
             self.broadcast(id, &change, None);
@@ -171,12 +171,12 @@ impl P2ps {
             entry.load = Some(part(condition.load));
             parts |= filter::LOAD;
         }
-        let path = service.path();
-        if service.told_path != path {
+        let (path, lines) = (service.path(), service.lines());
+        if service.told_path != path || service.told_lines != lines {
             // The last one may be gone.
-            entry.links = cascade::links(&path).or(Some(Part::Clear));
+            entry.links = cascade::links(&path, &lines).or(Some(Part::Clear));
             parts |= filter::LINK;
-            service.told_path = path;
+            (service.told_path, service.told_lines) = (path, lines);
         }
         if parts != 0 {
             self.broadcast(id, &Change { entry, parts }, status);
@@ -304,7 +304,7 @@ fn whole_entry(service: &Service) -> Change {
         entry.load = Some(Part::Set(service.told.load));
         parts |= filter::LOAD;
     }
-    entry.links = cascade::links(&service.told_path);
+    entry.links = cascade::links(&service.told_path, &service.told_lines);
     if entry.links.is_some() {
         parts |= filter::LINK;
     }

@@ -3,6 +3,7 @@
 use super::Sources;
 use super::order::Choice;
 use super::qos::is_offered;
+use crate::cascade::{Lines, is_line};
 use crate::clients::dictionary::DictionaryStream;
 use crate::config::ServiceIds;
 use crate::conflation::ServiceConflation;
@@ -42,12 +43,15 @@ pub(crate) struct Offer {
     pub(crate) condition: Condition,
     /// The sites that it has come through.
     pub(crate) path: Vec<String>,
+    /// The communication lines by which its providers are reached.
+    pub(crate) lines: Lines,
 }
 
 impl Offer {
     /// What an entry of a directory says.
     pub(crate) fn of(entry: &directory::Service) -> Self {
         let state = entry.state.as_ref().and_then(Part::value);
+        let links = || entry.links.as_ref().and_then(Part::value).into_iter().flatten();
         let load = entry.load.as_ref().and_then(Part::value);
         Self {
             info: entry.info.as_ref().and_then(Part::value).cloned().unwrap_or_default(),
@@ -56,13 +60,10 @@ impl Offer {
                 accepting: state.is_some_and(|state| state.accepting_requests.unwrap_or(true)),
                 load: load.copied().unwrap_or_default(),
             },
-            path: entry
-                .links
-                .as_ref()
-                .and_then(Part::value)
-                .into_iter()
-                .flatten()
-                .map(|link| link.name.clone())
+            path: links().filter(|link| !is_line(link)).map(|link| link.name.clone()).collect(),
+            lines: links()
+                .filter(|link| is_line(link))
+                .map(|link| (link.name.clone(), link.up.unwrap_or(true)))
                 .collect(),
         }
     }
@@ -150,6 +151,8 @@ pub(crate) struct Service {
     pub(crate) told: Condition,
     /// The sites that it comes through, as clients were told last.
     pub(crate) told_path: Vec<String>,
+    /// The communication lines of its providers, likewise.
+    pub(crate) told_lines: Lines,
     /// Items to be opened.
     queue: OpenQueue,
     /// What is open of it, and what may be.
@@ -208,6 +211,7 @@ impl Service {
         self.source_qos = Vec::new();
         self.told = Condition::default();
         self.told_path = Vec::new();
+        self.told_lines = Lines::new();
     }
 
     /// True if the service has this domain.
@@ -242,6 +246,15 @@ impl Service {
             }
         }
         path
+    }
+
+    /// The communication lines of its providers, by all sources together: one is up if it is at any.
+    pub(crate) fn lines(&self) -> Lines {
+        let mut lines = Lines::new();
+        for (name, up) in self.providers.iter().flat_map(|provider| &provider.offer.lines) {
+            *lines.entry(name.clone()).or_default() |= up;
+        }
+        lines
     }
 
     /// The source that serves an item of this domain and quality now, and the service's id there.
@@ -413,6 +426,7 @@ impl Services {
             source_qos: Vec::new(),
             told: Condition::default(),
             told_path: Vec::new(),
+            told_lines: Lines::new(),
             queue: OpenQueue::default(),
             usage: ServiceUsage::default(),
             gone_at: 0,

@@ -1,7 +1,7 @@
 //! Services that come through other sites: what is said of their way, and that none goes in a circle.
 
 use crate::world::*;
-use hub::distributor::{Balance, Config, Notice};
+use hub::distributor::{Balance, Config, Notice, RouteConfig};
 use hub::stream::Kind;
 use rwf::rdm::directory::{self, Action, Link, Part};
 
@@ -155,4 +155,32 @@ fn a_way_too_long_and_a_site_without_a_name() {
     nameless.events();
     nameless.directory(0, vec![through(&["there", ""])]);
     assert_eq!(told(&mut nameless), [(true, Vec::new())]);
+}
+
+#[test]
+fn the_lines_of_a_route_are_told_up_and_down() {
+    let route = |name: &str| RouteConfig { comm_links: vec![name.to_owned()], ..RouteConfig::default() };
+    let mut world = World::new(Config { routes: vec![route("LINE1"), route("LINE2")], ..Config::default() });
+    world.p2ps_up(1);
+    let lines = |world: &mut World| {
+        let events = world.events();
+        let body = &events.iter().rfind(|event| event.kind == Kind::Service).expect("FEED").body;
+        let length = usize::from(u16::from_le_bytes([body[0], body[1]]));
+        let entry = directory::Service::decode_filters(1, Action::Add, &body[2 + length..]).unwrap();
+        let links = entry.links.as_ref().and_then(Part::value).cloned().unwrap_or_default();
+        links.into_iter().map(|link| (link.name, link.up)).collect::<Vec<_>>()
+    };
+    let line = |number: u8, up| (format!("LINE{number}"), Some(up));
+    for id in [0, 1] {
+        world.route_up(id);
+        world.directory(id, vec![service(7, "FEED")]);
+        assert_eq!(lines(&mut world).last(), Some(&line(id as u8 + 1, true)));
+    }
+    world.down(0);
+    assert_eq!(lines(&mut world), [line(1, false), line(2, true)]);
+    world.directory_update(1, vec![state_update(7, false, true)]);
+    assert_eq!(lines(&mut world), [line(1, false), line(2, false)]);
+    world.route_up(0);
+    world.directory(0, vec![service(7, "FEED")]);
+    assert_eq!(lines(&mut world), [line(1, true), line(2, false)]);
 }

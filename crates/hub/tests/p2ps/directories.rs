@@ -487,3 +487,41 @@ fn a_client_has_so_many_directories_and_dictionaries_and_no_more() {
     world.send_with(1, |w| ask(10, 0x3F).encode(w));
     assert_eq!(world.raw(1).len(), 1);
 }
+
+#[test]
+fn communication_lines_are_told_as_links_that_are_up_or_down() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.send_with(1, |w| request(2, None, filter::LINK).encode(w));
+    refresh(&mut world, 1);
+    let say = |world: &mut World, lines: &[(&str, bool)]| {
+        let mut entry = Service::new(40, Action::Add);
+        entry.info = Some(Part::Set(info("FEED", &[6, 8], &[Qos::REALTIME_TICK])));
+        entry.state = Some(Part::Set(ServiceState::new(true)));
+        let line = |&(name, up): &(&str, bool)| Link {
+            name: name.to_owned(),
+            action: Action::Add,
+            up: Some(up),
+            kind: Some(1),
+            code: Some(1),
+            text: Some(format!("Communication line is {}", if up { "up" } else { "down" })),
+        };
+        entry.links = Some(Part::Set(lines.iter().map(line).collect()));
+        let filters = encode(|w| entry.encode_filters(u32::MAX, w));
+        world.publish(0, |p| {
+            p.event(Event::Service { target: ALL, service: 40, cached: false, name: "FEED", filters: &filters });
+        });
+    };
+    let told = |world: &mut World| {
+        let change = update(world, 1);
+        let links = only(&change.services).links.as_ref().and_then(Part::value).expect("links").clone();
+        links.into_iter().map(|link| (link.name, link.up.unwrap())).collect::<Vec<_>>()
+    };
+    say(&mut world, &[("LINE1", true), ("LINE2", true)]);
+    assert_eq!(told(&mut world), [("LINE1".to_owned(), true), ("LINE2".to_owned(), true)]);
+    assert!(world.p2ps.service_overview().all(|service| service.path.is_empty()), "a line is no site");
+    say(&mut world, &[("LINE1", false), ("LINE2", true)]);
+    assert_eq!(told(&mut world), [("LINE1".to_owned(), false), ("LINE2".to_owned(), true)]);
+    say(&mut world, &[("LINE1", false), ("LINE2", true)]);
+    assert!(world.raw(1).is_empty(), "nothing is new");
+}

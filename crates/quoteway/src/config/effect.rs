@@ -284,7 +284,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Route,
         "the state of the connection is the state of its services",
-        "commLinks groupList Interactive*groupList Broadcast*groupList statusTextIntroducer",
+        "groupList Interactive*groupList Broadcast*groupList statusTextIntroducer",
     ),
     none(Kind::Route, DACS, "dacsAttributes"),
     none(Kind::Route, "a route is dialled when the process starts, and stays", "dynamicMount=False"),

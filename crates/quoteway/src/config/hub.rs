@@ -112,6 +112,7 @@ pub fn route_config(config: &Config, route: &Route) -> distributor::RouteConfig 
         server_id: route.server_id.clone(),
         services: route.service_list.clone(),
         blocked_services: blocked_services(config, &route.server_id),
+        comm_links: route.comm_links.clone(),
         server_cost: route.server_cost,
         max_items: route.max_cache,
         partitions: patterns(route.server_partition_list.iter().map(String::as_str)),

@@ -235,6 +235,7 @@ section! {
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
     max_incoming_bytes_per_second: u32 = 0, "maxIncomingBytesPerSecond", "Bytes of messages that this provider may send in a second (65536 or more): beyond it it is not read for a moment, and its socket holds it back (docs/operating/running.md). 0 means any number.";
     max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that this provider may send in a second (1000 or more). 0 means any number.";
+    comm_links: Vec<String> = Vec::new(), "commLinks", "Names of communication lines by which this provider is reached: the LINK filter of the directory says of each of its services whether they are up (docs/operating/cascades.md).";
     server_cost: u32 = 0, "serverCost", "With provider_choice \"load\": providers of a lower cost are asked before those of a higher one, whatever their load (docs/operating/standby.md).";
     server_partition_list: Vec<String> = Vec::new(), "serverPartitionList", "Names of the items that this provider has; * stands for any text, ? for one character, and what begins with ^ is a regular expression. Empty means all.";
     server_partition_negation_list: Vec<String> = Vec::new(), "serverPartitionNegationList", "Names, likewise, of items that this provider does not have, whatever server_partition_list says.";
