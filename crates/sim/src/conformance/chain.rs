@@ -120,10 +120,33 @@ impl Set {
 
     fn apply(&mut self, key: &str, value: &str) -> Result<(), String> {
         let number = || value.parse::<u64>().map_err(|_| "no number".to_owned());
-        let seconds = || number().map(|n| n * SECOND);
         match key {
             "distributors" => self.distributors = number()? as usize,
             "p2pss" => self.p2pss = number()? as usize,
+            "rtds-status-texts" => {
+                let texts = if number()? != 0 { StatusTexts::Rtds } else { StatusTexts::Own };
+                (self.distributor.status_texts, self.p2ps.status_texts) = (texts, texts);
+            }
+            "max-cache" => self.max_items = number()? as u32,
+            "image-part" => {
+                self.distributor.image_part = number()? as usize;
+                self.p2ps.image_part = number()? as usize;
+            }
+            "not-cached" => {
+                let rule = ServiceRule::default();
+                self.distributor.cache.services.insert(value.to_owned(), rule.clone());
+                self.p2ps.cache.services.insert(value.to_owned(), rule);
+            }
+            _ => return self.apply_to_distributors(key, value),
+        }
+        Ok(())
+    }
+
+    /// What is set of Source Distributors alone.
+    fn apply_to_distributors(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse::<u64>().map_err(|_| "no number".to_owned());
+        let seconds = || number().map(|n| n * SECOND);
+        match key {
             "provider-choice" => {
                 self.distributor.balance = match value {
                     "first" => Balance::First,
@@ -131,12 +154,6 @@ impl Set {
                     "hot" => Balance::Hot,
                     _ => return Err("first, hot or load".to_owned()),
                 }
-            }
-            "distributor-pair" => {
-                // Whether they number alike.
-                let names = || vec!["sd1".to_owned(), "sd2".to_owned()];
-                self.p2ps.sequence_numbers = number()? != 0;
-                (self.p2ps.source_order, self.p2ps.source_pairs) = (names(), vec![names()]);
             }
             "sequence-numbers" => self.distributor.sequence_numbers = number()? != 0,
             "service-qos" => {
@@ -150,11 +167,6 @@ impl Set {
                 let (service, takes) = of_service(value)?;
                 self.distributor.supports_snapshots.insert(service.to_owned(), takes == "true");
             }
-            "service-items" => {
-                let (service, items) = of_service(value)?;
-                let items = items.parse().map_err(|_| "no number".to_owned())?;
-                self.p2ps.service_item_limits.insert(service.to_owned(), items);
-            }
             "contrib-fields" => {
                 let (service, field) = of_service(value)?;
                 let field = field.parse().map_err(|_| "no field".to_owned())?;
@@ -167,20 +179,14 @@ impl Set {
                 let members = members.split('|').map(str::to_owned).collect();
                 self.distributor.service_groups.push(ServiceGroup { name: name.to_owned(), members });
             }
-            "rtds-status-texts" => {
-                let texts = if number()? != 0 { StatusTexts::Rtds } else { StatusTexts::Own };
-                (self.distributor.status_texts, self.p2ps.status_texts) = (texts, texts);
-            }
             "standby-pair" => {
                 let pair = value.split('|').map(str::to_owned).collect();
                 self.distributor.standby_pairs.push(pair);
             }
-            "max-cache" => self.max_items = number()? as u32,
             "locked" => {
                 let (service, item) = of_service(value)?;
                 self.distributor.item_priorities.add(service, item.as_bytes(), ItemPriority::Locked);
             }
-            "pause-resume" => self.p2ps.support_pause_resume = number()? != 0,
             "preemption" => self.distributor.preemption = number()? != 0,
             "takeover-on-suspect" => self.distributor.takeover_on_suspect = number()? != 0,
             "interruption-s" => self.interruption().duration = seconds()?,
@@ -188,10 +194,38 @@ impl Set {
             "failback-s" => self.distributor.failback = seconds()?,
             "age-unwatched-s" => self.distributor.age_unwatched = seconds()?,
             "post-timeout-s" => self.distributor.post_timeout = seconds()?,
-            "image-part" => {
-                self.distributor.image_part = number()? as usize;
-                self.p2ps.image_part = number()? as usize;
+            "distributor-without" => filter(&mut self.distributor.filters, value, without)?,
+            "distributor-where" => {
+                let (service, what) = of_service(value)?;
+                let (fid, number) = what.split_once(':').ok_or("SERVICE/FIELD:NUMBER")?;
+                let fid = fid.parse().map_err(|_| "SERVICE/FIELD:NUMBER")?;
+                let number = number.parse().map_err(|_| "SERVICE/FIELD:NUMBER")?;
+                let known = self.distributor.filters.services.entry(service.to_owned()).or_default();
+                Arc::make_mut(known).selector = Some(FieldSelector { fid, values: vec![FieldValue::Number(number)] });
             }
+            "distributor-withholds" => filter(&mut self.distributor.filters, value, withholding)?,
+            _ => return self.apply_to_p2pss(key, value),
+        }
+        Ok(())
+    }
+
+    /// What is set of P2PSs alone.
+    fn apply_to_p2pss(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse::<u64>().map_err(|_| "no number".to_owned());
+        let seconds = || number().map(|n| n * SECOND);
+        match key {
+            "distributor-pair" => {
+                // Whether they number alike.
+                let names = || vec!["sd1".to_owned(), "sd2".to_owned()];
+                self.p2ps.sequence_numbers = number()? != 0;
+                (self.p2ps.source_order, self.p2ps.source_pairs) = (names(), vec![names()]);
+            }
+            "service-items" => {
+                let (service, items) = of_service(value)?;
+                let items = items.parse().map_err(|_| "no number".to_owned())?;
+                self.p2ps.service_item_limits.insert(service.to_owned(), items);
+            }
+            "pause-resume" => self.p2ps.support_pause_resume = number()? != 0,
             "max-mounts-per-user" => self.p2ps.max_mounts_per_user = number()? as u32,
             "item-limit" => self.p2ps.item_limit = number()? as u32,
             "items-per-user" => self.p2ps.aggregate_item_limit = number()? as u32,
@@ -222,27 +256,12 @@ impl Set {
                 let (service, item) = of_service(value)?;
                 self.p2ps.blocked.add(service, item.as_bytes());
             }
-            "distributor-without" => filter(&mut self.distributor.filters, value, without)?,
             "p2ps-without" => filter(&mut self.p2ps.filters, value, without)?,
             "p2ps-only" => filter(&mut self.p2ps.filters, value, only)?,
-            "distributor-where" => {
-                let (service, what) = of_service(value)?;
-                let (fid, number) = what.split_once(':').ok_or("SERVICE/FIELD:NUMBER")?;
-                let fid = fid.parse().map_err(|_| "SERVICE/FIELD:NUMBER")?;
-                let number = number.parse().map_err(|_| "SERVICE/FIELD:NUMBER")?;
-                let known = self.distributor.filters.services.entry(service.to_owned()).or_default();
-                Arc::make_mut(known).selector = Some(FieldSelector { fid, values: vec![FieldValue::Number(number)] });
-            }
-            "distributor-withholds" => filter(&mut self.distributor.filters, value, withholding)?,
             "service-id" => {
                 let (service, id) = of_service(value)?;
                 let id = id.parse().map_err(|_| "SERVICE/ID")?;
                 self.p2ps.service_ids.give(service, id).map_err(|error| error.to_string())?;
-            }
-            "not-cached" => {
-                let rule = ServiceRule::default();
-                self.distributor.cache.services.insert(value.to_owned(), rule.clone());
-                self.p2ps.cache.services.insert(value.to_owned(), rule);
             }
             _ => return Err("no such setting".to_owned()),
         }
