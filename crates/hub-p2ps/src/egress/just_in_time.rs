@@ -105,6 +105,8 @@ struct Queue {
     /// The messages that are kept, in their order.
     kept: VecDeque<Box<[u8]>>,
     waits: Waits,
+    /// One of them may wait in a merge that goes on.
+    goes_on: bool,
     /// Streams that were told, and their domains.
     told: BTreeMap<i32, Domain>,
     bytes: usize,
@@ -241,6 +243,7 @@ impl SlowClients {
         let bytes = merges.get(merge).map_or(0, Merged::last_len);
         queue.push(watcher.stream.0, merge, merges.join(merge, now), bytes);
         queue.waits.set(watcher.stream.0, merge);
+        queue.goes_on = true;
         true
     }
 
@@ -256,9 +259,12 @@ impl SlowClients {
             touched.push(watcher.client);
         }
         if matches!(peek::domain(body), Some(Domain::LOGIN | Domain::SOURCE)) {
-            queue.waits = Waits::default();
-            for entry in queue.entries.iter().filter(|entry| entry.merge != MergeId::NONE) {
-                merges.end_merge(entry.merge);
+            // Much may be said of many services in a row.
+            if std::mem::take(&mut queue.goes_on) {
+                queue.waits = Waits::default();
+                for entry in queue.entries.iter().filter(|entry| entry.merge != MergeId::NONE) {
+                    merges.end_merge(entry.merge);
+                }
             }
         } else {
             merges.end_merge(queue.waits.take(watcher.stream.0));
