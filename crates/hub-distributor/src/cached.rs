@@ -1,17 +1,17 @@
 //! The images of interactive items: what goes into them, and answers out of them.
 //!
-//! A shared item that is to be cached is asked for as a whole, whatever views P2PSs have, and its updates are applied to its image before
-//! they are relayed, also when nobody watches it and it stays open for its time (`ageUnwatchedItemTime`). A P2PS that opens it, asks for
-//! an image, joins or has lost messages gets the image from here. While a provider's image is on its way the rules are those without a
-//! cache; whoever has come in the middle of a set gets the image when that is whole.
+//! A shared item that is to be cached is asked for as a whole, whatever views P2PSs have, and its updates are applied to its image, also
+//! when nobody watches it and it stays open for its time (`ageUnwatchedItemTime`): some at a time, before anything else is done with the
+//! image, and at the end of a turn that has published at the latest. A P2PS that opens it, asks for an image, joins or has lost messages gets the image from
+//! here. While a provider's image is on its way the rules are those without a cache; whoever has come in the middle of a set gets the image
+//! when that is whole.
 
 use super::ids::{Handle, Slot};
 use super::items::Kind;
 use super::{SessionId, SourceDistributor};
 use crate::item::ItemKey;
 use crate::stream::{ALL, flags, update_flags};
-use rwf::image::Schema;
-use rwf::msg::{Domain, RefreshMsg};
+use rwf::msg::{Domain, MsgClass, RefreshMsg};
 use rwf::peek;
 
 impl SourceDistributor {
@@ -57,9 +57,37 @@ impl SourceDistributor {
             return self.cache.blank(handle.0);
         }
         let page_size = self.config.page_sizes.of(&self.services[self.items[handle].service()].name);
-        let schema = Schema { page_size, ..schema(self.cache_dictionary.as_deref()) };
-        let applied = self.cache.refresh(handle.0, first, refresh, &schema);
-        self.counters.cache_failures += u64::from(applied.is_err());
+        self.cache.refresh(handle.0, first, refresh, page_size);
+        self.count_failures();
+    }
+
+    /// The data path of items whose only peculiarity is that they are cached: their updates go on as they come, and the cache takes them in.
+    /// False, and nothing was done, for any other message, and for an update with a lock. It reads the message again and is not inlined, so that
+    /// the way of items without a cache stays as short as it is.
+    #[inline(never)]
+    pub(super) fn relay_cached(&mut self, id: SessionId, rwf: &[u8]) -> bool {
+        let (Some(session), Ok(header)) = (self.providers.get(id), peek::header(rwf)) else { return false };
+        let handle = session.streams.get(super::StreamId(header.stream_id)).live_cached();
+        let Some(handle) = handle.filter(|_| header.class == MsgClass::UPDATE) else { return false };
+        let bits = update_flags(&header, rwf);
+        if bits & flags::HAS_LOCK != 0 {
+            return false;
+        }
+        debug_assert!(self.cache.has(handle.0), "{handle:?} is not cached");
+        self.hub.update(handle, bits, rwf);
+        self.counters.updates += 1;
+        self.cache.update(handle.0, rwf);
+        true
+    }
+
+    /// The turn is over: no update waits for its image any longer.
+    pub(super) fn settle_cache(&mut self) {
+        self.cache.settle();
+        self.count_failures();
+    }
+
+    fn count_failures(&mut self) {
+        self.counters.cache_failures += self.cache.take_failures();
     }
 
     /// What passes of an update that is not relayed as it comes: of an item that is cached or filtered, or that nobody watches. It goes
@@ -73,8 +101,10 @@ impl SourceDistributor {
         may_go: bool,
     ) {
         let bits = update_flags(header, rwf);
-        if self.cache.has(handle.0) {
-            self.apply_cached(handle, bits, rwf);
+        if bits & flags::HAS_LOCK == 0 {
+            self.cache.update(handle.0, rwf);
+        } else {
+            self.cache.locked_update(handle.0, rwf);
         }
         let is_live = self.providers[id].streams.get(super::StreamId(header.stream_id)).is_live_careful();
         match (is_live, may_go) {
@@ -87,25 +117,15 @@ impl SourceDistributor {
         }
     }
 
-    fn apply_cached(&mut self, handle: Handle, bits: u8, rwf: &[u8]) {
-        let schema = schema(self.cache_dictionary.as_deref());
-        let applied = if bits & flags::HAS_LOCK != 0 {
-            self.cache.locked_update(handle.0, rwf, &schema)
-        } else {
-            self.cache.update(handle.0, rwf, &schema)
-        };
-        self.counters.cache_failures += u64::from(applied.is_err());
-    }
-
     /// True if the cached image of an item is what its provider would send, and none is on its way.
-    pub(super) fn is_current(&self, handle: Handle) -> bool {
+    pub(super) fn is_current(&mut self, handle: Handle) -> bool {
         let item = &self.items[handle];
         let settled = item.is_open() && !item.in_set() && !item.is_expecting() && !item.is_lost();
         settled && self.cache.get(handle.0).is_some_and(|cached| cached.current().is_some())
     }
 
     /// True if the item is lost, and the image of before that is here.
-    pub(super) fn has_stale_image(&self, handle: Handle) -> bool {
+    pub(super) fn has_stale_image(&mut self, handle: Handle) -> bool {
         let item = &self.items[handle];
         item.awaits_recovery() && self.cache.get(handle.0).is_some_and(|cached| cached.stale().is_some())
     }
@@ -168,9 +188,4 @@ impl SourceDistributor {
             assert!(!item.is_instance() && !item.is_cached() && !item.is_ended(), "{handle:?} is cached: {item:?}");
         }
     }
-}
-
-/// What cached payloads are read with.
-fn schema(dictionary: Option<&rwf::dictionary::Dictionary>) -> Schema<'_> {
-    Schema { dictionary, ripple: dictionary.is_some(), ..Schema::NONE }
 }

@@ -5,8 +5,8 @@
 pub(crate) struct Handle(pub(crate) u32);
 
 impl Handle {
-    /// Handles stay below this, so that two bits beside one are free in a [`super::providers::Stream`].
-    pub(crate) const MAX: u32 = (1 << 29) - 1;
+    /// Handles stay below this, so that four bits beside one are free in a [`super::providers::Stream`].
+    pub(crate) const MAX: u32 = (1 << 28) - 1;
 }
 
 /// The place of a P2PS in our tables, dense from 0. Its lease keeps it when the P2PS is gone.

@@ -52,8 +52,12 @@ impl SourceDistributor {
                 let live = live || entry.is_live_careful();
                 assert!(!live || (item.is_open() && item.is_watched()), "{handle:?} is live: {item:?}");
                 let is_looked_at = self.is_looked_at(handle);
-                assert!(!entry.is_live_careful() || is_looked_at, "{handle:?} is not looked at: {item:?}");
-                assert!(!is_looked_at || entry.live().is_none(), "nothing looks at updates of {handle:?}: {item:?}");
+                let is_cached = self.cache.has(handle.0);
+                let is_noticed = is_looked_at || is_cached;
+                assert!(!entry.is_live_careful() || is_noticed, "{handle:?} is not looked at: {item:?}");
+                assert!(!is_noticed || entry.live().is_none(), "nothing looks at updates of {handle:?}: {item:?}");
+                let is_only_cached = is_cached && !is_looked_at;
+                assert!(entry.live_cached().is_none() || is_only_cached, "{handle:?} is more than cached: {item:?}");
                 on_streams += 1;
             }
         }

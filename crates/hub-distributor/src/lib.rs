@@ -78,6 +78,7 @@ use published::Published;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, StatusMsg};
 use rwf::{State, peek};
+use std::sync::Arc;
 use timers::{Timer, Timers};
 use upstream::Upstream;
 
@@ -110,8 +111,6 @@ pub struct SourceDistributor {
     headlines: headlines::Headlines,
     /// Images of interactive items, by handle.
     cache: Cache,
-    /// What the cached images are read with; none without a cache.
-    cache_dictionary: Option<Box<Dictionary>>,
     posts: Posts,
     contributions: Contributions,
     notices: Vec<Notice>,
@@ -152,8 +151,7 @@ impl SourceDistributor {
             published: Published::new(config.hash_seed),
             unselected: filtered::Unselected::default(),
             headlines: headlines::Headlines::default(),
-            cache: Cache::new(config.cache.max_items),
-            cache_dictionary: config.cache.is_on().then(|| Box::new(Dictionary::builtin())),
+            cache: Cache::new(config.cache.max_items, config.cache.is_on().then(|| Arc::new(Dictionary::builtin()))),
             posts: Posts::default(),
             contributions: Contributions::default(),
             notices: Vec::new(),
@@ -204,6 +202,9 @@ impl SourceDistributor {
             self.counters.updates += 1;
             return;
         }
+        if self.relay_cached(id, msg) {
+            return;
+        }
         if let Err(reason) = self.provider_message(now, id, msg, out) {
             self.close_session(now, id, &reason, out);
         }
@@ -249,6 +250,7 @@ impl SourceDistributor {
     /// The turn is over, its block has been handed on.
     pub fn clear_block(&mut self) {
         self.hub.end_block();
+        self.settle_cache();
         self.counters.items_cached = self.cache.len() as u64;
         if cfg!(debug_assertions) {
             self.items.check_some(64);

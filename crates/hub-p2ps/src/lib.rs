@@ -65,6 +65,7 @@ pub use servers::Place;
 pub use sources::Joined;
 pub use sources::failover::SwitchError;
 
+use crate::cache::images::Cache;
 use crate::stream::{HubError, Request};
 use blocked::Blocked;
 use clients::awaited_logins::AwaitedLogins;
@@ -156,6 +157,7 @@ impl P2ps {
     /// A P2PS without clients and sources. `id` is its number at the Source Distributors; it is not 0xFFFF.
     pub fn new(config: Config, id: u16) -> Self {
         let dictionaries = Dictionaries::new(config.dictionary.as_deref());
+        let read_with = config.cache.is_on().then(|| Arc::clone(&dictionaries.merged));
         let mut outages = Outages::default();
         outages.begin_turn(config.work_per_turn);
         let mut backlogs = Backlogs::default();
@@ -176,7 +178,7 @@ impl P2ps {
             awaited_logins: AwaitedLogins::default(),
             round_trips: RoundTrips::default(),
             standbys: Standbys::default(),
-            items: Items::new(config.hash_seed, config.cache.max_items),
+            items: Items::new(config.hash_seed, Cache::new(config.cache.max_items, read_with)),
             gate: Gate::new(config.permissions),
             services: Services::new(config.hash_seed, &config.service_ids),
             sources: Sources::default(),

@@ -102,7 +102,7 @@ impl P2ps {
     /// that is not cached, or of which no image has come.
     pub fn item_image(&self, number: u32) -> Option<(Vec<u8>, bool)> {
         let id = self.live_item(number)?;
-        let cached = self.items.cache().get(self.items.root(id).0)?;
+        let cached = self.items.cache().look(self.items.root(id).0)?;
         let header = RefreshMsg::new(Domain(self.items.key(id).domain), 0);
         let mut message = Vec::new();
         let write = |w: &mut Writer<'_>| cached.image().write(header.clone(), 0, usize::MAX, w).map(drop);

@@ -1,6 +1,7 @@
 //! The steady path of the Source Distributor does not allocate: updates of interactive items, and of published ones into
-//! their held images, filtered, watched for interruptions, or neither. This binary has one test, because it counts the allocations of the whole process.
+//! their held images, filtered, watched for interruptions, cached, or nothing of these. This binary has one test, because it counts the allocations of the whole process.
 
+use hub::cache::rules::CacheRules;
 use hub::distributor::{
     Config, Interruption, Origin, PeerInfo, ProviderSink, RouteConfig, SessionId, SourceDistributor,
 };
@@ -142,6 +143,7 @@ fn monitored() -> Config {
 fn a_warm_turn_does_not_allocate() {
     let whole = check(busy(Config::default()));
     assert_eq!(check(busy(monitored())), whole, "nothing is held back");
+    assert_eq!(check(busy(Config { cache: CacheRules::everything(), ..Config::default() })), whole, "all is relayed");
     let part = check(busy(filtering()));
     assert!(part < whole, "half of the fields: {part} of {whole} bytes");
 }

@@ -9,13 +9,14 @@
 mod reference;
 
 use rwf::dictionary::Dictionary;
-use rwf::image::{Image, Schema};
+use rwf::image::{Image, Plans, Schema};
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{
     DataType, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, Primitive, Real, RealHint, SetScope,
 };
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 const ROUNDS: usize = 501;
@@ -142,6 +143,32 @@ fn rippling(image: &[u8]) -> Vec<u8> {
     w.written().to_vec()
 }
 
+/// An update of fields that are in another order in the image, as the project's own source has them.
+fn shuffled(image: &[u8]) -> Vec<u8> {
+    let list = FieldList::decode(image, &SetScope::NONE).expect("field list");
+    let mut entries: Vec<_> = list.entries().map(|entry| entry.expect("field")).collect();
+    entries.retain(|entry| [22, 25, 30, 31, 3855, 115, 6, 32, 3298, 3297].contains(&entry.fid));
+    entries
+        .sort_by_key(|entry| [22, 25, 30, 31, 3855, 115, 6, 32, 3298, 3297].iter().position(|fid| *fid == entry.fid));
+    let mut buf = vec![0; 512];
+    let mut w = Writer::new(&mut buf);
+    let mut list = FieldListEncoder::begin(&mut w).expect("room");
+    for entry in &entries {
+        list.raw(entry.fid, entry.data).expect("room");
+    }
+    list.finish().expect("room");
+    let mut buf = vec![0; 512];
+    let mut message = Writer::new(&mut buf);
+    let update = UpdateMsg {
+        container: DataType::FIELD_LIST,
+        seq_num: Some(7),
+        body: w.written(),
+        ..UpdateMsg::new(Domain::MARKET_PRICE, 5)
+    };
+    update.encode(&mut message).expect("room");
+    message.written().to_vec()
+}
+
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let rounds = if std::env::args().any(|argument| argument == "--test") || only.is_some() { 1 } else { ROUNDS };
@@ -166,6 +193,21 @@ fn main() {
         let mut image = held(DataType::FIELD_LIST, &image, schema);
         row(name, &mut || apply(&mut image, &update, schema));
     }
+    // As the caches do since updates of a make are planned for all items of a layout.
+    let shuffled = shuffled(fields);
+    for (name, image, update) in [
+        ("planned_74", fields.to_vec(), update.to_vec()),
+        ("planned_ripple", rippling(fields), update.to_vec()),
+        ("planned_order", rippling(fields), shuffled.clone()),
+    ] {
+        let mut plans = Plans::new(Some(Arc::new(Dictionary::builtin())));
+        let mut image = held(DataType::FIELD_LIST, &image, schema);
+        row(name, &mut || {
+            image.update_planned(black_box(&update), &mut plans).expect("update");
+        });
+    }
+    let mut image = held(DataType::FIELD_LIST, &rippling(fields), schema);
+    row("apply_order", &mut || apply(&mut image, &shuffled, schema));
     // Bid and ask of other lengths, by turns.
     let mut image = held(DataType::FIELD_LIST, &rippling(fields), schema);
     let mut turn = 0;

@@ -9,9 +9,12 @@
 //! | `Stale` | of before a loss | not applied: they go on from something else | `Current` (a whole refresh) |
 
 use crate::stream::may_have_entry_locks;
-use rwf::image::{Image, Payload, Schema};
+use rwf::dictionary::Dictionary;
+use rwf::image::{Image, Payload, Plans, Schema};
 use rwf::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
+use rwf::page::PageSize;
 use rwf::{DataState, State, StateCode, StreamState};
+use std::sync::Arc;
 
 /// State of the image of an item that was lost, until somebody says more of the loss.
 const LOST: State<'static> = State {
@@ -72,54 +75,137 @@ pub struct Whole<'a> {
     pub payload: &'a Payload,
 }
 
-/// Something could not be applied to a cached image, which is not given out before the next refresh.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotApplied;
-
-/// The place of an item number.
+/// Where an image is held, and who was wanted before and after its item. Two lines of memory as processors read it, and no third.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Place {
-    /// The image, if the item is cached and the image not taken out.
-    image: Option<Box<Cached>>,
-    /// Where the item stands among those that are cached, by when they were wanted. Meaningless for one that is not.
+    /// The image, if it is not taken out and the place not free.
+    image: Option<Cached>,
+    /// Its item.
+    item: u32,
     wanted: Neighbours,
 }
 
-/// Item numbers beside one in the order in which they were last wanted.
+/// Places beside one in the order in which their items were last wanted.
 #[derive(Debug, Default, Clone, Copy)]
 struct Neighbours {
     before: u32,
     behind: u32,
 }
 
-/// No item: there are never as many.
+/// No item, no place: there are never as many.
 const NOBODY: u32 = u32::MAX;
 
+/// Places that get their memory together: what a table has no use for yet stays small, and nothing moves when it grows.
+const CHUNK: usize = 256;
+
+/// All places, used and free.
+#[derive(Debug, Default)]
+struct Places {
+    chunks: Vec<Box<[Place; CHUNK]>>,
+    /// Places from here on were never used.
+    used: u32,
+    free: Vec<u32>,
+}
+
+impl Places {
+    #[inline]
+    fn get(&self, place: u32) -> &Place {
+        &self.chunks[place as usize / CHUNK][place as usize % CHUNK]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, place: u32) -> &mut Place {
+        &mut self.chunks[place as usize / CHUNK][place as usize % CHUNK]
+    }
+
+    /// A place that nobody has.
+    fn take(&mut self) -> u32 {
+        if let Some(place) = self.free.pop() {
+            return place;
+        }
+        if self.used as usize == self.chunks.len() * CHUNK {
+            let chunk: Vec<Place> = (0..CHUNK).map(|_| Place::default()).collect();
+            self.chunks.push(chunk.into_boxed_slice().try_into().expect("as many as a chunk has"));
+        }
+        self.used += 1;
+        self.used - 1
+    }
+}
+
+/// Updates that wait to be applied, with their bytes.
+///
+/// To apply an update means to read an item's memory, which is in no cache of the processor where there are many items. So they are
+/// applied some at a time, after a look at the memory of all of them: the processor then waits once, and not once for each.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The messages, one behind the other.
+    bytes: Vec<u8>,
+    updates: Vec<WaitingUpdate>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct WaitingUpdate {
+    place: u32,
+    /// Where its message ends; the one before ends where this one starts.
+    end: u32,
+}
+
+/// Updates that wait at most, and bytes after which no more wait: what they touch is to stay in the nearest cache of the processor.
+const MAX_WAITING: usize = 32;
+const MAX_WAITING_BYTES: usize = 16 << 10;
+
 /// The images of cached items, by item number.
+///
+/// INVARIANT: updates that wait are applied before anything else is read or changed of an image: each method that does so begins with
+/// [`Cache::settle`], and those that cannot assert that none waits.
 ///
 /// INVARIANT: from `longest_ago` on, `wanted.behind` leads over all items that are cached to `lately`, and `wanted.before` back.
 #[derive(Debug)]
 pub struct Cache {
-    places: Vec<Place>,
-    /// The item that was wanted longest ago, and the one that was wanted last.
+    /// By item number, its place.
+    index: Vec<u32>,
+    places: Places,
+    waiting: Waiting,
+    /// What images are read with, and how updates are applied.
+    plans: Plans,
+    /// The place of the item that was wanted longest ago, and of the one that was wanted last.
     longest_ago: u32,
     lately: u32,
     /// Items that are cached.
     len: usize,
     /// Most items that are cached at a time; 0 for any number.
     max: usize,
+    /// Messages that could not be applied.
+    failures: u64,
 }
 
 impl Default for Cache {
     fn default() -> Self {
-        Self::new(0)
+        Self::new(0, None)
     }
 }
 
 impl Cache {
-    /// A cache of so many items; 0 for any number.
-    pub const fn new(max: usize) -> Self {
-        Self { places: Vec::new(), longest_ago: NOBODY, lately: NOBODY, len: 0, max }
+    /// A cache of so many items; 0 for any number. Their fields are what the dictionary says, and ripple as it says.
+    pub fn new(max: usize, dictionary: Option<Arc<Dictionary>>) -> Self {
+        Self {
+            index: Vec::new(),
+            places: Places::default(),
+            waiting: Waiting::default(),
+            plans: Plans::new(dictionary),
+            longest_ago: NOBODY,
+            lately: NOBODY,
+            len: 0,
+            max,
+            failures: 0,
+        }
+    }
+
+    /// What comes from now on is read with another dictionary.
+    pub fn set_dictionary(&mut self, dictionary: Arc<Dictionary>) {
+        self.settle();
+        self.plans = Plans::new(Some(dictionary));
     }
 
     /// Items that are cached.
@@ -132,61 +218,99 @@ impl Cache {
         self.len == 0
     }
 
-    /// The image of an item that is cached.
-    #[inline]
-    pub fn get(&self, item: u32) -> Option<&Cached> {
-        self.places.get(item as usize)?.image.as_deref()
+    /// Messages since the last call that could not be applied: their images are not given out before the next refresh. Those among the
+    /// updates that wait are not among them yet.
+    pub const fn take_failures(&mut self) -> u64 {
+        std::mem::replace(&mut self.failures, 0)
     }
 
     #[inline]
+    fn place_of(&self, item: u32) -> Option<u32> {
+        self.index.get(item as usize).copied().filter(|place| *place != NOBODY)
+    }
+
+    /// The image of an item that is cached.
+    #[inline]
+    pub fn get(&mut self, item: u32) -> Option<&Cached> {
+        self.settle();
+        self.look(item)
+    }
+
+    /// As [`Self::get`], between [`Self::settle`] and the next update.
+    ///
+    /// # Panics
+    /// Updates wait: a fault of the caller, who would get an image of before them.
+    pub fn look(&self, item: u32) -> Option<&Cached> {
+        assert!(self.waiting.updates.is_empty(), "an image is read before the updates that wait for it");
+        self.places.get(self.place_of(item)?).image.as_ref()
+    }
+
+    /// The image of an item, to be changed.
     fn get_mut(&mut self, item: u32) -> Option<&mut Cached> {
-        self.places.get_mut(item as usize)?.image.as_deref_mut()
+        self.settle();
+        self.places.get_mut(self.place_of(item)?).image.as_mut()
     }
 
     /// An item is cached from now on. If the cache was full, the item that was wanted longest ago is not cached any more: tells which.
     pub fn add(&mut self, item: u32) -> Option<u32> {
-        debug_assert!(self.get(item).is_none() && item != NOBODY, "an item is cached once");
-        let victim = (self.max > 0 && self.len >= self.max).then_some(self.longest_ago);
-        if let Some(victim) = victim {
+        debug_assert!(!self.has(item) && item != NOBODY, "an item is cached once");
+        self.settle();
+        let oldest = (self.max > 0 && self.len >= self.max).then(|| self.places.get(self.longest_ago).item);
+        if let Some(victim) = oldest {
             self.remove(victim);
         }
         let at = item as usize;
-        if self.places.len() <= at {
-            self.places.resize_with(at + 1, Place::default);
+        if self.index.len() <= at {
+            self.index.resize(at + 1, NOBODY);
         }
-        self.places[at].image =
-            Some(Box::new(Cached { image: Image::new(), standing: Standing::Blank, is_next_locked: false }));
-        self.append(item);
-        victim
+        let place = self.places.take();
+        self.index[at] = place;
+        let image = Some(Cached { image: Image::new(), standing: Standing::Blank, is_next_locked: false });
+        *self.places.get_mut(place) = Place { image, item, wanted: Neighbours::default() };
+        self.append(place);
+        oldest
     }
 
     /// An item is not cached any more.
     pub fn remove(&mut self, item: u32) {
-        if self.places.get_mut(item as usize).and_then(|place| place.image.take()).is_some() {
-            self.unlink(item);
+        self.settle();
+        if let Some(place) = self.place_of(item)
+            && self.places.get_mut(place).image.take().is_some()
+        {
+            self.give_back(item, place);
         }
     }
 
+    /// The place of an item without an image is free.
+    fn give_back(&mut self, item: u32, place: u32) {
+        self.unlink(place);
+        self.index[item as usize] = NOBODY;
+        self.places.free.push(place);
+    }
+
     /// The item is the one that was wanted last.
-    fn append(&mut self, item: u32) {
-        let before = std::mem::replace(&mut self.lately, item);
-        self.places[item as usize].wanted = Neighbours { before, behind: NOBODY };
-        match self.places.get_mut(before as usize) {
-            Some(place) => place.wanted.behind = item,
-            None => self.longest_ago = item,
+    fn append(&mut self, place: u32) {
+        let before = std::mem::replace(&mut self.lately, place);
+        self.places.get_mut(place).wanted = Neighbours { before, behind: NOBODY };
+        if before == NOBODY {
+            self.longest_ago = place;
+        } else {
+            self.places.get_mut(before).wanted.behind = place;
         }
         self.len += 1;
     }
 
-    fn unlink(&mut self, item: u32) {
-        let Neighbours { before, behind } = self.places[item as usize].wanted;
-        match self.places.get_mut(before as usize) {
-            Some(place) => place.wanted.behind = behind,
-            None => self.longest_ago = behind,
+    fn unlink(&mut self, place: u32) {
+        let Neighbours { before, behind } = self.places.get(place).wanted;
+        if before == NOBODY {
+            self.longest_ago = behind;
+        } else {
+            self.places.get_mut(before).wanted.behind = behind;
         }
-        match self.places.get_mut(behind as usize) {
-            Some(place) => place.wanted.before = before,
-            None => self.lately = before,
+        if behind == NOBODY {
+            self.lately = before;
+        } else {
+            self.places.get_mut(behind).wanted.before = before;
         }
         self.len -= 1;
     }
@@ -194,105 +318,134 @@ impl Cache {
     /// True if an item is cached.
     #[inline]
     pub fn has(&self, item: u32) -> bool {
-        self.get(item).is_some()
+        self.place_of(item).is_some_and(|place| self.places.get(place).image.is_some())
     }
 
     /// The items that are cached, that which was wanted longest ago first.
     pub fn items(&self) -> impl Iterator<Item = u32> + '_ {
-        let behind = |item: &u32| self.places.get(*item as usize).map(|place| place.wanted.behind);
-        std::iter::successors(Some(self.longest_ago), behind).take(self.len)
+        let behind = |place: &u32| Some(self.places.get(*place).wanted.behind).filter(|place| *place != NOBODY);
+        let first = Some(self.longest_ago).filter(|place| *place != NOBODY);
+        std::iter::successors(first, behind).take(self.len).map(|place| self.places.get(place).item)
     }
 
     /// Someone wants the image of a cached item.
     pub fn touch(&mut self, item: u32) {
-        if self.has(item) && self.lately != item {
-            self.unlink(item);
-            self.append(item);
+        if let Some(place) = self.place_of(item)
+            && self.lately != place
+            && self.has(item)
+        {
+            self.unlink(place);
+            self.append(place);
         }
     }
 
     /// Takes an image out while it is given out; [`Self::put_back`] ends that.
-    pub fn take(&mut self, item: u32) -> Option<Box<Cached>> {
-        self.places.get_mut(item as usize)?.image.take()
+    pub fn take(&mut self, item: u32) -> Option<Cached> {
+        self.settle();
+        self.places.get_mut(self.place_of(item)?).image.take()
     }
 
     /// Puts an image back that was taken out. If its item is not cached any more, the image is dropped.
-    pub fn put_back(&mut self, item: u32, cached: Box<Cached>, is_cached: bool) {
+    pub fn put_back(&mut self, item: u32, cached: Cached, is_cached: bool) {
+        self.settle();
+        let Some(place) = self.place_of(item) else { return };
         if is_cached {
-            debug_assert!(self.get(item).is_none(), "another image in the place of one that was taken out");
-            self.places[item as usize].image = Some(cached);
+            debug_assert!(!self.has(item), "another image in the place of one that was taken out");
+            self.places.get_mut(place).image = Some(cached);
         } else {
-            self.unlink(item);
+            self.give_back(item, place);
         }
     }
 
-    /// Takes in a part of an image, which is the first one of its set or is not.
-    ///
-    /// # Errors
-    /// [`NotApplied`] if it does not fit the image that is held.
-    pub fn refresh(
-        &mut self,
-        item: u32,
-        first: bool,
-        part: &RefreshMsg<'_>,
-        schema: &Schema<'_>,
-    ) -> Result<(), NotApplied> {
-        let Some(cached) = self.get_mut(item) else { return Ok(()) };
+    /// Takes in a part of an image, which is the first one of its set or is not. Pages that begin with it are of this size.
+    pub fn refresh(&mut self, item: u32, first: bool, part: &RefreshMsg<'_>, page_size: PageSize) {
+        self.settle();
+        let Some(place) = self.place_of(item) else { return };
+        let Some(cached) = &mut self.places.get_mut(place).image else { return };
         if first {
             // Whatever was under way will not be completed.
             cached.image.abandon_refresh();
             cached.is_next_locked = false;
         } else if !cached.image.is_refreshing() {
             // The rest of a set that began before the item was cached, or that is not to be cached.
-            return Ok(());
+            return;
         }
         cached.is_next_locked |= may_have_entry_locks(part.container, part.body);
-        let applied = cached.image.refresh(part, schema);
+        let schema = Schema { page_size, ..self.plans.schema() };
+        let applied = cached.image.refresh(part, &schema);
         if !cached.image.is_whole() {
             cached.standing = Standing::Blank;
         } else if part.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
             // Locks of entries are not part of a held image.
             cached.standing = if cached.is_next_locked { Standing::Blank } else { Standing::Current };
         }
-        applied.map_err(|_| NotApplied)
+        self.failures += u64::from(applied.is_err());
     }
 
-    /// Takes in an update, as the provider has written it.
-    ///
-    /// # Errors
-    /// [`NotApplied`] if it does not fit the image that is held.
+    /// Takes in an update, as the provider has written it: it is applied before anything else is done with the item. One of an item that is
+    /// not cached is not looked at.
     #[inline]
-    pub fn update(&mut self, item: u32, rwf: &[u8], schema: &Schema<'_>) -> Result<(), NotApplied> {
-        let Some(cached) = self.get_mut(item) else { return Ok(()) };
-        let Ok(update) = UpdateMsg::decode(rwf) else {
-            cached.standing = Standing::Blank;
-            return Err(NotApplied);
+    pub fn update(&mut self, item: u32, rwf: &[u8]) {
+        let Some(place) = self.place_of(item) else { return };
+        self.waiting.bytes.extend_from_slice(rwf);
+        self.waiting.updates.push(WaitingUpdate { place, end: self.waiting.bytes.len() as u32 });
+        if self.waiting.updates.len() >= MAX_WAITING || self.waiting.bytes.len() >= MAX_WAITING_BYTES {
+            self.apply_waiting();
+        }
+    }
+
+    /// Applies the updates that wait. Whoever reads an image has that done; at the end of a turn it is due, so that none waits for long.
+    #[inline]
+    pub fn settle(&mut self) {
+        if !self.waiting.updates.is_empty() {
+            self.apply_waiting();
+        }
+    }
+
+    #[inline(never)]
+    fn apply_waiting(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        // No look depends on another one: the processor has many of them under way at a time.
+        let heads = waiting.updates.iter().map(|update| self.places.get(update.place));
+        let seen = heads.fold(0, |seen, place| seen ^ place.item ^ u32::from(place.image.is_some()));
+        let images = waiting.updates.iter().filter_map(|update| self.places.get(update.place).image.as_ref());
+        std::hint::black_box(images.fold(seen, |seen, cached| seen ^ u32::from(cached.image.touch())));
+        let mut start = 0;
+        for update in &waiting.updates {
+            let end = update.end as usize;
+            self.apply(update.place, &waiting.bytes[start..end]);
+            start = end;
+        }
+        waiting.bytes.clear();
+        waiting.updates.clear();
+        self.waiting = waiting;
+    }
+
+    #[inline]
+    fn apply(&mut self, place: u32, rwf: &[u8]) {
+        let Self { places, plans, failures, .. } = self;
+        let Some(cached) = &mut places.get_mut(place).image else { return };
+        let applied = if cached.standing == Standing::Stale {
+            UpdateMsg::decode(rwf).map(|update| cached.image.update_next(&update, &plans.schema())).is_ok()
+        } else {
+            cached.image.update_planned(rwf, plans).is_ok()
         };
-        if cached.standing == Standing::Stale {
-            cached.image.update_next(&update, schema);
-            return Ok(());
-        }
-        let applied = cached.image.update(&update, schema);
-        if applied.is_err() {
+        if !applied {
             cached.standing = Standing::Blank;
+            *failures += 1;
         }
-        applied.map_err(|_| NotApplied)
     }
 
     /// Takes in an update with a lock: what it brings is not for everyone who may see the item, so the image is not given out before the
     /// next refresh.
-    ///
-    /// # Errors
-    /// [`NotApplied`] if it does not fit the image that is held.
-    pub fn locked_update(&mut self, item: u32, rwf: &[u8], schema: &Schema<'_>) -> Result<(), NotApplied> {
-        let applied = self.update(item, rwf, schema);
+    pub fn locked_update(&mut self, item: u32, rwf: &[u8]) {
+        self.update(item, rwf);
         if let Some(cached) = self.get_mut(item)
             && UpdateMsg::decode(rwf).is_ok_and(|update| !update.flags.contains(UpdateFlags::DO_NOT_CACHE))
         {
             cached.standing = Standing::Blank;
             cached.is_next_locked |= cached.image.is_refreshing();
         }
-        applied
     }
 
     /// The watchers of an item are told a state.
@@ -331,194 +484,23 @@ impl Cache {
 
     /// Panics if the tables do not fit together.
     pub fn check(&self) {
-        let cached = self.places.iter().filter(|place| place.image.is_some()).count();
-        assert_eq!(cached, self.len, "cached items");
+        let placed = self.index.iter().filter(|place| **place != NOBODY).count();
+        assert_eq!(placed, self.len, "items that have a place");
+        assert_eq!(placed + self.places.free.len(), self.places.used as usize, "places, used and free");
         let mut before = NOBODY;
         for item in self.items() {
             assert!(self.has(item), "item {item} was wanted, and is not cached");
-            assert_eq!(self.places[item as usize].wanted.before, before, "who was wanted before item {item}");
-            before = item;
+            let place = self.place_of(item).expect("an item that is cached has a place");
+            assert_eq!(self.places.get(place).wanted.before, before, "who was wanted before item {item}");
+            before = place;
         }
         assert_eq!(self.lately, before, "who was wanted last");
-        assert!(self.max == 0 || cached <= self.max, "{cached} items in a cache of {}", self.max);
+        assert!(self.max == 0 || self.len <= self.max, "{} items in a cache of {}", self.len, self.max);
+        for update in &self.waiting.updates {
+            assert!(self.places.get(update.place).image.is_some(), "an update waits for an image that is not held");
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Cache, Schema};
-    use rwf::container::FieldListEncoder;
-    use rwf::dictionary::Dictionary;
-    use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
-    use rwf::wire::Writer;
-    use rwf::{DataState, DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive, Real, RealHint, State};
-
-    /// A part of the image that follows a loss may say that the item is good. If that is lost, too, what is left is of before the first loss.
-    #[test]
-    fn what_is_lost_again_is_suspect_again() {
-        let mut buffer = [0; 64];
-        let mut writer = Writer::new(&mut buffer);
-        let mut fields = FieldListEncoder::begin(&mut writer).unwrap();
-        fields.uint(22, 1).unwrap();
-        fields.finish().unwrap();
-        let body = writer.written();
-        let part = |flags, part_num| RefreshMsg {
-            flags,
-            state: State::OPEN_OK,
-            part_num,
-            container: DataType::FIELD_LIST,
-            body,
-            ..RefreshMsg::new(Domain::MARKET_PRICE, 5)
-        };
-        let mut cache = Cache::new(0);
-        cache.add(1);
-        cache.refresh(1, true, &part(RefreshFlags::REFRESH_COMPLETE, None), &Schema::NONE).unwrap();
-        assert!(cache.get(1).unwrap().current().is_some());
-        cache.lose(1);
-        cache.refresh(1, true, &part(RefreshFlags::NONE, Some(0)), &Schema::NONE).unwrap();
-        cache.lose(1);
-        let stale = cache.get(1).unwrap().stale().expect("an image of before");
-        assert_eq!(stale.image.state().data, DataState::SUSPECT);
-    }
-
-    /// Updates are applied in the memory that is there, as they come in a running feed: values of other lengths, fields that ripple, levels of a
-    /// book that go and come.
-    #[test]
-    fn updates_are_applied_without_a_single_allocation() {
-        let dictionary = Dictionary::builtin();
-        let schema = Schema { dictionary: Some(&dictionary), ripple: true, ..Schema::NONE };
-        // Bid and ask, what they ripple to, and their sizes.
-        let quote = |price: i64, size: i64| {
-            encoded(|w| {
-                let mut fields = FieldListEncoder::begin(w)?;
-                for fid in [22, 25] {
-                    fields.real(fid, Real::new(price, RealHint::EXPONENT_2))?;
-                }
-                for fid in [30, 31] {
-                    fields.real(fid, Real::new(size, RealHint::EXPONENT0))?;
-                }
-                fields.finish()
-            })
-        };
-        let image = encoded(|w| {
-            let mut fields = FieldListEncoder::begin(w)?;
-            for fid in [22, 23, 24, 25, 26, 27, 30, 31] {
-                fields.real(fid, Real::new(1_000_000, RealHint::EXPONENT_2))?;
-            }
-            fields.finish()
-        });
-        let book = |levels: &[(MapAction, u64, i64)]| {
-            encoded(|w| {
-                let mut map = MapEncoder::begin(w, MapHead::new(DataType::UINT, DataType::FIELD_LIST))?;
-                for (action, level, size) in levels {
-                    map.entry(*action, &Primitive::UInt(*level), |w| {
-                        let mut fields = FieldListEncoder::begin(w)?;
-                        fields.real(4356, Real::new(*size, RealHint::EXPONENT0))?;
-                        fields.finish()
-                    })?;
-                }
-                map.finish()
-            })
-        };
-        let mut cache = Cache::new(0);
-        let levels: Vec<_> = (0..20).map(|level| (MapAction::ADD, level, 1_000)).collect();
-        for (item, container, body) in [(1, DataType::FIELD_LIST, image), (2, DataType::MAP, book(&levels))] {
-            cache.add(item);
-            let flags = RefreshFlags::REFRESH_COMPLETE;
-            let refresh = RefreshMsg { flags, container, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 5) };
-            cache.refresh(item, true, &refresh, &schema).unwrap();
-        }
-        let message = |container, body: Vec<u8>| {
-            encoded(|w| UpdateMsg { container, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) }.encode(w))
-        };
-        let changed: Vec<_> = (0..20).map(|level| (MapAction::UPDATE, level, 7 + level as i64)).collect();
-        let (gone, back) = ((MapAction::DELETE, 19, 0), (MapAction::ADD, 19, 1_000));
-        let updates = [
-            (1, message(DataType::FIELD_LIST, quote(40_150, 18))),
-            (1, message(DataType::FIELD_LIST, quote(7, 100_000))),
-            (1, message(DataType::FIELD_LIST, quote(999_999, 1))),
-            (2, message(DataType::MAP, book(&changed))),
-            (2, message(DataType::MAP, book(&[gone]))),
-            (2, message(DataType::MAP, book(&[back, (MapAction::UPDATE, 3, 1_000)]))),
-        ];
-        let mut turn = || {
-            for (item, update) in &updates {
-                cache.update(*item, update, &schema).unwrap();
-            }
-        };
-        turn();
-        let counted = allocation_counter::measure(|| (0..50).for_each(|_| turn()));
-        assert_eq!(counted.count_total, 0, "{counted:?}");
-    }
-
-    fn encoded(write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
-        let mut out = Vec::new();
-        crate::encode::append(&mut out, 4_096, write).unwrap();
-        out
-    }
-
-    #[test]
-    fn images_are_where_they_belong_whoever_is_wanted() {
-        let mut cache = Cache::new(5);
-        let mut wanted: Vec<u32> = Vec::new();
-        let mut seed = 7_u32;
-        for _ in 0..3_000 {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let (item, what) = (seed >> 20 & 7, seed >> 28);
-            let known = wanted.iter().position(|&other| other == item).map(|at| wanted.remove(at)).is_some();
-            match (known, what) {
-                (true, 0..4) => cache.remove(item),
-                (true, 4..6) => {
-                    let taken = cache.take(item).unwrap();
-                    cache.put_back(item, taken, false);
-                }
-                (true, _) => {
-                    cache.touch(item);
-                    wanted.push(item);
-                }
-                (false, _) => {
-                    let victim = (wanted.len() == 5).then(|| wanted.remove(0));
-                    assert_eq!(cache.add(item), victim);
-                    wanted.push(item);
-                }
-            }
-            cache.check();
-            assert!(cache.items().eq(wanted.iter().copied()), "{wanted:?}");
-        }
-    }
-
-    #[test]
-    fn a_cached_item_costs_little_beside_its_image() {
-        // 128 bytes beside the image's: the allocator's heads and rounding are to fit, too (112 bytes for 89 to 104).
-        assert!(size_of::<super::Cached>() <= 104, "{}", size_of::<super::Cached>());
-        assert!(size_of::<super::Place>() <= 16, "{}", size_of::<super::Place>());
-    }
-
-    #[test]
-    fn the_item_that_was_wanted_longest_ago_makes_room() {
-        let mut cache = Cache::new(2);
-        assert_eq!(cache.add(7), None);
-        assert_eq!(cache.add(3), None);
-        cache.touch(7);
-        assert_eq!(cache.add(5), Some(3));
-        assert_eq!(cache.add(3), Some(7));
-        cache.remove(5);
-        assert_eq!(cache.add(9), None);
-        assert_eq!(cache.len(), 2);
-        cache.check();
-        assert!(cache.get(7).is_none() && cache.get(3).is_some());
-    }
-
-    #[test]
-    fn an_image_that_is_given_out_comes_back_or_goes() {
-        let mut cache = Cache::new(0);
-        cache.add(1);
-        let taken = cache.take(1).unwrap();
-        cache.put_back(1, taken, true);
-        cache.check();
-        let taken = cache.take(1).unwrap();
-        cache.put_back(1, taken, false);
-        assert_eq!(cache.len(), 0);
-        cache.check();
-    }
-}
+mod tests;

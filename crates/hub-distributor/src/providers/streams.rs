@@ -11,6 +11,8 @@ const LIVE: u32 = 0x8000_0000;
 const KNOWN: u32 = 0x4000_0000;
 /// Updates are relayed when they have been looked at; without `KNOWN`, those of a mirror.
 const CAREFUL: u32 = 0x2000_0000;
+/// With `KNOWN` and `CAREFUL`: updates are relayed as they come, and the cache takes them in; nobody else looks at them.
+const CACHED: u32 = 0x1000_0000;
 
 /// What is known of a stream id: nothing, or an item and whether its updates are relayed. Four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,10 +26,22 @@ impl Stream {
         Self(handle.0 | KNOWN | if live { LIVE } else { 0 })
     }
 
-    /// The stream of an item that is cached, filtered or mirrored: its updates are looked at before they are relayed.
+    /// The stream of an item that is filtered, mirrored or watched for interruptions: its updates are looked at before they are relayed.
     pub(crate) fn of_careful(handle: Handle, live: bool) -> Self {
         debug_assert!(handle.0 <= Handle::MAX);
         Self(handle.0 | KNOWN | if live { CAREFUL } else { 0 })
+    }
+
+    /// The stream of an item whose only peculiarity is that it is cached.
+    pub(crate) fn of_cached(handle: Handle, live: bool) -> Self {
+        let careful = Self::of_careful(handle, live);
+        Self(careful.0 | if live { CACHED } else { 0 })
+    }
+
+    /// The item whose updates are relayed as they come, and taken in by the cache.
+    #[inline]
+    pub(crate) fn live_cached(self) -> Option<Handle> {
+        (self.0 & CACHED != 0).then_some(Handle(self.0 & Handle::MAX))
     }
 
     /// The stream of an item's mirror: what comes on it goes to nobody.
@@ -42,7 +56,7 @@ impl Stream {
         (self.0 & (LIVE | KNOWN | CAREFUL) == CAREFUL).then_some(Handle(self.0 & Handle::MAX))
     }
 
-    /// True if the updates of an item are relayed that is cached, filtered or mirrored.
+    /// True if the updates of an item are relayed that is cached, filtered, mirrored or watched for interruptions.
     pub(crate) fn is_live_careful(self) -> bool {
         self.0 & (KNOWN | CAREFUL) == KNOWN | CAREFUL
     }

@@ -292,8 +292,9 @@ impl SourceDistributor {
 
     /// A P2PS has reissued with a number, and wants an image of all that it asks for now.
     pub(crate) fn owe_reissue(&mut self, handle: Handle, slot: Slot, serial: u32) {
+        let is_held = self.items[handle].is_cached() || self.is_current(handle) || self.has_stale_image(handle);
         let item = &self.items[handle];
-        if item.is_cached() || self.is_current(handle) || self.has_stale_image(handle) {
+        if is_held {
             // Held images are whole.
             self.tell_answered(handle, slot, serial);
         } else if !item.is_ended() {
@@ -356,16 +357,18 @@ impl SourceDistributor {
         let item = &self.items[handle];
         if let Some(place) = item.place().filter(|_| item.is_open()) {
             debug_assert!(!live || item.is_watched(), "updates are relayed to nobody");
-            let stream =
-                if self.is_looked_at(handle) { Stream::of_careful(handle, live) } else { Stream::new(handle, live) };
+            let stream = match (self.is_looked_at(handle), self.cache.has(handle.0)) {
+                (true, _) => Stream::of_careful(handle, live),
+                (false, true) => Stream::of_cached(handle, live),
+                (false, false) => Stream::new(handle, live),
+            };
             self.providers[place.session].streams.set(place.stream, stream);
         }
     }
 
-    /// Whether the item's updates are looked at before they are relayed.
+    /// Whether the item's updates are looked at before they are relayed. Those of an item that is cached, and no more than that, are not.
     pub(crate) fn is_looked_at(&self, handle: Handle) -> bool {
-        self.cache.has(handle.0)
-            || self.is_filtered(handle)
+        self.is_filtered(handle)
             || self.has_headlines(handle)
             || self.hot_standby.has(handle)
             || self.is_monitored(handle)

@@ -372,12 +372,16 @@ impl P2ps {
 
     /// Takes over what a provider's dictionary adds. Conflicts are reported once.
     fn merge_dictionary(&mut self, source: SourceId, service: RemoteService) {
-        let Self { dictionaries, counters, notices, .. } = self;
+        let Self { dictionaries, counters, notices, items, .. } = self;
         let Some(incoming) = dictionaries.incoming.remove(&(source, service)) else {
             debug_assert!(false, "no dictionary comes from {source:?} {service:?}");
             return;
         };
-        for conflict in dictionaries.add(&incoming.dictionary) {
+        let conflicts = dictionaries.add(&incoming.dictionary);
+        if self.config.cache.is_on() {
+            items.cache_mut().set_dictionary(Arc::clone(&dictionaries.merged));
+        }
+        for conflict in conflicts {
             if dictionaries.reported.insert((conflict.fid, conflict.dropped.origin.clone())) {
                 counters.dictionary_conflicts += 1;
                 notices.push(Notice::DictionaryConflict { text: conflict.to_string() });

@@ -19,16 +19,9 @@ use crate::ids::{ClientId, ItemId, SourceId};
 use crate::items::watchers::Watcher;
 use crate::stream::{Message, flags};
 use crate::{P2ps, encode};
-use rwf::dictionary::Dictionary;
-use rwf::image::Schema;
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
 use rwf::wire::Writer;
 use rwf::{DataState, EncodeError, State, StateCode, StreamState};
-
-/// What cached payloads are read with.
-pub(super) fn schema(dictionary: &Dictionary) -> Schema<'_> {
-    Schema { dictionary: Some(dictionary), ripple: true, ..Schema::NONE }
-}
 
 impl P2ps {
     /// Someone wants an item, or an image of it: it is cached from now on if the rules say so.
@@ -61,29 +54,27 @@ impl P2ps {
         }
         let service = self.services.get(self.items.get(id).service()).map_or("", |service| service.name.as_str());
         let page_size = self.config.page_sizes.of(service);
-        let Self { items, dictionaries, counters, .. } = self;
         if narrow || image.last {
             // Less than the whole item, or the end of its stream.
-            return items.cache_mut().blank(id.0);
+            return self.items.cache_mut().blank(id.0);
         }
-        let schema = Schema { page_size, ..schema(&dictionaries.merged) };
-        let applied = items.cache_mut().refresh(id.0, image.first, image.refresh, &schema);
-        counters.cache_failures += u64::from(applied.is_err());
+        self.items.cache_mut().refresh(id.0, image.first, image.refresh, page_size);
+        self.counters.cache_failures += self.items.cache_mut().take_failures();
     }
 
     /// Applies an update that is looked at one by one.
     pub(crate) fn cache_update(&mut self, id: ItemId, message: &Message<'_>) {
-        let Self { items, dictionaries, counters, .. } = self;
-        if !items.is_cached(id) {
+        if !self.items.is_cached(id) {
             return;
         }
-        let (cache, schema) = (items.cache_mut(), schema(&dictionaries.merged));
-        let applied = if message.has(flags::HAS_LOCK) {
-            cache.locked_update(id.0, message.body, &schema)
+        let cache = self.items.cache_mut();
+        if message.has(flags::HAS_LOCK) {
+            cache.locked_update(id.0, message.body);
         } else {
-            cache.update(id.0, message.body, &schema)
-        };
-        counters.cache_failures += u64::from(applied.is_err());
+            cache.update(id.0, message.body);
+            cache.settle();
+        }
+        self.counters.cache_failures += cache.take_failures();
     }
 
     /// Gives those who wait for an image of an open item the cached one. False if there is none to give now.
@@ -130,7 +121,7 @@ impl P2ps {
     pub(crate) fn has_stale_image(&self, client: ClientId, root: ItemId) -> bool {
         let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "");
         self.items.get(root).is_recovering()
-            && self.items.cache().get(root.0).is_some_and(|cached| cached.stale().is_some())
+            && self.items.cache().look(root.0).is_some_and(|cached| cached.stale().is_some())
             && self.clients.get(client).is_some_and(|known| !told(known.policy, false, state).stream.is_final())
     }
 

@@ -1,6 +1,5 @@
 //! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
 
-use super::cached;
 use super::turn::BodyId;
 use crate::egress::Merging;
 use crate::filter::bodies::Left;
@@ -117,7 +116,6 @@ impl P2ps {
         let Self { sources, items, turn, counters, dictionaries, hot_standby, clients, rules, now, .. } = self;
         let merging = Merging { now: *now, ripples: rules.ripples(&dictionaries.merged) };
         let is_numbered = self.config.sequence_numbers;
-        let schema = cached::schema(&dictionaries.merged);
         let source = sources.get(number)?;
         let (mut read, mut unwatched, mut delivered) = (0, 0, 0);
         let (mut mirrored, mut repeated) = (0, 0);
@@ -165,8 +163,7 @@ impl P2ps {
                 let is_locked = message.flags & flags::HAS_LOCK != 0;
                 let more = watchers.has_others() || is_locked;
                 if watchers.is_cached() && !is_locked {
-                    let applied = items.cache_mut().update(id.0, message.body, &schema);
-                    counters.cache_failures += u64::from(applied.is_err());
+                    items.cache_mut().update(id.0, message.body);
                 }
                 if more {
                     careful = Some((id, message));
@@ -174,6 +171,9 @@ impl P2ps {
                 }
             }
         }
+        // Whoever comes next may read images.
+        items.cache_mut().settle();
+        counters.cache_failures += items.cache_mut().take_failures();
         counters.updates_in += read;
         counters.updates_unwatched += unwatched;
         counters.updates_out += delivered;

@@ -86,9 +86,9 @@ impl Default for Rosters {
 }
 
 impl Items {
-    /// No items yet; the index is keyed with `seed`, and up to `max_cached` items are cached (0: any number).
-    pub(crate) fn new(seed: HashSeed, max_cached: usize) -> Self {
-        Self { seed, cache: Cache::new(max_cached), rosters: Rosters::new(seed), ..Self::default() }
+    /// No items yet; the index is keyed with `seed`, and the images of some are cached.
+    pub(crate) fn new(seed: HashSeed, cache: Cache) -> Self {
+        Self { seed, cache, rosters: Rosters::new(seed), ..Self::default() }
     }
 
     pub(crate) fn get(&self, id: ItemId) -> &Item {
@@ -406,7 +406,7 @@ impl Items {
             assert!(watchers.is_empty() && views.is_empty(), "a free item is watched: {id:?}");
             assert!(!self.viewed.contains_key(&id) && !self.relayed.contains_key(&id), "left of {id:?}");
         }
-        assert_eq!(watchers.is_cached(), self.cache.get(id.0).is_some(), "{id:?} is cached: {item:?}");
+        assert_eq!(watchers.is_cached(), self.cache.has(id.0), "{id:?} is cached: {item:?}");
         assert!(!watchers.is_cached() || !item.is_view() && item.is_live(), "cached: {item:?}");
         if let Some(parent) = item.parent() {
             assert!(!self.get(parent).is_view() && self.get(parent).is_live(), "{id:?} is a view of {parent:?}");

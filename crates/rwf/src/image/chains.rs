@@ -4,19 +4,23 @@
 use crate::dictionary::Dictionary;
 use std::ops::Range;
 
-/// What is known of the chains of fields in a held list.
+/// What is known of the chains of fields in a held list, and of its layout.
 #[derive(Debug, Default)]
-pub(super) enum Chains {
-    /// Nobody has looked since a field was added.
-    #[default]
-    Unknown,
-    /// By the dictionary of this mark ([`Dictionary::chains_mark`]) nothing that is held ripples to anything that is held.
-    Nowhere(u32),
-    /// Something does, and the places are not noted: there are too many of them, or they lie too far behind.
-    Somewhere(u32),
-    /// Where they are.
-    Noted(Box<Places>),
+pub(super) struct Chains {
+    /// Where the chains are, if that is noted.
+    places: Option<Box<Places>>,
+    /// Mark of the dictionary that this is of ([`Dictionary::chains_mark`], which is even); 0 if nobody has looked since a field was added.
+    /// Without places: [`SOMEWHERE`] is set if something that is held ripples to something that is held, and is not noted, because there
+    /// are too many places, or they lie too far behind; else nothing does.
+    mark: u32,
+    /// The number of the list's layout in [`Plans`](super::Plans); 0 if that is not known.
+    ///
+    /// INVARIANT: it is 0 as soon as a field comes, or a value has another length.
+    layout: u32,
 }
+
+/// See [`Chains::mark`].
+const SOMEWHERE: u32 = 1;
 
 /// Most places that are noted, the ends of chains counted: those of bid, ask and last trade are 14.
 const MAX_PLACES: usize = 20;
@@ -32,7 +36,6 @@ const MAX_HELD: usize = END as usize / 2;
 /// The places of chains.
 #[derive(Debug)]
 pub(super) struct Places {
-    mark: u32,
     /// Where the entries of a chain begin in the list, in the chain's order, and [`END`] behind each.
     ///
     /// INVARIANT: chains that begin within another one are not here; each field that ripples to one that is held is here.
@@ -43,16 +46,41 @@ impl Chains {
     /// Whether this is what a dictionary says.
     #[inline]
     pub(super) fn is_of(&self, dictionary: &Dictionary) -> bool {
-        match self {
-            Self::Unknown => false,
-            Self::Nowhere(mark) | Self::Somewhere(mark) => *mark == dictionary.chains_mark(),
-            Self::Noted(noted) => noted.mark == dictionary.chains_mark(),
-        }
+        self.mark & !SOMEWHERE == dictionary.chains_mark()
+    }
+
+    /// Whether nothing that is held ripples to anything that is held.
+    #[inline]
+    pub(super) const fn is_nowhere(&self) -> bool {
+        self.mark != 0 && self.mark & SOMEWHERE == 0 && self.places.is_none()
+    }
+
+    /// Where the chains are.
+    #[inline]
+    pub(super) fn noted(&self) -> Option<&Places> {
+        self.places.as_deref()
+    }
+
+    /// The number of the list's layout; 0 if that is not known.
+    #[inline]
+    pub(super) const fn layout(&self) -> u32 {
+        self.layout
+    }
+
+    /// The list is of the layout of this number.
+    pub(super) const fn set_layout(&mut self, layout: u32) {
+        self.layout = layout;
+    }
+
+    /// The chains are looked for anew; no field has come or changed.
+    pub(super) fn replace(&mut self, found: Self) {
+        *self = Self { layout: self.layout, ..found };
     }
 
     /// The entry at `start` has become longer by so many bytes, or shorter.
     pub(super) fn moved(&mut self, start: usize, by: isize) {
-        let Self::Noted(noted) = self else { return };
+        self.layout = 0;
+        let Some(noted) = &mut self.places else { return };
         let behind = noted.places.iter_mut().filter(|place| **place != END && usize::from(**place) > start);
         let mut fits = true;
         for place in behind {
@@ -61,7 +89,8 @@ impl Chains {
             *place = at;
         }
         if !fits {
-            *self = Self::Somewhere(noted.mark);
+            self.places = None;
+            self.mark |= SOMEWHERE;
         }
     }
 }
@@ -69,14 +98,14 @@ impl Chains {
 /// Takes chains in while a list is looked through.
 pub(super) struct Noting {
     noted: Places,
+    mark: u32,
     len: usize,
     fits: bool,
 }
 
 impl Noting {
     pub(super) const fn new(dictionary: &Dictionary) -> Self {
-        let noted = Places { mark: dictionary.chains_mark(), places: [END; MAX_PLACES] };
-        Self { noted, len: 0, fits: true }
+        Self { noted: Places { places: [END; MAX_PLACES] }, mark: dictionary.chains_mark(), len: 0, fits: true }
     }
 
     /// A chain, by where its entries begin.
@@ -106,11 +135,12 @@ impl Noting {
     }
 
     pub(super) fn end(self) -> Chains {
-        match (self.fits, self.len) {
-            (false, _) => Chains::Somewhere(self.noted.mark),
-            (true, 0) => Chains::Nowhere(self.noted.mark),
-            (true, _) => Chains::Noted(Box::new(self.noted)),
-        }
+        let (places, mark) = match (self.fits, self.len) {
+            (false, _) => (None, self.mark | SOMEWHERE),
+            (true, 0) => (None, self.mark),
+            (true, _) => (Some(Box::new(self.noted)), self.mark),
+        };
+        Chains { places, mark, layout: 0 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::lists::{Elements, Fields};
 use super::rows::{Filters, Map, Series, Vector};
-use super::{ApplyError, Schema};
+use super::{ApplyError, Plans, Schema};
 use crate::page::Page;
 use crate::wire::Writer;
 use crate::{DataType, EncodeError};
@@ -51,6 +51,21 @@ impl Payload {
     /// The update cannot be applied; the payload is not [sound](Payload::is_sound) any more.
     pub fn update(&mut self, container: DataType, body: &[u8], schema: &Schema<'_>) -> Result<(), ApplyError> {
         if body.is_empty() { Ok(()) } else { self.apply(container, body, schema, false) }
+    }
+
+    /// Takes an update message in, if it is planned, and its sequence number. False, and nothing is changed, if not.
+    #[inline]
+    pub(super) fn update_planned(&mut self, message: &[u8], plans: &mut Plans, seq_num: &mut Option<u32>) -> bool {
+        match &mut self.content {
+            Content::Fields(fields) => plans.apply(fields, message, seq_num),
+            _ => false,
+        }
+    }
+
+    /// Has the memory come near that the next update changes.
+    #[inline]
+    pub(super) fn touch(&self) -> u8 {
+        if let Content::Fields(fields) = &self.content { fields.touch() } else { 0 }
     }
 
     fn apply(

@@ -1,6 +1,6 @@
 //! The image of one item: a payload and the header members of its refreshes.
 
-use super::{ApplyError, Payload, Schema};
+use super::{ApplyError, Payload, Plans, Schema};
 use crate::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use crate::wire::Writer;
 use crate::{DataState, EncodeError, Qos, State, StateCode, StreamState};
@@ -105,6 +105,28 @@ impl Image {
             return whole.update(update.container, update.body, &rippling(update, schema));
         }
         whole.update(update.container, update.body, schema)
+    }
+
+    /// As [`Image::update`] of an update message, for images of a cache: what updates of this make do to images of this layout is planned
+    /// once for all of them.
+    ///
+    /// # Errors
+    /// The message is malformed, or cannot be applied to the image, which is [suspect](Image::is_suspect) then until the next refresh.
+    #[inline]
+    pub fn update_planned(&mut self, message: &[u8], plans: &mut Plans) -> Result<(), ApplyError> {
+        if let (Some(whole), None) = (&mut self.whole, &self.next)
+            && whole.update_planned(message, plans, &mut self.seq_num)
+        {
+            return Ok(());
+        }
+        self.update(&UpdateMsg::decode(message)?, &plans.schema())
+    }
+
+    /// Has the memory come near that the next update changes: for many images one after the other, before updates of them are applied. The
+    /// value means nothing; it is to be kept ([`std::hint::black_box`]) so that nobody leaves the look out.
+    #[inline]
+    pub fn touch(&self) -> u8 {
+        self.whole.as_ref().map_or(0, Payload::touch)
     }
 
     /// Takes an update in that means nothing to the image, only to the refresh under way: the image is of an earlier life

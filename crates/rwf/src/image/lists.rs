@@ -67,11 +67,17 @@ pub(super) struct Fields {
 const MAX_RIPPLE: usize = 16;
 
 /// First byte of a partial text.
-const ESC: u8 = 0x1B;
+pub(super) const ESC: u8 = 0x1B;
+
+/// Of a [`head`]: field id and length; field id.
+pub(super) const ENTRY: u32 = 0xFF_FFFF;
+const FID: u32 = 0xFFFF;
+/// Lengths from here on are in the long form.
+pub(super) const LONG: u32 = 0xFE;
 
 /// Head of an entry as one number: field id and length in the short form. Behind those is a byte of the value, or of the next entry.
 #[inline]
-fn head(entry: Option<&[u8]>) -> Option<u32> {
+pub(super) fn head(entry: Option<&[u8]>) -> Option<u32> {
     entry?.first_chunk().map(|head| u32::from_le_bytes(*head))
 }
 
@@ -89,11 +95,6 @@ struct Overwritten {
 /// these lengths: nearly all of nearly all updates. Those beside each other in both are copied at once. What this stops at is for
 /// [`Fields::put_entry`].
 fn overwrite(held: &mut [u8], cursor: usize, update: &[u8], left: u16) -> Overwritten {
-    /// Of a head: field id and length; field id.
-    const ENTRY: u32 = 0xFF_FFFF;
-    const FID: u32 = 0xFFFF;
-    /// Lengths from here on are in the long form.
-    const LONG: u32 = 0xFE;
     let (mut from, mut to) = (0, cursor);
     let (mut count, mut at, mut place) = (0, 0, cursor);
     'entries: while count < left {
@@ -132,7 +133,7 @@ fn overwrite(held: &mut [u8], cursor: usize, update: &[u8], left: u16) -> Overwr
 
 /// Whether a byte is there that partial texts begin with. Eight at a time: values are short, and few have one.
 #[inline]
-fn has_escape(bytes: &[u8]) -> bool {
+pub(super) fn has_escape(bytes: &[u8]) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let zero = |word: u64| word.wrapping_sub(EACH) & !word & (EACH << 7);
     let of = |bytes: &[u8; 8]| zero(u64::from_le_bytes(*bytes) ^ (EACH * ESC as u64));
@@ -218,7 +219,7 @@ impl Fields {
     /// Replaces and appends what is not `done`.
     fn replace(&mut self, list: &FieldList<'_>, schema: &Schema<'_>, done: &Overwritten) -> Result<(), ApplyError> {
         let is_partial =
-            |entry: FieldEntry<'_>| rmtes::is_partial(entry.data) && may_be_text(&entry, schema.dictionary);
+            |entry: FieldEntry<'_>| rmtes::is_partial(entry.data) && entry_may_be_text(&entry, schema.dictionary);
         let has_partial = has_escape(list.entries().standard().0) && list.entries().flatten().any(is_partial);
         // Updates name fields in the image's order as a rule: the search goes on behind the last one found.
         let mut cursor = done.cursor;
@@ -249,7 +250,7 @@ impl Fields {
     ) -> Result<usize, ApplyError> {
         let mut room = [0; MAX_SET_VALUE];
         let value = standard(entry.enc, entry.data, &mut room)?;
-        let partial = !place.is_empty() && rmtes::is_partial(value) && may_be_text(entry, schema.dictionary);
+        let partial = !place.is_empty() && rmtes::is_partial(value) && entry_may_be_text(entry, schema.dictionary);
         if partial && holds_text(&self.bytes[place.clone()]) {
             let whole = changed_text(&self.bytes[place.clone()], value)?;
             return self.put(entry.fid, place, whole.bytes());
@@ -293,9 +294,11 @@ impl Fields {
         if !self.chains.is_of(dictionary) {
             self.note_chains(dictionary);
         }
-        let begun = match (&self.chains, plain) {
-            (Chains::Nowhere(_), _) => return true,
-            (Chains::Noted(places), Some((update, count))) => places.begun_by(&self.bytes, update, count, dictionary),
+        if self.chains.is_nowhere() {
+            return true;
+        }
+        let begun = match (self.chains.noted(), plain) {
+            (Some(places), Some((update, count))) => places.begun_by(&self.bytes, update, count, dictionary),
             _ => None,
         };
         for chain in begun.iter().flat_map(Begun::chains) {
@@ -307,7 +310,7 @@ impl Fields {
     /// Each field of a noted chain gets the value of the one before.
     fn pass_on_at_places(&mut self, chain: Range<usize>) {
         for number in (chain.start + 1..chain.end).rev() {
-            let Chains::Noted(places) = &self.chains else {
+            let Some(places) = self.chains.noted() else {
                 debug_assert!(false, "places that are noted went out of reach");
                 return;
             };
@@ -316,12 +319,93 @@ impl Fields {
             if length != before {
                 self.resize(&(to..to + 3 + usize::from(before)), 3 + usize::from(length));
                 self.bytes[to + 2] = length;
-                if let Chains::Noted(places) = &self.chains {
+                if let Some(places) = self.chains.noted() {
                     from = places.at(number - 1);
                 }
             }
             self.bytes.copy_within(from + 3..from + 3 + usize::from(length), to + 3);
         }
+    }
+
+    /// Which bytes of what is held ripple where when an update comes, in their order: from, to, how many. `None` if that is not so simple,
+    /// or values would have other lengths.
+    pub(super) fn ripples_to(
+        &mut self,
+        update: &[u8],
+        count: u16,
+        dictionary: &Dictionary,
+    ) -> Option<Vec<(usize, usize, usize)>> {
+        if !self.chains.is_of(dictionary) {
+            self.note_chains(dictionary);
+        }
+        if self.chains.is_nowhere() {
+            return Some(Vec::new());
+        }
+        let places = self.chains.noted()?;
+        let begun = places.begun_by(&self.bytes, update, count, dictionary)?;
+        let pairs = || begun.chains().flat_map(|chain| (chain.start + 1..chain.end).rev());
+        let length = |number: usize| self.bytes[places.at(number) + 2];
+        if pairs().any(|number| length(number - 1) != length(number)) {
+            return None;
+        }
+        let moved = |number| (places.at(number - 1) + 3, places.at(number) + 3, usize::from(length(number)));
+        Some(pairs().map(moved).collect())
+    }
+
+    /// Whether all entries of an update are held, with values of the same lengths in the short form.
+    pub(super) fn has_all(&self, update: &[u8], count: u16) -> bool {
+        let (mut rest, mut cursor) = (update, 0);
+        for _ in 0..count {
+            let [hi, lo, length, behind @ ..] = rest else { return false };
+            let held = self.find_from(i16::from_be_bytes([*hi, *lo]), cursor);
+            let len = usize::from(*length);
+            let Some(held) = held.filter(|held| u32::from(*length) < LONG && held.len() == 3 + len) else {
+                return false;
+            };
+            let Some(next) = behind.get(len..) else { return false };
+            (rest, cursor) = (next, held.end);
+        }
+        true
+    }
+
+    /// The number of the list's layout; 0 if that is not known.
+    #[inline]
+    pub(super) const fn layout(&self) -> u32 {
+        self.chains.layout()
+    }
+
+    /// The list is of the layout of this number, until a field comes or a value has another length.
+    pub(super) const fn set_layout(&mut self, layout: u32) {
+        self.chains.set_layout(layout);
+    }
+
+    /// The entries, to have values of the same lengths.
+    #[inline]
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// Reads the heads of all entries. False if there is none, if there are more than `max`, or a value is long.
+    pub(super) fn read_heads(&self, heads: &mut Vec<u32>, max: usize) -> bool {
+        heads.clear();
+        let mut rest = &self.bytes[..];
+        while let [hi, lo, length, behind @ ..] = rest
+            && u32::from(*length) < LONG
+            && let Some(next) = behind.get(usize::from(*length)..)
+        {
+            heads.push(u32::from_le_bytes([*hi, *lo, *length, 0]));
+            rest = next;
+        }
+        rest.is_empty() && (1..=max).contains(&heads.len())
+    }
+
+    /// Has the memory of the entries come near.
+    #[inline]
+    pub(super) fn touch(&self) -> u8 {
+        /// Bytes that come at once, and how often of them.
+        const LINE: usize = 64;
+        const LINES: usize = 8;
+        self.bytes.iter().step_by(LINE).take(LINES).fold(0, |seen, byte| seen ^ byte)
     }
 
     /// Looks for fields that ripple to others that are held.
@@ -348,7 +432,7 @@ impl Fields {
                 }
             }
         }
-        self.chains = noting.end();
+        self.chains.replace(noting.end());
     }
 
     /// Whether a field that is held ripples to this one.
@@ -431,7 +515,7 @@ impl Fields {
 
     /// The entry of a field: first looked for from `cursor`, between two entries, on.
     #[inline]
-    fn find_from(&self, fid: i16, cursor: usize) -> Option<Range<usize>> {
+    pub(super) fn find_from(&self, fid: i16, cursor: usize) -> Option<Range<usize>> {
         self.find(fid, cursor..self.bytes.len()).or_else(|| self.find(fid, 0..cursor))
     }
 
@@ -470,9 +554,18 @@ impl Fields {
 
 /// Whether a field may be RMTES text: the set or the dictionary says so, or nobody says anything.
 #[inline]
-fn may_be_text(entry: &FieldEntry<'_>, dictionary: Option<&Dictionary>) -> bool {
-    match dictionary.and_then(|dictionary| dictionary.field(entry.fid)) {
-        _ if entry.enc != DataType::UNKNOWN => entry.enc.base() == DataType::RMTES_STRING,
+fn entry_may_be_text(entry: &FieldEntry<'_>, dictionary: Option<&Dictionary>) -> bool {
+    if entry.enc == DataType::UNKNOWN {
+        may_be_text(entry.fid, dictionary)
+    } else {
+        entry.enc.base() == DataType::RMTES_STRING
+    }
+}
+
+/// Whether a field of standard data may be RMTES text: the dictionary says so, or nobody says anything.
+#[inline]
+pub(super) fn may_be_text(fid: i16, dictionary: Option<&Dictionary>) -> bool {
+    match dictionary.and_then(|dictionary| dictionary.field(fid)) {
         Some(field) => field.data_type() == DataType::RMTES_STRING,
         None => true,
     }

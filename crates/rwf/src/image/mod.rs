@@ -58,12 +58,14 @@ mod chains;
 mod content;
 mod item;
 mod lists;
+mod plans;
 mod rows;
 #[cfg(test)]
 mod tests;
 
 pub use content::Payload;
 pub use item::{Image, Part, Parts};
+pub use plans::Plans;
 
 use crate::dictionary::Dictionary;
 use crate::page::PageSize;

@@ -13,6 +13,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+mod plans;
+
 fn encode(mut write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
     let mut buf = vec![0; 1 << 20];
     let mut w = Writer::new(&mut buf);

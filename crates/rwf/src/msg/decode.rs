@@ -168,6 +168,12 @@ impl<'a> UpdateMsg<'a> {
         if flags.0 & UpdateFlags::DERIVED.0 == 0 {
             return Ok(Self { container, flags, update_type, body, ..Self::new(domain, stream_id) });
         }
+        // The others have a sequence number as a rule, and nothing else.
+        if flags.0 & UpdateFlags::DERIVED.0 == UpdateFlags::HAS_SEQ_NUM.0 {
+            let seq_num = Some(r.expect("sequence number").u32()?);
+            let flags = flags.without(UpdateFlags::DERIVED);
+            return Ok(Self { container, flags, update_type, seq_num, body, ..Self::new(domain, stream_id) });
+        }
         Self::read_members(*r, start, update_type, body)
     }
 

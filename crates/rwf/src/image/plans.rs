@@ -1,0 +1,543 @@
+//! How updates of one make are applied to lists of one layout: planned once, carried out again and again.
+//!
+//! A *layout* is the field ids and the lengths of the values of a held list, in their order; many items have the same. The *make* of an
+//! update is the same of an update. Where an update changes no length, a [`Plan`] says which bytes go where, what ripples included, and
+//! nobody has to look for a field. Whatever has no plan goes the way of [`Image::update`](super::Image::update), which does the same.
+//!
+//! What is planned is bounded, whatever a provider sends; and where layouts change with nearly every update, making plans costs little
+//! more than none: it is tried as often as it was worth it.
+
+use super::Schema;
+use super::lists::{ENTRY, ESC, Fields, LONG, has_escape, head, may_be_text};
+use crate::dictionary::Dictionary;
+use crate::msg::{UpdateFlags, UpdateMsg};
+use crate::{DataType, FieldList, peek};
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Layouts that are known at a time.
+const MAX_LAYOUTS: u32 = 1_024;
+/// Layouts that found no room, after which all are forgotten: those that are known are not those that come.
+const MAX_STRANGERS: u32 = 16 * MAX_LAYOUTS;
+/// Fields of a layout.
+const MAX_FIELDS: usize = 256;
+/// Bytes of a list that updates are planned for: places have two bytes.
+const MAX_HELD: usize = u16::MAX as usize;
+/// Makes of updates that are planned for one layout.
+const MAX_PLANS: usize = 8;
+/// Bytes of an update that is planned.
+const MAX_UPDATE: usize = 1_024;
+/// Bytes that are copied word by word; more are copied at once.
+const MAX_IN_WORDS: usize = 64;
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+
+/// Most attempts that are saved up. Each update that was planned gives one, and each look for a layout takes one.
+const MAX_CREDIT: u32 = 1_024;
+/// Updates without a plan after which there are some attempts again, and how many.
+const RENEWED_AFTER: u32 = 1_024;
+const RENEWED: u32 = 64;
+
+/// What the images of a cache are read with, and how updates of known makes are applied to them. One for many images: what is learnt of
+/// one item holds for all of the same layout. See [`Image::update_planned`](super::Image::update_planned).
+#[derive(Debug)]
+pub struct Plans {
+    dictionary: Option<Arc<Dictionary>>,
+    /// Number of the first layout; the others follow. 0: there are no numbers any more, and nothing is planned.
+    first: u32,
+    layouts: Vec<Layout>,
+    /// The layouts by their heads.
+    index: HashTable<u32>,
+    /// Heads of the layout at hand.
+    heads: Vec<u32>,
+    /// Attempts to plan that are left.
+    credit: u32,
+    /// Updates without a plan, and layouts that found no room.
+    misses: u32,
+    strangers: u32,
+}
+
+/// One layout.
+#[derive(Debug)]
+struct Layout {
+    /// Field id and length of each field.
+    heads: Box<[u32]>,
+    plans: Vec<Plan>,
+}
+
+/// Numbers for the layouts of another [`Plans`], or of one that begins anew: a number means one layout as long as the process lives, so that
+/// what a list says of itself is never wrong.
+fn numbers() -> u32 {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let next = |given: u32| given.checked_add(1).filter(|given| *given < u32::MAX / MAX_LAYOUTS);
+    let given = GIVEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    given.map_or(0, |given| given * MAX_LAYOUTS + 1)
+}
+
+fn hash(heads: &[u32]) -> u64 {
+    let mut hasher = FxHasher::default();
+    for head in heads {
+        hasher.write_u32(*head);
+    }
+    hasher.finish()
+}
+
+impl Plans {
+    /// Nothing is planned yet. Fields ripple as the dictionary says, and nothing ripples without one.
+    pub fn new(dictionary: Option<Arc<Dictionary>>) -> Self {
+        Self {
+            dictionary,
+            first: numbers(),
+            layouts: Vec::new(),
+            index: HashTable::new(),
+            heads: Vec::new(),
+            credit: MAX_CREDIT,
+            misses: 0,
+            strangers: 0,
+        }
+    }
+
+    /// What images are read with.
+    pub fn schema(&self) -> Schema<'_> {
+        let dictionary = self.dictionary.as_deref();
+        Schema { dictionary, ripple: dictionary.is_some(), ..Schema::NONE }
+    }
+
+    /// Applies an update message to a held list, if that is planned or can be, and takes over its sequence number. False, and nothing is
+    /// changed, if not.
+    #[inline]
+    pub(super) fn apply(&mut self, fields: &mut Fields, message: &[u8], seq_num: &mut Option<u32>) -> bool {
+        let at = fields.layout().wrapping_sub(self.first) as usize;
+        if let Some(layout) = self.layouts.get(at)
+            && let Some(plan) = layout.plans.iter().find(|plan| plan.is_for(message))
+        {
+            self.credit = (self.credit + 1).min(MAX_CREDIT);
+            plan.carry_out(fields.bytes_mut(), message, seq_num);
+            return true;
+        }
+        self.plan(fields, message, seq_num)
+    }
+
+    /// Plans an update that is of no known make, or of a list whose layout has changed, and applies it.
+    #[inline(never)]
+    fn plan(&mut self, fields: &mut Fields, message: &[u8], seq_num: &mut Option<u32>) -> bool {
+        if self.credit == 0 {
+            self.misses += 1;
+            if self.misses >= RENEWED_AFTER {
+                (self.misses, self.credit) = (0, RENEWED);
+            }
+            return false;
+        }
+        self.credit -= 1;
+        let Some(at) = self.layout_of(fields) else { return false };
+        let layout = &mut self.layouts[at];
+        if let Some(plan) = layout.plans.iter().find(|plan| plan.is_for(message)) {
+            plan.carry_out(fields.bytes_mut(), message, seq_num);
+            return true;
+        }
+        if layout.plans.len() >= MAX_PLANS {
+            return false;
+        }
+        let Some(plan) = Plan::new(fields, message, self.dictionary.as_deref()) else { return false };
+        let applies = plan.is_for(message);
+        if applies {
+            plan.carry_out(fields.bytes_mut(), message, seq_num);
+        }
+        layout.plans.push(plan);
+        applies
+    }
+
+    /// The layout of a list, which the list knows from now on. `None` if there is no room for another one, or it is not one for plans.
+    fn layout_of(&mut self, fields: &mut Fields) -> Option<usize> {
+        let known = fields.layout().wrapping_sub(self.first) as usize;
+        if known < self.layouts.len() {
+            return Some(known);
+        }
+        if !fields.read_heads(&mut self.heads, MAX_FIELDS) || self.first == 0 {
+            return None;
+        }
+        let (hash_of, layouts) = (hash(&self.heads), &self.layouts);
+        let found = self.index.find(hash_of, |at| *layouts[*at as usize].heads == *self.heads);
+        let at = match found {
+            Some(&at) => at,
+            None if self.layouts.len() < MAX_LAYOUTS as usize => {
+                let at = self.layouts.len() as u32;
+                self.layouts.push(Layout { heads: self.heads.as_slice().into(), plans: Vec::new() });
+                let layouts = &self.layouts;
+                self.index.insert_unique(hash_of, at, |at| hash(&layouts[*at as usize].heads));
+                at
+            }
+            None => {
+                self.strangers += 1;
+                if self.strangers >= MAX_STRANGERS {
+                    self.begin_anew();
+                }
+                return None;
+            }
+        };
+        fields.set_layout(self.first + at);
+        Some(at as usize)
+    }
+
+    /// Forgets all layouts.
+    fn begin_anew(&mut self) {
+        (self.first, self.strangers) = (numbers(), 0);
+        self.layouts.clear();
+        self.index.clear();
+    }
+}
+
+/// Bytes of a message that are the same in all of its make, and which these are.
+#[derive(Debug, Default, Clone, Copy)]
+struct Masked {
+    bytes: u64,
+    mask: u64,
+}
+
+impl Masked {
+    #[inline]
+    const fn differs(self, bytes: [u8; WORD]) -> u64 {
+        (u64::from_le_bytes(bytes) ^ self.bytes) & self.mask
+    }
+}
+
+/// Where bytes come from, and where they go.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    from: u16,
+    to: u16,
+}
+
+/// What is copied: by fours and eights as far as that goes, for a copy of any length takes longer than those.
+#[derive(Debug, Default)]
+struct Copies {
+    bytes: Box<[Way]>,
+    halves: Box<[Way]>,
+    words: Box<[Way]>,
+    /// More bytes than are copied by words.
+    long: Box<[(Way, u16)]>,
+}
+
+/// Bytes of half a word.
+const HALF: usize = WORD / 2;
+
+/// Collects what is to be copied.
+#[derive(Debug, Default)]
+struct Copying {
+    bytes: Vec<Way>,
+    halves: Vec<Way>,
+    words: Vec<Way>,
+    long: Vec<(Way, u16)>,
+}
+
+impl Copying {
+    /// So many bytes, of which up to `alike` more before them may be written too: they are the same there already.
+    fn add(&mut self, from: usize, to: usize, count: usize, alike: usize) {
+        let way = |at: usize| Way { from: (from + at) as u16, to: (to + at) as u16 };
+        // Such as end where the bytes end, and begin before them.
+        let before = |len: usize| Way { from: (from + count - len) as u16, to: (to + count - len) as u16 };
+        match count {
+            0 => {}
+            _ if count <= HALF && count + alike >= HALF => self.halves.push(before(HALF)),
+            _ if count < HALF => self.bytes.extend((0..count).map(way)),
+            _ if count <= WORD && count + alike >= WORD => self.words.push(before(WORD)),
+            _ if count < WORD => self.halves.extend([way(0), before(HALF)]),
+            _ if count <= MAX_IN_WORDS => {
+                self.words.extend((0..count / WORD).map(|number| way(number * WORD)));
+                self.words.extend((!count.is_multiple_of(WORD)).then(|| before(WORD)));
+            }
+            _ => self.long.push((way(0), count as u16)),
+        }
+    }
+
+    fn end(self) -> Copies {
+        let Self { bytes, halves, words, long } = self;
+        Copies { bytes: bytes.into(), halves: halves.into(), words: words.into(), long: long.into() }
+    }
+}
+
+/// So many bytes from a place on.
+#[inline]
+fn at<const LEN: usize>(bytes: &[u8], place: u16) -> [u8; LEN] {
+    let place = usize::from(place);
+    bytes[place..place + LEN].try_into().expect("as many as that")
+}
+
+#[inline]
+fn put<const LEN: usize>(held: &mut [u8], place: u16, bytes: [u8; LEN]) {
+    let place = usize::from(place);
+    held[place..place + LEN].copy_from_slice(&bytes);
+}
+
+impl Copies {
+    /// From an update to what is held.
+    #[inline]
+    fn carry_out(&self, update: &[u8], held: &mut [u8]) {
+        for way in &self.halves {
+            put::<HALF>(held, way.to, at(update, way.from));
+        }
+        for way in &self.words {
+            put::<WORD>(held, way.to, at(update, way.from));
+        }
+        for way in &self.bytes {
+            put::<1>(held, way.to, at(update, way.from));
+        }
+        for (way, len) in &self.long {
+            let (from, to, len) = (usize::from(way.from), usize::from(way.to), usize::from(*len));
+            held[to..to + len].copy_from_slice(&update[from..from + len]);
+        }
+    }
+
+    /// Within what is held, in the order in which it was added, for bytes that are copied alike.
+    #[inline]
+    fn carry_out_within(&self, held: &mut [u8]) {
+        for way in &self.halves {
+            put::<HALF>(held, way.to, at(held, way.from));
+        }
+        for way in &self.words {
+            put::<WORD>(held, way.to, at(held, way.from));
+        }
+        for way in &self.bytes {
+            put::<1>(held, way.to, at(held, way.from));
+        }
+        for (way, len) in &self.long {
+            let (from, to, len) = (usize::from(way.from), usize::from(way.to), usize::from(*len));
+            held.copy_within(from..from + len, to);
+        }
+    }
+}
+
+/// How updates of one make are applied to lists of one layout.
+#[derive(Debug)]
+struct Plan {
+    /// Bytes of the message.
+    len: usize,
+    /// What of it says how it is to be read, and the last word of it.
+    words: Box<[Masked]>,
+    last: Masked,
+    /// Where its sequence number is.
+    seq_num_at: Option<u16>,
+    /// Values that may be texts: such as change a part of a text are for others.
+    texts: Box<[Range<u16>]>,
+    /// What ripples, within what is held; it comes before the values of the update.
+    moves: Copies,
+    /// From the message to what is held.
+    copies: Copies,
+}
+
+/// Offsets in a message: of the class, and of the flags.
+const CLASS_AT: usize = 2;
+const FLAGS_AT: usize = 8;
+/// Flags of updates that have more in their header, or are not applied.
+const UNPLANNED: UpdateFlags = UpdateFlags(
+    UpdateFlags::HAS_EXTENDED_HEADER.0
+        | UpdateFlags::HAS_PERM_DATA.0
+        | UpdateFlags::HAS_MSG_KEY.0
+        | UpdateFlags::HAS_CONF_INFO.0
+        | UpdateFlags::HAS_POST_USER_INFO.0
+        | UpdateFlags::DO_NOT_CACHE.0,
+);
+
+impl Plan {
+    /// Plans an update. `None` if it changes the layout, or is not so simple.
+    fn new(fields: &mut Fields, message: &[u8], dictionary: Option<&Dictionary>) -> Option<Self> {
+        let (header, update) = (peek::header(message).ok()?, UpdateMsg::decode(message).ok()?);
+        let is_plain = header.container == DataType::FIELD_LIST && header.flags & UNPLANNED.0 == 0;
+        let (entries, count) = FieldList::plain(update.body).filter(|_| is_plain)?;
+        // Without memory of its own: updates that change lengths come again and again.
+        if message.len() > MAX_UPDATE || fields.bytes_mut().len() > MAX_HELD || !fields.has_all(entries, count) {
+            return None;
+        }
+        let mut moves = Copying::default();
+        if let Some(dictionary) = dictionary.filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE)) {
+            for (from, to, len) in fields.ripples_to(entries, count, dictionary)? {
+                // The lengths before the values are alike.
+                moves.add(from, to, len, 1);
+            }
+        }
+        // Flags, container and type of update come before the sequence number.
+        let flags_len = 1 + usize::from(message[FLAGS_AT] >> 7);
+        let seq_num_at = update.seq_num.map(|_| (FLAGS_AT + flags_len + 2) as u16);
+        debug_assert_eq!(seq_num_at.map(|place| u32::from_be_bytes(at(message, place))), update.seq_num);
+        let mut fixed = vec![0_u8; message.len()];
+        let start = message.len() - entries.len();
+        for place in [0..CLASS_AT + 1, FLAGS_AT..FLAGS_AT + flags_len + 1, header.body_offset..start] {
+            fixed[place].fill(0xFF);
+        }
+        let (copies, texts) = plan_entries(fields, message, start..message.len(), count, dictionary, &mut fixed)?;
+        let masked = |place: usize| {
+            let word = |bytes: &[u8]| u64::from_le_bytes(at(bytes, place as u16));
+            Masked { bytes: word(message), mask: word(&fixed) }
+        };
+        Some(Self {
+            len: message.len(),
+            words: (0..message.len() / WORD).map(|number| masked(number * WORD)).collect(),
+            last: masked(message.len() - WORD),
+            seq_num_at,
+            texts,
+            moves: moves.end(),
+            copies,
+        })
+    }
+
+    /// Whether an update is of this make, and changes no part of a text.
+    #[inline]
+    fn is_for(&self, message: &[u8]) -> bool {
+        if message.len() != self.len {
+            return false;
+        }
+        let Some(last) = message.last_chunk() else { return false };
+        let words = self.words.iter().zip(message.as_chunks().0);
+        let differs = words.fold(self.last.differs(*last), |differs, (word, bytes)| differs | word.differs(*bytes));
+        differs == 0 && (self.texts.is_empty() || !has_escape(message) || !self.has_partial(message))
+    }
+
+    #[inline(never)]
+    fn has_partial(&self, message: &[u8]) -> bool {
+        let text = |text: &Range<u16>| &message[usize::from(text.start)..usize::from(text.end)];
+        self.texts.iter().any(|place| text(place).contains(&ESC))
+    }
+
+    /// Applies an update of this make to a list of the layout.
+    #[inline]
+    fn carry_out(&self, held: &mut [u8], message: &[u8], seq_num: &mut Option<u32>) {
+        if let Some(place) = self.seq_num_at {
+            *seq_num = Some(u32::from_be_bytes(at(message, place)));
+        }
+        self.moves.carry_out_within(held);
+        self.copies.carry_out(message, held);
+    }
+}
+
+/// Plans the entries of an update that lie there in its message. `None` if not all fields are held with values of these lengths.
+fn plan_entries(
+    fields: &Fields,
+    message: &[u8],
+    entries: Range<usize>,
+    count: u16,
+    dictionary: Option<&Dictionary>,
+    fixed: &mut [u8],
+) -> Option<(Copies, Box<[Range<u16>]>)> {
+    let mut texts = Vec::new();
+    let mut places = Vec::new();
+    // Entries beside each other in both: from, to, bytes, entries.
+    let mut runs: Vec<(usize, usize, usize, usize)> = Vec::new();
+    let (mut at, mut cursor) = (entries.start, 0);
+    for _ in 0..count {
+        let wanted = head(message.get(at..))? & ENTRY;
+        let len = 3 + (wanted >> 16) as usize;
+        let end = at + len;
+        if wanted >> 16 >= LONG || end > message.len() {
+            return None;
+        }
+        let fid = i16::from_be_bytes([message[at], message[at + 1]]);
+        let place = fields.find_from(fid, cursor)?;
+        // A field that is there twice has its last value: no bytes are to be written twice.
+        if place.len() != len || places.contains(&place.start) {
+            return None;
+        }
+        fixed[at..at + 3].fill(0xFF);
+        if may_be_text(fid, dictionary) {
+            texts.push((at + 3) as u16..end as u16);
+        }
+        match runs.last_mut() {
+            Some((from, to, long, entries)) if *from + *long == at && *to + *long == place.start => {
+                (*long, *entries) = (*long + len, *entries + 1);
+            }
+            _ => runs.push((at, place.start, len, 1)),
+        }
+        places.push(place.start);
+        (at, cursor) = (end, place.end);
+    }
+    let mut copies = Copying::default();
+    for (from, to, len, entries) in runs {
+        if len >= WORD && len.div_ceil(WORD) <= entries {
+            copies.add(from, to, len, 0);
+            continue;
+        }
+        let mut at = 0;
+        while at < len {
+            // The head is the same in both.
+            let value = usize::from(message[from + at + 2]);
+            copies.add(from + at + 3, to + at + 3, value, 3);
+            at += 3 + value;
+        }
+    }
+    Some((copies.end(), texts.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_CREDIT, MAX_LAYOUTS, MAX_STRANGERS, Plans};
+    use crate::image::{Image, Schema};
+    use crate::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
+    use crate::wire::Writer;
+    use crate::{DataType, FieldListEncoder};
+
+    fn list(fields: &[(i16, &[u8])]) -> Vec<u8> {
+        let mut buf = [0; 1_024];
+        let mut w = Writer::new(&mut buf);
+        let mut list = FieldListEncoder::begin(&mut w).unwrap();
+        for (fid, value) in fields {
+            list.raw(*fid, value).unwrap();
+        }
+        list.finish().unwrap();
+        w.written().to_vec()
+    }
+
+    fn image(fields: &[(i16, &[u8])]) -> Image {
+        let (mut image, body) = (Image::new(), list(fields));
+        let (container, flags) = (DataType::FIELD_LIST, RefreshFlags::REFRESH_COMPLETE);
+        let refresh = RefreshMsg { container, flags, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 5) };
+        image.refresh(&refresh, &Schema::NONE).unwrap();
+        image
+    }
+
+    fn update(image: &mut Image, plans: &mut Plans, fields: &[(i16, &[u8])]) {
+        let body = list(fields);
+        let container = DataType::FIELD_LIST;
+        let update = UpdateMsg { container, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
+        let mut buf = [0; 1_100];
+        let mut w = Writer::new(&mut buf);
+        update.encode(&mut w).unwrap();
+        image.update_planned(w.written(), plans).unwrap();
+    }
+
+    #[test]
+    fn items_of_one_layout_share_what_is_planned() {
+        let mut plans = Plans::new(None);
+        let mut images: Vec<_> = (0..10).map(|_| image(&[(1, b"abc"), (2, b"12345"), (3, b"x")])).collect();
+        for turn in 0..20_u8 {
+            for image in &mut images {
+                update(image, &mut plans, &[(2, &[turn; 5]), (1, b"def")]);
+            }
+        }
+        assert_eq!((plans.layouts.len(), plans.layouts[0].plans.len()), (1, 1));
+        assert_eq!(plans.credit, MAX_CREDIT, "all but the first of each image were planned");
+    }
+
+    /// Whatever comes, what is kept is bounded, and plans are made again when what comes is of few makes again.
+    #[test]
+    fn layouts_without_end_are_forgotten() {
+        let mut plans = Plans::new(None);
+        let mut one = image(&[(1, b"abcdefgh")]);
+        let first = plans.first;
+        for number in 0..4 * (MAX_LAYOUTS + MAX_STRANGERS) {
+            let mut other = image(&[(number as i16, b"abcdefgh"), ((number >> 15) as i16 - 9, b"")]);
+            update(&mut other, &mut plans, &[(number as i16, b"ABCDEFGH")]);
+            assert!(plans.layouts.len() <= MAX_LAYOUTS as usize);
+            update(&mut one, &mut plans, &[(1, b"ABCDEFGH")]);
+        }
+        assert_ne!(plans.first, first, "it has begun anew");
+        let before = plans.layouts.iter().map(|layout| layout.plans.len()).sum::<usize>();
+        plans.credit = plans.credit.max(10);
+        let mut two = image(&[(1, b"abcdefgh"), (2, b"z")]);
+        (0..3).for_each(|_| update(&mut two, &mut plans, &[(2, b"y"), (1, b"12345678")]));
+        let after = plans.layouts.iter().map(|layout| layout.plans.len()).sum::<usize>();
+        assert!(after > before || plans.layouts.len() == MAX_LAYOUTS as usize);
+    }
+}

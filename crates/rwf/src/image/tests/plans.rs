@@ -1,0 +1,124 @@
+//! Images whose updates are planned, beside others that take the same updates one by one.
+
+use super::super::{Image, Plans, Schema};
+use super::{encode, field_list, refresh, whole};
+use crate::DataType;
+use crate::dictionary::Dictionary;
+use crate::msg::{Domain, UpdateFlags, UpdateMsg};
+use proptest::prelude::*;
+use std::sync::{Arc, LazyLock};
+
+static DICTIONARY: LazyLock<Arc<Dictionary>> = LazyLock::new(|| Arc::new(Dictionary::builtin()));
+
+/// What ripples to each other (`TRDPRC_1` to `TRDPRC_5`, `BID` to `BID_2`), texts, and others.
+const FIDS: [i16; 12] = [6, 7, 8, 9, 10, 22, 23, 24, 3, 1000, 30, 114];
+
+/// The make of an update: which fields, and the lengths of their values.
+type Make = Vec<(usize, usize)>;
+
+fn make(count: std::ops::Range<usize>) -> impl Strategy<Value = Make> {
+    let length = prop_oneof![20 => Just(3_usize), 2 => 0..5_usize, 1 => 9..40_usize, 1 => Just(255_usize)];
+    prop::collection::vec((0..FIDS.len(), length), count)
+}
+
+/// A list of this make. Values differ with the seed; some have what parts of texts begin with.
+fn list(make: &[(usize, usize)], seed: u8) -> Vec<u8> {
+    let value = |at: usize, len: usize| match (seed, len) {
+        (251.., 4..) => {
+            let mut value = b"\x1b[1`".to_vec();
+            value.resize(len, b'x');
+            value
+        }
+        (240.., _) => vec![0x1B; len],
+        _ => (0..len).map(|n| b'!' + (usize::from(seed) + at + n) as u8 % 64).collect(),
+    };
+    field_list(&make.iter().map(|&(at, len)| (FIDS[at], value(at, len))).collect::<Vec<_>>())
+}
+
+proptest! {
+    #[test]
+    fn planned_updates_do_what_the_others_do(
+        makes in prop::collection::vec(make(0..12), 1..3),
+        changes in prop::collection::vec(make(0..7), 1..4),
+        updates in prop::collection::vec((0..6_usize, 0..4_usize, any::<u8>(), any::<bool>()), 0..60),
+        with_dictionary in any::<bool>(),
+    ) {
+        let dictionary = with_dictionary.then(|| Arc::clone(&DICTIONARY));
+        let schema = Schema { dictionary: dictionary.as_deref(), ripple: with_dictionary, ..Schema::NONE };
+        let mut plans = Plans::new(dictionary.clone());
+        let mut images: Vec<_> = (0..6).map(|_| (Image::new(), Image::new())).collect();
+        let begin = |image: &mut Image, number: usize| {
+            let _ = refresh(image, DataType::FIELD_LIST, &list(&makes[number % makes.len()], number as u8));
+        };
+        for (number, (plain, planned)) in images.iter_mut().enumerate() {
+            begin(plain, number);
+            begin(planned, number);
+        }
+        for (number, change, seed, ripples) in updates {
+            let body = list(&changes[change % changes.len()], seed);
+            let seq_num = (seed % 5 > 0).then_some(u32::from(seed) << 16 | seed as u32);
+            let mut msg = UpdateMsg { seq_num, ..UpdateMsg::new(Domain::MARKET_PRICE, i32::from(seed)) };
+            msg.flags.set(UpdateFlags::DO_NOT_RIPPLE, !ripples);
+            msg.flags.set(UpdateFlags::DO_NOT_CACHE, seed % 16 == 0);
+            msg.flags.set(UpdateFlags::DISCARDABLE, seed % 32 < 3);
+            let msg = UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..msg };
+            let (plain, planned) = &mut images[number];
+            let bytes = encode(|w| msg.encode(w));
+            prop_assert_eq!(plain.update(&msg, &schema), planned.update_planned(&bytes, &mut plans));
+            prop_assert_eq!(whole(plain), whole(planned));
+            prop_assert_eq!(plain.seq_num(), planned.seq_num());
+        }
+    }
+}
+
+/// An update that does not end where a word does, or has bytes behind its last field.
+#[test]
+fn what_is_planned_has_any_length() {
+    let mut plans = Plans::new(None);
+    for len in 0..80 {
+        let (mut plain, mut planned) = (Image::new(), Image::new());
+        let make: Make = vec![(0, len), (9, 3), (10, 1)];
+        for image in [&mut plain, &mut planned] {
+            refresh(image, DataType::FIELD_LIST, &list(&make, 0)).unwrap();
+        }
+        for (seed, order) in [[0, 1, 2], [2, 0, 1], [1, 2, 0]].iter().enumerate().flat_map(|(n, order)| [(n, order); 2])
+        {
+            let mut body = list(&order.map(|at| make[at]), seed as u8 + 7);
+            body.extend_from_slice(&[0xEE; 3][..seed]);
+            let msg =
+                UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 0) };
+            plain.update(&msg, &Schema::NONE).unwrap();
+            planned.update_planned(&encode(|w| msg.encode(w)), &mut plans).unwrap();
+            assert_eq!(whole(&plain), whole(&planned), "{len} bytes, {order:?}");
+        }
+    }
+}
+
+#[test]
+fn a_list_that_is_read_with_other_plans_is_not_taken_for_one_of_theirs() {
+    let (mut first, mut second) = (Plans::new(None), Plans::new(None));
+    let update = |image: &mut Image, plans: &mut Plans, make: &Make, seed| {
+        let body = list(make, seed);
+        let msg = UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 0) };
+        image.update_planned(&encode(|w| msg.encode(w)), plans).unwrap();
+    };
+    let (short, long): (Make, Make) = (vec![(10, 9)], vec![(9, 9), (10, 9)]);
+    let (mut a, mut b) = (Image::new(), Image::new());
+    refresh(&mut a, DataType::FIELD_LIST, &list(&short, 1)).unwrap();
+    refresh(&mut b, DataType::FIELD_LIST, &list(&long, 1)).unwrap();
+    update(&mut a, &mut first, &short, 2);
+    update(&mut b, &mut second, &short, 2);
+    // The first layout of either: what is planned for the one would write over the other's first field.
+    update(&mut b, &mut first, &short, 3);
+    update(&mut a, &mut second, &short, 3);
+    assert_eq!(whole(&a), list(&short, 3));
+    let expected = encode(|w| {
+        let mut fields = crate::FieldListEncoder::begin(w)?;
+        for (at, seed) in [(0, 1), (1, 3)] {
+            let of = list(&long[at..=at], seed);
+            fields.raw(FIDS[long[at].0], &of[6..])?;
+        }
+        fields.finish()
+    });
+    assert_eq!(whole(&b), expected);
+}
