@@ -96,6 +96,11 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
         return this;
     }
 
+    /** What went wrong last, in words; empty for nothing. */
+    public String failure() {
+        return failure;
+    }
+
     /** Item requests are answered and not kept: what an application does that is measured. */
     public EmaProvider keepingNothing() {
         keepsTraffic = false;
@@ -386,7 +391,8 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
         }
 
         public void refresh(java.util.Map<Integer, Object> fields) {
-            provider.submit(newRefresh().payload(Ema.fields(fields)), handle);
+            RefreshMsg refresh = newRefresh().payload(Ema.fields(fields));
+            untilSubmitted(() -> provider.submit(refresh, handle));
         }
 
         public void refresh(RefreshMsg refresh) {
@@ -405,19 +411,23 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
 
         public void update(long sequence, ComplexType payload) {
             UpdateMsg update = EmaFactory.createUpdateMsg().domainType(request.domain).updateTypeNum(1).seqNum(sequence).payload(payload);
-            while (!submitted(update)) {
+            untilSubmitted(() -> provider.submit(update, handle));
+        }
+
+        private void untilSubmitted(Runnable submit) {
+            while (!submitted(submit)) {
                 // The connection is full: the other side has to take something first.
                 LockSupport.parkNanos(200_000);
             }
         }
 
-        private boolean submitted(UpdateMsg update) {
+        private boolean submitted(Runnable submit) {
             try {
-                provider.submit(update, handle);
+                submit.run();
                 return true;
             } catch (OmmInvalidUsageException e) {
                 if (e.errorCode() != ReactorReturnCodes.NO_BUFFERS) {
-                    throw new AssertionError(EmaProvider.this.name + " cannot send an update of " + name() + ": " + e + "; before that it " + failure, e);
+                    throw new AssertionError(EmaProvider.this.name + " cannot send " + name() + ": " + e + "; before that it " + failure, e);
                 }
                 return false;
             }
