@@ -185,6 +185,17 @@ impl<V> Default for TimeConflation<V> {
     }
 }
 
+/// Times in an interval at which something goes out.
+const TIMES: u64 = 16;
+
+/// When what begins to wait now goes out: when the interval (milliseconds) ends, or up to a sixteenth of it before that, so that what waits
+/// goes out in few turns. Each turn has a message of its own to each of its clients, which costs more than all that is in it.
+fn due(now: u64, interval: u16) -> u64 {
+    let interval = u64::from(interval) * MILLISECOND;
+    let end = now + interval;
+    end - end % (interval / TIMES).max(1)
+}
+
 impl<V: Copy + Eq + Hash + Debug> TimeConflation<V> {
     /// An update of a view with such an interval, in milliseconds.
     pub fn add(&mut self, view: V, interval: u16, msg: &[u8], now: u64, ripples: &Ripples) -> Added {
@@ -195,7 +206,7 @@ impl<V: Copy + Eq + Hash + Debug> TimeConflation<V> {
         if self.pending.get_mut(&view).is_some_and(|pending| pending.merged.merge(msg, &update, ripples)) {
             return Added::Waits;
         }
-        let due = now + u64::from(interval) * MILLISECOND;
+        let due = due(now, interval);
         self.due.entry(interval).or_default().push_back((due, view));
         let mut merged = Merged::begin(msg, &update);
         merged.join(now);
@@ -248,12 +259,27 @@ impl<V: Copy + Eq + Hash + Debug> TimeConflation<V> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Granted, JustInTime, ServiceConflation};
+    use super::{Granted, JustInTime, MILLISECOND, ServiceConflation, due};
     use rwf::{Qos, Rate, Timeliness};
+    use std::collections::BTreeSet;
 
     const LIVE: Qos = Qos::REALTIME_TICK;
     const JIT: Qos = Qos::new(Timeliness::REALTIME, Rate::JIT_CONFLATED);
     const SECOND: Qos = Qos { rate_info: 1_000, ..Qos::new(Timeliness::REALTIME, Rate::TIME_CONFLATED) };
+
+    #[test]
+    fn what_waits_goes_out_in_few_turns_and_never_late() {
+        for interval in [1, 7, 100, 2_000, u16::MAX] {
+            let length = u64::from(interval) * MILLISECOND;
+            let begun: Vec<u64> = (0..1_000).map(|n| 123_456_789 + n * length / 1_000).collect();
+            let dues: BTreeSet<u64> = begun.iter().map(|&now| due(now, interval)).collect();
+            assert!(dues.len() <= 18, "{interval} ms: {} turns", dues.len());
+            for now in begun {
+                let waits = due(now, interval) - now;
+                assert!(waits <= length && waits >= length - length / 15, "{waits} ns of {interval} ms");
+            }
+        }
+    }
 
     #[test]
     fn what_is_offered_is_granted() {
