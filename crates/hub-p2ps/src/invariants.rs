@@ -10,10 +10,12 @@
 
 use super::P2ps;
 use super::ids::{ItemId, SourceId};
+use super::items::priorities::Priorities;
 use super::items::state::{State, Wait};
 use super::items::watchers::Watcher;
 use super::sources::services::Provider;
 use rustc_hash::FxHashSet;
+use rwf::msg::Priority;
 
 /// Items looked at in each turn of a debug build, so that worlds of a million items are not looked at as a whole each time.
 const SHARE: u32 = 64;
@@ -38,6 +40,7 @@ impl P2ps {
         assert_eq!(items, watchers, "items counted by clients");
         let clients = self.clients.iter().filter(|(_, client)| !client.is_gone).count();
         assert_eq!(clients as u64, self.counters.clients, "clients counted");
+        self.check_priorities();
         self.check_leaving();
         self.posts.check(self.clients.iter());
         for (id, client) in self.clients.iter() {
@@ -59,6 +62,18 @@ impl P2ps {
             let item = self.items.get(id);
             assert!(!item.is_queued() || queued.contains(&id), "{id:?} is in no queue: {item:?}");
         }
+    }
+
+    fn check_priorities(&self) {
+        let mut priorities = Priorities::default();
+        for (id, client) in self.clients.iter() {
+            for (&stream, &priority) in &client.priorities {
+                let item = client.streams.item(stream);
+                let root = self.items.root(item.unwrap_or_else(|| panic!("{id:?} has a priority of {stream:?}")));
+                priorities.replace(root, Priority::default(), priority);
+            }
+        }
+        self.items.check_priorities(&priorities);
     }
 
     fn check_sources(&self) {

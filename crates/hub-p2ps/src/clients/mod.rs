@@ -355,7 +355,7 @@ impl Clients {
         let client = slots.get_mut(watcher.client.0 as usize)?.as_deref_mut()?;
         let watch = client.streams.watch(watcher.stream)?;
         client.streams.remove(watcher.stream);
-        client.priorities.remove(&watcher.stream);
+        debug_assert!(!client.priorities.contains_key(&watcher.stream), "the item of {watcher:?} counts its priority");
         client.end_listed(watcher.stream);
         debug_assert!(client.items > 0, "{watcher:?} is not counted");
         client.items = client.items.saturating_sub(1);

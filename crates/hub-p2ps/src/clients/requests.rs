@@ -316,6 +316,7 @@ impl P2ps {
             known.priorities.insert(watcher.stream, priority).unwrap_or_default()
         };
         if before != priority {
+            self.items.replace_priority(item, before, priority);
             self.queue_demands(item);
         }
     }
@@ -511,8 +512,9 @@ impl P2ps {
 
     /// A client watches an item no more.
     pub(crate) fn drop_watcher(&mut self, watcher: Watcher, item: ItemId) {
-        let has_priority = |known: &super::Client| known.priorities.contains_key(&watcher.stream);
-        if self.clients.get(watcher.client).is_some_and(has_priority) {
+        let known = self.clients.get_mut(watcher.client);
+        if let Some(priority) = known.and_then(|known| known.priorities.remove(&watcher.stream)) {
+            self.items.replace_priority(item, priority, Priority::default());
             self.queue_demands(item);
         } else if !self.items.watchers(item).held().is_empty() {
             // Those that are left may all be paused.

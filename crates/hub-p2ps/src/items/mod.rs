@@ -3,9 +3,11 @@
 //! * `state`: the states of an item and the transitions between them;
 //! * `watchers`: who watches an item;
 //! * `views`: items seen through a subset of their fields;
-//! * `pending_images`: what is held for images that come by another way than updates.
+//! * `pending_images`: what is held for images that come by another way than updates;
+//! * `priorities`: what priority all watchers of an item ask for together.
 
 pub(crate) mod pending_images;
+pub(crate) mod priorities;
 pub(crate) mod state;
 pub(crate) mod view_spec;
 pub(crate) mod views;
@@ -19,7 +21,9 @@ use crate::item::{HashedKey, ItemHash, ItemKey};
 use crate::roster::Roster;
 use hub_items::item_index::ItemIndex;
 use pending_images::PendingImages;
+use priorities::Priorities;
 use rustc_hash::FxHashMap;
+use rwf::msg::Priority;
 use state::{Filing, Item, Kind, Standing};
 use views::{ViewedItem, Views};
 use watchers::Watchers;
@@ -36,6 +40,7 @@ pub(crate) struct Items {
     cold: Vec<Item>,
     /// Numbers of watchers that their clients have paused, of items that have such.
     resting: FxHashMap<ItemId, u32>,
+    priorities: Priorities,
     free: Vec<ItemId>,
     index: ItemIndex<ItemId>,
     /// Of the index: clients choose its keys.
@@ -130,6 +135,22 @@ impl Items {
         self.resting(id) as usize == self.watchers(id).len()
     }
 
+    /// A watcher asks for another priority than before; the usual one is that of watchers that come and of those that go.
+    pub(crate) fn replace_priority(&mut self, id: ItemId, before: Priority, after: Priority) {
+        self.priorities.replace(self.root(id), before, after);
+    }
+
+    /// The priority that all watchers of an item and of its views ask for together: see [`Priorities::wanted`].
+    pub(crate) fn wanted_priority(&self, root: ItemId) -> Priority {
+        let watchers = |&id: &ItemId| self.watchers(id).len() as u64;
+        self.priorities.wanted(root, || [root].iter().chain(self.views_of(root)).map(watchers).sum())
+    }
+
+    /// Panics if these are not the priorities that are counted.
+    pub(crate) fn check_priorities(&self, expected: &Priorities) {
+        assert_eq!(&self.priorities, expected, "priorities that are asked for");
+    }
+
     /// What is held for images that come by another way.
     pub(crate) const fn pending(&self) -> &PendingImages {
         &self.pending
@@ -220,6 +241,7 @@ impl Items {
     /// Frees an item that has neither watchers nor views.
     pub(crate) fn remove(&mut self, id: ItemId) {
         debug_assert!(self.watchers(id).is_empty() && self.resting(id) == 0, "someone watches it");
+        debug_assert!(!self.priorities.has(id), "nobody asks for a priority of it");
         debug_assert!(self.views_of(id).is_empty(), "someone watches a view of it");
         self.unlist(id);
         self.pending.forget(id);

@@ -11,7 +11,7 @@ use crate::items::views::Coverage;
 use crate::stream::{Request, flags};
 use crate::{P2ps, encode};
 use rustc_hash::FxHashSet;
-use rwf::msg::{Domain, Priority, RequestFlags, RequestMsg};
+use rwf::msg::{Domain, RequestFlags, RequestMsg};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -288,7 +288,7 @@ impl P2ps {
         pause: bool,
         out: &mut Vec<u8>,
     ) -> bool {
-        let priority = self.wanted_priority(id);
+        let priority = self.items.wanted_priority(id);
         self.items.get_mut(id).set_priority(priority);
         let item = self.items.get(id);
         let key = item.key();
@@ -441,27 +441,6 @@ impl P2ps {
         }
     }
 
-    /// The priority that all watchers of an item ask for together: the highest class, and the counts of those that are in it (RDM usage
-    /// guide, priority of requests that are aggregated). The usual one if none of them asks for any.
-    fn wanted_priority(&self, root: ItemId) -> Priority {
-        let mut wanted = Priority { class: 0, count: 0 };
-        let mut is_asked = false;
-        for &id in [root].iter().chain(self.items.views_of(root)) {
-            for watcher in self.items.watchers(id).all() {
-                let known = self.clients.get(watcher.client);
-                let own = known.and_then(|known| known.priorities.get(&watcher.stream)).copied();
-                is_asked |= own.is_some();
-                let asked = own.unwrap_or_default();
-                if asked.class > wanted.class {
-                    wanted = asked;
-                } else if asked.class == wanted.class {
-                    wanted.count = wanted.count.saturating_add(asked.count);
-                }
-            }
-        }
-        if is_asked { wanted } else { Priority::default() }
-    }
-
     /// True if all who watch an item, or a view of it, are paused: it is to rest at its provider too (RDM usage guide, pause and
     /// resume). A cached image needs every update, a snapshot has none.
     fn wants_pause(&self, root: ItemId) -> bool {
@@ -509,7 +488,7 @@ impl P2ps {
                     // A reissue that is due carries it.
                     let rests = || !self.items.get(root).is_reissue_due() && self.wants_pause(root);
                     let is_to_rest = !self.items.is_pause_asked(root) && rests();
-                    if is_to_rest || self.wanted_priority(root) != self.items.get(root).priority() {
+                    if is_to_rest || self.items.wanted_priority(root) != self.items.get(root).priority() {
                         self.reissue_upstream(root, false);
                     }
                 }

@@ -1,7 +1,7 @@
 //! Batches, views, reissues, pause and resume, limits, windows, posts, generic messages.
 
 use crate::world::{PRICE, SECOND, World, encode, item, token_of, untokened};
-use hub::p2ps::Config;
+use hub::p2ps::{ClientId, Config};
 use hub::stream::Event;
 use rwf::container::{ElementList, ElementListEncoder, SetScope};
 use rwf::msg::{
@@ -238,6 +238,45 @@ fn priorities_have_a_limit_and_a_usual_class() {
     assert_eq!(asked_priority(&mut world), Priority { class: 3, count: 7 }, "as much as it may have");
     world.request(2, &RequestMsg { flags: quiet, priority: Some(Priority { class: 1, count: 7 }), ..item(5, "A") });
     assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 1 }, "who says less has less");
+}
+
+/// How long 500 turns take, in each of which one watcher of an item asks for another priority, of so many.
+fn time_of_priorities(watchers: i32) -> std::time::Duration {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    world.open(2, 5, "A", 0);
+    // The world looks at everything after each message: all at once, for it would take minutes.
+    for stream in 0..watchers {
+        let request = encode(|w| item(10 + stream, "A").encode(w));
+        world.p2ps.client_message(world.now, ClientId(1), &request);
+    }
+    world.settle();
+    let quiet = RequestFlags::STREAMING | RequestFlags::NO_REFRESH;
+    let with = |class| {
+        let priority = Some(Priority { class, count: 1 });
+        encode(|w| RequestMsg { flags: quiet, priority, ..item(10, "A") }.encode(w))
+    };
+    world.request(2, &RequestMsg { flags: quiet, priority: Some(Priority { class: 5, count: 1 }), ..item(5, "A") });
+    world.asked();
+    let requests = [with(2), with(3)];
+    #[allow(clippy::disallowed_methods, reason = "measures what it costs")]
+    let began = std::time::Instant::now();
+    for request in requests.iter().cycle().take(500) {
+        world.p2ps.client_message(world.now, ClientId(1), request);
+        world.p2ps.flush(&[], |_, _| {});
+        world.p2ps.requests(|_, _| panic!("another one asks for more"));
+    }
+    let took = began.elapsed();
+    world.close(2, 5);
+    assert_eq!(asked_priority(&mut world), Priority { class: 3, count: 1 }, "the highest that is left");
+    took
+}
+
+/// The priority of an item is known without a look at all who watch it.
+#[test]
+fn a_priority_costs_the_same_however_many_watch() {
+    let (few, many) = (time_of_priorities(10), time_of_priorities(30_000));
+    assert!(many < few * 10 + std::time::Duration::from_millis(100), "{many:?} with 30,000 watchers, {few:?} with 10");
 }
 
 #[test]
