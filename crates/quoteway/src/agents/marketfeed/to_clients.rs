@@ -39,6 +39,20 @@ struct Item {
     streams: u32,
 }
 
+/// The item of a stream.
+struct Bound {
+    at: usize,
+    /// Batches of closes that came before: those do not mean this one, and may not be done yet.
+    since: u32,
+}
+
+/// The streams that a batch has closed, and which batch that was.
+struct Closed {
+    client: ClientId,
+    number: u32,
+    streams: std::vec::IntoIter<i32>,
+}
+
 /// What the clients of a thread share that want Marketfeed.
 pub(in crate::agents) struct ToClients {
     who: MarketfeedClients,
@@ -55,9 +69,15 @@ pub(in crate::agents) struct ToClients {
     /// Clients choose the names and the numbers of the streams: hashed with a key that nobody knows.
     by_key: HashMap<(u16, Box<[u8]>), usize>,
     /// By client, so that one that leaves is found without a look at the others' streams.
-    streams: FxHashMap<ClientId, HashMap<i32, usize>>,
+    streams: FxHashMap<ClientId, HashMap<i32, Bound>>,
     /// Streams of clients that have left, whose items do not know yet.
-    left: VecDeque<hash_map::IntoValues<i32, usize>>,
+    left: VecDeque<hash_map::IntoValues<i32, Bound>>,
+    /// Streams that have been closed and are still bound, if nothing else has come on them since.
+    closed: VecDeque<Closed>,
+    /// Of these so many are forgotten in a flush: no fewer than the P2PS closes in a turn, so that they do not pile up.
+    closed_a_flush: usize,
+    /// Batches of closes so far.
+    batches: u32,
     /// Messages of this flush, and where that of a body is, by the body's address and length; `None` for one that stays as it is.
     bytes: Vec<u8>,
     bodies: FxHashMap<(usize, usize), Option<Range<usize>>>,
@@ -80,6 +100,9 @@ impl ToClients {
             by_key: HashMap::new(),
             streams: FxHashMap::default(),
             left: VecDeque::new(),
+            closed: VecDeque::new(),
+            closed_a_flush: (c.work_per_turn as usize).max(LEFT_A_FLUSH),
+            batches: 0,
             bytes: Vec::new(),
             bodies: FxHashMap::default(),
             converted: 0,
@@ -172,7 +195,7 @@ impl ToClients {
 
     /// Where the message with the record of a body is, if it is to be one.
     fn record(&mut self, stream: (ClientId, i32), body: &[u8]) -> Option<Range<usize>> {
-        let item = &mut self.items[*self.streams.get(&stream.0)?.get(&stream.1)?];
+        let item = &mut self.items[self.streams.get(&stream.0)?.get(&stream.1)?.at];
         let address = (body.as_ptr() as usize, body.len());
         if let Some(range) = self.bodies.get(&address) {
             return range.clone();
@@ -201,6 +224,7 @@ impl ToClients {
     /// The bodies of a flush are void: others will lie where they lay.
     pub(in crate::agents) fn end_flush(&mut self) {
         self.forget_left();
+        self.forget_closed();
         if !self.bodies.is_empty() {
             self.bodies.clear();
             self.bytes.clear();
@@ -209,9 +233,11 @@ impl ToClients {
     }
 
     fn bind(&mut self, stream: (ClientId, i32), service: u16, name: &[u8]) {
-        if let Some(&at) = self.streams.get(&stream.0).and_then(|streams| streams.get(&stream.1)) {
-            let item = &self.items[at];
+        let since = self.batches;
+        if let Some(bound) = self.streams.get_mut(&stream.0).and_then(|streams| streams.get_mut(&stream.1)) {
+            let item = &self.items[bound.at];
             if item.service == service && *item.name == *name {
+                bound.since = since;
                 return;
             }
             self.unbind(stream);
@@ -231,12 +257,12 @@ impl ToClients {
             at
         };
         self.items[at].streams += 1;
-        self.streams.entry(stream.0).or_default().insert(stream.1, at);
+        self.streams.entry(stream.0).or_default().insert(stream.1, Bound { at, since });
     }
 
     fn unbind(&mut self, (client, stream): (ClientId, i32)) {
-        if let Some(at) = self.streams.get_mut(&client).and_then(|streams| streams.remove(&stream)) {
-            self.release(at);
+        if let Some(bound) = self.streams.get_mut(&client).and_then(|streams| streams.remove(&stream)) {
+            self.release(bound.at);
         }
     }
 
@@ -252,16 +278,26 @@ impl ToClients {
         }
     }
 
-    /// A client has sent this message, which may close streams.
+    /// A client has sent this message, which may close streams. Nothing more comes on these before something else is open there, so that what
+    /// a batch closes is forgotten in the flushes that follow: a message may name 65,535.
     pub(in crate::agents) fn hear(&mut self, client: ClientId, msg: &[u8]) {
         if peek::class(msg) != Some(MsgClass::CLOSE) {
             return;
         }
         let Ok(Msg::Close(CloseMsg { stream_id, container, body, .. })) = Msg::decode(msg) else { return };
         self.unbind((client, stream_id));
-        let batch = Payload::decode(container, body).ok().and_then(|payload| payload.streams);
-        for stream in batch.into_iter().flatten() {
-            self.unbind((client, stream));
+        let batch = Payload::decode(container, body).ok().and_then(|payload| payload.streams).unwrap_or_default();
+        if batch.is_empty() || !self.streams.contains_key(&client) {
+            return;
+        }
+        if let Some(number) = self.batches.checked_add(1) {
+            self.batches = number;
+            self.closed.push_back(Closed { client, number, streams: batch.into_iter() });
+        } else {
+            // There are no more numbers by which to tell which of them a stream is older than.
+            for stream in batch {
+                self.unbind((client, stream));
+            }
         }
     }
 
@@ -270,10 +306,10 @@ impl ToClients {
         self.left.extend(self.streams.remove(&client).map(HashMap::into_values));
     }
 
-    /// True if there are streams of clients that have left: the next flush goes on with them.
+    /// True if there are streams of clients that have left, or that batches have closed: the next flush goes on with them.
     #[inline]
     pub(in crate::agents) fn has_left(&self) -> bool {
-        !self.left.is_empty()
+        !self.left.is_empty() || !self.closed.is_empty()
     }
 
     /// Goes on with the streams of clients that have left, so many of them and no more.
@@ -283,10 +319,26 @@ impl ToClients {
             && let Some(streams) = self.left.front_mut()
         {
             match streams.next() {
-                Some(at) => self.release(at),
+                Some(bound) => self.release(bound.at),
                 None => drop(self.left.pop_front()),
             }
             budget -= 1;
+        }
+    }
+
+    /// Goes on with the streams that batches have closed, so many of them and no more.
+    fn forget_closed(&mut self) {
+        for _ in 0..self.closed_a_flush {
+            let Some(Closed { client, number, streams }) = self.closed.front_mut() else { return };
+            let Some(stream) = streams.next() else {
+                self.closed.pop_front();
+                continue;
+            };
+            let (client, number) = (*client, *number);
+            let bound = self.streams.get(&client).and_then(|streams| streams.get(&stream));
+            if bound.is_some_and(|bound| bound.since < number) {
+                self.unbind((client, stream));
+            }
         }
     }
 
@@ -330,7 +382,7 @@ mod tests {
     use rwf::{ElementListEncoder, EncodeError, FieldListEncoder, Real, RealHint, State};
 
     fn bytes(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
-        let mut buffer = [0; 1_000];
+        let mut buffer = vec![0; 20_000];
         let mut w = Writer::new(&mut buffer);
         encode(&mut w).unwrap();
         w.written().to_vec()
@@ -345,8 +397,12 @@ mod tests {
     }
 
     fn refresh(state: State<'_>) -> Vec<u8> {
+        refresh_of(b"IBM.N", state)
+    }
+
+    fn refresh_of(name: &[u8], state: State<'_>) -> Vec<u8> {
         let (body, container) = (bid(100), DataType::FIELD_LIST);
-        let key = Some(MsgKey::item(2, b"IBM.N"));
+        let key = Some(MsgKey::item(2, name));
         let flags = RefreshFlags::REFRESH_COMPLETE;
         let refresh =
             RefreshMsg { container, flags, key, state, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
@@ -434,6 +490,50 @@ mod tests {
         clients.end_flush();
         assert_eq!((clients.items[0].streams, clients.left.len()), (1, 0));
         assert!(said(clients.message(b, &update(102), 7)).is_some());
+    }
+
+    #[test]
+    fn a_batch_of_closes_is_done_in_turns_and_means_what_was_open_then() {
+        let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
+        let (a, b) = ((ClientId(1), Wants::All), (ClientId(2), Wants::All));
+        let image = refresh(State::OPEN_OK);
+        let many = 2 * LEFT_A_FLUSH as i32 + 5;
+        for stream in 0..many {
+            clients.message(a, &image, stream);
+        }
+        clients.message(b, &image, 7);
+        clients.end_flush();
+        let streams = (0..many).collect();
+        let body = bytes(|w| Payload { streams: Some(streams), ..Payload::default() }.encode(w));
+        let container = DataType::ELEMENT_LIST;
+        let close = CloseMsg { container, body: &body, ..CloseMsg::new(Domain::MARKET_PRICE, 0) };
+        clients.hear(ClientId(1), &bytes(|w| close.encode(w)));
+        let left = |clients: &ToClients| clients.streams[&ClientId(1)].len();
+        assert_eq!((left(&clients), clients.has_left()), (many as usize - 1, true), "the stream of the message alone");
+        // Before it is their turn the same item is open on one of them again, and another one on the next.
+        let msft = refresh_of(b"MSFT.O", State::OPEN_OK);
+        let record = |name: &str, rtl, text: &str| Some((name.to_owned(), Some(rtl), text.to_owned()));
+        assert_eq!(said(clients.message(a, &image, many - 1)), record("IBM.N", 2, "1.00"));
+        assert_eq!(said(clients.message(a, &msft, many - 2)), record("MSFT.O", 1, "1.00"));
+        let mut counts = Vec::new();
+        while clients.has_left() {
+            let before = left(&clients);
+            clients.end_flush();
+            counts.push(before - left(&clients));
+        }
+        assert_eq!(counts, [LEFT_A_FLUSH - 1, LEFT_A_FLUSH, 3], "so many a flush, the first of which was done");
+        assert_eq!(said(clients.message(a, &update(101), 5)), None, "it is closed");
+        clients.end_flush();
+        assert_eq!(said(clients.message(a, &update(102), many - 1)), record("IBM.N", 3, "1.02"));
+        clients.end_flush();
+        assert_eq!(said(clients.message(a, &update(103), many - 2)), record("MSFT.O", 2, "1.03"));
+        assert_eq!(said(clients.message(b, &image, 7)).map(|(name, ..)| name).as_deref(), Some("IBM.N"));
+        // What is closed of one who has left, and whose number is another's, is nothing to that one.
+        clients.hear(ClientId(1), &bytes(|w| close.encode(w)));
+        clients.left(ClientId(1));
+        assert!(said(clients.message(a, &msft, 9)).is_some());
+        (0..9).for_each(|_| clients.end_flush());
+        assert_eq!((left(&clients), clients.has_left()), (1, false));
     }
 
     #[test]
