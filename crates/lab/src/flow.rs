@@ -8,7 +8,7 @@ use super::chain::{PATIENCE, Spacing, words};
 use super::peers;
 use super::product;
 use super::rows::{Metrics, Outcome, Side};
-use super::run::{Ask, Where, ours};
+use super::run::{Ask, ours};
 use super::scenario::{Point, Scenario};
 use super::session::{Places, Run, Session};
 use measure::process::Fault;
@@ -142,12 +142,7 @@ fn at(
 /// What a run of ours is asked for.
 pub(super) fn ask<'a>(places: &'a Places, scenario: &Scenario, rate: Option<f64>) -> Ask<'a> {
     let pace = if scenario.bursts > 0 { Spacing::Bursts(scenario.bursts) } else { Spacing::Even };
-    let nodes = match &places.hosts {
-        Some(hosts) => Where::Hosts(hosts),
-        None if places.loopback => Where::Loopback,
-        None => Where::Namespaces,
-    };
-    Ask { rate, pace, nodes }
+    Ask { rate, pace, nodes: places.place() }
 }
 
 /// Whether more than half of the runs of a row held its rate.

@@ -68,6 +68,7 @@ use hosts::Hosts;
 use measure::process::Fault;
 use resume::Earlier;
 use rows::{Outcome, Verdict};
+use run::Where;
 use scenario::{Kind, Scenario};
 use session::{Places, Session};
 
@@ -264,7 +265,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let (mut outcomes, mut over) = (Vec::new(), 0.0);
     for (scenario, seconds) in chosen.iter().zip(seconds) {
         let before = Disturbance::now();
-        let mut outcome = outcome_of(scenario, &tables, hosts.as_deref());
+        let mut outcome = outcome_of(scenario, &tables, session.places.place());
         outcome.notes.extend(said.iter().filter(|(name, _)| *name == scenario.name).map(|(_, text)| text.clone()));
         let done = run_scenario(&mut session, scenario, &mut outcome);
         over += seconds;
@@ -312,19 +313,21 @@ fn reached(args: &RunArgs, chosen: &[Scenario]) -> anyhow::Result<Option<Arc<Hos
 }
 
 /// What stands on a scenario's page before anything is measured.
-fn outcome_of(scenario: &Scenario, tables: &Tables, hosts: Option<&Hosts>) -> Outcome {
+fn outcome_of(scenario: &Scenario, tables: &Tables, place: Where<'_>) -> Outcome {
     let (originals, mut notes) = originals::read(tables, scenario);
-    notes.extend(hosts.map(|hosts| {
+    if let Where::Hosts(hosts) = place {
         let about = hosts.about();
-        format!("Source and client on this machine, what is between them on {about}. The floor and other products: on this machine.")
-    }));
+        notes.push(format!(
+            "Source and client on this machine, what is between them on {about}. The floor and other products: on this machine."
+        ));
+    }
     let mut outcome = Outcome {
         name: scenario.name.clone(),
         group: scenario.group.clone(),
         title: scenario.text(&scenario.title),
         about: scenario.text(&scenario.about),
         conditions: scenario.conditions(),
-        deviations: deviations::of(scenario, hosts),
+        deviations: deviations::of(scenario, place),
         originals,
         notes,
         ..Outcome::default()

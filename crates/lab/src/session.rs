@@ -13,6 +13,7 @@ use super::hosts::Hosts;
 use super::progress::Progress;
 use super::resume::Earlier;
 use super::rows::{Metrics, Outcome, Row, Side};
+use super::run::Where;
 use measure::process::Fault;
 
 /// A side's way to do one run of a row.
@@ -47,6 +48,17 @@ pub struct Places {
     pub loopback: bool,
     /// The machines of the system, if these are others than this one.
     pub hosts: Option<Arc<Hosts>>,
+}
+
+impl Places {
+    /// Where a scenario's nodes are.
+    pub fn place(&self) -> Where<'_> {
+        match &self.hosts {
+            Some(hosts) => Where::Hosts(hosts),
+            None if self.loopback => Where::Loopback,
+            None => Where::Namespaces,
+        }
+    }
 }
 
 impl Session {

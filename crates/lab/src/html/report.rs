@@ -199,7 +199,8 @@ mod tests {
         let tables = Tables::built_in();
         let scenarios = read(BUILT_IN).unwrap();
         let of_report = scenarios.iter().filter(|s| s.group == group);
-        let outcomes: Vec<Outcome> = of_report.map(|s| crate::outcome_of(s, &tables, None)).collect();
+        let outcomes: Vec<Outcome> =
+            of_report.map(|s| crate::outcome_of(s, &tables, crate::run::Where::Namespaces)).collect();
         let mut pages = pages(&Environment::default(), 1, &outcomes, &tables);
         assert_eq!(pages.len(), 1);
         pages.remove(0).html
@@ -278,7 +279,7 @@ mod tests {
     fn nothing_stands_under_published_that_the_files_do_not_have() {
         let tables = Tables::built_in();
         for scenario in read(BUILT_IN).unwrap() {
-            let outcome = crate::outcome_of(&scenario, &tables, None);
+            let outcome = crate::outcome_of(&scenario, &tables, crate::run::Where::Namespaces);
             for series in &outcome.originals {
                 let report = scenario.originals.iter().find(|o| o.table == series.table()).map(|o| o.report.clone());
                 let report = report.filter(|r| !r.is_empty()).unwrap_or_else(|| scenario.group.clone());
@@ -298,7 +299,7 @@ mod tests {
         let tables = Tables::built_in();
         let scenarios = read(BUILT_IN).unwrap();
         let intel = scenarios.iter().find(|s| s.name == "intel-5050-mtu1500").unwrap();
-        let mut outcome = crate::outcome_of(intel, &tables, None);
+        let mut outcome = crate::outcome_of(intel, &tables, crate::run::Where::Namespaces);
         let mut row = crate::rows::Row::new("max");
         row.add(Side::Ours, [("rate".to_owned(), 5e6)].into_iter().collect());
         outcome.rows.push(row);

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::Point;
 
+/// What the names of rows between hosts begin with.
+pub(super) const APART: &str = "veth-";
+
 /// What happens to messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -318,7 +321,7 @@ impl Cell {
     pub fn label(&self) -> String {
         let Self { medium, payload, datagram, .. } = self;
         let offload = if self.offload { "gso" } else { "plain" };
-        let medium = format!("{}{}-{payload}b", if self.veth { "veth-" } else { "" }, medium.name());
+        let medium = format!("{}{}-{payload}b", if self.veth { APART } else { "" }, medium.name());
         match (self.measure, self.medium) {
             (Measure::Stream, Medium::Lbtipc) => medium,
             (Measure::Stream, _) => format!("{medium}-{datagram}-{offload}"),

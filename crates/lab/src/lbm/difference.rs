@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::medians;
-use super::published::{COLUMNS, parse};
+use super::published::{COLUMNS, Published, parse};
 use crate::html::svg::escape;
 use crate::originals::Tables;
 use crate::rows::{Outcome, Side};
@@ -26,7 +26,7 @@ pub fn html(tables: &Tables, outcomes: &[Outcome]) -> String {
     };
     let mut out = format!(
         "<h2 id=\"differences\">3:3 minus 1:1</h2><p>Microseconds from the call; {} of the report, and ours. Ours is path 1 of {} minus {}, \
-         both on loopback: the report's three publishers shared a machine as well, its subscribers had one each.</p>\
+         both with the publishers on one host and each subscriber on one of its own, as in the report (unless --loopback).</p>\
          <div class=\"scroll\"><table><tr><th>bytes</th><th>rate of each source</th><th></th>",
         escape(&table.place),
         SCENARIOS[0],
@@ -41,7 +41,7 @@ pub fn html(tables: &Tables, outcomes: &[Outcome]) -> String {
         let rate = row.target.map_or(String::new(), |rate| format!("{rate:.0}"));
         let _ =
             writeln!(out, "<tr class=\"group\"><td>{}</td><td>{rate}</td><td>published</td>{cells}</tr>", row.payload);
-        let ours = ours(three, one, &row.label());
+        let ours = ours(three, one, row);
         let cells = match ours {
             Some(ours) => ours.map(|us| us.map_or("<td></td>".to_owned(), |us| format!("<td>{us:.3}</td>"))).concat(),
             None => {
@@ -54,8 +54,14 @@ pub fn html(tables: &Tables, outcomes: &[Outcome]) -> String {
 }
 
 /// Ours of a row, figure by figure; none where one of the two has no figures.
-fn ours(three: Option<&Outcome>, one: Option<&Outcome>, label: &str) -> Option<[Option<f64>; COLUMNS.len()]> {
-    let (three, one) = (medians(three?, label, Side::Ours), medians(one?, label, Side::Ours));
+fn ours(three: Option<&Outcome>, one: Option<&Outcome>, row: &Published) -> Option<[Option<f64>; COLUMNS.len()]> {
+    let (three, one) = (three?, one?);
+    let labels = [three, one].map(|outcome| row.beside(outcome));
+    // One between hosts and the other on loopback differ by more than their publishers.
+    if labels[0] != labels[1] {
+        return None;
+    }
+    let (three, one) = (medians(three, &labels[0], Side::Ours), medians(one, &labels[1], Side::Ours));
     let all = COLUMNS.map(|(_, figure, _)| Some(three.get(figure)? - one.get(figure)?));
     all.iter().any(Option::is_some).then_some(all)
 }

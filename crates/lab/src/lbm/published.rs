@@ -1,7 +1,9 @@
 //! The tables of the report on LBM 3.3.9 beside ours, cell by cell as printed: as a table with charts, and as CSV.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::cell::APART;
 use super::{SIDES, medians};
 use crate::html::charts::{PUBLISHED_FIRST as PUBLISHED, colour};
 use crate::html::svg::{self, Axis, Bar, Line, Scale, duration, escape, short};
@@ -61,7 +63,14 @@ impl Published {
         self.figures[1]
     }
 
-    /// The row of ours that stands beside it.
+    /// The row of ours that stands beside it: between hosts, as there, where a call has that, and of loopback in a call that has nothing else.
+    pub fn beside(&self, outcome: &Outcome) -> String {
+        let label = self.label();
+        let apart = format!("{APART}{label}");
+        if outcome.rows.iter().any(|row| row.label == apart) { apart } else { label }
+    }
+
+    /// Payload, rate and medium, as rows of ours are called on loopback.
     pub fn label(&self) -> String {
         match self.target {
             Some(rate) => format!("lbtrm-{}b-{}", self.payload, Point::Rate(rate)),
@@ -166,7 +175,7 @@ pub fn html(outcome: &Outcome) -> String {
 
 /// A published row as printed, and ours below it, or that there is none.
 fn line(out: &mut String, outcome: &Outcome, row: &Published) {
-    let label = row.label();
+    let label = row.beside(outcome);
     let target = match (row.target, row.actual) {
         (Some(rate), _) => format!("{rate:.0}"),
         (None, Some(rate)) => format!("{rate:.0}, its highest"),
@@ -190,7 +199,7 @@ fn line(out: &mut String, outcome: &Outcome, row: &Published) {
             continue;
         }
         is_measured = true;
-        let _ = write!(out, "<tr><td></td><td></td><td>{}</td>", side.title());
+        let _ = write!(out, "<tr><td></td><td></td><td>{}{}</td>", side.title(), unheld(&ours));
         for (_, name, _) in COLUMNS {
             let _ =
                 write!(out, "<td>{}</td>", ours.get(&row.ours(name)).map_or(String::new(), |us| format!("{us:.3}")));
@@ -206,6 +215,11 @@ fn line(out: &mut String, outcome: &Outcome, row: &Published) {
     }
 }
 
+/// What stands behind a side that was asked for the rate and has not held it: its figures are those of another rate.
+pub(super) fn unheld(figures: &BTreeMap<String, f64>) -> &'static str {
+    if figures.get("held").is_some_and(|held| *held < 0.5) { ", not held" } else { "" }
+}
+
 /// A figure over the rate for the shortest and the longest messages: ours, Aeron's, the published one.
 fn chart(outcome: &Outcome, table: &Table, figure: &str, title: &str) -> String {
     let Some(at) = COLUMNS.iter().position(|(_, name, _)| *name == figure) else { return String::new() };
@@ -215,8 +229,11 @@ fn chart(outcome: &Outcome, table: &Table, figure: &str, title: &str) -> String 
     for (payload, shades) in ends.into_iter().zip([["", "6 3", "2 3"], ["9 3 2 3", "4 2", "1 3"]]) {
         let rows = || table.rows.iter().filter(move |row| row.payload == payload && row.path == 1);
         for (side, dashes) in [Side::Ours, Side::Aeron].into_iter().zip(shades) {
-            let points =
-                rows().filter_map(|row| Some((row.target?, *medians(outcome, &row.label(), side).get(figure)?)));
+            let points = rows().filter_map(|row| {
+                let ours = medians(outcome, &row.beside(outcome), side);
+                let is_held = unheld(&ours).is_empty();
+                Some((row.target?, *ours.get(figure)?)).filter(|_| is_held)
+            });
             all.push(Line {
                 name: format!("{}, {payload} B", side.title()),
                 colour: colour(side),
@@ -276,7 +293,7 @@ pub fn csv(outcome: &Outcome) -> String {
     let Some(table) = &outcome.published else { return out };
     for row in &table.rows {
         let mut line = |figure: &str, value: f64| {
-            let (name, label, place) = (&outcome.name, row.label(), &table.place);
+            let (name, label, place) = (&outcome.name, row.beside(outcome), &table.place);
             let _ = writeln!(out, "{name},{label},\"published: {place}\",,{figure},{value}");
         };
         if row.is_lost {
@@ -337,14 +354,25 @@ mod tests {
 
     #[test]
     fn theirs_stands_beside_ours() {
-        let metrics = |mean: f64| -> Metrics { [("call_mean_us".to_owned(), mean)].into_iter().collect() };
+        let metrics = |mean: f64, held: f64| -> Metrics {
+            [("call_mean_us".to_owned(), mean), ("held".to_owned(), held)].into_iter().collect()
+        };
         let mut row = Row::new("lbtrm-64b-25k");
-        row.add(Side::Ours, metrics(6.5));
-        row.add(Side::Aeron, metrics(9.5));
+        row.add(Side::Ours, metrics(6.5, 1.0));
+        row.add(Side::Aeron, metrics(9.5, 0.0));
         let table = beside("cisco-lbm-1to1-latency");
         let outcome = Outcome { name: "own".to_owned(), rows: vec![row], published: Some(table), ..Outcome::default() };
         let page = html(&outcome);
-        for part in ["<td>6.500</td>", "<td>68</td>", "no figure in this call", "published, 64 B", "2009", "<svg"] {
+        for part in [
+            "<td>6.500</td>",
+            "<td>68</td>",
+            "no figure in this call",
+            "published, 64 B",
+            "2009",
+            "<svg",
+            "<td>Aeron, not held</td>",
+            "<td>Quoteway</td><td></td>",
+        ] {
             assert!(page.contains(part), "{part}: {page}");
         }
         let csv = csv(&outcome);
@@ -352,6 +380,19 @@ mod tests {
         let lossy = Outcome { published: Some(beside("cisco-lbm-1to1-throughput")), ..outcome };
         assert!(html(&lossy).contains("data was lost") && super::csv(&lossy).contains("lbtrm-1024b-340k"));
         assert_eq!((super::html(&Outcome::default()), super::csv(&Outcome::default())), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn what_was_measured_between_hosts_stands_beside_what_was() {
+        let mut rows: Vec<Row> = ["lbtrm-64b-25k", "veth-lbtrm-64b-25k"].map(Row::new).into();
+        for (row, mean) in rows.iter_mut().zip([6.5, 20.25]) {
+            row.add(Side::Ours, [("call_mean_us".to_owned(), mean)].into_iter().collect());
+        }
+        let table = beside("cisco-lbm-1to1-latency");
+        let outcome = Outcome { name: "own".to_owned(), rows, published: Some(table), ..Outcome::default() };
+        let page = html(&outcome);
+        assert!(page.contains("<td>20.250</td>") && !page.contains("<td>6.500</td>"), "{page}");
+        assert!(csv(&outcome).contains("own,veth-lbtrm-64b-25k,\"published"));
     }
 
     #[test]

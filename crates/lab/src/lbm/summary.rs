@@ -72,7 +72,8 @@ fn claims(outcome: &Outcome, rows: &[&(Label<'_>, &Row)]) -> Vec<String> {
         if let Some(theirs) = median(row, Side::Aeron, figure) {
             let _ = write!(text, " (Aeron {})", duration(theirs));
         }
-        let published = table.and_then(|t| t.rows.iter().find(|p| p.label() == row.label && p.path == 1 && !p.is_lost));
+        let published =
+            table.and_then(|t| t.rows.iter().find(|p| p.beside(outcome) == row.label && p.path == 1 && !p.is_lost));
         if let Some(published) = published {
             let _ = write!(text, " (published {} µs)", published.mean_us());
         }

@@ -57,7 +57,16 @@ const FIGURES: [&str; 28] = [
     "retransmissions",
 ];
 /// Those that are shown of each path where there are several.
-const OF_PATHS: [&str; 6] = ["rate", "call_p50_us", "call_mean_us", "call_p99_us", "call_p999_us", "call_max_us"];
+const OF_PATHS: [&str; 8] = [
+    "rate",
+    "call_p50_us",
+    "call_mean_us",
+    "call_stddev_us",
+    "call_min_us",
+    "call_p99_us",
+    "call_p999_us",
+    "call_max_us",
+];
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]

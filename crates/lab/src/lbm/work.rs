@@ -11,7 +11,7 @@ use lbm_io::options::Options;
 use lbm_io::{Context, Events};
 
 use super::cell::{Idle, Measure, Medium, Profile};
-use super::{one_way, round_trips, stream};
+use super::{RECEIVE_BUFFER, one_way, round_trips, stream};
 
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]
@@ -237,7 +237,7 @@ pub(super) fn context(args: &Args, batching: usize) -> anyhow::Result<(Context, 
         context transport_lbtrm_source_port_low 0
         context transport_lbtrm_source_port_high 0
         context transport_lbtrm_datagram_max_size {datagram}
-        context transport_lbtrm_receiver_socket_buffer 8388608
+        context transport_lbtrm_receiver_socket_buffer {RECEIVE_BUFFER}
         context transport_lbtrm_source_socket_buffer 4194304
         context transport_lbtru_port_low 0
         context transport_lbtru_port_high 0

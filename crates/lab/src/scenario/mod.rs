@@ -163,9 +163,12 @@ pub struct Scenario {
     /// A rate is only held if the mean latency from the call does not exceed this; 0: whatever the mean.
     #[serde(default)]
     pub mean_latency_us: f64,
-    /// Measured seconds and warm-up of a run as long as the original's; 0: as usual.
+    /// Measured seconds of a run as long as the original's, or where that is not said of one as long as the other reports'; 0: as usual.
     #[serde(default)]
     pub original_seconds: f64,
+    /// Seconds of a run as long as the original's that do not count, as there; 0: as usual.
+    #[serde(default)]
+    pub original_warmup: f64,
     /// Where figures of other systems on this procedure were published.
     #[serde(default)]
     pub originals: Vec<Original>,
@@ -409,6 +412,7 @@ impl Scenario {
         if self.original_seconds > 0.0 {
             self.seconds = self.original_seconds;
         }
+        self.warmup = self.warmup.max(self.original_warmup);
     }
 
     /// Deliveries for each update that the source sends.
