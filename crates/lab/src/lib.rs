@@ -328,6 +328,7 @@ fn outcome_of(scenario: &Scenario, tables: &Tables, place: Where<'_>) -> Outcome
         about: scenario.text(&scenario.about),
         conditions: scenario.conditions(),
         deviations: deviations::of(scenario, place),
+        fan: scenario.fan(),
         originals,
         notes,
         ..Outcome::default()

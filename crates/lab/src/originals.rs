@@ -4,7 +4,7 @@
 //! | file | columns after `report,table,page` |
 //! |---|---|
 //! | `latency.csv` | `update_rate_per_s,mean_us,stddev_us,max_us,min_us,samples` |
-//! | `throughput.csv` | `system,test,in_per_s,out_per_s` |
+//! | `throughput.csv` | `system,test,in_per_s,out_per_s,out_gbps` |
 //! | `lbm.csv` | `test,payload_bytes,target_rate_per_s,path,run,actual_rate_per_s,median_us,mean_us,stddev_us,min_us,max_us,p99_us,p999_us`; run `combined`: the report's own combination of its runs; actual rate `loss`: data was lost |
 //!
 //! Cells may be empty; a page is empty where the copy of the report that was read has no page numbers.
@@ -139,6 +139,8 @@ pub struct Series {
     pub label: String,
     /// Where it stands in the report: table and page.
     pub place: String,
+    /// Of a throughput: system and test, as its table calls them.
+    pub of: (String, String),
     /// Latency at rates; empty for a throughput.
     pub points: Vec<Point>,
     /// Highest rate published, deliveries a second; the highest of the points where there are some.
@@ -236,6 +238,7 @@ fn one(tables: &Tables, report: &str, original: &Original) -> Result<Series, Ser
             && (original.test.is_empty() || csv.text(row, "test") == original.test)
     });
     let Original { system, test, .. } = original;
+    series.of = (system.clone(), test.clone());
     let row = row.ok_or_else(|| SeriesError::NoSystem { system: system.clone(), test: test.clone() })?;
     series.highest = csv.number(row, "out_per_s").ok_or(SeriesError::NoFigure)?;
     series.place = csv.place(row);

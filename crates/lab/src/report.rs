@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::environment::Environment;
 use super::html::charts;
 use super::html::svg::exact;
+use super::originals;
 use super::rows::{OTHERS, Outcome, Row, Side, Verdict};
 use measure::stats::Spread;
 
@@ -90,6 +91,7 @@ fn section(out: &mut String, outcome: &Outcome) {
         rows(out, row, &others);
     }
     as_published(out, outcome);
+    out.push_str(&super::lbm::published::markdown(outcome));
     out.push_str(&super::deviations::markdown(&outcome.deviations));
     if !outcome.notes.is_empty() {
         out.push('\n');
@@ -116,7 +118,7 @@ fn as_published(out: &mut String, outcome: &Outcome) {
         return;
     }
     let has_sampled = rated.iter().any(|(_, row)| row.has(Side::Sampled));
-    out.push_str("\nMicroseconds from the call of the API: mean / standard deviation / longest.\n\n| updates a second | ours, in bursts | ours, evenly paced |");
+    out.push_str("\nMicroseconds from the call of the API: mean / standard deviation / longest / shortest / samples.\n\n| updates a second | ours, in bursts | ours, evenly paced |");
     if has_sampled {
         out.push_str(" ours, sampled as there |");
     }
@@ -126,7 +128,8 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     let _ = writeln!(out, "\n|---|---|---|{}", "---|".repeat(series.len() + usize::from(has_sampled)));
     for (rate, row) in rated {
         let of = |side| {
-            let cells = ["call_mean_us", "call_stddev_us", "call_max_us"].map(|metric| row.spread(side, metric));
+            let metrics = ["call_mean_us", "call_stddev_us", "call_max_us", "call_min_us", "samples"];
+            let cells = metrics.map(|metric| row.spread(side, metric));
             let cells: Vec<String> = cells.iter().flatten().map(|s| format!("{:.0}", s.median)).collect();
             cells.join(" / ")
         };
@@ -135,8 +138,9 @@ fn as_published(out: &mut String, outcome: &Outcome) {
             let _ = write!(out, " {} |", of(Side::Sampled));
         }
         for one in &series {
-            let text = one.at(rate).map(|p| format!("{} / {} / {}", p.mean_us, p.stddev_us, p.max_us));
-            let _ = write!(out, " {} |", text.unwrap_or_default());
+            let figures = one.at(rate).into_iter().flat_map(originals::Point::figures);
+            let cells: Vec<String> = figures.map(|(_, value)| value.to_string()).collect();
+            let _ = write!(out, " {} |", cells.join(" / "));
         }
         out.push('\n');
     }
@@ -195,7 +199,6 @@ pub fn figure(metric: &str, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::originals;
     use crate::rows::Metrics;
 
     fn metrics(figures: &[(&str, f64)]) -> Metrics {
@@ -277,6 +280,7 @@ Beside it: load average 2.0, 0.0 % stolen.
             points,
             highest,
             place: "table 1".to_owned(),
+            ..originals::Series::default()
         };
         let originals = vec![series(vec![point], 1e4), series(Vec::new(), 4.7e6)];
         let mut text = String::new();

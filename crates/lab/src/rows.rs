@@ -275,6 +275,8 @@ pub struct Outcome {
     pub originals: Vec<Series>,
     /// Where the test differs from the report that it repeats.
     pub deviations: Vec<super::deviations::Deviation>,
+    /// Deliveries for each update in.
+    pub fan: f64,
     /// The table of the report on LBM that stands beside it.
     pub published: Option<super::lbm::published::Table>,
 }

@@ -276,12 +276,29 @@ fn share(value: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Unpaced and held rates as bars, published ones below.
+/// The row of the highest rate that was held: of what was sought, or of the rates that a call asked for.
+pub(super) fn held(outcome: &Outcome) -> Option<&Row> {
+    let is_held = |row: &Row| row.spread(Side::Ours, "held").is_none_or(|held| held.median > 0.5);
+    let sought = outcome.rows.iter().find(|row| row.label == "search");
+    sought.or_else(|| rated(outcome).into_iter().map(|(_, row)| row).rfind(|row| is_held(row)))
+}
+
+/// Held rates as bars, published ones below: those are sustained maxima, beside which nothing unpaced stands. Without published ones, unpaced
+/// rates too.
 fn throughput(outcome: &Outcome) -> String {
+    let is_published = outcome.originals.iter().any(|o| o.points.is_empty());
+    let of = |label: &str| outcome.rows.iter().find(|r| r.label == label);
+    let rows = if is_published { [held(outcome), None] } else { [of("search"), of("max")] };
     let mut all = Vec::new();
-    for (label, what) in [("search", "held"), ("max", "unpaced")] {
-        let Some(row) = outcome.rows.iter().find(|r| r.label == label) else { continue };
+    for row in rows.into_iter().flatten() {
         for side in [Side::Ours].into_iter().chain(OTHERS) {
+            // Others run at the rate that ours has held, and could do more.
+            let what = match (row.label.as_str(), side) {
+                ("max", _) => "unpaced",
+                ("search", Side::Ours) => "held",
+                (_, Side::Ours) => "asked for, and held",
+                _ => "asked for as much",
+            };
             if let Some(spread) = row.spread(side, "rate") {
                 all.push(Bar {
                     name: format!("{}, {what}", side.title()),
@@ -293,10 +310,10 @@ fn throughput(outcome: &Outcome) -> String {
             }
         }
     }
-    if all.is_empty() {
+    if all.is_empty() && !is_published {
         return String::new();
     }
-    for (n, original) in outcome.originals.iter().enumerate() {
+    for (n, original) in outcome.originals.iter().filter(|o| o.points.is_empty() || !is_published).enumerate() {
         all.push(Bar {
             name: original.label.clone(),
             colour: PUBLISHED[n % PUBLISHED.len()],

@@ -129,12 +129,14 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
         let row = outcome.rows.iter().find(|r| r.label == label)?;
         Some(row.spread(side, "rate")?.median)
     };
-    let (held, max) = (rate("search", Side::Ours), rate("max", Side::Ours));
+    // Published rates are sustained maxima: nothing unpaced stands beside them.
+    let is_published = outcome.originals.iter().any(|o| o.points.is_empty());
+    let (held, max) = (rate("search", Side::Ours), rate("max", Side::Ours).filter(|_| !is_published));
     if held.is_some() || max.is_some() {
         let mut parts = Vec::new();
         parts.extend(held.map(|r| format!("{}/s held without a growing queue", short(r))));
         parts.extend(max.map(|r| format!("{}/s unpaced", short(r))));
-        for side in OTHERS {
+        for side in OTHERS.into_iter().filter(|_| !is_published) {
             parts.extend(rate("max", side).map(|r| format!("{}: {}/s unpaced", side.title(), short(r))));
         }
         let published = outcome.originals.iter().filter(|o| o.points.is_empty() && o.highest > 0.0);
@@ -372,7 +374,8 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     rates.dedup();
     for rate in rates {
         let row = rows.iter().find(|(r, _)| (r - rate).abs() < 0.5).map(|(_, row)| *row);
-        let _ = write!(out, "<tr><td>{rate:.0}</td>");
+        let is_held = row.and_then(|row| row.spread(Side::Ours, "held")).is_none_or(|held| held.median > 0.5);
+        let _ = write!(out, "<tr><td>{rate:.0}{}</td>", if is_held { "" } else { ", not held by ours" });
         for (side, _) in &ours {
             let figures = PRINTED.map(|(metric, _)| row.and_then(|row| row.spread(*side, metric)).map(|s| s.median));
             if figures[0].is_none() {

@@ -53,7 +53,7 @@ fn page(report: &Report, environment: &Environment, pairs: u32, outcomes: &[Outc
     }
     out += &difference::html(tables, outcomes);
     not_here(&mut out, report, tables);
-    throughputs(&mut out, report, tables);
+    throughputs(&mut out, report, tables, outcomes);
     system(&mut out, environment);
     method(&mut out, pairs);
     out + "</main></body></html>\n"
@@ -96,7 +96,7 @@ fn overview(
     let y = Axis { name: "latency", scale: Scale::Logarithmic, text: duration };
     let is_meant = |series: &&Series| !series.points.is_empty() && tables.contains(&series.table());
     let (mut ours, mut theirs): (Vec<Line>, Vec<Line>) = (Vec::new(), Vec::new());
-    let mut seen: Vec<&str> = Vec::new();
+    let (mut seen, mut floor): (Vec<&str>, Option<Line>) = (Vec::new(), None);
     for outcome in outcomes {
         // A table stands beside several scenarios; the first is the one that repeats it.
         let new: Vec<&Series> =
@@ -112,6 +112,14 @@ fn overview(
             dashes: "",
             points: points.collect(),
         });
+        let bare = if metric == "call_max_us" { "max_us" } else { "p50_us" };
+        let points: Vec<(f64, f64)> =
+            rows.iter().filter_map(|(rate, row)| Some((*rate, row.spread(Side::Floor, bare)?.median))).collect();
+        // One is enough: the bare relay has no nodes.
+        if floor.is_none() && !points.is_empty() {
+            let name = if bare == "max_us" { "bare relay" } else { "bare relay, median" }.to_owned();
+            floor = Some(Line { name, colour: charts::colour(Side::Floor), dashes: "", points });
+        }
         for series in new {
             seen.push(series.table());
             theirs.push(Line {
@@ -122,6 +130,7 @@ fn overview(
             });
         }
     }
+    ours.extend(floor);
     ours.append(&mut theirs);
     svg::lines(&format!("{title} (dashed: published, other machines)"), x, y, &ours)
 }
@@ -168,14 +177,71 @@ fn not_here(out: &mut String, report: &Report, tables: &Tables) {
     }
 }
 
-/// The report's tables of throughputs, whole.
-fn throughputs(out: &mut String, report: &Report, tables: &Tables) {
+/// The report's tables of throughputs, whole, row by row with ours.
+fn throughputs(out: &mut String, report: &Report, tables: &Tables, outcomes: &[Outcome]) {
     let is_one = |table: &&&str| tables.throughput_rows(report.group, table).next().is_some();
     for table in report.entries.iter().flat_map(|e| e.tables).filter(is_one) {
         let _ = writeln!(out, "<h2 id=\"table-{table}\">Published, table {table}: highest rates</h2>");
-        out.push_str("<p>Rows of kernel bypass (OpenOnload) have nothing of ours beside them: it needs its network card. Ours of the other rows stand with their scenarios.</p>\n");
-        out.push_str(&cells(tables, report.group, table));
+        out.push_str("<p>Ours is the highest rate that was held, or the highest that this call asked for and that was held.</p>\n");
+        out.push_str(&rates_beside(tables, report.group, table, outcomes));
     }
+}
+
+/// A table of throughputs as printed, with what ours has held behind each row, or why there is nothing.
+fn rates_beside(tables: &Tables, report: &str, table: &str, outcomes: &[Outcome]) -> String {
+    let mut out = String::from("<div class=\"scroll\"><table class=\"cells\">\n");
+    for (n, row) in tables.cells(report, table).into_iter().enumerate() {
+        let tag = if n == 0 { "th" } else { "td" };
+        let printed: Vec<String> = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        let ours = match (n, &row[..]) {
+            (0, _) => "<th>ours in</th><th>ours out</th><th class=\"text\">scenario</th>".to_owned(),
+            (_, [system, test, ..]) => match held_beside(table, (system, test), outcomes) {
+                Ok((name, rate, fan)) => format!(
+                    "<td>{:.0}</td><td>{rate:.0}</td><td class=\"text\"><a href=\"#{name}\">{name}</a></td>",
+                    rate / fan
+                ),
+                Err(why) => format!("<td></td><td></td><td class=\"text\">{why}</td>"),
+            },
+            _ => String::new(),
+        };
+        let _ = writeln!(out, "<tr>{}{ours}</tr>", printed.concat());
+    }
+    out + "</table></div>\n"
+}
+
+/// What ours has held of a published test: scenario, deliveries a second, and deliveries for each update in.
+fn held_beside<'a>(
+    table: &str,
+    (system, test): (&str, &str),
+    outcomes: &'a [Outcome],
+) -> Result<(&'a str, f64, f64), &'static str> {
+    if system.contains("OpenOnload") && test.starts_with("3:3") {
+        return Err("not here: kernel bypass needs its network card");
+    }
+    // Three publishers stand as a sum and one by one.
+    let (test, figure) = match test.split_once(" publisher ") {
+        Some((test, path)) => (test, format!("path{path}_rate")),
+        None => (test, "rate".to_owned()),
+    };
+    let is_meant = |series: &&Series| {
+        series.table() == table && series.of.0 == system && (series.of.1 == test || series.of.1.is_empty())
+    };
+    let mut is_run = false;
+    for outcome in outcomes.iter().filter(|outcome| outcome.originals.iter().any(|s| is_meant(&s))) {
+        is_run = true;
+        let payload = test.split_whitespace().nth(1).filter(|_| test.contains(':'));
+        let row = match payload {
+            None => charts::held(outcome),
+            Some(payload) => {
+                let end = format!("lbtrm-{payload}b-search");
+                outcome.rows.iter().find(|row| row.label.ends_with(&end))
+            }
+        };
+        if let Some(rate) = row.and_then(|row| row.spread(Side::Ours, &figure)) {
+            return Ok((&outcome.name, rate.median, outcome.fan.max(1.0)));
+        }
+    }
+    Err(if is_run { "no rate was held in this call: see the notes" } else { "not run in this call" })
 }
 
 /// All cells of a table as printed.
@@ -223,7 +289,7 @@ mod tests {
                     () if heading.iter().any(|h| h == "median_us") => {
                         &["median_us", "mean_us", "stddev_us", "min_us", "max_us", "p99_us", "p999_us"]
                     }
-                    () if heading.iter().any(|h| h == "out_per_s") => &["in_per_s", "out_per_s"],
+                    () if heading.iter().any(|h| h == "out_per_s") => &["in_per_s", "out_per_s", "out_gbps"],
                     () => &["mean_us", "stddev_us", "max_us", "min_us", "samples"],
                 };
                 if value("actual_rate_per_s") == "loss" {
@@ -300,12 +366,37 @@ mod tests {
         let scenarios = read(BUILT_IN).unwrap();
         let intel = scenarios.iter().find(|s| s.name == "intel-5050-mtu1500").unwrap();
         let mut outcome = crate::outcome_of(intel, &tables, crate::run::Where::Namespaces);
-        let mut row = crate::rows::Row::new("max");
-        row.add(Side::Ours, [("rate".to_owned(), 5e6)].into_iter().collect());
+        // Already what is published is something to see, before anything was measured.
+        let page = pages(&Environment::default(), 1, std::slice::from_ref(&outcome), &tables).remove(0).html;
+        assert!(page.find("<figure>") < page.find("What the report holds") && page.contains("not run in this call"));
+        let mut row = crate::rows::Row::new("search");
+        row.add(Side::Ours, [("rate".to_owned(), 5.05e6)].into_iter().collect());
         outcome.rows.push(row);
         let page = pages(&Environment::default(), 1, &[outcome], &tables).remove(0).html;
+        // Beside the published row, in and out.
+        assert!(page.contains("<td>225000</td><td>11350000</td><td></td><td>100000</td><td>5050000</td>"), "{page}");
         let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}"));
         assert!(at("<figure>") < at("Key results") && page.matches("<figure>").count() >= 2, "{page}");
+    }
+
+    #[test]
+    fn the_highest_rates_of_lbm_stand_beside_each_publisher() {
+        let tables = Tables::built_in();
+        let scenarios = read(BUILT_IN).unwrap();
+        let scenario = scenarios.iter().find(|s| s.name == "cisco-lbm-3to3-throughput").unwrap();
+        let mut outcome = crate::outcome_of(scenario, &tables, crate::run::Where::Namespaces);
+        let mut row = crate::rows::Row::new("veth-lbtrm-64b-search");
+        let figures = [("rate", 900e3), ("path1_rate", 310e3), ("path2_rate", 300e3), ("path3_rate", 290e3)];
+        row.add(Side::Ours, figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
+        outcome.rows.push(row);
+        let page = rates_beside(&tables, "cisco-2009", "3-6", &[outcome]);
+        for part in [
+            "<td>2460000</td><td>2460000</td><td>1.26</td><td>900000</td><td>900000</td>",
+            "<td>830000</td><td>830000</td><td></td><td>300000</td><td>300000</td>",
+            "kernel bypass",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 
     #[test]

@@ -191,7 +191,13 @@ pub fn lines(title: &str, x_axis: Axis, y_axis: Axis, series: &[Line]) -> String
         }
     }
     write_names(&mut out, names, WIDTH - ROOM.1);
-    out + END
+    // On a phone the names right of the plot are beyond the edge.
+    let legend: Vec<String> = series
+        .iter()
+        .filter(|line| !line.points.is_empty())
+        .map(|line| format!("<span style=\"color:{}\">{}</span>", line.colour, escape(&line.name)))
+        .collect();
+    out + &END.replace("</figure>", &format!("<p class=\"legend\">{}</p></figure>", legend.join(" · ")))
 }
 
 /// The names right of the plot, moved apart where lines end close together, each with a thin leader to its line.

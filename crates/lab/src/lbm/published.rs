@@ -147,8 +147,8 @@ pub(super) fn parse(tables: &Tables, name: &str) -> Result<Table, TableError> {
 
 /// Charts and the table side by side, and the rates that a search has found; empty for what is not of LBM.
 pub fn html(outcome: &Outcome) -> String {
-    let mut out = rates(outcome) + &super::histograms::html(outcome);
-    let Some(table) = &outcome.published else { return out };
+    let mut out = rates(outcome);
+    let Some(table) = &outcome.published else { return out + &super::histograms::html(outcome) };
     for (figure, title) in [
         ("call_mean_us", "Mean latency, one way from the call (dashed: published, other machines)"),
         ("call_p999_us", "99.9 % of the latencies, one way from the call (dashed: published, other machines)"),
@@ -169,8 +169,8 @@ pub fn html(outcome: &Outcome) -> String {
     for row in &table.rows {
         line(&mut out, outcome, row);
     }
-    out.push_str("</table></div>\n");
-    out
+    // Behind the curves, as in the report.
+    out + "</table></div>\n" + &super::histograms::html(outcome)
 }
 
 /// A published row as printed, and ours below it, or that there is none.
@@ -287,6 +287,33 @@ fn is_rate(label: &str) -> bool {
     label.contains("lbt") && ["-search", "-plain", "-gso", "b"].iter().any(|end| label.ends_with(end))
 }
 
+/// The table side by side as Markdown: the columns of the report, a line for each side. Empty without one.
+pub fn markdown(outcome: &Outcome) -> String {
+    let Some(table) = &outcome.published else { return String::new() };
+    let names = COLUMNS.map(|(_, _, name)| name).join(" | ");
+    let mut out = format!("\nAs the report has it ({}), microseconds from the call.\n\n", table.place);
+    let _ = writeln!(out, "| bytes | rate of each source | | {names} |\n|---|---|---|{}", "---|".repeat(COLUMNS.len()));
+    for row in &table.rows {
+        let rate = row.target.or(row.actual).map_or("its highest".to_owned(), |rate| format!("{rate:.0}"));
+        let path = if row.path > 1 { format!(", path {}", row.path) } else { String::new() };
+        let cells = if row.is_lost {
+            format!("data was lost |{}", " |".repeat(COLUMNS.len() - 1))
+        } else {
+            row.figures.map(|us| format!("{us} |")).join(" ")
+        };
+        let _ = writeln!(out, "| {} | {rate} | published{path} | {cells}", row.payload);
+        for side in SIDES {
+            let ours = medians(outcome, &row.beside(outcome), side);
+            let figure = |(_, name, _): &(&str, &str, &str)| ours.get(&row.ours(name));
+            if COLUMNS.iter().any(|column| figure(column).is_some()) {
+                let cells = COLUMNS.map(|c| figure(&c).map_or(" |".to_owned(), |us| format!("{us:.3} |")));
+                let _ = writeln!(out, "| | | {}{} | {}", side.title(), unheld(&ours), cells.join(" "));
+            }
+        }
+    }
+    out
+}
+
 /// The published figures as lines of CSV, by the names of ours: `scenario,row,published: PLACE,,figure,value`.
 pub fn csv(outcome: &Outcome) -> String {
     let mut out = String::new();
@@ -374,6 +401,10 @@ mod tests {
             "<td>Quoteway</td><td></td>",
         ] {
             assert!(page.contains(part), "{part}: {page}");
+        }
+        let text = markdown(&outcome);
+        for line in ["| 64 | 25000 | published | 13 | 14 | 4 | 11 | 68 | 30 | 46 |\n", "| | | Quoteway |  | 6.500 |"] {
+            assert!(text.contains(line), "{line}: {text}");
         }
         let csv = csv(&outcome);
         assert!(csv.contains("own,lbtrm-64b-25k,\"published: table 3-1, page 18\",,call_mean_us,14\n"), "{csv}");
