@@ -12,13 +12,18 @@ use rusteron_media_driver::bindings::aeron_threading_mode_enum::AERON_THREADING_
 use rusteron_media_driver::{AeronCError, AeronDriver, AeronDriverContext};
 
 use crate::client::{ASK_AGAIN, Report, c_path, silence};
-use crate::{AeronError, DriverOf, Idle, Settings};
+use crate::idling::{Alarm, Idling, Sleepers};
+use crate::{AeronError, DriverOf, Settings};
 
 /// Where drivers have their directories that are told of none.
 const HOME: &str = "/dev/shm";
 const PREFIX: &str = "quoteway-aeron-";
 /// A directory whose driver was not alive for so long is nobody's.
 const DEAD: Duration = Duration::from_mins(1);
+/// Datagrams of one system call: four by default.
+const DATAGRAMS: u32 = 16;
+/// A NAK to a single destination is sent again after so many times the delay of the first; 100 by default.
+const NAK_AGAIN: u64 = 20;
 
 /// The drivers of this process, by directory.
 static RUNNING: Mutex<Option<HashMap<PathBuf, Weak<Driver>>>> = Mutex::new(None);
@@ -27,6 +32,8 @@ static RUNNING: Mutex<Option<HashMap<PathBuf, Weak<Driver>>>> = Mutex::new(None)
 #[derive(Debug)]
 pub(crate) struct Driver {
     stop: Arc<AtomicBool>,
+    /// Who polls what it receives.
+    sleepers: Arc<Sleepers>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -51,24 +58,39 @@ impl Driver {
 
     fn start(settings: &Settings, dir: &Path, report: &Arc<Report>) -> Result<Self, AeronError> {
         c_path(dir)?;
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, sleepers) = (Arc::new(AtomicBool::new(false)), Arc::new(Sleepers::default()));
         let (settings, dir, report, until) = (settings.clone(), dir.to_owned(), report.clone(), stop.clone());
+        let pollers = sleepers.clone();
         let run = move || {
             while !until.load(Ordering::Acquire) {
-                if let Err(e) = drive(&settings, &dir, &until) {
+                if let Err(e) = drive(&settings, &dir, &until, &pollers) {
                     report.warn(format!("the media driver in {}: {e}; it is started again", dir.display()));
                     std::thread::sleep(ASK_AGAIN);
                 }
             }
         };
         let thread = Builder::new().name("aeron driver".into()).spawn(run)?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { stop, sleepers, thread: Some(thread) })
+    }
+
+    /// There is something to be sent: a driver that sleeps does not wait for the end of its nap.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
+    /// Those who are woken when something has come.
+    pub(crate) fn sleepers(&self) -> &Sleepers {
+        &self.sleepers
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
+        self.wake();
         if let Some(thread) = self.thread.take() {
             // What it had to say it has said.
             let _ = thread.join();
@@ -77,13 +99,18 @@ impl Drop for Driver {
 }
 
 /// One life of a driver.
-fn drive(settings: &Settings, dir: &Path, until: &AtomicBool) -> Result<(), String> {
+fn drive(settings: &Settings, dir: &Path, until: &AtomicBool, pollers: &Sleepers) -> Result<(), String> {
     let said = |e: AeronCError| e.get_last_err_message().lines().next().unwrap_or("it failed").to_owned();
     let context = context(settings, dir).map_err(|e| e.to_string())?.map_err(said)?;
     let driver = AeronDriver::new(&context).map_err(said)?;
     driver.start(true).map_err(said)?;
+    let (mut idling, mut alarm) = (Idling::new(settings.idle), Alarm::default());
     while !until.load(Ordering::Acquire) {
-        driver.main_idle_strategy(driver.main_do_work().map_err(said)?);
+        let work = driver.main_do_work().map_err(said)? > 0;
+        if work {
+            alarm.ring(pollers);
+        }
+        idling.turn(work);
     }
     Ok(())
 }
@@ -99,14 +126,17 @@ fn context(settings: &Settings, dir: &Path) -> Result<Configured, AeronError> {
         context.set_dir_delete_on_start(silence(&dir).is_none_or(|silence| silence > settings.silence))?;
         context.set_dir_delete_on_shutdown(true)?;
         context.set_threading_mode(AERON_THREADING_MODE_SHARED)?;
-        context.set_shared_idle_strategy(match settings.idle {
-            Idle::Backoff => c"backoff",
-            Idle::Yield => c"yield",
-            Idle::Spin => c"spin",
-        })?;
+        context.set_sender_io_vector_capacity(DATAGRAMS)?;
+        context.set_receiver_io_vector_capacity(DATAGRAMS)?;
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        // Aeron looks for the next gap when the first is closed: what it waits at each of them bounds how many it closes.
+        context.set_nak_multicast_max_backoff_ns(nanoseconds(settings.nak_delay))?;
+        context.set_nak_unicast_delay_ns(nanoseconds(settings.nak_delay))?;
+        context.set_nak_unicast_retry_delay_ratio(NAK_AGAIN)?;
+        context.set_retransmit_unicast_linger_ns(nanoseconds(settings.retransmit_linger))?;
         context.set_term_buffer_sparse_file(true)?;
         context.set_print_configuration(false)?;
-        let silence = u64::try_from(settings.silence.as_nanos()).unwrap_or(u64::MAX);
+        let silence = nanoseconds(settings.silence);
         context.set_driver_timeout_ms(u64::try_from(settings.silence.as_millis()).unwrap_or(u64::MAX))?;
         context.set_client_liveness_timeout_ns(silence)?;
         context.set_image_liveness_timeout_ns(silence)?;

@@ -18,6 +18,8 @@ mod client;
 #[cfg(feature = "aeron")]
 mod driver;
 #[cfg(feature = "aeron")]
+mod idling;
+#[cfg(feature = "aeron")]
 mod intake;
 #[cfg(feature = "aeron")]
 mod publication;

@@ -33,7 +33,7 @@ pub struct Publication {
     turned_at: u64,
     counted_at: u64,
     /// Held by the process as long as it is used: after the client.
-    _driver: Option<Arc<Driver>>,
+    driver: Option<Arc<Driver>>,
 }
 
 enum State {
@@ -73,7 +73,7 @@ impl Publication {
             turn_at: 0,
             turned_at: 0,
             counted_at: 0,
-            _driver: driver,
+            driver,
         })
     }
 
@@ -157,7 +157,12 @@ impl Publication {
         }
         for _ in 0..ROTATIONS {
             match open.publication.offer(message) {
-                Ok(_) => return Offer::Taken,
+                Ok(_) => {
+                    if let Some(driver) = &self.driver {
+                        driver.wake();
+                    }
+                    return Offer::Taken;
+                }
                 Err(AeronOfferError::AdminAction) => {}
                 Err(AeronOfferError::BackPressured) => break,
                 Err(AeronOfferError::NotConnected) => return self.unheard(),

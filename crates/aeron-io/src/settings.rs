@@ -30,6 +30,10 @@ pub struct Settings {
     pub ring_bytes: usize,
     /// What driver and polling thread do while there is nothing to do.
     pub idle: Idle,
+    /// How long a receiver waits before it asks for what it misses, at most.
+    pub nak_delay: Duration,
+    /// How long a sender does not send the same again, whoever asks for it.
+    pub retransmit_linger: Duration,
     /// How long a subscriber that does not read may hold the others up.
     pub patience: Duration,
     /// Silence after which a media driver or a publication counts as gone.
@@ -193,6 +197,8 @@ mod tests {
             receive_buffer: 2 << 20,
             ring_bytes: 1 << 20,
             idle: Idle::Backoff,
+            nak_delay: Duration::from_micros(100),
+            retransmit_linger: Duration::from_millis(1),
             patience: Duration::from_millis(500),
             silence: Duration::from_secs(5),
         }

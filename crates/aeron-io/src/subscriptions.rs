@@ -15,17 +15,12 @@ use rusteron_client::{
 
 use crate::client::{self, ASK_AGAIN, LOOK_AGAIN, Report, c_path, c_string};
 use crate::driver::Driver;
+use crate::idling::{Idling, LONGEST_NAP};
 use crate::intake::{self, Intake, Source};
-use crate::{AeronError, Counters, Event, Idle, Settings};
+use crate::{AeronError, Counters, Event, Settings};
 
 /// Fragments of one poll.
 const FRAGMENTS: usize = 256;
-/// Rounds without work before a thread that backs off lets others run, and before it sleeps.
-const SPINS: u32 = 10;
-const YIELDS: u32 = 30;
-/// Its first sleep and its longest.
-const NAP: Duration = Duration::from_micros(1);
-const LONGEST_NAP: Duration = Duration::from_millis(1);
 
 /// Subscriptions to a stream. See the crate's description.
 #[derive(Debug)]
@@ -35,7 +30,8 @@ pub struct Subscriptions {
     report: Arc<Report>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    _driver: Option<Arc<Driver>>,
+    /// Wakes the thread when something has come.
+    driver: Option<Arc<Driver>>,
 }
 
 /// The owner's end of the ring. It is asleep except while it is read.
@@ -69,7 +65,10 @@ impl Subscriptions {
             stop: stop.clone(),
         };
         let thread = Builder::new().name("aeron receiver".into()).spawn(move || poller.run(writer))?;
-        Ok(Self { ring: Ring(reader), bell, report, stop, thread: Some(thread), _driver: driver })
+        if let Some(driver) = &driver {
+            driver.sleepers().add(thread.thread().clone());
+        }
+        Ok(Self { ring: Ring(reader), bell, report, stop, thread: Some(thread), driver })
     }
 
     /// Hands out what has come, at most `limit` events. `true`: there is more, though the descriptor is quiet.
@@ -106,6 +105,10 @@ impl Drop for Subscriptions {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
+            if let Some(driver) = &self.driver {
+                driver.sleepers().remove(thread.thread().id());
+            }
+            thread.thread().unpark();
             // One that has panicked has said so.
             let _ = thread.join();
         }
@@ -179,7 +182,7 @@ impl Poller {
             Ok(all) => all,
             Err(why) => return why,
         };
-        let (mut idle, mut count_at) = (Idling { strategy: self.settings.idle, rounds: 0, nap: NAP }, Instant::now());
+        let (mut idle, mut count_at) = (Idling::new(self.settings.idle), Instant::now());
         while !self.stop.load(Ordering::Acquire) {
             let mut work = match aeron.main_do_work() {
                 Ok(work) if !aeron.is_closed() => work > 0,
@@ -270,34 +273,6 @@ fn take(changes: &Changes, intake: &mut Intake<'_>) {
             Change::Begins(source, from) => intake.begin(source, &from),
             Change::Ends(source) => {
                 intake.end(source, "its publication is gone, or this end has not read for too long");
-            }
-        }
-    }
-}
-
-/// What the thread does while there is nothing to do.
-struct Idling {
-    strategy: Idle,
-    rounds: u32,
-    nap: Duration,
-}
-
-impl Idling {
-    #[inline]
-    fn turn(&mut self, work: bool) {
-        if work {
-            (self.rounds, self.nap) = (0, NAP);
-            return;
-        }
-        self.rounds = self.rounds.saturating_add(1);
-        match self.strategy {
-            Idle::Spin => std::hint::spin_loop(),
-            Idle::Yield => std::thread::yield_now(),
-            Idle::Backoff if self.rounds <= SPINS => std::hint::spin_loop(),
-            Idle::Backoff if self.rounds <= YIELDS => std::thread::yield_now(),
-            Idle::Backoff => {
-                std::thread::sleep(self.nap);
-                self.nap = (self.nap * 2).min(LONGEST_NAP);
             }
         }
     }

@@ -3,6 +3,9 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aeron_io::{DriverOf, Event, FlowControl, Idle, Medium, Offer, Publication, Settings, Subscriptions};
@@ -21,6 +24,8 @@ fn settings(dir: &Path, driver: DriverOf, medium: Medium) -> Settings {
         receive_buffer: 1 << 20,
         ring_bytes: 4 << 20,
         idle: Idle::Backoff,
+        nak_delay: Duration::from_micros(100),
+        retransmit_linger: Duration::from_millis(1),
         patience: Duration::from_millis(500),
         silence: Duration::from_secs(2),
     }
@@ -132,6 +137,84 @@ fn to_those_that_are_named() {
     across(|_| unicast(here, vec![], destinations), |_| unicast(there, vec![], vec![]));
     let there = free("127.0.0.1");
     across(|_| unicast(here, vec![], vec![there.to_string()]), |_| unicast(there, vec![], vec![]));
+}
+
+/// A way between two ends on which every tenth datagram with data is lost, repairs included.
+struct Lossy {
+    at: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Lossy {
+    fn to(there: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.set_read_timeout(Some(Duration::from_millis(10))).expect("a number");
+        let at = socket.local_addr().expect("bound");
+        let stop = Arc::new(AtomicBool::new(false));
+        let until = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let (mut from, mut datagrams, mut buffer) = (None, 0_u32, vec![0; 65_536]);
+            while !until.load(Ordering::Acquire) {
+                let Ok((length, who)) = socket.recv_from(&mut buffer) else { continue };
+                let to = if who == there { from } else { Some(there) };
+                if who != there {
+                    from = Some(who);
+                    // The type of a frame is behind its length, version and flags: 1 for data.
+                    let is_data = buffer[6] == 1 && length > 32;
+                    datagrams += u32::from(is_data);
+                    if is_data && datagrams.is_multiple_of(10) {
+                        continue;
+                    }
+                }
+                if let Some(to) = to {
+                    // What the kernel does not take is lost, too.
+                    let _ = socket.send_to(&buffer[..length], to);
+                }
+            }
+        });
+        Self { at, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Lossy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// How long two megabytes take over such a way, to one of several destinations.
+fn time_with_loss(nak_delay: Duration, retransmit_linger: Duration) -> Duration {
+    let (near, far) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (here, there, nobody) = (free("127.0.0.1"), free("127.0.0.1"), free("127.0.0.1"));
+    let way = Lossy::to(there);
+    let destinations = vec![way.at.to_string(), nobody.to_string()];
+    let of = |dir: &Path, medium| Settings {
+        nak_delay,
+        retransmit_linger,
+        ..settings(&dir.join("driver"), DriverOf::ThisProcess, medium)
+    };
+    let publication = of(near.path(), unicast(here, vec![], destinations));
+    let mut pair = Pair::new(publication, &of(far.path(), unicast(there, vec![], vec![])));
+    pair.say(b"first");
+    pair.until("the first message", |p| !p.heard.is_empty());
+    pair.heard.clear();
+    let begun = Instant::now();
+    for n in 0..100_u8 {
+        pair.say(&vec![n; 20_000]);
+    }
+    pair.until("all messages", |p| p.heard.len() == 100);
+    assert!((0..).zip(&pair.heard).all(|(n, message)| *message == vec![n; 20_000]), "all of them, in order");
+    begun.elapsed()
+}
+
+/// Aeron closes one gap after the other, so that what it waits at each adds up.
+#[test]
+fn gaps_are_closed_at_once() {
+    let [few, many] = [(100, 1_000), (10_000, 10_000)]
+        .map(|(delay, linger)| time_with_loss(Duration::from_micros(delay), Duration::from_micros(linger)));
+    assert!(few * 2 < many, "{few:?}, and {many:?} with Aeron's own delays");
 }
 
 #[test]

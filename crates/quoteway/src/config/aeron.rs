@@ -16,6 +16,8 @@ section! {
     group_tag: u32 = 0, "", "Tag of this P2PS, or of those that a Source Distributor with tagged flow control waits for; 0 means none.";
     term_bytes: u32 = 16_777_216, "", "Bytes of a term buffer, a power of two from 4 MB to 64 MB; a stream has three on each side.";
     mtu: u32 = 1_408, "", "Longest UDP payload, bytes, a multiple of 32: 8192 and more where frames are that long, or on one host.";
+    nak_delay_us: u32 = 100, "", "How long an embedded driver waits at most before it asks for a datagram that it misses, microseconds (aeron.nak.multicast.max.backoff and aeron.nak.unicast.delay of Aeron). It asks for one gap at a time, so that this bounds how many are closed in a second; on ways where datagrams overtake each other, longer than that takes.";
+    retransmit_linger_us: u32 = 1_000, "", "How long an embedded driver does not send the same datagram again, whoever asks for it, microseconds (aeron.retransmit.unicast.linger of Aeron): about a round trip between the hosts. A repair that is lost in its turn is late by that.";
     idle: AeronIdle = AeronIdle::Backoff, "", "What Aeron's threads of this process do while there is nothing to do: \"backoff\" (sleep, a millisecond at most), \"yield\" or \"spin\" (a processor each, and microseconds).";
 }
 

@@ -344,6 +344,8 @@ fn of_aeron(config: &Config) -> Vec<Broken> {
         "mtu",
         "must be a multiple of 32 from 288 to 65504",
     );
+    rule((1..=1_000_000).contains(&a.nak_delay_us), aeron, "nak_delay_us", "must be from 1 to 1000000");
+    rule((1..=1_000_000).contains(&a.retransmit_linger_us), aeron, "retransmit_linger_us", "must be from 1 to 1000000");
     let tagged = a.flow_control == AeronFlowControl::Tagged;
     rule(!tagged || a.group_tag != 0, aeron, "group_tag", "must be set where flow_control is \"tagged\"");
     let odd = h.multicast_address.parse::<Ipv4Addr>().is_ok_and(|group| group.octets()[3] % 2 == 1);
@@ -469,6 +471,9 @@ fn idle_of_transport(config: &Config, idle: &mut impl FnMut(bool, &'static str, 
     for param in Aeron::params() {
         idle(!aeron, Aeron::NAME, param.info.key, "hub.transport is aeron");
     }
+    let embedded = config.aeron.driver == AeronDriver::Embedded && config.aeron.medium != AeronMedium::Ipc;
+    idle(aeron && !embedded, Aeron::NAME, "nak_delay_us", "driver is embedded and its medium a network");
+    idle(aeron && !embedded, Aeron::NAME, "retransmit_linger_us", "driver is embedded and its medium a network");
     let unicast = config.aeron.medium == AeronMedium::Unicast;
     idle(aeron && !unicast, Aeron::NAME, "sources", "medium is unicast");
     idle(aeron && !unicast, Aeron::NAME, "destinations", "medium is unicast");

@@ -55,6 +55,8 @@ fn aeron_says_what_it_lacks() {
     assert!(said.contains("aeron.term_bytes must be a power of two"), "{said}");
     let said = start("flow_control = \"tagged\"");
     assert!(said.contains("aeron.group_tag must be set"), "{said}");
+    let said = start("nak_delay_us = 0");
+    assert!(said.contains("aeron.nak_delay_us must be from 1"), "{said}");
     if !cfg!(feature = "aeron") {
         let said = start("port = 40456");
         assert!(said.contains("hub.transport is \"aeron\"") && said.contains("--features aeron"), "{said}");

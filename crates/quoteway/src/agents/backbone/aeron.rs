@@ -105,6 +105,8 @@ pub(super) fn settings(config: &Config) -> io::Result<Settings> {
             AeronIdle::Yield => Idle::Yield,
             AeronIdle::Spin => Idle::Spin,
         },
+        nak_delay: Duration::from_micros(a.nak_delay_us.into()),
+        retransmit_linger: Duration::from_micros(a.retransmit_linger_us.into()),
         patience: Duration::from_millis(h.patience_ms.into()),
         silence: SILENCE.max(Duration::from_millis(h.peer_timeout_ms.into())),
     })
