@@ -32,7 +32,6 @@ impl Environment {
     pub fn read() -> Self {
         let host = net::host::Host::read();
         let bytes = |limit: Option<u64>| limit.map_or("unknown".to_owned(), |b| b.to_string());
-        let words: Vec<String> = std::env::args().skip(1).collect();
         Self {
             sockets: format!(
                 "wmem_max {}, rmem_max {}, TCP congestion control {}",
@@ -42,7 +41,7 @@ impl Environment {
             ),
             host: host.to_string(),
             program: format!("quoteway-lab {}, commit {}", env!("CARGO_PKG_VERSION"), commit()),
-            command: format!("quoteway-lab {}", words.join(" ")),
+            command: command(std::env::args().skip(1)),
             at: utc(net::clock::wall()),
             facts: facts(),
         }
@@ -54,6 +53,15 @@ impl Environment {
         let facts: serde_json::Map<String, Value> = facts.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
         json!({ "host": host, "sockets": sockets, "program": program, "command": command, "at": at, "facts": facts })
     }
+}
+
+/// The command line, as a shell takes it: who copies it repeats the call.
+fn command(words: impl Iterator<Item = String>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:@+%".contains(c);
+    let quoted = words.map(|word| {
+        if !word.is_empty() && word.chars().all(is_plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    });
+    ["quoteway-lab".to_owned()].into_iter().chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// What else bears on figures: processors and their frequency, interrupts, steal, mitigations.
@@ -191,6 +199,13 @@ impl fmt::Display for Disturbance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_line_can_be_copied() {
+        let words = ["redhat-2node", "--set", "rates=10k 100k", "--out", "it's"].map(str::to_owned);
+        let expected = "quoteway-lab redhat-2node --set 'rates=10k 100k' --out 'it'\\''s'";
+        assert_eq!(command(words.into_iter()), expected);
+    }
 
     #[test]
     fn times_are_civil() {

@@ -256,9 +256,12 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let (interop, loopback) = (args.interop.clone(), args.loopback);
     let places = Places { interop, peers: args.peers_dir.clone(), loopback, hosts: hosts.clone() };
     let earlier = match &args.out {
-        Some(path) if args.resume => Earlier::read(path)?,
+        Some(path) if args.resume => Earlier::read(path, (&environment.program, &environment.host))?,
         _ => Earlier::default(),
     };
+    if args.resume {
+        eprintln!("{}", earlier.about());
+    }
     let with = (places, peers.clone());
     let mut session = Session::begin((pairs, args.quick), with, args.out.as_deref(), &environment.json(), expected)?;
     session.earlier = earlier;
@@ -326,7 +329,7 @@ fn outcome_of(scenario: &Scenario, tables: &Tables, place: Where<'_>) -> Outcome
         group: scenario.group.clone(),
         title: scenario.text(&scenario.title),
         about: scenario.text(&scenario.about),
-        conditions: scenario.conditions(),
+        conditions: scenario.conditions_at(Some(place)),
         deviations: deviations::of(scenario, place),
         fan: scenario.fan(),
         originals,

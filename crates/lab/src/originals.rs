@@ -58,7 +58,8 @@ impl Tables {
         Ok(all)
     }
 
-    /// A table as the files have it: the heading of its columns, then its rows; without report, table and page.
+    /// A table as the files have it: the heading of its columns, then its rows; without report, table and page, and without columns that are
+    /// empty in all of its rows.
     pub fn cells(&self, report: &str, table: &str) -> Vec<Vec<String>> {
         let mut all = Vec::new();
         for csv in [&self.latency, &self.throughput, &self.lbm] {
@@ -66,8 +67,12 @@ impl Tables {
             if rows.is_empty() {
                 continue;
             }
-            all.push(csv.heading.get(3..).unwrap_or_default().to_vec());
-            all.extend(rows.into_iter().map(|row| row.get(3..).unwrap_or_default().to_vec()));
+            // A column that this table does not have is none.
+            let is_there = |at: &usize| rows.iter().any(|row| row.get(*at).is_some_and(|cell| !cell.is_empty()));
+            let columns: Vec<usize> = (3..csv.heading.len()).filter(is_there).collect();
+            let of = |row: &[String]| columns.iter().map(|at| row.get(*at).cloned().unwrap_or_default()).collect();
+            all.push(of(&csv.heading));
+            all.extend(rows.iter().map(|row| of(row)));
         }
         all
     }

@@ -15,31 +15,40 @@ use crate::rows::{Metrics, Observed};
 pub struct Earlier {
     runs: HashMap<Key, Metrics>,
     found: HashMap<(String, String, String, String), f64>,
+    /// Runs of another build, or of another machine: those are measured again.
+    others: usize,
 }
 
 /// Scenario, conditions, row, side, number of the run.
 type Key = (String, String, String, String, u64);
 
 impl Earlier {
-    /// Reads a file of results; one that is not there is empty, and lines that were cut off are passed over.
+    /// Reads a file of results: what this program, by version and commit, has measured on this machine. A file that is not there is empty, and
+    /// lines that were cut off are passed over.
     ///
     /// # Errors
     /// It is there and cannot be read.
-    pub fn read(path: &Path) -> Result<Self, FileError> {
+    pub fn read(path: &Path, here: (&str, &str)) -> Result<Self, FileError> {
         match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Self::of(&text)),
+            Ok(text) => Ok(Self::of(&text, here)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(e) => Err(FileError::of("results", path)(e)),
         }
     }
 
-    fn of(text: &str) -> Self {
-        let mut all = Self::default();
+    fn of(text: &str, (program, host): (&str, &str)) -> Self {
+        let (mut all, mut is_same) = (Self::default(), true);
         for record in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             let word = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
             let [scenario, conditions, row, side] = ["scenario", "conditions", "row", "side"].map(word);
             let key = |pair| (scenario.clone(), conditions.clone(), row.clone(), side.clone(), pair);
             match (record["record"].as_str(), record["pair"].as_u64()) {
+                (Some("environment"), _) => {
+                    let environment = &record["environment"];
+                    is_same = environment["program"] == program && environment["host"] == host;
+                }
+                (Some("run"), _) if !is_same => all.others += 1,
+                _ if !is_same => {}
                 (Some("run"), Some(pair)) => {
                     let figures = record["figures"].as_object().into_iter().flatten();
                     let metrics = figures.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect();
@@ -60,6 +69,16 @@ impl Earlier {
             }
         }
         all
+    }
+
+    /// What of it is taken over, for the user.
+    pub fn about(&self) -> String {
+        let runs = self.runs.len();
+        let others = match self.others {
+            0 => String::new(),
+            others => format!("; {others} run(s) of another build or machine are not taken over"),
+        };
+        format!("{runs} run(s) of an earlier call are taken over, as far as this call asks for the same{others}")
     }
 
     /// Takes a run, if it was made.
@@ -96,7 +115,7 @@ mod tests {
             "{\"record\": \"run\", \"scen".to_owned(),
         ]
         .join("\n");
-        let mut earlier = Earlier::of(&text);
+        let mut earlier = Earlier::of(&text, ("p", "h"));
         assert_eq!(earlier.run(("s", "other"), "1k", "ours", 2), None);
         let run = earlier.run(("s", "c"), "1k", "ours", 2).unwrap();
         assert_eq!((run.get("rate"), run.get("p50_us"), run.observed), (Some(5.0), None, Some(observed)));
@@ -108,9 +127,21 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_another_build_or_machine_are_measured_again() {
+        let environment = |program: &str, host: &str| json!({"record": "environment", "environment": {"program": program, "host": host}});
+        let run = |pair: u64| json!({"record": "run", "scenario": "s", "conditions": "c", "row": "1k", "side": "ours", "pair": pair, "figures": {"rate": 5.0}});
+        let lines = [environment("p", "h"), run(1), environment("old", "h"), run(2), environment("p", "other"), run(3)];
+        let text = lines.map(|line| line.to_string()).join("\n");
+        let mut earlier = Earlier::of(&text, ("p", "h"));
+        assert!(earlier.about().starts_with("1 run(s)") && earlier.about().contains("2 run(s) of another"));
+        let taken = [1, 2, 3].map(|pair| earlier.run(("s", "c"), "1k", "ours", pair).is_some());
+        assert_eq!(taken, [true, false, false]);
+    }
+
+    #[test]
     fn a_file_that_is_not_there_holds_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Earlier::read(&folder.path().join("none")).unwrap().runs.is_empty());
-        assert!(Earlier::read(folder.path()).is_err());
+        assert!(Earlier::read(&folder.path().join("none"), ("p", "h")).unwrap().runs.is_empty());
+        assert!(Earlier::read(folder.path(), ("p", "h")).is_err());
     }
 }

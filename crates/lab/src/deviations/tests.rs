@@ -117,6 +117,10 @@ fn loopback_is_called_loopback() {
             let row = all.iter().find(|d| d.aspect == aspect).unwrap();
             assert!(row.ours.contains("loopback") && row.same != Same::Yes, "{}: {row:?}", scenario.name);
         }
+        let conditions = scenario.conditions_at(Some(Where::Loopback));
+        assert!(!conditions.contains("namespace") && !conditions.contains("MTU"), "{conditions}");
+        // Runs there are not taken over by a call elsewhere.
+        assert_ne!(conditions, scenario.conditions_at(Some(Where::Namespaces)), "{}", scenario.name);
         assert!(all.iter().all(|d| !d.ours.contains("namespace") && !d.ours.contains("veth")), "{}", scenario.name);
     }
 }

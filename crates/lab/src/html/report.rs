@@ -292,6 +292,7 @@ mod tests {
                     () if heading.iter().any(|h| h == "out_per_s") => &["in_per_s", "out_per_s", "out_gbps"],
                     () => &["mean_us", "stddev_us", "max_us", "min_us", "samples"],
                 };
+                let figures: Vec<&str> = figures.iter().copied().filter(|f| heading.iter().any(|h| h == f)).collect();
                 if value("actual_rate_per_s") == "loss" {
                     if !page.contains("data was lost") && !page.contains("<td>loss</td>") {
                         missing.push(format!("{table}: {row:?}"));
@@ -374,7 +375,7 @@ mod tests {
         outcome.rows.push(row);
         let page = pages(&Environment::default(), 1, &[outcome], &tables).remove(0).html;
         // Beside the published row, in and out.
-        assert!(page.contains("<td>225000</td><td>11350000</td><td></td><td>100000</td><td>5050000</td>"), "{page}");
+        assert!(page.contains("<td>225000</td><td>11350000</td><td>100000</td><td>5050000</td>"), "{page}");
         let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}"));
         assert!(at("<figure>") < at("Key results") && page.matches("<figure>").count() >= 2, "{page}");
     }

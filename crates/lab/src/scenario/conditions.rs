@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Clients, Kind, Scenario};
+use crate::run::Where;
 use crate::{lbm, transports};
 
 impl Scenario {
@@ -60,9 +61,16 @@ impl Scenario {
         format!("rates {}; {}{original}", self.rates, self.conditions())
     }
 
-    /// What a reader of its figures has to know beside them.
+    /// What a reader of its figures has to know beside them, wherever it runs.
     pub fn conditions(&self) -> String {
+        self.conditions_at(None)
+    }
+
+    /// The same of a call, which has its nodes there.
+    pub fn conditions_at(&self, place: Option<Where<'_>>) -> String {
+        let is_loopback = matches!(place, Some(Where::Loopback));
         if let (Kind::Lbm, Some(grid)) = (self.kind, &self.lbm) {
+            let grid = if is_loopback { &lbm::Grid { networks: "loopback".to_owned(), ..grid.clone() } } else { grid };
             let held = if grid.rates.split_whitespace().any(|word| word == "search") {
                 format!("; a rate is held with {}", self.criterion())
             } else {
@@ -110,7 +118,14 @@ impl Scenario {
             (true, 1, true) => format!("Source Distributor and P2PS in two processes, loopback, hub by {}", self.hub),
             (true, nodes, split) => {
                 let hub = if split || nodes == 3 { format!(", hub by {}", self.hub) } else { String::new() };
-                format!("{nodes} nodes (network namespaces of this machine, unless --loopback){hub}")
+                match place {
+                    None => format!("{nodes} nodes (network namespaces of this machine, unless --loopback){hub}"),
+                    Some(Where::Namespaces) => format!("{nodes} nodes (network namespaces of this machine){hub}"),
+                    Some(Where::Loopback) => format!("{nodes} nodes, all on loopback of this machine{hub}"),
+                    Some(Where::Hosts(hosts)) => {
+                        format!("source and client here, the system on {}{hub}", hosts.about())
+                    }
+                }
             }
         });
         if self.paths > 1 {
@@ -130,7 +145,7 @@ impl Scenario {
             (false, true) => parts.push("rrcpd before the P2PSs, shared memory between".to_owned()),
             (false, false) => {}
         }
-        if self.nodes > 1 {
+        if self.nodes > 1 && matches!(place, None | Some(Where::Namespaces)) {
             let tso = if self.tso.is_empty() { String::new() } else { format!(", TSO {}", self.tso) };
             parts.push(format!("MTU {}{tso}", self.mtu));
         }
