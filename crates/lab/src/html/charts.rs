@@ -276,9 +276,13 @@ fn share(value: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// Whether ours has held the rate of a row, in most of its runs. A row without a rate has held it.
+pub(super) fn is_held(row: &Row) -> bool {
+    row.spread(Side::Ours, "held").is_none_or(|held| held.median > 0.5)
+}
+
 /// The row of the highest rate that was held: of what was sought, or of the rates that a call asked for.
 pub(super) fn held(outcome: &Outcome) -> Option<&Row> {
-    let is_held = |row: &Row| row.spread(Side::Ours, "held").is_none_or(|held| held.median > 0.5);
     let sought = outcome.rows.iter().find(|row| row.label == "search");
     sought.or_else(|| rated(outcome).into_iter().map(|(_, row)| row).rfind(|row| is_held(row)))
 }

@@ -115,7 +115,9 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     let rows = charts::rated(outcome);
     let mean = |row: &Row| row.spread(Side::Ours, "call_mean_us").map(|s| s.median);
-    let ends: Vec<(f64, f64)> = rows.iter().filter_map(|(rate, row)| Some((*rate, mean(row)?))).collect();
+    // At a rate that was not held a mean says how long the queue was.
+    let held = rows.iter().filter(|(_, row)| charts::is_held(row));
+    let ends: Vec<(f64, f64)> = held.filter_map(|(rate, row)| Some((*rate, mean(row)?))).collect();
     if let (false, Some(first), Some(last)) = (outcome.originals.is_empty(), ends.first(), ends.last()) {
         let ours: Vec<String> = shown_ends(*first, *last).map(|(rate, us)| at_rate(us, rate)).collect();
         let mut text = format!("<b>{}</b>: mean latency {}", prose(&outcome.title), ours.join(", "));
@@ -374,7 +376,7 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     rates.dedup();
     for rate in rates {
         let row = rows.iter().find(|(r, _)| (r - rate).abs() < 0.5).map(|(_, row)| *row);
-        let is_held = row.and_then(|row| row.spread(Side::Ours, "held")).is_none_or(|held| held.median > 0.5);
+        let is_held = row.is_none_or(charts::is_held);
         let _ = write!(out, "<tr><td>{rate:.0}{}</td>", if is_held { "" } else { ", not held by ours" });
         for (side, _) in &ours {
             let figures = PRINTED.map(|(metric, _)| row.and_then(|row| row.spread(*side, metric)).map(|s| s.median));

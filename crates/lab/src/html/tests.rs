@@ -94,6 +94,19 @@ fn the_key_results_say_what_was_measured_and_what_was_published() {
     }
 }
 
+#[test]
+fn a_rate_that_was_not_held_is_no_result() {
+    let mut all = outcomes();
+    let mut late = Row::new("200k");
+    late.add(Side::Ours, metrics(&[("rate", 1.2e5), ("call_mean_us", 90_000.0), ("held", 0.0)]));
+    all[0].rows.push(late);
+    let page = page(&environment(), 1, &all);
+    assert!(
+        page.contains("96.5 µs at 100k/s; published") && page.contains("<td>200000, not held by ours</td>"),
+        "{page}"
+    );
+}
+
 /// What is published was sustained.
 #[test]
 fn nothing_unpaced_stands_beside_a_published_rate() {

@@ -77,6 +77,9 @@ fn claims(outcome: &Outcome, rows: &[&(Label<'_>, &Row)]) -> Vec<String> {
         if let Some(published) = published {
             let _ = write!(text, " (published {} µs)", published.mean_us());
         }
+        if median(row, Side::Ours, "held").is_some_and(|held| held < 0.5) {
+            text.push_str(" (not held)");
+        }
         said.push(text);
     }
     let rate = |row: &Row, side| median(row, side, "rate");
@@ -151,6 +154,8 @@ mod tests {
         let expected = "<b>T</b>: lbtrm of 64 bytes 9.5 µs mean at 25k (published 14 µs), 15 µs mean at 125k.";
         assert_eq!(said(rows(), Some(table)), [expected]);
         assert_eq!(said(vec![of("100k", 5.0)], None), [""; 0]);
+        let late = row("lbtrm-64b-25k", &[(Side::Ours, &[("p50_us", 9e3), ("held", 0.0)])]);
+        assert_eq!(said(vec![late], None), ["<b>T</b>: lbtrm of 64 bytes 9 ms median at 25k (not held)."]);
         let found = row("lbtrm-64b-search", &[(Side::Ours, &[("rate", 1.9e6), ("p50_us", 90.0)])]);
         assert_eq!(said(vec![found], None), ["<b>T</b>: lbtrm of 64 bytes 1.9M/s held."]);
     }
