@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::environment::Environment;
-use super::html::charts;
 use super::html::svg::exact;
+use super::html::{charts, contents};
 use super::originals;
 use super::rows::{OTHERS, Outcome, Row, Side, Verdict};
 use measure::stats::Spread;
@@ -36,9 +36,13 @@ pub const NOTICE: &str = "Scenarios called \"after the report of ...\" repeat a 
     reviewed them. STAC is a mark of the Securities Technology Analysis Center; names of other companies, systems and products (RMDS, TREP, \
     Latency Busters) are marks of their owners and stand here only to say which report is meant.";
 
-/// Whether a scenario has published figures beside it.
+/// Whether a scenario repeats a report, or has published figures beside it.
 pub fn is_after_a_report(outcomes: &[Outcome]) -> bool {
-    outcomes.iter().any(|outcome| !outcome.originals.is_empty() || outcome.published.is_some())
+    let is_one = |outcome: &Outcome| {
+        let is_beside = !outcome.originals.is_empty() || outcome.published.is_some();
+        is_beside || contents::of(&outcome.group).is_some()
+    };
+    outcomes.iter().any(is_one)
 }
 
 fn goals(out: &mut String, outcomes: &[Outcome]) {
@@ -287,6 +291,21 @@ Beside it: load average 2.0, 0.0 % stolen.
         as_published(&mut text, &Outcome { rows: vec![row], originals, ..Outcome::default() });
         assert!(text.contains("| 10000 | 70 / 20 / 900 | 50 / 20 / 900 | 379 / 42.4 / 814 |"), "{text}");
         assert!(text.contains("Published: 4.7M/s, RMDS 6 (table 1)."), "{text}");
+    }
+
+    #[test]
+    fn whatever_repeats_a_report_says_whose_marks_these_are() {
+        use crate::scenario::{BUILT_IN, read, select};
+        let tables = originals::Tables::built_in();
+        let chosen = select(read(BUILT_IN).unwrap(), &["reports".to_owned()]).unwrap();
+        let titled = read(BUILT_IN).unwrap().into_iter().filter(|s| s.title.starts_with("After the report of"));
+        assert_eq!(chosen.len(), titled.count(), "all that repeat a report, by one name");
+        for scenario in chosen {
+            let outcome = crate::outcome_of(&scenario, &tables, crate::run::Where::Namespaces);
+            let text = markdown(&Environment::default(), 1, std::slice::from_ref(&outcome));
+            let page = crate::html::page(&Environment::default(), 1, &[outcome]);
+            assert!(text.contains("no STAC Benchmarks") && page.contains("no STAC Benchmarks"), "{}", scenario.name);
+        }
     }
 
     #[test]

@@ -638,7 +638,10 @@ pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Sce
         let before = chosen.len();
         let is_meant = |s: &&Scenario| match name.as_str() {
             "all" => true,
-            "reports" => !s.originals.is_empty() || s.lbm.as_ref().is_some_and(|grid| !grid.report.is_empty()),
+            "reports" => {
+                let is_beside = !s.originals.is_empty() || s.lbm.as_ref().is_some_and(|grid| !grid.report.is_empty());
+                is_beside || crate::html::contents::of(&s.group).is_some()
+            }
             name => s.name == name || s.group == name,
         };
         chosen.extend(all.iter().filter(is_meant).cloned());
