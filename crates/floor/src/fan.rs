@@ -497,7 +497,8 @@ fn read(options: &FanOptions, backs: Vec<TcpStream>) -> String {
                 }
             };
             calls += 1;
-            last = now;
+            // As late as it is seen: what waits in this turn behind other connections waits.
+            last = clock::now();
             let have = start + received;
             let used = super::frames::messages(&buffer[..have], |message| {
                 let sequence = u64::from_ne_bytes(message[24..32].try_into().expect("eight bytes"));
@@ -505,7 +506,7 @@ fn read(options: &FanOptions, backs: Vec<TcpStream>) -> String {
                 *expected = sequence + 1;
                 if measured_from.is_some() {
                     let intended = u64::from_ne_bytes(message[16..24].try_into().expect("eight bytes"));
-                    histogram.add(now.saturating_sub(intended));
+                    histogram.add(last.saturating_sub(intended));
                 }
                 deliveries += 1;
             });

@@ -150,7 +150,7 @@ impl Chain {
             None if scenario.stamp_every == 1 => args.push("--stamp-all".to_owned()),
             None => args.extend(words(&format!("--stamp-every {}", scenario.stamp_every))),
         }
-        if scenario.is_mixed() {
+        if scenario.is_mixed() || scenario.shuffle {
             args.push("--shuffle".to_owned());
         }
         let mut source = product::start("source", &place(scenario, &self.nodes, "source"), &args)?;

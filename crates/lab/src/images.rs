@@ -44,7 +44,8 @@ fn once(scenario: &Scenario, rate: f64) -> Result<Metrics, Fault> {
 
     let before_end = net::clock::now();
     let flags = format!("-I {INTERVAL} --seconds 0.5 -l 1");
-    let mut opening = chain.client(scenario, &format!("BULK{{0..{}}}", scenario.items - 1), &flags)?;
+    let mut opening =
+        chain.client(&without_client_priority(scenario), &format!("BULK{{0..{}}}", scenario.items - 1), &flags)?;
     let complete_at = wait_for_images(&mut opening, u64::from(scenario.items))?;
     let report = opening.json(PATIENCE)?;
     let images_s = report["images_s"].as_f64().ok_or_else(|| opening.failed("has not all images"))?;
@@ -63,6 +64,12 @@ fn once(scenario: &Scenario, rate: f64) -> Result<Metrics, Fault> {
     };
     let (before, during) = (p99(begin, before_end), p99(first, last));
     compare(images_s, &before, &during).ok_or_else(|| streaming.failed("has too few intervals"))
+}
+
+/// As the client that opens is started: a real-time priority is the other client's, for it is what is looked at.
+fn without_client_priority(scenario: &Scenario) -> Scenario {
+    let words = scenario.priority.split_whitespace().filter(|word| !word.starts_with("client:"));
+    Scenario { priority: words.collect::<Vec<_>>().join(" "), ..scenario.clone() }
 }
 
 /// The worst interval while images came, against the median of the worst ones of as long windows before.
@@ -101,6 +108,15 @@ pub fn wait_for_images(client: &mut Process, images: u64) -> Result<u64, Fault> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_client_that_streams_has_a_priority() {
+        let text = "[a]\ntitle = 'A'\nkind = 'images'\nrates = '1k'\npriority = 'source:8 server:9 client:10'";
+        let scenario = crate::scenario::read(text).unwrap().remove(0);
+        let opening = without_client_priority(&scenario);
+        assert_eq!(["source", "server", "client"].map(|p| opening.priority_of(p)), [Some(8), Some(9), None]);
+        assert_eq!(scenario.priority_of("client"), Some(10));
+    }
 
     #[test]
     fn the_worst_is_compared_with_the_worst_of_as_long_windows() {

@@ -178,6 +178,10 @@ pub struct Scenario {
     /// How the source waits: `block`, `yield` or `spin`; server and client always block.
     #[serde(default = "idle")]
     pub idle: String,
+    /// The source goes round its items in a random order, where they are opened while it sends: in their order, those that are new come first, and
+    /// who has the others gets nothing until all are open.
+    #[serde(default)]
+    pub shuffle: bool,
     /// Every so manieth update carries a time stamp.
     #[serde(default = "one")]
     pub stamp_every: u32,

@@ -4,6 +4,7 @@
 //! time stamp change. Updates go round over all open items, so each gets its share and a client can tell a loss by the
 //! sequence numbers.
 
+use super::item_index::ItemIndex;
 use super::series::{Catalogue, Series};
 use feed::fields::append;
 use feed::image::Overlay;
@@ -24,7 +25,7 @@ pub struct Load {
     catalogue: Arc<Catalogue>,
     /// This connection's own copies: numbers and stamps are written into them.
     series: Vec<Series>,
-    names: HashMap<(Domain, Arc<str>), u32>,
+    names: ItemIndex,
     items: Vec<Item>,
     /// The names of the items.
     item_names: Vec<Arc<str>>,
@@ -116,7 +117,7 @@ impl Load {
             catalogue,
             longest: series.iter().map(Series::longest).max().unwrap_or(0).max(1),
             series,
-            names: HashMap::new(),
+            names: ItemIndex::default(),
             items: Vec::new(),
             item_names: Vec::new(),
             streams: Vec::new(),
@@ -342,7 +343,7 @@ impl Load {
     /// The item of a name; made when it is new.
     fn item(&mut self, domain: Domain, name: &str) -> anyhow::Result<u32> {
         let name: Arc<str> = name.into();
-        let entry = match self.names.entry((domain, name.clone())) {
+        let entry = match self.names.entry((domain, Arc::clone(&name))) {
             Entry::Occupied(known) => return Ok(*known.get()),
             Entry::Vacant(entry) => entry,
         };

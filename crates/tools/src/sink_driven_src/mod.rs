@@ -5,6 +5,7 @@
 
 mod args;
 pub mod commands;
+mod item_index;
 pub mod load;
 mod page;
 mod run;

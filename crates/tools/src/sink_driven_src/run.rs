@@ -34,6 +34,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
+/// Bytes of requests that are taken from a connection in a turn: those of some forty items, whose answers keep updates waiting for less than a tenth of a
+/// millisecond. A turn that took what a socket holds had 12,000 closes in it, and no update for 7 ms.
+const READ_MOST: usize = 2 << 10;
 /// How often the wish to stop is looked at when nothing happens.
 const STOP_EVERY: u64 = SECOND / 10;
 
@@ -256,9 +259,10 @@ fn socket_options(args: &Args) -> SocketOptions {
 fn listen(args: &Args, io: &mut RsslIo) -> anyhow::Result<SocketAddr> {
     let options = socket_options(args);
     let address = SocketAddr::new(args.bind, args.port);
-    let (_, bound) = io
+    let (listener, bound) = io
         .listen(address, &options, Arc::new(ServerConfig::default()))
         .map_err(|e| anyhow!("cannot listen on {address}: {e}; choose another port with -N"))?;
+    io.limit_reading(listener, READ_MOST);
     eprintln!("{} is published on {bound}; ur RATE changes the update rate", args.service);
     Ok(bound)
 }

@@ -7,6 +7,7 @@ pub mod args;
 pub mod decode;
 mod record;
 pub mod run;
+pub mod streams;
 pub mod watch;
 
 pub use args::{Args, ConnectionType, Json, args_from};

@@ -3,6 +3,7 @@
 use super::args::{Args, ConnectionType, Json, watchlists};
 use super::decode::FieldTypes;
 use super::record::Recorder;
+use super::streams::Streams;
 use super::watch::{Counts, Meter, Note, Watchlist};
 use crate::consumer::{Consumer, Heard, Identity};
 use crate::dump;
@@ -101,6 +102,8 @@ struct Client<'a> {
     args: &'a Args,
     names: Vec<String>,
     mounts: Vec<Mount>,
+    /// What is known of all items of all mounts.
+    streams: Streams,
     /// By connection slot: which mount.
     owners: Vec<u32>,
     meter: Meter,
@@ -150,13 +153,14 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
     let lists = watchlists(names.len(), args.mounts as usize, args.common);
     let identity =
         Identity { user: args.user.clone(), application: "test-client".to_owned(), service: args.service.clone() };
-    let mounts = lists
-        .iter()
-        .map(|list| Mount {
+    let streams = Streams::new(lists.len(), lists.iter().map(Vec::len).max().unwrap_or(0));
+    let mounts = (0..)
+        .zip(&lists)
+        .map(|(mount, list)| Mount {
             places: places.clone(),
             conn: None,
             consumer: Consumer::new(identity.clone()),
-            list: Watchlist::new(list, Domain(args.domain), args.request_flags).at(args.rate),
+            list: Watchlist::new(list, &streams, mount, Domain(args.domain), args.request_flags).at(args.rate),
             outbox: Outbox::default(),
             version: Version::V14,
             retry_at: Some(0),
@@ -168,6 +172,7 @@ pub fn measure(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Report> {
         args,
         names,
         mounts,
+        streams,
         owners: Vec::new(),
         meter: Meter::new(args.depth(), types, net::clock::now),
         active: Vec::new(),
@@ -299,7 +304,7 @@ impl Client<'_> {
                     if self.first_request.is_none() {
                         self.first_request = Some(now);
                     }
-                    mount.list.request(service, window, &self.names, |m| packer.push(m, None));
+                    mount.list.request(service, window, &self.names, &mut self.streams, |m| packer.push(m, None));
                 }
             });
         }
@@ -451,7 +456,7 @@ impl Handler for Client<'_> {
                 recorder.take(now, index, name, msg, &self.printer.dictionary);
             }
             let before = mount.list.answered();
-            let note = mount.list.take(now, msg, &mut self.meter);
+            let note = mount.list.take(now, msg, &mut self.streams, &mut self.meter);
             if mount.list.answered() != before {
                 self.answered_at = now;
                 if self.active.last() != Some(&index) {
@@ -492,7 +497,7 @@ impl Handler for Client<'_> {
             return;
         }
         (mount.conn, mount.up) = (None, false);
-        mount.list.reset();
+        mount.list.reset(&mut self.streams);
         mount.outbox = Outbox::default();
         mount.version = ended.next_version.unwrap_or(Version::V14);
         if ended.next_version.is_none() {

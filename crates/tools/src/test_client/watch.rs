@@ -1,33 +1,23 @@
 //! One mount: a session with its watchlist. It says what to send next and takes what comes, cheaply.
 //!
-//! What an answer means for the stream of an item is `omm`'s ([`ItemStream`]); recovery and repetition are not, so that what is measured is
+//! What an answer means for the stream of an item is `omm`'s ([`omm::consumer::ItemStream`]); recovery and repetition are not, so that what is measured is
 //! the server.
 //!
-//! INVARIANT: `answered + outstanding == requested <= items`.
+//! INVARIANT: `answered + outstanding == requested <= names`.
 
 use super::args::Depth;
 use super::decode::FieldTypes;
+use super::streams::{Column, Streams};
 use measure::latency::Latency;
 use measure::observer::{Observer, id_of, item_key};
 use measure::stamp;
-use omm::consumer::{Answer, Change, ItemStream};
+use omm::consumer::{Answer, Change};
 use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RequestFlags, RequestMsg, UpdateFlags};
 use rwf::wire::Writer;
 use rwf::{Qos, StreamState, msg::Msg, peek};
 
 /// Stream id of the first item; what is below belongs to login, directory and dictionaries.
 pub const FIRST_STREAM: i32 = 16;
-
-/// What is known of one item.
-#[derive(Clone, Copy, Debug)]
-struct Item {
-    /// Index into the list of names.
-    name: u32,
-    /// Sequence number of the last message, if `numbered`.
-    sequence: u32,
-    numbered: bool,
-    stream: ItemStream,
-}
 
 /// The clock is read for one of so many stamped updates of a turn.
 const STAMPS_PER_READ: u32 = 16;
@@ -129,10 +119,12 @@ impl Meter {
     }
 }
 
-/// A watchlist behind one session.
+/// A watchlist behind one session. What is known of its streams is in the table of all mounts, which its methods are handed.
 #[derive(Debug)]
 pub struct Watchlist {
-    items: Vec<Item>,
+    /// Of each item, the index into the list of names.
+    names: Box<[u32]>,
+    column: Column,
     requested: usize,
     outstanding: usize,
     answered: usize,
@@ -156,14 +148,14 @@ pub enum Note {
 }
 
 impl Watchlist {
-    /// A watchlist of names (by index), not yet requested.
-    pub fn new(names: &[u32], domain: Domain, request_flags: u16) -> Self {
-        let items = names
-            .iter()
-            .map(|&name| Item { name, sequence: 0, numbered: false, stream: ItemStream::default() })
-            .collect();
+    /// A mount's watchlist of names (by index), not yet requested. The table has room for its mount and its items.
+    ///
+    /// # Panics
+    /// The table has no such mount.
+    pub fn new(names: &[u32], streams: &Streams, mount: usize, domain: Domain, request_flags: u16) -> Self {
+        let (names, column) = (names.into(), streams.column(mount));
         let request_flags = RequestFlags(request_flags);
-        Self { items, requested: 0, outstanding: 0, answered: 0, domain, request_flags, qos: None }
+        Self { names, column, requested: 0, outstanding: 0, answered: 0, domain, request_flags, qos: None }
     }
 
     /// The same, of this quality of service.
@@ -174,12 +166,12 @@ impl Watchlist {
 
     /// Items in it.
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.names.len()
     }
 
     /// Whether it has no items.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.names.is_empty()
     }
 
     /// Items that were answered: imaged or refused.
@@ -189,24 +181,32 @@ impl Watchlist {
 
     /// Every item was answered.
     pub fn is_complete(&self) -> bool {
-        self.answered == self.items.len()
+        self.answered == self.names.len()
     }
 
     /// Everything is to be requested again: the session was lost.
-    pub fn reset(&mut self) {
-        for item in &mut self.items {
-            item.numbered = false;
-            item.stream.reset();
+    pub fn reset(&mut self, streams: &mut Streams) {
+        for item in 0..self.names.len() {
+            let state = streams.at(self.column, item);
+            state.numbered = false;
+            state.stream.reset();
         }
         (self.requested, self.outstanding, self.answered) = (0, 0, 0);
     }
 
     /// Writes the requests that the window has room for.
-    pub fn request(&mut self, service: u16, window: usize, names: &[String], mut push: impl FnMut(&[u8])) {
+    pub fn request(
+        &mut self,
+        service: u16,
+        window: usize,
+        names: &[String],
+        streams: &mut Streams,
+        mut push: impl FnMut(&[u8]),
+    ) {
         let mut buffer = [0u8; 512];
-        while self.outstanding < window && self.requested < self.items.len() {
+        while self.outstanding < window && self.requested < self.names.len() {
             let mut w = Writer::new(&mut buffer);
-            let name = &names[self.items[self.requested].name as usize];
+            let name = &names[self.names[self.requested] as usize];
             let mut msg = RequestMsg::new(self.domain, FIRST_STREAM + self.requested as i32);
             msg.flags = self.request_flags;
             msg.qos = self.qos;
@@ -214,11 +214,11 @@ impl Watchlist {
             msg.key = MsgKey { name_type: Some(1), ..MsgKey::item(service, name.as_bytes()) };
             if msg.encode(&mut w).is_ok() {
                 push(w.written());
-                self.items[self.requested].stream.ask();
+                streams.at(self.column, self.requested).stream.ask();
                 self.outstanding += 1;
             } else {
                 // A name that no message can carry: as good as refused.
-                self.items[self.requested].stream.refuse_unasked();
+                streams.at(self.column, self.requested).stream.refuse_unasked();
                 self.answered += 1;
             }
             self.requested += 1;
@@ -227,31 +227,32 @@ impl Watchlist {
 
     /// Whether [`Self::request`] would write something.
     pub fn wants_request(&self, window: usize) -> bool {
-        self.outstanding < window && self.requested < self.items.len()
+        self.outstanding < window && self.requested < self.names.len()
     }
 
     /// Index into the list of names of the item that a message is about.
     pub fn name_of(&self, msg: &[u8]) -> Option<u32> {
         let index = usize::try_from(peek::stream_id(msg)? - FIRST_STREAM).ok()?;
-        self.items.get(index).map(|item| item.name)
+        self.names.get(index).copied()
     }
 
     /// Takes an item message. `turn` is when it was received.
     #[inline]
-    pub fn take(&mut self, turn: u64, msg: &[u8], meter: &mut Meter) -> Option<Note> {
+    pub fn take(&mut self, turn: u64, msg: &[u8], streams: &mut Streams, meter: &mut Meter) -> Option<Note> {
         let index = peek::stream_id(msg).map_or(usize::MAX, |id| (id as usize).wrapping_sub(FIRST_STREAM as usize));
-        let Some(item) = self.items.get_mut(index) else {
+        if index >= self.names.len() {
             meter.counts.strange += 1;
             return None;
-        };
-        if peek::class(msg) != Some(MsgClass::UPDATE) {
-            return self.take_other(index, msg, meter);
         }
+        if peek::class(msg) != Some(MsgClass::UPDATE) {
+            return self.take_other(index, msg, streams, meter);
+        }
+        let item = streams.at(self.column, index);
         meter.counts.updates += 1;
         meter.counts.early += u64::from(!item.stream.was_imaged());
         if let Some(sequence) = sequence_of(msg) {
             if let Some((observer, keys)) = &mut meter.observed {
-                observer.received(id_of(keys[item.name as usize], sequence));
+                observer.received(id_of(keys[self.names[index] as usize], sequence));
             }
             if item.numbered {
                 let step = sequence.wrapping_sub(item.sequence);
@@ -271,12 +272,12 @@ impl Watchlist {
         None
     }
 
-    fn take_other(&mut self, index: usize, msg: &[u8], meter: &mut Meter) -> Option<Note> {
+    fn take_other(&mut self, index: usize, msg: &[u8], streams: &mut Streams, meter: &mut Meter) -> Option<Note> {
         let Ok(decoded) = Msg::decode(msg) else {
             meter.counts.strange += 1;
             return None;
         };
-        let item = &mut self.items[index];
+        let item = streams.at(self.column, index);
         let answer = match &decoded {
             Msg::Refresh(refresh) => {
                 if let Some(sequence) = refresh.seq_num {
@@ -287,7 +288,7 @@ impl Watchlist {
             Msg::Status(status) => Answer::of_status(status),
             _ => return None,
         };
-        let (name, change) = (item.name, item.stream.answer(answer));
+        let (name, change) = (self.names[index], item.stream.answer(answer));
         match change {
             Change::Imaged => {
                 meter.counts.images += 1;
@@ -354,8 +355,10 @@ mod tests {
         Meter::new(Depth::Values, FieldTypes::of(&rwf::dictionary::Dictionary::builtin()), clock)
     }
 
-    fn watchlist() -> Watchlist {
-        Watchlist::new(&[0, 1, 2, 3, 4], Domain::MARKET_PRICE, 4)
+    /// The second of three mounts, and the table of all.
+    fn watchlist() -> (Watchlist, Streams) {
+        let streams = Streams::new(3, 5);
+        (Watchlist::new(&[0, 1, 2, 3, 4], &streams, 1, Domain::MARKET_PRICE, 4), streams)
     }
 
     fn encoded(msg: &Msg<'_>) -> Vec<u8> {
@@ -380,55 +383,80 @@ mod tests {
 
     #[test]
     fn requests_keep_to_the_window_and_end() {
-        let (mut list, names, mut meter) = (watchlist(), names(), meter(9_000));
+        let ((mut list, mut streams), names, mut meter) = (watchlist(), names(), meter(9_000));
         let mut sent = Vec::new();
-        list.request(7, 2, &names, |m| sent.push(m.to_vec()));
+        list.request(7, 2, &names, &mut streams, |m| sent.push(m.to_vec()));
         assert_eq!((sent.len(), list.wants_request(2)), (2, false));
         let Ok(Msg::Request(request)) = Msg::decode(&sent[1]) else { panic!("no request") };
         assert_eq!((request.key.service_id, request.key.name), (Some(7), Some(&b"RDT1"[..])));
         assert!(request.flags.contains(RequestFlags::STREAMING));
-        list.take(0, &image(0, 1), &mut meter);
-        list.take(0, &image(0, 2), &mut meter);
-        list.request(7, 2, &names, |m| sent.push(m.to_vec()));
+        list.take(0, &image(0, 1), &mut streams, &mut meter);
+        list.take(0, &image(0, 2), &mut streams, &mut meter);
+        list.request(7, 2, &names, &mut streams, |m| sent.push(m.to_vec()));
         assert_eq!(sent.len(), 3, "a second image of an item frees no room");
         for index in 1..5 {
-            list.take(0, &image(index, 1), &mut meter);
-            list.request(7, 2, &names, |m| sent.push(m.to_vec()));
+            list.take(0, &image(index, 1), &mut streams, &mut meter);
+            list.request(7, 2, &names, &mut streams, |m| sent.push(m.to_vec()));
         }
         assert_eq!((sent.len(), list.is_complete(), meter.counts.images), (5, true, 5));
-        list.reset();
+        list.reset(&mut streams);
         assert!(!list.is_complete() && list.wants_request(1));
     }
 
     #[test]
     fn losses_and_repetitions_are_seen_in_the_sequence() {
-        let (mut list, mut meter) = (watchlist(), meter(9_000));
-        list.request(1, 9, &names(), |_| {});
-        list.take(0, &image(0, 10), &mut meter);
+        let ((mut list, mut streams), mut meter) = (watchlist(), meter(9_000));
+        list.request(1, 9, &names(), &mut streams, |_| {});
+        list.take(0, &image(0, 10), &mut streams, &mut meter);
         for sequence in [11, 12, 15, 15, 14, 15, 16] {
-            list.take(0, &update(0, sequence), &mut meter);
+            list.take(0, &update(0, sequence), &mut streams, &mut meter);
         }
         let counts = meter.counts;
         assert_eq!((counts.updates, counts.lost, counts.reordered, counts.early), (7, 2, 2, 0));
         assert!(counts.values > 7 * 5 && counts.strange == 0, "{counts:?}");
         assert_eq!(meter.latency.summary().samples, 7);
         assert!((meter.latency.summary().max_us - 5.0).abs() < 0.1);
-        list.take(0, &update(3, 1), &mut meter);
+        list.take(0, &update(3, 1), &mut streams, &mut meter);
         assert_eq!(meter.counts.early, 1, "an update before the image");
-        list.take(0, &update(77, 1), &mut meter);
-        list.take(0, &[1, 2, 3], &mut meter);
+        list.take(0, &update(77, 1), &mut streams, &mut meter);
+        list.take(0, &[1, 2, 3], &mut streams, &mut meter);
         assert_eq!(meter.counts.strange, 2);
     }
 
     #[test]
     fn a_refused_item_is_an_answer() {
-        let (mut list, mut meter) = (watchlist(), meter(0));
-        list.request(1, 9, &names(), |_| {});
+        let ((mut list, mut streams), mut meter) = (watchlist(), meter(0));
+        list.request(1, 9, &names(), &mut streams, |_| {});
         let mut status = StatusMsg::new(Domain::MARKET_PRICE, FIRST_STREAM + 2);
         status.state = Some(State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, "no such item"));
-        let note = list.take(0, &encoded(&Msg::Status(status)), &mut meter).unwrap();
+        let note = list.take(0, &encoded(&Msg::Status(status)), &mut streams, &mut meter).unwrap();
         let Note::State { name, text, closed } = note;
         assert!(closed && name == 2 && text.contains("no such item"), "{text}");
         assert_eq!((meter.counts.refused, list.answered()), (1, 1));
+    }
+
+    #[test]
+    fn mounts_with_the_same_items_are_told_apart() {
+        let (mut streams, mut meter) = (Streams::new(2, 3), meter(9_000));
+        let lists: [&[u32]; 2] = [&[0, 1, 2], &[0, 1]];
+        let mut mounts = [0, 1].map(|mount| Watchlist::new(lists[mount], &streams, mount, Domain::MARKET_PRICE, 4));
+        for (list, first) in mounts.iter_mut().zip([10, 20]) {
+            list.request(1, 9, &names(), &mut streams, |_| {});
+            list.take(0, &image(1, first), &mut streams, &mut meter);
+        }
+        for step in 1..=3 {
+            mounts[0].take(0, &update(1, 10 + step), &mut streams, &mut meter);
+            mounts[1].take(0, &update(1, 20 + step), &mut streams, &mut meter);
+        }
+        assert_eq!((meter.counts.updates, meter.counts.lost, meter.counts.reordered), (6, 0, 0));
+        mounts[1].take(0, &update(1, 26), &mut streams, &mut meter);
+        assert_eq!(meter.counts.lost, 2, "only one of them has lost something");
+        // The table has room for a third item of the second mount, which it did not ask for.
+        mounts[1].take(0, &update(2, 1), &mut streams, &mut meter);
+        assert_eq!((meter.counts.strange, meter.counts.early), (1, 0));
+        mounts[1].reset(&mut streams);
+        mounts[0].take(0, &update(1, 14), &mut streams, &mut meter);
+        mounts[1].take(0, &update(1, 27), &mut streams, &mut meter);
+        assert_eq!((meter.counts.early, meter.counts.lost), (1, 2), "the other mount's streams go on");
     }
 }
