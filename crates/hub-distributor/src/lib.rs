@@ -194,8 +194,8 @@ impl SourceDistributor {
         };
         // The data path: an update for an item that is watched. Streams of non-interactive providers, and
         // of items that are cached, filtered, mirrored or watched for interruptions, are never live here.
-        if peek::class(msg) == Some(MsgClass::UPDATE)
-            && let Ok(header) = peek::header(msg)
+        if let Ok(header) = peek::header(msg)
+            && header.class == MsgClass::UPDATE
             && let Some(handle) = session.streams.get(StreamId(header.stream_id)).live()
         {
             self.hub.update(handle, update_flags(&header, msg), msg);

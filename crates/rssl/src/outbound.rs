@@ -243,10 +243,16 @@ impl<'a> Packer<'a> {
 
     #[inline]
     fn append(&mut self, body: &[u8], stream_id: Option<i32>) {
-        let at = self.out.len() + PACKED_LENGTH;
-        self.out.extend_from_slice(&(body.len() as u16).to_be_bytes());
-        self.out.extend_from_slice(body);
-        patch_stream_id(self.out, at, stream_id);
+        let [high, low] = (body.len() as u16).to_be_bytes();
+        if let Some((&[a, b, c, d, w, x, y, z], rest)) = body.split_first_chunk() {
+            let [w, x, y, z] = stream_id.map_or([w, x, y, z], i32::to_be_bytes);
+            self.out.extend_from_slice(&[high, low, a, b, c, d, w, x, y, z]);
+            self.out.extend_from_slice(rest);
+        } else {
+            // Too short for a stream id.
+            self.out.extend_from_slice(&[high, low]);
+            self.out.extend_from_slice(body);
+        }
         self.in_frame += 1;
         self.messages += 1;
     }

@@ -26,6 +26,9 @@ pub const STREAM_ID_OFFSET: usize = 4;
 /// Length of the part of the header that is the same for all messages: header length, class, domain, stream id.
 const FIXED_LEN: usize = 8;
 
+/// Length of what every header begins with, where the flags have two bytes.
+const HEAD_LEN: usize = FIXED_LEN + 3;
+
 /// What every header begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
@@ -49,6 +52,30 @@ pub struct Header {
 /// Truncated.
 #[inline]
 pub fn header(msg: &[u8]) -> Result<Header, DecodeError> {
+    // The data path: all that is looked at is there, which one comparison tells.
+    let Some(head) = msg.first_chunk::<HEAD_LEN>() else { return header_of_short(msg) };
+    let &[high, low, class, domain, a, b, c, d, first, second, third] = head;
+    let (flags, container, offset) = match first {
+        0..0x80 => (u16::from(first), second, HEAD_LEN - 1),
+        _ => (u16::from_be_bytes([first & 0x7F, second]), third, HEAD_LEN),
+    };
+    let body_offset = usize::from(u16::from_be_bytes([high, low])) + 2;
+    if body_offset > msg.len() || body_offset < offset {
+        return Err(DecodeError::truncated("message header", 0));
+    }
+    Ok(Header {
+        class: MsgClass(class & CLASS_MASK),
+        domain: Domain(domain),
+        stream_id: i32::from_be_bytes([a, b, c, d]),
+        flags,
+        container: DataType::from_wire_container(container),
+        body_offset,
+    })
+}
+
+/// As [`header`], for any message.
+#[cold]
+fn header_of_short(msg: &[u8]) -> Result<Header, DecodeError> {
     let mut r = Reader::new(msg, "message header");
     let body_offset = r.u16()? as usize + 2;
     let &[class, domain, a, b, c, d] = r.array()?;
@@ -306,4 +333,26 @@ pub fn rewrite_service_id(msg: &[u8], new_id: u16, out: &mut Vec<u8>) -> Result<
     out.extend_from_slice(id);
     out.extend_from_slice(&msg[after_id..]);
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{header, header_of_short};
+
+    #[test]
+    fn a_header_is_read_alike_with_and_without_bytes_behind_it() {
+        // Flags of one byte and of two; headers that say to be shorter, as long as and longer than they are; each cut anywhere.
+        for flags in [&[0x00][..], &[0x7F], &[0x80, 0x01], &[0xFF, 0xFF]] {
+            for length in [0_u16, 7, 8, 9, 10, 11, 12, 20, 0xFFFF] {
+                let mut msg = length.to_be_bytes().to_vec();
+                msg.extend_from_slice(&[0xE4, 6, 1, 2, 3, 4]);
+                msg.extend_from_slice(flags);
+                msg.extend_from_slice(&[4, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3]);
+                for cut in 0..=msg.len() {
+                    let (at_once, by_parts) = (header(&msg[..cut]), header_of_short(&msg[..cut]));
+                    assert_eq!(at_once, by_parts, "flags {flags:x?}, length {length}, {cut} bytes");
+                }
+            }
+        }
+    }
 }
