@@ -12,6 +12,7 @@
 
 mod cost;
 pub mod datagrams;
+pub mod distance;
 pub mod fan;
 mod frames;
 mod latency;

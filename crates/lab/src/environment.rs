@@ -162,6 +162,10 @@ pub struct Disturbance {
     pub load: f64,
     ticks: u64,
     stolen: u64,
+    /// Nanoseconds that a line of the cache took between two processors and back, the least and the most of the looks so far; 0 and 0 where
+    /// none was had. The host of a virtual machine moves its processors, and what goes through shared memory is ten times faster
+    /// within a cache than across.
+    pub line_ns: (f64, f64),
 }
 
 impl Disturbance {
@@ -174,7 +178,8 @@ impl Disturbance {
             .next()
             .map(|l| l.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect())
             .unwrap_or_default();
-        Self { load, ticks: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
+        let line = floor::distance::line_round_trip().unwrap_or(0.0);
+        Self { load, ticks: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0), line_ns: (line, line) }
     }
 
     /// Share of the time that the hypervisor gave to others.
@@ -186,13 +191,22 @@ impl Disturbance {
     #[must_use]
     pub fn since(&self) -> Self {
         let now = Self::now();
-        Self { load: now.load, ticks: now.ticks - self.ticks, stolen: now.stolen - self.stolen }
+        let line_ns = match (self.line_ns, now.line_ns) {
+            (before, after) if before.0 > 0.0 && after.0 > 0.0 => (before.0.min(after.0), before.1.max(after.1)),
+            (before, after) => (before.0.max(after.0), before.1.max(after.1)),
+        };
+        Self { load: now.load, ticks: now.ticks - self.ticks, stolen: now.stolen - self.stolen, line_ns }
     }
 }
 
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "load average {:.1}, {:.1} % stolen", self.load, self.stolen_percent())
+        write!(f, "load average {:.1}, {:.1} % stolen", self.load, self.stolen_percent())?;
+        match self.line_ns {
+            (least, most) if most <= 0.0 || least <= 0.0 => Ok(()),
+            (least, most) if most < 1.3 * least => write!(f, ", a cache line between processors and back {most:.0} ns"),
+            (least, most) => write!(f, ", a cache line between processors and back {least:.0} to {most:.0} ns"),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod cell;
 pub mod difference;
+mod distances;
 mod histograms;
 mod lan;
 mod one_way;
@@ -132,6 +133,10 @@ fn row(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>) -> Resul
     session.row(outcome, &label, sides)?;
     for (side, text) in unheld(trial.scenario, outcome, &label) {
         session.note(outcome, format!("{label}, {side}: {text}"));
+    }
+    let at = outcome.rows.iter().find(|row| row.label == label).and_then(distances::by_distance);
+    if let Some(text) = at {
+        session.note(outcome, format!("{label}: {text}"));
     }
     Ok(())
 }

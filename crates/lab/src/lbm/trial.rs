@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::cell::{Cell, Measure, Medium, Profile};
+use super::distances;
 use super::lan::Lan;
 use crate::error::FileError;
 use crate::product;
@@ -143,7 +144,13 @@ impl Trial<'_> {
     /// # Errors
     /// Likewise, and a loss.
     pub(super) fn lossless(&self, side: Side) -> Result<Metrics, Fault> {
+        let look = || if self.cell.medium == Medium::Lbtipc { floor::distance::line_round_trip() } else { None };
+        let before = look();
         let mut metrics = self.run(side)?;
+        // The further of both: a run during which the processors were moved is none of near ones.
+        if let Some((before, after)) = before.zip(look()) {
+            metrics.push(distances::LINE, before.max(after));
+        }
         let lost = metrics.get("lost").unwrap_or(0.0);
         metrics.figures.retain(|(name, _)| name != "lost");
         if lost > 0.0 { Err(Fault::Failed(format!("lost {lost} messages"))) } else { Ok(metrics) }

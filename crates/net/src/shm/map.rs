@@ -187,6 +187,25 @@ impl Map {
         unsafe { self.base.as_ptr().add(at) }
     }
 
+    /// Asks the processor for the line of a position, to be written soon. A hint: nothing is read or written. On processors for which none is
+    /// known here it does nothing.
+    #[inline]
+    pub(super) fn fetch_to_write(&self, position: u64) {
+        let line = self.start(position);
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: no access that can fault, whatever the address.
+        unsafe {
+            std::arch::asm!("prefetchw [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        // SAFETY: likewise.
+        unsafe {
+            std::arch::asm!("prfm pstl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+        let _ = line;
+    }
+
     /// The bytes from a position on. `len` is cut at the capacity.
     ///
     /// # Safety

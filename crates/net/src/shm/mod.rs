@@ -33,6 +33,7 @@
 //! between two looks at the same byte; with source pacing readers copy first, and what they parse stays as it is. No length or position
 //! from the segment reaches beyond the mapping, either way. Who does not trust all processes of a user runs them as several users.
 
+mod distance;
 #[cfg(not(loom))]
 mod file;
 #[cfg(not(loom))]

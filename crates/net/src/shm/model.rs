@@ -342,6 +342,10 @@ pub(in crate::shm) mod map {
             unsafe { std::slice::from_raw_parts(start, len) }
         }
 
+        /// A hint has no part in the model.
+        #[expect(clippy::unused_self, reason = "as the real one")]
+        pub(in crate::shm) fn fetch_to_write(&self, _: u64) {}
+
         /// # Safety
         /// As of the real one; loom checks it.
         pub(in crate::shm) unsafe fn bytes_mut(&mut self, position: u64, len: usize) -> &mut [u8] {
