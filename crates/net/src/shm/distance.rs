@@ -4,8 +4,9 @@ use super::map::UNUSED;
 use super::sync::Ordering;
 use super::{READERS, map::Map};
 
-/// Processors that share a cache exchange a line in up to some 100 ns, reading the clock included, others in some 250 ns or more.
-const FAR_NS: u64 = 150;
+/// A line from the cache of a processor beside takes up to some 70 ns, reading the clock included, from another cache of the third level 140 ns and
+/// more.
+const FAR_NS: u64 = 100;
 /// Of eight looks so many: a look during which the processor was taken away says nothing.
 const ENOUGH: u32 = 5;
 

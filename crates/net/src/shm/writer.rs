@@ -11,7 +11,7 @@ use super::sync::{Ordering, fence, total_order};
 use super::{ALIGN, CAPACITY_MAX, CAPACITY_MIN, IDENTITY, Pacing, READERS, ShmError};
 
 /// Lines are asked for this many bytes before they are written. A line that another processor has read has to be taken from it first; if
-/// the two share no cache that takes some 250 ns, and a processor goes on meanwhile for no more stores than its store queue holds. Asked for
+/// the two share no cache that takes over 100 ns, and a processor goes on meanwhile for no more stores than its store queue holds. Asked for
 /// early, the lines come while others are written.
 ///
 /// Within one cache asking costs more than waiting (a quarter of the rate of messages of 1,024 bytes): so only where lines come from afar.
