@@ -22,8 +22,6 @@ const PREFIX: &str = "quoteway-aeron-";
 const DEAD: Duration = Duration::from_mins(1);
 /// Datagrams of one system call: four by default.
 const DATAGRAMS: u32 = 16;
-/// A NAK to a single destination is sent again after so many times the delay of the first; 100 by default.
-const NAK_AGAIN: u64 = 20;
 
 /// The drivers of this process, by directory.
 static RUNNING: Mutex<Option<HashMap<PathBuf, Weak<Driver>>>> = Mutex::new(None);
@@ -129,10 +127,9 @@ fn context(settings: &Settings, dir: &Path) -> Result<Configured, AeronError> {
         context.set_sender_io_vector_capacity(DATAGRAMS)?;
         context.set_receiver_io_vector_capacity(DATAGRAMS)?;
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        // Aeron looks for the next gap when the first is closed: what it waits at each of them bounds how many it closes.
+        // Aeron looks for the next gap when the first is closed: what it waits at each of them bounds how many it closes. With a single destination it
+        // waits a microsecond, and asks again after 100: that stays as it is.
         context.set_nak_multicast_max_backoff_ns(nanoseconds(settings.nak_delay))?;
-        context.set_nak_unicast_delay_ns(nanoseconds(settings.nak_delay))?;
-        context.set_nak_unicast_retry_delay_ratio(NAK_AGAIN)?;
         context.set_retransmit_unicast_linger_ns(nanoseconds(settings.retransmit_linger))?;
         context.set_term_buffer_sparse_file(true)?;
         context.set_print_configuration(false)?;

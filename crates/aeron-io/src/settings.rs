@@ -30,7 +30,8 @@ pub struct Settings {
     pub ring_bytes: usize,
     /// What driver and polling thread do while there is nothing to do.
     pub idle: Idle,
-    /// How long a receiver waits before it asks for what it misses, at most.
+    /// How long a receiver of a group or of a publication to many waits before it asks for what it misses, and before it asks again, at most. One that
+    /// is its publication's only destination waits as Aeron does: a microsecond, then 100.
     pub nak_delay: Duration,
     /// How long a sender does not send the same again, whoever asks for it.
     pub retransmit_linger: Duration,
