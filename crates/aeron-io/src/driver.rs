@@ -20,6 +20,8 @@ const HOME: &str = "/dev/shm";
 const PREFIX: &str = "quoteway-aeron-";
 /// A directory whose driver was not alive for so long is nobody's.
 const DEAD: Duration = Duration::from_mins(1);
+/// So many times the silence after which a client is gone, what it has left half written is skipped.
+const UNBLOCKED_AFTER: u64 = 3;
 /// Datagrams of one system call: four by default.
 const DATAGRAMS: u32 = 16;
 
@@ -71,7 +73,7 @@ impl Driver {
         Ok(Self { stop, sleepers, thread: Some(thread) })
     }
 
-    /// There is something to be sent: a driver that sleeps does not wait for the end of its nap.
+    /// There is something to be sent, or to be heard of those who hold it back: a driver that sleeps does not wait for the end of its nap.
     #[inline]
     pub(crate) fn wake(&self) {
         if let Some(thread) = &self.thread {
@@ -136,6 +138,8 @@ fn context(settings: &Settings, dir: &Path) -> Result<Configured, AeronError> {
         let silence = nanoseconds(settings.silence);
         context.set_driver_timeout_ms(u64::try_from(settings.silence.as_millis()).unwrap_or(u64::MAX))?;
         context.set_client_liveness_timeout_ns(silence)?;
+        // A driver does not start if that is not longer; by default it is 15 s.
+        context.set_publication_unblock_timeout_ns(silence.saturating_mul(UNBLOCKED_AFTER))?;
         context.set_image_liveness_timeout_ns(silence)?;
         context.set_publication_connection_timeout_ns(silence)?;
         Ok(context)

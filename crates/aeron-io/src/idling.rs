@@ -10,15 +10,14 @@ use crate::Idle;
 /// Rounds without work before a thread that backs off lets others run, and before it sleeps.
 const SPINS: u32 = 10;
 const YIELDS: u32 = 30;
-/// Its first nap and its longest: each is twice as long as the one before, so that what comes waits no longer than nothing had come before.
-const NAP: Duration = Duration::from_micros(1);
-pub(crate) const LONGEST_NAP: Duration = Duration::from_millis(1);
 
 /// The idling of the thread that made it.
 #[derive(Debug)]
 pub(crate) struct Idling {
     strategy: Idle,
+    /// Without work, in a row.
     rounds: u32,
+    /// The last nap since there was work; zero before the first.
     nap: Duration,
 }
 
@@ -27,25 +26,25 @@ impl Idling {
     pub(crate) fn new(strategy: Idle) -> Self {
         // Later naps are all that a kernel without that would cost.
         let _ = net::affinity::set_timer_slack(1);
-        Self { strategy, rounds: 0, nap: NAP }
+        Self { strategy, rounds: 0, nap: Duration::ZERO }
     }
 
     /// A round is over, in which there was work or none.
     #[inline]
     pub(crate) fn turn(&mut self, work: bool) {
         if work {
-            (self.rounds, self.nap) = (0, NAP);
+            (self.rounds, self.nap) = (0, Duration::ZERO);
             return;
         }
         self.rounds = self.rounds.saturating_add(1);
         match self.strategy {
             Idle::Spin => std::hint::spin_loop(),
             Idle::Yield => std::thread::yield_now(),
-            Idle::Backoff if self.rounds <= SPINS => std::hint::spin_loop(),
-            Idle::Backoff if self.rounds <= YIELDS => std::thread::yield_now(),
-            Idle::Backoff => {
+            Idle::Backoff { .. } if self.rounds <= SPINS => std::hint::spin_loop(),
+            Idle::Backoff { .. } if self.rounds <= YIELDS => std::thread::yield_now(),
+            Idle::Backoff { first, longest } => {
+                self.nap = (self.nap * 2).max(first).min(longest);
                 std::thread::park_timeout(self.nap);
-                self.nap = (self.nap * 2).min(LONGEST_NAP);
             }
         }
     }

@@ -158,9 +158,7 @@ impl Publication {
         for _ in 0..ROTATIONS {
             match open.publication.offer(message) {
                 Ok(_) => {
-                    if let Some(driver) = &self.driver {
-                        driver.wake();
-                    }
+                    self.wake();
                     return Offer::Taken;
                 }
                 Err(AeronOfferError::AdminAction) => {}
@@ -169,8 +167,17 @@ impl Publication {
                 Err(_) => return self.broken(),
             }
         }
+        // What would let it pass may have come while the driver slept.
+        self.wake();
         self.turn_at = self.turned_at + HELD;
         Offer::Full
+    }
+
+    #[inline]
+    fn wake(&self) {
+        if let Some(driver) = &self.driver {
+            driver.wake();
+        }
     }
 
     fn unheard(&self) -> Offer {

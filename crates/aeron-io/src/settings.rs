@@ -97,12 +97,22 @@ pub enum FlowControl {
 /// What a thread does while there is nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// It sleeps, longer and longer, a millisecond at most.
-    Backoff,
+    /// It sleeps: each nap is twice as long as the one before, so that what comes waits no longer than nothing had come before.
+    Backoff {
+        /// The first nap.
+        first: Duration,
+        /// The longest.
+        longest: Duration,
+    },
     /// It lets others run.
     Yield,
     /// It does not let go of its processor.
     Spin,
+}
+
+impl Idle {
+    /// Naps from a microsecond to a millisecond.
+    pub const BACKOFF: Self = Self::Backoff { first: Duration::from_micros(1), longest: Duration::from_millis(1) };
 }
 
 impl Settings {
@@ -197,7 +207,7 @@ mod tests {
             send_buffer: 1 << 20,
             receive_buffer: 2 << 20,
             ring_bytes: 1 << 20,
-            idle: Idle::Backoff,
+            idle: Idle::BACKOFF,
             nak_delay: Duration::from_micros(100),
             retransmit_linger: Duration::from_millis(1),
             patience: Duration::from_millis(500),

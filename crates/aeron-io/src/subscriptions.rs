@@ -15,12 +15,14 @@ use rusteron_client::{
 
 use crate::client::{self, ASK_AGAIN, LOOK_AGAIN, Report, c_path, c_string};
 use crate::driver::Driver;
-use crate::idling::{Idling, LONGEST_NAP};
+use crate::idling::Idling;
 use crate::intake::{self, Intake, Source};
 use crate::{AeronError, Counters, Event, Settings};
 
 /// Fragments of one poll.
 const FRAGMENTS: usize = 256;
+/// Pause before records that found the ring full are tried again, while there is no driver.
+const TRY_AGAIN: Duration = Duration::from_millis(1);
 
 /// Subscriptions to a stream. See the crate's description.
 #[derive(Debug)]
@@ -169,7 +171,7 @@ impl Poller {
             let until = Instant::now() + pause;
             while Instant::now() < until && !self.stop.load(Ordering::Acquire) {
                 intake.publish();
-                std::thread::sleep(LONGEST_NAP);
+                std::thread::sleep(TRY_AGAIN);
             }
         }
     }

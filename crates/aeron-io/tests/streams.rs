@@ -23,7 +23,7 @@ fn settings(dir: &Path, driver: DriverOf, medium: Medium) -> Settings {
         send_buffer: 1 << 20,
         receive_buffer: 1 << 20,
         ring_bytes: 4 << 20,
-        idle: Idle::Backoff,
+        idle: Idle::BACKOFF,
         nak_delay: Duration::from_micros(100),
         retransmit_linger: Duration::from_millis(1),
         patience: Duration::from_millis(500),
@@ -71,11 +71,15 @@ impl Pair {
     }
 
     fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
+        self.within(PATIENCE, what, so);
+    }
+
+    fn within(&mut self, patience: Duration, what: &str, so: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !so(self) {
             self.turn();
             let said = (self.publication.warnings(), self.subscriptions.warnings());
-            assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}: {said:?}");
+            assert!(begun.elapsed() < patience, "waited in vain for {what}: {said:?}");
             std::thread::yield_now();
         }
     }
@@ -86,6 +90,7 @@ impl Pair {
         while self.publication.offer(message) != Offer::Taken {
             self.turn();
             assert!(begun.elapsed() < PATIENCE, "not taken: {:?}", self.publication.warnings());
+            std::thread::yield_now();
         }
     }
 
@@ -223,6 +228,71 @@ fn gaps_are_closed_at_once() {
 fn gaps_of_a_single_destination_are_closed_as_fast_as_aeron_does() {
     let took = time_with_loss(true, Duration::from_millis(100), Duration::from_millis(1));
     assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+/// Naps that are longer than all of a test's waiting: who is heard in less has been woken.
+const LONG_NAP: Duration = Duration::from_secs(3);
+/// After this long without work, threads sleep.
+const ASLEEP: Duration = Duration::from_millis(300);
+const SOON: Duration = Duration::from_secs(1);
+
+fn drowsy(dir: &Path, medium: Medium) -> Settings {
+    Settings {
+        idle: Idle::Backoff { first: LONG_NAP, longest: LONG_NAP },
+        ring_bytes: 256 << 10,
+        patience: PATIENCE,
+        silence: PATIENCE,
+        ..settings(dir, DriverOf::ThisProcess, medium)
+    }
+}
+
+/// The publication wakes the driver, and the driver those who poll.
+#[test]
+fn what_is_said_while_all_sleep_is_heard_at_once() {
+    let (_folder, dir) = place();
+    let (here, there) = (free("127.0.0.1"), free("127.0.0.1"));
+    let near = drowsy(&dir, unicast(here, vec![], vec![there.to_string()]));
+    let mut pair = Pair::new(near, &drowsy(&dir, unicast(there, vec![], vec![])));
+    pair.say(b"first");
+    pair.until("the first message", |p| !p.heard.is_empty());
+    for n in 2..4 {
+        std::thread::sleep(ASLEEP);
+        pair.say(b"next");
+        pair.within(SOON, "a message that was said while all slept", |p| p.heard.len() == n);
+    }
+}
+
+/// A driver that sleeps does not know that its receivers take more again, until somebody who is held back wakes it.
+#[test]
+fn what_was_held_back_while_the_driver_slept_is_taken_at_once() {
+    let ((_near, near), (_far, far)) = (place(), place());
+    let (here, there) = (free("127.0.0.1"), free("127.0.0.1"));
+    let publication = drowsy(&near, unicast(here, vec![], vec![there.to_string()]));
+    let lively = Settings { idle: Idle::BACKOFF, ..drowsy(&far, unicast(there, vec![], vec![])) };
+    let mut pair = Pair::new(publication, &lively);
+    let message = vec![1; 20_000];
+    pair.say(&message);
+    // Nobody reads: ring, window and term buffer are full in the end.
+    let mut taken_at = Instant::now();
+    while taken_at.elapsed() < ASLEEP {
+        if pair.publication.offer(&message) == Offer::Taken {
+            taken_at = Instant::now();
+        } else {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    std::thread::sleep(ASLEEP);
+    // All that was sent is read, and the sleeping driver told of it.
+    let read_at = Instant::now();
+    while read_at.elapsed() < ASLEEP {
+        pair.subscriptions.read(1_000, |_| {});
+        std::thread::yield_now();
+    }
+    let begun = Instant::now();
+    while pair.publication.offer(&message) != Offer::Taken {
+        assert!(begun.elapsed() < SOON, "it sleeps on");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -101,7 +101,7 @@ pub(super) fn settings(config: &Config) -> io::Result<Settings> {
         receive_buffer: h.udp_recv_buf_size as usize,
         ring_bytes: RING.max(2 * h.window_bytes as usize),
         idle: match a.idle {
-            AeronIdle::Backoff => Idle::Backoff,
+            AeronIdle::Backoff => Idle::BACKOFF,
             AeronIdle::Yield => Idle::Yield,
             AeronIdle::Spin => Idle::Spin,
         },
