@@ -50,7 +50,7 @@ mod servers;
 mod sources;
 
 pub use blocked::{BLOCKED_MAX, BlockError, BlockedList};
-pub use clients::{Authenticator, Credentials, Identity, Rejected, TokenLife};
+pub use clients::{Authenticator, CLOSE_BATCH, Credentials, Identity, Rejected, TokenLife};
 pub use clients::{ClientInfo, Connections, Mount, ServerOrder};
 pub use close_reason::CloseReason;
 pub use config::{Config, ServiceIdError, ServiceIds};
@@ -562,6 +562,11 @@ impl P2ps {
     /// A client has logged in, and not out again.
     pub fn is_logged_in(&self, id: ClientId) -> bool {
         self.clients.get(id).is_some_and(|known| known.login.is_some())
+    }
+
+    /// An item is open on a stream of a client.
+    pub fn has_item_on(&self, id: ClientId, stream: i32) -> bool {
+        matches!(self.clients.open_on(id, ids::StreamId(stream)), Some(Open::Item(_)))
     }
 
     /// The dictionary of all services, as it is now.

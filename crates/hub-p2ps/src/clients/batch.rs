@@ -12,7 +12,7 @@ use rwf::{DataState, DataType, State, StateCode, StreamState};
 use std::fmt::Write as _;
 
 /// Flag of a close whose payload lists streams. It has no name in ETA Java.
-pub(crate) const CLOSE_BATCH: u16 = 0x04;
+pub const CLOSE_BATCH: u16 = 0x04;
 
 /// Bytes that the attributes in the key of a batch may make for all of its names together, each of which becomes an item with them.
 const ATTRIBUTES_MAX: usize = 16 << 20;

@@ -36,6 +36,7 @@ mod wanted;
 
 pub(crate) use authentication::Tokens;
 pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
+pub use batch::CLOSE_BATCH;
 pub use connections::{Connections, ServerOrder};
 
 use super::ids::{ClientId, ItemId, ServiceId, StreamId, UserId};

@@ -129,6 +129,8 @@ fn streams_are_paused_and_closed_in_a_batch() {
             .encode(w)
     });
     assert_eq!(world.asked(), ["0: close 0", "0: close 2"]);
+    let items = [5, 6, 7, 1].map(|stream| world.p2ps.has_item_on(ClientId(1), stream));
+    assert_eq!(items, [false, true, false, false]);
     assert!(world.take(1).is_empty(), "stream 1 is the login's and stays open");
     assert_eq!(world.p2ps.mounts().count(), 1, "a batch of items does not close the login");
 }

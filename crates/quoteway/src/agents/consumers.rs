@@ -404,8 +404,9 @@ impl Consumers {
         let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
         // Those that this turn did not come to.
         let unsent = self.json.has_unsent().then_some(0);
+        let unforgotten = self.marketfeed.has_left().then_some(0);
         let outage = self.outage.timeout();
-        earliest([self.due, self.flush_at, resume, self.rates.timeout(), outage, clerk, unsent])
+        earliest([self.due, self.flush_at, resume, self.rates.timeout(), outage, clerk, unsent, unforgotten])
     }
 
     /// Does what is due.
@@ -698,5 +699,27 @@ impl Handler for Consumers {
 
     fn drained(&mut self, _now: u64, conn: ConnId) {
         self.slow.push((conn, 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quiet_server_goes_on_until_nothing_is_left_to_forget() {
+        let config = Config::parse("test", "[p2ps]\nrssl_port = 0\n").expect("no faults");
+        let mut io = RsslIo::new(1).expect("descriptors");
+        let p2ps = P2ps::new(config::p2ps_config(&config, 1).expect("a configuration"), 0);
+        let port = Port::of(&config.p2ps, false);
+        let mut consumers = Consumers::new(&config, p2ps, Arc::default(), port, &mut io).expect("ports");
+        assert_ne!(consumers.timeout(), Some(0));
+        consumers.marketfeed.close_many(2_500);
+        let mut turns = 0;
+        while consumers.timeout() == Some(0) {
+            consumers.flush(1, &[], &mut io);
+            turns += 1;
+        }
+        assert_eq!((turns, consumers.marketfeed.has_left()), (3, false));
     }
 }

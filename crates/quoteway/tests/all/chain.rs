@@ -10,9 +10,10 @@ use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
 use rssl::ClientConfig;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
-use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
+use rwf::msg::{CloseFlags, CloseMsg, Domain, Msg, MsgKey, RequestFlags, RequestMsg};
+use rwf::rdm::request::Payload;
 use rwf::wire::Writer;
-use rwf::{DataType, FieldList, SetScope, StateCode};
+use rwf::{DataType, EncodeError, FieldList, SetScope, StateCode};
 use tools::consumer::{Consumer, Heard, Identity};
 
 /// A process that ends with the test, and its first line.
@@ -332,6 +333,31 @@ fn a_port_may_be_one_for_marketfeed() {
     }
 }
 
+/// A list in a close that is no batch closes nothing, and a batch not the stream that it is on: what stays open goes on as records.
+#[test]
+fn closes_with_lists_leave_records_on_what_stays_open() {
+    let (_source, at) = source(&["-U", "2k"]);
+    let config = config_file("[p2ps]\nmarketfeed = \"all\"\n");
+    let (_server, port) = serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let mut mount = Mount::connect(port, None);
+    mount.run_until(|m| m.service);
+    mount.open_items(&["RDT0", "RDT1"]);
+    let stream_of = |msg: &[u8]| rwf::peek::header(msg).ok().map(|header| header.stream_id);
+    mount.run_until(|m| (m.items > 3).then_some(()));
+    for (flags, own, streams) in [(0, 9, vec![5, 6]), (hub::p2ps::CLOSE_BATCH, 5, vec![6])] {
+        let mut body = [0; 100];
+        let mut list = Writer::new(&mut body);
+        Payload { streams: Some(streams), ..Payload::default() }.encode(&mut list).expect("room");
+        let (flags, container) = (CloseFlags(flags), DataType::ELEMENT_LIST);
+        let body = list.written();
+        mount.say(|w| CloseMsg { flags, container, body, ..CloseMsg::new(Domain::MARKET_PRICE, own) }.encode(w));
+    }
+    mount.open_item("RDT2", 7);
+    mount.run_until(|m| (stream_of(&m.last) == Some(7)).then_some(()));
+    let last = mount.run_until(|m| (stream_of(&m.last) == Some(5)).then(|| m.last.clone()));
+    assert_eq!(Msg::decode(&last).expect("a message").container(), DataType::OPAQUE);
+}
+
 /// The fields of a message with a field list.
 fn fids(msg: &[u8]) -> Vec<i16> {
     let list = FieldList::decode(rwf::peek::body(msg).expect("a body"), &SetScope::NONE).expect("a field list");
@@ -573,17 +599,21 @@ impl Mount {
     }
 
     pub(crate) fn open_items(&mut self, names: &[&str]) {
+        names.iter().zip(5..).for_each(|(name, stream)| self.open_item(name, stream));
+    }
+
+    fn open_item(&mut self, name: &str, stream: i32) {
         let service = self.seen.service.expect("the service is up");
-        let now = net::clock::now();
-        for (name, stream) in names.iter().zip(5..) {
-            let key = MsgKey { service_id: Some(service), name: Some(name.as_bytes()), ..MsgKey::default() };
-            let request =
-                RequestMsg { flags: RequestFlags::STREAMING, key, ..RequestMsg::new(Domain::MARKET_PRICE, stream) };
-            let mut buffer = [0; 256];
-            let mut writer = Writer::new(&mut buffer);
-            request.encode(&mut writer).expect("room");
-            self.io.send(now, self.conn, |p| p.push(writer.written(), None));
-        }
+        let key = MsgKey { service_id: Some(service), name: Some(name.as_bytes()), ..MsgKey::default() };
+        let flags = RequestFlags::STREAMING;
+        self.say(|w| RequestMsg { flags, key, ..RequestMsg::new(Domain::MARKET_PRICE, stream) }.encode(w));
+    }
+
+    fn say(&mut self, encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) {
+        let mut buffer = [0; 256];
+        let mut writer = Writer::new(&mut buffer);
+        encode(&mut writer).expect("room");
+        self.io.send(net::clock::now(), self.conn, |p| p.push(writer.written(), None));
     }
 }
 

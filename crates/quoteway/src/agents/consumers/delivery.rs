@@ -70,7 +70,8 @@ impl Consumers {
             }
         });
         self.json.end_flush();
-        self.marketfeed.end_flush();
+        let Self { p2ps, marketfeed, .. } = self;
+        marketfeed.end_flush(|client, stream| p2ps.has_item_on(client, stream));
         self.settle_latency();
         if timed && self.flush_at.is_none() && !self.unflushed.is_empty() {
             self.flush_at = self.limits.flush_interval_ns.map(|interval| now + interval);

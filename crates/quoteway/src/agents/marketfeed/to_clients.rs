@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque, hash_map};
 use std::ops::Range;
 use std::sync::Arc;
 
-use hub::p2ps::{ClientId, Deliveries, P2ps};
+use hub::p2ps::{CLOSE_BATCH, ClientId, Deliveries, P2ps};
 use marketfeed::Converter;
 use net::tcp::ConnId;
 use rssl_io::RsslIo;
@@ -28,6 +28,8 @@ const LOGIN_ATTRIBUTE: &[u8] = b"MarketfeedData";
 const BYTES_KEPT: usize = 1 << 20;
 /// Streams of clients that have left, or such clients, that a flush forgets.
 const LEFT_A_FLUSH: usize = 1_000;
+/// Streams of batches of closes that wait to be forgotten, 4 MB of numbers; beyond it the oldest are forgotten at once.
+const CLOSED_KEPT: usize = 1 << 20;
 
 /// An item that some of these clients watch.
 struct Item {
@@ -46,7 +48,14 @@ struct Bound {
     since: u32,
 }
 
-/// The streams that a batch has closed, and which batch that was.
+/// The streams of a client that have items.
+struct Watched {
+    /// Batches of closes that came before: those are of one who had the client's number before it.
+    since: u32,
+    streams: HashMap<i32, Bound>,
+}
+
+/// The streams that a batch has closed, at least one, and which batch that was.
 struct Closed {
     client: ClientId,
     number: u32,
@@ -69,15 +78,19 @@ pub(in crate::agents) struct ToClients {
     /// Clients choose the names and the numbers of the streams: hashed with a key that nobody knows.
     by_key: HashMap<(u16, Box<[u8]>), usize>,
     /// By client, so that one that leaves is found without a look at the others' streams.
-    streams: FxHashMap<ClientId, HashMap<i32, Bound>>,
+    streams: FxHashMap<ClientId, Watched>,
     /// Streams of clients that have left, whose items do not know yet.
     left: VecDeque<hash_map::IntoValues<i32, Bound>>,
     /// Streams that have been closed and are still bound, if nothing else has come on them since.
     closed: VecDeque<Closed>,
+    /// So many streams are in there.
+    closed_streams: usize,
     /// Of these so many are forgotten in a flush: no fewer than the P2PS closes in a turn, so that they do not pile up.
     closed_a_flush: usize,
     /// Batches of closes so far.
     batches: u32,
+    /// Streams that this flush has brought an image, the first one or the first since a batch of closes.
+    imaged: Vec<(ClientId, i32)>,
     /// Messages of this flush, and where that of a body is, by the body's address and length; `None` for one that stays as it is.
     bytes: Vec<u8>,
     bodies: FxHashMap<(usize, usize), Option<Range<usize>>>,
@@ -101,8 +114,10 @@ impl ToClients {
             streams: FxHashMap::default(),
             left: VecDeque::new(),
             closed: VecDeque::new(),
+            closed_streams: 0,
             closed_a_flush: (c.work_per_turn as usize).max(LEFT_A_FLUSH),
             batches: 0,
+            imaged: Vec::new(),
             bytes: Vec::new(),
             bodies: FxHashMap::default(),
             converted: 0,
@@ -195,7 +210,7 @@ impl ToClients {
 
     /// Where the message with the record of a body is, if it is to be one.
     fn record(&mut self, stream: (ClientId, i32), body: &[u8]) -> Option<Range<usize>> {
-        let item = &mut self.items[self.streams.get(&stream.0)?.get(&stream.1)?.at];
+        let item = &mut self.items[self.streams.get(&stream.0)?.streams.get(&stream.1)?.at];
         let address = (body.as_ptr() as usize, body.len());
         if let Some(range) = self.bodies.get(&address) {
             return range.clone();
@@ -221,8 +236,9 @@ impl ToClients {
         range
     }
 
-    /// The bodies of a flush are void: others will lie where they lay.
-    pub(in crate::agents) fn end_flush(&mut self) {
+    /// The bodies of a flush are void: others will lie where they lay. `is_open` tells whether an item is open on a stream.
+    pub(in crate::agents) fn end_flush(&mut self, is_open: impl Fn(ClientId, i32) -> bool) {
+        self.forget_overtaken(is_open);
         self.forget_left();
         self.forget_closed();
         if !self.bodies.is_empty() {
@@ -234,14 +250,18 @@ impl ToClients {
 
     fn bind(&mut self, stream: (ClientId, i32), service: u16, name: &[u8]) {
         let since = self.batches;
-        if let Some(bound) = self.streams.get_mut(&stream.0).and_then(|streams| streams.get_mut(&stream.1)) {
+        if let Some(bound) = self.streams.get_mut(&stream.0).and_then(|watched| watched.streams.get_mut(&stream.1)) {
             let item = &self.items[bound.at];
             if item.service == service && *item.name == *name {
-                bound.since = since;
+                if bound.since != since {
+                    bound.since = since;
+                    self.imaged.push(stream);
+                }
                 return;
             }
             self.unbind(stream);
         }
+        self.imaged.push(stream);
         let key = (service, Box::from(name));
         let at = if let Some(&at) = self.by_key.get(&key) {
             at
@@ -257,11 +277,12 @@ impl ToClients {
             at
         };
         self.items[at].streams += 1;
-        self.streams.entry(stream.0).or_default().insert(stream.1, Bound { at, since });
+        let watched = self.streams.entry(stream.0).or_insert_with(|| Watched { since, streams: HashMap::new() });
+        watched.streams.insert(stream.1, Bound { at, since });
     }
 
     fn unbind(&mut self, (client, stream): (ClientId, i32)) {
-        if let Some(bound) = self.streams.get_mut(&client).and_then(|streams| streams.remove(&stream)) {
+        if let Some(bound) = self.streams.get_mut(&client).and_then(|watched| watched.streams.remove(&stream)) {
             self.release(bound.at);
         }
     }
@@ -279,20 +300,30 @@ impl ToClients {
     }
 
     /// A client has sent this message, which may close streams. Nothing more comes on these before something else is open there, so that what
-    /// a batch closes is forgotten in the flushes that follow: a message may name 65,535.
+    /// a batch closes is forgotten in the flushes that follow: a message may name 65,535. As at the P2PS, a list counts where the flag of a
+    /// batch is, and then the message's own stream is none of those that it closes.
     pub(in crate::agents) fn hear(&mut self, client: ClientId, msg: &[u8]) {
         if peek::class(msg) != Some(MsgClass::CLOSE) {
             return;
         }
-        let Ok(Msg::Close(CloseMsg { stream_id, container, body, .. })) = Msg::decode(msg) else { return };
-        self.unbind((client, stream_id));
+        let Ok(Msg::Close(CloseMsg { flags, stream_id, container, body, .. })) = Msg::decode(msg) else { return };
+        if flags.0 & CLOSE_BATCH == 0 {
+            return self.unbind((client, stream_id));
+        }
+        if self.streams.get(&client).is_none_or(|watched| watched.streams.is_empty()) {
+            return;
+        }
         let batch = Payload::decode(container, body).ok().and_then(|payload| payload.streams).unwrap_or_default();
-        if batch.is_empty() || !self.streams.contains_key(&client) {
+        if batch.is_empty() {
             return;
         }
         if let Some(number) = self.batches.checked_add(1) {
             self.batches = number;
+            self.closed_streams += batch.len();
             self.closed.push_back(Closed { client, number, streams: batch.into_iter() });
+            while self.closed_streams > CLOSED_KEPT {
+                self.forget_a_closed_one();
+            }
         } else {
             // There are no more numbers by which to tell which of them a stream is older than.
             for stream in batch {
@@ -303,7 +334,7 @@ impl ToClients {
 
     /// A client is gone. Its number may be another's from now on; what it had is forgotten in the flushes that follow.
     pub(in crate::agents) fn left(&mut self, client: ClientId) {
-        self.left.extend(self.streams.remove(&client).map(HashMap::into_values));
+        self.left.extend(self.streams.remove(&client).map(|watched| watched.streams.into_values()));
     }
 
     /// True if there are streams of clients that have left, or that batches have closed: the next flush goes on with them.
@@ -329,17 +360,39 @@ impl ToClients {
     /// Goes on with the streams that batches have closed, so many of them and no more.
     fn forget_closed(&mut self) {
         for _ in 0..self.closed_a_flush {
-            let Some(Closed { client, number, streams }) = self.closed.front_mut() else { return };
-            let Some(stream) = streams.next() else {
-                self.closed.pop_front();
-                continue;
-            };
-            let (client, number) = (*client, *number);
-            let bound = self.streams.get(&client).and_then(|streams| streams.get(&stream));
-            if bound.is_some_and(|bound| bound.since < number) {
+            if self.closed.is_empty() {
+                return;
+            }
+            self.forget_a_closed_one();
+        }
+    }
+
+    /// Goes on with the oldest batch of closes: with its next stream, or with all of them at once if its client has left, or has nothing more.
+    fn forget_a_closed_one(&mut self) {
+        let Some(Closed { client, number, streams }) = self.closed.front_mut() else { return };
+        let (client, number) = (*client, *number);
+        let watched = self.streams.get(&client).filter(|watched| watched.since < number && !watched.streams.is_empty());
+        let (done, stream) = if watched.is_some() { (1, streams.next()) } else { (streams.len(), None) };
+        let is_over = watched.is_none() || streams.as_slice().is_empty();
+        let bound = stream.and_then(|stream| watched?.streams.get(&stream));
+        let is_meant = bound.is_some_and(|bound| bound.since < number);
+        self.closed_streams -= done;
+        if is_over {
+            self.closed.pop_front();
+        }
+        if let Some(stream) = stream.filter(|_| is_meant) {
+            self.unbind((client, stream));
+        }
+    }
+
+    /// An image may go out when its stream is closed already: then nothing more comes there, and no close.
+    fn forget_overtaken(&mut self, is_open: impl Fn(ClientId, i32) -> bool) {
+        while let Some((client, stream)) = self.imaged.pop() {
+            if !is_open(client, stream) {
                 self.unbind((client, stream));
             }
         }
+        self.imaged.shrink_to(LEFT_A_FLUSH);
     }
 
     /// Messages that were converted, messages that could not be, fields that were dropped.
@@ -373,16 +426,29 @@ fn asks(msg: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+impl ToClients {
+    /// A client has had so many streams for a while, and has closed them with one message.
+    pub(in crate::agents) fn close_many(&mut self, streams: i32) {
+        (0..streams).for_each(|stream| self.bind((ClientId(1), stream), 2, b"IBM.N"));
+        self.imaged.clear();
+        let streams = (0..streams).collect::<Vec<_>>();
+        self.batches += 1;
+        self.closed_streams += streams.len();
+        self.closed.push_back(Closed { client: ClientId(1), number: self.batches, streams: streams.into_iter() });
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::P2ps as Settings;
     use marketfeed::Record;
-    use rwf::msg::{Attrib, MsgKey, RefreshMsg, RequestMsg, StatusMsg, UpdateMsg};
+    use rwf::msg::{Attrib, CloseFlags, MsgKey, RefreshMsg, RequestMsg, StatusMsg, UpdateMsg};
     use rwf::wire::Writer;
     use rwf::{ElementListEncoder, EncodeError, FieldListEncoder, Real, RealHint, State};
 
     fn bytes(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
-        let mut buffer = vec![0; 20_000];
+        let mut buffer = vec![0; 100_000];
         let mut w = Writer::new(&mut buffer);
         encode(&mut w).unwrap();
         w.written().to_vec()
@@ -433,6 +499,23 @@ mod tests {
         clients
     }
 
+    /// All streams are still open at the P2PS.
+    fn end_flush(clients: &mut ToClients) {
+        clients.end_flush(|_, _| true);
+    }
+
+    fn count(clients: &ToClients) -> usize {
+        clients.streams.values().map(|watched| watched.streams.len()).sum()
+    }
+
+    /// A close on a stream, with a list of streams.
+    fn close(flags: u16, own: i32, streams: Vec<i32>) -> Vec<u8> {
+        let body = bytes(|w| Payload { streams: Some(streams), ..Payload::default() }.encode(w));
+        let (flags, container) = (CloseFlags(flags), DataType::ELEMENT_LIST);
+        let close = CloseMsg { flags, container, body: &body, ..CloseMsg::new(Domain::MARKET_PRICE, own) };
+        bytes(|w| close.encode(w))
+    }
+
     #[test]
     fn a_body_is_converted_once_and_names_the_item_of_its_stream() {
         let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
@@ -441,33 +524,32 @@ mod tests {
         let (image, change) = (refresh(State::OPEN_OK), update(101));
         let record = |text: &str, rtl| Some(("IBM.N".to_owned(), Some(rtl), text.to_owned()));
         assert_eq!(said(clients.message(a, &change, 5)), None, "no image, no name");
-        clients.end_flush();
+        end_flush(&mut clients);
         assert_eq!(said(clients.message(a, &image, 5)), record("1.00", 1));
         assert_eq!(said(clients.message(b, &image, 9)), record("1.00", 1), "the same record");
         assert_eq!(said(clients.message(a, &change, 5)), record("1.01", 2));
         assert_eq!(said(clients.message(b, &change, 9)), record("1.01", 2));
         assert_eq!((clients.counts(), clients.items.len(), clients.items[0].streams), ((2, 0, 0), 1, 2));
-        clients.end_flush();
+        end_flush(&mut clients);
         // A stream that is over forgets its item; the item goes with its last stream.
         let closed = State { stream: StreamState::CLOSED, ..State::OPEN_OK };
         let status = StatusMsg { state: Some(closed), ..StatusMsg::new(Domain::MARKET_PRICE, 0) };
         let status = bytes(|w| status.encode(w));
         assert_eq!(clients.message(a, &status, 5), &status[..]);
         assert_eq!(said(clients.message(a, &change, 5)), None);
-        clients.end_flush();
+        end_flush(&mut clients);
         assert_eq!(said(clients.message(b, &change, 9)), record("1.01", 3));
         clients.hear(ClientId(2), &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 9).encode(w)));
-        let count = |clients: &ToClients| clients.streams.values().map(HashMap::len).sum::<usize>();
         assert!(count(&clients) == 0 && clients.by_key.is_empty() && clients.free == [0]);
         // A snapshot is over when it is there.
-        clients.end_flush();
+        end_flush(&mut clients);
         let snapshot = refresh(State { stream: StreamState::NON_STREAMING, ..State::OPEN_OK });
         assert!(said(clients.message(a, &snapshot, 6)).is_some() && count(&clients) == 0);
-        clients.end_flush();
+        end_flush(&mut clients);
         clients.message(a, &image, 5);
         clients.left(ClientId(1));
         clients.left(ClientId(2));
-        clients.end_flush();
+        end_flush(&mut clients);
         assert!(clients.streams.is_empty() && clients.left.is_empty() && clients.by_key.is_empty());
     }
 
@@ -483,11 +565,11 @@ mod tests {
         clients.message(b, &image, 7);
         clients.left(ClientId(1));
         assert_eq!(clients.items[0].streams as i32, many + 1);
-        clients.end_flush();
+        end_flush(&mut clients);
         assert_eq!(clients.items[0].streams, 6, "so many a flush");
         // Its number is another's by now, who has none of its streams.
         assert_eq!(said(clients.message(a, &update(101), 5)), None);
-        clients.end_flush();
+        end_flush(&mut clients);
         assert_eq!((clients.items[0].streams, clients.left.len()), (1, 0));
         assert!(said(clients.message(b, &update(102), 7)).is_some());
     }
@@ -502,38 +584,117 @@ mod tests {
             clients.message(a, &image, stream);
         }
         clients.message(b, &image, 7);
-        clients.end_flush();
-        let streams = (0..many).collect();
-        let body = bytes(|w| Payload { streams: Some(streams), ..Payload::default() }.encode(w));
-        let container = DataType::ELEMENT_LIST;
-        let close = CloseMsg { container, body: &body, ..CloseMsg::new(Domain::MARKET_PRICE, 0) };
-        clients.hear(ClientId(1), &bytes(|w| close.encode(w)));
-        let left = |clients: &ToClients| clients.streams[&ClientId(1)].len();
-        assert_eq!((left(&clients), clients.has_left()), (many as usize - 1, true), "the stream of the message alone");
+        end_flush(&mut clients);
+        // What the message is on is open for something else, and not among what it lists.
+        let own = many + 10;
+        clients.message(a, &image, own);
+        end_flush(&mut clients);
+        let close = close(CLOSE_BATCH, own, (0..many).collect());
+        clients.hear(ClientId(1), &close);
+        let left = |clients: &ToClients| clients.streams[&ClientId(1)].streams.len();
+        assert_eq!((left(&clients), clients.has_left()), (many as usize + 1, true), "none at once");
         // Before it is their turn the same item is open on one of them again, and another one on the next.
         let msft = refresh_of(b"MSFT.O", State::OPEN_OK);
         let record = |name: &str, rtl, text: &str| Some((name.to_owned(), Some(rtl), text.to_owned()));
-        assert_eq!(said(clients.message(a, &image, many - 1)), record("IBM.N", 2, "1.00"));
+        assert_eq!(said(clients.message(a, &image, many - 1)), record("IBM.N", 3, "1.00"));
         assert_eq!(said(clients.message(a, &msft, many - 2)), record("MSFT.O", 1, "1.00"));
         let mut counts = Vec::new();
         while clients.has_left() {
             let before = left(&clients);
-            clients.end_flush();
+            end_flush(&mut clients);
             counts.push(before - left(&clients));
         }
-        assert_eq!(counts, [LEFT_A_FLUSH - 1, LEFT_A_FLUSH, 3], "so many a flush, the first of which was done");
+        assert_eq!(counts, [LEFT_A_FLUSH, LEFT_A_FLUSH, 3], "so many a flush");
         assert_eq!(said(clients.message(a, &update(101), 5)), None, "it is closed");
-        clients.end_flush();
-        assert_eq!(said(clients.message(a, &update(102), many - 1)), record("IBM.N", 3, "1.02"));
-        clients.end_flush();
+        end_flush(&mut clients);
+        assert_eq!(said(clients.message(a, &update(102), many - 1)), record("IBM.N", 4, "1.02"));
+        end_flush(&mut clients);
+        assert_eq!(said(clients.message(a, &update(104), own)), record("IBM.N", 5, "1.04"), "it stays open");
+        end_flush(&mut clients);
         assert_eq!(said(clients.message(a, &update(103), many - 2)), record("MSFT.O", 2, "1.03"));
         assert_eq!(said(clients.message(b, &image, 7)).map(|(name, ..)| name).as_deref(), Some("IBM.N"));
         // What is closed of one who has left, and whose number is another's, is nothing to that one.
-        clients.hear(ClientId(1), &bytes(|w| close.encode(w)));
+        clients.hear(ClientId(1), &close);
         clients.left(ClientId(1));
         assert!(said(clients.message(a, &msft, 9)).is_some());
-        (0..9).for_each(|_| clients.end_flush());
+        (0..9).for_each(|_| end_flush(&mut clients));
         assert_eq!((left(&clients), clients.has_left()), (1, false));
+    }
+
+    #[test]
+    fn a_list_without_the_flag_of_a_batch_closes_nothing() {
+        let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
+        let a = (ClientId(1), Wants::All);
+        let image = refresh(State::OPEN_OK);
+        (5..8).for_each(|stream| drop(said(clients.message(a, &image, stream))));
+        end_flush(&mut clients);
+        clients.hear(ClientId(1), &close(0, 5, vec![6, 7]));
+        assert!(clients.closed.is_empty() && clients.closed_streams == 0 && !clients.has_left());
+        end_flush(&mut clients);
+        assert_eq!((count(&clients), said(clients.message(a, &update(101), 5))), (2, None), "its own stream is closed");
+        end_flush(&mut clients);
+        assert!([6, 7].iter().all(|stream| said(clients.message(a, &update(101), *stream)).is_some()));
+    }
+
+    #[test]
+    fn batches_are_forgotten_as_fast_as_they_can_come_and_no_more_than_so_many_are_kept() {
+        let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
+        let (a, b) = ((ClientId(1), Wants::All), (ClientId(2), Wants::All));
+        let image = refresh(State::OPEN_OK);
+        clients.message(a, &image, 100);
+        end_flush(&mut clients);
+        for stream in 0..3 * LEFT_A_FLUSH as i32 {
+            clients.hear(ClientId(1), &close(CLOSE_BATCH, 0, vec![1_000 + stream]));
+        }
+        let left = [(); 3].map(|()| {
+            end_flush(&mut clients);
+            (clients.closed.len(), clients.closed_streams)
+        });
+        assert_eq!(left, [(2_000, 2_000), (1_000, 1_000), (0, 0)], "a batch goes with its last stream");
+        // As many as there may be, and one message more, which costs what it brings.
+        clients.message(a, &image, 5);
+        end_flush(&mut clients);
+        let many = 30_000;
+        let close_many = close(CLOSE_BATCH, 0, vec![5; many]);
+        for _ in 0..CLOSED_KEPT / many {
+            clients.hear(ClientId(1), &close_many);
+        }
+        assert_eq!((count(&clients), clients.closed.len()), (2, CLOSED_KEPT / many));
+        clients.hear(ClientId(1), &close_many);
+        assert_eq!((count(&clients), clients.closed_streams), (1, CLOSED_KEPT), "the oldest are done at once");
+        // Of one who leaves nothing is left to do: a batch is one step, however much it names.
+        clients.message(b, &image, 7);
+        end_flush(&mut clients);
+        clients.hear(ClientId(2), &close(CLOSE_BATCH, 0, vec![7]));
+        clients.left(ClientId(1));
+        clients.message(a, &image, 5);
+        end_flush(&mut clients);
+        assert_eq!(
+            (clients.closed_streams, clients.has_left(), clients.streams[&ClientId(2)].streams.len()),
+            (0, false, 0)
+        );
+        assert_eq!(count(&clients), 1, "that of the next one with the number");
+    }
+
+    #[test]
+    fn an_image_behind_its_close_leaves_nothing() {
+        let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
+        let a = (ClientId(1), Wants::All);
+        let image = refresh(State::OPEN_OK);
+        clients.hear(ClientId(1), &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 5).encode(w)));
+        assert!(
+            [5, 6].iter().all(|stream| said(clients.message(a, &image, *stream)).is_some()),
+            "they go out as all do"
+        );
+        clients.end_flush(|client, stream| (client, stream) == (ClientId(1), 6));
+        assert_eq!((count(&clients), said(clients.message(a, &update(101), 5))), (1, None));
+        end_flush(&mut clients);
+        assert!(said(clients.message(a, &update(101), 6)).is_some());
+        // The same where a batch has closed what was open, and the image comes before its turn.
+        clients.hear(ClientId(1), &close(CLOSE_BATCH, 0, vec![6]));
+        clients.message(a, &image, 6);
+        clients.end_flush(|_, _| false);
+        assert!(count(&clients) == 0 && clients.by_key.is_empty() && !clients.has_left());
     }
 
     #[test]
@@ -542,7 +703,7 @@ mod tests {
         assert_eq!(clients.at_first(), Wants::ByService);
         let image = refresh(State::OPEN_OK);
         assert_eq!(said(clients.message((ClientId(1), Wants::ByService), &image, 5)), None);
-        clients.end_flush();
+        end_flush(&mut clients);
         clients.ids = vec![false, false, true];
         assert!(said(clients.message((ClientId(1), Wants::ByService), &image, 5)).is_some());
 
