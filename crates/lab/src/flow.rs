@@ -148,7 +148,7 @@ pub(super) fn ask<'a>(places: &'a Places, scenario: &Scenario, rate: Option<f64>
 /// Whether more than half of the runs of a row held its rate.
 fn is_mostly_held(outcome: &Outcome, label: &str) -> bool {
     let row = outcome.rows.iter().find(|r| r.label == label);
-    row.and_then(|r| r.spread(Side::Ours, "held")).is_some_and(|s| s.median > 0.5)
+    row.is_some_and(|row| row.has(Side::Ours) && row.is_held(Side::Ours))
 }
 
 /// A note for a rate that was asked for and not held.

@@ -348,14 +348,15 @@ fn write_reports(args: &RunArgs, tables: &Tables, environment: &Environment, all
     let save = |path: &Path, text: String| net::output::write(path, text).map_err(FileError::of("report", path));
     let pairs = if args.quick { 1 } else { args.pairs };
     if let Some(path) = &args.html {
-        let reports = html::report::pages(environment, pairs, all, tables);
+        let call = html::report::Call { outcomes: all, path };
+        let reports = html::report::pages(environment, pairs, call, tables);
         match &reports[..] {
             // One report is the page; several have one each beside the page of everything.
             [one] if all.iter().all(|outcome| outcome.group == one.group) => save(path, one.html.clone())?,
             several => {
                 save(path, html::page(environment, pairs, all))?;
                 for one in several {
-                    save(&path.with_extension(format!("{}.html", one.group)), one.html.clone())?;
+                    save(&call.file(&one.group), one.html.clone())?;
                 }
             }
         }

@@ -142,6 +142,8 @@ impl Csv {
 pub struct Series {
     /// How it is called.
     pub label: String,
+    /// The report, as the files name it.
+    pub report: String,
     /// Where it stands in the report: table and page.
     pub place: String,
     /// Of a throughput: system and test, as its table calls them.
@@ -233,7 +235,7 @@ enum SeriesError {
 }
 
 fn one(tables: &Tables, report: &str, original: &Original) -> Result<Series, SeriesError> {
-    let mut series = Series { label: original.label.clone(), ..Series::default() };
+    let mut series = Series { label: original.label.clone(), report: report.to_owned(), ..Series::default() };
     if original.system.is_empty() {
         let csv = &tables.latency;
         for row in csv.of(report, &original.table) {

@@ -83,18 +83,18 @@ fn section(out: &mut String, outcome: &Outcome) {
     if !outcome.disturbance.is_empty() {
         let _ = writeln!(out, "Beside it: {}.\n", outcome.disturbance);
     }
-    let others: Vec<Side> = OTHERS.into_iter().filter(|s| outcome.rows.iter().any(|row| row.has(*s))).collect();
-    out.push_str("| | figure | ours |");
-    for side in &others {
-        let _ = write!(out, " {side} | ours : {side} |");
-    }
-    out.push_str("\n|---|---|---|");
-    out.push_str(&"---|---|".repeat(others.len()));
-    out.push('\n');
-    for row in &outcome.rows {
-        rows(out, row, &others);
+    // What is published was sustained: nothing unpaced stands with it.
+    let is_published = outcome.originals.iter().any(|o| o.points.is_empty());
+    let (unpaced, paced): (Vec<&Row>, Vec<&Row>) =
+        outcome.rows.iter().partition(|row| is_published && row.label == "max");
+    if !paced.is_empty() || unpaced.is_empty() {
+        table(out, &paced);
     }
     as_published(out, outcome);
+    if !unpaced.is_empty() {
+        out.push_str("\nAs fast as it goes, with every buffer full; nothing of it compares with a published rate.\n\n");
+        table(out, &unpaced);
+    }
     out.push_str(&super::lbm::published::markdown(outcome));
     out.push_str(&super::deviations::markdown(&outcome.deviations));
     if !outcome.notes.is_empty() {
@@ -102,6 +102,21 @@ fn section(out: &mut String, outcome: &Outcome) {
     }
     for note in &outcome.notes {
         let _ = writeln!(out, "- {note}");
+    }
+}
+
+/// All figures of some rows.
+fn table(out: &mut String, these: &[&Row]) {
+    let others: Vec<Side> = OTHERS.into_iter().filter(|s| these.iter().any(|row| row.has(*s))).collect();
+    out.push_str("| | figure | ours |");
+    for side in &others {
+        let _ = write!(out, " {side} | ours : {side} |");
+    }
+    out.push_str("\n|---|---|---|");
+    out.push_str(&"---|---|".repeat(others.len()));
+    out.push('\n');
+    for row in these {
+        rows(out, row, &others);
     }
 }
 
@@ -135,7 +150,8 @@ fn as_published(out: &mut String, outcome: &Outcome) {
             let metrics = ["call_mean_us", "call_stddev_us", "call_max_us", "call_min_us", "samples"];
             let cells = metrics.map(|metric| row.spread(side, metric));
             let cells: Vec<String> = cells.iter().flatten().map(|s| format!("{:.0}", s.median)).collect();
-            cells.join(" / ")
+            let is_marked = !cells.is_empty() && !row.is_held(side);
+            cells.join(" / ") + if is_marked { ", not held" } else { "" }
         };
         let _ = write!(out, "| {rate:.0} | {} | {} |", of(Side::Ours), of(Side::Smooth));
         if has_sampled {
@@ -295,6 +311,44 @@ Beside it: load average 2.0, 0.0 % stolen.
 
     #[test]
     fn whatever_repeats_a_report_says_whose_marks_these_are() {
+    #[test]
+    fn what_was_not_held_says_so_beside_what_is_published() {
+        let figures = |held| metrics(&[("call_mean_us", 9e4), ("held", held)]);
+        let mut row = Row::new("10k");
+        row.add(Side::Ours, figures(0.0));
+        row.add(Side::Smooth, figures(1.0));
+        let point =
+            originals::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None, samples: None };
+        let originals = vec![originals::Series { points: vec![point], ..originals::Series::default() }];
+        let mut text = String::new();
+        as_published(&mut text, &Outcome { rows: vec![row], originals, ..Outcome::default() });
+        assert!(text.contains("| 10000 | 90000, not held | 90000 | 379 / 42.4 / 814 |"), "{text}");
+    }
+
+    #[test]
+    fn an_unpaced_rate_stands_apart_from_a_published_one() {
+        let row = |label: &str, rate| {
+            let mut row = Row::new(label);
+            row.add(Side::Ours, metrics(&[("rate", rate)]));
+            row
+        };
+        let highest = originals::Series { label: "TREP".to_owned(), highest: 4.7e6, ..originals::Series::default() };
+        let outcome = Outcome { rows: vec![row("max", 8e6), row("search", 6e6)], ..Outcome::default() };
+        let of = |originals: Vec<originals::Series>| {
+            let mut text = String::new();
+            section(&mut text, &Outcome { originals, ..outcome.clone() });
+            text
+        };
+        let text = of(vec![highest]);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+        assert!(at("6.00 M/s") < at("Published: 4.7M/s"), "{text}");
+        assert!(
+            at("Published: 4.7M/s") < at("nothing of it compares") && at("nothing of it compares") < at("8.00 M/s")
+        );
+        let text = of(Vec::new());
+        assert!(text.find("8.00 M/s") < text.find("6.00 M/s") && !text.contains("compares"), "{text}");
+    }
+
         use crate::scenario::{BUILT_IN, read, select};
         let tables = originals::Tables::built_in();
         let chosen = select(read(BUILT_IN).unwrap(), &["reports".to_owned()]).unwrap();

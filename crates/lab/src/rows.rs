@@ -207,6 +207,12 @@ impl Row {
         Spread::of(&self.values(side, metric))
     }
 
+    /// Whether a side has held the rate of the row, in more than half of its runs: at one that was not held, a latency says how long a
+    /// queue was, and the rate is no result. A side of which nothing says so was asked for no rate, or is not looked at for that.
+    pub fn is_held(&self, side: Side) -> bool {
+        self.spread(side, "held").is_none_or(|held| held.median > 0.5)
+    }
+
     /// Which runs of ours are compared with a side: the evenly paced ones where there are some, as everybody else paces
     /// evenly; only those themselves, and the sampled ones and a variant, which pace as ours, are compared with ours in bursts.
     pub fn base(&self, over: Side) -> Side {
@@ -235,7 +241,9 @@ pub struct Verdict {
 impl Verdict {
     /// Judges a goal by the rows of its scenario.
     pub fn of(goal: Goal, rows: &[Row]) -> Self {
-        let row = rows.iter().find(|r| r.label == goal.row);
+        // A rate that was sought and not held is no figure.
+        let is_result = |row: &&Row| goal.row != "search" || row.is_held(Side::Ours);
+        let row = rows.iter().find(|r| r.label == goal.row).filter(is_result);
         let spread = row.and_then(|row| match goal.over {
             None => row.spread(Side::Ours, &goal.metric),
             Some(side) => row.ratio(side, &goal.metric),
@@ -313,5 +321,17 @@ mod tests {
         assert_eq!(verdict("max rate/eta <= 3"), Some(false));
         assert_eq!(verdict("max rate/floor >= 1"), None);
         assert_eq!(verdict("search rate >= 1"), None);
+    }
+
+    #[test]
+    fn a_rate_is_held_by_more_than_half_of_the_runs() {
+        let mut row = Row::new("search");
+        assert!(row.is_held(Side::Ours), "nothing was asked for");
+        for (held, is_held) in [(1.0, true), (0.0, false), (1.0, true), (0.0, false)] {
+            row.add(Side::Ours, [("rate".to_owned(), 2.0), ("held".to_owned(), held)].into_iter().collect());
+            assert_eq!(row.is_held(Side::Ours), is_held, "{:?}", row.side(Side::Ours));
+        }
+        let goal = "search rate >= 1".parse().unwrap();
+        assert_eq!(Verdict::of(goal, &[row]).is_met(), None, "what was not held meets nothing");
     }
 }

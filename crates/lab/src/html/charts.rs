@@ -62,6 +62,7 @@ pub fn of(outcome: &Outcome) -> String {
         out += &highest(outcome, &rows);
         out += &deviations(outcome, &rows);
     }
+    out += &left_out(&rows);
     out += &distributions(&rows);
     out += &nines(&rows);
     out += &throughput(outcome);
@@ -70,9 +71,24 @@ pub fn of(outcome: &Outcome) -> String {
     out
 }
 
-/// A figure of a side over the rates.
-fn series(rows: &[(f64, &Row)], side: Side, metric: &str) -> Vec<(f64, f64)> {
-    rows.iter().filter_map(|(rate, row)| Some((*rate, row.spread(side, metric)?.median))).collect()
+/// A figure of a side over the rates that it has held.
+pub(super) fn series(rows: &[(f64, &Row)], side: Side, metric: &str) -> Vec<(f64, f64)> {
+    let held = rows.iter().filter(|(_, row)| row.is_held(side));
+    held.filter_map(|(rate, row)| Some((*rate, row.spread(side, metric)?.median))).collect()
+}
+
+/// Which rates are in no chart over the rate, and whose; empty where all were held.
+fn left_out(rows: &[(f64, &Row)]) -> String {
+    let of = |side: Side| {
+        let missed: Vec<String> =
+            rows.iter().filter(|(_, row)| !row.is_held(side)).map(|(rate, _)| format!("{}/s", short(*rate))).collect();
+        (!missed.is_empty()).then(|| format!("{} {}", side.title(), missed.join(", ")))
+    };
+    let all: Vec<String> = [Side::Ours].into_iter().chain(OTHERS).filter_map(of).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    format!("<p class=\"soft\">Rates that were not held are in no chart over the rate: {}.</p>\n", all.join("; "))
 }
 
 fn published(outcome: &Outcome, what: fn(&crate::originals::Point) -> f64) -> Vec<Line> {
@@ -276,23 +292,22 @@ fn share(value: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Whether ours has held the rate of a row, in most of its runs. A row without a rate has held it.
-pub(super) fn is_held(row: &Row) -> bool {
-    row.spread(Side::Ours, "held").is_none_or(|held| held.median > 0.5)
-}
-
 /// The row of the highest rate that was held: of what was sought, or of the rates that a call asked for.
 pub(super) fn held(outcome: &Outcome) -> Option<&Row> {
-    let sought = outcome.rows.iter().find(|row| row.label == "search");
-    sought.or_else(|| rated(outcome).into_iter().map(|(_, row)| row).rfind(|row| is_held(row)))
+    sought(outcome).or_else(|| rated(outcome).into_iter().map(|(_, row)| row).rfind(|row| row.is_held(Side::Ours)))
+}
+
+/// The row of the rate that a search has found and that was held then.
+pub(super) fn sought(outcome: &Outcome) -> Option<&Row> {
+    outcome.rows.iter().find(|row| row.label == "search" && row.is_held(Side::Ours))
 }
 
 /// Held rates as bars, published ones below: those are sustained maxima, beside which nothing unpaced stands. Without published ones, unpaced
 /// rates too.
 fn throughput(outcome: &Outcome) -> String {
     let is_published = outcome.originals.iter().any(|o| o.points.is_empty());
-    let of = |label: &str| outcome.rows.iter().find(|r| r.label == label);
-    let rows = if is_published { [held(outcome), None] } else { [of("search"), of("max")] };
+    let unpaced = || outcome.rows.iter().find(|r| r.label == "max");
+    let rows = if is_published { [held(outcome), None] } else { [sought(outcome), unpaced()] };
     let mut all = Vec::new();
     for row in rows.into_iter().flatten() {
         for side in [Side::Ours].into_iter().chain(OTHERS) {

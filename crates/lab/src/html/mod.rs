@@ -116,7 +116,7 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
     let rows = charts::rated(outcome);
     let mean = |row: &Row| row.spread(Side::Ours, "call_mean_us").map(|s| s.median);
     // At a rate that was not held a mean says how long the queue was.
-    let held = rows.iter().filter(|(_, row)| charts::is_held(row));
+    let held = rows.iter().filter(|(_, row)| row.is_held(Side::Ours));
     let ends: Vec<(f64, f64)> = held.filter_map(|(rate, row)| Some((*rate, mean(row)?))).collect();
     if let (false, Some(first), Some(last)) = (outcome.originals.is_empty(), ends.first(), ends.last()) {
         let ours: Vec<String> = shown_ends(*first, *last).map(|(rate, us)| at_rate(us, rate)).collect();
@@ -127,19 +127,18 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
         }
         lines.push(text + ".");
     }
-    let rate = |label: &str, side| {
-        let row = outcome.rows.iter().find(|r| r.label == label)?;
-        Some(row.spread(side, "rate")?.median)
-    };
+    let rate = |row: &Row, side| row.spread(side, "rate").map(|s| s.median);
+    let unpaced = |side| rate(outcome.rows.iter().find(|r| r.label == "max")?, side);
     // Published rates are sustained maxima: nothing unpaced stands beside them.
     let is_published = outcome.originals.iter().any(|o| o.points.is_empty());
-    let (held, max) = (rate("search", Side::Ours), rate("max", Side::Ours).filter(|_| !is_published));
+    let held = charts::sought(outcome).and_then(|row| rate(row, Side::Ours));
+    let max = unpaced(Side::Ours).filter(|_| !is_published);
     if held.is_some() || max.is_some() {
         let mut parts = Vec::new();
         parts.extend(held.map(|r| format!("{}/s held without a growing queue", short(r))));
         parts.extend(max.map(|r| format!("{}/s unpaced", short(r))));
         for side in OTHERS.into_iter().filter(|_| !is_published) {
-            parts.extend(rate("max", side).map(|r| format!("{}: {}/s unpaced", side.title(), short(r))));
+            parts.extend(unpaced(side).map(|r| format!("{}: {}/s unpaced", side.title(), short(r))));
         }
         let published = outcome.originals.iter().filter(|o| o.points.is_empty() && o.highest > 0.0);
         parts.extend(published.map(|o| format!("published: {}/s ({})", exact(o.highest), escape(&o.label))));
@@ -154,11 +153,13 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// The figures that the scenario has goals for.
+/// The figures that the scenario has goals for, but for those of unpaced runs where rates are published, which were sustained.
 fn judged(outcome: &Outcome) -> Option<String> {
+    let is_published = outcome.originals.iter().any(|o| o.points.is_empty());
     let said: Vec<String> = outcome
         .verdicts
         .iter()
+        .filter(|verdict| !is_published || verdict.goal.row != "max" || verdict.goal.over.is_some())
         .filter_map(|verdict| {
             let (goal, value) = (&verdict.goal, verdict.value?);
             let unit = if goal.over.is_some() { "ratio" } else { goal.metric.as_str() };
@@ -208,7 +209,8 @@ fn whole_turns(outcome: &Outcome) -> Option<String> {
 fn beside_peers(outcome: &Outcome, rows: &[(f64, &Row)]) -> Vec<String> {
     let mut lines = Vec::new();
     for side in super::rows::PEERS {
-        let both = rows.iter().filter_map(|(rate, row)| {
+        let held = rows.iter().filter(|(_, row)| row.is_held(row.base(side)) && row.is_held(side));
+        let both = held.filter_map(|(rate, row)| {
             let (ours, theirs) = (row.spread(row.base(side), "p50_us")?, row.spread(side, "p50_us")?);
             let (ours, theirs, rate) = (duration(ours.median), duration(theirs.median), short(*rate));
             Some(format!("{ours} against {theirs} at {rate}/s"))
@@ -376,8 +378,10 @@ fn as_published(out: &mut String, outcome: &Outcome) {
     rates.dedup();
     for rate in rates {
         let row = rows.iter().find(|(r, _)| (r - rate).abs() < 0.5).map(|(_, row)| *row);
-        let is_held = row.is_none_or(charts::is_held);
-        let _ = write!(out, "<tr><td>{rate:.0}{}</td>", if is_held { "" } else { ", not held by ours" });
+        let missed = ours.iter().filter(|(side, _)| row.is_some_and(|row| !row.is_held(*side)));
+        let missed: Vec<&str> = missed.map(|(_, name)| *name).collect();
+        let missed = if missed.is_empty() { String::new() } else { format!(", not held by {}", missed.join("; ")) };
+        let _ = write!(out, "<tr><td>{rate:.0}{missed}</td>");
         for (side, _) in &ours {
             let figures = PRINTED.map(|(metric, _)| row.and_then(|row| row.spread(*side, metric)).map(|s| s.median));
             if figures[0].is_none() {

@@ -2,6 +2,7 @@
 //! is, then the scenarios, then the published cells that nothing of ours stands beside, with the reason.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use super::charts::{self, DASHES, PUBLISHED};
 use super::contents::{self, Place, Report};
@@ -22,17 +23,60 @@ pub struct Page {
     pub html: String,
 }
 
+/// Everything that was run, and the file that its page goes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// All outcomes.
+    pub outcomes: &'a [Outcome],
+    /// The page of everything; those of reports are beside it.
+    pub path: &'a Path,
+}
+
+impl Call<'_> {
+    /// The file of a report's page.
+    pub fn file(&self, group: &str) -> PathBuf {
+        self.path.with_extension(format!("{group}.html"))
+    }
+
+    /// A link to the section of an outcome, from the page of a report.
+    fn link(&self, from: &Report, to: &Outcome) -> String {
+        let name = escape(&to.name);
+        if to.group == from.group {
+            return format!("<a href=\"#{name}\">{name}</a>");
+        }
+        let file = if contents::of(&to.group).is_some() { self.file(&to.group) } else { self.path.to_owned() };
+        let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        format!("<a href=\"{}#{name}\">{name}</a>", in_address(&file))
+    }
+}
+
+/// A file's name as it is written in an address.
+fn in_address(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let written = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(written).collect()
+}
+
 /// The pages of all reports of which something was run.
-pub fn pages(environment: &Environment, pairs: u32, outcomes: &[Outcome], tables: &Tables) -> Vec<Page> {
+pub fn pages(environment: &Environment, pairs: u32, call: Call<'_>, tables: &Tables) -> Vec<Page> {
     let of = |report: &'static Report| {
-        let these: Vec<Outcome> = outcomes.iter().filter(|o| o.group == report.group).cloned().collect();
-        (!these.is_empty())
-            .then(|| Page { group: report.group.to_owned(), html: page(report, environment, pairs, &these, tables) })
+        let these: Vec<Outcome> = call.outcomes.iter().filter(|o| o.group == report.group).cloned().collect();
+        (!these.is_empty()).then(|| Page {
+            group: report.group.to_owned(),
+            html: page(report, environment, pairs, (&these, call), tables),
+        })
     };
     contents::REPORTS.iter().filter_map(of).collect()
 }
 
-fn page(report: &Report, environment: &Environment, pairs: u32, outcomes: &[Outcome], tables: &Tables) -> String {
+/// A report's page: the outcomes of its own scenarios, and links to others beside which a table of it stands.
+fn page(
+    report: &Report,
+    environment: &Environment,
+    pairs: u32,
+    (outcomes, call): (&[Outcome], Call<'_>),
+    tables: &Tables,
+) -> String {
     let title = format!("After the report of {}", report.title);
     let mut out = begin(&title);
     let _ = writeln!(out, "<h1>{}</h1>", escape(&title));
@@ -46,14 +90,14 @@ fn page(report: &Report, environment: &Environment, pairs: u32, outcomes: &[Outc
     );
     key_results(&mut out, pairs, outcomes);
     goals(&mut out, outcomes);
-    contents_table(&mut out, report, outcomes);
+    contents_table(&mut out, report, call);
     // In the order in which the report has them, which is that of the built-in scenarios.
     for outcome in outcomes {
         section(&mut out, outcome);
     }
     out += &difference::html(tables, outcomes);
     not_here(&mut out, report, tables);
-    throughputs(&mut out, report, tables, outcomes);
+    throughputs(&mut out, report, tables, call);
     system(&mut out, environment);
     method(&mut out, pairs);
     out + "</main></body></html>\n"
@@ -79,7 +123,8 @@ fn overviews(report: &Report, outcomes: &[Outcome]) -> String {
             ("call_mean_us", "mean latency", (|p| p.mean_us) as fn(&crate::originals::Point) -> f64),
             ("call_max_us", "highest latency", |p| p.max_us),
         ] {
-            out += &overview(&format!("{title}: {what}, from the call"), tables, metric, value, outcomes);
+            let title = format!("{title}: {what}, from the call");
+            out += &overview(&title, (report, tables), (metric, value), outcomes);
         }
     }
     out
@@ -87,14 +132,15 @@ fn overviews(report: &Report, outcomes: &[Outcome]) -> String {
 
 fn overview(
     title: &str,
-    tables: &[&str],
-    metric: &str,
-    value: fn(&crate::originals::Point) -> f64,
+    (report, tables): (&Report, &[&str]),
+    (metric, value): (&str, fn(&crate::originals::Point) -> f64),
     outcomes: &[Outcome],
 ) -> String {
     let x = Axis { name: "updates a second", scale: Scale::Logarithmic, text: short };
     let y = Axis { name: "latency", scale: Scale::Logarithmic, text: duration };
-    let is_meant = |series: &&Series| !series.points.is_empty() && tables.contains(&series.table());
+    let is_meant = |series: &&Series| {
+        !series.points.is_empty() && series.report == report.group && tables.contains(&series.table())
+    };
     let (mut ours, mut theirs): (Vec<Line>, Vec<Line>) = (Vec::new(), Vec::new());
     let (mut seen, mut floor): (Vec<&str>, Option<Line>) = (Vec::new(), None);
     for outcome in outcomes {
@@ -105,16 +151,14 @@ fn overview(
             continue;
         }
         let rows = charts::rated(outcome);
-        let points = rows.iter().filter_map(|(rate, row)| Some((*rate, row.spread(Side::Ours, metric)?.median)));
         ours.push(Line {
             name: format!("ours, {}", outcome.name),
             colour: charts::OVERVIEW[ours.len() % charts::OVERVIEW.len()],
             dashes: "",
-            points: points.collect(),
+            points: charts::series(&rows, Side::Ours, metric),
         });
         let bare = if metric == "call_max_us" { "max_us" } else { "p50_us" };
-        let points: Vec<(f64, f64)> =
-            rows.iter().filter_map(|(rate, row)| Some((*rate, row.spread(Side::Floor, bare)?.median))).collect();
+        let points = charts::series(&rows, Side::Floor, bare);
         // One is enough: the bare relay has no nodes.
         if floor.is_none() && !points.is_empty() {
             let name = if bare == "max_us" { "bare relay" } else { "bare relay, median" }.to_owned();
@@ -135,8 +179,8 @@ fn overview(
     svg::lines(&format!("{title} (dashed: published, other machines)"), x, y, &ours)
 }
 
-/// The report's tables and figures in its order: where each is on this page, or why it is not.
-fn contents_table(out: &mut String, report: &Report, outcomes: &[Outcome]) {
+/// The report's tables and figures in its order: where each is, or why it is not.
+fn contents_table(out: &mut String, report: &Report, call: Call<'_>) {
     out.push_str("<h2 id=\"contents\">What the report holds</h2><div class=\"scroll\"><table><tr><th>there</th><th class=\"text\">what</th><th class=\"text\">here</th></tr>\n");
     for entry in report.entries {
         let here = match entry.place {
@@ -148,9 +192,9 @@ fn contents_table(out: &mut String, report: &Report, outcomes: &[Outcome]) {
             }
             Place::Beside(names) => {
                 let link = |name: &&str| {
-                    let is_run = outcomes.iter().any(|o| o.name == **name);
-                    let elsewhere = format!("{name} (not run in this call: <code>quoteway-lab {name}</code>)");
-                    if is_run { format!("<a href=\"#{name}\">{name}</a>") } else { elsewhere }
+                    let run = call.outcomes.iter().find(|o| o.name == **name);
+                    let not_run = || format!("{name} (not run in this call: <code>quoteway-lab {name}</code>)");
+                    run.map_or_else(not_run, |outcome| call.link(report, outcome))
                 };
                 names.iter().map(link).collect::<Vec<_>>().join(", ")
             }
@@ -178,27 +222,28 @@ fn not_here(out: &mut String, report: &Report, tables: &Tables) {
 }
 
 /// The report's tables of throughputs, whole, row by row with ours.
-fn throughputs(out: &mut String, report: &Report, tables: &Tables, outcomes: &[Outcome]) {
+fn throughputs(out: &mut String, report: &Report, tables: &Tables, call: Call<'_>) {
     let is_one = |table: &&&str| tables.throughput_rows(report.group, table).next().is_some();
     for table in report.entries.iter().flat_map(|e| e.tables).filter(is_one) {
         let _ = writeln!(out, "<h2 id=\"table-{table}\">Published, table {table}: highest rates</h2>");
         out.push_str("<p>Ours is the highest rate that was held, or the highest that this call asked for and that was held.</p>\n");
-        out.push_str(&rates_beside(tables, report.group, table, outcomes));
+        out.push_str(&rates_beside(tables, report, table, call));
     }
 }
 
 /// A table of throughputs as printed, with what ours has held behind each row, or why there is nothing.
-fn rates_beside(tables: &Tables, report: &str, table: &str, outcomes: &[Outcome]) -> String {
+fn rates_beside(tables: &Tables, report: &Report, table: &str, call: Call<'_>) -> String {
     let mut out = String::from("<div class=\"scroll\"><table class=\"cells\">\n");
-    for (n, row) in tables.cells(report, table).into_iter().enumerate() {
+    for (n, row) in tables.cells(report.group, table).into_iter().enumerate() {
         let tag = if n == 0 { "th" } else { "td" };
         let printed: Vec<String> = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
         let ours = match (n, &row[..]) {
             (0, _) => "<th>ours in</th><th>ours out</th><th class=\"text\">scenario</th>".to_owned(),
-            (_, [system, test, ..]) => match held_beside(table, (system, test), outcomes) {
-                Ok((name, rate, fan)) => format!(
-                    "<td>{:.0}</td><td>{rate:.0}</td><td class=\"text\"><a href=\"#{name}\">{name}</a></td>",
-                    rate / fan
+            (_, [system, test, ..]) => match held_beside((report.group, table), (system, test), call.outcomes) {
+                Ok((outcome, rate)) => format!(
+                    "<td>{:.0}</td><td>{rate:.0}</td><td class=\"text\">{}</td>",
+                    rate / outcome.fan.max(1.0),
+                    call.link(report, outcome)
                 ),
                 Err(why) => format!("<td></td><td></td><td class=\"text\">{why}</td>"),
             },
@@ -209,12 +254,12 @@ fn rates_beside(tables: &Tables, report: &str, table: &str, outcomes: &[Outcome]
     out + "</table></div>\n"
 }
 
-/// What ours has held of a published test: scenario, deliveries a second, and deliveries for each update in.
+/// What ours has held of a published test: its scenario, whosever group that is in, and deliveries a second.
 fn held_beside<'a>(
-    table: &str,
+    (report, table): (&str, &str),
     (system, test): (&str, &str),
     outcomes: &'a [Outcome],
-) -> Result<(&'a str, f64, f64), &'static str> {
+) -> Result<(&'a Outcome, f64), &'static str> {
     if system.contains("OpenOnload") && test.starts_with("3:3") {
         return Err("not here: kernel bypass needs its network card");
     }
@@ -224,7 +269,11 @@ fn held_beside<'a>(
         None => (test, "rate".to_owned()),
     };
     let is_meant = |series: &&Series| {
-        series.table() == table && series.of.0 == system && (series.of.1 == test || series.of.1.is_empty())
+        // Tables of several reports are called 1.
+        series.report == report
+            && series.table() == table
+            && series.of.0 == system
+            && (series.of.1 == test || series.of.1.is_empty())
     };
     let mut is_run = false;
     for outcome in outcomes.iter().filter(|outcome| outcome.originals.iter().any(|s| is_meant(&s))) {
@@ -238,7 +287,7 @@ fn held_beside<'a>(
             }
         };
         if let Some(rate) = row.and_then(|row| row.spread(Side::Ours, &figure)) {
-            return Ok((&outcome.name, rate.median, outcome.fan.max(1.0)));
+            return Ok((outcome, rate.median));
         }
     }
     Err(if is_run { "no rate was held in this call: see the notes" } else { "not run in this call" })
@@ -267,9 +316,17 @@ mod tests {
         let of_report = scenarios.iter().filter(|s| s.group == group);
         let outcomes: Vec<Outcome> =
             of_report.map(|s| crate::outcome_of(s, &tables, crate::run::Where::Namespaces)).collect();
-        let mut pages = pages(&Environment::default(), 1, &outcomes, &tables);
+        let mut pages = pages_of(&outcomes, &tables);
         assert_eq!(pages.len(), 1);
         pages.remove(0).html
+    }
+
+    fn call(outcomes: &[Outcome]) -> Call<'_> {
+        Call { outcomes, path: Path::new("out/all of it.html") }
+    }
+
+    fn pages_of(outcomes: &[Outcome], tables: &Tables) -> Vec<Page> {
+        pages(&Environment::default(), 1, call(outcomes), tables)
     }
 
     /// The published cells of a report that are not on a page: as a row of theirs, one after the other.
@@ -348,9 +405,8 @@ mod tests {
         for scenario in read(BUILT_IN).unwrap() {
             let outcome = crate::outcome_of(&scenario, &tables, crate::run::Where::Namespaces);
             for series in &outcome.originals {
-                let report = scenario.originals.iter().find(|o| o.table == series.table()).map(|o| o.report.clone());
-                let report = report.filter(|r| !r.is_empty()).unwrap_or_else(|| scenario.group.clone());
-                let rows = tables.cells(&report, series.table());
+                let report = &series.report;
+                let rows = tables.cells(report, series.table());
                 let numbers: Vec<f64> = rows.iter().flatten().filter_map(|cell| cell.parse().ok()).collect();
                 let has = |value: f64| numbers.iter().any(|n| (n - value).abs() < 1e-9);
                 let figures = series.points.iter().flat_map(|p| p.figures().map(|(_, value)| value).chain([p.rate]));
@@ -368,16 +424,43 @@ mod tests {
         let intel = scenarios.iter().find(|s| s.name == "intel-5050-mtu1500").unwrap();
         let mut outcome = crate::outcome_of(intel, &tables, crate::run::Where::Namespaces);
         // Already what is published is something to see, before anything was measured.
-        let page = pages(&Environment::default(), 1, std::slice::from_ref(&outcome), &tables).remove(0).html;
+        let page = pages_of(std::slice::from_ref(&outcome), &tables).remove(0).html;
         assert!(page.find("<figure>") < page.find("What the report holds") && page.contains("not run in this call"));
         let mut row = crate::rows::Row::new("search");
         row.add(Side::Ours, [("rate".to_owned(), 5.05e6)].into_iter().collect());
         outcome.rows.push(row);
-        let page = pages(&Environment::default(), 1, &[outcome], &tables).remove(0).html;
+        let page = pages_of(&[outcome], &tables).remove(0).html;
         // Beside the published row, in and out.
         assert!(page.contains("<td>225000</td><td>11350000</td><td>100000</td><td>5050000</td>"), "{page}");
         let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}"));
         assert!(at("<figure>") < at("Key results") && page.matches("<figure>").count() >= 2, "{page}");
+    }
+
+    #[test]
+    fn a_table_of_one_report_has_what_stands_beside_it_on_the_page_of_another() {
+        let tables = Tables::built_in();
+        let scenarios = read(BUILT_IN).unwrap();
+        let outcome = |name: &str, rate: f64| {
+            let scenario = scenarios.iter().find(|s| s.name == name).unwrap();
+            let mut outcome = crate::outcome_of(scenario, &tables, crate::run::Where::Namespaces);
+            let mut row = crate::rows::Row::new("search");
+            row.add(Side::Ours, [("rate".to_owned(), rate)].into_iter().collect());
+            outcome.rows.push(row);
+            outcome
+        };
+        let outcomes = ["redhat-highest", "intel-5050-mtu1500", "novell-5050"].map(|name| outcome(name, 5.05e6));
+        let pages = pages_of(&outcomes, &tables);
+        let page = |group: &str| &pages.iter().find(|page| page.group == group).unwrap().html;
+        let redhat = page("redhat-2008");
+        for part in [
+            "<td>5800000</td><td>100000</td><td>5050000</td><td class=\"text\"><a href=\"all%20of%20it.intel-2008.html#intel-5050-mtu1500\">intel-5050-mtu1500</a></td>",
+            "<a href=\"#redhat-highest\">redhat-highest</a>, <a href=\"all%20of%20it.intel-2008.html#intel-5050-mtu1500\">",
+        ] {
+            assert!(redhat.contains(part), "{part}\n{redhat}");
+        }
+        // A table 1 of another report is another table.
+        assert!(!page("intel-2008").contains("#novell-5050") && page("novell-2009").contains("#novell-5050"));
+        assert_eq!(call(&outcomes).file("intel-2008"), Path::new("out/all of it.intel-2008.html"));
     }
 
     #[test]
@@ -390,7 +473,7 @@ mod tests {
         let figures = [("rate", 900e3), ("path1_rate", 310e3), ("path2_rate", 300e3), ("path3_rate", 290e3)];
         row.add(Side::Ours, figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
         outcome.rows.push(row);
-        let page = rates_beside(&tables, "cisco-2009", "3-6", &[outcome]);
+        let page = rates_beside(&tables, contents::of("cisco-2009").unwrap(), "3-6", call(&[outcome]));
         for part in [
             "<td>2460000</td><td>2460000</td><td>1.26</td><td>900000</td><td>900000</td>",
             "<td>830000</td><td>830000</td><td></td><td>300000</td><td>300000</td>",

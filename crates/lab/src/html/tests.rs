@@ -87,7 +87,6 @@ fn the_key_results_say_what_was_measured_and_what_was_published() {
         "<b>Two nodes</b>: mean latency 68.7 µs at 10k/s, 96.5 µs at 100k/s; published: RMDS 6 379 µs at 10k/s, 1216 µs at 100k/s.",
         "<b>Two nodes</b>: median beside ETA Java, direct 97 µs against 194 µs at 10k/s, 97 µs against 194 µs at 100k/s.",
         "So few runs show that everything works, and support no claim. Medians of 1 run(s)",
-        "<b>Throughput</b>: max rate 8.00 M/s.",
         "<td>at least 9.00 M/s</td><td>8.00 M/s</td><td><span class=\"missed\">missed</span></td>",
     ] {
         assert!(page.contains(part), "{part}\n{page}");
@@ -98,13 +97,44 @@ fn the_key_results_say_what_was_measured_and_what_was_published() {
 fn a_rate_that_was_not_held_is_no_result() {
     let mut all = outcomes();
     let mut late = Row::new("200k");
-    late.add(Side::Ours, metrics(&[("rate", 1.2e5), ("call_mean_us", 90_000.0), ("held", 0.0)]));
+    let figures = [
+        ("rate", 1.2e5),
+        ("call_mean_us", 90_000.0),
+        ("call_max_us", 190_000.0),
+        ("call_stddev_us", 7_000.0),
+        ("held", 0.0),
+    ];
+    late.add(Side::Ours, metrics(&figures));
     all[0].rows.push(late);
     let page = page(&environment(), 1, &all);
-    assert!(
-        page.contains("96.5 µs at 100k/s; published") && page.contains("<td>200000, not held by ours</td>"),
-        "{page}"
-    );
+    for part in [
+        "96.5 µs at 100k/s; published",
+        "<td>200000, not held by ours</td>",
+        "Rates that were not held are in no chart over the rate: Quoteway 200k/s.",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    // In no chart over the rate is a third point of ours.
+    let rows = charts::rated(&all[0]);
+    for metric in ["call_mean_us", "call_max_us", "call_stddev_us"] {
+        let rates: Vec<f64> = charts::series(&rows, Side::Ours, metric).iter().map(|(rate, _)| *rate).collect();
+        assert_eq!(rates, [1e4, 1e5], "{metric}");
+    }
+}
+
+#[test]
+fn a_rate_that_was_sought_and_not_held_is_none() {
+    let mut late = Row::new("search");
+    late.add(Side::Ours, metrics(&[("rate", 6e6), ("held", 0.0)]));
+    let verdict = Verdict::of("search rate >= 5e6".parse().unwrap(), std::slice::from_ref(&late));
+    let sought = Outcome { rows: vec![late], verdicts: vec![verdict], ..outcomes().remove(1) };
+    assert_eq!(charts::held(&sought), None);
+    for originals in [sought.originals.clone(), Vec::new()] {
+        let page = page(&environment(), 1, &[Outcome { originals, ..sought.clone() }]);
+        for part in ["held without a growing queue", ">Quoteway, held<", "search rate 6.00 M/s", "\"met\""] {
+            assert!(!page.contains(part), "{part}\n{page}");
+        }
+    }
 }
 
 /// What is published was sustained.
@@ -115,6 +145,11 @@ fn nothing_unpaced_stands_beside_a_published_rate() {
     assert!(!page.contains("unpaced") && page.contains(">TREP<") && page.contains(">4.7M/s<"), "{page}");
     let mut held = Row::new("search");
     held.add(Side::Ours, metrics(&[("rate", 6e6)]));
+    let key = |page: &str| {
+        let (_, from) = page.split_once("<section class=\"key\">").expect("key results");
+        from.split_once("</section>").expect("their end").0.to_owned()
+    };
+    assert!(key(&page).contains("Two nodes") && !key(&page).contains("8.00 M/s"), "{page}");
     held.add(Side::Floor, metrics(&[("rate", 6e6)]));
     let sought = Outcome { rows: vec![held], ..all[1].clone() };
     let text = super::page(&environment(), 1, std::slice::from_ref(&sought));
@@ -127,7 +162,7 @@ fn nothing_unpaced_stands_beside_a_published_rate() {
     }
     // Without a published rate there is nothing to keep it from.
     let own = Outcome { originals: Vec::new(), ..all[1].clone() };
-    assert!(super::page(&environment(), 1, &[own]).contains("8M/s unpaced; bare loop: 10M/s unpaced."));
+    assert!(key(&super::page(&environment(), 1, &[own])).contains("8M/s unpaced; bare loop: 10M/s unpaced."));
 }
 
 #[test]

@@ -45,7 +45,10 @@ pub fn html(tables: &Tables, outcomes: &[Outcome]) -> String {
         let cells = match ours {
             Some(ours) => ours.map(|us| us.map_or("<td></td>".to_owned(), |us| format!("<td>{us:.3}</td>"))).concat(),
             None => {
-                format!("<td colspan=\"{}\">no figure in this call: both scenarios have to be run</td>", COLUMNS.len())
+                format!(
+                    "<td colspan=\"{}\">no figure in this call: both scenarios have to be run, and to hold the rate</td>",
+                    COLUMNS.len()
+                )
             }
         };
         let _ = writeln!(out, "<tr><td></td><td></td><td>Quoteway</td>{cells}</tr>");
@@ -57,8 +60,9 @@ pub fn html(tables: &Tables, outcomes: &[Outcome]) -> String {
 fn ours(three: Option<&Outcome>, one: Option<&Outcome>, row: &Published) -> Option<[Option<f64>; COLUMNS.len()]> {
     let (three, one) = (three?, one?);
     let labels = [three, one].map(|outcome| row.beside(outcome));
-    // One between hosts and the other on loopback differ by more than their publishers.
-    if labels[0] != labels[1] {
+    // One between hosts and the other on loopback differ by more than their publishers, and so do rates of which one was not held.
+    let is_held = |outcome: &Outcome| outcome.rows.iter().all(|row| row.label != labels[0] || row.is_held(Side::Ours));
+    if labels[0] != labels[1] || !is_held(three) || !is_held(one) {
         return None;
     }
     let (three, one) = (medians(three, &labels[0], Side::Ours), medians(one, &labels[1], Side::Ours));
@@ -89,5 +93,8 @@ mod tests {
         assert_eq!(page.matches("published</td>").count(), 20);
         let alone = html(&tables, &[outcome(SCENARIOS[1], 6.5)]);
         assert!(alone.contains("both scenarios have to be run") && html(&tables, &[]).is_empty());
+        let mut late = outcome(SCENARIOS[0], 90_000.0);
+        late.rows[0].add(Side::Ours, [("held".to_owned(), 0.0)].into_iter().collect());
+        assert!(!html(&tables, &[outcome(SCENARIOS[1], 6.5), late]).contains("<td>89993.500</td>"));
     }
 }

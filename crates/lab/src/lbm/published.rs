@@ -1,6 +1,5 @@
 //! The tables of the report on LBM 3.3.9 beside ours, cell by cell as printed: as a table with charts, and as CSV.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::cell::APART;
@@ -199,7 +198,7 @@ fn line(out: &mut String, outcome: &Outcome, row: &Published) {
             continue;
         }
         is_measured = true;
-        let _ = write!(out, "<tr><td></td><td></td><td>{}{}</td>", side.title(), unheld(&ours));
+        let _ = write!(out, "<tr><td></td><td></td><td>{}{}</td>", side.title(), unheld(outcome, &label, side));
         for (_, name, _) in COLUMNS {
             let _ =
                 write!(out, "<td>{}</td>", ours.get(&row.ours(name)).map_or(String::new(), |us| format!("{us:.3}")));
@@ -216,8 +215,9 @@ fn line(out: &mut String, outcome: &Outcome, row: &Published) {
 }
 
 /// What stands behind a side that was asked for the rate and has not held it: its figures are those of another rate.
-pub(super) fn unheld(figures: &BTreeMap<String, f64>) -> &'static str {
-    if figures.get("held").is_some_and(|held| *held < 0.5) { ", not held" } else { "" }
+fn unheld(outcome: &Outcome, label: &str, side: Side) -> &'static str {
+    let is_unheld = outcome.rows.iter().any(|row| row.label == label && !row.is_held(side));
+    if is_unheld { ", not held" } else { "" }
 }
 
 /// A figure over the rate for the shortest and the longest messages: ours, Aeron's, the published one.
@@ -230,8 +230,9 @@ fn chart(outcome: &Outcome, table: &Table, figure: &str, title: &str) -> String 
         let rows = || table.rows.iter().filter(move |row| row.payload == payload && row.path == 1);
         for (side, dashes) in [Side::Ours, Side::Aeron].into_iter().zip(shades) {
             let points = rows().filter_map(|row| {
-                let ours = medians(outcome, &row.beside(outcome), side);
-                let is_held = unheld(&ours).is_empty();
+                let label = row.beside(outcome);
+                let ours = medians(outcome, &label, side);
+                let is_held = unheld(outcome, &label, side).is_empty();
                 Some((row.target?, *ours.get(figure)?)).filter(|_| is_held)
             });
             all.push(Line {
@@ -301,11 +302,12 @@ pub fn markdown(outcome: &Outcome) -> String {
         };
         let _ = writeln!(out, "| {} | {rate} | published{path} | {cells}", row.payload);
         for side in SIDES {
-            let ours = medians(outcome, &row.beside(outcome), side);
+            let label = row.beside(outcome);
+            let ours = medians(outcome, &label, side);
             let figure = |(_, name, _): &(&str, &str, &str)| ours.get(&row.ours(name));
             if COLUMNS.iter().any(|column| figure(column).is_some()) {
                 let cells = COLUMNS.map(|c| figure(&c).map_or(" |".to_owned(), |us| format!("{us:.3} |")));
-                let _ = writeln!(out, "| | | {}{} | {}", side.title(), unheld(&ours), cells.join(" "));
+                let _ = writeln!(out, "| | | {}{} | {}", side.title(), unheld(outcome, &label, side), cells.join(" "));
             }
         }
     }

@@ -70,14 +70,15 @@ fn claims(outcome: &Outcome, rows: &[&(Label<'_>, &Row)]) -> Vec<String> {
         let Some(ours) = median(row, Side::Ours, figure) else { continue };
         let mut text = format!("{} {name} at {}", duration(ours), label.rest);
         if let Some(theirs) = median(row, Side::Aeron, figure) {
-            let _ = write!(text, " (Aeron {})", duration(theirs));
+            let missed = if row.is_held(Side::Aeron) { "" } else { ", not held" };
+            let _ = write!(text, " (Aeron {}{missed})", duration(theirs));
         }
         let published =
             table.and_then(|t| t.rows.iter().find(|p| p.beside(outcome) == row.label && p.path == 1 && !p.is_lost));
         if let Some(published) = published {
             let _ = write!(text, " (published {} µs)", published.mean_us());
         }
-        if median(row, Side::Ours, "held").is_some_and(|held| held < 0.5) {
+        if !row.is_held(Side::Ours) {
             text.push_str(" (not held)");
         }
         said.push(text);
@@ -154,8 +155,10 @@ mod tests {
         let expected = "<b>T</b>: lbtrm of 64 bytes 9.5 µs mean at 25k (published 14 µs), 15 µs mean at 125k.";
         assert_eq!(said(rows(), Some(table)), [expected]);
         assert_eq!(said(vec![of("100k", 5.0)], None), [""; 0]);
-        let late = row("lbtrm-64b-25k", &[(Side::Ours, &[("p50_us", 9e3), ("held", 0.0)])]);
-        assert_eq!(said(vec![late], None), ["<b>T</b>: lbtrm of 64 bytes 9 ms median at 25k (not held)."]);
+        let late: [(&str, f64); 2] = [("p50_us", 9e3), ("held", 0.0)];
+        let late = row("lbtrm-64b-25k", &[(Side::Ours, &late), (Side::Aeron, &late)]);
+        let expected = "<b>T</b>: lbtrm of 64 bytes 9 ms median at 25k (Aeron 9 ms, not held) (not held).";
+        assert_eq!(said(vec![late], None), [expected]);
         let found = row("lbtrm-64b-search", &[(Side::Ours, &[("rate", 1.9e6), ("p50_us", 90.0)])]);
         assert_eq!(said(vec![found], None), ["<b>T</b>: lbtrm of 64 bytes 1.9M/s held."]);
     }
