@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::product;
 use feed::session::Date;
 use tools::tune::interfaces;
 
@@ -19,6 +20,10 @@ pub struct Environment {
     pub sockets: String,
     /// Version and commit of this program.
     pub program: String,
+    /// The file of this program: a commit does not tell two builds of a checkout with changes apart, and an installed program knows none.
+    pub lab: String,
+    /// The file of the product that is measured.
+    pub product: String,
     /// The command line.
     pub command: String,
     /// When, in UTC.
@@ -41,6 +46,8 @@ impl Environment {
             ),
             host: host.to_string(),
             program: format!("quoteway-lab {}, commit {}", env!("CARGO_PKG_VERSION"), commit()),
+            lab: std::env::current_exe().map_or("unknown".to_owned(), |path| build(&path)),
+            product: product::binary().map_or("not found".to_owned(), |path| build(&path)),
             command: command(std::env::args().skip(1)),
             at: utc(net::clock::wall()),
             facts: facts(),
@@ -49,9 +56,21 @@ impl Environment {
 
     /// As JSON.
     pub fn json(&self) -> Value {
-        let Self { host, sockets, program, command, at, facts } = self;
+        let Self { host, sockets, program, lab, product, command, at, facts } = self;
         let facts: serde_json::Map<String, Value> = facts.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
-        json!({ "host": host, "sockets": sockets, "program": program, "command": command, "at": at, "facts": facts })
+        json!({
+            "host": host, "sockets": sockets, "program": program, "lab": lab, "product": product, "command": command, "at": at,
+            "facts": facts,
+        })
+    }
+
+    /// Whether what was measured in an environment, as [`json`](Self::json) writes it, may stand beside what is measured in this one: by the same files of
+    /// both programs, on the same machine.
+    pub fn is_same_build(&self, other: &Value) -> bool {
+        let Self { host, program, lab, product, .. } = self;
+        [("host", host), ("program", program), ("lab", lab), ("product", product)]
+            .into_iter()
+            .all(|(name, value)| other[name] == *value.as_str())
     }
 }
 
@@ -145,6 +164,14 @@ fn commit() -> String {
     let is_older = built.zip(made).is_some_and(|(built, made)| built < made);
     let mark = if is_changed { "+" } else { "" };
     format!("{id}{mark}{}", if is_older { " (built before it)" } else { "" })
+}
+
+/// A program's file, its length and when it was written: builds differ in one of them.
+fn build(path: &Path) -> String {
+    let data = fs::metadata(path);
+    let written = data.as_ref().ok().and_then(|data| data.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok());
+    let written = written.map_or("unknown".to_owned(), |since| utc(since.as_nanos() as u64));
+    format!("{}, {} bytes, written {written}", path.display(), data.map_or(0, |data| data.len()))
 }
 
 /// Wall-clock nanoseconds as `2026-11-20T10:15:00Z`.
@@ -250,3 +277,18 @@ mod tests {
         assert!(Disturbance::now().since().to_string().contains("load average"));
     }
 }
+    #[test]
+    fn builds_are_told_apart_by_their_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quoteway");
+        let mut all = vec![build(&path)];
+        for text in ["one", "two", "three"] {
+            fs::write(&path, text).unwrap();
+            let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(all.len() as u64);
+            fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+            let now = build(&path);
+            assert!(!all.contains(&now) && now == build(&path), "{now}");
+            all.push(now);
+        }
+    }
+

@@ -256,7 +256,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let (interop, loopback) = (args.interop.clone(), args.loopback);
     let places = Places { interop, peers: args.peers_dir.clone(), loopback, hosts: hosts.clone() };
     let earlier = match &args.out {
-        Some(path) if args.resume => Earlier::read(path, (&environment.program, &environment.host))?,
+        Some(path) if args.resume => Earlier::read(path, &environment)?,
         _ => Earlier::default(),
     };
     if args.resume {

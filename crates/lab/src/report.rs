@@ -12,8 +12,8 @@ use measure::stats::Spread;
 /// Writes the report.
 pub fn markdown(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> String {
     let mut out = String::from("# Figures of quoteway-lab\n\n");
-    let Environment { host, sockets, program, command, at, .. } = environment;
-    let _ = writeln!(out, "- at {at}: `{command}`\n- {program}\n- {host}\n- {sockets}");
+    let Environment { host, sockets, program, product, command, at, .. } = environment;
+    let _ = writeln!(out, "- at {at}: `{command}`\n- {program}; measured: {product}\n- {host}\n- {sockets}");
     let _ = writeln!(
         out,
         "- {pairs} run(s) of each side by turns in one call; a figure is the median, its least and greatest in brackets; \
@@ -231,6 +231,8 @@ mod tests {
             host: "box: 2 x CPU".to_owned(),
             sockets: "wmem_max 1, rmem_max 2".to_owned(),
             program: "quoteway-lab 0.1.0, commit abc".to_owned(),
+            lab: "/bin/quoteway-lab".to_owned(),
+            product: "/bin/quoteway, 7 bytes".to_owned(),
             command: "quoteway-lab chain".to_owned(),
             at: "2026-11-20T10:15:00Z".to_owned(),
             facts: Vec::new(),
@@ -258,7 +260,7 @@ mod tests {
 # Figures of quoteway-lab
 
 - at 2026-11-20T10:15:00Z: `quoteway-lab chain`
-- quoteway-lab 0.1.0, commit abc
+- quoteway-lab 0.1.0, commit abc; measured: /bin/quoteway, 7 bytes
 - box: 2 x CPU
 - wmem_max 1, rmem_max 2
 - 3 run(s) of each side by turns in one call; a figure is the median, its least and greatest in brackets; a ratio is the median of the ratios run by run
@@ -310,8 +312,6 @@ Beside it: load average 2.0, 0.0 % stolen.
     }
 
     #[test]
-    fn whatever_repeats_a_report_says_whose_marks_these_are() {
-    #[test]
     fn what_was_not_held_says_so_beside_what_is_published() {
         let figures = |held| metrics(&[("call_mean_us", 9e4), ("held", held)]);
         let mut row = Row::new("10k");
@@ -349,6 +349,8 @@ Beside it: load average 2.0, 0.0 % stolen.
         assert!(text.find("8.00 M/s") < text.find("6.00 M/s") && !text.contains("compares"), "{text}");
     }
 
+    #[test]
+    fn whatever_repeats_a_report_says_whose_marks_these_are() {
         use crate::scenario::{BUILT_IN, read, select};
         let tables = originals::Tables::built_in();
         let chosen = select(read(BUILT_IN).unwrap(), &["reports".to_owned()]).unwrap();

@@ -1,12 +1,14 @@
 //! What an earlier call has measured, so that a long one that was cut off goes on where it ended.
 //!
-//! A run is taken over if scenario, conditions, row, side and number are the same; the file of results has them all.
+//! A run is taken over if scenario, conditions, row, side and number are the same, and so are both programs' files and the machine; the file of
+//! results has them all.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::environment::Environment;
 use crate::error::FileError;
 use crate::rows::{Metrics, Observed};
 
@@ -23,12 +25,12 @@ pub struct Earlier {
 type Key = (String, String, String, String, u64);
 
 impl Earlier {
-    /// Reads a file of results: what this program, by version and commit, has measured on this machine. A file that is not there is empty, and
+    /// Reads a file of results: what this build of the lab has measured of this build of the product on this machine. A file that is not there is empty, and
     /// lines that were cut off are passed over.
     ///
     /// # Errors
     /// It is there and cannot be read.
-    pub fn read(path: &Path, here: (&str, &str)) -> Result<Self, FileError> {
+    pub fn read(path: &Path, here: &Environment) -> Result<Self, FileError> {
         match std::fs::read_to_string(path) {
             Ok(text) => Ok(Self::of(&text, here)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
@@ -36,17 +38,14 @@ impl Earlier {
         }
     }
 
-    fn of(text: &str, (program, host): (&str, &str)) -> Self {
+    fn of(text: &str, here: &Environment) -> Self {
         let (mut all, mut is_same) = (Self::default(), true);
         for record in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             let word = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
             let [scenario, conditions, row, side] = ["scenario", "conditions", "row", "side"].map(word);
             let key = |pair| (scenario.clone(), conditions.clone(), row.clone(), side.clone(), pair);
             match (record["record"].as_str(), record["pair"].as_u64()) {
-                (Some("environment"), _) => {
-                    let environment = &record["environment"];
-                    is_same = environment["program"] == program && environment["host"] == host;
-                }
+                (Some("environment"), _) => is_same = here.is_same_build(&record["environment"]),
                 (Some("run"), _) if !is_same => all.others += 1,
                 _ if !is_same => {}
                 (Some("run"), Some(pair)) => {
@@ -115,7 +114,7 @@ mod tests {
             "{\"record\": \"run\", \"scen".to_owned(),
         ]
         .join("\n");
-        let mut earlier = Earlier::of(&text, ("p", "h"));
+        let mut earlier = Earlier::of(&text, &Environment::default());
         assert_eq!(earlier.run(("s", "other"), "1k", "ours", 2), None);
         let run = earlier.run(("s", "c"), "1k", "ours", 2).unwrap();
         assert_eq!((run.get("rate"), run.get("p50_us"), run.observed), (Some(5.0), None, Some(observed)));
@@ -128,20 +127,42 @@ mod tests {
 
     #[test]
     fn runs_of_another_build_or_machine_are_measured_again() {
-        let environment = |program: &str, host: &str| json!({"record": "environment", "environment": {"program": program, "host": host}});
-        let run = |pair: u64| json!({"record": "run", "scenario": "s", "conditions": "c", "row": "1k", "side": "ours", "pair": pair, "figures": {"rate": 5.0}});
-        let lines = [environment("p", "h"), run(1), environment("old", "h"), run(2), environment("p", "other"), run(3)];
-        let text = lines.map(|line| line.to_string()).join("\n");
-        let mut earlier = Earlier::of(&text, ("p", "h"));
-        assert!(earlier.about().starts_with("1 run(s)") && earlier.about().contains("2 run(s) of another"));
-        let taken = [1, 2, 3].map(|pair| earlier.run(("s", "c"), "1k", "ours", pair).is_some());
-        assert_eq!(taken, [true, false, false]);
+        let here = Environment {
+            program: "lab, commit abc+".to_owned(),
+            lab: "/bin/lab, 7 bytes".to_owned(),
+            product: "/bin/quoteway, 9 bytes".to_owned(),
+            host: "h".to_owned(),
+            at: "now".to_owned(),
+            ..Environment::default()
+        };
+        let other = || "another".to_owned();
+        let environments = [
+            Environment { at: other(), command: other(), ..here.clone() },
+            Environment { program: other(), ..here.clone() },
+            // Of one commit, and yet not the same.
+            Environment { lab: other(), ..here.clone() },
+            Environment { product: other(), ..here.clone() },
+            Environment { host: other(), ..here.clone() },
+        ];
+        let mut lines = Vec::new();
+        for (pair, environment) in (1..).zip(&environments) {
+            lines.push(json!({"record": "environment", "environment": environment.json()}).to_string());
+            let run = json!({"record": "run", "scenario": "s", "conditions": "c", "row": "1k", "side": "ours", "pair": pair, "figures": {"rate": 5.0}});
+            lines.push(run.to_string());
+        }
+        // A file of before says nothing of the product.
+        lines.push(json!({"record": "environment", "environment": {"program": here.program, "host": "h"}}).to_string());
+        lines.push(lines[1].replace("\"pair\":1", "\"pair\":6"));
+        let mut earlier = Earlier::of(&lines.join("\n"), &here);
+        assert!(earlier.about().starts_with("1 run(s)") && earlier.about().contains("5 run(s) of another"));
+        let taken = [1, 2, 3, 4, 5, 6].map(|pair| earlier.run(("s", "c"), "1k", "ours", pair).is_some());
+        assert_eq!(taken, [true, false, false, false, false, false]);
     }
 
     #[test]
     fn a_file_that_is_not_there_holds_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Earlier::read(&folder.path().join("none"), ("p", "h")).unwrap().runs.is_empty());
-        assert!(Earlier::read(folder.path(), ("p", "h")).is_err());
+        assert!(Earlier::read(&folder.path().join("none"), &Environment::default()).unwrap().runs.is_empty());
+        assert!(Earlier::read(folder.path(), &Environment::default()).is_err());
     }
 }

@@ -276,7 +276,12 @@ fn said(metric: &str) -> &str {
 
 fn system(out: &mut String, environment: &Environment) {
     out.push_str("<h2>System</h2><div class=\"scroll\"><table>\n");
-    let main = [("machine", &environment.host), ("sockets", &environment.sockets), ("program", &environment.program)];
+    let main = [
+        ("machine", &environment.host),
+        ("sockets", &environment.sockets),
+        ("program", &environment.program),
+        ("measured", &environment.product),
+    ];
     let all = main.into_iter().chain(environment.facts.iter().map(|(name, value)| (name.as_str(), value)));
     for (name, value) in all {
         let _ = writeln!(out, "<tr><td>{}</td><td class=\"text\">{}</td></tr>", escape(name), escape(value));

@@ -17,6 +17,8 @@ fn environment() -> Environment {
         host: "box: 2 x CPU <fast>".to_owned(),
         sockets: "wmem_max 1".to_owned(),
         program: "quoteway-lab 0.1.0, commit abc".to_owned(),
+        lab: "/bin/quoteway-lab".to_owned(),
+        product: "/bin/quoteway, 7 bytes".to_owned(),
         command: "quoteway-lab reports".to_owned(),
         at: "2026-11-20T10:15:00Z".to_owned(),
         facts: vec![("steal".to_owned(), "0.1 %".to_owned())],
@@ -143,13 +145,13 @@ fn nothing_unpaced_stands_beside_a_published_rate() {
     let all = outcomes();
     let page = page(&environment(), 1, &all);
     assert!(!page.contains("unpaced") && page.contains(">TREP<") && page.contains(">4.7M/s<"), "{page}");
-    let mut held = Row::new("search");
-    held.add(Side::Ours, metrics(&[("rate", 6e6)]));
     let key = |page: &str| {
         let (_, from) = page.split_once("<section class=\"key\">").expect("key results");
         from.split_once("</section>").expect("their end").0.to_owned()
     };
     assert!(key(&page).contains("Two nodes") && !key(&page).contains("8.00 M/s"), "{page}");
+    let mut held = Row::new("search");
+    held.add(Side::Ours, metrics(&[("rate", 6e6)]));
     held.add(Side::Floor, metrics(&[("rate", 6e6)]));
     let sought = Outcome { rows: vec![held], ..all[1].clone() };
     let text = super::page(&environment(), 1, std::slice::from_ref(&sought));
@@ -175,6 +177,7 @@ fn the_tables_hold_the_numbers_of_the_rows() {
         // The bare loop is compared with the evenly paced run, 97.0 / 48.5.
         "<tr><td>p50_us</td><td>150.0 us</td><td>97.00 us</td><td>1.55</td><td>48.50 us</td><td>2.00</td><td>194.0 us</td><td>0.50</td></tr>",
         "<td>steal</td><td class=\"text\">0.1 %</td>",
+        "<td>measured</td><td class=\"text\">/bin/quoteway, 7 bytes</td>",
         "<li>a &lt; b</li>",
         "1.0 % beyond",
         "steady from 0.50 s on",
