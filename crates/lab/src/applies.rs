@@ -4,8 +4,19 @@ use crate::scenario::{Kind, Scenario, ScenarioError};
 
 /// Parameters that every scenario has.
 const OF_ALL: [&str; 5] = ["title", "about", "goals", "group", "on_request"];
-const OF_IMAGES: [&str; 8] =
-    ["items", "size", "data_size", "rates", "seconds", "warmup", "socket_buffer", "server_toml"];
+const OF_IMAGES: [&str; 11] = [
+    "items",
+    "size",
+    "data_size",
+    "rates",
+    "seconds",
+    "warmup",
+    "socket_buffer",
+    "server_toml",
+    "priority",
+    "idle",
+    "shuffle",
+];
 const OF_LATE: [&str; 9] =
     ["items", "size", "data_size", "rates", "warmup", "socket_buffer", "server_toml", "split", "idle"];
 const OF_SEEN: [&str; 11] = [
@@ -135,6 +146,16 @@ mod tests {
             let error = changed(names, &[line]).unwrap_err().to_string();
             assert!(error.contains(part), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn what_the_processes_of_images_are_started_with_is_changed() {
+        let lines = ["priority=source:5 client:10", "idle=block", "shuffle=false"];
+        let (chosen, said) = changed(&["images"], &lines).unwrap();
+        assert_eq!((chosen[0].priority_of("client"), chosen[0].idle.as_str()), (Some(10), "block"));
+        assert!(!chosen[0].shuffle && said.is_empty(), "{said:?}");
+        let order = "the source in random order";
+        assert!(of(&["images"])[0].conditions().contains(order) && !chosen[0].conditions().contains(order));
     }
 
     #[test]

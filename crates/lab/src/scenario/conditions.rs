@@ -91,6 +91,9 @@ impl Scenario {
                 self.common * 100.0
             ));
         }
+        if self.shuffle {
+            parts.push("the source in random order".to_owned());
+        }
         if self.clients == Clients::Json {
             parts.push("clients over WebSocket by tr_json2".to_owned());
         }
