@@ -1,7 +1,7 @@
 //! How far two processors are from each other, as a line of the cache goes.
 //!
 //! Who exchanges bytes through shared memory is as fast as lines go from one processor's cache to the other's. Two that share a core, a
-//! cache of the third level, or only the memory differ by ten times, and the host of a virtual machine moves processors between such
+//! cache of the third level, or only the memory differ by up to nine times, and the host of a virtual machine moves processors between such
 //! places as it likes: without this figure beside them, figures of shared memory cannot be compared with each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use net::clock;
 /// Trips in a batch, and how many batches.
 const TRIPS: u64 = 100;
 const BATCHES: u64 = 15;
-/// No longer than this, whatever else the processors do.
+/// The measurement takes no longer than this.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Said to the other side at the end.
+/// The value that ends the other side's echo.
 const OVER: u64 = u64::MAX;
 
 /// A word with its line, and the one beside that is fetched with it.
@@ -101,6 +101,21 @@ mod tests {
         assert_eq!(CpuList::current().expect("a list"), before);
         // On one processor, or on one that others keep busy, there is none.
         assert!(trip.is_none_or(|ns| (5.0..1e6).contains(&ns)), "{trip:?}");
+    }
+
+    #[test]
+    fn every_batch_is_echoed() {
+        let (ask, answer) = (Line::default(), Line::default());
+        // For as long as one processor alone needs, whose threads wait for each other by turns.
+        let deadline = Instant::now() + Duration::from_mins(1);
+        let all = thread::scope(|scope| {
+            scope.spawn(|| echo(&ask, &answer, deadline));
+            let all = batches(&ask, &answer, deadline);
+            ask.0.store(OVER, Ordering::Release);
+            all
+        });
+        assert_eq!(all.len() as u64, BATCHES);
+        assert_eq!((all.contains(&0), answer.0.load(Ordering::Relaxed)), (false, BATCHES * TRIPS));
     }
 
     #[test]

@@ -497,7 +497,7 @@ fn read(options: &FanOptions, backs: Vec<TcpStream>) -> String {
                 }
             };
             calls += 1;
-            // As late as it is seen: what waits in this turn behind other connections waits.
+            // The clock is read at each read of a connection: a message that waits in this turn behind other connections has waited.
             last = clock::now();
             let have = start + received;
             let used = super::frames::messages(&buffer[..have], |message| {

@@ -189,10 +189,6 @@ pub struct Disturbance {
     pub load: f64,
     ticks: u64,
     stolen: u64,
-    /// Nanoseconds that a line of the cache took between two processors and back, the least and the most of the looks so far; 0 and 0 where
-    /// none was had. The host of a virtual machine moves its processors, and what goes through shared memory is ten times faster
-    /// within a cache than across.
-    pub line_ns: (f64, f64),
 }
 
 impl Disturbance {
@@ -205,8 +201,7 @@ impl Disturbance {
             .next()
             .map(|l| l.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect())
             .unwrap_or_default();
-        let line = floor::distance::line_round_trip().unwrap_or(0.0);
-        Self { load, ticks: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0), line_ns: (line, line) }
+        Self { load, ticks: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
     }
 
     /// Share of the time that the hypervisor gave to others.
@@ -218,21 +213,43 @@ impl Disturbance {
     #[must_use]
     pub fn since(&self) -> Self {
         let now = Self::now();
-        let line_ns = match (self.line_ns, now.line_ns) {
-            (before, after) if before.0 > 0.0 && after.0 > 0.0 => (before.0.min(after.0), before.1.max(after.1)),
-            (before, after) => (before.0.max(after.0), before.1.max(after.1)),
-        };
-        Self { load: now.load, ticks: now.ticks - self.ticks, stolen: now.stolen - self.stolen, line_ns }
+        Self { load: now.load, ticks: now.ticks - self.ticks, stolen: now.stolen - self.stolen }
     }
 }
 
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "load average {:.1}, {:.1} % stolen", self.load, self.stolen_percent())?;
-        match self.line_ns {
-            (least, most) if most <= 0.0 || least <= 0.0 => Ok(()),
-            (least, most) if most < 1.3 * least => write!(f, ", a cache line between processors and back {most:.0} ns"),
-            (least, most) => write!(f, ", a cache line between processors and back {least:.0} to {most:.0} ns"),
+        write!(f, "load average {:.1}, {:.1} % stolen", self.load, self.stolen_percent())
+    }
+}
+
+/// Nanoseconds that a line of the cache took between two processors and back, the least and the most of the looks so far. The host of a virtual
+/// machine moves its processors, and what goes through shared memory is up to nine times faster within a cache than across.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Distance(Option<(f64, f64)>);
+
+impl Distance {
+    /// With one look more. It takes the first two processors for a millisecond.
+    #[must_use]
+    pub fn look(self) -> Self {
+        self.with(floor::distance::line_round_trip())
+    }
+
+    fn with(self, ns: Option<f64>) -> Self {
+        let Some(ns) = ns else { return self };
+        Self(Some(self.0.map_or((ns, ns), |(least, most)| (least.min(ns), most.max(ns)))))
+    }
+}
+
+/// Stands behind a [`Disturbance`]; nothing where none was had.
+impl fmt::Display for Distance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => Ok(()),
+            Some((least, most)) if most < 1.3 * least => {
+                write!(f, ", a cache line between processors and back {most:.0} ns")
+            }
+            Some((least, most)) => write!(f, ", a cache line between processors and back {least:.0} to {most:.0} ns"),
         }
     }
 }
@@ -267,16 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_the_machine_and_the_command() {
-        let environment = Environment::read();
-        assert!(
-            environment.host.contains("Linux")
-                && environment.command.starts_with("quoteway-lab")
-                && environment.program.starts_with("quoteway-lab ")
-        );
-        assert!(Disturbance::now().since().to_string().contains("load average"));
+    fn the_least_and_the_most_distance_are_told() {
+        let one = Distance::default().with(Some(55.0));
+        assert_eq!(one.with(None).to_string(), ", a cache line between processors and back 55 ns");
+        assert_eq!(one.with(Some(510.0)).with(Some(100.0)), Distance(Some((55.0, 510.0))));
+        assert!(one.with(Some(510.0)).to_string().ends_with(" 55 to 510 ns"));
+        assert_eq!(Distance::default().to_string(), "");
     }
-}
+
     #[test]
     fn builds_are_told_apart_by_their_files() {
         let folder = tempfile::tempdir().unwrap();
@@ -292,3 +307,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_environment_names_the_machine_and_the_command() {
+        let environment = Environment::read();
+        assert!(
+            environment.host.contains("Linux")
+                && environment.command.starts_with("quoteway-lab")
+                && environment.program.starts_with("quoteway-lab ")
+        );
+        assert!(Disturbance::now().since().to_string().contains("load average"));
+    }
+}

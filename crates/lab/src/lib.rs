@@ -62,7 +62,7 @@ pub mod websocket;
 
 use originals::Tables;
 
-use environment::{Disturbance, Environment};
+use environment::{Distance, Disturbance, Environment};
 use error::FileError;
 use hosts::Hosts;
 use measure::process::Fault;
@@ -267,13 +267,13 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     session.earlier = earlier;
     let (mut outcomes, mut over) = (Vec::new(), 0.0);
     for (scenario, seconds) in chosen.iter().zip(seconds) {
-        let before = Disturbance::now();
+        let (distance, before) = (Distance::default().look(), Disturbance::now());
         let mut outcome = outcome_of(scenario, &tables, session.places.place());
         outcome.notes.extend(said.iter().filter(|(name, _)| *name == scenario.name).map(|(_, text)| text.clone()));
         let done = run_scenario(&mut session, scenario, &mut outcome);
         over += seconds;
         session.progress.reach(over);
-        outcome.disturbance = before.since().to_string();
+        outcome.disturbance = format!("{}{}", before.since(), distance.look());
         outcome.verdicts = scenario.goals()?.into_iter().map(|g| Verdict::of(g, &outcome.rows)).collect();
         record(&mut session, &outcome);
         let stopped = done == Err(Fault::Stopped);

@@ -82,7 +82,7 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
                 session.note(outcome, "veth is left out: --loopback".to_owned());
                 continue;
             }
-            // What a report had between hosts, and no root is here: the table of deviations says loopback.
+            // Scenarios that are between hosts only run on loopback then; the table of deviations says so.
             cell.veth = false;
         }
         if cell.veth && apart.is_none() {
@@ -134,8 +134,8 @@ fn row(session: &mut Session, outcome: &mut Outcome, trial: &Trial<'_>) -> Resul
     for (side, text) in unheld(trial.scenario, outcome, &label) {
         session.note(outcome, format!("{label}, {side}: {text}"));
     }
-    let at = outcome.rows.iter().find(|row| row.label == label).and_then(distances::by_distance);
-    if let Some(text) = at {
+    let distances = outcome.rows.iter().find(|row| row.label == label).and_then(distances::by_distance);
+    if let Some(text) = distances {
         session.note(outcome, format!("{label}: {text}"));
     }
     Ok(())
