@@ -31,8 +31,8 @@ impl ItemIndex {
 }
 
 fn part(key: &Key) -> usize {
-    // The upper bits are the well mixed ones.
-    (FxBuildHasher.hash_one(key) >> 48) as usize % PARTS
+    // The hasher's last step turns the upper bits of its product, which all of the name has had a part in, to the lower end.
+    FxBuildHasher.hash_one(key) as usize % PARTS
 }
 
 #[cfg(test)]
