@@ -16,6 +16,8 @@ use super::{ALIGN, CAPACITY_MAX, CAPACITY_MIN, IDENTITY, Pacing, READERS, ShmErr
 ///
 /// Within one cache asking costs more than waiting (a quarter of the rate of messages of 1,024 bytes): so only where lines come from afar.
 const AHEAD: u64 = 2_048;
+/// No more than the nearest cache holds.
+const BURST: u64 = 4 * AHEAD;
 const LINE: u64 = 64;
 
 /// Writes a log in shared memory. Dropping it ends the log in order and removes the segment.
@@ -118,14 +120,13 @@ impl Writer {
         unsafe { self.map.bytes_mut(self.published, len) }
     }
 
-    /// Asks for the lines of the next `want` bytes and of [`AHEAD`] behind them, as far as they may be written: who asks for a line takes it
-    /// from its readers.
+    /// Asks for the lines of the next `want` bytes, the last of which are written next, and of [`AHEAD`] behind them: at most [`BURST`] bytes in
+    /// a call, and none that may not be written, for who asks for a line takes it from its readers.
     #[inline]
     fn fetch(&mut self, want: u64) {
-        let end = self.published.saturating_add(want).saturating_add(AHEAD).min(self.granted);
-        if self.fetched < self.published {
-            self.fetched = self.published & !(LINE - 1);
-        }
+        let begin = self.fetched.max(self.published & !(LINE - 1));
+        let end = (self.published + want + AHEAD).min(begin + BURST).min(self.granted);
+        self.fetched = begin;
         while self.fetched < end {
             self.map.fetch_to_write(self.fetched);
             self.fetched += LINE;
@@ -169,7 +170,7 @@ impl Writer {
 
     #[cold]
     fn grant(&mut self, want: usize) {
-        self.distance.look(&self.map);
+        self.distance.look(&self.map, self.published);
         let capacity = self.map.capacity();
         if self.pacing == Pacing::Receiver {
             // What was granted once stays so: a reader that joins later begins behind it or at it.
@@ -294,5 +295,53 @@ impl Drop for Writer {
         self.map.closed().swap(1, Ordering::SeqCst);
         self.wake();
         file::remove(&self.path);
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_asked_for_ahead_where_readers_are_far_and_not_beyond_what_may_be_written() {
+        let path = std::env::temp_dir().join(format!("net-shm-ahead-{}", std::process::id()));
+        let capacity = 65_536;
+        let mut writer = Writer::create(&path, b"", capacity, Pacing::Receiver).expect("a log");
+        let mut reader = super::super::Reader::open(&path).expect("a reader");
+        writer.room(64);
+        assert_eq!(writer.fetched, 0, "near: none");
+        for _ in 0..8 {
+            writer.distance.note(1_000);
+        }
+        writer.room(64);
+        assert_eq!(writer.fetched, 64 + AHEAD);
+        // A writer that takes more than it asked for goes on from where it is.
+        writer.publish(8_200);
+        writer.room(8);
+        assert!(writer.fetched >= 8_208 + AHEAD && writer.fetched.is_multiple_of(LINE), "{}", writer.fetched);
+        writer.publish(capacity - 8_200 - 1_024);
+        assert_eq!(writer.room(8).len(), 1_024);
+        assert_eq!(writer.fetched, capacity as u64, "what a reader may still read stays with it");
+        let read = reader.peek().expect("the log").len();
+        reader.release(read);
+        writer.room(1_032);
+        assert_eq!(
+            writer.fetched,
+            capacity as u64 + LINE + AHEAD,
+            "the writer is 1,024 bytes before the end of the ring"
+        );
+        // A record that is being filled stays where it begins; what is written next is what counts.
+        writer.room(8_192);
+        assert!(writer.fetched >= (capacity - 1_024) as u64 + 8_192 + AHEAD);
+        let fetched = writer.fetched;
+        writer.room(60_000);
+        assert_eq!(writer.fetched, fetched + BURST, "not all at once");
+        for _ in 0..8 {
+            writer.distance.note(10);
+        }
+        let fetched = writer.fetched;
+        writer.publish(4_096);
+        writer.room(8);
+        assert_eq!(writer.fetched, fetched, "near again: none");
     }
 }
