@@ -64,6 +64,11 @@ impl Environment {
         })
     }
 
+    /// The product, for a report: without its folder, which is the machine's own business.
+    pub fn measured(&self) -> &str {
+        self.product.rsplit('/').next().unwrap_or_default()
+    }
+
     /// Whether what was measured in an environment, as [`json`](Self::json) writes it, may stand beside what is measured in this one: by the same files of
     /// both programs, on the same machine.
     pub fn is_same_build(&self, other: &Value) -> bool {

@@ -12,8 +12,9 @@ use measure::stats::Spread;
 /// Writes the report.
 pub fn markdown(environment: &Environment, pairs: u32, outcomes: &[Outcome]) -> String {
     let mut out = String::from("# Figures of quoteway-lab\n\n");
-    let Environment { host, sockets, program, product, command, at, .. } = environment;
-    let _ = writeln!(out, "- at {at}: `{command}`\n- {program}; measured: {product}\n- {host}\n- {sockets}");
+    let Environment { host, sockets, program, command, at, .. } = environment;
+    let measured = environment.measured();
+    let _ = writeln!(out, "- at {at}: `{command}`\n- {program}; measured: {measured}\n- {host}\n- {sockets}");
     let _ = writeln!(
         out,
         "- {pairs} run(s) of each side by turns in one call; a figure is the median, its least and greatest in brackets; \
@@ -260,7 +261,7 @@ mod tests {
 # Figures of quoteway-lab
 
 - at 2026-11-20T10:15:00Z: `quoteway-lab chain`
-- quoteway-lab 0.1.0, commit abc; measured: /bin/quoteway, 7 bytes
+- quoteway-lab 0.1.0, commit abc; measured: quoteway, 7 bytes
 - box: 2 x CPU
 - wmem_max 1, rmem_max 2
 - 3 run(s) of each side by turns in one call; a figure is the median, its least and greatest in brackets; a ratio is the median of the ratios run by run

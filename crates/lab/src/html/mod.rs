@@ -277,12 +277,12 @@ fn said(metric: &str) -> &str {
 fn system(out: &mut String, environment: &Environment) {
     out.push_str("<h2>System</h2><div class=\"scroll\"><table>\n");
     let main = [
-        ("machine", &environment.host),
+        ("machine", environment.host.as_str()),
         ("sockets", &environment.sockets),
         ("program", &environment.program),
-        ("measured", &environment.product),
+        ("measured", environment.measured()),
     ];
-    let all = main.into_iter().chain(environment.facts.iter().map(|(name, value)| (name.as_str(), value)));
+    let all = main.into_iter().chain(environment.facts.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     for (name, value) in all {
         let _ = writeln!(out, "<tr><td>{}</td><td class=\"text\">{}</td></tr>", escape(name), escape(value));
     }

@@ -177,7 +177,7 @@ fn the_tables_hold_the_numbers_of_the_rows() {
         // The bare loop is compared with the evenly paced run, 97.0 / 48.5.
         "<tr><td>p50_us</td><td>150.0 us</td><td>97.00 us</td><td>1.55</td><td>48.50 us</td><td>2.00</td><td>194.0 us</td><td>0.50</td></tr>",
         "<td>steal</td><td class=\"text\">0.1 %</td>",
-        "<td>measured</td><td class=\"text\">/bin/quoteway, 7 bytes</td>",
+        "<td>measured</td><td class=\"text\">quoteway, 7 bytes</td>",
         "<li>a &lt; b</li>",
         "1.0 % beyond",
         "steady from 0.50 s on",
