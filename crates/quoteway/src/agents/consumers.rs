@@ -482,7 +482,7 @@ impl Consumers {
     fn hear_marketfeed(&mut self, id: ClientId, msg: &[u8]) {
         let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
         if client.is_some_and(|client| client.marketfeed != Wants::Nothing) {
-            self.marketfeed.hear(id, msg);
+            self.marketfeed.hear(id, msg, self.p2ps.is_logged_in(id));
         }
     }
 

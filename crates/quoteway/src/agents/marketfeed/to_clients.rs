@@ -301,10 +301,14 @@ impl ToClients {
 
     /// A client has sent this message, which may close streams. Nothing more comes on these before something else is open there, so that what
     /// a batch closes is forgotten in the flushes that follow: a message may name 65,535. As at the P2PS, a list counts where the flag of a
-    /// batch is, and then the message's own stream is none of those that it closes.
-    pub(in crate::agents) fn hear(&mut self, client: ClientId, msg: &[u8]) {
+    /// batch is, and then the message's own stream is none of those that it closes. One that is not
+    /// logged in any more (`is_in`) has nothing left, as one that is gone.
+    pub(in crate::agents) fn hear(&mut self, client: ClientId, msg: &[u8], is_in: bool) {
         if peek::class(msg) != Some(MsgClass::CLOSE) {
             return;
+        }
+        if !is_in {
+            return self.left(client);
         }
         let Ok(Msg::Close(CloseMsg { flags, stream_id, container, body, .. })) = Msg::decode(msg) else { return };
         if flags.0 & CLOSE_BATCH == 0 {
@@ -332,7 +336,7 @@ impl ToClients {
         }
     }
 
-    /// A client is gone. Its number may be another's from now on; what it had is forgotten in the flushes that follow.
+    /// A client is gone, or has logged out. Its number may be another's from now on; what it had is forgotten in the flushes that follow.
     pub(in crate::agents) fn left(&mut self, client: ClientId) {
         self.left.extend(self.streams.remove(&client).map(|watched| watched.streams.into_values()));
     }
@@ -504,6 +508,10 @@ mod tests {
         clients.end_flush(|_, _| true);
     }
 
+    fn hear(clients: &mut ToClients, client: u32, msg: &[u8]) {
+        clients.hear(ClientId(client), msg, true);
+    }
+
     fn count(clients: &ToClients) -> usize {
         clients.streams.values().map(|watched| watched.streams.len()).sum()
     }
@@ -539,7 +547,7 @@ mod tests {
         assert_eq!(said(clients.message(a, &change, 5)), None);
         end_flush(&mut clients);
         assert_eq!(said(clients.message(b, &change, 9)), record("1.01", 3));
-        clients.hear(ClientId(2), &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 9).encode(w)));
+        hear(&mut clients, 2, &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 9).encode(w)));
         assert!(count(&clients) == 0 && clients.by_key.is_empty() && clients.free == [0]);
         // A snapshot is over when it is there.
         end_flush(&mut clients);
@@ -590,7 +598,7 @@ mod tests {
         clients.message(a, &image, own);
         end_flush(&mut clients);
         let close = close(CLOSE_BATCH, own, (0..many).collect());
-        clients.hear(ClientId(1), &close);
+        hear(&mut clients, 1, &close);
         let left = |clients: &ToClients| clients.streams[&ClientId(1)].streams.len();
         assert_eq!((left(&clients), clients.has_left()), (many as usize + 1, true), "none at once");
         // Before it is their turn the same item is open on one of them again, and another one on the next.
@@ -614,7 +622,7 @@ mod tests {
         assert_eq!(said(clients.message(a, &update(103), many - 2)), record("MSFT.O", 2, "1.03"));
         assert_eq!(said(clients.message(b, &image, 7)).map(|(name, ..)| name).as_deref(), Some("IBM.N"));
         // What is closed of one who has left, and whose number is another's, is nothing to that one.
-        clients.hear(ClientId(1), &close);
+        hear(&mut clients, 1, &close);
         clients.left(ClientId(1));
         assert!(said(clients.message(a, &msft, 9)).is_some());
         (0..9).for_each(|_| end_flush(&mut clients));
@@ -628,7 +636,7 @@ mod tests {
         let image = refresh(State::OPEN_OK);
         (5..8).for_each(|stream| drop(said(clients.message(a, &image, stream))));
         end_flush(&mut clients);
-        clients.hear(ClientId(1), &close(0, 5, vec![6, 7]));
+        hear(&mut clients, 1, &close(0, 5, vec![6, 7]));
         assert!(clients.closed.is_empty() && clients.closed_streams == 0 && !clients.has_left());
         end_flush(&mut clients);
         assert_eq!((count(&clients), said(clients.message(a, &update(101), 5))), (2, None), "its own stream is closed");
@@ -644,7 +652,7 @@ mod tests {
         clients.message(a, &image, 100);
         end_flush(&mut clients);
         for stream in 0..3 * LEFT_A_FLUSH as i32 {
-            clients.hear(ClientId(1), &close(CLOSE_BATCH, 0, vec![1_000 + stream]));
+            hear(&mut clients, 1, &close(CLOSE_BATCH, 0, vec![1_000 + stream]));
         }
         let left = [(); 3].map(|()| {
             end_flush(&mut clients);
@@ -657,15 +665,15 @@ mod tests {
         let many = 30_000;
         let close_many = close(CLOSE_BATCH, 0, vec![5; many]);
         for _ in 0..CLOSED_KEPT / many {
-            clients.hear(ClientId(1), &close_many);
+            hear(&mut clients, 1, &close_many);
         }
         assert_eq!((count(&clients), clients.closed.len()), (2, CLOSED_KEPT / many));
-        clients.hear(ClientId(1), &close_many);
+        hear(&mut clients, 1, &close_many);
         assert_eq!((count(&clients), clients.closed_streams), (1, CLOSED_KEPT), "the oldest are done at once");
         // Of one who leaves nothing is left to do: a batch is one step, however much it names.
         clients.message(b, &image, 7);
         end_flush(&mut clients);
-        clients.hear(ClientId(2), &close(CLOSE_BATCH, 0, vec![7]));
+        hear(&mut clients, 2, &close(CLOSE_BATCH, 0, vec![7]));
         clients.left(ClientId(1));
         clients.message(a, &image, 5);
         end_flush(&mut clients);
@@ -677,11 +685,24 @@ mod tests {
     }
 
     #[test]
+    fn who_logs_out_has_nothing_left() {
+        let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
+        let a = (ClientId(1), Wants::All);
+        let image = refresh(State::OPEN_OK);
+        (5..8).for_each(|stream| drop(said(clients.message(a, &image, stream))));
+        end_flush(&mut clients);
+        clients.hear(ClientId(1), &bytes(|w| CloseMsg::new(Domain::LOGIN, 1).encode(w)), false);
+        assert!(clients.has_left() && count(&clients) == 0);
+        end_flush(&mut clients);
+        assert!(!clients.has_left() && clients.by_key.is_empty());
+    }
+
+    #[test]
     fn an_image_behind_its_close_leaves_nothing() {
         let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
         let a = (ClientId(1), Wants::All);
         let image = refresh(State::OPEN_OK);
-        clients.hear(ClientId(1), &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 5).encode(w)));
+        hear(&mut clients, 1, &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 5).encode(w)));
         assert!(
             [5, 6].iter().all(|stream| said(clients.message(a, &image, *stream)).is_some()),
             "they go out as all do"
@@ -691,7 +712,7 @@ mod tests {
         end_flush(&mut clients);
         assert!(said(clients.message(a, &update(101), 6)).is_some());
         // The same where a batch has closed what was open, and the image comes before its turn.
-        clients.hear(ClientId(1), &close(CLOSE_BATCH, 0, vec![6]));
+        hear(&mut clients, 1, &close(CLOSE_BATCH, 0, vec![6]));
         clients.message(a, &image, 6);
         clients.end_flush(|_, _| false);
         assert!(count(&clients) == 0 && clients.by_key.is_empty() && !clients.has_left());
