@@ -475,6 +475,32 @@ impl Subscriber {
         }
     }
 
+    /// Asserts what holds between calls. It looks at everything: for tests and simulations.
+    ///
+    /// # Panics
+    /// Something does not hold: a fault of this module.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        let open = self.sessions.iter().flatten().count();
+        assert_eq!(open, self.by_transport.len(), "each session is found by its transport, and nothing else is");
+        for (transport, session) in &self.by_transport {
+            let entry = self.sessions.get(*session).and_then(Option::as_ref);
+            let entry = entry.unwrap_or_else(|| panic!("session {session} is found and not there"));
+            assert_eq!(entry.transport, *transport, "session {session} is found by another's transport");
+            match &entry.link {
+                Link::Lbtrm(receiver) => receiver.check_invariants(),
+                Link::Lbtru(client) => client.receiver().check_invariants(),
+                Link::Plain => {}
+            }
+            entry.topics.check_invariants();
+            assert!(!entry.topics.is_empty(), "session {session} stays, and nobody wants a topic of it");
+            // Activity moves away from `due` without a word; nothing else may.
+            let due = entry.topics.timeout().unwrap_or(u64::MAX);
+            assert!(self.due <= due, "session {session} is to be woken at {due}, the subscriber at {}", self.due);
+        }
+        assert!(self.naks.left <= NAK_BYTES && self.naks.left_unproven <= NAK_BYTES_UNPROVEN, "more NAKs than allowed");
+    }
+
     /// The sessions that have ended since the last call. Their receivers were told.
     pub fn ended(&mut self) -> impl Iterator<Item = Ended> {
         self.ended.drain(..)

@@ -440,8 +440,21 @@ impl World {
             }
             self.answers();
             self.timers();
+            self.check_invariants();
         }
         self.now = self.now.max(until);
+    }
+
+    /// What each part promises holds after every step, not only in what comes out at the end.
+    fn check_invariants(&self) {
+        for node in &self.senders {
+            node.sender.check_invariants();
+            node.sources.iter().for_each(Source::check_invariants);
+        }
+        for session in self.receivers.iter().flat_map(|node| node.sessions.values()) {
+            session.receiver.check_invariants();
+            session.session.check_invariants();
+        }
     }
 
     fn timers(&mut self) {

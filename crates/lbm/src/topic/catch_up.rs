@@ -191,6 +191,22 @@ impl CatchUp {
         }
     }
 
+    /// Asserts what the entries promise, while `expected` is the next number to be delivered: for simulations.
+    pub(super) fn check_invariants(&self, expected: u32, config: &CatchUpConfig) {
+        let asked = self.entries.values().filter(|entry| matches!(entry, Entry::Wanted { asked: true, .. })).count();
+        assert_eq!(self.outstanding, asked, "questions that wait for an answer");
+        assert!(asked <= config.outstanding_maximum.max(1), "more is asked at a time than may be: {asked}");
+        if let Some((last, _)) = self.entries.last_key_value() {
+            assert!(*last < self.end, "{last} is known, and the newest is before {}", self.end);
+        }
+        let limit = config.entries_maximum.max(2);
+        assert!(self.entries.len() <= limit + 1, "{} entries of {limit}", self.entries.len());
+        // While the source's answer is awaited nothing was delivered, and afterwards what was is not here any more.
+        if let Some(first) = self.first().filter(|_| self.info.is_none()) {
+            assert!(first.wrapping_sub(expected) <= u32::MAX / 2, "{first} is kept, and {expected} is next");
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

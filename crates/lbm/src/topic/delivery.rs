@@ -413,6 +413,29 @@ impl Delivery {
         self.drain(sink);
     }
 
+    /// Asserts what holds between calls, in a session that runs or not: for simulations.
+    pub(super) fn check_invariants(&self, running: bool) {
+        self.reassembly.check_invariants();
+        assert!(
+            running || !self.begun && !self.started,
+            "topic {}: goes on in a session that does not run",
+            self.topic
+        );
+        // As they arrive, messages are delivered ahead of the transport's order, which is what starts.
+        let early = self.config.ordering != Ordering::Ordered;
+        assert!(self.started || !self.delivered || early, "topic {}: delivered, and not started", self.topic);
+        assert!(self.begun || !self.started, "topic {}: started, and its receiver was not told", self.topic);
+        let Some(catch_up) = &self.catch_up else {
+            assert!(self.live.is_none(), "topic {}: live messages wait, and nothing is fetched", self.topic);
+            return;
+        };
+        assert_eq!(self.config.ordering, Ordering::Ordered, "topic {}: fetches what is not put in order", self.topic);
+        assert!(self.started, "topic {}: fetches, and has not started", self.topic);
+        assert_eq!(self.live.is_some(), catch_up.awaits_info(), "topic {}: what waits for the answer", self.topic);
+        assert!(self.behind.1 < ASTRAY, "topic {}: so many in sequence were to be believed", self.topic);
+        catch_up.check_invariants(self.expected, &self.config.catch_up);
+    }
+
     #[inline]
     pub(super) fn is_fetching(&self) -> bool {
         self.catch_up.is_some()

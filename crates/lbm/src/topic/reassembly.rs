@@ -147,6 +147,23 @@ impl Reassembly {
         });
     }
 
+    /// Asserts what the messages in the making promise: for simulations.
+    pub(super) fn check_invariants(&self) {
+        let mut held = 0;
+        for message in &self.scattered {
+            let gathered: usize = message.parts.values().map(|part| part.len()).sum();
+            assert_eq!(message.gathered, gathered, "bytes of {}", message.first_sqn);
+            assert!(gathered > 0 && gathered < message.total as usize, "{} is whole, or nothing", message.first_sqn);
+            held += gathered;
+        }
+        assert_eq!(self.held, held, "bytes in the making");
+        assert!(self.scattered.len() <= SCATTERED_MAX, "{} messages in the making", self.scattered.len());
+        if let Some((first, total)) = self.current {
+            let length = self.bytes.len();
+            assert!(length > 0 && length < total as usize, "{first} has {length} of {total} bytes");
+        }
+    }
+
     /// The first number of a message that the last fragment has made us give up.
     pub(super) fn evicted(&mut self) -> Option<u32> {
         self.evicted.take()

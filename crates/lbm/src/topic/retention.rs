@@ -84,6 +84,17 @@ impl Retention {
         }
     }
 
+    /// Asserts what is promised of what is kept, of which `next` is the number after the newest: for simulations.
+    pub(super) fn check_invariants(&self, next: u32) {
+        let bytes: usize = self.kept.iter().map(|kept| kept.message.len()).sum();
+        assert_eq!(self.bytes, bytes, "bytes kept");
+        for (i, kept) in self.kept.iter().rev().enumerate() {
+            assert_eq!(kept.sqn, next.wrapping_sub(1 + i as u32), "numbers follow one another up to the newest");
+        }
+        let largest = self.kept.back().map_or(0, |kept| kept.message.len());
+        assert!(bytes <= self.config.size_limit.max(largest), "{bytes} bytes of {}", self.config.size_limit);
+    }
+
     pub(super) fn get(&self, sqn: u32) -> Option<&[u8]> {
         let index = sqn.wrapping_sub(self.kept.front()?.sqn) as usize;
         Some(&self.kept.get(index)?.message)

@@ -69,6 +69,8 @@ impl Session {
             return false;
         }
         self.deliveries[slot as usize] = None;
+        // The slot's next topic may fetch as well, and would be listed beside what is left of this one.
+        self.fetching.retain(|listed| *listed != slot);
         self.free.push(slot);
         self.set(topic, NONE);
         true
@@ -204,6 +206,39 @@ impl Session {
                 Ok(_) => {}
                 Err(_) => self.malformed += 1,
             }
+        }
+    }
+
+    /// Asserts what holds between calls. It looks at everything: for tests and simulations.
+    ///
+    /// # Panics
+    /// Something does not hold: a fault of this module.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        let mut slots = vec![0u8; self.deliveries.len()];
+        for (topic, slot) in self.dense.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+            let topic = self.base.wrapping_add(topic as u32);
+            assert_eq!(self.deliveries[*slot as usize].as_ref().map(|d| d.topic), Some(topic), "slot {slot}");
+            slots[*slot as usize] += 1;
+        }
+        for (topic, slot) in &self.sparse {
+            assert_eq!(self.deliveries[*slot as usize].as_ref().map(|d| d.topic), Some(*topic), "slot {slot}");
+            slots[*slot as usize] += 1;
+        }
+        for slot in &self.free {
+            assert!(self.deliveries[*slot as usize].is_none(), "slot {slot} is free, and somebody has it");
+            slots[*slot as usize] += 1;
+        }
+        assert!(slots.iter().all(|count| *count == 1), "each slot is a topic's, or free: {slots:?}");
+        for slot in &self.fetching {
+            assert_eq!(self.fetching.iter().filter(|other| *other == slot).count(), 1, "slot {slot} is listed twice");
+        }
+        for (slot, delivery) in self.deliveries.iter().enumerate() {
+            let Some(delivery) = delivery else { continue };
+            delivery.check_invariants(self.running);
+            let listed = self.fetching.contains(&(slot as u32));
+            assert_eq!(delivery.listed, listed, "topic {}: whether the session knows that it fetches", delivery.topic);
+            assert!(listed || !delivery.is_fetching(), "topic {}: fetches without a timer", delivery.topic);
         }
     }
 

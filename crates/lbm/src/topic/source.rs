@@ -302,6 +302,17 @@ impl Source {
         self.plain = self.retention.is_none();
     }
 
+    /// Asserts what holds between calls. It looks at everything: for tests and simulations.
+    ///
+    /// # Panics
+    /// Something does not hold: a fault of this module.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        if let Some(retention) = &self.retention {
+            retention.check_invariants(self.next);
+        }
+    }
+
     /// When [`Source::on_timer`] is to be called; now and then earlier than anything is due.
     pub fn timeout(&self) -> Option<u64> {
         (self.tsni_due != u64::MAX).then_some(self.tsni_due)

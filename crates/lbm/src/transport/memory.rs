@@ -91,6 +91,16 @@ impl Share {
     }
 }
 
+impl Share {
+    /// Asserts that so many bytes are used, and that the pool knows of what is beyond the floor.
+    pub(super) fn check_invariants(&self, used: usize) {
+        assert_eq!(self.used, used, "bytes of the context's memory that a session uses");
+        assert!(self.room >= FLOOR && self.used <= self.room, "{} used of {}", self.used, self.room);
+        assert!(self.memory.taken() >= self.room - FLOOR, "the pool knows of less than a session has of it");
+        assert!(self.memory.taken() <= self.memory.max, "more is taken than there is");
+    }
+}
+
 impl Drop for Share {
     fn drop(&mut self) {
         self.memory.taken.fetch_sub(self.room - FLOOR, Ordering::Relaxed);

@@ -449,6 +449,29 @@ impl<F: Framing> Receiver<F> {
         }
     }
 
+    /// Asserts what holds between calls. It looks at everything: for tests and simulations.
+    ///
+    /// # Panics
+    /// Something does not hold: a fault of this module.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.recovery.check_invariants();
+        let (next, end) = (self.recovery.next, self.recovery.end);
+        if self.phase != Phase::Running {
+            assert!(!self.recovery.has_gap(), "{:?}, and {next} to {end} are waited for", self.phase);
+            return;
+        }
+        if self.recovery.has_gap() {
+            assert!(distance(self.proven, end) <= self.recovery.reach(), "more is missing than could have been sent");
+            assert!(self.recovery.timeout().is_some(), "a gap that nobody asks for and nobody gives up");
+        }
+        let stats = &self.stats;
+        assert!(
+            stats.early + stats.repaired <= 2 * stats.datagrams,
+            "more is early or repaired than has come: {stats:?}"
+        );
+    }
+
     /// When [`Receiver::on_timer`] is to be called.
     pub fn timeout(&self) -> Option<u64> {
         if self.phase == Phase::Ended {

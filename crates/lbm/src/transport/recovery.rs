@@ -355,6 +355,45 @@ impl Recovery {
         }
     }
 
+    /// Asserts what a gap promises; it looks at every number: for simulations.
+    pub(super) fn check_invariants(&self) {
+        let behind = distance(self.next, self.end);
+        assert!(behind >= 0, "{} is expected, and only what is below {} is known to be sent", self.next, self.end);
+        let (behind, slots) = (behind as usize, self.slots.len());
+        assert!(behind <= slots, "{behind} numbers share {slots} slots");
+        assert!(slots == 0 || slots.is_power_of_two() && slots <= self.slots_max, "{slots} slots");
+        assert!(self.held_bytes <= self.held_max + (1 << 17), "held: {} of {}", self.held_bytes, self.held_max);
+        let mut asked = vec![0u8; behind];
+        for Reverse((_, first, count)) in self.has_gap().then_some(&self.due).into_iter().flatten() {
+            for i in 0..*count {
+                let at = distance(self.next, first.wrapping_add(i));
+                if let Some(asked) = usize::try_from(at).ok().and_then(|at| asked.get_mut(at)) {
+                    *asked += 1;
+                }
+            }
+        }
+        let mut held = 0;
+        for (i, asked) in asked.into_iter().enumerate() {
+            let sqn = self.next.wrapping_add(i as u32);
+            let slot = &self.slots[sqn as usize & (slots - 1)];
+            match slot.state {
+                State::Missing => assert_eq!(asked, 1, "{sqn} is missing, and so many ranges ask for it"),
+                // It may have no bytes: a datagram without messages.
+                State::Held => {}
+                State::Lost(_) => assert!(i > 0, "{sqn} is lost, and nobody is told"),
+            }
+            assert!(i > 0 || slot.state == State::Missing, "{sqn} is not missing and stands at the gap");
+            assert!(slot.state == State::Held || slot.bytes.capacity() == 0, "{sqn} has bytes that nobody will get");
+            held += slot.bytes.capacity();
+        }
+        let all: usize = self.slots.iter().map(|slot| slot.bytes.capacity()).sum();
+        assert_eq!((self.held_bytes, all), (held, held), "bytes behind the gap: counted, and in all slots");
+        let pooled: usize = self.pool.iter().map(Vec::capacity).sum();
+        assert_eq!(self.pooled_bytes, pooled, "bytes of the pool");
+        self.share.check_invariants(slots * SLOT + held + pooled);
+        assert!(self.naks_left <= NAKS_MAX && self.naks.len() <= NAKS_MAX, "more is asked for at once than may be");
+    }
+
     /// Forgets everything and begins at `sqn`. What was held is gone: drain first.
     pub(super) fn restart(&mut self, sqn: u32) {
         self.next = sqn;

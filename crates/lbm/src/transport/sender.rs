@@ -458,6 +458,26 @@ impl<F: Framing> Sender<F> {
         self.sm_due = now.saturating_add(self.sm_interval_ns);
     }
 
+    /// Asserts what holds between calls. It looks at everything: for tests and simulations.
+    ///
+    /// # Panics
+    /// Something does not hold: a fault of this module.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.window.check_invariants();
+        assert!(self.granted <= self.queue.len(), "more retransmissions are granted than wait");
+        assert!(self.queue.len() <= self.config.retransmit_queue_max, "more retransmissions wait than may");
+        let waiting: std::collections::HashSet<_> = self.queue.iter().filter(|sqn| self.window.holds(**sqn)).collect();
+        assert_eq!(
+            waiting.len(),
+            self.queue.iter().filter(|sqn| self.window.holds(**sqn)).count(),
+            "a number waits twice to be sent again"
+        );
+        assert_eq!(waiting.len(), self.window.queued(), "those that wait are marked so in the window, and no others");
+        let control: usize = self.control_lengths.iter().sum();
+        assert_eq!(self.control.len() - self.control_at, control, "bytes of control packets");
+    }
+
     /// When [`Sender::on_timer`] is to be called.
     pub fn timeout(&self) -> Option<u64> {
         let mut at = self.sm_due;

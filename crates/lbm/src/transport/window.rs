@@ -213,6 +213,45 @@ impl Window {
         }
     }
 
+    /// How many datagrams are marked as waiting to be sent again.
+    pub(super) fn queued(&self) -> usize {
+        let sent = self.unsent.wrapping_sub(self.trail);
+        (0..sent).filter(|i| self.slots[self.index(self.trail.wrapping_add(*i))].queued).count()
+    }
+
+    /// Asserts what the ring promises; it looks at every datagram: for simulations.
+    pub(super) fn check_invariants(&self) {
+        let kept = self.next.wrapping_sub(self.trail);
+        let unsent_from = self.unsent.wrapping_sub(self.trail);
+        let released_to = self.released.wrapping_sub(self.trail);
+        assert!(unsent_from <= released_to && released_to <= kept, "trail, unsent, released, next are in this order");
+        assert!(kept as usize <= self.slots.len(), "{kept} numbers share {} slots", self.slots.len());
+        let (mut retained, mut unsent, mut end) = (0, 0, None);
+        for i in 0..kept {
+            let sqn = self.trail.wrapping_add(i);
+            let slot = &self.slots[self.index(sqn)];
+            let (start, length) = (slot.offset as usize, usize::from(slot.length));
+            assert!(length > 0 && length <= self.datagram_max, "{sqn} has {length} bytes");
+            assert!(start + length <= self.ring.len(), "{sqn} ends behind the ring");
+            assert!(end.is_none_or(|end| start == end || start == 0), "{sqn} begins at {start}, not behind {end:?}");
+            assert!(i < unsent_from || !slot.queued, "{sqn} waits to be sent again and was never sent");
+            retained += length;
+            unsent += if i >= unsent_from { length } else { 0 };
+            end = Some(start + length);
+        }
+        assert_eq!(self.retained, retained, "bytes of the window");
+        assert_eq!(self.unsent_bytes, unsent, "bytes that wait for the socket");
+        assert!(retained <= self.retained_max || unsent_from == 0, "more is retained than may be, and could go");
+        assert!(end.is_none_or(|end| end == self.head || self.head == 0), "the head is not behind the last datagram");
+        assert!(self.open <= self.datagram_max && self.head + self.open <= self.ring.len(), "the open datagram fits");
+        if self.open > 0 && kept > 0 {
+            let oldest = &self.slots[self.index(self.trail)];
+            let (start, length) = (oldest.offset as usize, usize::from(oldest.length));
+            let clear = start >= self.head + self.datagram_max || start + length <= self.head;
+            assert!(clear, "the open datagram would grow into the oldest one");
+        }
+    }
+
     /// The train that begins at `sqn`, of released datagrams.
     pub(super) fn train(&self, sqn: u32, bytes_max: usize, datagrams_max: u32) -> Option<Train<'_>> {
         if sqn == self.released {

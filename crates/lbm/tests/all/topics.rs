@@ -112,7 +112,14 @@ impl Pair {
         let received = Received::from_lbtrm(&packet).expect("no NAK");
         let mut dispatch = self.session.dispatch(self.now, &mut self.sink);
         self.receiver.receive(self.now, received, &mut dispatch);
+        self.check_invariants();
         self.sink.take()
+    }
+
+    fn check_invariants(&self) {
+        self.sender.check_invariants();
+        self.receiver.check_invariants();
+        self.session.check_invariants();
     }
 
     /// Lets time pass at the receiver; returns the NAK'd numbers.
@@ -125,6 +132,7 @@ impl Pair {
             let Body::Nak { sqns, .. } = packet.body else { panic!("{packet:?}") };
             naks.extend(sqns.iter());
         });
+        self.check_invariants();
         naks
     }
 }
@@ -387,6 +395,25 @@ fn a_late_joiner_gets_what_was_retained_and_then_what_is_live() {
     assert_eq!(pair.sink.take(), expected);
     assert_eq!(pair.give(&d[29]), [message(29, "29")]);
     assert_eq!(pair.session.timeout(), None);
+}
+
+#[test]
+fn a_topic_that_is_given_up_while_it_fetches_leaves_its_place_in_order() {
+    let catch_up = CatchUpConfig { late_join: true, ..CatchUpConfig::default() };
+    let config = DeliveryConfig { catch_up, ..DeliveryConfig::default() };
+    let mut pair = Pair::new(&[1], &config);
+    let mut a = retaining(1);
+    (0..8).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
+    let d = pair.datagrams();
+    pair.give(&d[4]);
+    assert!(pair.session.is_fetching() && pair.session.remove(1));
+    assert!(!pair.session.is_fetching(), "nobody wants what was fetched");
+    assert!(pair.session.add(1, 1, config, &mut pair.sink));
+    pair.sink.take();
+    pair.give(&d[5]);
+    assert!(fetch(&mut pair, &mut a) >= 5);
+    let expected: Vec<Told> = (0..6).map(|i| message(i, &i.to_string())).collect();
+    assert_eq!(pair.sink.take(), expected);
 }
 
 #[test]

@@ -216,6 +216,8 @@ pub(crate) fn receiver(data: &[u8]) {
         let mut questions = 0;
         session.on_timer(now, &mut sink, |_, _| questions += 1);
         assert!(questions <= 201);
+        receiver.check_invariants();
+        session.check_invariants();
     }
 }
 
@@ -261,6 +263,8 @@ pub(crate) fn sender(data: &[u8]) {
             }
         }
         assert!(sender.output(now).retransmissions().count() <= 32);
+        sender.check_invariants();
+        source.check_invariants();
     }
 }
 
