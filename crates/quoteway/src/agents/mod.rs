@@ -34,11 +34,12 @@ pub mod trace;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use net::tcp::{Batching, SocketOptions};
 use net::tls::TlsServer;
 use rssl::ServerConfig;
+use rssl::ws::pages::{Host, OwnPage, Pages};
 use rssl::ws::{self, upgrade::Offer};
 use rssl_io::{Encryption, Listener, admission};
 
@@ -116,11 +117,23 @@ fn provider_listener(config: &Config) -> io::Result<Listener> {
     Ok(Listener { websocket, encryption, limits, ..Listener::rssl(Arc::new(session_config(&config.p2ps))) })
 }
 
+/// Where the page of this process is, once it is shown.
+pub(crate) static OWN_PAGE: LazyLock<OwnPage> = LazyLock::new(OwnPage::default);
+
+/// What this machine may be called in a browser of its network: its name, and the first part of it.
+fn own_names(name: &str) -> Vec<Host> {
+    let short = name.split('.').next().unwrap_or_default();
+    let mut names: Vec<Host> = [name, short].iter().filter_map(|name| name.parse().ok()).collect();
+    names.dedup();
+    names
+}
+
 /// What a port for consumers takes: RSSL, and WebSocket where that is on.
 fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most: usize) -> Listener {
     let websocket = c.websocket.then(|| {
-        let offer =
-            Offer { deflate: c.websocket_compression, origins: c.websocket_origins.clone(), ..Offer::default() };
+        let pages = Pages::parse(&c.websocket_origins, &OWN_PAGE).unwrap_or_default();
+        let names = own_names(&net::host::name());
+        let offer = Offer { deflate: c.websocket_compression, pages: Pages { names, ..pages }, ..Offer::default() };
         // A frame of a client may be the array that holds a message of the longest kind.
         let limits = ws::Limits { message_bytes_max: WEBSOCKET_MESSAGE_MAX + 2, ..ws::Limits::default() };
         let json = ws::JsonConfig { ping_timeout_s: c.websocket_ping_timeout_s as u8, ..ws::JsonConfig::default() };

@@ -24,7 +24,7 @@ section! {
     websocket_port: u16 = 15000, "", "Port by which WebSocket clients find a server by habit; takes RSSL as well. 0 takes a free one.";
     websocket_ping_timeout_s: u16 = 30, "", "Longest silence of a JSON session, seconds (3 to 255): a ping goes out after a third of it.";
     websocket_compression: bool = false, "", "Compress JSON (permessage-deflate) for clients that offer it.";
-    websocket_origins: Vec<String> = Vec::new(), "", "Pages (https://host:port) whose scripts may connect by WebSocket; empty means all. Other programs than browsers are not concerned.";
+    websocket_origins: Vec<String> = vec![String::from("host")], "", "Pages whose scripts may connect by WebSocket: \"host\" for those of the same host, whatever their port, and of the loopback; \"own\" for the one that this process shows; \"*\" for all; or https://host:port. Empty means none. Other programs than browsers are not concerned.";
     websocket_token_cookie: String = String::new(), "", "Cookie of a WebSocket request whose value is a token: its client is logged in with it, unasked, on stream -1 (by habit AuthToken; cookies position and applicationId go with it). Empty: no cookie counts.";
     default_service: String = String::new(), "", "Service of JSON requests that name none; empty means the first there is.";
     json_expand_enums: bool = true, "", "Enumerated fields are their display text in JSON, not their number.";
@@ -273,6 +273,7 @@ section! {
     port: u16 = 8080, "", "Port of the web page, /metrics and /api/v1; 0 takes a free one. If another program has 8080, the process goes on without.";
     interface: String = String::from("127.0.0.1"), "", "Address to listen on; another one than that of the loopback needs users. Empty means all.";
     users: Vec<String> = Vec::new(), "", "Who may look (viewer) or act (operator): NAME:viewer:HASH or NAME:operator:HASH, as quoteway ctl password prints them. Empty: whoever can connect may act.";
+    origins: Vec<String> = Vec::new(), "", "Where the page is beside its own address, such as that of a TLS proxy in front: https://host:port. Browsers may act from there.";
     request_timeout_s: u16 = 30, "", "Time in which the head of a request has to come, seconds; a connection that asks nothing more is closed after it.";
     socket: String = String::new(), "", "Path of a Unix socket for quoteway ctl, open to the process's user alone; empty means none.";
 }

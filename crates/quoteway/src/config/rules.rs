@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use net::affinity::{CpuList, Priority};
 use net::dns::ServiceName;
+use rssl::ws::pages::{Origin, OwnPage, Pages};
 
 use super::hub::{SMALLEST_WINDOW, names_of_pair};
 use super::patterns::{PATTERNS, are_patterns};
@@ -69,6 +70,11 @@ fn are_pairs(pairs: &[String]) -> bool {
     names.len() == count && names.iter().all(|name| !name.is_empty()) && pairs.iter().all(|pair| pair.len() > 1)
 }
 
+/// One or more, each by its own address.
+fn names_pages(origins: &[String]) -> bool {
+    !origins.is_empty() && origins.iter().all(|origin| origin.parse::<Origin>().is_ok())
+}
+
 fn of_p2ps(config: &Config) -> Vec<Broken> {
     let mut found = Vec::new();
     let p = &config.p2ps;
@@ -106,9 +112,14 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
     let ping = p.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");
     rule(
-        p.websocket_token_cookie.is_empty() || !p.websocket_origins.is_empty(),
+        p.websocket_token_cookie.is_empty() || names_pages(&p.websocket_origins),
         "websocket_token_cookie",
-        "needs websocket_origins: a browser sends its cookies from every page",
+        "needs websocket_origins to name each page (https://host:port): a browser sends its cookies from every page",
+    );
+    rule(
+        Pages::parse(&p.websocket_origins, &OwnPage::default()).is_ok(),
+        "websocket_origins",
+        "must be \"host\", \"own\", \"*\", or SCHEME://HOST[:PORT] without a path",
     );
     rule(!p.token_user_claim.is_empty(), "token_user_claim", "must name a claim");
     rule((1..=9).contains(&p.zlib_compression_level), "zlib_compression_level", "must be from 1 to 9");
@@ -373,6 +384,11 @@ fn of_http(http: &Http) -> Vec<Broken> {
         is_loopback || !http.enabled || !http.users.is_empty(),
         "interface",
         "reaches beyond this machine, which needs http.users (quoteway ctl password makes an entry)",
+    );
+    rule(
+        http.origins.iter().all(|origin| origin.parse::<Origin>().is_ok()),
+        "origins",
+        "must be SCHEME://HOST[:PORT] without a path",
     );
     rule(
         http.users.iter().all(|user| user.parse::<crate::http::User>().is_ok()),

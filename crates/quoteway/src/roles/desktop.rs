@@ -104,6 +104,8 @@ fn suit_hub(hub: &mut Hub) {
 fn suit_p2ps(p2ps: &mut P2ps) {
     let usual = P2ps::default();
     suit(&mut p2ps.interface, &usual.interface, "127.0.0.1".to_owned());
+    // A page of any other server, this machine's own ones too, would have the user's market data.
+    suit(&mut p2ps.websocket_origins, &usual.websocket_origins, vec!["own".to_owned()]);
     suit(&mut p2ps.max_mounts, &usual.max_mounts, 100);
     suit(&mut p2ps.item_limit, &usual.item_limit, 50_000);
     // Further programs of the user, and those that start again, have their images from here.
@@ -140,6 +142,7 @@ mod tests {
         assert_eq!((config.p2ps.interface.as_str(), config.p2ps.rssl_port), ("127.0.0.1", 14002));
         assert_eq!((config.p2ps.enable_websocket_port, config.p2ps.websocket_port), (true, 15000));
         assert!(config.p2ps.enable_cache);
+        assert_eq!(config.p2ps.websocket_origins, ["own"]);
     }
 
     #[test]

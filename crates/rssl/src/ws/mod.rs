@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`upgrade`] | the HTTP request and its answers, both sides |
+//! | [`pages`] | the pages whose scripts may connect: `Origin` and `Host`, read strictly |
 //! | [`frame`] | frame headers and masks alone |
 //! | [`Socket`] | frames as messages: fragments, control frames, compression |
 //! | [`Json`] | a session of `tr_json2`: packing, fragments, pings by message, times |
@@ -15,6 +16,7 @@
 pub mod frame;
 mod json;
 mod keys;
+pub mod pages;
 mod socket;
 mod texts;
 pub mod upgrade;

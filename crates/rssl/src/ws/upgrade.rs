@@ -2,6 +2,8 @@
 
 use sha1::{Digest, Sha1};
 
+use super::pages::{Pages, Said};
+
 /// Longest HTTP header that is read, as in ETA C.
 pub const HEAD_MAX: usize = 32_768;
 const FIELDS_MAX: usize = 96;
@@ -85,13 +87,14 @@ pub struct Offer {
     pub protocols: Vec<Protocol>,
     /// Compression is accepted where the client offers it.
     pub deflate: bool,
-    /// The pages (`Origin`) that a browser may come from; empty: any.
-    pub origins: Vec<String>,
+    /// The pages whose scripts may open a session; programs may always.
+    pub pages: Pages,
 }
 
 impl Default for Offer {
     fn default() -> Self {
-        Self { protocols: vec![Protocol::Json, Protocol::JsonV2, Protocol::Rwf], deflate: false, origins: Vec::new() }
+        let protocols = vec![Protocol::Json, Protocol::JsonV2, Protocol::Rwf];
+        Self { protocols, deflate: false, pages: Pages::default() }
     }
 }
 
@@ -134,17 +137,19 @@ fn negotiate(request: &httparse::Request<'_, '_>, offer: &Offer) -> Result<Upgra
     if !has("Upgrade", "websocket") || !has("Connection", "Upgrade") {
         return Err((400, "this port is for market data over WebSocket: the request asks for no upgrade to it"));
     }
-    if one("Sec-WebSocket-Version") != Some("13") {
+    if all("Sec-WebSocket-Version").any(|version| version != "13") || one("Sec-WebSocket-Version").is_none() {
         return Err((400, "WebSocket version 13 is spoken here"));
     }
-    let key = one("Sec-WebSocket-Key").filter(|key| !key.is_empty()).ok_or((400, "Sec-WebSocket-Key is missing"))?;
+    let mut keys = all("Sec-WebSocket-Key").filter(|key| !key.is_empty());
+    let (Some(key), None) = (keys.next(), keys.next()) else { return Err((400, "Sec-WebSocket-Key is missing")) };
+    // What is no text is there, too: passed over, it would count as a program's silence.
+    let field = |name: &'static str| {
+        let own = request.headers.iter().filter(move |f| f.name.eq_ignore_ascii_case(name));
+        own.map(|f| std::str::from_utf8(f.value).ok().map(str::trim))
+    };
+    let said = Said { field, user_agent: one("User-Agent").unwrap_or_default() };
+    offer.pages.admits(&said).map_err(|why| (403, why))?;
     let origin = one("Origin").map(str::to_owned);
-    if let Some(origin) = &origin
-        && !offer.origins.is_empty()
-        && !offer.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
-    {
-        return Err((403, "pages of this Origin may not connect here"));
-    }
     let protocol = all("Sec-WebSocket-Protocol")
         .flat_map(|v| v.split(','))
         .filter_map(|name| Protocol::from_name(name.trim()))
@@ -379,12 +384,29 @@ mod tests {
 
     #[test]
     fn a_browser_comes_from_a_page_that_is_allowed() {
-        let offer = Offer { origins: vec!["https://desk.example".to_owned()], ..Offer::default() };
-        let from = |origin: &str| {
-            let text = request(&format!("{USUAL}Origin: {origin}\r\nSec-WebSocket-Protocol: tr_json2"));
-            matches!(read(text.as_bytes(), &offer), Request::Upgrade(..))
+        let listed = vec!["https://desk.example".parse().unwrap()];
+        let offer = Offer { pages: Pages { listed, ..Pages::default() }, ..Offer::default() };
+        let from = |fields: &[u8]| {
+            let text = request(&format!("{USUAL}FIELDS\r\nSec-WebSocket-Protocol: tr_json2"));
+            let (before, behind) = text.split_once("FIELDS").unwrap();
+            match read(&[before.as_bytes(), fields, behind.as_bytes()].concat(), &offer) {
+                Request::Upgrade(..) => 101,
+                Request::Refused(refusal) => refusal.status,
+                Request::Incomplete => 0,
+            }
         };
-        assert!(from("https://desk.example") && !from("https://evil.example"));
+        assert_eq!((from(b"Origin: https://desk.example"), from(b"Origin: https://evil.example")), (101, 403));
+        assert_eq!(from(b"X: y"), 101, "programs say nothing of it");
+        let unreadable: [&[u8]; 5] = [
+            b"Origin: https://desk.example\r\nOrigin: https://evil.example",
+            b"Origin: https://desk.example\r\norigin:",
+            b"Origin: https://d\xffsk.example",
+            b"Origin: null",
+            b"Origin:",
+        ];
+        for fields in unreadable {
+            assert_eq!(from(fields), 403, "{}", String::from_utf8_lossy(fields));
+        }
     }
 
     #[test]
