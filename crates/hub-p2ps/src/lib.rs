@@ -60,7 +60,7 @@ pub use ids::{ClientId, SourceId};
 pub use load::{LoadOf, LoadState, Percents, QueueMarks};
 pub use notice::Notice;
 pub use operation::ItemChange;
-pub use overview::{ItemOverview, ServiceOverview, SourceOverview};
+pub use overview::{ITEM_STATES, ItemOverview, ServiceOverview, SourceOverview};
 pub use servers::Place;
 pub use sources::Joined;
 pub use sources::failover::SwitchError;

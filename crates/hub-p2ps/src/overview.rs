@@ -68,6 +68,10 @@ pub struct ItemOverview {
     pub is_private: bool,
 }
 
+/// What [`ItemOverview::state`] may be.
+pub const ITEM_STATES: [&str; 7] =
+    ["waiting", "waiting to be asked for again", "opening", "open", "suspect", "recovering", "view"];
+
 /// Where an item stands, in a word or two.
 fn state_of(item: &Item) -> &'static str {
     match item.state() {

@@ -1,6 +1,7 @@
 //! The limit of open files: one descriptor a connection.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use crate::sys::check;
 
@@ -47,6 +48,48 @@ pub fn raise_open_files(wanted: u64) -> io::Result<OpenFiles> {
 /// When it is above the hard limit.
 pub fn set_soft_open_files(soft: u64) -> io::Result<()> {
     set_open_files(soft, open_files()?.hard)
+}
+
+/// What is kept back of the descriptors, so that a thread that answers for a process that has none left can take one.
+static KEPT_BACK: Mutex<u64> = Mutex::new(0);
+
+/// Keeps `count` descriptors back for [`with_kept_back`], below the hard limit: the soft one is lowered by as many as there are too few
+/// above it. A limit that is hardly more than that stays, and nothing is kept back.
+///
+/// # Errors
+/// Only when the limits cannot be read or set.
+pub fn keep_back(count: u64) -> io::Result<()> {
+    let now = open_files()?;
+    let mut kept = KEPT_BACK.lock().unwrap_or_else(PoisonError::into_inner);
+    let above = now.hard.saturating_sub(now.soft);
+    if above < count {
+        if now.soft < 2 * count {
+            return Ok(());
+        }
+        set_open_files(now.soft - (count - above), now.hard)?;
+    }
+    *kept = (*kept).max(count);
+    Ok(())
+}
+
+/// Does something with the descriptors that are kept back. Another thread that wants one in that moment may have it: keep back a few more
+/// than are used, and make it short.
+///
+/// # Errors
+/// Only when the limits cannot be read or set.
+pub fn with_kept_back<T>(what: impl FnOnce() -> T) -> io::Result<T> {
+    let kept = KEPT_BACK.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = open_files()?;
+    set_open_files(now.hard.min(now.soft + *kept), now.hard)?;
+    let done = what();
+    set_open_files(now.soft, now.hard)?;
+    Ok(done)
+}
+
+/// Whether an error says that there are no descriptors.
+#[must_use]
+pub fn is_out_of_files(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 fn set_open_files(soft: u64, hard: u64) -> io::Result<()> {

@@ -1,84 +1,17 @@
 //! Who may look, and who may act.
 //!
 //! A process that listens on the loopback without users lets everybody act who is on the machine; requests that another page has a
-//! browser send are told by their `Host`, `Origin` and `Sec-Fetch-Site` and refused. With users, each request carries a name and a
-//! password (HTTP Basic), of which an argon2 hash is kept. Whoever may open the Unix socket is an operator.
+//! browser send are told by their `Host`, `Origin` and `Sec-Fetch-Site` and refused. What of these cannot be read, or stands there twice, is
+//! a stranger's. With users, each request carries a name and a password (HTTP Basic). Whoever may open the Unix socket is an operator.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::net::IpAddr;
-use std::str::FromStr;
-use std::sync::{Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{PoisonError, RwLock};
 
-use argon2::Argon2;
-use argon2::password_hash::{PasswordHash, PasswordVerifier as _};
-use base64ct::{Base64, Encoding as _};
-use hyper::HeaderMap;
+use hyper::http::Version;
+use hyper::{HeaderMap, Uri};
+use rssl::ws::pages::{Host, Origin};
 
-/// What somebody may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Anybody, also without a password: is the process alive?
-    Anybody,
-    /// Look.
-    Viewer,
-    /// Act.
-    Operator,
-}
-
-impl Role {
-    /// As users and documents write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Anybody => "anybody",
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-        }
-    }
-}
-
-/// Somebody who may look or act, as `http.users` has it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct User {
-    name: String,
-    role: Role,
-    /// In the form of the Password Hashing Competition.
-    hash: String,
-}
-
-impl fmt::Debug for User {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name, self.role.name())
-    }
-}
-
-impl FromStr for User {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut parts = text.splitn(3, ':');
-        let (Some(name), Some(role), Some(hash)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err("not NAME:ROLE:HASH");
-        };
-        let role = match role {
-            "viewer" => Role::Viewer,
-            "operator" => Role::Operator,
-            _ => return Err("a role is viewer or operator"),
-        };
-        if name.is_empty() || PasswordHash::new(hash).is_err() {
-            return Err("a name, and a hash as `quoteway ctl password` makes it");
-        }
-        Ok(Self { name: name.to_owned(), role, hash: hash.to_owned() })
-    }
-}
-
-/// Who sends a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Caller {
-    pub(super) name: String,
-    pub(super) role: Role,
-}
+use super::passwords::{Caller, Passwords, Role, User, Wrong};
+use super::places::Whose;
 
 /// Why a request is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,130 +22,276 @@ pub(super) enum Denial {
     MayNot,
     /// The browser of somebody sends it for a page of another server.
     Foreign,
+    /// It does not say which server it is for, or says it in two ways.
+    NoHost,
+    /// The address has tried too many passwords.
+    TooMany,
+    /// Too many passwords wait to be checked.
+    Busy,
 }
 
-/// Passwords that were right are not hashed again for so long: a hash takes tens of milliseconds by design.
-const REMEMBERED: Duration = Duration::from_mins(5);
-/// Names and passwords that are remembered.
-const REMEMBERED_MAX: usize = 64;
+/// A request, as far as it says who sends it.
+#[derive(Clone, Copy)]
+pub(super) struct Sent<'a> {
+    pub(super) headers: &'a HeaderMap,
+    pub(super) uri: &'a Uri,
+    pub(super) version: Version,
+    /// It is to change something.
+    pub(super) acts: bool,
+    pub(super) whose: Whose,
+}
+
+impl<'a> Sent<'a> {
+    /// The value of a field that may stand there once.
+    fn only(&self, name: &str) -> Result<Option<&'a str>, ()> {
+        let mut all = self.headers.get_all(name).iter();
+        match (all.next(), all.next()) {
+            (None, _) => Ok(None),
+            (Some(value), None) => value.to_str().map(Some).map_err(drop),
+            _ => Err(()),
+        }
+    }
+
+    /// The server that it is for. Only programs of before HTTP/1.1 need not say it, and no browser is one.
+    fn host(&self) -> Result<Option<Host>, Denial> {
+        let said = self.only("host").map_err(|()| Denial::NoHost)?;
+        let own = said.map(str::parse::<Host>).transpose().map_err(|_| Denial::NoHost)?;
+        let Some(authority) = self.uri.authority() else {
+            return if own.is_some() || self.version < Version::HTTP_11 { Ok(own) } else { Err(Denial::NoHost) };
+        };
+        let named: Host = authority.as_str().parse().map_err(|_| Denial::NoHost)?;
+        if own.is_some_and(|own| own != named) { Err(Denial::NoHost) } else { Ok(Some(named)) }
+    }
+
+    /// Whether a page of another server has the browser send it, as far as browsers say.
+    fn is_foreign(&self, host: Option<&Host>, origins: &[Origin]) -> bool {
+        let (Ok(site), Ok(mode), Ok(origin)) =
+            (self.only("sec-fetch-site"), self.only("sec-fetch-mode"), self.only("origin"))
+        else {
+            return true;
+        };
+        // A link on another page may lead to this one.
+        let is_link = !self.acts && mode == Some("navigate");
+        let is_own_site = match site {
+            None | Some("same-origin" | "none") => true,
+            Some("same-site" | "cross-site") => is_link,
+            Some(_) => false,
+        };
+        let is_own_page = |origin: &str| {
+            let origin = origin.parse::<Origin>().ok();
+            origin.is_some_and(|origin| {
+                host.is_some_and(|host| origin == Origin::of("http", host)) || origins.contains(&origin)
+            })
+        };
+        !is_own_site || !origin.is_none_or(is_own_page)
+    }
+}
 
 /// The rules.
 pub(super) struct Access {
-    users: RwLock<Vec<User>>,
-    known: Mutex<HashMap<String, (Instant, Caller)>>,
+    passwords: Passwords,
+    /// Where the page is, beside where it is asked for.
+    origins: RwLock<Vec<Origin>>,
 }
 
 impl Access {
-    pub(super) fn new(users: Vec<User>) -> Self {
-        Self { users: RwLock::new(users), known: Mutex::default() }
+    pub(super) fn new(users: Vec<User>, origins: Vec<Origin>) -> Self {
+        Self { passwords: Passwords::new(users), origins: RwLock::new(origins) }
     }
 
     /// Others may look and act from now on.
-    pub(super) fn set_users(&self, users: Vec<User>) {
-        *self.users.write().unwrap_or_else(PoisonError::into_inner) = users;
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    pub(super) fn set(&self, users: Vec<User>, origins: Vec<Origin>) {
+        self.passwords.set_users(users);
+        *self.origins.write().unwrap_or_else(PoisonError::into_inner) = origins;
     }
 
-    /// Who sends a request with these headers, if that one may do what `needed` may.
-    pub(super) fn check(&self, headers: &HeaderMap, needed: Role, acts: bool) -> Result<Caller, Denial> {
-        let is_open = self.users.read().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if is_foreign(headers, acts, is_open) {
-            return Err(Denial::Foreign);
-        }
+    /// Who sends a request, if that one may do what `needed` may.
+    pub(super) async fn check(&self, sent: Sent<'_>, needed: Role) -> Result<Caller, Denial> {
+        let is_open = !self.passwords.has_users();
+        self.is_of_a_page(&sent, is_open, needed)?;
         if is_open {
             return Ok(Caller { name: "local".to_owned(), role: Role::Operator });
         }
         if needed == Role::Anybody {
             return Ok(Caller { name: String::new(), role: Role::Anybody });
         }
-        let given = headers.get("authorization").and_then(|value| value.to_str().ok()).ok_or(Denial::WhoAreYou)?;
-        let caller = self.caller(given).ok_or(Denial::WhoAreYou)?;
+        let given = sent.only("authorization").ok().flatten().ok_or(Denial::WhoAreYou)?;
+        let caller = self.passwords.caller(given, sent.whose).await.map_err(|wrong| match wrong {
+            Wrong::Nobody => Denial::WhoAreYou,
+            Wrong::TooMany => Denial::TooMany,
+            Wrong::Busy => Denial::Busy,
+        })?;
         if caller.role >= needed { Ok(caller) } else { Err(Denial::MayNot) }
     }
 
-    fn caller(&self, given: &str) -> Option<Caller> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((since, caller)) = known.get(given)
-            && since.elapsed() < REMEMBERED
-        {
-            return Some(caller.clone());
+    /// Whether it is none, or one that this process shows.
+    fn is_of_a_page(&self, sent: &Sent<'_>, is_open: bool, needed: Role) -> Result<(), Denial> {
+        let host = sent.host()?;
+        let origins = self.origins.read().unwrap_or_else(PoisonError::into_inner);
+        let is_listed = |host: &Host| {
+            origins.iter().any(|own| *own == Origin::of("https", host) || *own == Origin::of("http", host))
+        };
+        // A name of another server may lead to the loopback: then it is that server's pages that ask. With users the browser has no password
+        // for that name.
+        let leads_here = |host: &Host| !is_open || host.is_loopback() || is_listed(host);
+        if host.as_ref().is_some_and(|host| !leads_here(host)) {
+            return Err(Denial::Foreign);
         }
-        let decoded = String::from_utf8(Base64::decode_vec(given.strip_prefix("Basic ")?).ok()?).ok()?;
-        let (name, password) = decoded.split_once(':')?;
-        let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
-        // An unknown name takes as long as a wrong password.
-        let user = users.iter().find(|user| user.name == name);
-        let hash = user.or(users.first())?.hash.as_str();
-        let is_right = Argon2::default().verify_password(password.as_bytes(), &PasswordHash::new(hash).ok()?).is_ok();
-        let user = user.filter(|_| is_right)?;
-        if known.len() >= REMEMBERED_MAX {
-            known.clear();
+        if needed != Role::Anybody && sent.is_foreign(host.as_ref(), &origins) {
+            return Err(Denial::Foreign);
         }
-        let caller = Caller { name: user.name.clone(), role: user.role };
-        known.insert(given.to_owned(), (Instant::now(), caller.clone()));
-        Some(caller)
+        Ok(())
     }
-}
-
-/// A page of another server has the browser send this.
-fn is_foreign(headers: &HeaderMap, acts: bool, on_loopback: bool) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text("host").unwrap_or_default();
-    // A name of another server may lead to the loopback: then it is that server's pages that ask.
-    if on_loopback && !host.is_empty() && !is_local(host) {
-        return true;
-    }
-    if !acts {
-        return false;
-    }
-    let elsewhere = text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    let origin = text("origin").and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-    elsewhere || origin.is_some_and(|origin| origin != host)
-}
-
-fn is_local(host: &str) -> bool {
-    let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
-    let name = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tools::ctl::{UserRole, password_line};
 
-    fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
-        all.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    fn check(access: &Access, needed: Role, acts: bool, fields: &[(&str, &[u8])]) -> Result<Role, Denial> {
+        check_at(access, needed, acts, fields, "/api/v1/process", Version::HTTP_11)
     }
 
-    #[test]
-    fn a_password_opens_what_its_role_may() {
-        let line = password_line("ann", UserRole::Viewer, "open sesame").unwrap();
-        assert!(line.starts_with("ann:viewer:$argon2id$"), "{line}");
-        let access = Access::new(vec![line.parse().unwrap()]);
-        // "ann:open sesame" and "ann:wrong".
-        let right = headers(&[("authorization", "Basic YW5uOm9wZW4gc2VzYW1l")]);
-        let wrong = headers(&[("authorization", "Basic YW5uOndyb25n")]);
-        for _ in 0..2 {
-            assert_eq!(access.check(&right, Role::Viewer, false).map(|c| c.name), Ok("ann".to_owned()));
-            assert_eq!(access.check(&wrong, Role::Viewer, false), Err(Denial::WhoAreYou));
+    fn check_at(
+        access: &Access,
+        needed: Role,
+        acts: bool,
+        fields: &[(&str, &[u8])],
+        uri: &str,
+        version: Version,
+    ) -> Result<Role, Denial> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            let name: hyper::header::HeaderName = name.parse().unwrap();
+            headers.append(name, hyper::header::HeaderValue::from_bytes(value).unwrap());
         }
-        assert_eq!(access.check(&right, Role::Operator, true), Err(Denial::MayNot));
-        assert_eq!(access.check(&HeaderMap::new(), Role::Viewer, false), Err(Denial::WhoAreYou));
-        assert!(access.check(&HeaderMap::new(), Role::Anybody, false).is_ok(), "supervisors have no password");
-        for bad in ["ann:viewer:secret", "ann:boss:x", ":viewer:x", "ann"] {
-            assert!(bad.parse::<User>().is_err(), "{bad}");
-        }
+        let (uri, whose) = (uri.parse().unwrap(), Whose::of([127, 0, 0, 1].into()));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let sent = Sent { headers: &headers, uri: &uri, version, acts, whose };
+        runtime.block_on(access.check(sent, needed)).map(|caller| caller.role)
     }
 
     #[test]
     fn pages_of_other_servers_get_nothing() {
-        let access = Access::new(Vec::new());
-        let may = |all: &[(&'static str, &str)], acts| access.check(&headers(all), Role::Viewer, acts).is_ok();
-        assert!(may(&[("host", "localhost:8080")], true) && may(&[("host", "127.0.0.1:8080")], false));
-        assert!(may(&[("host", "[::1]:8080"), ("origin", "http://[::1]:8080")], true));
-        assert!(!may(&[("host", "evil.example:8080")], false), "a name that was made to lead here");
-        assert!(!may(&[("host", "localhost:8080"), ("origin", "http://evil.example")], true));
-        assert!(!may(&[("host", "localhost:8080"), ("sec-fetch-site", "cross-site")], true));
+        let access = Access::new(Vec::new(), Vec::new());
+        let may = |acts, fields: &[(&str, &[u8])]| check(&access, Role::Viewer, acts, fields).is_ok();
+        assert!(may(true, &[("host", b"localhost:8080")]) && may(false, &[("host", b"127.0.0.1:8080")]));
+        assert!(may(true, &[("host", b"[::1]:8080"), ("origin", b"http://[::1]:8080")]));
+        assert!(may(
+            true,
+            &[("host", b"localhost:8080"), ("origin", b"http://LOCALHOST:8080"), ("sec-fetch-site", b"same-origin")]
+        ));
+        assert!(may(
+            false,
+            &[("host", b"localhost"), ("sec-fetch-site", b"cross-site"), ("sec-fetch-mode", b"navigate")]
+        ));
+        let strangers: [&[u8]; 20] = [
+            b"http://evil.example",
+            b"null",
+            b"",
+            b"https://localhost:8080",
+            b"http://localhost",
+            b"http://localhost:80800",
+            b"http://localhost:8080/",
+            b"http://localhost:8080.",
+            b"http://localhost.:8080",
+            b"http://a@localhost:8080",
+            b"localhost:8080",
+            b"//localhost:8080",
+            b"http:localhost:8080",
+            b"ws://localhost:8080",
+            b"http://127.0.0.1:8080",
+            b"http://localhost:8081",
+            b"http://localhost:8080 http://evil.example",
+            b"\xff",
+            b"http://localhost:8080,http://localhost:8080",
+            b"*",
+        ];
+        for origin in strangers {
+            for acts in [true, false] {
+                let fields: [(&str, &[u8]); 2] = [("host", b"localhost:8080"), ("origin", origin)];
+                assert!(!may(acts, &fields), "{}", String::from_utf8_lossy(origin));
+            }
+        }
+        let own: (&str, &[u8]) = ("origin", b"http://localhost:8080");
+        assert!(!may(true, &[("host", b"localhost:8080"), own, own]), "twice");
+        for site in ["cross-site", "same-site", "same-origin, none", "", "?1"] {
+            assert!(!may(true, &[("host", b"localhost:8080"), ("sec-fetch-site", site.as_bytes())]), "{site}");
+            assert!(!may(
+                true,
+                &[("host", b"localhost:8080"), ("sec-fetch-site", site.as_bytes()), ("sec-fetch-mode", b"navigate")]
+            ));
+        }
+        assert!(!may(
+            false,
+            &[("host", b"localhost"), ("sec-fetch-site", b"cross-site"), ("sec-fetch-mode", b"no-cors")]
+        ));
+    }
+
+    #[test]
+    fn a_request_says_once_which_server_it_is_for() {
+        let access = Access::new(Vec::new(), vec!["https://desk.example".parse().unwrap()]);
+        let at = |uri: &str, version, fields: &[(&str, &[u8])]| {
+            check_at(&access, Role::Anybody, false, fields, uri, version).err()
+        };
+        let now = Version::HTTP_11;
+        assert_eq!(
+            at("/healthz", now, &[("host", b"evil.example:8080")]),
+            Some(Denial::Foreign),
+            "a name made to lead here"
+        );
+        assert_eq!(at("/healthz", now, &[]), Some(Denial::NoHost));
+        assert_eq!(at("/healthz", Version::HTTP_10, &[]), None, "old programs that look after a process");
+        assert_eq!(at("http://localhost/healthz", now, &[("host", b"localhost")]), None);
+        assert_eq!(at("http://evil.example/healthz", now, &[("host", b"localhost")]), Some(Denial::NoHost));
+        assert_eq!(at("http://evil.example/healthz", Version::HTTP_10, &[]), Some(Denial::Foreign));
+        assert_eq!(at("/healthz", now, &[("host", b"localhost"), ("host", b"localhost")]), Some(Denial::NoHost));
+        assert_eq!(at("/healthz", now, &[("host", b"desk.example")]), None, "the name of the proxy in front");
+        let unreadable: [&[u8]; 9] = [
+            b"",
+            b"localhost:",
+            b"localhost:0",
+            b"localhost:99999",
+            b"a@localhost",
+            b"localhost/",
+            b"127.1",
+            b"localhost.",
+            b"[::1",
+        ];
+        for host in unreadable {
+            assert_eq!(
+                at("/healthz", now, &[("host", host)]),
+                Some(Denial::NoHost),
+                "{}",
+                String::from_utf8_lossy(host)
+            );
+        }
+    }
+
+    #[test]
+    fn a_proxy_in_front_is_named_with_its_scheme() {
+        let access = Access::new(Vec::new(), vec!["https://localhost:8443".parse().unwrap()]);
+        let of = |origin: &[u8]| {
+            check(&access, Role::Operator, true, &[("host", b"localhost:8080"), ("origin", origin)]).is_ok()
+        };
+        assert!(of(b"https://localhost:8443") && of(b"http://localhost:8080"));
+        assert!(!of(b"http://localhost:8443") && !of(b"https://localhost:8080") && !of(b"https://localhost"));
+    }
+
+    #[test]
+    fn a_role_opens_what_it_may() {
+        let line = tools::ctl::password_line("ann", tools::ctl::UserRole::Viewer, "open sesame").unwrap();
+        let access = Access::new(vec![line.parse().unwrap()], Vec::new());
+        let host: (&str, &[u8]) = ("host", b"desk.example");
+        let right: (&str, &[u8]) = ("authorization", b"Basic YW5uOm9wZW4gc2VzYW1l");
+        let wrong: (&str, &[u8]) = ("authorization", b"Basic YW5uOndyb25n");
+        assert_eq!(check(&access, Role::Viewer, false, &[host, right]), Ok(Role::Viewer));
+        assert_eq!(check(&access, Role::Operator, true, &[host, right]), Err(Denial::MayNot));
+        for fields in [&[host, wrong][..], &[host], &[host, right, wrong], &[host, wrong, right]] {
+            assert_eq!(check(&access, Role::Viewer, false, fields), Err(Denial::WhoAreYou));
+        }
+        assert!(check(&access, Role::Anybody, false, &[host]).is_ok(), "supervisors have no password");
+        let elsewhere: (&str, &[u8]) = ("origin", b"https://desk.example");
+        assert_eq!(check(&access, Role::Viewer, false, &[host, right, elsewhere]), Err(Denial::Foreign));
     }
 }

@@ -6,16 +6,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hub::p2ps::ITEM_STATES;
 use schemars::{Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::access::Role;
+use super::asked::decoded;
 use super::facts::{
     self, Blocked, Client, Event, Filter, FoundItem, Item, ItemDetail, PAGE, Peer, Process, Provider, Service,
 };
 use super::history::{self, Histories};
 use super::metrics;
+use super::passwords::Role;
 use super::threads::{Silent, Threads};
 use super::{About, RRCPD, actions, rights};
 use crate::agents::history::History;
@@ -40,6 +42,8 @@ pub(super) struct Asked {
     pub(super) places: Vec<String>,
     /// The query, decoded.
     pub(super) query: Vec<(String, String)>,
+    /// What the caller would like to read, as `Accept` has it.
+    pub(super) accept: String,
     /// The body of an action.
     pub(super) body: Value,
     /// Who asks, for the audit.
@@ -72,7 +76,11 @@ impl Asked {
             Some(text) => Some(parse_id(text).ok_or_else(|| Fault::new(400, "after is what the last answer said"))?),
         };
         let own = |name: &str| self.query(name).unwrap_or_default().to_owned();
-        Ok(Filter { contains: own("contains"), service: own("service"), state: own("state"), limit, after })
+        let state = own("state");
+        if !state.is_empty() && !ITEM_STATES.contains(&state.as_str()) {
+            return Err(Fault::new(400, format!("state is one of {}", ITEM_STATES.join(", "))));
+        }
+        Ok(Filter { contains: own("contains"), service: own("service"), state, limit, after })
     }
 }
 
@@ -199,7 +207,7 @@ macro_rules! endpoint {
 pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/healthz", Anybody, "Whether every serving thread goes on", &[], &[], Fitness, health),
     endpoint!("GET" "/readyz", Anybody, "Whether clients get data here: the threads go on, and a service is up (at an rrcpd: a stream is carried)", &[], &[], Fitness, readiness),
-    endpoint!("GET" "/metrics", Viewer, "All counters, as OpenMetrics", &[], &[], String, metrics_text),
+    endpoint!("GET" "/metrics", Viewer, "All counters, as Prometheus reads them: its text format, or OpenMetrics for those that ask for it (Accept)", &[], &[], String, metrics_text),
     endpoint!("GET" "/api/v1/process", Viewer, "This process: addresses, threads, totals", &[], &[], Process, process),
     endpoint!("GET" "/api/v1/services", Viewer, "The services, and who serves them", &[], &[], Vec<Service>, services),
     endpoint!("GET" "/api/v1/providers", Viewer, "The providers: routes that are dialled, non-interactive ones that have come", &[], &[], Vec<Provider>, providers),
@@ -235,8 +243,11 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("POST" "/api/v1/log", Operator, "Change how much is logged, until the process ends", &[], &[("level", "error, warn, info, debug, trace, or by module as QUOTEWAY_LOG.")], Done, actions::log_level),
 ];
 
-/// The endpoint of a request, and what stands in its path for `{...}`; an error names the methods that the path has.
-pub(super) fn find(method: &str, path: &str) -> Result<(&'static Endpoint, Vec<String>), Vec<&'static str>> {
+/// The endpoint of a request, and what stands in its path for `{...}`.
+///
+/// # Errors
+/// There is none, it has other methods, or a part of the path is no text.
+pub(super) fn find(method: &str, path: &str) -> Result<(&'static Endpoint, Vec<String>), Fault> {
     let mut others = Vec::new();
     for endpoint in ENDPOINTS {
         let (wanted, given) = (endpoint.path.split('/'), path.split('/'));
@@ -246,24 +257,24 @@ pub(super) fn find(method: &str, path: &str) -> Result<(&'static Endpoint, Vec<S
         let mut places = Vec::new();
         let fits = wanted.zip(given).all(|(wanted, given)| {
             if wanted.starts_with('{') {
-                places.push(decoded(given));
+                places.push(decoded(given, false));
             }
             wanted == given || wanted.starts_with('{')
         });
         if fits && endpoint.method == method {
+            let places = places.into_iter().collect::<Option<_>>();
+            let places = places.ok_or_else(|| Fault::new(400, format!("the path cannot be read: {path}")))?;
             return Ok((endpoint, places));
         }
         if fits {
             others.push(endpoint.method);
         }
     }
-    Err(others)
-}
-
-/// A part of a path, its percent signs resolved; a plus is a plus there.
-fn decoded(part: &str) -> String {
-    let plain = part.replace('+', "%2B").replace('=', "%3D").replace('&', "%26");
-    form_urlencoded::parse(plain.as_bytes()).next().map(|(text, _)| text.into_owned()).unwrap_or_default()
+    Err(if others.is_empty() {
+        Fault::new(404, format!("there is no {path}; /api/v1/openapi.json says what there is"))
+    } else {
+        Fault::new(405, format!("{path} takes {}", others.join(", ")))
+    })
 }
 
 async fn health(api: &Api, _: &Asked) -> Result<Answer, Fault> {
@@ -308,12 +319,14 @@ async fn readiness(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     fitness(why)
 }
 
-async fn metrics_text(api: &Api, _: &Asked) -> Result<Answer, Fault> {
+async fn metrics_text(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let answers = api.threads.ask_all(metrics::read).await;
     let silent = answers.iter().filter(|answer| answer.is_err()).count();
     let named = api.threads.names().map(str::to_owned).zip(answers);
     let readings = named.filter_map(|(name, answer)| answer.ok().map(|reading| metrics::Reading { name, ..reading }));
-    Ok(Answer::Text(metrics::TYPE, metrics::text(&readings.collect::<Vec<_>>(), silent, api.about.started)))
+    let text = metrics::text(&readings.collect::<Vec<_>>(), silent, api.about.started);
+    let (kind, text) = metrics::wanted(&asked.accept, text);
+    Ok(Answer::Text(kind, text))
 }
 
 async fn process(api: &Api, _: &Asked) -> Result<Answer, Fault> {
@@ -525,13 +538,16 @@ mod tests {
 
     #[test]
     fn requests_find_their_endpoint() {
-        let found = |method, path| find(method, path).map(|(e, places)| (e.path, places)).map_err(|m| m.join(","));
+        let found =
+            |method, path| find(method, path).map(|(e, places)| (e.path, places)).map_err(|f| (f.status, f.why));
         assert_eq!(found("GET", "/api/v1/items"), Ok(("/api/v1/items", vec![])));
         assert_eq!(found("GET", "/api/v1/items/0.7"), Ok(("/api/v1/items/{id}", vec!["0.7".to_owned()])));
         let item = found("GET", "/api/v1/items/FEED/A%2FB%20%2B+c");
         assert_eq!(item, Ok(("/api/v1/items/{service}/{name}", vec!["FEED".to_owned(), "A/B ++c".to_owned()])));
-        assert_eq!(found("GET", "/api/v1/drain"), Err("POST".to_owned()));
-        assert_eq!(found("GET", "/api/v2"), Err(String::new()));
+        assert_eq!(found("GET", "/api/v1/drain"), Err((405, "/api/v1/drain takes POST".to_owned())));
+        for (path, status) in [("/api/v2", 404), ("/api/v1/items/FEED/%", 400), ("/api/v1/items/FEED/%ff", 400)] {
+            assert_eq!(found("GET", path).map_err(|(status, _)| status), Err(status), "{path}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The counters as `OpenMetrics` text, from readings of the one table ([`crate::counters`]), with what is known per service, provider and
+//! The counters as text, `OpenMetrics` or the older format of Prometheus, from readings of the one table ([`crate::counters`]), with what is known per service, provider and
 //! class of client beside them.
 
 use std::collections::BTreeMap;
@@ -9,8 +9,73 @@ use crate::agents::consumers::Protocol;
 use crate::agents::oversight::{BOUNDS_NS, Thread, TurnLatency};
 use crate::counters::Samples;
 
-/// The type of the text, for `Content-Type`.
-pub const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The type of `OpenMetrics`, for `Content-Type`.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// That of the format that Prometheus has read since 2014, and that all others read as well.
+const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The text in the format that a caller would rather read, by its `Accept`, and the type of that. Who does not ask for `OpenMetrics` gets the
+/// older one: `curl`, `promtool check metrics`, and agents that do not know the newer one.
+pub(super) fn wanted(accept: &str, open_metrics: String) -> (&'static str, String) {
+    let (mut open, mut classic) = (0, 0);
+    for range in accept.split(',') {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let (mut weight, mut is_known) = (Some(1_000), true);
+        for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+            match (name.trim().to_ascii_lowercase().as_str(), value.trim()) {
+                ("q", value) => weight = thousandths(value),
+                ("version", value) => is_known = matches!(value.trim_matches('"'), "1.0.0" | "0.0.1" | "0.0.4"),
+                _ => {}
+            }
+        }
+        let weight = weight.filter(|_| is_known).unwrap_or(0);
+        match kind.as_str() {
+            "application/openmetrics-text" => open = open.max(weight),
+            "text/plain" => classic = classic.max(weight),
+            _ => {}
+        }
+    }
+    if open > 0 && open >= classic { (OPEN_METRICS, open_metrics) } else { (CLASSIC, older(&open_metrics)) }
+}
+
+/// A weight of `Accept` (RFC 9110, 12.4.2): from 0 to 1 with three digits at most.
+fn thousandths(text: &str) -> Option<u32> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = part.len() <= 3 && part.bytes().all(|b| b.is_ascii_digit());
+    let part = format!("{part:0<3}").parse::<u32>().ok().filter(|_| is_number)?;
+    match whole {
+        "0" => Some(part),
+        "1" if part == 0 => Some(1_000),
+        _ => None,
+    }
+}
+
+/// The same in the older format: a counter's family is called as its sample, there is no type for what only informs, no unit and no end.
+fn older(open_metrics: &str) -> String {
+    let mut out = String::with_capacity(open_metrics.len());
+    let (mut ending, mut family) = ("", "");
+    for line in open_metrics.lines().filter(|line| !line.starts_with("# UNIT ") && *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        let (Some("#"), Some(word), Some(name), Some(rest)) = (words.next(), words.next(), words.next(), words.next())
+        else {
+            let _ = writeln!(out, "{line}");
+            continue;
+        };
+        if word == "TYPE" {
+            family = name;
+            ending = match rest {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
+        }
+        let ending = if family == name { ending } else { "" };
+        let rest = if word == "TYPE" && rest == "info" { "gauge" } else { rest };
+        let _ = writeln!(out, "# {word} {name}{ending} {rest}");
+    }
+    out
+}
 
 /// What one thread says.
 #[derive(Debug, Default)]
@@ -191,6 +256,40 @@ fn histogram(out: &mut String, family: &str, labels: &str, latency: &TurnLatency
 mod tests {
     use super::*;
     use crate::counters::Part;
+
+    #[test]
+    fn the_format_is_the_one_that_is_asked_for() {
+        let text = "# TYPE a counter\n# UNIT a bytes\n# HELP a A thing.\na_total 1\n# TYPE b info\n# HELP b The b.\nb_info{v=\"1\"} 1\n# EOF\n";
+        let kind = |accept: &str| wanted(accept, text.to_owned()).0;
+        let of_prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,/;q=0.1";
+        for accept in
+            ["application/openmetrics-text", "Application/OpenMetrics-Text; q=0.5, text/plain;q=0.5", of_prometheus]
+        {
+            assert_eq!(kind(accept), OPEN_METRICS, "{accept}");
+        }
+        for accept in [
+            "",
+            "*/*",
+            "text/plain",
+            "application/json",
+            "application/openmetrics-text;q=0",
+            "application/openmetrics-text;q=0.000",
+            "application/openmetrics-text;q=high",
+            "application/openmetrics-text;q=2",
+            "application/openmetrics-text;q=-1",
+            "application/openmetrics-text;version=2.0.0",
+            "application/openmetrics-text;q=0.1,text/plain",
+            "application/openmetrics-textual",
+            ";;q=,",
+        ] {
+            assert_eq!(kind(accept), CLASSIC, "{accept}");
+        }
+        let older = wanted("text/plain", text.to_owned()).1;
+        assert_eq!(
+            older,
+            "# TYPE a_total counter\n# HELP a_total A thing.\na_total 1\n# TYPE b_info gauge\n# HELP b_info The b.\nb_info{v=\"1\"} 1\n"
+        );
+    }
 
     #[test]
     fn every_family_stands_once_and_the_text_has_its_end() {

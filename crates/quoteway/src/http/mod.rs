@@ -10,25 +10,33 @@
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
 //! | `history` | what items were worth before the page was opened |
 //! | [`metrics`] | the counters as OpenMetrics |
-//! | `access` | who may look, who may act |
+//! | `access` | who may look, who may act: pages of other servers, users |
+//! | `passwords` | names and passwords, checked in a thread of their own |
+//! | `asked` | what a query or a body says, read strictly |
 //! | `assets` | the files of the page |
 //! | `threads` | how the serving threads are asked |
 //! | `serve` | sockets, requests, answers |
+//! | `places` | who has a place, and who gives way |
+//! | `paced` | answers that are not taken |
 
 mod access;
 mod actions;
 pub mod api;
+mod asked;
 mod assets;
 pub mod facts;
 mod history;
 pub mod metrics;
 mod openapi;
+mod paced;
+mod passwords;
+mod places;
 mod rights;
 mod serve;
 mod threads;
 
-pub use access::{Role, User};
 pub use openapi::document;
+pub use passwords::{Role, User};
 pub use serve::{Running, start};
 pub use threads::Threads;
 

@@ -3,8 +3,8 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::access::Role;
 use super::api::{ENDPOINTS, Endpoint};
+use super::passwords::Role;
 
 /// The document.
 pub fn document() -> Value {
@@ -48,7 +48,7 @@ fn operation(endpoint: &Endpoint, answer: &Value) -> Value {
     for (name, about) in endpoint.query {
         parameters.push(json!({ "name": name, "in": "query", "description": about, "schema": { "type": "string" } }));
     }
-    let kind = if endpoint.path == "/metrics" { "application/openmetrics-text" } else { "application/json" };
+    let kind = if endpoint.path == "/metrics" { "text/plain" } else { "application/json" };
     let fault = json!({ "description": "Why not.", "content": { "application/json": { "schema": {
         "type": "object", "properties": { "error": { "type": "string" } }, "required": ["error"] } } } });
     let words: Vec<&str> = endpoint.path.split('/').filter(|word| !word.is_empty() && !word.starts_with('{')).collect();

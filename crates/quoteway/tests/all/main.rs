@@ -12,6 +12,7 @@ mod history;
 mod hostile;
 mod hosts;
 mod http;
+mod http_strangers;
 mod hub;
 mod lan;
 mod lbm_hosts;
