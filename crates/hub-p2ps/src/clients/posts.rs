@@ -2,11 +2,13 @@
 
 use super::streams::Open;
 use crate::ids::{ClientId, Handle, ItemId, RemoteService, ServiceId, SourceId, StreamId};
+use crate::item::NAME_TYPE_RIC;
 use crate::sources::services::Provider;
 use crate::stream::Request;
 use crate::{P2ps, encode};
 use permissions::Denial;
 use permissions::rights::PostRights;
+use rwf::DataType;
 use rwf::msg::{AckMsg, Domain, Msg, MsgKey, NakCode, PostFlags, PostMsg, PostUserInfo};
 use std::collections::VecDeque;
 
@@ -14,15 +16,28 @@ use std::collections::VecDeque;
 const SLOT_BITS: u32 = 20;
 const SLOTS: u32 = 1 << SLOT_BITS;
 
+/// What of a post its answer repeats: the client finds its post by these, and by nothing that a provider has written.
+#[derive(Debug, Clone, Copy)]
+struct Answered {
+    stream: StreamId,
+    domain: Domain,
+    post_id: u32,
+    seq_num: Option<u32>,
+}
+
+impl Answered {
+    fn of(post: &PostMsg<'_>) -> Self {
+        let (stream, post_id) = (StreamId(post.stream_id), post.post_id.unwrap_or(0));
+        Self { stream, domain: post.domain, post_id, seq_num: post.seq_num }
+    }
+}
+
 /// A post that is not answered.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     token: u32,
     client: ClientId,
-    stream: StreamId,
-    domain: Domain,
-    post_id: u32,
-    seq_num: Option<u32>,
+    post: Answered,
     source: SourceId,
     service: ServiceId,
 }
@@ -99,12 +114,41 @@ impl Posts {
     }
 }
 
-/// Where a post goes.
+/// Where a post goes: what rights are asked for, what the audit names and what is delivered are all taken from here.
 struct Destination {
     service: ServiceId,
+    /// The item's name; empty if the item of the stream has none.
+    name: Vec<u8>,
     source: SourceId,
     remote: RemoteService,
     handle: Option<Handle>,
+}
+
+/// Why a post goes nowhere: the code, and the text if the code's own does not say it.
+struct Refused {
+    code: NakCode,
+    text: &'static str,
+}
+
+impl From<NakCode> for Refused {
+    fn from(code: NakCode) -> Self {
+        Self { code, text: code.text() }
+    }
+}
+
+/// A post names its item by the stream, by its key and by the key of the message in it. One that names two is for neither: whoever takes it further
+/// would have to know which of them the right was asked for.
+const TWO_ITEMS: Refused = Refused {
+    code: NakCode::INVALID_CONTENT,
+    text: "The post names two items or services: its key, the key of the message in it and the item of its stream have to agree",
+};
+const UNREADABLE: Refused = Refused { code: NakCode::INVALID_CONTENT, text: "The message in the post is malformed" };
+
+/// The one value of all that were given, or none.
+fn agreed<T: PartialEq>(given: impl IntoIterator<Item = Option<T>>) -> Result<Option<T>, Refused> {
+    let mut given = given.into_iter().flatten();
+    let first = given.next();
+    if given.all(|other| Some(&other) == first.as_ref()) { Ok(first) } else { Err(TWO_ITEMS) }
 }
 
 impl P2ps {
@@ -113,7 +157,7 @@ impl P2ps {
         self.counters.posts_in += 1;
         let destination = match self.destination(client, post) {
             Ok(destination) => destination,
-            Err(code) => return self.nak_post(client, post, code),
+            Err(refused) => return self.refuse_post(client, post, &refused),
         };
         let rights = match self.permit_post_to(client, post, &destination) {
             Ok(rights) => rights,
@@ -130,10 +174,7 @@ impl P2ps {
             let noted = self.posts.insert(deadline, |token| Pending {
                 token,
                 client,
-                stream: StreamId(post.stream_id),
-                domain: post.domain,
-                post_id: post.post_id.unwrap_or(0),
-                seq_num: post.seq_num,
+                post: Answered::of(post),
                 source: destination.source,
                 service: destination.service,
             });
@@ -150,35 +191,54 @@ impl P2ps {
     }
 
     /// Where a post goes, or why nowhere.
-    fn destination(&self, client: ClientId, post: &PostMsg<'_>) -> Result<Destination, NakCode> {
+    fn destination(&self, client: ClientId, post: &PostMsg<'_>) -> Result<Destination, Refused> {
         let known = self.clients.get(client).filter(|known| known.login.is_some()).ok_or(NakCode::ACCESS_DENIED)?;
         let item = match known.streams.get(StreamId(post.stream_id)) {
             Some(Open::Login) => None,
             Some(Open::Item(item)) => Some(self.items.root(item)),
-            _ => return Err(NakCode::NOT_OPEN),
+            _ => return Err(NakCode::NOT_OPEN.into()),
         };
-        let own = item.map(|item| self.items.get(item).service());
-        let service = post.key.and_then(|key| key.service_id).map(ServiceId).or(own).ok_or(NakCode::SOURCE_UNKNOWN)?;
-        if item.is_none() && post.key.is_none_or(|key| key.name.is_none_or(<[u8]>::is_empty)) {
-            return Err(NakCode::SYMBOL_UNKNOWN);
+        let (service, name) = self.named_by(item, post)?;
+        let service = service.ok_or(NakCode::SOURCE_UNKNOWN)?;
+        if item.is_none() && name.is_empty() {
+            return Err(NakCode::SYMBOL_UNKNOWN.into());
         }
         self.services.alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?;
-        if own == Some(service)
-            && let Some(destination) = item.and_then(|item| self.open_at_source(item))
-        {
-            return Ok(destination);
+        if let Some((source, remote, handle)) = item.and_then(|item| self.open_at_source(item)) {
+            return Ok(Destination { service, name, source, remote, handle: Some(handle) });
         }
         let service_at = |provider: &&Provider| self.sources.is_up(provider.source) && provider.offer.condition.up;
         let providers = &self.services.alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?.providers;
         let provider = providers.iter().find(service_at).ok_or(NakCode::SOURCE_DOWN)?;
-        Ok(Destination { service, source: provider.source, remote: provider.service, handle: None })
+        Ok(Destination { service, name, source: provider.source, remote: provider.service, handle: None })
     }
 
-    fn open_at_source(&self, id: ItemId) -> Option<Destination> {
+    /// The service and the name that a post is for, by all that it names one with.
+    fn named_by(&self, item: Option<ItemId>, post: &PostMsg<'_>) -> Result<(Option<ServiceId>, Vec<u8>), Refused> {
+        let inner = (post.container == DataType::MSG).then(|| Msg::decode(post.body)).transpose();
+        let inner = inner.map_err(|_| UNREADABLE)?;
+        let inner = inner.as_ref().and_then(Msg::key);
+        let own = item.map(|item| self.items.key(item));
+        let keys = [post.key.as_ref(), inner];
+        let services = keys.map(|key| key.and_then(|key| key.service_id).map(ServiceId));
+        let service = agreed(services.into_iter().chain([item.map(|item| self.items.get(item).service())]))?;
+        // A name of another type is another name; without one it is a RIC.
+        let named = |name: Option<&[u8]>, name_type: Option<u8>| {
+            let name = name.filter(|name| !name.is_empty())?;
+            Some((name.to_vec(), name_type.unwrap_or(NAME_TYPE_RIC)))
+        };
+        let names = keys.map(|key| key.and_then(|key| named(key.name, key.name_type)));
+        let own = own.and_then(|key| named(key.name, key.name_type));
+        let name = agreed(names.into_iter().chain([own]))?;
+        Ok((service, name.map(|(name, _)| name).unwrap_or_default()))
+    }
+
+    /// Where an item is open: the source, its number of the service, its handle of the item.
+    fn open_at_source(&self, id: ItemId) -> Option<(SourceId, RemoteService, Handle)> {
         let (source, handle) = self.items.open_at(id)?;
         let service = self.items.get(id).service();
         let known = self.sources.up(source)?.services.iter().find(|(_, public)| **public == service);
-        Some(Destination { service, source, remote: *known?.0, handle: Some(handle) })
+        Some((source, *known?.0, handle))
     }
 
     fn permit_post_to(
@@ -190,11 +250,8 @@ impl P2ps {
         if !self.gate.is_on() {
             return Ok(None);
         }
-        let own = self.clients.get(client).and_then(|known| known.streams.item(StreamId(post.stream_id)));
-        let named = post.key.and_then(|key| key.name).filter(|name| !name.is_empty());
-        let name = named.or_else(|| own.and_then(|item| self.items.key(item).name)).unwrap_or_default().to_vec();
         let service = self.services.get(to.service).map_or_else(String::new, |service| service.name.clone());
-        self.permit_post(client, &service, &name, post)
+        self.permit_post(client, &service, &to.name, post)
     }
 
     /// A post is refused for want of a right: if an answer is wanted, it says which.
@@ -202,15 +259,7 @@ impl P2ps {
         if !post.flags.contains(PostFlags::ACK) {
             return;
         }
-        let ack = AckMsg {
-            ack_id: post.post_id.unwrap_or(0),
-            nak_code: Some(NakCode::ACCESS_DENIED),
-            text: Some(text.as_bytes()),
-            seq_num: post.seq_num,
-            ..AckMsg::new(post.domain, post.stream_id)
-        };
-        self.counters.naks_out += 1;
-        self.send(client, StreamId(post.stream_id), |w| ack.encode(w));
+        self.nak(client, &Answered::of(post), NakCode::ACCESS_DENIED, text);
     }
 
     /// Passes a post on: its key without service id, the poster filled in.
@@ -265,29 +314,26 @@ impl P2ps {
 
     /// The P2PS answers a post itself, if an answer is wanted.
     fn nak_post(&mut self, client: ClientId, post: &PostMsg<'_>, code: NakCode) {
+        self.refuse_post(client, post, &code.into());
+    }
+
+    /// As [`P2ps::nak_post`], with a reason of its own.
+    fn refuse_post(&mut self, client: ClientId, post: &PostMsg<'_>, refused: &Refused) {
         if post.flags.contains(PostFlags::ACK) {
-            self.nak(client, StreamId(post.stream_id), post.domain, post.post_id.unwrap_or(0), post.seq_num, code);
+            self.nak(client, &Answered::of(post), refused.code, refused.text);
         }
     }
 
-    fn nak(
-        &mut self,
-        client: ClientId,
-        stream: StreamId,
-        domain: Domain,
-        post_id: u32,
-        seq_num: Option<u32>,
-        code: NakCode,
-    ) {
+    fn nak(&mut self, client: ClientId, post: &Answered, code: NakCode, text: &str) {
         let ack = AckMsg {
-            ack_id: post_id,
+            ack_id: post.post_id,
             nak_code: Some(code),
-            text: Some(code.text().as_bytes()),
-            seq_num,
-            ..AckMsg::new(domain, stream.0)
+            text: Some(text.as_bytes()),
+            seq_num: post.seq_num,
+            ..AckMsg::new(post.domain, post.stream.0)
         };
         self.counters.naks_out += 1;
-        self.send(client, stream, |w| ack.encode(w));
+        self.send(client, post.stream, |w| ack.encode(w));
     }
 
     /// A Source Distributor's answer to a post.
@@ -301,16 +347,11 @@ impl P2ps {
             return;
         };
         let key = ack.key.map(|key| MsgKey { service_id: key.service_id.map(|_| pending.service.0), ..key });
-        let changed = AckMsg {
-            stream_id: pending.stream.0,
-            domain: pending.domain,
-            ack_id: pending.post_id,
-            seq_num: ack.seq_num.or(pending.seq_num),
-            key,
-            ..ack
-        };
+        let Answered { stream, domain, post_id, seq_num } = pending.post;
+        // EMA drops an ack whose number is not its post's, and tells its application NoResponse.
+        let changed = AckMsg { stream_id: stream.0, domain, ack_id: post_id, seq_num, key, ..ack };
         self.counters.acks_out += 1;
-        self.send(pending.client, pending.stream, |w| changed.encode(w));
+        self.send(pending.client, stream, |w| changed.encode(w));
     }
 
     /// Posts that were not answered in time get their nak.
@@ -334,6 +375,6 @@ impl P2ps {
         if let Some(known) = self.clients.get_mut(pending.client) {
             known.posts.remove(&pending.token);
         }
-        self.nak(pending.client, pending.stream, pending.domain, pending.post_id, pending.seq_num, code);
+        self.nak(pending.client, &pending.post, code, code.text());
     }
 }

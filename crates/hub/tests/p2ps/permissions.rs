@@ -401,6 +401,60 @@ fn a_post_needs_a_right_and_says_nothing_for_itself() {
 }
 
 #[test]
+fn the_right_to_post_is_asked_for_the_item_that_the_post_reaches() {
+    let grants = format!("{GRANTS}[users.user4]\ngrants = {{ FEED = [1] }}\npost = {{ FEED = [\"IBM\"] }}\n");
+    let mut world = world_with(Settings { mode: Mode::On, ..Settings::default() }, &grants);
+    request_login(&mut world, 4, "user4", |_| {});
+    world.take(4);
+    world.request(4, &item(5, "MSFT"));
+    give(&mut world, 4, &image(Some(&lock(1)), &[(22, 1)]));
+    world.raw(4);
+    world.asked();
+    std::iter::from_fn(|| world.p2ps.next_audit()).count();
+    // On the stream of MSFT nothing makes it IBM; off it, the message in the post is what reaches the item.
+    let msft = encode(|w| {
+        let key = Some(MsgKey::item(1, b"MSFT"));
+        rwf::msg::UpdateMsg { key, ..rwf::msg::UpdateMsg::new(PRICE, 0) }.encode(w)
+    });
+    let msft: &'static [u8] = msft.leak();
+    let post = |stream, key| PostMsg {
+        flags: PostFlags::ACK | PostFlags::POST_COMPLETE,
+        post_id: Some(1),
+        key,
+        ..PostMsg::new(PRICE, stream)
+    };
+    world.send(4, post(5, Some(MsgKey::item(1, b"IBM"))));
+    world.send(4, PostMsg { container: DataType::MSG, body: msft, ..post(1, Some(MsgKey::item(1, b"IBM"))) });
+    world.send(
+        4,
+        PostMsg {
+            container: DataType::MSG,
+            body: msft,
+            ..post(1, Some(MsgKey { name: None, ..MsgKey::item(1, b"") }))
+        },
+    );
+    world.send(4, post(5, None));
+    let naks = world
+        .raw(4)
+        .iter()
+        .map(|msg| match Msg::decode(msg).unwrap() {
+            Msg::Ack(ack) => ack.nak_code.unwrap(),
+            other => panic!("{other:?}"),
+        })
+        .collect::<Vec<_>>();
+    use rwf::msg::NakCode;
+    assert_eq!(
+        naks,
+        [NakCode::INVALID_CONTENT, NakCode::INVALID_CONTENT, NakCode::ACCESS_DENIED, NakCode::ACCESS_DENIED]
+    );
+    assert_eq!(world.asked(), [""; 0]);
+    let audited: Vec<String> =
+        std::iter::from_fn(|| world.p2ps.next_audit()).map(|event| format!("{event:?}")).collect();
+    assert!(audited.iter().all(|line| line.contains("MSFT") && !line.contains("IBM")), "{audited:?}");
+    assert_eq!(audited.len(), 2);
+}
+
+#[test]
 fn a_full_audit_holds_up_what_is_new_and_loses_nothing() {
     let mut world = world_with(Settings { mode: Mode::On, audit_max: 2, ..Settings::default() }, GRANTS);
     world.clients([1, 2]);

@@ -617,6 +617,71 @@ fn posts_find_their_way_and_acks_their_owner() {
 }
 
 #[test]
+fn an_ack_has_the_number_of_its_post_whatever_the_provider_writes() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.open(1, 5, "A", 0);
+    let body = crate::world::fields(&[(22, 1)]);
+    for (own, foreign, told) in [(Some(4), Some(900), "ack 5 id 9 seq 4"), (None, Some(900), "ack 5 id 9")] {
+        world.send_with(1, |w| PostMsg { seq_num: own, ..post(5, None, &body) }.encode(w));
+        let token = token_of(&world.asked()[0]);
+        let rwf = encode(|w| AckMsg { ack_id: 123, seq_num: foreign, ..AckMsg::new(PRICE, 1) }.encode(w));
+        world.publish(0, |p| {
+            p.event(Event::Ack { target: 7, token, rwf: &rwf });
+        });
+        assert_eq!(world.take(1), [told]);
+    }
+}
+
+/// The body of a post that has an update in it, with a key of its own.
+fn nested(key: Option<MsgKey<'_>>, body: &[u8]) -> Vec<u8> {
+    let update =
+        rwf::msg::UpdateMsg { key, container: DataType::FIELD_LIST, body, ..rwf::msg::UpdateMsg::new(PRICE, 0) };
+    encode(|w| update.encode(w))
+}
+
+#[test]
+fn a_post_names_one_item_or_goes_nowhere() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.open(1, 5, "A", 0);
+    let body = crate::world::fields(&[(22, 1)]);
+    let (a, b, elsewhere) = (MsgKey::item(1, b"A"), MsgKey::item(1, b"B"), MsgKey::item(2, b"A"));
+    let other_type = MsgKey { name_type: Some(2), ..a };
+    let nameless = MsgKey { name: None, name_type: None, ..a };
+    let as_msg = |stream, key, inner: &'static [u8]| PostMsg { container: DataType::MSG, ..post(stream, key, inner) };
+    let in_b: &[u8] = nested(Some(b), &body).leak();
+    let in_a: &[u8] = nested(Some(a), &body).leak();
+    let in_elsewhere: &[u8] = nested(Some(elsewhere), &body).leak();
+    for (wrong, stream) in [
+        (post(5, Some(b), &body), 5),
+        (post(5, Some(elsewhere), &body), 5),
+        (post(5, Some(other_type), &body), 5),
+        (as_msg(5, None, in_b), 5),
+        (as_msg(5, Some(a), in_b), 5),
+        (as_msg(5, None, in_elsewhere), 5),
+        (as_msg(1, Some(a), in_b), 1),
+        (as_msg(1, Some(a), in_elsewhere), 1),
+        (as_msg(1, Some(a), b"no message"), 1),
+    ] {
+        world.send_with(1, |w| wrong.encode(w));
+        assert_eq!(world.take(1), [format!("ack {stream} id 9 nak INVALID_CONTENT seq 4")], "{wrong:?}");
+        assert_eq!(world.asked(), [""; 0]);
+    }
+    for right in [
+        post(5, None, &body),
+        post(5, Some(a), &body),
+        post(5, Some(nameless), &body),
+        as_msg(5, None, in_a),
+        as_msg(1, None, in_b),
+        as_msg(1, Some(b), in_b),
+    ] {
+        world.send_with(1, |w| right.encode(w));
+        assert_eq!((world.asked().len(), world.take(1)), (1, Vec::new()), "{right:?}");
+    }
+}
+
+#[test]
 fn a_post_that_goes_nowhere_gets_its_nak() {
     let mut world = World::with_feed();
     world.clients([1]);
