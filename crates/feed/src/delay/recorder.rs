@@ -3,7 +3,7 @@
 use super::record::{Kind, Record};
 use super::{Key, Segment, Store};
 use rwf::image::{Image, Schema};
-use rwf::msg::{Domain, Msg, RefreshMsg};
+use rwf::msg::{Domain, Msg, RefreshMsg, UpdateFlags};
 use rwf::wire::Writer;
 use std::collections::BTreeMap;
 use std::io;
@@ -152,7 +152,12 @@ impl Recorder {
         // An image that cannot be kept up says so itself.
         let _ = match msg {
             Msg::Refresh(refresh) => image.refresh(&refresh, &Schema::NONE),
-            Msg::Update(update) => image.update(&update, &Schema::NONE),
+            Msg::Update(update) => {
+                if let Some(lock) = update.perm_data.filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE)) {
+                    image.add_perm_data(lock, both_locks);
+                }
+                image.update(&update, &Schema::NONE)
+            }
             Msg::Status(status) => {
                 if let Some(state) = &status.state {
                     image.set_state(state);
@@ -164,5 +169,17 @@ impl Recorder {
             }
             _ => Ok(()),
         };
+    }
+}
+
+/// The lock of an image in which two that differ are. The journal does not know what locks mean: where it would have to combine them,
+/// nobody gets the image, until the next.
+fn both_locks(one: &[u8], other: &[u8]) -> Vec<u8> {
+    /// A lock of no version, which denies.
+    const NOBODY: [u8; 1] = [0];
+    match (one, other) {
+        (only, []) | ([], only) => only.to_vec(),
+        (one, other) if one == other => one.to_vec(),
+        _ => NOBODY.to_vec(),
     }
 }

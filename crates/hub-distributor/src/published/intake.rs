@@ -339,14 +339,22 @@ fn published_flags(part: Part, provider_clears: bool) -> u8 {
     bits
 }
 
-/// An update with a lock of its own is part of the held image: who gets that image has to satisfy both, until the next refresh. What
-/// cannot be combined denies.
+/// An update with a lock of its own is part of the held image: who gets that image has to satisfy both, until the next refresh has
+/// replaced it, whatever lock a status gives the item meanwhile. What cannot be combined denies.
 pub(super) fn narrow(image: &mut Image, update: &UpdateMsg<'_>) {
     let lock = update.perm_data.filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_CACHE));
-    let Some(lock) = lock else { return };
-    let both = match image.perm_data() {
-        Some(known) => combine_bytes([known, lock]).unwrap_or_else(|_| vec![0]),
-        None => lock.to_vec(),
-    };
-    image.set_perm_data(&both);
+    if let Some(lock) = lock {
+        image.add_perm_data(lock, both_locks);
+    }
+}
+
+/// The lock that demands two.
+pub(super) fn both_locks(one: &[u8], other: &[u8]) -> Vec<u8> {
+    /// No lock of any version: what cannot be read denies.
+    const NOBODY: [u8; 1] = [0];
+    match (one, other) {
+        (only, []) | ([], only) => only.to_vec(),
+        (one, other) if one == other => one.to_vec(),
+        both => combine_bytes(<[&[u8]; 2]>::from(both)).unwrap_or_else(|_| NOBODY.to_vec()),
+    }
 }

@@ -7,6 +7,7 @@
 //! Without such services nothing is noted, and a published message costs one look at an empty table.
 
 use super::RestoreError;
+use super::intake::both_locks;
 use crate::SourceDistributor;
 use crate::ids::{Handle, ImageSlot};
 use crate::item::ItemKey;
@@ -488,6 +489,10 @@ impl SourceDistributor {
                 return Err(RestoreError::Image);
             }
             image.refresh(&refresh, &schema).map_err(|_| RestoreError::Image)?;
+            // How much of it updates have added is not kept, so all of it stays until the next refresh.
+            if let Some(lock) = refresh.perm_data {
+                image.add_perm_data(lock, both_locks);
+            }
             left = &rest[length..];
         }
         if left.is_empty() && image.is_whole() && !image.is_refreshing() { Ok(image) } else { Err(RestoreError::Image) }

@@ -153,7 +153,11 @@ impl P2ps {
         let inner = if post.container == DataType::MSG { Msg::decode(post.body).ok() } else { None };
         let closes = inner.as_ref().and_then(Msg::state).is_some_and(|state| state.stream.is_final());
         let needs = if closes { PostRights::DELETE } else { PostRights::NONE };
-        let lock = post.perm_data.or_else(|| inner.as_ref().and_then(Msg::perm_data));
+        // Who may not change permission data may write none: not in the post, in the message in it, or in an entry of the payload.
+        let (container, body) = inner.as_ref().map_or((post.container, post.body), |msg| (msg.container(), msg.body()));
+        let entries = super::messages::entry_locks(container, body);
+        let given = [post.perm_data, inner.as_ref().and_then(Msg::perm_data)];
+        let lock = given.into_iter().flatten().chain(entries).next();
         let name = String::from_utf8_lossy(name);
         let request = PostRequest { service, item: &name, lock, needs };
         match permissions.post(self.now, seat.login, &request) {

@@ -4,6 +4,7 @@ use crate::world::*;
 use hub::cache::rules::PageSizes;
 use hub::distributor::{Config, Origin, PeerInfo, SessionId};
 use hub::stream::{Kind, Request, flags};
+use permissions::lock::{Lock, Operator};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, StatusMsg, UpdateMsg};
 use rwf::page::{Page, PageSize};
 use rwf::rdm::directory::{Part, Service};
@@ -68,6 +69,60 @@ fn a_consumer_on_the_providers_port_is_refused_with_words() {
         (StreamState::CLOSED, StateCode::USAGE_ERROR)
     );
     assert_eq!(world.sent.closed.len(), 1);
+}
+
+/// The lock of the image that a newcomer gets.
+fn lock_of_image(world: &mut World) -> Option<Lock> {
+    world.events();
+    world.open_with(1, "A", flags::STREAMING);
+    let events = world.events();
+    let answer = events.iter().find(|event| event.kind == Kind::Image).expect("an image from memory");
+    let lock = answer.image().perm_data.map(|bytes| Lock::decode(bytes).expect("a lock"));
+    world.close(1, answer.handle);
+    lock
+}
+
+#[test]
+fn a_lock_that_an_update_has_brought_stays_with_the_image_until_the_next() {
+    let pe = |code| Lock::of(257, Operator::Or, &[code]).and_then(|lock| lock.encode()).expect("a lock");
+    let both = |codes: [u32; 2]| {
+        let locks = codes.map(pe);
+        let all = permissions::lock::combine_bytes(locks.iter().map(Vec::as_slice)).expect("locks");
+        Lock::decode(&all).ok()
+    };
+    let only = |code| Lock::decode(&pe(code)).ok();
+    let mut world = with_nip();
+    world.publish(0, 7, 3, "A", &[(22, b"1")]);
+    let body = field_list(&[(25, b"2")]);
+    let bring = |world: &mut World, code| {
+        let lock = pe(code);
+        world.message(0, |w| {
+            let (container, perm_data) = (DataType::FIELD_LIST, Some(&*lock));
+            UpdateMsg { container, body: &body, perm_data, ..UpdateMsg::new(Domain::MARKET_PRICE, 7) }.encode(w)
+        });
+    };
+    let status = |world: &mut World, code| {
+        let lock = pe(code);
+        world.message(0, |w| StatusMsg { perm_data: Some(&lock), ..StatusMsg::new(Domain::MARKET_PRICE, 7) }.encode(w));
+    };
+    bring(&mut world, 5);
+    assert_eq!(lock_of_image(&mut world), only(5));
+    status(&mut world, 6);
+    assert_eq!(lock_of_image(&mut world), both([6, 5]), "the status is of the item, the update is in the image");
+    status(&mut world, 7);
+    assert_eq!(lock_of_image(&mut world), both([7, 5]));
+    // The first part of another image says what the item demands; what is held is the old one until the last part.
+    world.refresh_with(0, &[(22, b"3")], |msg| {
+        msg.key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(3, b"A") });
+        (msg.stream_id, msg.part_num, msg.flags) = (7, Some(0), RefreshFlags::NONE);
+    });
+    bring(&mut world, 8);
+    world.refresh_with(0, &[(25, b"4")], |msg| {
+        (msg.stream_id, msg.part_num, msg.flags) = (7, Some(1), RefreshFlags::REFRESH_COMPLETE);
+    });
+    assert_eq!(lock_of_image(&mut world), only(8), "the new image has what came behind its beginning");
+    world.publish(0, 7, 3, "A", &[(22, b"5")]);
+    assert_eq!(lock_of_image(&mut world), None);
 }
 
 #[test]

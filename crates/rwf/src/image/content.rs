@@ -141,8 +141,8 @@ impl Content {
         match self {
             Self::Fields(fields) => fields.apply(data, schema, refresh),
             Self::Elements(elements) => elements.apply(data, schema),
-            Self::Map(map) => map.apply(data, schema, depth),
-            Self::Vector(vector) => vector.apply(data, schema, depth),
+            Self::Map(map) => map.apply(data, schema, refresh, depth),
+            Self::Vector(vector) => vector.apply(data, schema, refresh, depth),
             Self::Filters(filters) => filters.apply(data, schema, depth),
             Self::Series(series) => series.apply(data, schema, depth),
             Self::Page(page) => {

@@ -32,7 +32,35 @@ pub struct Image {
 #[derive(Debug, Default)]
 struct Extra {
     text: Box<[u8]>,
+    /// What the item demands, as its source has said last.
     perm_data: Option<Box<[u8]>>,
+    added: Option<Added>,
+}
+
+/// Writes the permission expression that demands both of two; an empty one demands nothing.
+pub type Combine = fn(&[u8], &[u8]) -> Vec<u8>;
+
+/// What updates with permission data of their own have put into an image. It stays in there whatever the item demands later, until a
+/// refresh replaces the payload; so does what it demands.
+#[derive(Debug)]
+struct Added {
+    /// Of the whole payload, and of the parts of a refresh under way.
+    whole: Option<Box<[u8]>>,
+    next: Option<Box<[u8]>>,
+    /// All of it, and what the item demands.
+    with_item: Box<[u8]>,
+    combine: Combine,
+}
+
+impl Extra {
+    /// After one of the expressions has changed.
+    fn settle(&mut self) {
+        self.added = self.added.take().filter(|added| added.whole.is_some() || added.next.is_some());
+        if let Some(added) = &mut self.added {
+            let all = [&self.perm_data, &added.whole, &added.next].map(|one| one.as_deref().unwrap_or_default());
+            added.with_item = all[1..].iter().fold(all[0].to_vec(), |both, one| (added.combine)(&both, one)).into();
+        }
+    }
 }
 
 impl Image {
@@ -64,17 +92,27 @@ impl Image {
         self.qos = refresh.qos.or(self.qos);
         self.seq_num = refresh.seq_num.or(self.seq_num);
         let first = self.next.is_none() || refresh.part_num == Some(0);
-        match refresh.perm_data {
-            Some(perm_data) => self.set_perm_data(perm_data),
+        let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
+        if let Some(extra) = &mut self.extra {
+            if let Some(added) = &mut extra.added {
+                added.next = added.next.take().filter(|_| !first);
+                if complete || refresh.flags.contains(RefreshFlags::DO_NOT_CACHE) {
+                    added.whole = added.next.take();
+                }
+            }
             // What the item demands is said anew by each refresh: one without permission data demands nothing.
-            None if first && let Some(extra) = &mut self.extra => extra.perm_data = None,
-            None => {}
+            if first && refresh.perm_data.is_none() {
+                extra.perm_data = None;
+            }
+            extra.settle();
+        }
+        if let Some(perm_data) = refresh.perm_data {
+            self.set_perm_data(perm_data);
         }
         if refresh.flags.contains(RefreshFlags::DO_NOT_CACHE) {
             (self.whole, self.next) = (None, None);
             return Ok(());
         }
-        let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
         let begin = || Payload::new(refresh.container);
         if first && complete {
             self.next = None;
@@ -143,6 +181,12 @@ impl Image {
     /// The refresh under way will not be completed: its parts are forgotten, the image before it stands.
     pub fn abandon_refresh(&mut self) {
         self.next = None;
+        if let Some(extra) = &mut self.extra
+            && let Some(added) = &mut extra.added
+        {
+            added.next = None;
+            extra.settle();
+        }
     }
 
     /// Whether a refresh in several parts is under way.
@@ -172,16 +216,37 @@ impl Image {
         }
     }
 
-    /// Takes over the permission expression that a message gave.
+    /// Takes over what the item demands, as a message of its source gave it. What was added by [`Image::add_perm_data`] is demanded besides.
     pub fn set_perm_data(&mut self, perm_data: &[u8]) {
-        if self.perm_data() != Some(perm_data) {
-            self.extra.get_or_insert_default().perm_data = Some(perm_data.into());
+        let known = self.extra.as_ref().and_then(|extra| extra.perm_data.as_deref());
+        if known != Some(perm_data) {
+            let extra = self.extra.get_or_insert_default();
+            extra.perm_data = Some(perm_data.into());
+            extra.settle();
         }
     }
 
-    /// The permission expression of the item.
+    /// An update with permission data of its own was taken in: who gets the image has to satisfy that, too, until a refresh has replaced
+    /// the payload, whatever the item demands meanwhile.
+    pub fn add_perm_data(&mut self, perm_data: &[u8], combine: Combine) {
+        let is_refreshing = self.next.is_some();
+        let extra = self.extra.get_or_insert_default();
+        let added =
+            extra.added.get_or_insert_with(|| Added { whole: None, next: None, with_item: Box::default(), combine });
+        let with = |known: &mut Option<Box<[u8]>>| {
+            *known = Some(combine(known.as_deref().unwrap_or_default(), perm_data).into());
+        };
+        with(&mut added.whole);
+        if is_refreshing {
+            with(&mut added.next);
+        }
+        extra.settle();
+    }
+
+    /// The permission expression of the image: what the item demands, and what updates have added.
     pub fn perm_data(&self) -> Option<&[u8]> {
-        self.extra.as_ref()?.perm_data.as_deref()
+        let extra = self.extra.as_ref()?;
+        extra.added.as_ref().map_or(extra.perm_data.as_deref(), |added| Some(&added.with_item))
     }
 
     /// The last sequence number seen.
@@ -338,5 +403,49 @@ impl Parts<'_> {
             (false, false) => Part::Middle,
             (false, true) => Part::Last,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DataType;
+    use crate::msg::Domain;
+
+    fn both(one: &[u8], other: &[u8]) -> Vec<u8> {
+        [one, other].concat()
+    }
+
+    fn refresh(image: &mut Image, part_num: Option<u16>, flags: RefreshFlags, perm_data: Option<&[u8]>) {
+        let refresh = RefreshMsg {
+            flags,
+            part_num,
+            perm_data,
+            container: DataType::FIELD_LIST,
+            body: &[8, 0, 0],
+            ..RefreshMsg::new(Domain::MARKET_PRICE, 5)
+        };
+        image.refresh(&refresh, &Schema::NONE).expect("an empty list");
+    }
+
+    #[test]
+    fn what_updates_have_added_to_permission_data_goes_with_what_they_have_added_to_the_image() {
+        let (mut image, whole) = (Image::new(), RefreshFlags::REFRESH_COMPLETE);
+        refresh(&mut image, None, whole, Some(b"i"));
+        image.add_perm_data(b"a", both);
+        image.set_perm_data(b"j");
+        assert_eq!(image.perm_data(), Some(&b"ja"[..]));
+        refresh(&mut image, Some(0), RefreshFlags::NONE, None);
+        assert_eq!(image.perm_data(), Some(&b"a"[..]), "the old payload is there until the last part");
+        image.add_perm_data(b"b", both);
+        assert_eq!(image.perm_data(), Some(&b"abb"[..]), "in the old payload and in the parts of the new one");
+        refresh(&mut image, Some(1), whole, None);
+        assert_eq!(image.perm_data(), Some(&b"b"[..]));
+        refresh(&mut image, Some(0), RefreshFlags::NONE, Some(b"k"));
+        image.add_perm_data(b"c", both);
+        image.abandon_refresh();
+        assert_eq!(image.perm_data(), Some(&b"kbc"[..]));
+        refresh(&mut image, None, whole, None);
+        assert_eq!(image.perm_data(), None);
     }
 }

@@ -64,7 +64,7 @@ mod rows;
 mod tests;
 
 pub use content::Payload;
-pub use item::{Image, Part, Parts};
+pub use item::{Combine, Image, Part, Parts};
 pub use plans::Plans;
 
 use crate::dictionary::Dictionary;

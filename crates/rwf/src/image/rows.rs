@@ -109,7 +109,15 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 impl Map {
-    pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, depth: u8) -> Result<(), ApplyError> {
+    /// Applies the entries of a message. In a refresh all that it has is the image, so that an entry which is to be updated and is not
+    /// there is added: ETA's example providers of order books send images of such entries.
+    pub(super) fn apply(
+        &mut self,
+        data: &[u8],
+        schema: &Schema<'_>,
+        refresh: bool,
+        depth: u8,
+    ) -> Result<(), ApplyError> {
         let map = crate::Map::decode(data, &schema.sets)?;
         if data.is_empty() {
             return Ok(());
@@ -128,11 +136,12 @@ impl Map {
         for entry in map.entries() {
             let entry = entry?;
             entry.key_value(self.key_type)?;
+            let found = if entry.action == MapAction::UPDATE { self.find(entry.key) } else { None };
             match entry.action {
                 MapAction::DELETE => self.remove(entry.key),
-                MapAction::UPDATE => {
-                    // An update of what is not there has nothing to change; consumers skip it too.
-                    if let Some(at) = self.find(entry.key) {
+                MapAction::UPDATE if found.is_some() || !refresh => {
+                    // Outside a refresh an update of what is not there has nothing to change; consumers skip it too.
+                    if let Some(at) = found {
                         self.last_found = at as u32;
                         let row = &mut self.rows[at].1;
                         row.content.update_entry(container, entry.data, schema, depth)?;
@@ -141,7 +150,7 @@ impl Map {
                         }
                     }
                 }
-                MapAction::ADD => {
+                MapAction::ADD | MapAction::UPDATE => {
                     let row = &mut self.row(entry.key)?.1;
                     row.perm_data = entry.perm_data.map(Into::into);
                     row.content.replace(container, entry.data, schema, depth)?;
@@ -276,7 +285,14 @@ pub(super) struct Vector {
 }
 
 impl Vector {
-    pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, depth: u8) -> Result<(), ApplyError> {
+    /// Applies the entries of a message; in a refresh as [`Map::apply`] does.
+    pub(super) fn apply(
+        &mut self,
+        data: &[u8],
+        schema: &Schema<'_>,
+        refresh: bool,
+        depth: u8,
+    ) -> Result<(), ApplyError> {
         let vector = crate::Vector::decode(data, &schema.sets)?;
         if data.is_empty() {
             return Ok(());
@@ -290,7 +306,12 @@ impl Vector {
         for entry in vector.entries() {
             let entry = entry?;
             let perm_data: Option<Box<[u8]>> = entry.perm_data.map(Into::into);
+            let is_new = refresh && !self.rows.contains_key(&entry.index);
             match entry.action {
+                VectorAction::UPDATE if is_new => {
+                    let content = Content::entry(container, entry.data, schema, depth)?;
+                    self.rows.insert(entry.index, Row { perm_data, content });
+                }
                 VectorAction::SET => {
                     let row = self.rows.entry(entry.index).or_default();
                     row.perm_data = perm_data;

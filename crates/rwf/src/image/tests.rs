@@ -232,6 +232,38 @@ fn rows_are_found_while_a_map_grows_and_shrinks() {
     }
 }
 
+/// ETA C's example providers of order books (NIProvider, VANIProvider) send images whose entries say Update. Who has the item open takes
+/// them as they are; who gets the held image later has to find the same orders there.
+#[test]
+fn entries_of_a_refresh_that_say_update_are_added() {
+    let list = |fid: i16, value: u8| vec![(fid, vec![value])];
+    let book = [(1, 5, list(1, 1)), (1, 6, list(1, 2)), (2, 7, Vec::new()), (1, 5, list(2, 3))];
+    let image = refreshed(DataType::MAP, &map_of(&book));
+    let added = [(0, 5, [list(1, 1), list(2, 3)].concat()), (0, 6, list(1, 2))];
+    assert_eq!(whole(&image), whole(&refreshed(DataType::MAP, &map_of(&added))));
+    // The next part of a refresh goes on with the one before; the next refresh begins with nothing.
+    let part = |number, body: &[u8], flags| {
+        let body = body.to_vec();
+        move |image: &mut Image| {
+            let (container, part_num) = (DataType::MAP, Some(number));
+            let refresh =
+                RefreshMsg { container, part_num, flags, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 0) };
+            image.refresh(&refresh, &Schema::NONE).unwrap();
+        }
+    };
+    let mut image = image;
+    part(0, &map_of(&[(1, 8, list(1, 1))]), RefreshFlags::NONE)(&mut image);
+    part(1, &map_of(&[(1, 8, list(2, 2)), (1, 9, list(1, 3))]), RefreshFlags::REFRESH_COMPLETE)(&mut image);
+    let added = [(0, 8, [list(1, 1), list(2, 2)].concat()), (0, 9, list(1, 3))];
+    assert_eq!(whole(&image), whole(&refreshed(DataType::MAP, &map_of(&added))));
+    // In an update it changes nothing.
+    update(&mut image, DataType::MAP, &map_of(&[(1, 10, list(1, 1))])).unwrap();
+    assert_eq!(whole(&image), whole(&refreshed(DataType::MAP, &map_of(&added))));
+    let vector = refreshed(DataType::VECTOR, &vector_of(&[(1, 0, list(1, 1)), (1, 1, list(1, 2)), (1, 0, list(2, 3))]));
+    let set = [(0, 0, [list(1, 1), list(2, 3)].concat()), (0, 1, list(1, 2))];
+    assert_eq!(whole(&vector), whole(&refreshed(DataType::VECTOR, &vector_of(&set))));
+}
+
 /// Converters of JSON read the type of the entries off their data: an update that only deletes says that there is none.
 #[test]
 fn an_update_that_only_deletes_may_name_no_type() {
