@@ -52,10 +52,14 @@ pub unsafe extern "C" fn qw_lbm_config(file: *const c_char) -> c_int {
         let content = std::fs::read_to_string(file).map_err(|e| Failure::new(Code::System, format!("{file}: {e}")))?;
         let mut defaults = defaults();
         let mut options = defaults.clone().unwrap_or_default();
-        options.parse(file, &content).map_err(|errors| {
+        let warnings = options.load(file, &content).map_err(|errors| {
             let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
             Failure::new(Code::Option, all.join("; "))
         })?;
+        // As the product's library does where no function for its log is given.
+        for warning in warnings {
+            eprintln!("quoteway-lbm: {warning}");
+        }
         *defaults = Some(options);
         Ok(())
     })

@@ -35,7 +35,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(argument) = arguments.next() {
         if argument == "--options" {
             let file = arguments.next().ok_or("--options needs a file")?;
-            options.parse(&file, &std::fs::read_to_string(&file)?).map_err(|bad| bad[0].to_string())?;
+            let warnings = options.load(&file, &std::fs::read_to_string(&file)?).map_err(|bad| bad[0].to_string())?;
+            for warning in warnings {
+                eprintln!("{warning}");
+            }
         } else {
             plain.push(argument);
         }

@@ -49,7 +49,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if argument == "--options" {
             let file = arguments.next().ok_or("--options needs a file")?;
             // One message a bad line: its file, its number, and the nearest option.
-            options.parse(&file, &std::fs::read_to_string(&file)?).map_err(|bad| bad[0].to_string())?;
+            let warnings = options.load(&file, &std::fs::read_to_string(&file)?).map_err(|bad| bad[0].to_string())?;
+            for warning in warnings {
+                eprintln!("{warning}");
+            }
         } else {
             topics.push(argument);
         }

@@ -1,6 +1,7 @@
 //! Options under their LBM names, from files (`context|source|receiver name value` a line) and from code.
 
 mod configs;
+mod foreign;
 mod table;
 
 use core::fmt;
@@ -62,7 +63,23 @@ pub enum Kind {
     Text,
 }
 
+/// A word as it is compared: without regard to case, and to the marks inside (`LBT-RM` is `lbtrm`).
+fn plain(word: &str) -> impl Iterator<Item = char> {
+    word.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).map(|c| c.to_ascii_lowercase())
+}
+
 impl Kind {
+    /// The value in the way in which it is kept.
+    fn canonical(self, value: &str) -> &str {
+        let Self::Choice(words) = self else { return value };
+        // -1 and 1 are words that differ by their mark alone.
+        let same = words
+            .iter()
+            .find(|word| **word == value)
+            .or_else(|| words.iter().find(|word| word.parse::<i64>().is_err() && plain(word).eq(plain(value))));
+        same.copied().unwrap_or(value)
+    }
+
     fn accepts(self, value: &str) -> bool {
         match self {
             Self::Number(low, high) => value.parse::<u64>().is_ok_and(|n| (low..=high).contains(&n)),
@@ -125,6 +142,8 @@ pub enum Unit {
 pub enum OptionFault {
     /// Not `scope name value`.
     Form,
+    /// A configuration in XML, which is another format.
+    Xml,
     /// No such scope.
     Scope(String),
     /// No such option in this scope.
@@ -133,8 +152,8 @@ pub enum OptionFault {
         scope: Scope,
         /// What was asked for.
         name: String,
-        /// The most similar option of the scope.
-        nearest: &'static str,
+        /// The option of the scope that was meant, if one is similar enough.
+        nearest: Option<&'static str>,
         /// Scopes that have an option of this very name.
         elsewhere: Vec<Scope>,
     },
@@ -153,11 +172,13 @@ impl fmt::Display for OptionFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Form => f.write_str("wants: context|source|receiver|wildcard_receiver name value"),
+            Self::Xml => f.write_str("is an XML configuration; what is read are lines of: scope name value"),
             Self::Scope(scope) => {
                 write!(f, "no scope \"{scope}\"; there are context, source, receiver and wildcard_receiver")
             }
             Self::Name { scope, name, nearest, elsewhere } if elsewhere.is_empty() => {
-                write!(f, "no {scope} option \"{name}\"; the nearest is \"{nearest}\"")
+                write!(f, "no {scope} option \"{name}\"")?;
+                nearest.map_or(Ok(()), |nearest| write!(f, "; the nearest is \"{nearest}\""))
             }
             Self::Name { scope, name, elsewhere, .. } => {
                 let names: Vec<_> = elsewhere.iter().map(|s| s.name()).collect();
@@ -190,6 +211,23 @@ impl fmt::Display for OptionError {
 
 impl core::error::Error for OptionError {}
 
+/// A line of a file that has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionWarning {
+    /// The file, as it was named to [`Options::load`].
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// The line's scope and name, and why it has no effect.
+    pub text: String,
+}
+
+impl fmt::Display for OptionWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.text)
+    }
+}
+
 /// A full set of options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -203,32 +241,75 @@ impl Options {
         Self::default()
     }
 
-    /// Reads a file's text over what is set already. `#` begins a comment; a value may be in double quotes.
+    /// Reads a file's text over what is set already, and takes nothing that it does not know: for lines of one's own. `#` begins a comment; a
+    /// value may be in double quotes; scopes, names and words are the same in capitals.
     ///
     /// # Errors
     /// Every bad line. The good ones are set.
     pub fn parse(&mut self, file: &str, text: &str) -> Result<(), Vec<OptionError>> {
         let mut errors = Vec::new();
         for (i, line) in text.lines().enumerate() {
-            if let Err(fault) = self.line(line) {
+            let result = split(line).and_then(|found| match found {
+                Some((scope, name, value)) => self.assign(scope_of(scope)?, name, value),
+                None => Ok(()),
+            });
+            if let Err(fault) = result {
                 errors.push(OptionError { file: file.to_owned(), line: i + 1, fault });
             }
         }
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn line(&mut self, line: &str) -> Result<(), OptionFault> {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if line.is_empty() {
-            return Ok(());
+    /// Reads a file that was written for the product, over what is set already: what it may hold and has no effect here is a warning, by
+    /// line, with the reason. Form as in [`Self::parse`].
+    ///
+    /// # Errors
+    /// Every line that has not the form of one, or a value that an option with an effect does not take. The good ones are set.
+    pub fn load(&mut self, file: &str, text: &str) -> Result<Vec<OptionWarning>, Vec<OptionError>> {
+        if text.trim_start().starts_with('<') {
+            return Err(vec![OptionError { file: file.to_owned(), line: 1, fault: OptionFault::Xml }]);
         }
-        let (scope, rest) = line.split_once(char::is_whitespace).ok_or(OptionFault::Form)?;
-        let found = Scope::ALL.into_iter().find(|s| s.name() == scope);
-        let scope = found.ok_or_else(|| OptionFault::Scope(scope.to_owned()))?;
-        let (name, value) = rest.trim_start().split_once(char::is_whitespace).ok_or(OptionFault::Form)?;
-        let value = value.trim();
-        let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
-        self.assign(scope, name, value)
+        let (mut warnings, mut errors) = (Vec::new(), Vec::new());
+        for (i, line) in text.lines().enumerate() {
+            match split(line).and_then(|found| found.map_or(Ok(None), |found| self.load_one(found))) {
+                Ok(None) => {}
+                Ok(Some(text)) => warnings.push(OptionWarning { file: file.to_owned(), line: i + 1, text }),
+                Err(fault) => errors.push(OptionError { file: file.to_owned(), line: i + 1, fault }),
+            }
+        }
+        if errors.is_empty() { Ok(warnings) } else { Err(errors) }
+    }
+
+    /// Sets an option of a file; or says why it has no effect.
+    fn load_one(&mut self, (scope, name, value): (&str, &str, &str)) -> Result<Option<String>, OptionFault> {
+        let line = format!("{} {}", scope.to_ascii_lowercase(), name.to_ascii_lowercase());
+        let scope = match scope_of(scope) {
+            Ok(scope) => scope,
+            Err(fault) => {
+                return foreign::scope(scope).map(|why| Some(format!("{line} has no effect: {why}"))).ok_or(fault);
+            }
+        };
+        let Some(index) = find(scope, name) else {
+            let why = match (foreign::reason(name), unknown(scope, name)) {
+                (Some(why), _) => why.to_owned(),
+                (None, fault) => fault.to_string(),
+            };
+            return Ok(Some(format!("{line} has no effect: {why}")));
+        };
+        let entry = &TABLE[index];
+        if entry.meaning.is_empty() {
+            let why = foreign::reason(entry.name).unwrap_or("what it is about is not done here, or needs no setting");
+            return Ok(Some(format!("{line} has no effect: {why}")));
+        }
+        if value.is_empty() && !entry.kind.accepts("") {
+            return Ok(Some(format!(
+                "{line} has no effect: it has no value, and stays {}",
+                self.text(scope, entry.name)
+            )));
+        }
+        self.assign(scope, name, value)?;
+        let is_other = foreign::fixed(entry.name).is_some_and(|fixed| fixed != self.text(scope, entry.name));
+        Ok(is_other.then(|| format!("{line} {value} has no effect: {}", entry.meaning)))
     }
 
     /// Sets one option.
@@ -243,6 +324,7 @@ impl Options {
     fn assign(&mut self, scope: Scope, name: &str, value: &str) -> Result<(), OptionFault> {
         let index = find(scope, name).ok_or_else(|| unknown(scope, name))?;
         let entry = &TABLE[index];
+        let value = entry.kind.canonical(value);
         if !entry.kind.accepts(value) {
             return Err(OptionFault::Value { name: entry.name, value: value.to_owned(), kind: entry.kind });
         }
@@ -306,13 +388,46 @@ impl Options {
 }
 
 fn find(scope: Scope, name: &str) -> Option<usize> {
-    TABLE.iter().position(|entry| entry.scope == scope && entry.name == name)
+    TABLE.iter().position(|entry| entry.scope == scope && entry.name.eq_ignore_ascii_case(name))
+}
+
+fn scope_of(word: &str) -> Result<Scope, OptionFault> {
+    let found = Scope::ALL.into_iter().find(|scope| scope.name().eq_ignore_ascii_case(word));
+    found.ok_or_else(|| OptionFault::Scope(word.chars().take(128).collect()))
+}
+
+/// Scope, name and value of a line; `None` for one without any.
+fn split(line: &str) -> Result<Option<(&str, &str, &str)>, OptionFault> {
+    // A byte order mark is what some editors begin a file with.
+    let line = line.trim_start_matches('\u{FEFF}').trim_start();
+    let line = if line.starts_with('#') { "" } else { line };
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let (scope, rest) = line.split_once(char::is_whitespace).ok_or(OptionFault::Form)?;
+    let rest = rest.trim_start();
+    let end = rest.find(|c: char| c.is_whitespace() || c == '#').unwrap_or(rest.len());
+    let (name, value) = rest.split_at(end);
+    if name.is_empty() {
+        return Err(OptionFault::Form);
+    }
+    let value = value.trim_start();
+    let quoted = value.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+    let value = match quoted {
+        Some((inside, behind)) if behind.trim_start().is_empty() || behind.trim_start().starts_with('#') => inside,
+        Some(_) => return Err(OptionFault::Form),
+        None => value.split('#').next().unwrap_or_default().trim(),
+    };
+    Ok(Some((scope, name, value)))
 }
 
 fn unknown(scope: Scope, name: &str) -> OptionFault {
     let names = TABLE.iter().filter(|entry| entry.scope == scope).map(|entry| entry.name);
-    let nearest = names.min_by_key(|other| edit_distance(name, other)).unwrap_or_default();
-    let elsewhere = TABLE.iter().filter(|entry| entry.name == name).map(|entry| entry.scope).collect();
+    let lower = name.to_ascii_lowercase();
+    // One letter in eight: what differs more is another name.
+    let near = names.map(|other| (edit_distance(&lower, other), other)).min_by_key(|(distance, _)| *distance);
+    let nearest = near.filter(|(distance, other)| *distance <= 1 + other.len() / 8).map(|(_, other)| other);
+    let elsewhere = TABLE.iter().filter(|entry| entry.name == lower).map(|entry| entry.scope).collect();
     OptionFault::Name { scope, name: name.chars().take(128).collect(), nearest, elsewhere }
 }
 
@@ -380,11 +495,73 @@ mod tests {
                 "a.cfg:2: no scope \"reciever\"; there are context, source, receiver and wildcard_receiver",
                 "a.cfg:4: \"ordered_delivery\" is no context option but belongs to: receiver",
                 "a.cfg:5: ordered_delivery wants one of 1, -1, 0, not \"2\"",
-                "a.cfg:6: wants: context|source|receiver|wildcard_receiver name value",
+                "a.cfg:6: no context option \"x\"",
                 "a.cfg:7: resolver_multicast_address wants a multicast group (224.0.0.0 to 239.255.255.255), not \"1.2.3\"",
             ]
         );
         assert_eq!(options, Options::new());
+    }
+
+    #[test]
+    fn capitals_marks_quotes_and_comments_are_no_matter() {
+        let text = "\u{FEFF}SOURCE Transport LBT-RM\nContext fd_management_type EPOLL # no matter\n\
+                    context context_name \"a # b\"  # a comment\nreceiver use_otr 2\n\
+                    context file_descriptor_management_behavior busy-wait\nreceiver ordered_delivery -1\n";
+        for strict in [true, false] {
+            let mut options = Options::new();
+            if strict {
+                options.parse("a.cfg", text).expect("all good");
+                assert_eq!(options.text(Scope::Context, "context_name"), "a # b");
+            } else {
+                let warnings = options.load("a.cfg", text).expect("all good");
+                assert_eq!(warnings.len(), 1, "a context's name means nothing here: {warnings:?}");
+            }
+            assert_eq!(options.text(Scope::Source, "transport"), "lbtrm");
+            assert_eq!(options.text(Scope::Context, "fd_management_type"), "epoll");
+            assert_eq!(options.text(Scope::Context, "file_descriptor_management_behavior"), "busy_wait");
+            assert_eq!(options.text(Scope::Receiver, "ordered_delivery"), "-1");
+            assert_eq!(options.number(Scope::Receiver, "use_otr"), 2);
+        }
+        assert!(Options::new().parse("a", "source transport \"lbtrm\" tcp").is_err());
+    }
+
+    #[test]
+    fn what_a_file_of_the_product_has_is_loaded_with_a_reason_for_what_has_no_effect() {
+        let text = "event_queue queue_delay_warning 1000\nhfx ordered_delivery 1\nxsp context_attributes x\n\
+                    context mim_address 224.1.1.1\nsource ume_store 10.0.0.1:14567:1\nreceiver monitor_interval 5\n\
+                    context broker 10.0.0.1:12000\ncontext transport_lbtrm_receiver_socket_buffer\n\
+                    context default_interface \"\"\nsource use_hotlink -7\ncontext ordered_delivery 0\n\
+                    receiver ordered_delivrey 0\ncontext zzz 1\nsource transport_tcp_reuseaddr 0\nsource transport lbtrm\n";
+        let mut options = Options::new();
+        let warnings = options.load("u.cfg", text).expect("it loads");
+        let texts: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        for (line, part) in [
+            (1, "event queues"),
+            (2, "hot failover"),
+            (3, "transport services provider"),
+            (4, "immediate messages"),
+            (5, "persistence"),
+            (6, "monitoring"),
+            (7, "queuing"),
+            (8, "stays 8388608"),
+            (9, "stays 0.0.0.0"),
+            (10, "not done here"),
+            (11, "belongs to: receiver"),
+            (12, "the nearest is \"ordered_delivery\""),
+            (13, "no context option \"zzz\""),
+            (14, "always on here"),
+        ] {
+            let text = &texts[line - 1];
+            assert!(text.starts_with(&format!("u.cfg:{line}: ")) && text.contains(part), "{part}: {text}");
+        }
+        assert!(texts.len() == 14 && !texts[12].contains("nearest"), "{texts:?}");
+        assert_eq!(options.text(Scope::Source, "transport"), "lbtrm");
+        // Lines of one's own are refused, and so is everywhere a value of an option with an effect that it does not take.
+        assert_eq!(Options::new().parse("u.cfg", text).expect_err("strict").len(), 13);
+        let errors = Options::new().load("u.cfg", "receiver ordered_delivery 7\nfoo bar 1\ncontext").expect_err("bad");
+        assert_eq!(errors.len(), 3, "{errors:?}");
+        let xml = Options::new().load("u.xml", "<?xml version=\"1.0\"?>\n<um-configuration>").expect_err("xml");
+        assert!(xml.len() == 1 && xml[0].to_string().contains("XML"), "{xml:?}");
     }
 
     /// A pool that begins with a host's address would send data to hosts that nobody named.

@@ -319,7 +319,7 @@ pub static TABLE: &[Entry] = &[
     entry(Receiver, "otr_request_message_timeout", ANY, "60000", Milliseconds, "a message that was asked for is given up; with use_late_join 1 that one's options hold"),
     entry(Receiver, "otr_request_minimum_interval", ANY, "1000", Milliseconds, "between questions for one message; likewise"),
     entry(Receiver, "otr_request_outstanding_maximum", ANY, "200", Plain, "questions at a time; likewise"),
-    entry(Receiver, "use_otr", FLAG, "0", Plain, "whether what the transport has lost is asked for by TCP: 0 no, 1 yes, 2 if the source offers it").product("2"),
+    entry(Receiver, "use_otr", Kind::Number(0, 2), "0", Plain, "whether what the transport has lost is asked for by TCP: 0 no, 1 yes, 2 if the source offers it").product("2"),
     // Wildcard receivers.
     entry(Wildcard, "pattern_type", Kind::Choice(&["pcre", "regex"]), "pcre", Plain, "how a wildcard receiver's pattern is understood"),
     entry(Wildcard, "resolver_no_source_linger_timeout", ANY, "1000", Milliseconds, ""),

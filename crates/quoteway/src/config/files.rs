@@ -52,10 +52,10 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     match text {
         Err(e) => found.push(format!("hub.lbm_options_file: {name} cannot be read: {e}")),
         Ok(text) => {
+            found.extend(options.load(name, &text).err().unwrap_or_default().iter().map(ToString::to_string));
             let mut parse = |name: &str, text: &str| {
                 found.extend(options.parse(name, text).err().unwrap_or_default().iter().map(ToString::to_string));
             };
-            parse(name, &text);
             parse("hub.lbm_options", &config.hub.lbm_options.join("\n"));
             parse("rrcpd.local_lbm_options", &config.rrcpd.local_lbm_options.join("\n"));
         }

@@ -245,6 +245,9 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// Names that are less alike than this are different names.
+const NEAR: f64 = 0.66;
+
 /// The name that is nearest to `name`, for messages; without regard to case and underscores. `None` if all are far.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let plain = |s: &str| s.to_lowercase().replace(['_', '.', '-'], "");
@@ -252,7 +255,7 @@ fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k s
     known
         .map(|k| (strsim::normalized_damerau_levenshtein(&plain(k), &name), k))
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > 0.5)
+        .filter(|(likeness, _)| *likeness > NEAR)
         .map(|(_, k)| k)
 }
 

@@ -32,6 +32,16 @@ fn every_kind_of_value_is_read() {
 }
 
 #[test]
+fn words_are_the_same_in_capitals() {
+    let text = "[log]\nformat = \"JSON\"\n[permissions]\nmode = \"Test\"\n[p2ps]\ncompression_type = \"LZ4\"\n";
+    let c = Config::parse("q.toml", text).unwrap();
+    assert_eq!(c.permissions.mode.to_string(), "test");
+    assert_eq!((c.p2ps.compression_type, c.log.format), (Compression::Lz4, super::LogFormat::Json));
+    let fault = faults("[permissions]\nzzz = 1\n");
+    assert_eq!(fault, ["q.toml:2: there is no key in [permissions] called zzz"], "nothing is near");
+}
+
+#[test]
 fn each_fault_names_file_line_and_what_to_write() {
     assert_eq!(
         faults("[p2ps]\nrsslport = 1\nmax_mounts = \"many\"\n[p2pss]\n"),

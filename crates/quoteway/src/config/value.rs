@@ -45,6 +45,11 @@ pub trait Parameter: Sized {
     fn show(&self) -> String;
 }
 
+/// Whether a value is one of these words: files have them in capitals, too.
+fn is(value: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(value.trim()))
+}
+
 pub(super) fn expected<T: Parameter>(raw: &Raw<'_>) -> String {
     format!("expected {}, found {}", T::KIND, raw.describe())
 }
@@ -187,7 +192,7 @@ impl Parameter for MarketfeedClients {
     const KIND: &'static str = "\"off\", \"asked\" or \"all\"";
     fn read(raw: &Raw<'_>) -> Result<Self, String> {
         let Raw::Text(text) = raw else { return Err(expected::<Self>(raw)) };
-        let found = Self::NAMES.iter().find(|(_, name)| name == text);
+        let found = Self::NAMES.iter().find(|(_, name)| is(text, &[name]));
         found.map(|&(clients, _)| clients).ok_or_else(|| expected::<Self>(raw))
     }
     fn show(&self) -> String {
@@ -354,12 +359,16 @@ pub enum Compression {
 impl Parameter for Compression {
     const KIND: &'static str = "\"none\", \"zlib\" or \"lz4\" (or 0, 1, 2)";
     fn read(raw: &Raw<'_>) -> Result<Self, String> {
-        match raw {
-            Raw::Text("none" | "0") | Raw::Int(0) => Ok(Compression::None),
-            Raw::Text("zlib" | "1") | Raw::Int(1) => Ok(Compression::Zlib),
-            Raw::Text("lz4" | "2") | Raw::Int(2) => Ok(Compression::Lz4),
-            _ => Err(expected::<Self>(raw)),
-        }
+        let text = match raw {
+            Raw::Int(number) => number.to_string(),
+            Raw::Text(text) => (*text).to_owned(),
+            _ => return Err(expected::<Self>(raw)),
+        };
+        let found =
+            [(Compression::None, "none", "0"), (Compression::Zlib, "zlib", "1"), (Compression::Lz4, "lz4", "2")]
+                .into_iter()
+                .find(|(_, name, number)| is(&text, &[name, number]));
+        found.map(|(compression, ..)| compression).ok_or_else(|| expected::<Self>(raw))
     }
     fn show(&self) -> String {
         match self {
@@ -385,8 +394,8 @@ impl Parameter for ConnectionType {
     const KIND: &'static str = "\"socket\" or \"encrypted\"";
     fn read(raw: &Raw<'_>) -> Result<Self, String> {
         match raw {
-            Raw::Text("socket") => Ok(ConnectionType::Socket),
-            Raw::Text("encrypted") => Ok(ConnectionType::Encrypted),
+            Raw::Text(text) if is(text, &["socket"]) => Ok(ConnectionType::Socket),
+            Raw::Text(text) if is(text, &["encrypted"]) => Ok(ConnectionType::Encrypted),
             _ => Err(expected::<Self>(raw)),
         }
     }
@@ -410,7 +419,7 @@ macro_rules! choice {
             const KIND: &'static str = $kind;
             fn read(raw: &Raw<'_>) -> Result<Self, String> {
                 match raw {
-                    $(Raw::Text($text $($(| $other)+)?) => Ok(Self(<$of>::$value)),)+
+                    $(Raw::Text(text) if is(text, &[$text $($(, $other)+)?]) => Ok(Self(<$of>::$value)),)+
                     _ => Err(expected::<Self>(raw)),
                 }
             }
@@ -466,9 +475,9 @@ impl Parameter for AuditSync {
     const KIND: &'static str = "\"each\", \"second\" or \"never\"";
     fn read(raw: &Raw<'_>) -> Result<Self, String> {
         match raw {
-            Raw::Text("each") => Ok(Self::Each),
-            Raw::Text("second") => Ok(Self::Second),
-            Raw::Text("never") => Ok(Self::Never),
+            Raw::Text(text) if is(text, &["each"]) => Ok(Self::Each),
+            Raw::Text(text) if is(text, &["second"]) => Ok(Self::Second),
+            Raw::Text(text) if is(text, &["never"]) => Ok(Self::Never),
             _ => Err(expected::<Self>(raw)),
         }
     }
@@ -529,8 +538,8 @@ impl Parameter for LogFormat {
     const KIND: &'static str = "\"text\" or \"json\"";
     fn read(raw: &Raw<'_>) -> Result<Self, String> {
         match raw {
-            Raw::Text("text") => Ok(Self::Text),
-            Raw::Text("json") => Ok(Self::Json),
+            Raw::Text(text) if is(text, &["text"]) => Ok(Self::Text),
+            Raw::Text(text) if is(text, &["json"]) => Ok(Self::Json),
             _ => Err(expected::<Self>(raw)),
         }
     }

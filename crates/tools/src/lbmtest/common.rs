@@ -30,6 +30,10 @@ pub struct Common {
     #[arg(long = "options", value_name = "FILE")]
     pub option_files: Vec<PathBuf>,
 
+    /// Refuse option files with lines that have no effect here; without it each is a warning
+    #[arg(long)]
+    pub strict_options: bool,
+
     /// One LBM option as a line of such a file, for example 'source transport_lbtrm_ignore_interval 15'; may be given several times
     #[arg(short = 'o', long = "option", value_name = "LINE")]
     pub option_lines: Vec<String>,
@@ -122,7 +126,15 @@ impl Common {
         options.parse("profile", more).map_err(told)?;
         for file in &self.option_files {
             let text = std::fs::read_to_string(file).map_err(|e| anyhow!("{}: {e}", file.display()))?;
-            options.parse(&file.display().to_string(), &text).map_err(told)?;
+            let name = file.display().to_string();
+            let warnings: Vec<String> =
+                options.load(&name, &text).map_err(told)?.iter().map(ToString::to_string).collect();
+            if self.strict_options && !warnings.is_empty() {
+                return Err(anyhow!(warnings.join("\n")));
+            }
+            for warning in warnings {
+                eprintln!("{warning}");
+            }
         }
         for line in &self.option_lines {
             options.parse("-o", line).map_err(|errors| {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use lbm_io::options::Options;
+use lbm_io::options::{OptionError, Options};
 use lbm_io::{Context, ContextError};
 
 use crate::config::{self, HubTransport};
@@ -84,17 +84,22 @@ pub(super) fn of(config: &config::Hub) -> io::Result<Options> {
         let name = &config.lbm_options_file;
         let text = std::fs::read_to_string(name)
             .map_err(|e| io::Error::new(e.kind(), format!("LBM options {name} cannot be read: {e}")))?;
-        parse(&mut options, name, &text)?;
+        let warnings = options.load(name, &text).map_err(|bad| refused(&bad))?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
     }
     parse(&mut options, "hub.lbm_options", &config.lbm_options.join("\n"))?;
     Ok(options)
 }
 
 fn parse(options: &mut Options, name: &str, text: &str) -> io::Result<()> {
-    options.parse(name, text).map_err(|bad| {
-        let lines: Vec<String> = bad.iter().map(ToString::to_string).collect();
-        io::Error::new(io::ErrorKind::InvalidInput, lines.join("\n"))
-    })
+    options.parse(name, text).map_err(|bad| refused(&bad))
+}
+
+fn refused(bad: &[OptionError]) -> io::Error {
+    let lines: Vec<String> = bad.iter().map(ToString::to_string).collect();
+    io::Error::new(io::ErrorKind::InvalidInput, lines.join("\n"))
 }
 
 /// The topic on which a Source Distributor publishes. In shared memory it is another one: the host's `rrcpd` listens for it and
