@@ -81,19 +81,21 @@ pub fn append_level_image(book: &LevelBook, shape: Shape, at: Moment, out: &mut 
         let head = MapHead { count_hint: Some(entries as u32), ..head(Model::ByPrice) };
         let mut map = MapEncoder::begin(w, head)?;
         map.summary(LenForm::Shortest, |w| write_summary(shape, at, w))?;
-        for (side, price, size) in book.levels() {
-            write_level(&mut map, MapAction::ADD, side, price, Some((u64::from(size), None)), shape, at)?;
+        for (side, price, level) in book.levels() {
+            write_level(&mut map, MapAction::ADD, side, price, Some((u64::from(level.size), None)), shape, level.at)?;
         }
         map.finish()
     });
 }
 
-/// Appends what changed in a book that knows no orders.
+/// Appends what changed in a book that knows no orders: each level with the time at which it was told.
 pub fn append_level_changes(book: &LevelBook, changes: &[LevelChange], shape: Shape, at: Moment, out: &mut Vec<u8>) {
     append(out, ENTRY_ROOM * (changes.len() + 1), |w| {
         let mut map = MapEncoder::begin(w, head(Model::ByPrice))?;
         for c in changes {
-            let level = book.size(c.side, c.price).map(|size| (u64::from(size), None));
+            let level = book.at(c.side, c.price);
+            let at = level.map_or(at, |level| level.at);
+            let level = level.map(|level| (u64::from(level.size), None));
             write_level(&mut map, map_action(c.action), c.side, c.price, level, shape, at)?;
         }
         map.finish()

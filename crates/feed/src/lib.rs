@@ -14,6 +14,7 @@ pub mod image;
 pub mod instrument;
 pub mod levels;
 pub mod lines;
+pub mod new_york;
 pub mod pace;
 pub mod provider;
 pub mod random;
@@ -114,6 +115,11 @@ pub trait MarketSource {
 
     /// What could not be told, for people; `None` when nothing was lost.
     fn remarks(&self) -> Option<String> {
+        None
+    }
+
+    /// What of its files could not be read so far, for people: one is cut off or damaged. `None` while all could be.
+    fn unread(&self) -> Option<String> {
         None
     }
 }

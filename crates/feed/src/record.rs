@@ -88,6 +88,11 @@ pub struct TradeChange {
     low: bool,
 }
 
+impl TradeChange {
+    /// All that trades make of a day is told.
+    pub const ALL: Self = Self { first: true, high: true, low: true };
+}
+
 impl Record {
     /// An instrument before its first quote and trade of the day.
     pub fn new(name: &str, profile: &Profile, today: Moment) -> Self {
@@ -143,40 +148,60 @@ impl Record {
 
     /// Takes a trade; says what it changed.
     pub fn trade(&mut self, at: Moment, price: i64, size: u64) -> TradeChange {
-        if self.close == 0 {
-            // A recording's first day has no yesterday: changes count from its first trade.
-            (self.close, self.year_high, self.year_low) = (price, price, price);
-        }
         let previous = self.last_or_close();
         if price != previous {
             self.last_up = price > previous;
         }
-        let first = self.open == 0;
-        let change = TradeChange { first, high: first || price > self.high, low: first || price < self.low };
+        let (first, extreme) = (self.open == 0, self.high == 0);
+        let change = TradeChange { first, high: extreme || price > self.high, low: extreme || price < self.low };
         if first {
-            (self.open, self.high, self.low) = (price, price, price);
+            self.open = price;
+        }
+        if extreme {
+            (self.high, self.low) = (price, price);
         }
         self.high = self.high.max(price);
         self.low = self.low.min(price);
-        self.year_high = self.year_high.max(price);
-        self.year_low = self.year_low.min(price);
+        // Of a recording, the year before it is not known.
+        if self.year_high != 0 {
+            self.year_high = self.year_high.max(price);
+            self.year_low = self.year_low.min(price);
+        }
         self.last.rotate_right(1);
         self.last[0] = price;
         self.last_size = size;
+        self.volume(price, size);
+        self.traded_at = at;
+        change
+    }
+
+    /// Takes a trade that counts for the day's volume alone.
+    pub fn volume(&mut self, price: i64, size: u64) -> TradeChange {
         self.volume += size;
         self.trades += 1;
         self.turnover += price.unsigned_abs() as u128 * u128::from(size);
+        TradeChange::default()
+    }
+
+    /// Takes the official opening price.
+    pub fn open_at(&mut self, at: Moment, price: i64) -> TradeChange {
+        self.open = price;
         self.traded_at = at;
-        change
+        TradeChange { first: true, ..TradeChange::default() }
+    }
+
+    /// The day had no trades so far: they are counted anew.
+    pub fn forget_trades(&mut self) {
+        self.last = [0; 5];
+        (self.open, self.high, self.low) = (0, 0, 0);
+        (self.volume, self.trades, self.turnover, self.last_size) = (0, 0, 0, 0);
     }
 
     /// A new trading day: yesterday's last price becomes the close, today's values start empty.
     pub fn roll(&mut self, today: Moment) {
         self.close = self.last_or_close();
         self.close_day = self.traded_at.day;
-        self.last = [0; 5];
-        (self.open, self.high, self.low) = (0, 0, 0);
-        (self.volume, self.trades, self.turnover, self.last_size) = (0, 0, 0, 0);
+        self.forget_trades();
         (self.bid, self.ask) = (Side::NONE, Side::NONE);
         (self.quoted_at, self.traded_at) = (today, today);
     }
@@ -186,7 +211,7 @@ impl Record {
         out.uint(fid::PROD_PERM, 6_560);
         out.uint(fid::RDNDISPLAY, 66);
         out.text(fid::DSPLY_NAME, &self.name[..self.name.len().min(16)]);
-        out.enumeration(fid::RDN_EXCHID, u16::from(u8::try_from(self.exchange).unwrap_or(0)));
+        out.enumeration(fid::RDN_EXCHID, short_exchange(self.exchange));
         out.time(fid::TIMACT, self.quoted_at.time.max(self.traded_at.time));
         self.write_last(out);
         for (id, &price) in [fid::TRDPRC_2, fid::TRDPRC_3, fid::TRDPRC_4, fid::TRDPRC_5].iter().zip(&self.last[1..]) {
@@ -202,7 +227,11 @@ impl Record {
         self.price(out, fid::HST_CLOSE, self.close);
         out.enumeration(fid::TRD_UNITS, u16::from(self.decimals));
         out.real(fid::LOT_SIZE, i64::from(self.lot), 0);
-        out.date(fid::HSTCLSDATE, super::session::Date::from_days(self.close_day));
+        if self.close == 0 {
+            out.blank(fid::HSTCLSDATE);
+        } else {
+            out.date(fid::HSTCLSDATE, super::session::Date::from_days(self.close_day));
+        }
         out.enumeration(fid::MKT_ST_IND, 0);
         out.uint(fid::RECORDTYPE, 113);
         out.uint(fid::PREF_DISP, 2_254);
@@ -256,8 +285,12 @@ impl Record {
     fn write_last(&self, out: &mut FieldWriter<'_, '_>) {
         let change = if self.last[0] == 0 { 0 } else { self.last[0] - self.close };
         self.price(out, fid::TRDPRC_1, self.last[0]);
-        self.amount(out, fid::NETCHNG_1, change);
-        out.real(fid::PCTCHNG, percent(change, self.close), 2);
+        self.change(out, fid::NETCHNG_1, change);
+        if self.close == 0 {
+            out.blank(fid::PCTCHNG);
+        } else {
+            out.real(fid::PCTCHNG, percent(change, self.close), 2);
+        }
         out.enumeration(fid::PRCTCK_1, if self.last[0] == 0 { 0 } else { tick(self.last_up) });
         out.time_of_second(fid::SALTIM, self.traded_at.time);
         out.uint(fid::SALTIM_MS, self.traded_at.millis());
@@ -266,7 +299,10 @@ impl Record {
             out.real(fid::TRDVOL_1, self.last_size as i64, 0);
             out.real(fid::NUM_MOVES, self.trades as i64, 0);
             let unit = 10u128.pow(u32::from(self.decimals));
-            out.real(fid::TURNOVER, (self.turnover / unit) as i64, 0);
+            match i64::try_from(self.turnover) {
+                Ok(turnover) => self.amount(out, fid::TURNOVER, turnover),
+                Err(_) => out.real(fid::TURNOVER, i64::try_from(self.turnover / unit).unwrap_or(i64::MAX), 0),
+            }
             self.price(out, fid::VWAP, self.turnover.checked_div(u128::from(self.volume)).unwrap_or(0) as i64);
         }
     }
@@ -280,7 +316,7 @@ impl Record {
         self.price(out, fid::BID, self.bid.price);
         out.real(fid::BIDSIZE, self.bid.size as i64, 0);
         let change = if self.bid.price == 0 { 0 } else { self.bid.price - self.close };
-        self.amount(out, fid::BID_NET_CH, change);
+        self.change(out, fid::BID_NET_CH, change);
         out.enumeration(fid::BID_TICK_1, tick(self.bid_up));
     }
 
@@ -297,6 +333,15 @@ impl Record {
     fn write_ask_venue(&self, out: &mut FieldWriter<'_, '_>) {
         out.text(fid::ASK_MMID1, self.ask.venue.code());
         out.enumeration(fid::ASKXID, u16::from(self.ask.venue.exchange));
+    }
+
+    /// A change since yesterday's close, blank where that is not known.
+    fn change(&self, out: &mut FieldWriter<'_, '_>, id: fid::Fid, change: i64) {
+        if self.close == 0 {
+            out.blank(id);
+        } else {
+            self.amount(out, id, change);
+        }
     }
 
     fn amount(&self, out: &mut FieldWriter<'_, '_>, id: fid::Fid, value: i64) {
@@ -328,7 +373,22 @@ fn tick(up: bool) -> u16 {
     if up { 1 } else { 2 }
 }
 
-/// `change` of `base` in hundredths of a percent.
+/// `change` of `base` in hundredths of a percent, rounded.
 fn percent(change: i64, base: i64) -> i64 {
-    if base == 0 { 0 } else { change * 10_000 / base }
+    if base == 0 {
+        return 0;
+    }
+    let (change, base) = (i128::from(change) * 10_000, i128::from(base));
+    let away = if (change < 0) == (base < 0) { base.abs() / 2 } else { -(base.abs() / 2) };
+    let away = if base < 0 { -away } else { away };
+    i64::try_from((change + away) / base).unwrap_or(0)
+}
+
+/// `RDN_EXCHID` knows exchanges by numbers below 256; those that `RDN_EXCHD2` numbers higher have one of their own there, or none.
+fn short_exchange(exchange: u16) -> u16 {
+    match exchange {
+        1_386 => 229,
+        ..=255 => exchange,
+        _ => 0,
+    }
 }

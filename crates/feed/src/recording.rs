@@ -6,8 +6,8 @@ use super::replay::ReplaySpeed;
 use super::replay::market::ReplayConfig;
 use super::session::Nanos;
 use super::{Event, InstrumentId, MarketSource, Model, Payload};
-use rwf::DataType;
 use rwf::msg::{Domain, Msg, RefreshFlags};
+use rwf::{DataState, DataType};
 use std::collections::{BTreeMap, HashMap};
 
 /// A recording, and how far it is played.
@@ -32,6 +32,10 @@ struct Item {
     now: Image,
     /// Its refresh comes in parts, and this is not the last.
     is_partial: bool,
+    /// It shows its first image, which was not played yet: when it is, nobody needs it again.
+    untouched: bool,
+    /// What was recorded of its state.
+    data: DataState,
     watched: bool,
 }
 
@@ -40,6 +44,9 @@ struct Recorded {
     item: (u32, u8),
     message: Vec<u8>,
 }
+
+/// What a recording of one moment lasts.
+const SHORTEST: Nanos = 1_000_000_000;
 
 const MODELS: [Model; 3] = [Model::Price, Model::ByOrder, Model::ByPrice];
 
@@ -128,8 +135,7 @@ impl Recording {
             }
         }
         for item in self.items.values_mut() {
-            item.first = item.now.clone();
-            item.is_partial = false;
+            item.begin_at(item.now.clone());
         }
     }
 
@@ -154,12 +160,18 @@ impl Recording {
         };
         match Msg::decode(&event.message) {
             Ok(Msg::Update(update)) if update.container == container_of(model) => {
+                item.untouched = false;
                 item.now.apply(update.container, update.body);
                 tell(Payload::Typed(update.update_type.0), update.body)
             }
             Ok(Msg::Refresh(refresh)) if refresh.container == container_of(model) => {
                 item.take_refresh(refresh.container, refresh.flags, refresh.body);
-                if item.is_partial || !item.watched {
+                if item.is_partial {
+                    return false;
+                }
+                item.data = refresh.state.data;
+                let is_known = std::mem::take(&mut item.untouched) && item.now == item.first;
+                if is_known || !item.watched {
                     return false;
                 }
                 self.payload.clear();
@@ -173,9 +185,13 @@ impl Recording {
                 true
             }
             // The end of a recorded stream is not the end of the streams here.
-            Ok(Msg::Status(status)) if status.state.is_some_and(|s| !s.stream.is_final()) => {
-                tell(Payload::Status, &event.message)
-            }
+            Ok(Msg::Status(status)) => match status.state.filter(|state| !state.stream.is_final()) {
+                Some(state) => {
+                    item.data = state.data;
+                    tell(Payload::Status, &event.message)
+                }
+                None => false,
+            },
             _ => false,
         }
     }
@@ -186,8 +202,7 @@ impl Recording {
         self.started_at = now;
         let mut told = 0;
         for (&(id, model), item) in &mut self.items {
-            item.now = item.first.clone();
-            item.is_partial = false;
+            item.begin_at(item.first.clone());
             if item.watched {
                 self.payload.clear();
                 item.now.append(&mut self.payload);
@@ -204,7 +219,14 @@ impl Recording {
 impl Item {
     fn new(model: Model) -> Self {
         let empty = Image::of(container_of(model), &[]);
-        Self { first: empty.clone(), now: empty, is_partial: false, watched: false }
+        let data = DataState::OK;
+        Self { first: empty.clone(), now: empty, is_partial: false, untouched: true, data, watched: false }
+    }
+
+    fn begin_at(&mut self, first: Image) {
+        self.now = first.clone();
+        self.first = first;
+        (self.is_partial, self.untouched, self.data) = (false, true, DataState::OK);
     }
 
     fn take_refresh(&mut self, container: DataType, flags: RefreshFlags, body: &[u8]) {
@@ -233,6 +255,10 @@ impl MarketSource for Recording {
         false
     }
 
+    fn data_state(&self, id: InstrumentId, model: Model) -> DataState {
+        self.items.get(&(id.0, model as u8)).map_or(DataState::OK, |item| item.data)
+    }
+
     fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
         if let Some(item) = self.items.get_mut(&(id.0, model as u8)) {
             let before = std::mem::replace(&mut item.watched, on);
@@ -249,6 +275,8 @@ impl MarketSource for Recording {
             None if self.config.repeat => {
                 let end = self.events.last().map_or(0, |event| event.at);
                 let pause = if self.config.pace == ReplaySpeed::Unpaced { 0 } else { self.config.pause };
+                // A recording without a length would be played without end in no time.
+                let pause = if end == 0 { pause.max(SHORTEST) } else { pause };
                 Some(self.due_at(end) + pause)
             }
             None => None,
@@ -309,13 +337,17 @@ mod tests {
         assert!(played_back.offers(ibm, Model::Price) && !played_back.offers(ibm, Model::ByOrder));
         let first = bid(&mut played_back, ibm);
         played_back.watch(ibm, Model::Price, true);
-        assert_eq!(played(&mut played_back, SECOND / 2 - 1, 99), [(0, Payload::NewImage)]);
+        // Whoever opened it has the first image.
+        assert_eq!(played(&mut played_back, SECOND / 2 - 1, 99), []);
         assert_eq!(played(&mut played_back, SECOND / 2, 99), [(0, Payload::Typed(2))]);
         assert_ne!(bid(&mut played_back, ibm), first);
-        assert_eq!(played(&mut played_back, SECOND * 3 / 2, 99), [(0, Payload::Status), (0, Payload::NewImage)]);
+        assert_eq!(played(&mut played_back, SECOND, 99), [(0, Payload::Status)]);
+        assert_eq!(played_back.data_state(ibm, Model::Price), DataState::SUSPECT, "also for those who come now");
+        assert_eq!(played(&mut played_back, SECOND * 3 / 2, 99), [(0, Payload::NewImage)]);
+        assert_eq!(played_back.data_state(ibm, Model::Price), DataState::OK);
         // The pause is two seconds; then the first image comes again.
         assert_eq!(played_back.due(), Some(SECOND * 7 / 2));
-        assert_eq!(played(&mut played_back, SECOND * 7 / 2, 1), [(0, Payload::NewImage)]);
+        assert_eq!(played(&mut played_back, SECOND * 7 / 2, 9), [(0, Payload::NewImage)], "once");
         assert_eq!(bid(&mut played_back, ibm), first);
     }
 

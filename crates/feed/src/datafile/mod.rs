@@ -98,7 +98,11 @@ impl DataFile {
     /// It cannot be read, or makes no sense.
     pub fn open(path: &Path, dictionary: &Dictionary) -> Result<Self, OpenError> {
         let named = || path.to_owned();
-        let bytes = std::fs::read(path).map_err(|source| OpenError::Read { path: named(), source })?;
+        let read = |source| OpenError::Read { path: named(), source };
+        let mut bytes = std::fs::read(path).map_err(read)?;
+        if bytes.starts_with(&capture::gzip::MAGIC) {
+            bytes = capture::gzip::whole(&bytes).map_err(read)?;
+        }
         if records::are_there(&bytes) {
             return Self::of_records(&bytes, dictionary).map_err(|source| OpenError::Content { path: named(), source });
         }

@@ -1,23 +1,27 @@
 //! A recorded exchange feed as a market source: best quotes and trades as `MarketPrice`, price levels as `MarketByPrice`.
 //!
-//! Instruments are named by symbol and feed: `MSFT.IEX` of TOPS, `MSFT.DEEP` of DEEP. They appear as the feed tells of them; any symbol can be asked for
-//! before that, and has an empty image then.
+//! Instruments are named by symbol and feed: `MSFT.IEX` of TOPS, `MSFT.DEEP` of DEEP. The capture is looked through for its symbols when it is opened;
+//! one of which the feed has not told yet has an empty image. Where messages are missing, all items are Suspect until the feed begins anew: DEEP
+//! has no snapshot, and what TOPS lost may have been a trade.
 
 use super::ReplaySpeed;
-use super::iex::{Capture, Feed, Message, What};
+use super::iex::{Capture, Counters, Feed, Heard, Message, What};
 use crate::book::{Action, BookChanges, BookSide};
 use crate::fields::append_fields;
 use crate::instrument::{Profile, Venue, venue};
 use crate::levels::{self, Shape};
-use crate::record::{Record, Side};
+use crate::record::{Record, Side, TradeChange};
 use crate::replay::market::ReplayConfig;
 use crate::session::{Moment, Nanos};
 use crate::{Event, InstrumentId, MarketSource, Model, Payload, UpdateKind};
+use rwf::msg::{Domain, StatusMsg};
+use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-const VENUE: Venue = venue(0, *b"IEX");
+/// Number 229 of the dictionary's table of exchanges.
+const VENUE: Venue = venue(229, *b"IEX");
 /// Prices come in ten-thousandths of a dollar.
 const DECIMALS: u8 = 4;
 /// `RDN_EXCHD2` of the exchange, and US dollars.
@@ -30,19 +34,27 @@ pub struct CaptureReplay {
     capture: Capture,
     /// What its instruments end in.
     suffix: &'static str,
-    next: Option<Message>,
+    next: Option<Heard>,
     /// Recorded and caller's time of the first message.
     first: u64,
     started_at: Nanos,
-    /// Recorded time never goes back.
+    /// Recorded time never goes back: that of the newest message. What fields show is each message's own.
     now: u64,
     ended: bool,
     items: Vec<Item>,
     by_symbol: HashMap<[u8; 8], u32>,
     watched: usize,
-    restarts: u64,
+    /// Messages were missing since the feed began.
+    data: DataState,
+    /// What became of the readings before this one.
+    before: Counters,
+    /// Why the capture could not be read to its end.
+    trouble: Option<String>,
     payload: Vec<u8>,
 }
+
+/// Messages that are looked through for symbols: the exchange names all of a day at its beginning.
+const LOOKED_THROUGH: u64 = 5_000_000;
 
 struct Item {
     record: Record,
@@ -51,38 +63,59 @@ struct Item {
     book_watched: bool,
     /// Levels that changed since the book was last consistent.
     changes: BookChanges,
+    /// The day's trades, for when one of them is broken.
+    trades: Vec<Traded>,
 }
 
-/// The sizes at each price.
+/// A trade of the day.
+#[derive(Clone, Copy, Debug)]
+struct Traded {
+    id: i64,
+    moment: Moment,
+    price: i64,
+    size: u32,
+    eligible: bool,
+}
+
+/// The sizes at each price, and when they were told.
 #[derive(Clone, Debug, Default)]
 pub struct LevelBook {
-    sides: [BTreeMap<i64, u32>; 2],
+    sides: [BTreeMap<i64, LevelSize>; 2],
+}
+
+/// What is at a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelSize {
+    /// All that is there.
+    pub size: u32,
+    /// When that was told.
+    pub at: Moment,
 }
 
 impl LevelBook {
     /// Sets the size at a price, 0 removes it; says what that was.
-    pub fn set(&mut self, side: BookSide, price: i64, size: u32) -> Option<Action> {
+    pub fn set(&mut self, side: BookSide, price: i64, size: u32, at: Moment) -> Option<Action> {
         let levels = &mut self.sides[side as usize];
         if size == 0 {
             return levels.remove(&price).map(|_| Action::Delete);
         }
-        Some(if levels.insert(price, size).is_some() { Action::Update } else { Action::Add })
+        Some(if levels.insert(price, LevelSize { size, at }).is_some() { Action::Update } else { Action::Add })
     }
 
     /// The best level of a side.
     pub fn best(&self, side: BookSide) -> Option<(i64, u32)> {
         let levels = &self.sides[side as usize];
         let best = if side == BookSide::Bid { levels.last_key_value() } else { levels.first_key_value() };
-        best.map(|(price, size)| (*price, *size))
+        best.map(|(price, level)| (*price, level.size))
     }
 
-    /// The size at a price.
-    pub fn size(&self, side: BookSide, price: i64) -> Option<u32> {
+    /// What is at a price.
+    pub fn at(&self, side: BookSide, price: i64) -> Option<LevelSize> {
         self.sides[side as usize].get(&price).copied()
     }
 
     /// All levels: bids from the best down, then asks from the best up.
-    pub fn levels(&self) -> impl Iterator<Item = (BookSide, i64, u32)> {
+    pub fn levels(&self) -> impl Iterator<Item = (BookSide, i64, LevelSize)> {
         let bids = self.sides[0].iter().rev().map(|(p, s)| (BookSide::Bid, *p, *s));
         bids.chain(self.sides[1].iter().map(|(p, s)| (BookSide::Ask, *p, *s)))
     }
@@ -99,21 +132,22 @@ impl CaptureReplay {
     /// When it cannot be read, is no capture, or holds no message of the exchange.
     pub fn open(path: &Path, config: ReplayConfig) -> io::Result<Self> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+        let symbols = Capture::open(path).and_then(|capture| capture.symbols(LOOKED_THROUGH)).unwrap_or_default();
         let mut capture = Capture::open(path).map_err(named)?;
-        let next = capture.next_message().map_err(named)?;
+        let next = next_of(&mut capture).map_err(named)?;
         let empty =
             || named(io::Error::new(io::ErrorKind::InvalidData, "holds no quotes, trades or levels of the exchange"));
-        let first = next.ok_or_else(empty)?.time;
+        let (next, first) = next.ok_or_else(empty)?;
         let suffix = match capture.feed() {
             Feed::Tops => ".IEX",
             Feed::Deep => ".DEEP",
         };
-        Ok(Self {
+        let mut replay = Self {
             path: path.to_owned(),
             config,
             capture,
             suffix,
-            next,
+            next: Some(next),
             first,
             started_at: 0,
             now: first,
@@ -121,9 +155,20 @@ impl CaptureReplay {
             items: Vec::new(),
             by_symbol: HashMap::new(),
             watched: 0,
-            restarts: 0,
+            data: DataState::OK,
+            before: Counters::default(),
+            trouble: None,
             payload: Vec::with_capacity(1024),
-        })
+        };
+        for symbol in symbols {
+            replay.item_of(symbol);
+        }
+        Ok(replay)
+    }
+
+    /// Names that it plays, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().map(|item| &*item.record.name)
     }
 
     /// What the names of its instruments end in.
@@ -146,6 +191,7 @@ impl CaptureReplay {
             price_watched: false,
             book_watched: false,
             changes: BookChanges::default(),
+            trades: Vec::new(),
         });
         self.by_symbol.insert(symbol, at);
         at
@@ -159,42 +205,48 @@ impl CaptureReplay {
         }
     }
 
-    /// Takes the next message; returns the events told.
+    /// Takes what comes next; returns the events told.
     fn step(&mut self, now: Nanos, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        let Some(message) = self.next.take() else { return self.restart(now, sink) };
-        self.now = self.now.max(message.time);
-        let at = self.item_of(message.symbol);
-        let told = self.apply(at, message.what, sink);
-        match self.capture.next_message() {
+        let Some(next) = self.next.take() else { return self.restart(now, sink) };
+        let told = match next {
+            Heard::Message(message) => {
+                self.now = self.now.max(message.time);
+                let at = self.item_of(message.symbol);
+                self.apply(at, message, sink)
+            }
+            Heard::Restart => {
+                self.data = DataState::OK;
+                self.clear_all(sink)
+            }
+            Heard::Lost(count) => self.suspect_all(count, sink),
+        };
+        match self.capture.next_heard() {
             Ok(Some(next)) => self.next = Some(next),
-            Ok(None) | Err(_) => self.ended = true,
-        }
-        if std::mem::replace(&mut self.restarts, self.capture.restarts) != self.capture.restarts {
-            return told + self.clear_all(sink);
+            Ok(None) => self.ended = true,
+            Err(error) => {
+                self.trouble = Some(error.to_string());
+                self.ended = true;
+            }
         }
         told
     }
 
-    fn apply(&mut self, at: u32, what: What, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        let moment = Moment::from_epoch(self.now);
+    fn apply(&mut self, at: u32, message: Message, sink: &mut dyn FnMut(Event<'_>)) -> usize {
+        let moment = Moment::from_epoch(message.time);
         let Self { items, payload, .. } = self;
         let item = &mut items[at as usize];
         let mut tell = Teller { at, payload, sink, told: 0 };
-        match what {
-            What::Trade { price, size } => {
-                let change = item.record.trade(moment, price, u64::from(size));
-                if item.price_watched {
-                    tell.price(UpdateKind::Trade, |payload| {
-                        append_fields(payload, |fields| item.record.write_trade(change, fields));
-                    });
-                }
+        match message.what {
+            What::Trade { price, size, id, eligible } => {
+                item.trade(Traded { id, moment, price, size, eligible }, &mut tell);
             }
+            What::Break { id } => item.break_trade(id, &mut tell),
             What::Quote { bid, bid_size, ask, ask_size } => {
                 item.quote(moment, side_of(bid, bid_size), side_of(ask, ask_size), &mut tell);
             }
             What::Level { buy, price, size, settled } => {
                 let side = if buy { BookSide::Bid } else { BookSide::Ask };
-                if let Some(action) = item.book.set(side, price, size) {
+                if let Some(action) = item.book.set(side, price, size, moment) {
                     item.changes.level(action, side, price);
                 }
                 if settled {
@@ -205,7 +257,31 @@ impl CaptureReplay {
         tell.told
     }
 
-    /// The feed began again: books are empty, and those who watch are told.
+    /// Messages are missing: nobody knows of which items.
+    fn suspect_all(&mut self, count: u64, sink: &mut dyn FnMut(Event<'_>)) -> usize {
+        if self.data == DataState::SUSPECT {
+            return 0;
+        }
+        self.data = DataState::SUSPECT;
+        let text = format!("{count} messages are missing from the recording");
+        let state = State { stream: StreamState::OPEN, data: self.data, code: StateCode::NONE, text: text.as_bytes() };
+        let status = StatusMsg { state: Some(state), ..StatusMsg::new(Domain::MARKET_PRICE, 0) };
+        let mut told = 0;
+        for (at, item) in self.items.iter().enumerate() {
+            let mut tell = Teller { at: at as u32, payload: &mut self.payload, sink, told: 0 };
+            for (model, _) in
+                [(Model::Price, item.price_watched), (Model::ByPrice, item.book_watched)].iter().filter(|m| m.1)
+            {
+                tell.tell(*model, Payload::Status, |payload| {
+                    crate::fields::append(payload, text.len() + 64, |w| status.encode(w));
+                });
+            }
+            told += tell.told;
+        }
+        told
+    }
+
+    /// The feed began again: books and best quotes are empty, and those who watch are told.
     fn clear_all(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> usize {
         let moment = Moment::from_epoch(self.now);
         let Self { items, payload, .. } = self;
@@ -213,6 +289,7 @@ impl CaptureReplay {
         for (at, item) in items.iter_mut().enumerate() {
             item.book.clear();
             item.changes.clear();
+            item.record.quote(moment, Side::NONE, Side::NONE);
             let mut tell = Teller { at: at as u32, payload, sink, told: 0 };
             tell.image(item, moment);
             told += tell.told;
@@ -222,21 +299,53 @@ impl CaptureReplay {
 
     /// The capture was played to its end: a new session from its beginning.
     fn restart(&mut self, now: Nanos, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        let reopened = Capture::open(&self.path).and_then(|mut capture| Ok((capture.next_message()?, capture)));
-        let Ok((Some(first), capture)) = reopened else {
+        let reopened = Capture::open(&self.path).and_then(|mut capture| Ok((next_of(&mut capture)?, capture)));
+        let (next, first, capture) = match reopened {
+            Ok((Some((next, first)), capture)) => (next, first, capture),
             // The file is gone or damaged now: what was published stays as it is.
-            self.watched = 0;
-            return 0;
+            Ok((None, _)) => return self.give_up("holds nothing any more".to_owned()),
+            Err(error) => return self.give_up(error.to_string()),
         };
-        (self.next, self.capture) = (Some(first), capture);
-        (self.first, self.now, self.started_at) = (first.time, first.time, now);
-        (self.ended, self.restarts) = (false, 0);
+        self.before = self.counters();
+        (self.next, self.capture) = (Some(next), capture);
+        (self.first, self.now, self.started_at) = (first, first, now);
+        (self.ended, self.data) = (false, DataState::OK);
         let today = Moment::from_epoch(self.now);
         for item in &mut self.items {
             item.record.roll(today);
+            item.trades.clear();
         }
         self.clear_all(sink)
     }
+
+    /// It is not played again.
+    fn give_up(&mut self, why: String) -> usize {
+        self.config.repeat = false;
+        self.trouble = Some(why);
+        0
+    }
+
+    /// What all readings of the capture had beside messages.
+    fn counters(&self) -> Counters {
+        let (before, now) = (self.before, self.capture.counters());
+        Counters {
+            repeated: before.repeated + now.repeated,
+            foreign: before.foreign + now.foreign,
+            restarts: before.restarts + now.restarts,
+            gaps: before.gaps + now.gaps,
+            lost: before.lost + now.lost,
+        }
+    }
+}
+
+/// What comes first in a capture, and when that was.
+fn next_of(capture: &mut Capture) -> io::Result<Option<(Heard, u64)>> {
+    while let Some(heard) = capture.next_heard()? {
+        if let Heard::Message(message) = heard {
+            return Ok(Some((heard, message.time)));
+        }
+    }
+    Ok(None)
 }
 
 fn side_of(price: i64, size: u32) -> Side {
@@ -244,6 +353,42 @@ fn side_of(price: i64, size: u32) -> Side {
 }
 
 impl Item {
+    fn trade(&mut self, trade: Traded, tell: &mut Teller<'_>) {
+        self.trades.push(trade);
+        let change = self.count(trade);
+        if self.price_watched {
+            tell.price(UpdateKind::Trade, |payload| {
+                append_fields(payload, |fields| self.record.write_trade(change, fields));
+            });
+        }
+    }
+
+    fn count(&mut self, trade: Traded) -> TradeChange {
+        let Traded { moment, price, size, eligible, .. } = trade;
+        if eligible {
+            self.record.trade(moment, price, u64::from(size))
+        } else {
+            self.record.volume(price, u64::from(size))
+        }
+    }
+
+    /// A trade was none: the day's values are those of the others.
+    fn break_trade(&mut self, id: i64, tell: &mut Teller<'_>) {
+        let Some(at) = self.trades.iter().rposition(|trade| trade.id == id) else { return };
+        self.trades.remove(at);
+        self.record.forget_trades();
+        let trades = std::mem::take(&mut self.trades);
+        for trade in &trades {
+            self.count(*trade);
+        }
+        self.trades = trades;
+        if self.price_watched {
+            tell.price(UpdateKind::Correction, |payload| {
+                append_fields(payload, |fields| self.record.write_trade(TradeChange::ALL, fields));
+            });
+        }
+    }
+
     fn quote(&mut self, moment: Moment, bid: Side, ask: Side, tell: &mut Teller<'_>) {
         let change = self.record.quote(moment, bid, ask);
         if self.price_watched && !change.is_none() {
@@ -306,15 +451,30 @@ impl Teller<'_> {
 
 impl MarketSource for CaptureReplay {
     fn find(&mut self, name: &str) -> Option<InstrumentId> {
-        let symbol = name.strip_suffix(self.suffix)?;
-        let known = (1..=8).contains(&symbol.len()) && symbol.bytes().all(|b| b.is_ascii_graphic());
+        let symbol = name.strip_suffix(self.suffix).filter(|symbol| (1..=8).contains(&symbol.len()))?;
         let mut padded = [b' '; 8];
-        padded[..symbol.len().min(8)].copy_from_slice(&symbol.as_bytes()[..symbol.len().min(8)]);
-        known.then(|| InstrumentId(self.item_of(padded)))
+        padded[..symbol.len()].copy_from_slice(symbol.as_bytes());
+        self.by_symbol.get(&padded).map(|at| InstrumentId(*at))
     }
 
     fn offers(&self, _: InstrumentId, model: Model) -> bool {
-        matches!(model, Model::Price | Model::ByPrice)
+        model == Model::Price || model == Model::ByPrice && self.capture.feed() == Feed::Deep
+    }
+
+    fn data_state(&self, _: InstrumentId, _: Model) -> DataState {
+        self.data
+    }
+
+    fn remarks(&self) -> Option<String> {
+        let counters = self.counters();
+        (counters.lost > 0)
+            .then(|| format!("{}: {counters}; items are suspect until the feed begins anew", self.path.display()))
+    }
+
+    fn unread(&self) -> Option<String> {
+        let left_out = self.capture.left_out();
+        let why = self.trouble.clone().or_else(|| (!left_out.is_whole_file()).then(|| left_out.to_string()));
+        why.map(|why| format!("{}: {why}", self.path.display()))
     }
 
     fn image(&mut self, id: InstrumentId, model: Model, _: usize, out: &mut Vec<u8>) -> bool {
@@ -338,7 +498,8 @@ impl MarketSource for CaptureReplay {
             return None;
         }
         match &self.next {
-            Some(message) => Some(self.due_at(message.time.max(self.now))),
+            Some(Heard::Message(message)) => Some(self.due_at(message.time.max(self.now))),
+            Some(Heard::Restart | Heard::Lost(_)) => Some(self.due_at(self.now)),
             None => (self.ended && self.config.repeat).then(|| self.due_at(self.now) + self.config.pause),
         }
     }

@@ -5,7 +5,11 @@
 //! message count u16, stream offset i64, first sequence number i64, send time i64 in nanoseconds since 1970) and so many
 //! messages, each behind its length (u16). Message layouts are at [`Message`]. Prices are ten-thousandths of a dollar.
 
-use super::packets::{self, Packets, UDP};
+use capture::ip::{self, Ip};
+use capture::{Fragments, Reader};
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -40,6 +44,15 @@ pub enum What {
         price: i64,
         /// Its size.
         size: u32,
+        /// What a break names.
+        id: i64,
+        /// It counts for the last price, highest, lowest and first; odd lots and those of extended hours count for the volume alone.
+        eligible: bool,
+    },
+    /// `B`: a trade of before was none.
+    Break {
+        /// The trade's.
+        id: i64,
     },
     /// `8` and `5`: a price level of the book has this size now; 0 is gone.
     Level {
@@ -53,6 +66,10 @@ pub enum What {
         settled: bool,
     },
 }
+
+/// Flags of a trade.
+const EXTENDED_HOURS: u8 = 0x40;
+const ODD_LOT: u8 = 0x20;
 
 impl Message {
     /// Reads a message; `None` for one that does not matter here or is too short.
@@ -70,7 +87,12 @@ impl Message {
             }
             b'T' => {
                 let size = at.u32()?;
-                What::Trade { price: at.i64()?, size }
+                let price = at.i64()?;
+                What::Trade { price, size, id: at.i64()?, eligible: flags & (EXTENDED_HOURS | ODD_LOT) == 0 }
+            }
+            b'B' => {
+                at.slice(12)?;
+                What::Break { id: at.i64()? }
             }
             b'8' | b'5' => {
                 let size = at.u32()?;
@@ -79,6 +101,14 @@ impl Message {
             _ => return None,
         };
         Some(Self { time, symbol, what })
+    }
+
+    /// The symbol that a message of any type is about; `None` for one that is about none.
+    pub fn symbol_of(bytes: &[u8]) -> Option<[u8; 8]> {
+        match bytes.first()? {
+            b'S' => None,
+            _ => bytes.get(10..18)?.try_into().ok(),
+        }
     }
 
     /// The symbol without its filling.
@@ -113,35 +143,120 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// What comes next in a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A message.
+    Message(Message),
+    /// The stream begins anew: what was known of the books is void.
+    Restart,
+    /// So many messages are not in the capture: what was known of the books may be wrong from here on.
+    Lost(u64),
+}
+
+/// What was in a capture beside its messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets of which all was heard before.
+    pub repeated: u64,
+    /// Packets of other protocols, or of another feed of the exchange.
+    pub foreign: u64,
+    /// How often the stream began anew.
+    pub restarts: u64,
+    /// Places at which messages are missing.
+    pub gaps: u64,
+    /// Messages that are missing.
+    pub lost: u64,
+}
+
+/// In words, of what is missing.
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} messages are missing from the capture, at {} places", self.lost, self.gaps)
+    }
+}
+
 /// The messages of a capture, in order; read as they are asked for.
 pub struct Capture {
-    packets: Packets<Box<dyn Read + Send>>,
-    /// The payload that is being taken apart, and where it goes on.
+    reader: Reader<Box<dyn Read + Send>>,
+    fragments: Fragments,
+    /// The payload that is being taken apart, where it goes on, and how many messages it should have there.
     payload: Vec<u8>,
     at: usize,
-    /// Packets whose sequence numbers were heard before, or that make no sense.
-    pub skipped: u64,
-    /// How often the stream began again: what was known of the books is void then.
-    pub restarts: u64,
-    next_sequence: Option<i64>,
+    left: u64,
+    /// To be told before the next message.
+    pending: VecDeque<Heard>,
+    stream: Option<Stream>,
+    /// Sessions that others followed: what comes of them is late.
+    before: VecDeque<u32>,
+    feed: Option<Feed>,
+    counters: Counters,
+}
+
+/// Where the exchange's stream is.
+struct Stream {
+    session: u32,
+    /// Number of the next message.
+    next: i64,
+    /// When the newest packet was sent.
+    sent: i64,
 }
 
 /// A feed of the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feed {
-    /// Best quotes and trades (0x8003).
+    /// Best quotes and trades (0x8003; 0x8002 before).
     Tops,
     /// Price levels and trades (0x8004).
     Deep,
 }
 
+impl Feed {
+    fn of(protocol: u16) -> Option<Self> {
+        match protocol {
+            0x8002 | 0x8003 => Some(Self::Tops),
+            0x8004 => Some(Self::Deep),
+            _ => None,
+        }
+    }
+}
+
 /// Length of the transport's header.
 const HEADER: usize = 40;
+/// Sessions that are remembered.
+const SESSIONS: usize = 16;
 
-/// What is inside a UDP packet.
-fn udp_payload(udp: &[u8]) -> Option<&[u8]> {
-    let length = usize::from(u16::from_be_bytes([*udp.get(4)?, *udp.get(5)?]));
-    udp.get(8..length.min(udp.len()))
+/// The header of a packet, as far as it matters.
+#[derive(Clone, Copy)]
+struct Header {
+    feed: Feed,
+    session: u32,
+    /// Messages in the packet; none tells that the stream is alive, and where it is.
+    count: u16,
+    /// Bytes of messages before this packet.
+    offset: i64,
+    /// Number of the first message.
+    first: i64,
+    /// Nanoseconds since 1970.
+    sent: i64,
+}
+
+impl Header {
+    fn decode(payload: &[u8]) -> Option<Self> {
+        let mut at = Cursor { bytes: payload };
+        at.slice(2)?;
+        let feed = Feed::of(u16::from_le_bytes(at.take()?))?;
+        at.slice(4)?;
+        let session = at.u32()?;
+        at.slice(2)?;
+        let count = u16::from_le_bytes(at.take()?);
+        Some(Self { feed, session, count, offset: at.i64()?, first: at.i64()?, sent: at.i64()? })
+    }
+
+    /// The number behind the packet's last message.
+    fn end(&self) -> i64 {
+        self.first.saturating_add(i64::from(self.count))
+    }
 }
 
 impl Capture {
@@ -150,71 +265,195 @@ impl Capture {
     /// # Errors
     /// When it cannot be read or is no capture.
     pub fn open(path: &Path) -> io::Result<Self> {
+        Self::of(Box::new(File::open(path)?))
+    }
+
+    /// The capture that a reader holds.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no capture.
+    pub fn of(input: Box<dyn Read + Send>) -> io::Result<Self> {
         Ok(Self {
-            packets: packets::open(path)?,
+            reader: Reader::new(input)?,
+            fragments: Fragments::default(),
             payload: Vec::new(),
             at: 0,
-            skipped: 0,
-            restarts: 0,
-            next_sequence: None,
+            left: 0,
+            pending: VecDeque::new(),
+            stream: None,
+            before: VecDeque::new(),
+            feed: None,
+            counters: Counters::default(),
         })
     }
 
-    /// Which feed it is of: the transport's protocol number of the packet read last.
+    /// Which feed it is of: that of the first packet. Packets of another are foreign.
     pub fn feed(&self) -> Feed {
-        match self.payload.get(2..4) {
-            Some([0x04, 0x80]) => Feed::Deep,
-            _ => Feed::Tops,
-        }
+        self.feed.unwrap_or(Feed::Tops)
     }
 
-    /// The next message, `None` at the end. Of a packet that is cut off the whole messages count.
+    /// What was in it beside messages, so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What the file does not have, or could not give, so far.
+    pub fn left_out(&self) -> capture::LeftOut {
+        self.reader.left_out()
+    }
+
+    /// What comes next, `None` at the end. Of a last packet that is cut off the whole messages count.
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn next_message(&mut self) -> io::Result<Option<Message>> {
+    pub fn next_heard(&mut self) -> io::Result<Option<Heard>> {
         loop {
-            let mut rest = Cursor { bytes: &self.payload[self.at.min(self.payload.len())..] };
-            let body = rest.take().map(u16::from_le_bytes).and_then(|len| rest.slice(usize::from(len)));
-            if let Some(body) = body {
-                self.at += 2 + body.len();
-                if let Some(message) = Message::decode(body) {
-                    return Ok(Some(message));
-                }
-                continue;
+            if let Some(heard) = self.pending.pop_front() {
+                return Ok(Some(heard));
             }
-            if !self.next_payload()? {
+            match self.next_body()? {
+                Some(body) => {
+                    if let Some(message) = Message::decode(&self.payload[body]) {
+                        return Ok(Some(Heard::Message(message)));
+                    }
+                }
+                None if self.pending.is_empty() => return Ok(None),
+                None => {}
+            }
+        }
+    }
+
+    /// The symbols of up to so many messages from here on, sorted; what is played is not what was looked at.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn symbols(mut self, most: u64) -> io::Result<Vec<[u8; 8]>> {
+        let mut symbols = std::collections::BTreeSet::new();
+        for _ in 0..most {
+            let Some(body) = self.next_body()? else {
+                if self.pending.is_empty() {
+                    break;
+                }
+                self.pending.clear();
+                continue;
+            };
+            symbols.extend(Message::symbol_of(&self.payload[body]));
+        }
+        Ok(symbols.into_iter().collect())
+    }
+
+    /// Where in the payload the next message is; `None` when something is to be told before it, or at the end.
+    fn next_body(&mut self) -> io::Result<Option<std::ops::Range<usize>>> {
+        loop {
+            let mut rest = Cursor { bytes: self.payload.get(self.at..).unwrap_or_default() };
+            let body = rest.take().map(u16::from_le_bytes).and_then(|len| rest.slice(usize::from(len)));
+            if let Some(body) = body.filter(|_| self.left > 0) {
+                let start = self.at + 2;
+                (self.at, self.left) = (start + body.len(), self.left - 1);
+                return Ok(Some(start..self.at));
+            }
+            let lost = std::mem::take(&mut self.left);
+            // Where the file ends, nobody knows what followed.
+            if lost > 0 && !self.reader.left_out().is_cut {
+                self.lose(lost);
+                return Ok(None);
+            }
+            if !self.next_payload()? || !self.pending.is_empty() {
                 return Ok(None);
             }
         }
     }
 
-    /// Takes the next packet that brings something new.
+    fn lose(&mut self, count: u64) {
+        self.counters.gaps += 1;
+        self.counters.lost += count;
+        self.pending.push_back(Heard::Lost(count));
+    }
+
+    /// Takes the next packet that brings something new; false at the end.
     fn next_payload(&mut self) -> io::Result<bool> {
         loop {
-            let Some(packet) = self.packets.next_packet()? else { return Ok(false) };
-            let udp = packet.ip().filter(|ip| ip.protocol == UDP).and_then(|ip| udp_payload(ip.payload));
-            let Some(payload) = udp.filter(|p| p.len() >= HEADER) else {
-                self.skipped += 1;
+            let Some(frame) = self.reader.next_frame()? else { return Ok(false) };
+            let whole;
+            let mut packet = ip::of_frame(&frame);
+            if let Some(part) = packet.filter(Ip::is_fragment) {
+                let Some(payload) = self.fragments.add(&part) else { continue };
+                whole = payload;
+                packet = Some(Ip { offset: 0, more: false, payload: &whole, ..part });
+            }
+            let datagram = packet.and_then(|packet| packet.udp());
+            let header = datagram.and_then(|datagram| Header::decode(datagram.payload));
+            let (Some(datagram), Some(header)) = (datagram, header) else {
+                self.counters.foreign += 1;
                 continue;
             };
-            let mut at = Cursor { bytes: &payload[14..] };
-            let (count, _, sequence) = (at.take().map_or(0, u16::from_le_bytes), at.i64(), at.i64().unwrap_or(0));
-            // A stream that begins again at 1 is a new one (the exchange's own sample has eleven such beginnings); any other
-            // step back is a repetition.
-            let back = self.next_sequence.is_some_and(|next| sequence < next);
-            let duplicate = back && sequence != 1;
-            self.restarts += u64::from(back && !duplicate && count > 0);
-            if count == 0 || duplicate {
-                self.skipped += u64::from(duplicate && count > 0);
+            if *self.feed.get_or_insert(header.feed) != header.feed {
+                self.counters.foreign += 1;
                 continue;
             }
-            self.next_sequence = Some(sequence.saturating_add(i64::from(count)));
             self.payload.clear();
-            self.payload.extend_from_slice(payload);
+            self.payload.extend_from_slice(datagram.payload);
+            let Some(known) = self.admit(header) else {
+                self.counters.repeated += u64::from(header.count > 0);
+                if self.pending.is_empty() {
+                    continue;
+                }
+                return Ok(true);
+            };
             self.at = HEADER;
+            self.left = u64::from(header.count);
+            for _ in 0..known {
+                let length = self.payload.get(self.at..self.at + 2).map_or(0, |l| u16::from_le_bytes([l[0], l[1]]));
+                self.at += 2 + usize::from(length);
+                self.left = self.left.saturating_sub(1);
+            }
             return Ok(true);
         }
+    }
+
+    /// How many of a packet's first messages were heard before; `None` when there is nothing new in it. What is to be told before its
+    /// messages is pending then.
+    fn admit(&mut self, header: Header) -> Option<u64> {
+        let Header { session, count, first, sent, .. } = header;
+        let Some(stream) = &mut self.stream else {
+            self.stream = Some(Stream { session, next: header.end(), sent });
+            return (count > 0).then_some(0);
+        };
+        if session != stream.session {
+            if self.before.contains(&session) {
+                return None;
+            }
+            if self.before.len() == SESSIONS {
+                self.before.pop_front();
+            }
+            self.before.push_back(stream.session);
+            *stream = Stream { session, next: 1, sent };
+            self.restart();
+        } else if first < stream.next && Self::begins_anew(stream, header) {
+            // The exchange's own sample has eleven such beginnings in one session.
+            *stream = Stream { session, next: 1, sent };
+            self.restart();
+        }
+        let stream = self.stream.as_mut()?;
+        stream.sent = stream.sent.max(sent);
+        let (next, end) = (stream.next, header.end());
+        stream.next = next.max(end);
+        if first > next {
+            self.lose(first.abs_diff(next));
+        }
+        let known = if first < next { next.abs_diff(first) } else { 0 };
+        (count > 0 && end > next).then_some(known)
+    }
+
+    /// Whether a packet that goes back to the first number begins a new stream, or comes late: a copy was sent when the packet was.
+    fn begins_anew(stream: &Stream, header: Header) -> bool {
+        let is_first = header.first == 1 && header.offset == 0;
+        is_first && if header.count == 0 { header.sent >= stream.sent } else { header.sent > stream.sent }
+    }
+
+    fn restart(&mut self) {
+        self.counters.restarts += 1;
+        self.pending.push_back(Heard::Restart);
     }
 }
 

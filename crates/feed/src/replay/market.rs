@@ -1,25 +1,26 @@
 //! Recorded ticks as a market source: the files of several symbols merged by time, as `MarketPrice`.
 
 use super::ReplaySpeed;
-use super::ticks::{Rows, Table, Tick, TickFile, What};
+use super::ticks::{Counts, Rows, Tick, TickFile, What};
 use crate::fields::append_fields;
 use crate::instrument::Profile;
+use crate::new_york;
 use crate::record::{Record, Side};
-use crate::session::{DAY, Moment, Nanos, SECOND};
+use crate::session::{Moment, Nanos, SECOND};
 use crate::{Event, InstrumentId, MarketSource, Model, Payload, UpdateKind};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeSet, BinaryHeap};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How to play.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayConfig {
     /// How fast.
     pub pace: ReplaySpeed,
-    /// Recorded time of day at which to begin, in milliseconds since midnight; what was before is taken in silently.
+    /// Recorded time of each day at which to begin, in milliseconds since midnight; what was before is taken in silently.
     pub from_millis: u32,
-    /// Between the end and the next beginning, in nanoseconds of the caller's clock.
+    /// Between the end of a day and the next beginning, in nanoseconds of the caller's clock.
     pub pause: Nanos,
     /// Begin again at the end.
     pub repeat: bool,
@@ -32,7 +33,7 @@ impl Default for ReplayConfig {
     }
 }
 
-/// A recorded day of a few symbols.
+/// Recorded days of a few symbols.
 pub struct TickReplay {
     config: ReplayConfig,
     files: Vec<TickFile>,
@@ -42,9 +43,14 @@ pub struct TickReplay {
     next: BinaryHeap<Reverse<(u32, usize)>>,
     /// Caller's time at which `config.from_millis` is due.
     started_at: Nanos,
-    day: u32,
-    session: u32,
+    /// The recorded days in order, since 1970-01-01, and which of them is played.
+    days: Vec<u32>,
+    at_day: usize,
+    /// Days that are added to the recorded ones: dates never go back, whenever the recording begins again.
+    later: u32,
     counters: ReplayCounters,
+    /// What could not be read, by file.
+    troubles: BTreeSet<String>,
     payload: Vec<u8>,
 }
 
@@ -64,6 +70,7 @@ pub struct ReplayCounters {
 }
 
 struct Item {
+    symbol: String,
     name: String,
     record: Record,
     watched: bool,
@@ -71,15 +78,13 @@ struct Item {
 
 struct Lane {
     item: usize,
+    path: PathBuf,
     rows: Rows,
     head: Tick,
 }
 
 /// Prices come in ten-thousandths of a dollar.
 const DECIMALS: u8 = 4;
-
-/// New York to UTC on the recorded days (daylight saving time): the fields show UTC.
-const UTC_OFFSET: Nanos = 4 * 3_600 * SECOND;
 
 impl TickReplay {
     /// Finds the tick files of a directory and reads up to `config.from_millis`; `None` when there are none.
@@ -91,32 +96,50 @@ impl TickReplay {
         let mut files: Vec<TickFile> =
             std::fs::read_dir(directory)?.filter_map(|e| TickFile::of(&e.ok()?.path())).collect();
         files.sort_by(|a, b| (&a.symbol, a.table as u8, &a.date).cmp(&(&b.symbol, b.table as u8, &b.date)));
-        let Some(first_day) = files.iter().map(|f| f.date.clone()).min() else { return Ok(None) };
-        files.retain(|f| f.date == first_day);
+        // Names that look like a date and are none are those of other files.
+        files.retain(|file| new_york::days_of(&file.date).is_some());
+        if files.is_empty() {
+            return Ok(None);
+        }
         let mut replay = Self::new(files, config);
-        replay.begin(0, progress)?;
+        replay.begin(0)?;
+        let names: Vec<&str> = replay.names().collect();
+        progress(&format!("replaying {} from {} files of {}", names.join(" "), replay.files.len(), replay.dates()));
         Ok(Some(replay))
     }
 
     fn new(files: Vec<TickFile>, config: ReplayConfig) -> Self {
-        let day = files.first().and_then(|f| days_of(&f.date)).unwrap_or(0);
-        let mut tables: BTreeMap<&str, bool> = BTreeMap::new();
-        for file in &files {
-            *tables.entry(&file.symbol).or_default() |= file.table == Table::Quotes;
-        }
-        let items = tables.keys().map(|symbol| Item::new(symbol, day)).collect();
+        let days: BTreeSet<u32> = files.iter().filter_map(|f| new_york::days_of(&f.date)).collect();
+        let days: Vec<u32> = days.into_iter().collect();
+        let symbols: BTreeSet<&str> = files.iter().map(|file| file.symbol.as_str()).collect();
+        let items = symbols.iter().map(|symbol| Item::new(symbol, new_york::utc(days[0], 0))).collect();
         Self {
             config,
             items,
             lanes: Vec::new(),
             next: BinaryHeap::new(),
             started_at: 0,
-            day,
-            session: 0,
+            days,
+            at_day: 0,
+            later: 0,
             counters: ReplayCounters::default(),
+            troubles: BTreeSet::new(),
             payload: Vec::with_capacity(1024),
             files,
         }
+    }
+
+    /// The recorded days, in words.
+    fn dates(&self) -> String {
+        let dates: BTreeSet<&str> = self.files.iter().map(|file| file.date.as_str()).collect();
+        let text = dates.iter().copied().collect::<Vec<_>>().join(", ");
+        if dates.len() > 1 { format!("{} days: {text}", dates.len()) } else { text }
+    }
+
+    /// What New York's clock shows on the day that is played, as it is told.
+    fn moment(&self, since_midnight: Nanos) -> Moment {
+        let moment = new_york::utc(self.days[self.at_day], since_midnight);
+        Moment { day: moment.day + self.later, ..moment }
     }
 
     /// Names that it plays.
@@ -136,23 +159,26 @@ impl TickReplay {
         &self.items[id.0 as usize].record
     }
 
-    /// Opens all files and takes in silently what was before the beginning.
-    fn begin(&mut self, at: Nanos, progress: &mut dyn FnMut(&str)) -> io::Result<()> {
+    /// Opens the files of the day and takes in silently what was before the beginning.
+    fn begin(&mut self, at: Nanos) -> io::Result<()> {
         self.started_at = at;
         self.lanes.clear();
         self.next.clear();
-        for file in &self.files {
+        let today = self.days[self.at_day];
+        for file in self.files.iter().filter(|file| new_york::days_of(&file.date) == Some(today)) {
             let mut rows = file.rows().map_err(|e| named(&file.path, &e))?;
+            if rows.foreign > 0 {
+                let what = format!("{} bytes before the archive are not read", rows.foreign);
+                self.troubles.insert(format!("{}: {what}", file.path.display()));
+            }
             let Some(head) = rows.next_row().map_err(|e| named(&file.path, &e))? else { continue };
-            let item = self.items.iter().position(|i| i.symbol() == file.symbol).unwrap_or(0);
+            let item = self.items.iter().position(|i| i.symbol == file.symbol).unwrap_or(0);
             self.next.push(Reverse((head.millis, self.lanes.len())));
-            self.lanes.push(Lane { item, rows, head });
+            self.lanes.push(Lane { item, path: file.path.clone(), rows, head });
         }
         while self.next.peek().is_some_and(|Reverse((millis, _))| *millis < self.config.from_millis) {
             self.step(&mut |_| {});
         }
-        let names: Vec<&str> = self.names().collect();
-        progress(&format!("replaying {} from {} files", names.join(" "), self.files.len()));
         Ok(())
     }
 
@@ -196,18 +222,25 @@ impl TickReplay {
                 self.next.push(Reverse((lane.head.millis, lane_at)));
             }
             Ok(None) => {}
-            Err(_) => self.counters.failed += 1,
+            Err(error) => {
+                self.counters.failed += 1;
+                self.troubles.insert(format!("{}: {error}; the rows behind that are not played", lane.path.display()));
+            }
         }
     }
 
     fn apply(&mut self, lane: usize, tick: Tick, second: Option<Tick>, sink: &mut dyn FnMut(Event<'_>)) -> usize {
         let item_at = self.lanes[lane].item;
+        let moment = self.moment(u64::from(tick.millis) * 1_000_000);
         let item = &mut self.items[item_at];
-        let time = u64::from(tick.millis) * 1_000_000 + UTC_OFFSET;
-        let moment = Moment { day: self.day + (time / DAY) as u32, time: time % DAY };
         self.payload.clear();
-        let kind = if let What::Trade { price, size } = tick.what {
-            let change = item.record.trade(moment, price, u64::from(size));
+        let kind = if let What::Trade { price, size, counts } = tick.what {
+            let change = match counts {
+                Counts::All => item.record.trade(moment, price, u64::from(size)),
+                Counts::Volume => item.record.volume(price, u64::from(size)),
+                Counts::Opening => item.record.open_at(moment, price),
+                Counts::Nothing => return 0,
+            };
             append_fields(&mut self.payload, |fields| item.record.write_trade(change, fields));
             UpdateKind::Trade
         } else {
@@ -236,18 +269,24 @@ impl TickReplay {
         1
     }
 
-    /// The end was reached: a new trading day, told as new images.
+    /// The end of a day was reached: the next trading day, told as new images.
     fn restart(&mut self, at: Nanos, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        self.session += 1;
-        self.day += 1;
         self.counters.sessions += 1;
         self.counters.skipped = self.counters().skipped;
-        for item in &mut self.items {
-            item.record.roll(Moment { day: self.day, time: UTC_OFFSET });
+        self.at_day += 1;
+        if self.at_day == self.days.len() {
+            self.at_day = 0;
+            self.later += self.days[self.days.len() - 1] - self.days[0] + 1;
         }
-        if self.begin(at, &mut |_| {}).is_err() {
+        let midnight = self.moment(0);
+        for item in &mut self.items {
+            item.record.roll(midnight);
+        }
+        if let Err(error) = self.begin(at) {
             self.counters.failed += 1;
+            self.troubles.insert(error.to_string());
             self.next.clear();
+            self.lanes.clear();
         }
         let mut told = 0;
         for (at, item) in self.items.iter().enumerate().filter(|(_, i)| i.watched) {
@@ -263,7 +302,8 @@ impl TickReplay {
     /// When the last row was due, and the pause after it.
     fn end_at(&self) -> Nanos {
         let last = self.lanes.iter().map(|l| l.head.millis).max().unwrap_or(0);
-        self.due_at(last) + if self.config.pace == ReplaySpeed::Unpaced { 0 } else { self.config.pause }
+        self.due_at(last.max(self.config.from_millis))
+            + if self.config.pace == ReplaySpeed::Unpaced { 0 } else { self.config.pause }
     }
 
     fn broken(&self) -> bool {
@@ -273,7 +313,11 @@ impl TickReplay {
 
 impl MarketSource for TickReplay {
     fn find(&mut self, name: &str) -> Option<InstrumentId> {
-        self.items.iter().position(|i| i.name == name).map(|at| InstrumentId(at as u32))
+        let at = self.items.iter().position(|i| i.name == name).or_else(|| {
+            let (symbol, _) = name.rsplit_once('.').filter(|(_, listing)| LISTINGS.contains(listing))?;
+            self.items.iter().position(|i| i.symbol == symbol)
+        })?;
+        Some(InstrumentId(at as u32))
     }
 
     fn offers(&self, _: InstrumentId, model: Model) -> bool {
@@ -295,10 +339,16 @@ impl MarketSource for TickReplay {
         if self.config.pace == ReplaySpeed::Unpaced && self.items.iter().all(|i| !i.watched) {
             return None;
         }
-        match self.next.peek() {
-            Some(Reverse((millis, _))) => Some(self.due_at(*millis)),
-            None => (self.config.repeat && !self.broken()).then(|| self.end_at()),
+        if let Some(Reverse((millis, _))) = self.next.peek() {
+            return Some(self.due_at(*millis));
         }
+        let goes_on = self.config.repeat || self.at_day + 1 < self.days.len();
+        (goes_on && !self.broken()).then(|| self.end_at())
+    }
+
+    fn unread(&self) -> Option<String> {
+        let all: Vec<&str> = self.troubles.iter().map(String::as_str).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     fn symbols(&self) -> Vec<String> {
@@ -318,33 +368,23 @@ impl MarketSource for TickReplay {
 }
 
 impl Item {
-    fn new(symbol: &str, day: u32) -> Self {
+    fn new(symbol: &str, today: Moment) -> Self {
         let name = ric_of(symbol);
         let mut profile = Profile::of(&name, 0).unwrap_or_else(|| Profile::of("X.N", 0).expect("an ordinary name"));
         profile.decimals = DECIMALS;
         profile.base_price = 0;
-        let record = Record::new(&name, &profile, Moment { day, time: UTC_OFFSET });
-        Self { name, record, watched: false }
-    }
-
-    fn symbol(&self) -> &str {
-        self.name.split('.').next().unwrap_or_default()
+        let record = Record::new(&name, &profile, today);
+        Self { symbol: symbol.to_owned(), name, record, watched: false }
     }
 }
 
-/// The instrument name of a US symbol: SPY is listed on Arca, the rest of what is recorded in New York.
+/// Names of a share in the United States end in one of these: New York, Nasdaq (consolidated, and its own), American, Arca, Bats, tape.
+const LISTINGS: [&str; 8] = ["N", "O", "OQ", "A", "P", "Z", "K", "US"];
+
+/// The instrument name of a US symbol: SPY is listed on Arca. Files do not say where others are: they are named as in New York, and found by
+/// the endings of other listings, too.
 pub fn ric_of(symbol: &str) -> String {
     format!("{symbol}.{}", if symbol == "SPY" { "P" } else { "N" })
-}
-
-/// `YYYYMMDD` as days since 1970-01-01.
-fn days_of(date: &str) -> Option<u32> {
-    let number: u32 = date.parse().ok()?;
-    let (year, month, day) = (number / 10_000, number / 100 % 100, number % 100);
-    (0..).map(|n| year.saturating_sub(1970) * 365 + n).take(400).find(|&days| {
-        let date = crate::session::Date::from_days(days);
-        (u32::from(date.year), u32::from(date.month), u32::from(date.day)) == (year, month, day)
-    })
 }
 
 fn named(path: &Path, error: &io::Error) -> io::Error {

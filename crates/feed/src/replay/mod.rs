@@ -6,7 +6,6 @@
 pub mod exchange;
 pub mod iex;
 pub mod market;
-pub mod packets;
 pub mod ticks;
 
 /// How fast recorded time passes.

@@ -1,16 +1,21 @@
-//! Recorded ticks of US shares: one zip with one CSV file for the quotes and one for the trades of each symbol and day.
+//! Recorded ticks of US shares: one zip for the quotes and one for the trades of each symbol and day, with one CSV file or several, which
+//! are read one after the other; stored or deflated, and held against their checksums.
 //!
 //! Rows have no heading. Times are milliseconds since midnight in New York, prices ten-thousandths of a dollar:
 //! a quote row is `time, bid price, bid size, ask price, ask size, exchange, condition, suspicious`, a trade row
 //! `time, price, size, exchange, sale condition, suspicious`. A quote row tells one side, the other is `0,0`. The rows are
 //! those of the national best quote, whoever makes it: a row replaces its side. (Taken as the quotes of single venues they
-//! would give a book that is crossed for 99 rows of 100.) Rows are read as the time comes, never a whole file.
+//! would give a book that is crossed for 99 rows of 100.) Rows are read as the time comes, never a whole file. A sale condition is a
+//! hexadecimal number, a bit a condition: what the consolidated tape says of whether a trade is one of the day's prices.
 
 use crate::instrument::{Venue, venue};
+use flate2::Crc;
 use flate2::read::DeflateDecoder;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use zip::CompressionMethod;
 
 /// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +51,38 @@ pub enum What {
         price: i64,
         /// Shares.
         size: u32,
+        /// For what it counts.
+        counts: Counts,
     },
+}
+
+/// For what a trade counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// Last price, highest, lowest, first, and volume.
+    All,
+    /// The volume alone: one out of hours or sequence, at an average or derived price, an odd lot.
+    Volume,
+    /// It is the official opening price, and was a trade of its own before.
+    Opening,
+    /// Nothing of the day: the official closing price.
+    Nothing,
+}
+
+impl Counts {
+    /// What the bits of a sale condition say.
+    fn of(condition: u32) -> Self {
+        // Derivatively priced, form T, sold, extended hours, out of sequence, average price, prior reference price, odd lot.
+        const VOLUME_ALONE: u32 = 0x200 | 0x400 | 0x800 | 0x2000 | 0x4000 | 0x10_0000 | 0x200_0000 | 0x8000_0000;
+        const OFFICIAL_CLOSE: u32 = 0x100_0000;
+        const OFFICIAL_OPEN: u32 = 0x400_0000;
+        match condition {
+            c if c & OFFICIAL_OPEN != 0 => Self::Opening,
+            c if c & OFFICIAL_CLOSE != 0 => Self::Nothing,
+            c if c & VOLUME_ALONE != 0 => Self::Volume,
+            _ => Self::All,
+        }
+    }
 }
 
 /// Quotes or trades.
@@ -102,40 +138,119 @@ impl TickFile {
 
 /// The rows of one file, in file order.
 pub struct Rows {
-    reader: BufReader<DeflateDecoder<io::Take<File>>>,
+    file: File,
+    members: VecDeque<Member>,
+    current: Option<BufReader<Content>>,
     table: Table,
     line: Vec<u8>,
     /// Rows that are none, or that the recording itself marks as suspicious.
     pub skipped: u64,
+    /// Bytes of the file that are in none of its members.
+    pub foreign: u64,
+}
+
+/// A file inside a zip.
+struct Member {
+    name: String,
+    start: u64,
+    packed: u64,
+    method: CompressionMethod,
+    size: u64,
+    checksum: u32,
+}
+
+/// What is in a member, held against its length and checksum at its end.
+struct Content {
+    from: From,
+    member: Member,
+    checksum: Crc,
+}
+
+enum From {
+    Stored(io::Take<File>),
+    Deflated(DeflateDecoder<io::Take<File>>),
+}
+
+impl Read for Content {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let damaged =
+            |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{} in it is {what}", self.member.name));
+        let count = match &mut self.from {
+            From::Stored(from) => from.read(out),
+            From::Deflated(from) => from.read(out),
+        }
+        .map_err(|e| damaged(&format!("damaged: {e}")))?;
+        self.checksum.update(&out[..count]);
+        if count == 0 && !out.is_empty() {
+            if self.checksum.sum() != self.member.checksum {
+                return Err(damaged("damaged: it does not match its checksum"));
+            }
+            if u64::from(self.checksum.amount()) != self.member.size & 0xFFFF_FFFF {
+                return Err(damaged("damaged: it has not the length that it should have"));
+            }
+        }
+        Ok(count)
+    }
 }
 
 impl Rows {
     fn open(path: &Path, table: Table) -> io::Result<Self> {
-        let invalid = |e: zip::result::ZipError| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
-        let mut archive = zip::ZipArchive::new(File::open(path)?).map_err(invalid)?;
-        let entry = archive.by_index_raw(0).map_err(invalid)?;
-        if entry.compression() != zip::CompressionMethod::Deflated {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "is not compressed by deflate"));
+        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+        let mut archive = zip::ZipArchive::new(File::open(path)?).map_err(|e| invalid(e.to_string()))?;
+        let mut members = VecDeque::new();
+        for index in 0..archive.len() {
+            let entry = archive.by_index_raw(index).map_err(|e| invalid(e.to_string()))?;
+            if entry.is_dir() {
+                continue;
+            }
+            let (name, method) = (entry.name().to_owned(), entry.compression());
+            if entry.encrypted() || ![CompressionMethod::Stored, CompressionMethod::Deflated].contains(&method) {
+                let how = if entry.encrypted() { "encrypted".to_owned() } else { format!("packed by {method}") };
+                return Err(invalid(format!("{name} in it is {how}; stored and deflated files can be read")));
+            }
+            let (start, packed) = (entry.data_start(), entry.compressed_size());
+            members.push_back(Member { name, start, packed, method, size: entry.size(), checksum: entry.crc32() });
         }
-        let start = entry.data_start();
-        let length = entry.compressed_size();
-        drop(entry);
+        if members.is_empty() {
+            return Err(invalid("holds no file".to_owned()));
+        }
+        let foreign = archive.offset();
         // A reader of its own instead of the archive's, which would have to be kept beside it.
-        let mut file = archive.into_inner();
-        file.seek(SeekFrom::Start(start))?;
-        let reader = BufReader::with_capacity(64 * 1024, DeflateDecoder::new(file.take(length)));
-        Ok(Self { reader, table, line: Vec::with_capacity(80), skipped: 0 })
+        let file = archive.into_inner();
+        Ok(Self { file, members, current: None, table, line: Vec::with_capacity(80), skipped: 0, foreign })
+    }
+
+    /// The content that is being read; `None` behind the last member.
+    fn content(&mut self) -> io::Result<Option<&mut BufReader<Content>>> {
+        if self.current.is_none() {
+            let Some(member) = self.members.pop_front() else { return Ok(None) };
+            let mut file = self.file.try_clone()?;
+            file.seek(SeekFrom::Start(member.start))?;
+            let packed = file.take(member.packed);
+            let from = match member.method {
+                CompressionMethod::Stored => From::Stored(packed),
+                _ => From::Deflated(DeflateDecoder::new(packed)),
+            };
+            let content = Content { from, member, checksum: Crc::new() };
+            self.current = Some(BufReader::with_capacity(64 * 1024, content));
+        }
+        Ok(self.current.as_mut())
     }
 
     /// The next row, `None` at the end.
     ///
     /// # Errors
-    /// When the file cannot be read or its compressed data is damaged.
+    /// When the file cannot be read or is damaged.
     pub fn next_row(&mut self) -> io::Result<Option<Tick>> {
         loop {
-            self.line.clear();
-            if self.reader.read_until(b'\n', &mut self.line)? == 0 {
-                return Ok(None);
+            let mut line = std::mem::take(&mut self.line);
+            line.clear();
+            let Some(content) = self.content()? else { return Ok(None) };
+            let read = content.read_until(b'\n', &mut line)?;
+            self.line = line;
+            if read == 0 {
+                self.current = None;
+                continue;
             }
             match parse(self.table, &self.line) {
                 Some(tick) => return Ok(Some(tick)),
@@ -157,12 +272,13 @@ pub fn parse(table: Table, line: &[u8]) -> Option<Tick> {
         *amount = (price, u32::try_from(number(&mut columns)?).ok()?);
     }
     let letter = columns.next()?;
-    let _condition = columns.next()?;
+    let condition = str::from_utf8(columns.next()?).ok().and_then(|text| u32::from_str_radix(text, 16).ok());
+    let counts = Counts::of(condition.unwrap_or(0));
     if columns.next()? != b"0" || columns.next().is_some() {
         return None;
     }
     let what = match (table, amounts) {
-        (Table::Trades, [(price @ 1.., size), _]) => What::Trade { price, size },
+        (Table::Trades, [(price @ 1.., size), _]) => What::Trade { price, size, counts },
         (Table::Quotes, [(price @ 1.., size), (0, _)]) => What::Bid { price, size },
         (Table::Quotes, [(0, _), (price @ 1.., size)]) => What::Ask { price, size },
         _ => return None,
@@ -215,7 +331,7 @@ mod tests {
         );
         assert_eq!(
             parse(Table::Trades, b"14400688,491800,300,P,2000,0"),
-            row(What::Trade { price: 491_800, size: 300 }, 14_400_688, "P")
+            row(What::Trade { price: 491_800, size: 300, counts: Counts::Volume }, 14_400_688, "P")
         );
     }
 

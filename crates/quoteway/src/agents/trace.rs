@@ -5,6 +5,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use capture::write::Pcap;
 use hub::p2ps::ClientId;
 
 /// Traces of a thread at a time.
@@ -27,6 +28,7 @@ pub struct Trace {
     pub messages: u64,
     /// Messages that found no room, or were too long for a packet.
     pub lost: u64,
+    pcap: Pcap,
     client: ClientId,
     /// Of the client's streams this one alone.
     stream: Option<i32>,
@@ -59,12 +61,10 @@ impl Trace {
         let address = |at: &SocketAddr| if let SocketAddr::V4(at) = at { *at.ip() } else { Ipv4Addr::UNSPECIFIED };
         let client_end = peer.map_or((Ipv4Addr::UNSPECIFIED, 1), |at| (address(&at), at.port()));
         let mut capture = Vec::new();
-        for word in [0xA1B2_3C4D_u32, 2 | 4 << 16, 0, 0, 65_535, 101] {
-            capture.extend_from_slice(&word.to_le_bytes());
-        }
+        let pcap = Pcap::begin(capture::link::RAW, &mut capture);
         let ends = [(client_end.0, client_end.1, 1), (Ipv4Addr::LOCALHOST, port, 1)];
         let since_epoch = net::clock::wall().saturating_sub(now);
-        Self { number, capture, messages: 0, lost: 0, client, stream, until, since_epoch, ends }
+        Self { number, pcap, capture, messages: 0, lost: 0, client, stream, until, since_epoch, ends }
     }
 
     /// It is over, and nobody has taken it for long.
@@ -78,16 +78,13 @@ impl Trace {
             return;
         }
         let length = HEADERS + message.len();
-        if length > 65_000 || self.capture.len() + 16 + length > BYTES {
+        if length > 65_000 || self.capture.len() + Pcap::FRAME_HEAD + length > BYTES {
             self.lost += 1;
             return;
         }
         self.messages += 1;
         let at = now.saturating_add(self.since_epoch);
-        let packet = [(at / 1_000_000_000) as u32, (at % 1_000_000_000) as u32, length as u32, length as u32];
-        for word in packet {
-            self.capture.extend_from_slice(&word.to_le_bytes());
-        }
+        self.pcap.frame_head(at, length, length, &mut self.capture);
         self.headers(way, length);
         self.capture.extend_from_slice(&(message.len() as u16 + 3).to_be_bytes());
         self.capture.push(0x02);
@@ -131,8 +128,9 @@ mod tests {
         trace.record(1_500, (ClientId(4), 7), Way::Out, &message);
         trace.record(2_500, (ClientId(3), 7), Way::In, &message);
         assert_eq!((trace.messages, trace.lost), (1, 0));
-        assert_eq!(trace.capture.len(), 24 + 16 + HEADERS + message.len());
-        assert_eq!(trace.capture[24 + 16 + HEADERS + 7], 7, "the stream id is the client's");
+        let before = Pcap::HEAD + Pcap::FRAME_HEAD + HEADERS;
+        assert_eq!(trace.capture.len(), before + message.len());
+        assert_eq!(trace.capture[before + 7], 7, "the stream id is the client's");
         let long = vec![0; 60_000];
         for _ in 0..100 {
             trace.record(1_500, (ClientId(3), 7), Way::In, &long);

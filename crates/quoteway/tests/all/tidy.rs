@@ -50,6 +50,7 @@ fn state_machines_know_nothing_of_the_world() {
     let mut found = Vec::new();
     for krate in [
         "rwf",
+        "capture",
         "rssl",
         "lbm",
         "hub-content",

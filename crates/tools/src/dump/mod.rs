@@ -10,11 +10,10 @@ mod marketfeed;
 mod sheet;
 mod stream;
 
+use ::capture::gzip;
 use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use feed::lines;
-use feed::replay::packets;
-use flate2::read::GzDecoder;
 use rwf::dictionary::Dictionary;
 use rwf::json::Settings;
 use rwf::text;
@@ -170,7 +169,7 @@ impl Args {
 /// Shows what the arguments name.
 ///
 /// # Errors
-/// A text for the user: a file cannot be read, holds nothing, or holds a message that has no JSON.
+/// A text for the user: a file cannot be read, holds nothing, was not read whole, or holds a message that has no JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let dictionary = load_dictionary(args.dictionary.as_deref())?;
     let standard_input = [PathBuf::from("-")];
@@ -194,7 +193,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             return super::output::ended(&error);
         }
     }
-    if failed == 0 { Ok(()) } else { Err(anyhow!("{failed} messages were left out")) }
+    if failed == 0 { Ok(()) } else { Err(anyhow!("not all could be shown: see the {failed} lines above")) }
 }
 
 /// What some input says in the form asked for; and what could not be said in it.
@@ -203,6 +202,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// A text for the user: there are no bytes in it, or it is not what it is said to be.
 pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> anyhow::Result<(Vec<u8>, Vec<String>)> {
     let mut sheet = Sheet::new(args.form(), args.bytes, dictionary, args.settings());
+    let content;
+    let input = if (args.marketfeed || args.from_json) && input.starts_with(&gzip::MAGIC) {
+        content = unpacked(input, &mut sheet)?;
+        &content
+    } else {
+        input
+    };
     if args.marketfeed {
         let notes = marketfeed::show(input, args.form(), dictionary, &mut sheet)?;
         let (mut output, mut problems) = sheet.finish();
@@ -228,15 +234,46 @@ pub fn show(input: &[u8], args: &Args, dictionary: &Dictionary) -> anyhow::Resul
     Ok(sheet.finish())
 }
 
+/// Shows bytes, unpacked if they are gzipped: all members, and a word about what follows them.
 fn show_bytes(input: &[u8], args: &Args, sheet: &mut Sheet<'_>) -> anyhow::Result<()> {
-    let gzipped = input.starts_with(&[0x1F, 0x8B]);
-    if args.content == Content::Capture || (args.content == Content::Auto && (gzipped || packets::is_capture(input))) {
-        return if gzipped {
-            capture::show(GzDecoder::new(input), args.port, sheet)
-        } else {
-            capture::show(input, args.port, sheet)
-        };
+    let is_wanted = |head: &[u8]| match args.content {
+        Content::Capture => true,
+        Content::Auto => ::capture::is_capture(head),
+        Content::Rssl | Content::Message => false,
+    };
+    if !input.starts_with(&gzip::MAGIC) {
+        return if is_wanted(input) { capture::show(input, args.port, sheet) } else { show_plain(input, args, sheet) };
     }
+    // A capture is unpacked as it is read; anything else is no longer than people can look through.
+    let mut head = Vec::new();
+    let _ = gzip::Gunzip::new(input).take(4).read_to_end(&mut head);
+    if is_wanted(&head) {
+        capture::show(input, args.port, sheet)
+    } else {
+        show_plain(&unpacked(input, sheet)?, args, sheet)
+    }
+}
+
+/// The content of gzip; what is wrong with it is a problem of the sheet.
+fn unpacked(input: &[u8], sheet: &mut Sheet<'_>) -> anyhow::Result<Vec<u8>> {
+    let (mut unpacked, mut content) = (gzip::Gunzip::new(input), Vec::new());
+    if let Err(error) = unpacked.read_to_end(&mut content) {
+        if content.is_empty() {
+            return Err(anyhow!("is gzipped and damaged: {error}"));
+        }
+        sheet.problem(format!("the gzip data is damaged after {} bytes of content: {error}", content.len()));
+    }
+    match unpacked.ending() {
+        gzip::Ending::Whole => {}
+        gzip::Ending::Cut => sheet.problem("the gzip data is cut off at its end".to_owned()),
+        gzip::Ending::Garbage(bytes) => {
+            sheet.problem(format!("{bytes} bytes behind the end of the gzip data are no gzip and were not read"));
+        }
+    }
+    Ok(content)
+}
+
+fn show_plain(input: &[u8], args: &Args, sheet: &mut Sheet<'_>) -> anyhow::Result<()> {
     let mark = if args.from == Side::Client { "C>" } else { "S>" };
     let as_hex = match args.coding {
         Coding::Raw => false,

@@ -91,6 +91,11 @@ impl<'d> Sheet<'d> {
         }
     }
 
+    /// What was not there to be shown; for standard error, and the exit status.
+    pub(super) fn problem(&mut self, text: String) {
+        self.problems.push(text);
+    }
+
     /// A message.
     pub(super) fn message(&mut self, msg: &[u8]) {
         self.messages += 1;

@@ -4,6 +4,7 @@ use super::sheet::Sheet;
 use rssl::frame::{self, Frame, Kind, Packed};
 use rssl::handshake::{Answer, ConnectRequest};
 use rssl::{ClientConfig, Connection, ServerConfig};
+use rwf::msg::Msg;
 use std::collections::HashMap;
 
 /// Whether the bytes are whole frames from end to end.
@@ -17,11 +18,35 @@ pub(super) fn is_whole_frames(mut bytes: &[u8]) -> bool {
     true
 }
 
+/// Whether frames begin here: all that are whole are good ones, and one of them says so by what is in it.
+fn begins_frames(mut bytes: &[u8]) -> bool {
+    let mut is_sure = false;
+    while let Some(length) = frame::length(bytes).ok().flatten().filter(|length| *length <= bytes.len()) {
+        let Ok(frame) = frame::parse(&bytes[..length], true) else { return false };
+        let is_message = |message: &[u8]| Msg::decode(message).is_ok();
+        is_sure |= match frame.kind {
+            _ if frame.compressed => false,
+            Kind::Ping | Kind::NextFragment { .. } => false,
+            Kind::FirstFragment { total, .. } => total as usize > frame.payload.len(),
+            Kind::Data if is_message(frame.payload) => true,
+            Kind::Packed if Packed::new(frame.payload).all(|part| part.is_ok_and(is_message)) => true,
+            Kind::Data | Kind::Packed => return false,
+        };
+        bytes = &bytes[length..];
+    }
+    is_sure && frame::length(bytes).is_ok()
+}
+
 /// Writes every frame: its place, its kind, and the messages that end in it.
 pub(super) fn show(bytes: &[u8], sheet: &mut Sheet<'_>) {
     let mut direction = Direction::default();
     direction.take(bytes, sheet);
-    direction.end(sheet);
+    if direction.unread() > 0 {
+        sheet.problem(format!("{} bytes from {:08x} on are no frames", direction.unread(), direction.at));
+    }
+    if let Some(left) = direction.end(sheet) {
+        sheet.problem(format!("the last frame is cut off: {left} bytes are left"));
+    }
 }
 
 /// One direction of a connection, as its bytes come.
@@ -34,9 +59,23 @@ pub(super) struct Direction {
     at: usize,
     /// What came is no frame: nothing more can be read.
     lost: bool,
+    /// Bytes were missed: frames are looked for where bytes begin that were sent together.
+    out_of_step: bool,
+    /// Bytes in which no frame was found.
+    unread: usize,
 }
 
 impl Direction {
+    /// A direction whose beginning is not known: it may begin within a frame.
+    pub(super) fn from_the_middle() -> Self {
+        Self { out_of_step: true, ..Self::default() }
+    }
+
+    /// Bytes in which no frame was found.
+    pub(super) fn unread(&self) -> usize {
+        self.unread + if self.lost { self.rest.len() } else { 0 }
+    }
+
     /// Whether anything came.
     pub(super) fn has_begun(&self) -> bool {
         self.at > 0 || !self.rest.is_empty()
@@ -44,6 +83,16 @@ impl Direction {
 
     /// Takes the next bytes.
     pub(super) fn take(&mut self, bytes: &[u8], sheet: &mut Sheet<'_>) {
+        if self.out_of_step {
+            if !begins_frames(bytes) {
+                sheet.note(&format!("{:08x}  !! {} bytes, in which no frame begins", self.at, bytes.len()));
+                self.at += bytes.len();
+                self.unread += bytes.len();
+                return;
+            }
+            self.out_of_step = false;
+            self.reader.get_or_insert_with(Reader::bare);
+        }
         self.rest.extend_from_slice(bytes);
         let mut from = 0;
         while !self.lost && from < self.rest.len() {
@@ -67,18 +116,20 @@ impl Direction {
         self.at += from;
     }
 
-    /// Bytes are missing here: what comes next is taken for the beginning of a frame.
+    /// Bytes are missing here: what comes next may begin within a frame.
     pub(super) fn skip(&mut self, count: usize, sheet: &mut Sheet<'_>) {
         sheet.note(&format!("{:08x}  !! {count} bytes are missing", self.at + self.rest.len()));
         self.at += self.rest.len() + count;
+        self.unread += self.rest.len();
         self.rest.clear();
+        (self.out_of_step, self.lost) = (true, false);
     }
 
-    /// Nothing more comes.
-    pub(super) fn end(&self, sheet: &mut Sheet<'_>) {
-        if !self.rest.is_empty() && !self.lost {
-            sheet.note(&format!("{:08x}  !! the last frame is cut off: {} bytes are left", self.at, self.rest.len()));
-        }
+    /// Nothing more comes. Returns the bytes of a last frame that is not whole.
+    pub(super) fn end(&self, sheet: &mut Sheet<'_>) -> Option<usize> {
+        let left = Some(self.rest.len()).filter(|left| *left > 0 && !self.lost)?;
+        sheet.note(&format!("{:08x}  !! the last frame is cut off: {left} bytes are left", self.at));
+        Some(left)
     }
 }
 
@@ -108,6 +159,10 @@ impl Reader {
                 return Self::Session { session: Box::new(session), from_client: false };
             }
         }
+        Self::bare()
+    }
+
+    fn bare() -> Self {
         Self::Bare { unfinished: HashMap::new() }
     }
 

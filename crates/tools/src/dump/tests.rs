@@ -92,8 +92,10 @@ fn a_recording_that_is_cut_off_is_shown_to_its_end() {
     let dictionary = Dictionary::builtin();
     let (_, from_server) = recorded();
     for cut in 1..from_server.len().min(400) {
-        let text = text_of(&from_server[..cut], &args("dump --content rssl"), &dictionary).unwrap();
+        let (text, problems) = show(&from_server[..cut], &args("dump --content rssl"), &dictionary).unwrap();
+        let text = String::from_utf8(text).unwrap();
         assert!(!text.is_empty());
+        assert_eq!(problems.len(), usize::from(text.contains("is cut off")), "{cut}: {problems:?}");
     }
 }
 
@@ -157,12 +159,98 @@ fn a_capture_shows_both_directions_whatever_became_of_its_segments() {
 }
 
 #[test]
-fn a_capture_cut_off_anywhere_is_shown_to_its_end() {
+fn a_capture_cut_off_anywhere_is_shown_to_its_end_and_said_to_be_cut() {
     let dictionary = Dictionary::builtin();
     let capture = captured();
     for cut in (24..capture.len()).step_by(7) {
-        let _ = show(&capture[..cut], &args("dump --port 14002"), &dictionary);
+        let said = match show(&capture[..cut], &args("dump --port 14002"), &dictionary) {
+            Ok((_, problems)) => problems.join("; "),
+            Err(error) => error.to_string(),
+        };
+        // The seams of frames are all that is left out of the step of seven.
+        let at_a_seam = ::capture::Reader::new(&capture[..cut]).is_ok_and(|mut reader| {
+            while let Ok(Some(_)) = reader.next_frame() {}
+            reader.left_out().is_none()
+        });
+        assert!(at_a_seam || said.contains("cut off at its end"), "{cut}: {said}");
     }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn all_members_of_gzip_are_read_and_what_follows_them_is_told() {
+    let dictionary = Dictionary::builtin();
+    let capture = captured();
+    let plain = text_of(&capture, &args("dump --json"), &dictionary).unwrap();
+    let (first, second) = capture.split_at(capture.len() / 2);
+    let members = [gzip(first), gzip(second)].concat();
+    assert_eq!(text_of(&members, &args("dump --json"), &dictionary).unwrap(), plain);
+    for (bytes, word) in
+        [([&members[..], b"tail"].concat(), "4 bytes behind"), (members[..members.len() - 3].to_vec(), "cut off")]
+    {
+        let (output, problems) = show(&bytes, &args("dump --json"), &dictionary).unwrap();
+        assert_eq!(String::from_utf8(output).unwrap(), plain);
+        assert!(problems.len() == 1 && problems[0].contains(word), "{problems:?}");
+    }
+    // What is no capture is unpacked as well.
+    let json = br#"{"ID":5,"Type":"Update","Fields":{"BID":1.25}}"#;
+    let hex = text_of(json, &args("dump --from-json"), &dictionary).unwrap();
+    assert_eq!(text_of(&gzip(json), &args("dump --from-json"), &dictionary).unwrap(), hex);
+    let (from_client, _) = recorded();
+    let frames = text_of(&from_client, &args("dump"), &dictionary).unwrap();
+    assert_eq!(text_of(&gzip(&from_client), &args("dump"), &dictionary).unwrap(), frames);
+}
+
+#[test]
+fn bytes_that_a_snap_length_left_out_are_told_and_frames_are_found_behind_them() {
+    let dictionary = Dictionary::builtin();
+    let (_, from_server) = recorded();
+    let handshake = usize::from(u16::from_be_bytes([from_server[0], from_server[1]]));
+    let mut frames = vec![&from_server[..handshake]];
+    let mut at = handshake;
+    while at < from_server.len() {
+        let length = usize::from(u16::from_be_bytes([from_server[at], from_server[at + 1]]));
+        frames.push(&from_server[at..at + length]);
+        at += length;
+    }
+    assert!(frames.len() >= 4 && frames.iter().any(|frame| frame.len() > 1_000));
+    let mut file = Vec::new();
+    let pcap = ::capture::write::Pcap::begin(::capture::link::ETHERNET, &mut file);
+    let mut sequence = 100u32;
+    for frame in [frames.as_slice(), &[frames[1]]].concat() {
+        let packet = segment([14_002, 40_000], sequence, 0x10, frame);
+        pcap.frame(0, &packet[..packet.len().min(300)], packet.len(), &mut file);
+        sequence += frame.len() as u32;
+    }
+    let (output, problems) = show(&file, &args("dump --json"), &dictionary).unwrap();
+    let text = String::from_utf8(output).unwrap();
+    // The packed messages 7 and 8 before the long one, and again behind it.
+    assert_eq!((text.matches("\"ID\":7").count(), text.matches("\"ID\":8").count()), (2, 2), "{text}");
+    assert!(problems.iter().any(|p| p.contains("are not in the capture") && p.contains("snap length")), "{problems:?}");
+}
+
+#[test]
+fn a_session_that_was_captured_from_within_a_frame_is_read_by_its_port() {
+    let dictionary = Dictionary::builtin();
+    let (_, from_server) = recorded();
+    let handshake = usize::from(u16::from_be_bytes([from_server[0], from_server[1]]));
+    let packed = &from_server[handshake..];
+    let mut file = Vec::new();
+    let pcap = ::capture::write::Pcap::begin(::capture::link::ETHERNET, &mut file);
+    let length = usize::from(u16::from_be_bytes([packed[0], packed[1]]));
+    for (sequence, bytes) in [(105, &packed[5..length]), (100 + length as u32, &packed[length..])] {
+        let packet = segment([14_002, 40_000], sequence, 0x10, bytes);
+        pcap.frame(0, &packet, packet.len(), &mut file);
+    }
+    let (output, problems) = show(&file, &args("dump --port 14002"), &dictionary).unwrap();
+    let text = String::from_utf8(output).unwrap();
+    assert!(text.contains("stream 9") && text.contains("in which no frame begins"), "{text}");
+    assert!(problems.iter().any(|p| p.contains("or in no frame")), "{problems:?}");
 }
 
 #[test]

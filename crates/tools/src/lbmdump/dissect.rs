@@ -1,8 +1,10 @@
 //! From frames to what they say: which protocol a packet is, its session, its topics, and what its numbers tell.
 
-use std::collections::HashSet;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
+use capture::ip::{self, Ip, Segment};
+use capture::{Fragments, Frame, link};
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{Kind, Message, Messages};
 use lbm::wire::lbmr::{self, Transport};
@@ -10,21 +12,30 @@ use lbm::wire::lbmr_option::{TopicOption, TopicOptions};
 use lbm::wire::{WireError, lbtrm, lbtru};
 
 use super::book::Book;
-use super::capture::Frame;
-use super::packet::{self, Ip, Segment};
-use super::reassembly::{Fragments, Streams};
 use super::sequence::Arrival;
+use super::tcp::{Gap, Stream};
 
 /// Ports that are not the defaults.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ports {
     /// Topic resolution, beside 12965, 15380 and 14402 to 14406.
     pub(super) resolver: Vec<u16>,
+    /// LBT-TCP, requests and late join, beside 14371 to 14395 and those that are advertised in the capture.
+    pub(super) tcp: Vec<u16>,
 }
 
 impl Ports {
     fn is_resolver(&self, port: u16) -> bool {
         matches!(port, 12_965 | 15_380 | 14_402..=14_406) || self.resolver.contains(&port)
+    }
+
+    /// Ports that sources of LBT-TCP have without an advertisement.
+    fn is_source(&self, port: u16) -> bool {
+        matches!(port, 14_371..=14_390) || self.tcp.contains(&port)
+    }
+
+    fn is_tcp(&self, port: u16) -> bool {
+        matches!(port, 14_371..=14_395) || self.tcp.contains(&port)
     }
 }
 
@@ -70,9 +81,9 @@ pub(super) enum Content<'a> {
     Lbtrm(lbtrm::Packet<'a>),
     Lbtru(lbtru::Packet<'a>),
     Lbmr(lbmr::Packet<'a>),
-    /// Messages that became complete on a TCP stream. `after_hole`: bytes before them are missing from the capture.
+    /// Messages that became complete on a TCP stream, and what is not there before them.
     Stream {
-        after_hole: bool,
+        gap: Gap,
     },
     /// A part of an IP packet; the whole is shown with the part that completes it.
     Fragment {
@@ -106,6 +117,12 @@ pub(super) struct Passed {
     pub(super) unknown_link: u64,
     /// Packets of which the capture has only a part.
     pub(super) cut: u64,
+    /// Those of them of which not even the numbers are there.
+    pub(super) unread: u64,
+    /// Bytes of TCP streams that the capture does not have.
+    pub(super) missing_bytes: u64,
+    /// Bytes of TCP streams in which no message was found: before the first whole one, and behind what is missing or malformed.
+    pub(super) out_of_step: u64,
     /// Packets and messages that are malformed.
     pub(super) malformed: u64,
     /// Frames that hold several datagrams: captured before the kernel cut them (GSO).
@@ -121,12 +138,14 @@ pub(super) struct Dissector {
     pub(super) book: Book,
     pub(super) passed: Passed,
     fragments: Fragments,
-    streams: Streams,
+    streams: BTreeMap<(SocketAddrV4, SocketAddrV4), Stream>,
     ports: Ports,
     /// The capture has only a part of the frame that is read.
     is_cut: bool,
     /// Where sources and requesters take TCP connections.
     request_ports: HashSet<SocketAddrV4>,
+    /// The last frame: its number, and when it was captured.
+    last: (u64, u64),
 }
 
 /// Where a packet was found.
@@ -170,28 +189,27 @@ impl Dissector {
     /// Reads a frame and shows the packets in it.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, show: Show<'_>) {
         self.passed.frames += 1;
-        if !packet::is_known(frame.link) {
+        self.last = (frame.number, frame.nanos);
+        if !link::is_known(frame.link) {
             self.passed.unknown_link += 1;
             return;
         }
-        let Some(ip) = packet::ip(frame.link, frame.bytes) else {
+        let Some((ip, ends)) = ip::of_frame(frame).and_then(|ip| Some((ip, (v4(ip.source)?, v4(ip.destination)?))))
+        else {
             self.passed.other += 1;
             return;
         };
-        self.is_cut = ip.is_cut;
-        self.passed.cut += u64::from(ip.is_cut);
+        self.is_cut = ip.missing > 0;
+        self.passed.cut += u64::from(self.is_cut);
         if !ip.is_fragment() {
             self.whole(frame, &ip, show);
             return;
         }
         let nobody = |address| SocketAddrV4::new(address, 0);
-        let place = Place {
-            frame: frame.number,
-            nanos: frame.nanos,
-            source: nobody(ip.source),
-            destination: nobody(ip.destination),
-        };
-        let content = Content::Fragment { id: ip.id, offset: ip.offset, length: ip.payload.len(), last: !ip.more };
+        let place =
+            Place { frame: frame.number, nanos: frame.nanos, source: nobody(ends.0), destination: nobody(ends.1) };
+        let content =
+            Content::Fragment { id: ip.id as u16, offset: ip.offset, length: ip.payload.len(), last: !ip.more };
         show(&Record::new(place, content), &self.book);
         if let Some(payload) = self.fragments.add(&ip) {
             self.whole(frame, &Ip { offset: 0, more: false, payload: &payload, ..ip }, show);
@@ -199,20 +217,21 @@ impl Dissector {
     }
 
     fn whole(&mut self, frame: &Frame<'_>, ip: &Ip<'_>, show: Show<'_>) {
-        match ip.protocol {
-            packet::UDP => {
-                if let Some((source, destination, payload)) = packet::udp(ip) {
-                    let place = Place { frame: frame.number, nanos: frame.nanos, source, destination };
-                    return self.udp(place, payload, show);
-                }
+        let place = |(source, destination): (SocketAddr, SocketAddr)| match (source, destination) {
+            (SocketAddr::V4(source), SocketAddr::V4(destination)) => {
+                Some(Place { frame: frame.number, nanos: frame.nanos, source, destination })
             }
-            packet::TCP => {
-                if let Some((source, destination, segment)) = packet::tcp(ip) {
-                    let place = Place { frame: frame.number, nanos: frame.nanos, source, destination };
-                    return self.tcp(place, &segment, show);
-                }
-            }
-            _ => {}
+            _ => None,
+        };
+        if let Some(datagram) = ip.udp()
+            && let Some(place) = place((datagram.source, datagram.destination))
+        {
+            return self.udp(place, datagram.payload, show);
+        }
+        if let Some(segment) = ip.tcp()
+            && let Some(place) = place((segment.source, segment.destination))
+        {
+            return self.tcp(place, &segment, show);
         }
         self.passed.other += 1;
     }
@@ -254,6 +273,7 @@ impl Dissector {
 
     fn malformed(&mut self, place: Place, protocol: &'static str, error: WireError, bytes: &[u8], show: Show<'_>) {
         if self.is_cut {
+            self.passed.unread += 1;
             let content = Content::Cut { protocol, length: bytes.len() };
             return show(&Record::new(place, content), &self.book);
         }
@@ -473,26 +493,60 @@ impl Dissector {
     fn tcp(&mut self, place: Place, segment: &Segment<'_>, show: Show<'_>) {
         let (source, destination) = (place.source, place.destination);
         let is_ours = [source, destination].iter().any(|at| {
-            matches!(at.port(), 14_371..=14_395) || self.request_ports.contains(at) || self.book.is_source(true, *at)
+            self.ports.is_tcp(at.port()) || self.request_ports.contains(at) || self.book.is_source(true, *at)
         });
         if !is_ours {
             self.passed.other += 1;
             return;
         }
-        let ready = self.streams.add(source, destination, segment);
-        let after_hole = ready.after_hole;
-        let mut bytes = ready.bytes;
-        let mut record = Record::new(place, Content::Stream { after_hole });
-        let taken = self.stream(&mut record, &bytes);
-        if let Some(session) = record.session {
-            self.book.sessions[session].datagrams += 1;
-            self.book.sessions[session].bytes += taken as u64;
+        let mut stream = self.streams.remove(&(source, destination)).unwrap_or_default();
+        for arrived in stream.arrived(Some(segment)) {
+            stream.add(arrived);
+            self.read_stream(place, &mut stream, show);
         }
-        if !record.messages.is_empty() || record.error.is_some() || after_hole {
-            show(&record, &self.book);
+        self.streams.insert((source, destination), stream);
+    }
+
+    /// Nothing more comes: what still waits behind holes is read, and what was not is told.
+    pub(super) fn end(&mut self, show: Show<'_>) {
+        let (frame, nanos) = self.last;
+        for ((source, destination), mut stream) in std::mem::take(&mut self.streams) {
+            let place = Place { frame, nanos, source, destination };
+            for arrived in stream.arrived(None) {
+                stream.add(arrived);
+                self.read_stream(place, &mut stream, show);
+            }
+            let gap = stream.end();
+            self.count(gap);
+            if !gap.is_none() {
+                show(&Record::new(place, Content::Stream { gap }), &self.book);
+            }
         }
-        bytes.drain(..taken);
-        self.streams.keep(source, destination, bytes);
+    }
+
+    fn count(&mut self, gap: Gap) {
+        self.passed.missing_bytes += gap.missing;
+        self.passed.out_of_step += gap.out_of_step;
+    }
+
+    fn read_stream(&mut self, place: Place, stream: &mut Stream, show: Show<'_>) {
+        while let Some((bytes, gap)) = stream.messages() {
+            self.count(gap);
+            let mut record = Record::new(place, Content::Stream { gap });
+            let taken = self.stream(&mut record, &bytes);
+            if let Some(session) = record.session {
+                self.book.sessions[session].datagrams += 1;
+                self.book.sessions[session].bytes += taken as u64;
+            }
+            let is_malformed = record.error.is_some();
+            if !record.messages.is_empty() || is_malformed || !gap.is_none() {
+                show(&record, &self.book);
+            }
+            stream.keep(bytes, taken, is_malformed);
+            if !is_malformed {
+                return;
+            }
+        }
     }
 
     /// Reads the messages that are complete; returns how many bytes were read.
@@ -503,10 +557,9 @@ impl Dissector {
             if length <= bytes.len() - at
                 && let Err(error) = Message::decode(&bytes[at..])
             {
-                // Where the next message begins is unknown: a later segment may begin with one.
                 self.passed.malformed += 1;
                 record.error = Some(error);
-                return bytes.len();
+                return at;
             }
             if length > bytes.len() - at {
                 break;
@@ -526,7 +579,9 @@ impl Dissector {
             let at = record.destination;
             let transport = Transport::Tcp { address: *at.ip(), session_id: Some(id), port: at.port() };
             record.session = Some(self.book.session(transport, record.nanos));
-        } else if record.session.is_none() && self.book.is_source(true, record.source) {
+        } else if record.session.is_none()
+            && (self.book.is_source(true, record.source) || self.ports.is_source(record.source.port()))
+        {
             let at = record.source;
             let transport = Transport::Tcp { address: *at.ip(), session_id: None, port: at.port() };
             record.session = Some(self.book.session(transport, record.nanos));
@@ -551,6 +606,10 @@ impl<'a> Record<'a> {
             error: None,
         }
     }
+}
+
+fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    if let IpAddr::V4(address) = address { Some(address) } else { None }
 }
 
 /// What tells sessions apart, the number and the messages of a datagram with data.

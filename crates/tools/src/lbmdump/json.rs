@@ -24,7 +24,10 @@ pub(super) fn packet(record: &Record<'_>, book: &Book, payload: bool) -> Value {
         Content::Lbtrm(p) => lbtrm_fields(p),
         Content::Lbtru(p) => lbtru_fields(p),
         Content::Lbmr(p) => lbmr_fields(p, record, book),
-        Content::Stream { after_hole } => json!({"protocol": "tcp", "kind": "messages", "after_hole": after_hole}),
+        Content::Stream { gap } => json!({
+            "protocol": "tcp", "kind": "messages", "after_hole": gap.missing > 0,
+            "missing_bytes": gap.missing, "out_of_step_bytes": gap.out_of_step,
+        }),
         Content::Fragment { id, offset, length, last } => {
             json!({"protocol": "ip", "kind": "fragment", "id": id, "offset": offset, "length": length, "last": last})
         }

@@ -5,24 +5,23 @@
 //! left it, what is missing near a receiver was lost on the way.
 
 mod book;
-mod capture;
 mod dissect;
 mod json;
-mod packet;
-mod reassembly;
 mod select;
 mod sequence;
 mod summary;
+mod tcp;
 mod text;
 
 use anyhow::anyhow;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use book::Book;
+use capture::{Frame, Reader};
 use clap::Parser;
-use dissect::{Dissector, Ports};
+use dissect::{Dissector, Ports, Record};
 pub use select::Kind;
 use select::Selection;
 use summary::Summary;
@@ -68,7 +67,11 @@ pub struct Args {
     #[arg(long, value_name = "PORT")]
     pub resolver_port: Vec<u16>,
 
-    /// Fail if something is missing still, or malformed
+    /// Another TCP port of LBT-TCP, requests or late join (beside 14371 to 14395, and those that are advertised in the capture)
+    #[arg(long, value_name = "PORT")]
+    pub tcp_port: Vec<u16>,
+
+    /// Fail if something is missing still, malformed, or out of step
     #[arg(long)]
     pub check: bool,
 }
@@ -88,7 +91,7 @@ What is missing near a source never left it; what is missing near a receiver was
 /// Shows what the arguments name.
 ///
 /// # Errors
-/// A text for the user: a file cannot be read, or `--check` found something.
+/// A text for the user: a file cannot be read whole, or `--check` found something.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = BufWriter::new(std::io::stdout().lock());
     show(args, out)
@@ -139,7 +142,7 @@ type Input<'a> = Box<dyn Read + Send + 'a>;
 /// How the reading of a file ended.
 enum Found {
     Nothing,
-    /// With `--check`.
+    /// It was not read whole, or with `--check` something is wrong with what is in it.
     Trouble(String),
     /// What is written goes nowhere any more.
     Unwritable(std::io::Error),
@@ -147,40 +150,46 @@ enum Found {
 
 fn one<'a>(args: &Args, open: impl Fn() -> anyhow::Result<Input<'a>>, out: &mut impl Write) -> anyhow::Result<Found> {
     let selection = Selection { topic: args.topic.clone(), session: args.session.clone(), kinds: args.only.clone() };
-    let mut dissector = Dissector::new(Ports { resolver: args.resolver_port.clone() });
+    let mut dissector = Dissector::new(Ports { resolver: args.resolver_port.clone(), tcp: args.tcp_port.clone() });
     if args.two_passes {
-        capture::read(open()?, |frame| {
+        let _ = each_frame(open()?, |frame| {
             dissector.frame(&frame, &mut |_, _| {});
-            ControlFlow::Continue(())
+            true
         })?;
         dissector.second_reading();
     }
     let (mut start, mut text, mut failed) = (None, String::new(), None);
-    let ending = capture::read(open()?, |frame| {
-        let start = *start.get_or_insert(frame.nanos);
-        dissector.frame(&frame, &mut |record, book| {
-            if args.quiet || !selection.has(record, book) {
-                return;
-            }
-            if args.json {
-                text.push_str(&json::packet(record, book, args.verbose > 0).to_string());
-                text.push('\n');
-            } else {
-                text::line(record, book, start, &mut text);
-                if args.verbose > 0 {
-                    text::details(record, book, args.verbose > 1, &mut text);
-                }
-            }
-        });
-        failed = out.write_all(text.as_bytes()).err();
+    let mut write = |text: &mut String| {
+        failed = failed.take().or_else(|| out.write_all(text.as_bytes()).err());
         text.clear();
-        if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        failed.is_none()
+    };
+    let mut show = |record: &Record<'_>, book: &Book, text: &mut String| {
+        let start = *start.get_or_insert(record.nanos);
+        if args.quiet || !selection.has(record, book) {
+            return;
+        }
+        if args.json {
+            text.push_str(&json::packet(record, book, args.verbose > 0).to_string());
+            text.push('\n');
+        } else {
+            text::line(record, book, start, text);
+            if args.verbose > 0 {
+                text::details(record, book, args.verbose > 1, text);
+            }
+        }
+    };
+    let unread = each_frame(open()?, |frame| {
+        dissector.frame(&frame, &mut |record, book| show(record, book, &mut text));
+        write(&mut text)
     })?;
+    dissector.end(&mut |record, book| show(record, book, &mut text));
+    write(&mut text);
     let summary = Summary {
         book: &dissector.book,
         passed: dissector.passed,
         incomplete_datagrams: dissector.incomplete_datagrams(),
-        is_cut: ending == capture::Ending::Cut,
+        unread: unread.as_deref(),
         selection: &selection,
     };
     let end = if args.json { format!("{}\n", summary.json()) } else { summary.text() };
@@ -188,13 +197,29 @@ fn one<'a>(args: &Args, open: impl Fn() -> anyhow::Result<Input<'a>>, out: &mut 
     if let Some(error) = failed.or_else(|| write!(out, "{space}{end}").err()) {
         return Ok(Found::Unwritable(error));
     }
-    let (missing, malformed) = (summary.missing(), dissector.passed.malformed);
-    if args.check && (missing > 0 || malformed > 0) {
-        return Ok(Found::Trouble(format!(
-            "{missing} datagrams are missing, {malformed} packets or messages are malformed"
-        )));
+    let trouble: Vec<String> = unread.clone().into_iter().chain(summary.trouble().filter(|_| args.check)).collect();
+    Ok(if trouble.is_empty() { Found::Nothing } else { Found::Trouble(trouble.join("; ")) })
+}
+
+/// Gives each frame to `each` while that wants more. Returns why the file was not read to a proper end.
+///
+/// # Errors
+/// A text for the user: it is no capture.
+fn each_frame(input: Input<'_>, mut each: impl FnMut(Frame<'_>) -> bool) -> anyhow::Result<Option<String>> {
+    let mut reader = Reader::new(input)?;
+    loop {
+        match reader.next_frame() {
+            Ok(Some(frame)) => {
+                if !each(frame) {
+                    return Ok(None);
+                }
+            }
+            Ok(None) => break,
+            Err(error) => return Ok(Some(error.to_string())),
+        }
     }
-    Ok(Found::Nothing)
+    let left_out = reader.left_out();
+    Ok((!left_out.is_whole_file()).then(|| capture::LeftOut { short_frames: 0, ..left_out }.to_string()))
 }
 
 fn open(file: &Path) -> anyhow::Result<Input<'static>> {

@@ -102,7 +102,8 @@ fn is_kind(record: &Record<'_>, kind: Kind) -> bool {
             again
                 || nak
                 || ncf
-                || matches!(record.content, Content::Malformed { .. } | Content::Stream { after_hole: true })
+                || matches!(record.content, Content::Malformed { .. })
+                || matches!(record.content, Content::Stream { gap } if !gap.is_none())
                 || record.error.is_some()
                 || record.behind.is_some()
                 || is_gap(record.arrival)

@@ -18,7 +18,8 @@ pub(super) struct Summary<'a> {
     pub(super) book: &'a Book,
     pub(super) passed: Passed,
     pub(super) incomplete_datagrams: u64,
-    pub(super) is_cut: bool,
+    /// Why the file was not read to a proper end.
+    pub(super) unread: Option<&'a str>,
     pub(super) selection: &'a Selection,
 }
 
@@ -47,6 +48,22 @@ impl Summary<'_> {
         self.sessions().map(|(_, s)| s.sequence.missing()).sum()
     }
 
+    /// What makes a check fail; `None` when all is there and good.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let p = &self.passed;
+        let counts = [
+            (self.missing(), "datagrams are missing"),
+            (p.malformed, "packets or messages are malformed"),
+            (p.unread, "packets were captured in too small a part"),
+            (self.incomplete_datagrams, "datagrams lack fragments"),
+            (p.missing_bytes, "bytes of TCP streams are missing"),
+            (p.out_of_step, "bytes of TCP streams are out of step: no message was found in them"),
+        ];
+        let found: Vec<String> =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        (!found.is_empty()).then(|| found.join(", "))
+    }
+
     /// As text.
     pub(super) fn text(&self) -> String {
         let p = &self.passed;
@@ -61,14 +78,16 @@ impl Summary<'_> {
             (p.cut, "captured in part (raise the snap length)"),
             (p.trains, "captured before the kernel cut them (GSO)"),
             (self.incomplete_datagrams, "datagrams without all their fragments"),
+            (p.missing_bytes, "bytes of TCP streams are not in the capture"),
+            (p.out_of_step, "bytes of TCP streams in which no message was found"),
         ] {
             if count > 0 {
                 let _ = write!(out, "; {count} {what}");
             }
         }
         out.push('\n');
-        if self.is_cut {
-            out.push_str("The file ends within a frame.\n");
+        if let Some(unread) = self.unread {
+            let _ = writeln!(out, "Not read whole: {unread}.");
         }
         for (index, session) in self.sessions() {
             self.session_text(index, session, &mut out);
@@ -172,7 +191,8 @@ impl Summary<'_> {
             .collect();
         json!({"summary": {
             "frames": p.frames, "other": p.other, "unknown_link": p.unknown_link, "cut": p.cut, "trains": p.trains,
-            "malformed": p.malformed, "incomplete_datagrams": self.incomplete_datagrams, "file_is_cut": self.is_cut,
+            "malformed": p.malformed, "incomplete_datagrams": self.incomplete_datagrams, "file_is_cut": self.unread.is_some(), "not_read": self.unread,
+            "unread": p.unread, "missing_bytes": p.missing_bytes, "out_of_step_bytes": p.out_of_step,
             "resolution_packets": p.resolution_packets, "queries": p.queries, "adverts": p.adverts,
             "sessions": sessions,
         }})

@@ -23,11 +23,14 @@ pub(super) fn line(record: &Record<'_>, book: &Book, start: u64, out: &mut Strin
         Content::Lbtrm(packet) => lbtrm_text(packet, record, book, out),
         Content::Lbtru(packet) => lbtru_text(packet, record, book, out),
         Content::Lbmr(packet) => lbmr_text(packet, record, book, out),
-        Content::Stream { after_hole } => {
+        Content::Stream { gap } => {
             out.push_str("TCP ");
             messages(record, book, out);
-            if *after_hole {
-                out.push_str(" [bytes before this are missing]");
+            if gap.missing > 0 {
+                let _ = write!(out, " [{} bytes before this are missing]", gap.missing);
+            }
+            if gap.out_of_step > 0 {
+                let _ = write!(out, " [no message was found in {} bytes before this]", gap.out_of_step);
             }
         }
         Content::Fragment { id, offset, length, last } => {

@@ -64,11 +64,12 @@ fn a_consumer_of_the_levels_holds_the_recorded_book() {
     let mut plain = BTreeMap::new();
     let mut capture = Capture::open(&path).unwrap();
     let mut expected_trades = 0;
-    let mut restarts = 0;
-    while let Some(message) = capture.next_message().unwrap() {
-        if std::mem::replace(&mut restarts, capture.restarts) != capture.restarts {
+    while let Some(heard) = capture.next_heard().unwrap() {
+        let Heard::Message(message) = heard else {
+            assert_eq!(heard, Heard::Restart, "nothing is missing in this capture");
             plain.clear();
-        }
+            continue;
+        };
         if message.symbol() != "MSFT" {
             continue;
         }
@@ -82,9 +83,10 @@ fn a_consumer_of_the_levels_holds_the_recorded_book() {
                 }
             }
             What::Trade { .. } => expected_trades += 1,
-            What::Quote { .. } => {}
+            What::Quote { .. } | What::Break { .. } => {}
         }
     }
+    assert_eq!(capture.counters().restarts, 11);
     assert!(images >= 5 && quotes > 100, "{images} images, {quotes} quotes");
     assert_eq!((trades, told), (expected_trades, plain));
 }
@@ -100,7 +102,8 @@ fn the_best_quotes_of_the_other_feed_are_the_records_quotes() {
     }
     let mut last = None;
     let mut capture = Capture::open(&path).unwrap();
-    while let Some(message) = capture.next_message().unwrap() {
+    while let Some(heard) = capture.next_heard().unwrap() {
+        let Heard::Message(message) = heard else { continue };
         if let (b"SPY     ", What::Quote { bid, ask, .. }) = (&message.symbol, message.what) {
             last = Some((bid, ask));
         }
@@ -108,6 +111,8 @@ fn the_best_quotes_of_the_other_feed_are_the_records_quotes() {
     let record = &replay.items[id.0 as usize].record;
     assert_eq!(Some((record.bid.price, record.ask.price)), last);
     assert!(replay.items.len() > 7_000, "every symbol has a record");
+    assert!(!replay.offers(id, Model::ByPrice), "this feed has no levels");
+    assert_eq!((replay.unread(), replay.remarks()), (None, None));
 }
 
 #[test]
@@ -116,7 +121,9 @@ fn time_is_scaled_and_the_end_begins_anew() {
     let config = ReplayConfig { pace: ReplaySpeed::Scaled(1_000_000.0), ..ReplayConfig::default() };
     let mut replay = CaptureReplay::open(&path, config).unwrap();
     let id = replay.find("SPY.IEX").unwrap();
-    assert!(replay.find("SPY.DEEP").is_none() && replay.find("TOOLONGNAME.IEX").is_none());
+    for unknown in ["SPY.DEEP", "TOOLONGNAME.IEX", "NOSUCH.IEX", ".IEX"] {
+        assert!(replay.find(unknown).is_none(), "{unknown}");
+    }
     replay.watch(id, Model::Price, true);
     assert_eq!(replay.due(), Some(0));
     // Six minutes and forty seconds at a million times the speed are 0.4 ms.
@@ -128,4 +135,98 @@ fn time_is_scaled_and_the_end_begins_anew() {
     replay.advance(due, 1, &mut |event| first = first.or(Some(event.payload)));
     assert_eq!(first, Some(Payload::NewImage));
     assert!(!replay.ended);
+}
+
+fn field(body: &[u8], id: i16) -> Option<String> {
+    let list = FieldList::decode(body, &SetScope::default()).unwrap();
+    let entry = list.entries().map(Result::unwrap).find(|e| e.fid == id)?;
+    Some(match entry.value(rwf::DataType::REAL) {
+        Ok(rwf::Primitive::Real(real)) => format!("{}", real.to_f64()),
+        _ => "blank".to_owned(),
+    })
+}
+
+/// The feed's day as the specification counts it, worked out by another decoder: no odd lots and no trades out of hours in the prices,
+/// broken trades gone.
+#[test]
+fn the_day_is_made_of_the_trades_that_count() {
+    use crate::fields as fid;
+    let Some(path) = data("TOPS16.pcapng.gz") else { return };
+    let mut replay = CaptureReplay::open(&path, unpaced()).unwrap();
+    let ids = ["ZXIET.IEX", "ZEXIT.IEX", "ZIEXT.IEX", "AAPL.IEX"].map(|name| replay.find(name).unwrap());
+    replay.watch(ids[0], Model::Price, true);
+    while !replay.ended {
+        replay.advance(0, 1_000, &mut |_| {});
+    }
+    let mut values = Vec::new();
+    for id in ids {
+        let mut image = Vec::new();
+        replay.image(id, Model::Price, 0, &mut image);
+        values.push([fid::TRDPRC_1, fid::OPEN_PRC, fid::ACVOL_1].map(|f| field(&image, f).unwrap()));
+        assert_eq!(field(&image, fid::HST_CLOSE).unwrap(), "blank", "nobody knows yesterday");
+    }
+    let [zxiet, zexit, ziext, aapl] = &values[..] else { panic!("four") };
+    assert_eq!(zxiet, &["29.95", "29.99", "68152"]);
+    assert_eq!(zexit, &["10.025", "10", "60251"]);
+    assert_eq!((&*ziext[1], &*ziext[2]), ("20", "65789"));
+    assert_eq!((&*aapl[0], &*aapl[1]), ("148.92", "148.96"));
+}
+
+/// A consumer's levels and best quote at the end of a capture made for one fault, and the state that it was left in.
+fn at_the_end(name: &str) -> Option<(String, DataState)> {
+    let folder = std::env::var_os("QUOTEWAY_CASES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases"), PathBuf::from);
+    let path = folder.join("2026-11/replay").join(name);
+    if !path.is_file() {
+        println!("no capture {}: set QUOTEWAY_CASES to test with it", path.display());
+        return None;
+    }
+    let mut replay = CaptureReplay::open(&path, unpaced()).unwrap();
+    let names: Vec<String> = replay.names().map(str::to_owned).collect();
+    assert_eq!(names, ["ZIEXT.DEEP"]);
+    let id = replay.find(&names[0]).unwrap();
+    replay.watch(id, Model::ByPrice, true);
+    let (mut told, mut state) = (BTreeMap::new(), DataState::OK);
+    while !replay.ended {
+        replay.advance(0, 1, &mut |event| match event.payload {
+            Payload::Status => state = DataState::SUSPECT,
+            Payload::NewImage => panic!("an image where nothing began anew"),
+            _ => apply(&mut told, event.body),
+        });
+    }
+    assert_eq!(replay.data_state(id, Model::ByPrice), state);
+    let levels: Vec<String> =
+        told.iter().map(|(key, size)| format!("{} {size}", String::from_utf8_lossy(key))).collect();
+    Some((levels.join(", "), state))
+}
+
+#[test]
+fn the_book_at_the_end_of_a_feed_with_faults() {
+    let whole = "100000B 100, 100100A 200, 100200A 400, 99800B 500, 99900B 300";
+    for name in ["late-dup.pcap", "overlap.pcap", "members.pcap.gz"] {
+        let Some((book, state)) = at_the_end(name) else { return };
+        assert_eq!((book.as_str(), state), (whole, DataState::OK), "{name}");
+    }
+    for name in ["gap.pcap", "snap.pcap"] {
+        assert_eq!(at_the_end(name).map(|(_, state)| state), Some(DataState::SUSPECT), "{name}");
+    }
+}
+
+#[test]
+fn a_restart_of_the_feed_leaves_no_quote() {
+    let Some(path) = data("DEEP10.pcap.gz") else { return };
+    let mut replay = CaptureReplay::open(&path, unpaced()).unwrap();
+    let id = replay.find("MSFT.DEEP").unwrap();
+    replay.watch(id, Model::Price, true);
+    let mut images = 0;
+    while !replay.ended {
+        replay.advance(0, 100, &mut |event| {
+            if event.payload == Payload::NewImage && event.instrument == id {
+                images += 1;
+                assert_eq!(field(event.body, crate::fields::BID).unwrap(), "blank");
+                assert_eq!(field(event.body, crate::fields::ASK).unwrap(), "blank");
+            }
+        });
+    }
+    assert_eq!(images, 11);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fields as fid;
-use crate::replay::ticks::parse;
+use crate::replay::ticks::{Table, parse};
 use rwf::{FieldList, Primitive, RealHint, SetScope};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
@@ -53,14 +53,22 @@ fn every_quote_and_trade_of_a_symbol_comes_in_recorded_order() {
     merged.extend(trades.iter().enumerate().map(|(n, t)| (t.millis, 1, n, *t)));
     merged.sort_by_key(|(millis, table, n, _)| (*millis, *table, *n));
     let mut expected_trades = Vec::new();
-    let (mut bid, mut ask, mut volume) = ((0, 0), (0, 0), 0i64);
+    let (mut bid, mut ask, mut last, mut volume) = ((0, 0), (0, 0), (0, 0), 0i64);
     for (.., tick) in &merged {
         match tick.what {
             What::Bid { price, size } => bid = (price, i64::from(size)),
             What::Ask { price, size } => ask = (price, i64::from(size)),
-            What::Trade { price, size } => {
-                volume += i64::from(size);
-                expected_trades.push((price, i64::from(size), volume));
+            What::Trade { price, size, counts } => {
+                if counts == Counts::All {
+                    last = (price, i64::from(size));
+                }
+                if matches!(counts, Counts::All | Counts::Volume) {
+                    volume += i64::from(size);
+                }
+                if counts != Counts::Nothing {
+                    let (price, size) = if last.0 == 0 { (None, 0) } else { (Some(last.0), last.1) };
+                    expected_trades.push((price, size, volume));
+                }
             }
         }
     }
@@ -83,7 +91,7 @@ fn every_quote_and_trade_of_a_symbol_comes_in_recorded_order() {
             match event.payload {
                 Payload::Update(UpdateKind::Trade) => {
                     let get = |f| real(event.body, f).unwrap();
-                    told_trades.push((get(fid::TRDPRC_1), get(fid::TRDVOL_1), get(fid::ACVOL_1)));
+                    told_trades.push((real(event.body, fid::TRDPRC_1), get(fid::TRDVOL_1), get(fid::ACVOL_1)));
                 }
                 Payload::Update(_) => {
                     if let Some(price) = real(event.body, fid::BID) {
@@ -150,13 +158,20 @@ struct Recording {
 
 impl Recording {
     fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        Self::packed(name, files, zip::CompressionMethod::Deflated)
+    }
+
+    fn packed(name: &str, files: &[(&str, &str)], method: zip::CompressionMethod) -> Self {
         let folder = std::env::temp_dir().join(format!("quoteway-replay-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         for (name, rows) in files {
             let mut zip = zip::ZipWriter::new(std::fs::File::create(folder.join(name)).unwrap());
-            let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
-            zip.start_file("rows.csv", options).unwrap();
-            zip.write_all(rows.as_bytes()).unwrap();
+            let options = zip::write::SimpleFileOptions::default().compression_method(method);
+            // Parts of a file are separated by an empty line.
+            for (n, rows) in rows.split("\n\n").enumerate() {
+                zip.start_file(format!("rows-{n}.csv"), options).unwrap();
+                zip.write_all(rows.as_bytes()).unwrap();
+            }
             zip.finish().unwrap();
         }
         Self { folder }
@@ -227,4 +242,58 @@ fn a_folder_without_ticks_is_none_and_a_broken_file_says_which() {
     std::fs::write(broken.folder.join("abc_20131007_quote.zip"), b"no zip").unwrap();
     let error = TickReplay::open(&broken.folder, ReplayConfig::default(), &mut |_| {}).err().unwrap();
     assert!(error.to_string().contains("abc_20131007_quote.zip"), "{error}");
+}
+
+#[test]
+fn zips_of_several_stored_files_are_read_whole_and_damage_is_told() {
+    let rows =
+        "1000,100000,100,0,0,N,1,0\n1000,0,0,100200,300,Q,1,0\n\n1500,100100,200,0,0,P,1,0\n1500,0,0,100200,300,Q,1,0";
+    for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
+        let recording = Recording::packed(&format!("{method}"), &[("xyz_20131007_quote.zip", rows)], method);
+        let open = |folder: &Path| TickReplay::open(folder, config(ReplaySpeed::Unpaced, 0), &mut |_| {});
+        let mut replay = open(&recording.folder).unwrap().unwrap();
+        let id = replay.find("XYZ.N").unwrap();
+        replay.watch(id, Model::Price, true);
+        assert_eq!(told(&mut replay, 0)[..2], [(QUOTE, Some(100_000), None), (QUOTE, Some(100_100), None)]);
+        assert_eq!((replay.counters().skipped, replay.unread()), (0, None));
+
+        let path = recording.folder.join("xyz_20131007_quote.zip");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(6).position(|w| w == b"rows-1").unwrap() + 12;
+        bytes[at] ^= 0x10;
+        std::fs::write(&path, &bytes).unwrap();
+        let mut replay = open(&recording.folder).unwrap().unwrap();
+        replay.watch(id, Model::Price, true);
+        let _ = told(&mut replay, 0);
+        let unread = replay.unread().expect("a trouble");
+        assert!(unread.contains("xyz_20131007_quote.zip") && unread.contains("rows-1.csv"), "{unread}");
+    }
+}
+
+#[test]
+fn days_follow_each_other_by_the_clock_of_their_dates() {
+    let open = 34_200_000;
+    let row = format!("{open},100000,100,0,0,N,1,0\n{open},0,0,100200,300,Q,1,0\n");
+    let files = ["20181102", "20181105", "20181106"].map(|date| format!("xyz_{date}_quote.zip"));
+    let recording = Recording::new("days", &files.each_ref().map(|name| (name.as_str(), row.as_str())));
+    let mut heard = String::new();
+    let config = ReplayConfig { pause: 0, repeat: false, ..config(ReplaySpeed::Scaled(1.0), open) };
+    let mut replay = TickReplay::open(&recording.folder, config, &mut |line| heard = line.to_owned()).unwrap().unwrap();
+    assert!(heard.contains("3 days: 20181102, 20181105, 20181106"), "{heard}");
+    let id = replay.find("XYZ.O").unwrap();
+    replay.watch(id, Model::Price, true);
+    let mut times = Vec::new();
+    for _ in 0..10 {
+        replay.advance(0, 1, &mut |event| {
+            if event.payload == QUOTE {
+                let list = FieldList::decode(event.body, &SetScope::default()).unwrap();
+                let entry = list.entries().map(Result::unwrap).find(|e| e.fid == fid::QUOTIM_MS).unwrap();
+                let Ok(Primitive::UInt(millis)) = entry.value(rwf::DataType::UINT) else { panic!("no time") };
+                times.push(millis);
+            }
+        });
+    }
+    // 13:30, and after the clock was set back on the 4th of November 14:30.
+    assert_eq!(times, [48_600_000, 52_200_000, 52_200_000]);
+    assert_eq!(replay.due(), None, "all days were played");
 }
