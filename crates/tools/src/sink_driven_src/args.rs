@@ -152,6 +152,10 @@ pub struct Args {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = flags::number)]
     pub speed: f64,
 
+    /// Recorded data begins when the first of its items is opened, not with the source: whoever comes first misses nothing
+    #[arg(long)]
+    pub start_on_open: bool,
+
     /// Record item, number and time of the updates in this file, for `quoteway lab` (see docs/perf)
     #[arg(long, value_name = "FILE")]
     pub observe: Option<PathBuf>,

@@ -153,7 +153,8 @@ fn settings_of(args: &Args, data: Option<std::path::PathBuf>) -> SourceSettings 
     let pace = if args.speed > 0.0 && !is_paced(args) { ReplaySpeed::Scaled(args.speed) } else { ReplaySpeed::Unpaced };
     SourceSettings {
         service: args.service.clone(),
-        replay: ReplayConfig { pace, repeat: args.cycle, ..ReplayConfig::default() },
+        replay: ReplayConfig { pace, repeat: args.cycle, pause: 0, ..ReplayConfig::default() },
+        start_on_open: args.start_on_open,
         seed: args.seed,
         rate: 1.0,
         stamps: args.timestamps || args.stamp_all,
@@ -175,7 +176,15 @@ trait Steered: Feed {
     /// What it did and how it is.
     fn figures(&mut self) -> Figures;
 
+    /// What could not be read or told so far, for people.
+    fn remarks(&self) -> Option<String> {
+        None
+    }
+
     /// Writes what was observed, if it was.
+    ///
+    /// # Errors
+    /// It cannot be written; or what is published was not read whole.
     fn finish(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
@@ -212,7 +221,8 @@ fn publish<F: Steered>(
     }
     let started = net::clock::now();
     let every = args.every().as_nanos() as u64;
-    let mut printer = Printer { started, last_at: started, last_sent: 0, lines: 0, output: Output::default() };
+    let mut printer =
+        Printer { started, last_at: started, last_sent: 0, lines: 0, output: Output::default(), remarks: None };
     let mut total = Latency::new();
     let mut next_line = started + every;
     let end = args.seconds.map_or(u64::MAX, |s| started + (s * 1e9) as u64);
@@ -237,15 +247,17 @@ fn publish<F: Steered>(
         if now >= next_line {
             next_line = (next_line + every).max(now + 1);
             printer.line(&mut publisher, now, &mut total);
+            printer.remarks(&mut publisher);
         }
         while let Ok(command) = commands.try_recv() {
             delay = obey(&command, &mut publisher, io, now).unwrap_or(delay);
         }
     }
     printer.line(&mut publisher, now, &mut total);
+    printer.remarks(&mut publisher);
     printer.output.line(&summary(args, &mut publisher, now - started, &total.summary()));
-    publisher.feed().finish()?;
-    printer.output.finish()
+    printer.output.finish()?;
+    publisher.feed().finish()
 }
 
 fn socket_options(args: &Args) -> SocketOptions {
@@ -370,9 +382,20 @@ struct Printer {
     last_sent: u64,
     lines: u64,
     output: Output,
+    /// What was said of what could not be read or told.
+    remarks: Option<String>,
 }
 
 impl Printer {
+    /// Says what could not be read or told, when that is news.
+    fn remarks<F: Steered>(&mut self, publisher: &mut Publisher<F>) {
+        let remarks = publisher.feed().remarks();
+        if let Some(text) = remarks.as_ref().filter(|_| remarks != self.remarks) {
+            eprintln!("{text}");
+        }
+        self.remarks = remarks;
+    }
+
     fn line<F: Steered>(&mut self, publisher: &mut Publisher<F>, now: u64, total: &mut Latency) {
         let requests = publisher.counters().messages;
         let figures = publisher.feed().figures();
@@ -586,10 +609,15 @@ impl<S: MarketSource> Steered for MarketFeed<S> {
         }
     }
 
+    fn remarks(&self) -> Option<String> {
+        let texts: Vec<String> = [self.source().unread(), self.source().remarks()].into_iter().flatten().collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+
     fn finish(&mut self) -> anyhow::Result<()> {
-        if let Some(text) = self.source().remarks() {
-            eprintln!("{text}");
+        match self.source().unread() {
+            Some(_) => Err(anyhow!("not all of the data could be read: see above")),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

@@ -16,7 +16,7 @@ use rssl::ServerConfig;
 use rssl_io::RsslIo;
 use rwf::dictionary::Dictionary;
 use rwf::{DataState, State, StateCode, StreamState};
-use std::io;
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct SourceSettings {
     pub data: Option<PathBuf>,
     /// How recorded data is played.
     pub replay: ReplayConfig,
+    /// Recorded data begins when the first item of it is opened, not with the source.
+    pub start_on_open: bool,
     /// Seed of the generated market.
     pub seed: u64,
     /// Multiplies the event rates of generated instruments.
@@ -47,6 +49,7 @@ impl Default for SourceSettings {
             service: "DIRECT_FEED".to_owned(),
             data: None,
             replay: ReplayConfig::default(),
+            start_on_open: false,
             seed: 1,
             rate: 1.0,
             stamps: true,
@@ -60,6 +63,21 @@ impl Default for SourceSettings {
 pub struct Composite {
     parts: Vec<Box<dyn MarketSource>>,
     recorded: Vec<String>,
+    /// So many of the parts, the first ones, are recordings.
+    recordings: usize,
+    /// When recordings begin.
+    start: Start,
+}
+
+/// When recordings begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// When the first of their items is opened.
+    OnOpen,
+    /// Their first item was opened: with the next turn.
+    Due,
+    /// They began at this time.
+    At(Nanos),
 }
 
 impl Composite {
@@ -69,9 +87,10 @@ impl Composite {
     /// # Errors
     /// Recorded data that is asked for cannot be read, or there is none.
     pub fn open(settings: &SourceSettings, generated: bool, progress: &mut dyn FnMut(&str)) -> io::Result<Self> {
-        let mut composite = Self { parts: Vec::new(), recorded: Vec::new() };
+        let mut composite = Self { parts: Vec::new(), recorded: Vec::new(), recordings: 0, start: Start::At(0) };
         if let Some(path) = &settings.data {
             composite.add_recorded(path, settings.replay, progress)?;
+            composite.begin_recordings(settings);
         }
         if generated {
             composite.add_generator(settings);
@@ -82,11 +101,30 @@ impl Composite {
     /// A recording out of a data file; other names come from the generator, if `generated` says so.
     pub fn of_recording(file: DataFile, settings: &SourceSettings, generated: bool) -> Self {
         let recording = Recording::new(file, settings.replay);
-        let mut composite = Self { recorded: recording.names().to_vec(), parts: vec![Box::new(recording)] };
+        let recorded = recording.names().to_vec();
+        let mut composite = Self { recorded, parts: vec![Box::new(recording)], recordings: 0, start: Start::At(0) };
+        composite.begin_recordings(settings);
         if generated {
             composite.add_generator(settings);
         }
         composite
+    }
+
+    /// All parts so far are recordings.
+    fn begin_recordings(&mut self, settings: &SourceSettings) {
+        self.recordings = self.parts.len();
+        if settings.start_on_open {
+            self.start = Start::OnOpen;
+        }
+    }
+
+    /// When a part began, on the clock of this source; `None` while it waits for somebody.
+    fn began(&self, part: usize) -> Option<Nanos> {
+        match self.start {
+            _ if part >= self.recordings => Some(0),
+            Start::At(at) => Some(at),
+            Start::OnOpen | Start::Due => None,
+        }
     }
 
     fn add_generator(&mut self, settings: &SourceSettings) {
@@ -144,7 +182,17 @@ impl Composite {
 
     fn add_capture(&mut self, path: &Path, config: ReplayConfig, progress: &mut dyn FnMut(&str)) -> io::Result<()> {
         let capture = CaptureReplay::open(path, config)?;
-        progress(&format!("replaying {} as SYMBOL{}", path.display(), capture.suffix()));
+        let names: Vec<&str> = capture.names().collect();
+        let listed = names[..names.len().min(LISTED)].join(" ");
+        let more = match names.len().saturating_sub(LISTED) {
+            0 => String::new(),
+            more => format!(" and {more} more, which the symbol list 0#ALL has"),
+        };
+        progress(&format!("replaying {}: {} names: {listed}{more}", path.display(), names.len()));
+        if let Some(unread) = capture.unread() {
+            progress(&unread);
+        }
+        self.recorded.extend(names.into_iter().map(str::to_owned));
         self.parts.push(Box::new(capture));
         Ok(())
     }
@@ -159,11 +207,19 @@ impl Composite {
     }
 }
 
-/// Whether a file is a packet capture, by its name.
+/// Names of a capture that are listed when it is opened.
+const LISTED: usize = 40;
+
+/// Whether a file is a packet capture, by its first bytes; of one that is gzipped, by those of its content.
 pub fn is_capture(path: &Path) -> bool {
-    let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    [".pcap", ".pcapng"].iter().any(|ending| name.ends_with(ending))
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let mut head = Vec::new();
+    let is_read = |head: &mut Vec<u8>, from: &mut dyn Read| from.take(4).read_to_end(head).is_ok();
+    let mut file = BufReader::new(file);
+    if file.fill_buf().is_ok_and(|bytes| bytes.starts_with(&capture::gzip::MAGIC)) {
+        return is_read(&mut head, &mut capture::gzip::Gunzip::new(file)) && capture::is_capture(&head);
+    }
+    is_read(&mut head, &mut file) && capture::is_capture(&head)
 }
 
 impl MarketSource for Composite {
@@ -185,10 +241,30 @@ impl MarketSource for Composite {
     fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
         let (part, id) = self.inner(id);
         self.parts[part].watch(id, model, on);
+        if on && part < self.recordings && self.start == Start::OnOpen {
+            self.start = Start::Due;
+        }
     }
 
     fn due(&self) -> Option<Nanos> {
-        self.parts.iter().filter_map(|part| part.due()).min()
+        if self.start == Start::Due {
+            return Some(0);
+        }
+        let due = |part: &dyn MarketSource, n| Some(part.due()?.saturating_add(self.began(n)?));
+        self.parts.iter().enumerate().filter_map(|(n, part)| due(&**part, n)).min()
+    }
+
+    fn data_state(&self, id: InstrumentId, model: Model) -> DataState {
+        let (part, id) = self.inner(id);
+        self.parts[part].data_state(id, model)
+    }
+
+    fn remarks(&self) -> Option<String> {
+        joined(self.parts.iter().filter_map(|part| part.remarks()))
+    }
+
+    fn unread(&self) -> Option<String> {
+        joined(self.parts.iter().filter_map(|part| part.unread()))
     }
 
     fn symbols(&self) -> Vec<String> {
@@ -200,13 +276,23 @@ impl MarketSource for Composite {
 
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>)) {
         let count = self.parts.len() as u32;
+        if self.start == Start::Due {
+            self.start = Start::At(now);
+        }
+        let (of_recordings, recordings) = (self.began(0), self.recordings);
         for (n, part) in self.parts.iter_mut().enumerate() {
-            part.advance(now, limit, &mut |event| {
+            let Some(began) = (if n < recordings { of_recordings } else { Some(0) }) else { continue };
+            part.advance(now.saturating_sub(began), limit, &mut |event| {
                 let instrument = InstrumentId(event.instrument.0 * count + n as u32);
                 sink(Event { instrument, ..event });
             });
         }
     }
+}
+
+fn joined(texts: impl Iterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = texts.collect();
+    (!all.is_empty()).then(|| all.join("\n"))
 }
 
 /// What is done to a source while it runs, so that one sees what its consumers make of it.
