@@ -288,6 +288,10 @@ pub struct FrameReader {
     partial: Vec<u8>,
     /// Greetings that come before the first block.
     greetings: u8,
+    /// Longest block that is taken.
+    longest: usize,
+    /// Room that is kept between frames; more is given back.
+    kept: usize,
 }
 
 impl Default for FrameReader {
@@ -296,13 +300,33 @@ impl Default for FrameReader {
     }
 }
 
-/// Room that a reader keeps between frames; more is given back.
+/// Room that a reader of data keeps between frames.
 const PARTIAL_KEPT: usize = 1 << 20;
+/// Longest block that is taken from a P2PS before it has joined (none is right), and room that a reader of requests keeps.
+pub const STRANGER_MAX: usize = 64 << 10;
+/// The same once it has, where the hub has no key: a message is as long as sessions take them, and has a block for itself.
+pub const UNPROVEN_BLOCK: usize = 17 << 20;
 
 impl FrameReader {
     /// For a connection that begins with one greeting, or, where the hub has a key, with two.
     pub fn new(has_key: bool) -> Self {
-        Self { partial: Vec::new(), greetings: 1 + u8::from(has_key) }
+        let greetings = 1 + u8::from(has_key);
+        Self { partial: Vec::new(), greetings, longest: LONGEST_BLOCK, kept: PARTIAL_KEPT }
+    }
+
+    /// For a connection that has come in, which is a stranger's until [`FrameReader::joined`].
+    pub fn of_requests(has_key: bool) -> Self {
+        Self { longest: STRANGER_MAX, kept: STRANGER_MAX, ..Self::new(has_key) }
+    }
+
+    /// The P2PS of the connection has joined.
+    pub fn joined(&mut self, has_key: bool) {
+        self.longest = if has_key { LONGEST_BLOCK } else { UNPROVEN_BLOCK };
+    }
+
+    /// Bytes of a frame whose end has not come.
+    pub fn unfinished(&self) -> usize {
+        self.partial.len()
     }
 
     /// Takes in bytes and gives each whole frame to `f`.
@@ -327,7 +351,7 @@ impl FrameReader {
                 let mut whole = std::mem::take(&mut self.partial);
                 f(self.frame(&whole))?;
                 whole.clear();
-                whole.shrink_to(PARTIAL_KEPT);
+                whole.shrink_to(self.kept);
                 self.partial = whole;
             }
         }
@@ -362,7 +386,7 @@ impl FrameReader {
         }
         if self.greetings == 0 {
             let length = BLOCK_HEADER.saturating_add(word(bytes, 20) as usize);
-            return if length <= LONGEST_BLOCK { Ok(Some(length)) } else { Err(FrameError::Length(length)) };
+            return if length <= self.longest { Ok(Some(length)) } else { Err(FrameError::Length(length)) };
         }
         if bytes[2] != VERSION {
             return Err(FrameError::Version(bytes[2]));

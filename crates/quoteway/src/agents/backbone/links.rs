@@ -19,7 +19,7 @@ use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOp
 
 use super::announcement::Announcement;
 use super::auth::{self, Nonce};
-use super::frames::{self, Challenge, Frame, FrameReader, Hello, Proof, Welcome};
+use super::frames::{self, Challenge, Frame, FrameReader, Hello, Proof, STRANGER_MAX, Welcome};
 use super::services::Services;
 use super::wire::{Encryption, Wire};
 use super::{HubPeer, LinkError, Session, Trust};
@@ -636,8 +636,9 @@ impl Links {
         let Some(State::Joined { line }) = sources.get_mut(usize::from(source.0)).map(|s| &mut s.state) else {
             return Ok(());
         };
-        match line.wire.send(block, (tcp, line.conn, cipher)) {
-            SendOutcome::Queued(waiting) if waiting > MAX_REQUESTS => Err(LinkError::TakesNoRequests { waiting }),
+        let parts = hub::stream::parts(block, STRANGER_MAX);
+        match parts.map(|part| line.wire.send(&part, (tcp, line.conn, cipher))).last() {
+            Some(SendOutcome::Queued(waiting)) if waiting > MAX_REQUESTS => Err(LinkError::TakesNoRequests { waiting }),
             _ => Ok(()),
         }
     }

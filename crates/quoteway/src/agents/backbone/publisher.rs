@@ -16,7 +16,9 @@ use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, Tcp
 use super::announcement::Announcement;
 use super::auth::{self, Nonce};
 use super::copying::Progress;
-use super::frames::{self, Challenge, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Proof, Welcome};
+use super::frames::{
+    self, Challenge, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Proof, STRANGER_MAX, Welcome,
+};
 use super::outgoing::{Outgoing, public_address};
 use super::wire::{Encryption, Wire};
 use super::{LinkError, Trust, unix_ms};
@@ -31,6 +33,8 @@ pub const CONNECTIONS: usize = 4_096;
 const UNGREETED_OF_HOST: usize = 64;
 /// Longest block that is sent; longer ones are cut between messages.
 const CUT: usize = LONGEST_BLOCK / 4;
+/// Bytes of blocks that all P2PSs together have not finished, at a hub without a key.
+const UNFINISHED_OF_ALL: usize = 32 << 20;
 /// Time in which a refusal has to be taken.
 pub(super) const DRAIN: Duration = Duration::from_secs(2);
 
@@ -130,6 +134,8 @@ pub(super) struct Link {
     reader: FrameReader,
     pub(super) state: State,
     since: u64,
+    /// Since when much of a block is there whose end has not come.
+    unfinished_since: Option<u64>,
 }
 
 pub(super) enum State {
@@ -360,8 +366,9 @@ impl Publisher {
         if self.links.len() <= conn.slot() {
             self.links.resize_with(conn.slot() + 1, || None);
         }
-        let reader = FrameReader::new(self.trust.key.is_some());
-        let link = Link { conn, ip, peer: peer.to_string(), wire, reader, state: State::New, since: now };
+        let reader = FrameReader::of_requests(self.trust.key.is_some());
+        let peer = peer.to_string();
+        let link = Link { conn, ip, peer, wire, reader, state: State::New, since: now, unfinished_since: None };
         self.links[conn.slot()] = Some(link);
         self.sweep_at.get_or_insert(now + self.greeting_time);
     }
@@ -424,7 +431,33 @@ impl Publisher {
             (Err(e), _) => self.end(now, conn, &e.to_string(), Close::Drain(DRAIN), to),
             (_, Err(Fault::Broken(why))) => self.end(now, conn, &why, Close::Now, to),
             (_, Err(Fault::Refused(why))) => self.refuse(conn, &why),
-            _ => {}
+            _ => self.look_at_unfinished(now, conn, to),
+        }
+    }
+
+    /// Where the hub has no key anybody may have joined: what they all have not finished is bounded, and whoever has been at it for the longest
+    /// gives way.
+    fn look_at_unfinished(&mut self, now: u64, conn: ConnId, to: &mut impl Requests) {
+        if self.trust.key.is_some() {
+            return;
+        }
+        let Some(link) = self.links.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
+        if link.reader.unfinished() <= STRANGER_MAX {
+            link.unfinished_since = None;
+            return;
+        }
+        link.unfinished_since.get_or_insert(now);
+        let all: usize = self.links.iter().flatten().map(|link| link.reader.unfinished()).sum();
+        if all <= UNFINISHED_OF_ALL {
+            return;
+        }
+        let since = |link: &&Link| link.unfinished_since.unwrap_or(u64::MAX);
+        if let Some(oldest) = self.links.iter().flatten().min_by_key(since) {
+            let (conn, bytes) = (oldest.conn, oldest.reader.unfinished());
+            let why = format!(
+                "{bytes} bytes of a block that is not finished, and {all} of all P2PSs: with a key (hub.key_file) nobody else can join"
+            );
+            self.end(now, conn, &why, Close::Reset, to);
         }
     }
 
@@ -518,6 +551,7 @@ impl Publisher {
             tracing::info!("P2PS {free} ({}) has joined", link.peer);
             let data = hello.data;
             link.state = State::Joined { number: free, data };
+            link.reader.joined(self.trust.key.is_some());
             if self.numbers.len() <= usize::from(free) {
                 self.numbers.push(None);
             }
@@ -571,7 +605,7 @@ impl Publisher {
         let Self { tcp, links, cipher, .. } = self;
         let Some(Some(link)) = links.get_mut(conn.slot()) else { return };
         if let SendOutcome::Queued(waiting) = link.wire.send(bytes, (tcp, conn, cipher))
-            && waiting > self.max_backlog
+            && (waiting > self.max_backlog || self.is_over_its_share(waiting))
         {
             self.counters.p2ps_cut_off += 1;
             self.tcp.close(conn, Close::Reset);
@@ -579,6 +613,15 @@ impl Publisher {
             let number = self.forget(conn, &why);
             self.cut_off.extend(number);
         }
+    }
+
+    /// Where the hub has no key, those that take too little have together what one may have where it has one: whoever has more than its
+    /// share is cut off then.
+    fn is_over_its_share(&self, waiting: usize) -> bool {
+        let joined = self.counters.p2ps_joined.saturating_sub(self.counters.p2ps_lost).max(1) as usize;
+        self.trust.key.is_none()
+            && waiting > (self.max_backlog / joined).max(STRANGER_MAX)
+            && self.links.iter().flatten().map(|link| self.tcp.queued(link.conn)).sum::<usize>() > self.max_backlog
     }
 
     /// A P2PS whose connection was ended because it took too little; each is given once.

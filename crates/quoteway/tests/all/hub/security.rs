@@ -318,6 +318,41 @@ fn one_host_does_not_fill_the_hub_port() {
     drop((held, silent));
 }
 
+/// Where the hub has no key anybody joins: what they begin and do not finish is little in all, and the one that has been at it for the longest
+/// gives way.
+#[test]
+fn blocks_that_are_never_finished_take_little() {
+    let scene = Scene::new(Join::Tcp, &Tuning::default());
+    let header = |length: u32| {
+        let mut bytes = vec![0; hub::stream::BLOCK_HEADER];
+        bytes[..2].copy_from_slice(&hub::stream::MAGIC.to_le_bytes());
+        bytes[20..24].copy_from_slice(&length.to_le_bytes());
+        bytes
+    };
+    let join = || {
+        let mut stream = TcpStream::connect(scene.hub()).expect("the port is open");
+        stream.write_all(&hello(None)).expect("sent");
+        assert!(matches!(welcome(&mut stream), Some(Welcome::Joined { .. })));
+        stream
+    };
+    // Longer than any message.
+    let mut long = join();
+    long.write_all(&header(60 << 20)).expect("sent");
+    scene.wait_for("the long one to be ended", |s| s.distributor("p2ps_lost") == 1);
+    // Nobody who has not joined has any.
+    let mut early = TcpStream::connect(scene.hub()).expect("the port is open");
+    early.write_all(&[hello(None), header(100)].concat()).expect("sent");
+    let mut begun: Vec<TcpStream> = (0..4).map(|_| join()).collect();
+    for stream in &mut begun {
+        stream.write_all(&header(16 << 20)).expect("sent");
+        // The first of them may be gone by then.
+        let _ = stream.write_all(&vec![0; 12 << 20]);
+    }
+    scene.wait_for("the oldest to give way", |s| s.distributor("p2ps_lost") >= 2);
+    assert!(scene.distributor("p2ps_lost") < 5, "not all of them");
+    scene.watcher.wait_updates(5);
+}
+
 /// From a network that is not allowed nobody connects, and no announcement is taken.
 #[test]
 fn a_list_of_networks_keeps_strangers_out() {
