@@ -20,9 +20,9 @@ use session::Session;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A longer line is none, bytes.
@@ -35,8 +35,15 @@ const PARTS_MAX: usize = 1_024;
 const WAITING_MAX: usize = 64 << 20;
 /// How long a client may take nothing.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes that wait to be written to all clients; beyond, one with more than [`WAITING_FREE`] is cut off that is to get more.
+const WAITING_ALL: usize = 64 << 20;
+const WAITING_FREE: usize = 1 << 20;
+/// Bytes of lines of a client that are done before the server has accepted its login; what follows is not read until then.
+const LINES_BEFORE_LOGIN: usize = 64 << 10;
 /// Items of one client, at most.
 const ITEMS_MAX: usize = 100_000;
+/// Why a place is taken from who makes no use of it.
+const IDLE: &str = "no item with an image in time (--idle-timeout)";
 /// How often the wish to stop is looked at when nothing happens, nanoseconds.
 const STOP_EVERY: u64 = 100_000_000;
 /// After a connection that could not be accepted.
@@ -71,6 +78,9 @@ pub struct Args {
     /// Seconds within which a client has to write its first line
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     pub handshake_timeout: u32,
+    /// Seconds that a client may be without an item that has an image, whatever it writes; then its place is another's
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    pub idle_timeout: u32,
 }
 
 /// What a client's reader tells.
@@ -88,8 +98,10 @@ struct Client {
     peer: SocketAddr,
     /// `None` until its first line, which may name the user.
     session: Option<Session>,
-    /// When its place is over without a line.
-    speak_by: u64,
+    /// When its place is over without a line, and later without an item.
+    place_until: u64,
+    /// Images that it had been given when that was set last.
+    images: u64,
     /// Where the server is.
     server: Places,
     conn: Option<ConnId>,
@@ -98,18 +110,53 @@ struct Client {
     to: SyncSender<Vec<u8>>,
     /// Bytes that wait there.
     waiting: Arc<AtomicUsize>,
+    /// What the thread that reads waits for.
+    gate: Arc<Gate>,
+}
+
+/// Holds a client's lines back that come before its login is accepted, beyond what may wait.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        let mut is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut is_open, true) {
+            self.changed.notify_all();
+        }
+    }
+
+    fn wait(&self) {
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_while(is_open, |is_open| !*is_open));
+    }
 }
 
 impl Client {
     /// When there is something to do without news of it.
     fn timeout(&self) -> Option<u64> {
-        self.session.as_ref().map_or(Some(self.speak_by), |session| session.consumer.timeout())
+        let Some(session) = &self.session else { return Some(self.place_until) };
+        let place = (!session.watches()).then_some(self.place_until);
+        [session.consumer.timeout(), place].into_iter().flatten().min()
     }
 
-    /// Gives the thread that writes a part, or says why the client is over.
-    fn write(&self, part: Vec<u8>) -> Result<(), &'static str> {
+    /// Counts the time that it holds a place without having an item; tells whether that is over.
+    fn is_idle(&mut self, now: u64, borne: u64) -> bool {
+        let Some(session) = &self.session else { return self.place_until <= now };
+        if session.watches() || session.images > self.images {
+            (self.images, self.place_until) = (session.images, now.saturating_add(borne));
+        }
+        self.place_until <= now
+    }
+
+    /// Gives the thread that writes a part, or says why the client is over. So much waits for all clients.
+    fn write(&self, part: Vec<u8>, all: usize) -> Result<(), &'static str> {
         // What is added here is taken away when it is written: the order of other memory does not matter.
-        if self.waiting.fetch_add(part.len(), Ordering::Relaxed) > WAITING_MAX {
+        let own = self.waiting.fetch_add(part.len(), Ordering::Relaxed);
+        if own > WAITING_MAX || (own > WAITING_FREE && all > WAITING_ALL) {
             return Err("it does not read what it asked for");
         }
         self.to.try_send(part).map_err(|e| match e {
@@ -211,14 +258,14 @@ impl Lines {
             return self.refuse(now, peer, &why);
         }
         let (to, parts) = sync_channel(PARTS_MAX);
-        let waiting = Arc::default();
-        match self.start_threads(id, stream, parts, Arc::clone(&waiting)) {
+        let (waiting, gate) = (Arc::default(), Arc::default());
+        match self.start_threads(id, stream, parts, (Arc::clone(&waiting), Arc::clone(&gate))) {
             Ok(()) => {
                 eprintln!("{peer} is up");
-                let speak_by = now + u64::from(self.args.handshake_timeout) * 1_000_000_000;
-                let server = self.server.clone();
-                let client =
-                    Client { peer, session: None, speak_by, server, conn: None, version: Version::V14, to, waiting };
+                let place_until = now + u64::from(self.args.handshake_timeout) * 1_000_000_000;
+                let (server, version) = (self.server.clone(), Version::V14);
+                let (session, conn, images) = (None, None, 0);
+                let client = Client { peer, session, place_until, images, server, conn, version, to, waiting, gate };
                 self.clients.insert(id, client);
             }
             Err(e) => self.refuse(now, peer, &e.to_string()),
@@ -238,7 +285,7 @@ impl Lines {
         id: u64,
         stream: TcpStream,
         parts: Receiver<Vec<u8>>,
-        waiting: Arc<AtomicUsize>,
+        (waiting, gate): (Arc<AtomicUsize>, Arc<Gate>),
     ) -> std::io::Result<()> {
         let (reading, news, waker) = (stream.try_clone()?, self.news.clone(), self.waker.clone());
         std::thread::Builder::new().spawn(move || {
@@ -247,7 +294,14 @@ impl Lines {
                 waker.wake();
                 is_heard
             };
-            let why = read(reading, |line| tell(Heard::Line(line)));
+            let mut bytes = 0_usize;
+            let why = read(reading, |line| {
+                bytes = bytes.saturating_add(line.len());
+                if bytes > LINES_BEFORE_LOGIN {
+                    gate.wait();
+                }
+                tell(Heard::Line(line))
+            });
             tell(Heard::Left(why));
         })?;
         let closing = stream.try_clone()?;
@@ -270,6 +324,7 @@ impl Lines {
         config.login.attributes.application_name = Some("marketfeed-lines".to_owned());
         config.login.attributes.position = Some(format!("{}/net", client.peer.ip()));
         config.items_max = ITEMS_MAX;
+        client.place_until = now + u64::from(self.args.idle_timeout) * 1_000_000_000;
         let session = client.session.insert(Session::new(config, Arc::clone(&self.dictionary)));
         if named.is_none() {
             session.line(now, line);
@@ -279,6 +334,7 @@ impl Lines {
     fn leave(&mut self, now: u64, id: u64, why: &str, io: &mut RsslIo) {
         // Without its sender the thread that writes closes the socket, behind what waits.
         let Some(client) = self.clients.remove(&id) else { return };
+        client.gate.open();
         if client.session.is_some() {
             eprintln!("{} is gone: {why}", client.peer);
         } else {
@@ -293,11 +349,20 @@ impl Lines {
     /// Connects, sends and writes what there is, and ends clients that are over.
     fn work(&mut self, now: u64, io: &mut RsslIo) {
         let mut over = Vec::new();
+        let all = self.clients.values().map(|client| client.waiting.load(Ordering::Relaxed)).sum();
+        let borne = u64::from(self.args.idle_timeout) * 1_000_000_000;
         for (&id, client) in &mut self.clients {
-            if client.session.is_none() && client.speak_by <= now {
+            let is_idle = client.is_idle(now, borne);
+            if is_idle && client.session.is_none() {
                 over.push((id, "no line in time (--handshake-timeout)"));
             }
-            let Client { session: Some(session), server, conn, version, .. } = client else { continue };
+            let Client { session: Some(session), server, conn, version, gate, .. } = client else { continue };
+            if is_idle && !session.is_over {
+                session.end(IDLE);
+            }
+            if session.is_logged_in {
+                gate.open();
+            }
             session.consumer.handle_timeout(now);
             session.hear_events();
             if conn.is_none() && session.consumer.poll_connect(now).is_some() {
@@ -320,8 +385,9 @@ impl Lines {
                 });
             }
             let (written, is_over) = (std::mem::take(&mut session.out), session.is_over);
-            let given = if written.is_empty() { Ok(()) } else { client.write(written) };
+            let given = if written.is_empty() { Ok(()) } else { client.write(written, all) };
             match given {
+                Ok(()) if is_idle => over.push((id, IDLE)),
                 Ok(()) if is_over => over.push((id, "it is over")),
                 Ok(()) => {}
                 Err(why) => over.push((id, why)),
@@ -426,20 +492,38 @@ mod tests {
             server: Places::of("127.0.0.1:14002", "--server").expect("an address"),
             peer: SocketAddr::from(([127, 0, 0, 1], 1)),
             session: None,
-            speak_by: 0,
+            place_until: 0,
+            images: 0,
             conn: None,
             version: Version::V14,
             to,
             waiting: Arc::default(),
+            gate: Arc::default(),
         };
         let part = || vec![0; WAITING_MAX / 4 + 1];
         for _ in 0..4 {
-            assert_eq!(client.write(part()), Ok(()));
+            assert_eq!(client.write(part(), 0), Ok(()));
         }
-        assert_eq!(client.write(part()), Err("it does not read what it asked for"));
+        assert_eq!(client.write(part(), 0), Err("it does not read what it asked for"));
         // What was written waits no more.
         let first = parts.recv().expect("it waits");
         client.waiting.store(3 * first.len(), Ordering::Relaxed);
-        assert_eq!(client.write(part()), Ok(()));
+        assert_eq!(client.write(part(), 0), Ok(()));
+        // Beside others that have much there is less for each.
+        assert_eq!(client.write(part(), WAITING_ALL + 1), Err("it does not read what it asked for"));
+        client.waiting.store(WAITING_FREE, Ordering::Relaxed);
+        assert_eq!(client.write(part(), WAITING_ALL + 1), Ok(()));
+    }
+
+    #[test]
+    fn lines_wait_before_a_gate_until_it_is_open() {
+        let gate = Arc::new(Gate::default());
+        let waiting = std::thread::spawn({
+            let gate = Arc::clone(&gate);
+            move || gate.wait()
+        });
+        gate.open();
+        waiting.join().expect("it goes on");
+        gate.wait();
     }
 }

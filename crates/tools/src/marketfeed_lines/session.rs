@@ -21,6 +21,12 @@ pub(super) struct Session {
     builtin: Arc<Dictionary>,
     open: HashMap<ItemId, Opened>,
     by_name: HashMap<(String, String), ItemId>,
+    /// Open items that have had an image.
+    watched: usize,
+    /// Images so far.
+    pub(super) images: u64,
+    /// The server has accepted the login.
+    pub(super) is_logged_in: bool,
     /// What is to be written to the client.
     pub(super) out: Vec<u8>,
     /// What was written is the last.
@@ -31,6 +37,7 @@ struct Opened {
     key: (String, String),
     /// Its records so far.
     rtl: u16,
+    has_image: bool,
 }
 
 impl Session {
@@ -41,6 +48,9 @@ impl Session {
             builtin,
             open: HashMap::new(),
             by_name: HashMap::new(),
+            watched: 0,
+            images: 0,
+            is_logged_in: false,
             out: Vec::new(),
             is_over: false,
         }
@@ -71,7 +81,7 @@ impl Session {
         match self.consumer.open(now, request) {
             Ok(id) => {
                 self.by_name.insert(key.clone(), id);
-                self.open.insert(id, Opened { key, rtl: 0 });
+                self.open.insert(id, Opened { key, rtl: 0, has_image: false });
                 self.hear_events();
             }
             Err(error) => self.tell(item.as_bytes(), &error.to_string()),
@@ -81,7 +91,7 @@ impl Session {
     fn close(&mut self, now: u64, service: &str, item: &str) {
         match self.by_name.remove(&(service.to_owned(), item.to_owned())) {
             Some(id) => {
-                self.open.remove(&id);
+                self.remove(id);
                 self.consumer.close(now, id);
             }
             None => self.tell(item.as_bytes(), "the item is not open"),
@@ -109,6 +119,7 @@ impl Session {
                     let status = StatusMsg { state, ..StatusMsg::new(Domain::MARKET_PRICE, 0) };
                     self.write(0, item, &Msg::Status(status));
                 }
+                Event::LoggedIn(_) => self.is_logged_in = true,
                 Event::LoginRefused(state) => {
                     self.tell(b"", &format!("login refused: {}", state.as_state()));
                     self.is_over = true;
@@ -123,6 +134,10 @@ impl Session {
         let Some(opened) = self.open.get_mut(&item) else { return };
         if !matches!(msg, Msg::Refresh(_) | Msg::Update(_) | Msg::Status(_)) {
             return;
+        }
+        if matches!(msg, Msg::Refresh(_)) {
+            self.images += 1;
+            self.watched += usize::from(!std::mem::replace(&mut opened.has_image, true));
         }
         let body = msg.body();
         let is_record = msg.container() == DataType::OPAQUE && body.first() == Some(&marketfeed::FS);
@@ -150,8 +165,24 @@ impl Session {
     }
 
     fn forget(&mut self, item: ItemId, key: &(String, String)) {
-        self.open.remove(&item);
+        self.remove(item);
         self.by_name.remove(key);
+    }
+
+    fn remove(&mut self, item: ItemId) {
+        let had_image = self.open.remove(&item).is_some_and(|opened| opened.has_image);
+        self.watched -= usize::from(had_image);
+    }
+
+    /// Whether it has an item open that has had an image: what was only asked for may never be there.
+    pub(super) fn watches(&self) -> bool {
+        self.watched > 0
+    }
+
+    /// Tells why the place is taken from it.
+    pub(super) fn end(&mut self, why: &str) {
+        self.tell(b"", why);
+        self.is_over = true;
     }
 
     /// Writes a status about an item, or about none.

@@ -200,6 +200,7 @@ fn lines_open_items_and_records_come() {
         clients: 1,
         clients_per_address: 0,
         handshake_timeout: 15,
+        idle_timeout: 60,
     };
     let lines = Publishing::start(move |stop, ready| run_until(&args, &|| stop.load(Ordering::Acquire), ready));
     let mut client = std::net::TcpStream::connect(lines.address).unwrap();
@@ -219,6 +220,47 @@ fn lines_open_items_and_records_come() {
     assert_eq!(second.read(&mut [0; 9]).unwrap(), 0);
     client.write_all(b"quit\n").unwrap();
     client.read_to_end(&mut bytes).unwrap();
+}
+
+/// A line, a login, or an item that is not there hold no place; an item that is there does, however quiet its client.
+#[test]
+fn a_port_of_lines_has_places_for_those_who_watch_something() {
+    use crate::marketfeed_lines::{Args, run_until};
+    use std::io::{Read as _, Write as _};
+    let source = Publishing::simulator("-U 500");
+    let args = Args {
+        server: source.address.to_string(),
+        bind: Ipv4Addr::LOCALHOST.into(),
+        port: 0,
+        user: "rmds".to_owned(),
+        clients: 2,
+        clients_per_address: 0,
+        handshake_timeout: 15,
+        idle_timeout: 1,
+    };
+    let lines = Publishing::start(move |stop, ready| run_until(&args, &|| stop.load(Ordering::Acquire), ready));
+    let connect = |said: &str| {
+        let mut client = std::net::TcpStream::connect(lines.address).unwrap();
+        client.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        client.write_all(said.as_bytes()).unwrap();
+        client
+    };
+    let mut watching = connect("open DIRECT_FEED RDT0\n");
+    for said in ["user alice\n", "open NOWHERE X\n", "what\n", "snap DIRECT_FEED RDT1\n"] {
+        let mut idle = connect(said);
+        let mut bytes = Vec::new();
+        idle.read_to_end(&mut bytes).unwrap();
+        let told = String::from_utf8_lossy(&bytes);
+        assert!(told.contains("--idle-timeout"), "{said}: {told}");
+    }
+    // All the while this one has said nothing more.
+    let mut bytes = Vec::new();
+    for _ in 0..1_500 {
+        record_that(&mut watching, &mut bytes, |record| record.record_type == marketfeed::RecordType::UPDATE);
+    }
+    watching.write_all(b"close DIRECT_FEED RDT0\n").unwrap();
+    watching.read_to_end(&mut bytes).unwrap();
+    assert!(String::from_utf8_lossy(&bytes).contains("--idle-timeout"));
 }
 
 #[test]
