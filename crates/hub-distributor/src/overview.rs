@@ -92,6 +92,11 @@ impl SourceDistributor {
         })
     }
 
+    /// Whether a provider has logged in here, or has taken our login.
+    pub fn is_logged_in(&self, id: SessionId) -> bool {
+        self.providers.get(id).is_some_and(|session| session.phase != Phase::LoggingIn)
+    }
+
     /// Address and port of the provider of a session, while there is that session.
     pub fn session_address(&self, id: SessionId) -> Option<&str> {
         self.providers.get(id).map(|session| session.peer.address.as_str())

@@ -26,6 +26,13 @@ pub trait Handler {
     fn text(&mut self, _now: u64, _conn: ConnId, _text: &str) {}
     /// A connection is over. `established` tells whether [`Handler::opened`] was called for it.
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended);
+    /// Whether the peer of a connection has logged in. Asked of one that has not, with each message and before anything is kept for it: until
+    /// then little is (`docs/operating/threat-model.md`). Owners that serve no strangers know all.
+    fn is_known(&self, _conn: ConnId) -> bool {
+        true
+    }
+    /// So many bytes wait for a connection, since it did not take what the session answered by itself, a ping as a rule.
+    fn waits(&mut self, _now: u64, _conn: ConnId, _bytes: usize) {}
     /// The kernel has taken all that was queued for a connection.
     fn drained(&mut self, _now: u64, _conn: ConnId) {}
 }

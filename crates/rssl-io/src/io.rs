@@ -11,12 +11,15 @@ use net::tls::{TlsServer, TlsSession};
 use rssl::ws::{FrameKind, JsonPacker};
 use rssl::{ClientConfig, Connection, Packer, ServerConfig};
 
+use crate::account::{Account, STRANGER_MAX};
 use crate::admission::Admission;
 use crate::handler::{Ended, Handler};
 use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
 use crate::reason::{AdmissionError, EndReason};
 use crate::session::{Dialling, Kind, Session, Undecided};
 use crate::tunnel::{Tunnel, Way};
+
+mod accounts;
 
 /// The sockets and sessions of one thread.
 pub struct RsslIo {
@@ -40,6 +43,7 @@ pub struct RsslIo {
     sessions: Vec<Option<Session>>,
     listeners: Vec<Listener>,
     admission: Admission,
+    accounts: accounts::Accounts,
     /// When to ask a session again what is due: one entry for each session that is there and has something, no more, so that connections that
     /// come and go leave nothing behind.
     timers: BTreeSet<(u64, ConnId)>,
@@ -88,6 +92,7 @@ impl RsslIo {
             sessions: Vec::new(),
             listeners: Vec::new(),
             admission: Admission::default(),
+            accounts: accounts::Accounts::default(),
             timers: BTreeSet::new(),
             seed,
             ready: 0,
@@ -159,6 +164,7 @@ impl RsslIo {
     ) -> io::Result<(ListenerId, SocketAddr)> {
         let (id, addr) = self.tcp.listen(addr, options)?;
         debug_assert_eq!(id.index(), self.listeners.len());
+        self.open_account(listener.bounds);
         self.listeners.push(listener);
         Ok((id, addr))
     }
@@ -178,7 +184,7 @@ impl RsslIo {
     ) -> io::Result<ConnId> {
         let conn = self.tcp.connect(addr, options)?;
         let patience = config.handshake_timeout_ns;
-        let rssl = Connection::client(config).with_seed(self.next_seed() ^ now);
+        let rssl = Connection::client(config).with_seed(self.next_seed() ^ now).of_stranger(STRANGER_MAX);
         self.dial(now, conn, Kind::Rssl(rssl), way.into(), (addr, patience));
         Ok(conn)
     }
@@ -224,6 +230,7 @@ impl RsslIo {
         (listener, peer): (Option<ListenerId>, SocketAddr),
     ) {
         let read_most = listener.map_or(usize::MAX, |l| self.listeners[l.index()].read_most);
+        let each = listener.map_or(usize::MAX, |l| self.listeners[l.index()].bounds.each);
         let mut session = Session {
             id: conn,
             kind,
@@ -237,6 +244,7 @@ impl RsslIo {
             speak_by: u64::MAX,
             timer_at: 0,
             read_most,
+            account: Account::new(each),
             why: None,
         };
         self.out.clear();
@@ -271,6 +279,7 @@ impl RsslIo {
     /// # Errors
     /// Only what makes all sockets unusable.
     pub fn turn(&mut self, deadline: Option<u64>, handler: &mut impl Handler) -> io::Result<u64> {
+        self.end_those_overdrawn(handler);
         let due = self.timers.first().map(|&(at, _)| at);
         let deadline = [deadline, due, self.admission.unsaid_due()].into_iter().flatten().min();
         let timeout = deadline.map(|at| Duration::from_nanos(at.saturating_sub(net::clock::now())));
@@ -282,10 +291,12 @@ impl RsslIo {
         }
         self.events = events;
         polled?;
-        self.run_timers(now);
+        self.run_timers(now, handler);
         self.admission.log_unsaid(now);
-        if self.out.capacity() > OUT_KEPT {
-            self.out = Vec::new();
+        for memory in [&mut self.out, &mut self.cipher, &mut self.frames] {
+            if memory.capacity() > OUT_KEPT {
+                *memory = Vec::new();
+            }
         }
         Ok(now)
     }
@@ -298,11 +309,11 @@ impl RsslIo {
                 let session = self.sessions.get_mut(conn.slot()).and_then(|known| known.take_if(|s| s.id == conn));
                 let Some(mut session) = session else { return };
                 session.clear_timer(&mut self.timers);
-                let ended = Ended {
-                    established: session.established,
-                    next_version: session.next_version(),
-                    why: session.why.take().map_or(EndReason::Socket(why), |why| *why),
-                };
+                let port = session.listener.and_then(|listener| self.accounts.ports.get_mut(listener.index()));
+                session.account.close(&mut self.accounts.shared, port);
+                let why = session.why.take().map_or(EndReason::Socket(why), |why| *why);
+                let next_version = session.next_version().filter(|_| why.is_without_answer());
+                let ended = Ended { established: session.established, next_version, why };
                 let (listener, peer) = (session.listener, session.peer);
                 if listener.is_some() {
                     self.admission.leave(peer.ip(), ended.established);
@@ -312,7 +323,10 @@ impl RsslIo {
                 }
                 handler.closed(now, conn, &ended);
             }
-            Event::Drained { conn } => handler.drained(now, conn),
+            Event::Drained { conn } => {
+                self.settle_drained(conn);
+                handler.drained(now, conn);
+            }
             Event::AcceptFailed { errno, .. } => {
                 tracing::warn!("connections cannot be accepted: {}", io::Error::from_raw_os_error(errno));
             }
@@ -365,6 +379,7 @@ impl RsslIo {
             self.out.clear();
         }
         let was_established = session.established;
+        let waited = self.tcp.queued(conn);
         if matches!(session.kind, Kind::Undecided(_)) && session.tls.is_none() {
             session.tls = begin_tls(session, bytes, &self.listeners);
         }
@@ -401,15 +416,18 @@ impl RsslIo {
         if !self.out.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
         }
+        let overdrawn = session.account.is_over();
         if let Some(e) = tls_error {
             self.end(conn, EndReason::Encryption(e), Close::Drain(DRAIN));
-        } else if let Err(end) = result {
+        } else if let Err(end) = result.or_else(|end| if overdrawn { Ok(()) } else { Err(end) }) {
             let how = if end.is_unanswered() { Close::Now } else { Close::Drain(DRAIN) };
             self.end(conn, end, how);
+        } else {
+            self.settle_read(now, conn, self.tcp.queued(conn).saturating_sub(waited), handler);
         }
     }
 
-    fn run_timers(&mut self, now: u64) {
+    fn run_timers(&mut self, now: u64, handler: &mut impl Handler) {
         while let Some(&(_, conn)) = self.timers.first().filter(|(at, _)| *at <= now) {
             let session =
                 self.sessions.get_mut(conn.slot()).and_then(Option::as_mut).filter(|session| session.id == conn);
@@ -430,8 +448,12 @@ impl RsslIo {
                     session.pending.extend_from_slice(&self.out);
                 }
             }
+            let waiting = self.backlog(conn);
             if let Err(end) = result {
                 self.end(conn, end, Close::Now);
+            } else if waiting > 0 {
+                self.count(conn, Some(waiting));
+                handler.waits(now, conn, waiting);
             }
         }
     }
@@ -450,7 +472,8 @@ impl RsslIo {
         }
         self.out.clear();
         session.compose(now, &mut self.out, &mut self.frames, write);
-        session.transmit(&mut self.tcp, &mut self.cipher, &self.out)
+        let queued = session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
+        self.count(conn, queued)
     }
 
     /// Writes messages to a session, each in a frame of its own, and sends them at once; otherwise as [`RsslIo::send`].
@@ -479,7 +502,8 @@ impl RsslIo {
         let mut pending = std::mem::take(&mut session.pending);
         session.compose(now, &mut pending, &mut self.frames, write);
         session.pending = pending;
-        Some(session.pending.len() + self.tcp.queued(conn))
+        let waiting = session.pending.len() + self.tcp.queued(conn);
+        self.count(conn, Some(waiting))
     }
 
     /// Writes JSON messages to a session that takes them, packed, without sending them; otherwise as [`RsslIo::queue`].
@@ -491,7 +515,8 @@ impl RsslIo {
         let mut pending = std::mem::take(&mut session.pending);
         session.compose_json(now, &mut pending, write);
         session.pending = pending;
-        Some(session.pending.len() + self.tcp.queued(conn))
+        let waiting = session.pending.len() + self.tcp.queued(conn);
+        self.count(conn, Some(waiting))
     }
 
     /// How a session's JSON is framed; `None` for one that takes none.
@@ -514,11 +539,13 @@ impl RsslIo {
         if let Kind::Json(json) = &mut session.kind {
             json.sends_packed(now);
         }
-        if session.pending.is_empty() && frames.len() >= at_once {
-            return session.transmit(&mut self.tcp, &mut self.cipher, frames);
-        }
-        session.pending.extend_from_slice(frames);
-        Some(session.pending.len() + self.tcp.queued(conn))
+        let waiting = if session.pending.is_empty() && frames.len() >= at_once {
+            session.transmit(&mut self.tcp, &mut self.cipher, frames)
+        } else {
+            session.pending.extend_from_slice(frames);
+            Some(session.pending.len() + self.tcp.queued(conn))
+        };
+        self.count(conn, waiting)
     }
 
     /// Says that the login of a JSON session has been answered: it may be pinged from now on.
@@ -554,7 +581,7 @@ impl RsslIo {
         let pending = std::mem::take(&mut session.pending);
         let queued = session.transmit(&mut self.tcp, &mut self.cipher, &pending);
         self.keep(pending);
-        queued
+        self.count(conn, queued)
     }
 
     /// As [`RsslIo::flush`] for several connections, with as few system calls as the set makes for a batch. `each` gets the bytes that
@@ -576,7 +603,9 @@ impl RsslIo {
         }
         for (conn, bytes) in batch.drain(..) {
             self.keep(bytes);
-            each(conn, self.tcp.queued(conn));
+            let queued = self.tcp.queued(conn);
+            self.count(conn, Some(queued));
+            each(conn, queued);
         }
         self.batch = batch;
     }

@@ -16,9 +16,11 @@
 //! | [`listener`] | what a port accepts, and how the first bytes tell the protocols apart |
 //! | `tunnel` | the way of a dialled connection through an HTTP proxy |
 //! | `reason` | why connections are not taken, and why they end |
+//! | [`account`] | what waits for a peer and what of it is not whole: counted in one place, bounded |
 //! | [`admission`] | limits by address, and the bounded log of those that never became a session |
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod admission;
 mod handler;
 mod io;

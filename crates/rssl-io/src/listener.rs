@@ -7,6 +7,7 @@ use rssl::ws::upgrade::{Offer, Protocol};
 use rssl::ws::{JsonConfig, Limits};
 use rssl::{ClientConfig, ServerConfig};
 
+use crate::account::Bounds;
 use crate::admission;
 
 /// What sessions of a port are made with.
@@ -22,6 +23,8 @@ pub struct Listener {
     pub read_most: usize,
     /// Limits by address and in total.
     pub limits: admission::Limits,
+    /// What may wait for those who have logged in.
+    pub bounds: Bounds,
 }
 
 impl Listener {
@@ -34,6 +37,7 @@ impl Listener {
             encryption: Encryption::None,
             read_most: usize::MAX,
             limits: admission::Limits::default(),
+            bounds: Bounds::default(),
         }
     }
 }

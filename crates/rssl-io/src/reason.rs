@@ -3,6 +3,8 @@
 use std::fmt;
 
 use net::tls::TlsError;
+
+use crate::account::Overdrawn;
 use rssl::ws::{self, upgrade::Refusal};
 
 /// Why a port does not take a connection at all.
@@ -59,6 +61,8 @@ pub enum EndReason {
     Refused(String),
     /// Nothing came after the handshake in the time that the port gives (`login_timeout`).
     NoMessage,
+    /// More waits for the peer, or is kept of what it has not finished, than may be.
+    Overdrawn(Overdrawn),
     /// A text frame came in a session of RSSL in WebSocket frames.
     TextFrame,
     /// Nothing told a protocol for so many nanoseconds.
@@ -75,6 +79,13 @@ impl EndReason {
     pub(crate) fn is_unanswered(&self) -> bool {
         matches!(self, Self::Rssl(rssl::Closed::UnknownVersion { .. }))
     }
+
+    /// The peer was reached and has gone without a word, as servers do that do not know a version. A connection that never came to be says
+    /// nothing of versions.
+    pub(crate) fn is_without_answer(&self) -> bool {
+        use net::tcp::CloseReason::{PeerClosed, Reset};
+        matches!(self, Self::Socket(PeerClosed | Reset))
+    }
 }
 
 impl fmt::Display for EndReason {
@@ -87,6 +98,7 @@ impl fmt::Display for EndReason {
             Self::WebSocket(closed) => closed.fmt(f),
             Self::Http(refusal) => write!(f, "HTTP request answered with {}: {}", refusal.status, refusal.why),
             Self::NotUpgraded(text) | Self::Proxy(text) | Self::Owner(text) => f.write_str(text),
+            Self::Overdrawn(overdrawn) => overdrawn.fmt(f),
             Self::Refused(text) => refused(f, text),
             Self::NoMessage => refused(f, "no message came after the handshake (login_timeout)"),
             Self::TextFrame => refused(f, "text frame in a session of RSSL"),

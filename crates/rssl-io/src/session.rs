@@ -8,8 +8,9 @@ use net::tcp::{ConnId, ListenerId, SendOutcome, Tcp};
 use net::tls::TlsSession;
 use rssl::ws::upgrade::{self, Ask, Protocol, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
-use rssl::{Closed, Connection, Negotiated, Packer, Version};
+use rssl::{Closed, Connection, Negotiated, Packer, Standing, Version};
 
+use crate::account::{Account, STRANGER_MAX};
 use crate::handler::{Handler, Opened, Spoken};
 use crate::listener::{Beginning, Listener, WebSocket, WebSocketDial, beginning};
 use crate::reason::EndReason;
@@ -112,6 +113,8 @@ pub(crate) struct Session {
     pub(crate) timer_at: u64,
     /// Bytes that are read from it in one turn at most.
     pub(crate) read_most: usize,
+    /// What waits for it, and what it has not finished.
+    pub(crate) account: Account,
     /// Set when this side has decided the end.
     pub(crate) why: Option<Box<EndReason>>,
 }
@@ -136,11 +139,23 @@ impl Session {
             peer: self.peer,
             established: &mut self.established,
             spoke: &mut self.spoke,
+            account: &mut self.account,
             in_websocket: false,
         };
         match &mut self.kind {
             Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(EndReason::Rssl),
             other => receive_other(other, now, bytes, out, scratch, listeners, sink),
+        }
+    }
+
+    /// Bytes that are kept of what the peer has not finished.
+    pub(crate) fn unfinished_bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Rssl(rssl) => rssl.unfinished_bytes(),
+            Kind::RsslInWebSocket(wrapped) => wrapped.socket.unfinished_bytes() + wrapped.rssl.unfinished_bytes(),
+            Kind::Json(json) => json.unfinished_bytes(),
+            Kind::Undecided(undecided) => undecided.head.len(),
+            Kind::Dialling(dialling) => dialling.head.len(),
         }
     }
 
@@ -333,9 +348,12 @@ fn receive_other<H: Handler>(
     match kind {
         Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(EndReason::Rssl),
         Kind::Json(json) => {
-            let result = json.receive(now, bytes, out, |text| {
-                *sink.spoke = true;
-                sink.handler.text(now, sink.conn, text);
+            let result = json.receive_guarded(now, bytes, out, |text| {
+                if let Some(text) = text.filter(|text| sink.takes(text.len())) {
+                    *sink.spoke = true;
+                    sink.handler.text(now, sink.conn, text);
+                }
+                rssl::Sink::standing(&mut sink)
             });
             result.map_err(EndReason::WebSocket)
         }
@@ -400,7 +418,7 @@ fn begin_rssl<H: Handler>(
     mut sink: Dispatch<'_, H>,
 ) -> Result<(), EndReason> {
     let Undecided { head, seed, since, refusal, .. } = undecided;
-    let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed);
+    let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed).of_stranger(STRANGER_MAX);
     if let Some(text) = refusal {
         rssl.refuse(&text);
     }
@@ -436,9 +454,9 @@ fn begin_http<H: Handler>(
     };
     let Undecided { head, seed, since, refusal, .. } = std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
     upgrade.answer(out);
-    let mut socket = Socket::new(Role::Server, upgrade.deflate, config.limits);
+    let mut socket = Socket::new(Role::Server, upgrade.deflate, config.limits).of_stranger(STRANGER_MAX);
     if upgrade.protocol == Protocol::Rwf {
-        let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed);
+        let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed).of_stranger(STRANGER_MAX);
         if let Some(text) = refusal {
             rssl.refuse(&text);
         }
@@ -468,9 +486,10 @@ fn begin_dialled<H: Handler>(
     sink: &mut Dispatch<'_, H>,
 ) -> Kind {
     let dial = &dialling.dial;
-    let mut socket = Socket::new(Role::Client(dialling.seed), false, dial.limits);
+    let mut socket = Socket::new(Role::Client(dialling.seed), false, dial.limits).of_stranger(STRANGER_MAX);
     if protocol == Protocol::Rwf {
-        let mut rssl = Connection::client(Arc::clone(&dial.rssl)).with_seed(dialling.seed);
+        let rssl = Connection::client(Arc::clone(&dial.rssl)).with_seed(dialling.seed);
+        let mut rssl = rssl.of_stranger(STRANGER_MAX);
         let mut request = Vec::new();
         rssl.start(since, &mut request);
         socket.wrap_rssl(&request, out);
@@ -510,6 +529,10 @@ impl<H: Handler> ws::Sink for Frames<'_, H> {
             self.end = self.rssl.receive(self.now, bytes, self.out, &mut self.sink).err();
         }
     }
+
+    fn standing(&mut self) -> Standing {
+        rssl::Sink::standing(&mut self.sink)
+    }
 }
 
 /// Hands on what an RSSL session brings.
@@ -521,7 +544,22 @@ struct Dispatch<'a, H> {
     peer: SocketAddr,
     established: &'a mut bool,
     spoke: &'a mut bool,
+    account: &'a mut Account,
     in_websocket: bool,
+}
+
+impl<H: Handler> Dispatch<'_, H> {
+    /// Whether a message of so many bytes is taken: who is not known says little.
+    #[inline]
+    fn takes(&mut self, bytes: usize) -> bool {
+        self.account.is_known || self.takes_of_stranger(bytes)
+    }
+
+    #[cold]
+    fn takes_of_stranger(&mut self, bytes: usize) -> bool {
+        self.account.is_known = *self.established && self.handler.is_known(self.conn);
+        self.account.is_known || self.account.hear(bytes)
+    }
 }
 
 impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
@@ -533,8 +571,21 @@ impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
 
     #[inline]
     fn message(&mut self, msg: &[u8]) {
-        *self.spoke = true;
-        self.handler.message(self.now, self.conn, msg);
+        if self.takes(msg.len()) {
+            *self.spoke = true;
+            self.handler.message(self.now, self.conn, msg);
+        }
+    }
+
+    fn standing(&mut self) -> Standing {
+        self.account.is_known |= *self.established && self.handler.is_known(self.conn);
+        if self.account.is_known {
+            Standing::Known
+        } else if self.account.is_over() {
+            Standing::Over
+        } else {
+            Standing::Stranger
+        }
     }
 }
 

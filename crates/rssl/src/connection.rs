@@ -10,6 +10,7 @@ use crate::inbound::{Content, Fail, Inbound};
 use crate::key::{KeyBlock, Seed, pow_mod};
 use crate::outbound::{Outbound, PAYLOAD_MIN, Packer};
 use crate::spare;
+use crate::standing::Standing;
 
 /// Takes what a session receives. Generic in [`Connection::receive`], so that small sinks are inlined.
 pub trait Sink {
@@ -21,6 +22,11 @@ pub trait Sink {
 
     /// A ping. There is nothing to answer.
     fn ping(&mut self) {}
+
+    /// Asked of a session that is [`Connection::of_stranger`] before it keeps or decompresses something: how far the peer has come.
+    fn standing(&mut self) -> Standing {
+        Standing::Known
+    }
 }
 
 /// One RSSL session as a state machine.
@@ -102,6 +108,19 @@ impl Connection {
             Role::Client { seed, .. } | Role::Server { seed, .. } => *seed = value,
         }
         self
+    }
+
+    /// Has the session keep no more than so many bytes of unfinished messages until [`Sink::standing`] says that the peer is known.
+    #[must_use]
+    pub fn of_stranger(mut self, bytes_max: usize) -> Self {
+        self.inbound.limit_stranger(bytes_max);
+        self
+    }
+
+    /// Bytes that are kept of messages that are not whole.
+    #[must_use]
+    pub fn unfinished_bytes(&self) -> usize {
+        self.inbound.unfinished_bytes()
     }
 
     /// Makes a server session answer the connect request with a refusal. No effect on a client or after the handshake.
@@ -209,6 +228,13 @@ impl Connection {
     #[cold]
     #[inline(never)]
     fn rare_frame<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), Fail> {
+        if self.inbound.is_of_stranger() {
+            match sink.standing() {
+                Standing::Stranger => {}
+                Standing::Known => self.inbound.know(),
+                Standing::Over => return Err(Fail::Over),
+            }
+        }
         spare::with_work(|work| {
             match self.inbound.content(frame, work)? {
                 Content::Nothing => {}

@@ -20,6 +20,8 @@ pub(crate) struct Inbound {
     wide_fragment_ids: bool,
     compression: Compression,
     reassembly_bytes_max: usize,
+    /// The same while the peer is not known.
+    stranger_bytes_max: Option<u32>,
     rare: Option<Box<Rare>>,
 }
 
@@ -58,7 +60,12 @@ pub(crate) enum Content<'a> {
 /// Why a frame cannot be used.
 pub(crate) enum Fail {
     Malformed(&'static str),
-    ReassemblyLimit { wanted: u64, limit: u64 },
+    ReassemblyLimit {
+        wanted: u64,
+        limit: u64,
+    },
+    /// Whoever takes the messages takes no more.
+    Over,
 }
 
 impl From<&'static str> for Fail {
@@ -72,6 +79,7 @@ impl Fail {
         match self {
             Self::Malformed(what) => Closed::Malformed { what, position },
             Self::ReassemblyLimit { wanted, limit } => Closed::ReassemblyLimit { wanted, limit },
+            Self::Over => Closed::AlreadyClosed,
         }
     }
 }
@@ -84,8 +92,29 @@ impl Inbound {
             wide_fragment_ids: true,
             compression: Compression::None,
             reassembly_bytes_max,
+            stranger_bytes_max: None,
             rare: None,
         }
+    }
+
+    pub(crate) fn limit_stranger(&mut self, bytes: usize) {
+        self.stranger_bytes_max = Some(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    pub(crate) fn is_of_stranger(&self) -> bool {
+        self.stranger_bytes_max.is_some()
+    }
+
+    /// The peer is a stranger no more.
+    pub(crate) fn know(&mut self) {
+        self.stranger_bytes_max = None;
+    }
+
+    /// Bytes that are kept of what is not whole.
+    pub(crate) fn unfinished_bytes(&self) -> usize {
+        let Some(rare) = &self.rare else { return self.tail.len() };
+        let overflow = rare.overflow.as_ref().map_or(0, |overflow| overflow.bytes.len());
+        self.tail.len() + overflow + rare.partials.iter().map(|partial| partial.bytes.len()).sum::<usize>()
     }
 
     /// Takes over what the handshake agreed on.
@@ -212,7 +241,7 @@ impl Inbound {
                 Err(OVERLONG.into())
             };
         }
-        let limit = self.reassembly_bytes_max;
+        let limit = self.stranger_bytes_max.map_or(self.reassembly_bytes_max, |most| most as usize);
         let rare = self.rare.get_or_insert_default();
         if let Some(old) = rare.partials.iter().position(|partial| partial.id == id) {
             rare.orphans += 1;

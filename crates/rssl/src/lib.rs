@@ -59,6 +59,7 @@ mod inbound;
 mod key;
 mod outbound;
 mod spare;
+mod standing;
 mod tap;
 pub mod ws;
 
@@ -66,4 +67,5 @@ pub use closed::{Closed, Fault, WriteError};
 pub use config::{ClientConfig, Compression, CompressionSet, Negotiated, ServerConfig, Version};
 pub use connection::{Connection, Sink};
 pub use outbound::Packer;
+pub use standing::Standing;
 pub use tap::{Direction, Event, Tap};

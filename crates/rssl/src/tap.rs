@@ -161,7 +161,7 @@ impl Tap {
     fn session_frame(&mut self, direction: Direction, wire: &[u8], show: &mut impl FnMut(Event<'_>)) {
         let side = self.side(direction);
         spare::with_work(|work| match side.content(wire, work) {
-            Ok(Content::Nothing) => {}
+            Ok(Content::Nothing) | Err(Fail::Over) => {}
             Ok(Content::Ping) => show(Event::Ping),
             Ok(Content::Message(message)) => show(Event::Message(message)),
             Ok(Content::Reassembled(message)) => {

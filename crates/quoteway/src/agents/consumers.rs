@@ -355,6 +355,11 @@ impl Consumers {
         samples.add(Part::Consumers, labels, &counters);
     }
 
+    /// Whether a connection was admitted as a consumer's, and is a mount.
+    pub fn has_admitted(&self, conn: ConnId) -> bool {
+        self.admitted.get(conn.slot()).is_some_and(Option::is_some)
+    }
+
     /// Whether consumers come in at this listener.
     pub fn owns(&self, listener: ListenerId) -> bool {
         self.listeners.own(listener)
@@ -695,6 +700,15 @@ impl Handler for Consumers {
         if !self.p2ps.is_departing(id) {
             self.numbers.release(id);
         }
+    }
+
+    fn is_known(&self, conn: ConnId) -> bool {
+        self.numbers.of(conn).is_some_and(|id| self.p2ps.is_logged_in(id))
+    }
+
+    /// What the session has queued by itself is in the client's account as what it was delivered is.
+    fn waits(&mut self, _now: u64, conn: ConnId, bytes: usize) {
+        self.slow.push((conn, bytes));
     }
 
     fn drained(&mut self, _now: u64, conn: ConnId) {

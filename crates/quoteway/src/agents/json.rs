@@ -7,6 +7,7 @@ use net::tcp::ConnId;
 use rssl::ws::{FrameKind, JsonPeer, JsonTexts, Read, TextOptions, login_payload};
 use rssl_io::RsslIo;
 
+use super::answering::{Answering, Taken};
 use crate::config;
 
 /// What the JSON clients of a thread share.
@@ -20,6 +21,7 @@ pub(super) struct JsonClients {
     /// Messages that no JSON stands for.
     unconvertible: u64,
     frames: SharedFrames,
+    answering: Answering<ConnId>,
 }
 
 /// The frames of the client that was composed for last, for others that get the same in the same flush.
@@ -37,12 +39,17 @@ const SHARED_MIN: usize = 8;
 /// Frames of which no more is kept between flushes, bytes.
 const FRAMES_KEPT: usize = 1 << 20;
 
+/// Replies for which room is kept between turns.
+const REPLIES_KEPT: usize = 1_024;
+
 /// JSON clients that are sent to in one turn: some hundred microseconds.
 const SENT_IN_A_TURN: usize = 64;
 
 /// What a client gets that does not come from the P2PS.
 enum Reply {
     Text(ConnId, String),
+    /// It has asked for more answers in this turn than may wait for it.
+    Overdrawn(ConnId, usize),
     Close(ConnId, CloseReason),
 }
 
@@ -62,7 +69,8 @@ impl JsonClients {
             login_payload: login_payload(c.websocket_ping_timeout_s, super::WEBSOCKET_MESSAGE_MAX),
         });
         let frames = SharedFrames::default();
-        Self { count: 0, texts, replies: Vec::new(), unsent: VecDeque::new(), unconvertible: 0, frames }
+        let answering = Answering::default();
+        Self { count: 0, texts, replies: Vec::new(), unsent: VecDeque::new(), unconvertible: 0, frames, answering }
     }
 
     /// Whether there is none.
@@ -98,12 +106,16 @@ impl JsonClients {
         text: &str,
         mut each: impl FnMut(&[u8]) -> bool,
     ) -> bool {
-        let Self { texts, replies, .. } = self;
+        let Self { texts, replies, answering, .. } = self;
         let mut may_go_on = true;
         texts.read(peer, text, |read| {
             match read {
                 Read::Message(message) => return each(message),
-                Read::Reply(text) => replies.push(Reply::Text(conn, text)),
+                Read::Reply(text) => match answering.take(conn, text.len()) {
+                    Taken::Yes => replies.push(Reply::Text(conn, text)),
+                    Taken::Last { bytes } => replies.push(Reply::Overdrawn(conn, bytes)),
+                    Taken::No => {}
+                },
                 Read::Complaint(text) => tracing::warn!("a JSON client could not read what it was sent: {text}"),
                 Read::Hopeless => may_go_on = false,
             }
@@ -124,15 +136,18 @@ impl JsonClients {
 
     /// Composes what [`JsonClients::read`] has left to be sent; `each` gets the clients for whom that was.
     pub(super) fn reply(&mut self, now: u64, io: &mut RsslIo, mut each: impl FnMut(ConnId)) {
+        self.answering.end_turn();
         for reply in self.replies.drain(..) {
             match reply {
                 Reply::Text(conn, text) => {
-                    io.queue_json(now, conn, |packer| packer.push(&text));
+                    io.answer_json(now, conn, |packer| packer.push(&text));
                     each(conn);
                 }
+                Reply::Overdrawn(conn, bytes) => io.end_overdrawn(conn, bytes),
                 Reply::Close(conn, reason) => io.close_drained(conn, &reason.to_string()),
             }
         }
+        self.replies.shrink_to(REPLIES_KEPT);
     }
 
     /// A client, not yet among them, is to be sent to.

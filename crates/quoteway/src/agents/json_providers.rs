@@ -18,10 +18,13 @@ use rwf::rdm::dictionary as rdm_dictionary;
 use rwf::rdm::directory::{self, Action};
 use rwf::{DataType, Primitive, peek};
 
+use super::answering::{Answering, Taken};
 use crate::config;
 
 /// Errors that a provider that dialled in may make in one connection before it is closed.
 const ERRORS_MAX: u32 = 1_000;
+/// Replies for which room is kept between turns.
+const REPLIES_KEPT: usize = 1_024;
 /// Bytes of dictionary messages that one provider may send: many times the largest dictionary there is.
 const DICTIONARY_BYTES_MAX: usize = 64 << 20;
 
@@ -36,6 +39,7 @@ pub(super) struct JsonProviders {
     /// By connection slot.
     sessions: Vec<Option<Session>>,
     replies: Vec<Reply>,
+    answering: Answering<ConnId>,
     /// What is being written.
     text: String,
     /// Messages that no JSON stands for.
@@ -74,6 +78,8 @@ impl ServiceNames for Names {
 /// What a provider gets, or its session, that does not come from the Source Distributor.
 enum Reply {
     Text(ConnId, String),
+    /// It has asked for more answers in this turn than may wait for it.
+    Overdrawn(ConnId, usize),
     /// The provider has taken our login; what it says of itself.
     LoggedIn(ConnId, Option<u8>, Option<usize>),
     Close(ConnId, CloseReason),
@@ -87,6 +93,7 @@ impl JsonProviders {
             login_payload: login_payload(c.websocket_ping_timeout_s, super::PROVIDER_MESSAGE_MAX),
             sessions: Vec::new(),
             replies: Vec::new(),
+            answering: Answering::default(),
             text: String::new(),
             unconvertible: 0,
         }
@@ -130,7 +137,7 @@ impl JsonProviders {
 
     /// Reads a provider's text: each message in it is handed on. What it gets for the rest follows with [`JsonProviders::reply`].
     pub(super) fn read(&mut self, conn: ConnId, text: &str, mut each: impl FnMut(&[u8])) {
-        let Self { sessions, replies, dictionary, configured, .. } = self;
+        let Self { sessions, replies, dictionary, configured, answering, .. } = self;
         let Some(session) = sessions.get_mut(conn.slot()).and_then(Option::as_mut).filter(|s| s.conn == conn) else {
             return;
         };
@@ -143,26 +150,31 @@ impl JsonProviders {
                     session.learn(&message, (dictionary, *configured), replies);
                     each(&message);
                 }
-                Ok(Incoming::Ping) => replies.push(Reply::Text(conn, PONG.to_owned())),
+                Ok(Incoming::Ping) => session.over |= !answer(answering, replies, conn, PONG.to_owned()),
                 Ok(Incoming::Pong) => {}
                 Ok(Incoming::Error(text)) => tracing::warn!("a provider could not read what it was sent: {text}"),
                 Err(error) => {
-                    if session.fails(&error, replies) {
+                    if session.fails(&error, replies, answering) {
                         return;
                     }
                 }
+            }
+            if session.over {
+                return;
             }
         }
     }
 
     /// Sends what [`JsonProviders::read`] has left to be sent.
     pub(super) fn reply(&mut self, now: u64, io: &mut RsslIo) {
+        self.answering.end_turn();
         for reply in self.replies.drain(..) {
             match reply {
                 Reply::Text(conn, text) => {
-                    io.queue_json(now, conn, |packer| packer.push(&text));
+                    io.answer_json(now, conn, |packer| packer.push(&text));
                     io.flush(conn);
                 }
+                Reply::Overdrawn(conn, bytes) => io.end_overdrawn(conn, bytes),
                 Reply::LoggedIn(conn, ping_timeout_s, message_max) => {
                     io.heed_server(conn, ping_timeout_s, message_max);
                     io.logged_in(conn);
@@ -170,6 +182,7 @@ impl JsonProviders {
                 Reply::Close(conn, reason) => io.close_drained(conn, &reason.to_string()),
             }
         }
+        self.replies.shrink_to(REPLIES_KEPT);
     }
 
     /// Sends RWF messages to a provider as text, in this order.
@@ -217,6 +230,19 @@ impl JsonProviders {
     }
 }
 
+/// Has a provider get an answer; false if it asks for more in a turn than may wait for it, and its session is over.
+fn answer(answering: &mut Answering<ConnId>, replies: &mut Vec<Reply>, conn: ConnId, text: String) -> bool {
+    match answering.take(conn, text.len()) {
+        Taken::Yes => replies.push(Reply::Text(conn, text)),
+        Taken::Last { bytes } => {
+            replies.push(Reply::Overdrawn(conn, bytes));
+            return false;
+        }
+        Taken::No => return false,
+    }
+    true
+}
+
 impl Session {
     /// Toward providers enumerations are numbers, which no display leaves in doubt. What a provider that was dialled publishes beyond
     /// its dictionary is passed over, as it is for consumers; one that dialled in is told.
@@ -232,7 +258,7 @@ impl Session {
 
     /// A message could not be read; tells whether the session is over. What a dialled provider meant by it is not known, so that its
     /// items are to be asked for anew; one that dialled in hears of it and may go on.
-    fn fails(&mut self, error: &JsonError, replies: &mut Vec<Reply>) -> bool {
+    fn fails(&mut self, error: &JsonError, replies: &mut Vec<Reply>, answering: &mut Answering<ConnId>) -> bool {
         self.errors += 1;
         if self.dialled {
             self.over = true;
@@ -241,7 +267,7 @@ impl Session {
             self.over = true;
             replies.push(Reply::Close(self.conn, CloseReason::TooMuchMalformed));
         } else {
-            replies.push(Reply::Text(self.conn, error.reply()));
+            self.over = !answer(answering, replies, self.conn, error.reply());
         }
         self.over
     }

@@ -3,6 +3,7 @@
 //! An agent's turn: take in all that is ready (bounded), let the state machines work, flush every connection that has
 //! something to get once. Agents reach each other only through bounded rings; see `ARCHITECTURE.md`.
 
+mod answering;
 pub mod backbone;
 pub mod backpressure;
 pub mod class_latency;
@@ -41,6 +42,7 @@ use net::tls::TlsServer;
 use rssl::ServerConfig;
 use rssl::ws::pages::{Host, OwnPage, Pages};
 use rssl::ws::{self, upgrade::Offer};
+use rssl_io::account::Bounds;
 use rssl_io::{Encryption, Listener, admission};
 
 use crate::config::{self, Compression, Config};
@@ -114,7 +116,9 @@ fn provider_listener(config: &Config) -> io::Result<Listener> {
     };
     let tls = c.tls().map_err(io::Error::other)?;
     let encryption = encryption(tls, !c.nip_client_ca_file.is_empty());
-    Ok(Listener { websocket, encryption, limits, ..Listener::rssl(Arc::new(session_config(&config.p2ps))) })
+    let each = c.max_provider_backlog as usize;
+    let bounds = Bounds { each, all: each / 2 };
+    Ok(Listener { websocket, encryption, limits, bounds, ..Listener::rssl(Arc::new(session_config(&config.p2ps))) })
 }
 
 /// Where the page of this process is, once it is shown.

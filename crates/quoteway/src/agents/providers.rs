@@ -12,6 +12,8 @@ use hub::distributor::{
 };
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
+use rwf::msg::{Domain, MsgClass};
+use rwf::peek;
 
 use super::input_rate::{InputLimit, InputRates};
 use super::json_providers::JsonProviders;
@@ -317,6 +319,11 @@ impl Providers {
         messages.sort_by_key(|m| m.0.0);
         for group in messages.chunk_by(|a, b| a.0 == b.0) {
             let Some(&Some(conn)) = self.conns.get(group[0].0.0 as usize) else { continue };
+            // A provider that dials in logs in as often as it likes, and has an answer each time.
+            let is_answer =
+                |msg: &[u8]| peek::class(msg) == Some(MsgClass::REFRESH) && peek::domain(msg) == Some(Domain::LOGIN);
+            let answers = group.iter().map(|(_, range)| &bytes[range.clone()]).filter(|msg| is_answer(msg));
+            io.count_answers(conn, answers.map(<[u8]>::len).sum());
             if self.json.has(conn) {
                 let messages = group.iter().map(|(_, range)| &bytes[range.clone()]);
                 self.json.send(now, conn, messages, io);
@@ -448,6 +455,10 @@ impl Handler for Providers {
             let message = if converts { marketfeed.convert(message) } else { message };
             distributor.session_message(now, id, message, outbox);
         });
+    }
+
+    fn is_known(&self, conn: ConnId) -> bool {
+        self.session(conn).is_some_and(|session| self.distributor.is_logged_in(session.id))
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {

@@ -23,6 +23,8 @@ use rssl_io::{Credentials, RsslIo, Way, WebSocketDial};
 pub struct Routes {
     dialled: Vec<Route>,
     options: SocketOptions,
+    /// Bytes that may wait for a provider.
+    backlog_max: usize,
     first_pause_ns: u64,
     resolved: Receiver<(usize, Result<Found, String>)>,
     resolver: Sender<(usize, Result<Found, String>)>,
@@ -90,6 +92,7 @@ impl Routes {
                 config.source_distributor.tcp_send_buf_size,
                 config.source_distributor.tcp_recv_buf_size,
             ),
+            backlog_max: config.source_distributor.max_provider_backlog as usize,
             first_pause_ns: u64::from(config.source_distributor.recovery_interval_ms.max(1)) * 1_000_000,
             resolved,
             resolver,
@@ -222,7 +225,10 @@ impl Routes {
             }
         };
         match dialled {
-            Ok(conn) => route.state = State::Connected(conn),
+            Ok(conn) => {
+                route.state = State::Connected(conn);
+                io.bound(conn, self.backlog_max);
+            }
             Err(e) => self.failed(now, index, &e.to_string()),
         }
     }

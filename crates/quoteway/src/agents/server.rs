@@ -275,11 +275,24 @@ impl Handler for Sessions {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        // A connection that never had a session may be a route's: the providers know.
-        if ended.established && self.side(conn) == Side::Consumers {
+        // One that was dialled has the side of whoever had its slot before, until it has a session: who was admitted is known.
+        if self.consumers.has_admitted(conn) {
             self.consumers.closed(now, conn, ended);
         } else {
             self.providers.closed(now, conn, ended);
+        }
+    }
+
+    fn is_known(&self, conn: ConnId) -> bool {
+        match self.side(conn) {
+            Side::Providers => self.providers.is_known(conn),
+            Side::Consumers => self.consumers.is_known(conn),
+        }
+    }
+
+    fn waits(&mut self, now: u64, conn: ConnId, bytes: usize) {
+        if self.side(conn) == Side::Consumers {
+            self.consumers.waits(now, conn, bytes);
         }
     }
 

@@ -150,6 +150,7 @@ section! {
     nip_max_incoming_bytes_per_second: u32 = 0, "", "Bytes of messages that one non-interactive provider may send in a second (65536 or more): beyond it it is not read for a moment. 0 means any number.";
     nip_max_incoming_messages_per_second: u32 = 0, "", "Messages that one non-interactive provider may send in a second (1000 or more). 0 means any number.";
     nip_login_timeout_s: u16 = 60, "", "Time in which a non-interactive provider has to send its first message after the handshake, seconds; 0 means any.";
+    max_provider_backlog: u32 = 67_108_864, "", "Bytes that may wait for one provider's connection, requests and posts, before it is cut off: it does not read. Those that dial in have half as much together, beyond 65536 each.";
     nip_cert_file: String = String::new(), "", "PEM file with the certificate chain shown to non-interactive providers, leaf first; read again when it changes; with it nip_port takes TLS beside plain connections. Empty means no TLS.";
     nip_key_file: String = String::new(), "", "PEM file with the private key of nip_cert_file; read again when it changes.";
     nip_client_ca_file: String = String::new(), "", "PEM file with the certificates to which those of non-interactive providers must lead. With it nip_port takes TLS only, and nobody without such a certificate; empty asks for none.";

@@ -213,6 +213,8 @@ pub struct Provider {
     pub state: String,
     /// What it offers.
     pub services: Vec<String>,
+    /// Bytes that wait for it: requests, posts, answers that it has not taken.
+    pub queued_bytes: u64,
     /// What went over its connection.
     pub traffic: Option<Connection>,
 }
@@ -755,6 +757,7 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
             server_id: session.server_id.to_owned(),
             state: session.phase.to_owned(),
             services: session.services.iter().map(|offer| offer.service.to_owned()).collect(),
+            queued_bytes: 0,
             traffic: None,
         });
         conns.push(providers.connection(session.id));
@@ -767,11 +770,13 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
             server_id: String::new(),
             state: "not connected".to_owned(),
             services: Vec::new(),
+            queued_bytes: 0,
             traffic: None,
         });
     }
     for (provider, conn) in found.iter_mut().zip(conns) {
         provider.traffic = conn.and_then(|conn| Connection::of(thread, conn));
+        provider.queued_bytes = conn.map_or(0, |conn| thread.io.backlog(conn) as u64);
     }
     found
 }

@@ -22,6 +22,12 @@ pub(crate) struct Process {
     line: String,
 }
 
+impl Process {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -77,7 +83,7 @@ pub(crate) fn port_of(process: &Process, key: &str) -> u16 {
 }
 
 /// Runs `test-client` to its end and gives its closing line.
-fn client(port: u16, args: &[&str]) -> serde_json::Value {
+pub(crate) fn client(port: u16, args: &[&str]) -> serde_json::Value {
     let port = port.to_string();
     let mut all = vec!["test-client", "-h", "127.0.0.1", "-p", &port];
     all.extend(args);
@@ -148,7 +154,7 @@ fn holds_an_unpaced_source_back(threads: u32) {
     assert_whole(&client(port, &args), 4_000);
 }
 
-fn config_file(text: &str) -> tempfile::NamedTempFile {
+pub(crate) fn config_file(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), text).expect("written");
     file

@@ -26,5 +26,6 @@ mod rooms;
 mod services;
 mod status;
 mod steering;
+mod strangers;
 mod tidy;
 mod tokens;

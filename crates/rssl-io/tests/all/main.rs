@@ -1,6 +1,8 @@
 //! One port, every protocol: what the first bytes of a connection lead to.
 
 mod proxy;
+mod strangers;
+mod versions;
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -28,6 +30,12 @@ enum Seen {
 struct Recorder {
     seen: VecDeque<Seen>,
     conns: Vec<ConnId>,
+    /// Nobody has logged in.
+    knows_nobody: bool,
+    /// What was told to wait, at most.
+    told: usize,
+    /// What to offer next, of each that has ended.
+    next_versions: Vec<Option<rssl::Version>>,
 }
 
 impl Handler for Recorder {
@@ -41,7 +49,14 @@ impl Handler for Recorder {
     fn text(&mut self, _: u64, _: ConnId, text: &str) {
         self.seen.push_back(Seen::Text(text.to_owned()));
     }
+    fn is_known(&self, _: ConnId) -> bool {
+        !self.knows_nobody
+    }
+    fn waits(&mut self, _: u64, _: ConnId, bytes: usize) {
+        self.told = self.told.max(bytes);
+    }
     fn closed(&mut self, _: u64, _: ConnId, ended: &Ended) {
+        self.next_versions.push(ended.next_version);
         self.seen.push_back(Seen::Closed { established: ended.established, why: ended.why.to_string() });
     }
 }

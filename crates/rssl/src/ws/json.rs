@@ -1,10 +1,13 @@
 //! A session of `tr_json2`: JSON messages in text frames, pings by message.
 
+use std::cell::Cell;
+
 use flate2::{Compress, Compression, FlushCompress};
 
 use super::frame::{self, OpCode};
 use super::socket::{Sink, Socket};
 use super::{Closed, code};
+use crate::standing::Standing;
 
 /// What a session is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +46,12 @@ pub struct Json {
     pinged_ns: u64,
     /// The peer may be pinged: it has seen its login answered. Some clients take the first frame for that answer.
     may_ping: bool,
-    deflate: Option<Box<Compress>>,
+}
+
+thread_local! {
+    /// What messages are compressed with, each for itself: the sessions of a thread share it, since it is as large as what some hundred of
+    /// them have besides.
+    static DEFLATE: Cell<Option<Box<Compress>>> = const { Cell::new(None) };
 }
 
 /// Hands on what a session brings; a binary frame ends it.
@@ -52,9 +60,13 @@ struct Texts<'s, F> {
     binary: bool,
 }
 
-impl<F: FnMut(&str)> Sink for Texts<'_, F> {
+impl<F: FnMut(Option<&str>) -> Standing> Sink for Texts<'_, F> {
     fn text(&mut self, text: &str) {
-        (self.each)(text);
+        (self.each)(Some(text));
+    }
+
+    fn standing(&mut self) -> Standing {
+        (self.each)(None)
     }
 
     fn binary(&mut self, _: &[u8]) {
@@ -70,15 +82,7 @@ impl Json {
     /// A session whose upgrade is done at `now` (monotonic nanoseconds).
     #[must_use]
     pub fn new(socket: Socket, config: JsonConfig, now: u64) -> Self {
-        Self {
-            socket,
-            config,
-            last_received_ns: now,
-            last_sent_ns: now,
-            pinged_ns: now,
-            may_ping: false,
-            deflate: None,
-        }
+        Self { socket, config, last_received_ns: now, last_sent_ns: now, pinged_ns: now, may_ping: false }
     }
 
     /// Takes received bytes, all of them; each text message is handed on, one or an array of JSON messages.
@@ -92,8 +96,32 @@ impl Json {
         out: &mut Vec<u8>,
         mut each: impl FnMut(&str),
     ) -> Result<(), Closed> {
+        self.receive_guarded(now, input, out, |text| {
+            text.into_iter().for_each(&mut each);
+            Standing::Known
+        })
+    }
+
+    /// As [`Json::receive`]; `each` also tells how far the peer has come, and is asked for that alone with `None` while it is
+    /// [`Socket::of_stranger`].
+    ///
+    /// # Errors
+    /// As there; [`Closed::AlreadyClosed`] where nothing more is taken from the peer.
+    pub fn receive_guarded(
+        &mut self,
+        now: u64,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        mut each: impl FnMut(Option<&str>) -> Standing,
+    ) -> Result<(), Closed> {
         self.last_received_ns = now;
         self.socket.receive(input, out, &mut Texts { each: &mut each, binary: false })
+    }
+
+    /// Bytes that are kept of a message that is not whole.
+    #[must_use]
+    pub fn unfinished_bytes(&self) -> usize {
+        self.socket.unfinished_bytes()
     }
 
     /// Says that the peer's login has been answered: from now on it may be pinged.
@@ -178,29 +206,30 @@ impl Json {
         if !self.socket.deflates() || op == OpCode::Continuation || !fin {
             return frame::write(out, op, fin, false, mask, payload);
         }
-        let packed = self.compress(payload);
+        let packed = compress(payload);
         frame::write(out, op, fin, true, mask, &packed);
     }
+}
 
-    /// A message compressed for itself: the same bytes for every client, and no window kept for any.
-    fn compress(&mut self, payload: &[u8]) -> Vec<u8> {
-        let deflate = self.deflate.get_or_insert_with(|| Box::new(Compress::new(Compression::fast(), false)));
-        deflate.reset();
-        let mut packed = Vec::with_capacity(payload.len() / 2 + 64);
-        let mut read = 0;
-        loop {
-            let before = deflate.total_in();
-            let done = deflate.compress_vec(&payload[read..], &mut packed, FlushCompress::Sync).is_err();
-            read += (deflate.total_in() - before) as usize;
-            if done || (read == payload.len() && packed.len() < packed.capacity()) {
-                break;
-            }
-            packed.reserve(payload.len() / 2 + 64);
+/// A message compressed for itself: the same bytes for every client, and no window kept for any.
+fn compress(payload: &[u8]) -> Vec<u8> {
+    let mut deflate = DEFLATE.take().unwrap_or_else(|| Box::new(Compress::new(Compression::fast(), false)));
+    deflate.reset();
+    let mut packed = Vec::with_capacity(payload.len() / 2 + 64);
+    let mut read = 0;
+    loop {
+        let before = deflate.total_in();
+        let done = deflate.compress_vec(&payload[read..], &mut packed, FlushCompress::Sync).is_err();
+        read += (deflate.total_in() - before) as usize;
+        if done || (read == payload.len() && packed.len() < packed.capacity()) {
+            break;
         }
-        let end = packed.strip_suffix(&[0, 0, 0xFF, 0xFF]).map_or(packed.len(), <[u8]>::len);
-        packed.truncate(end);
-        packed
+        packed.reserve(payload.len() / 2 + 64);
     }
+    let end = packed.strip_suffix(&[0, 0, 0xFF, 0xFF]).map_or(packed.len(), <[u8]>::len);
+    packed.truncate(end);
+    DEFLATE.set(Some(deflate));
+    packed
 }
 
 /// Writes JSON messages into frames. A frame is always an array, also with one message in it.
@@ -271,7 +300,7 @@ impl JsonPacker<'_> {
         let whole = [b"[", own, shared, b"]"].concat();
         if self.json.socket.deflates() {
             // The frames are of the compressed bytes, and only the first says that they are.
-            let packed = self.json.compress(&whole);
+            let packed = compress(&whole);
             let pieces = packed.len().div_ceil(most);
             for (at, piece) in packed.chunks(most).enumerate() {
                 let op = if at == 0 { OpCode::Text } else { OpCode::Continuation };

@@ -5,6 +5,7 @@ use flate2::{Decompress, FlushDecompress};
 use super::frame::{self, Header, OpCode};
 use super::{Closed, code};
 use crate::spare;
+use crate::standing::Standing;
 
 /// Takes the messages of a session.
 pub trait Sink {
@@ -16,6 +17,10 @@ pub trait Sink {
     /// that follows in the same bytes is looked at.
     fn refuses(&self) -> Option<&'static str> {
         None
+    }
+    /// Asked of a session that is [`Socket::of_stranger`] before each frame of a message: how far the peer has come.
+    fn standing(&mut self) -> Standing {
+        Standing::Known
     }
 }
 
@@ -57,6 +62,8 @@ pub struct Socket {
     role: Role,
     deflate: bool,
     limits: Limits,
+    /// Bytes of an unfinished message that are kept while the peer is not known.
+    stranger_bytes_max: Option<usize>,
     /// Beginning of a frame that is not whole.
     tail: Vec<u8>,
     /// The message that fragments have begun.
@@ -75,7 +82,35 @@ impl Socket {
     /// A session whose upgrade is done; `deflate` as that agreed.
     #[must_use]
     pub fn new(role: Role, deflate: bool, limits: Limits) -> Self {
-        Self { phase: Phase::Open, role, deflate, limits, tail: Vec::new(), begun: None, inflate: None }
+        Self {
+            phase: Phase::Open,
+            role,
+            deflate,
+            limits,
+            stranger_bytes_max: None,
+            tail: Vec::new(),
+            begun: None,
+            inflate: None,
+        }
+    }
+
+    /// Has the session keep no more than so many bytes of an unfinished message until [`Sink::standing`] says that the peer is known.
+    #[must_use]
+    pub fn of_stranger(mut self, bytes_max: usize) -> Self {
+        self.stranger_bytes_max = Some(bytes_max);
+        self
+    }
+
+    /// Bytes that are kept of a message that is not whole.
+    #[must_use]
+    pub fn unfinished_bytes(&self) -> usize {
+        self.tail.len() + self.begun.as_ref().map_or(0, |begun| begun.bytes.len())
+    }
+
+    /// Bytes that a message may have.
+    fn message_max(&self) -> usize {
+        let most = self.limits.message_bytes_max;
+        self.stranger_bytes_max.map_or(most, |stranger| stranger.min(most))
     }
 
     /// Whether this is the server's side, whose frames are not masked.
@@ -128,7 +163,17 @@ impl Socket {
             if header.mask.is_some() != (self.role == Role::Server) {
                 return Err(self.fail(code::PROTOCOL, "a client masks its frames and a server does not", out));
             }
-            if header.payload > self.limits.message_bytes_max as u64 {
+            if self.stranger_bytes_max.is_some() && !header.op.is_control() {
+                match sink.standing() {
+                    Standing::Stranger => {}
+                    Standing::Known => self.stranger_bytes_max = None,
+                    Standing::Over => return Err(Closed::AlreadyClosed),
+                }
+            }
+            // What has come of the message counts before the rest of a frame is waited for.
+            let begun = self.begun.as_ref().filter(|_| header.op == OpCode::Continuation);
+            let begun = begun.map_or(0, |begun| begun.bytes.len());
+            if header.payload > self.message_max().saturating_sub(begun) as u64 {
                 return Err(self.fail(code::TOO_BIG, "message is longer than allowed", out));
             }
             let (start, payload) = (header.length, header.payload as usize);
@@ -166,7 +211,7 @@ impl Socket {
             }
         };
         begun.frames += 1;
-        if begun.bytes.len() + payload.len() > self.limits.message_bytes_max || begun.frames > self.limits.frames_max {
+        if begun.bytes.len() + payload.len() > self.message_max() || begun.frames > self.limits.frames_max {
             return Err(self.fail(code::TOO_BIG, "message is longer than allowed", out));
         }
         let start = begun.bytes.len();
@@ -209,6 +254,7 @@ impl Socket {
 
     fn inflate(&mut self, bytes: &mut Vec<u8>, plain: &mut Vec<u8>) -> Result<(), (u16, &'static str)> {
         bytes.extend_from_slice(&[0, 0, 0xFF, 0xFF]);
+        let message_max = self.message_max();
         // The window is kept: a peer may use it although we ask it not to.
         let inflate = self.inflate.get_or_insert_with(|| Box::new(Decompress::new(false)));
         let mut read = 0;
@@ -219,7 +265,7 @@ impl Socket {
             let (in_before, out_before) = (inflate.total_in(), plain.len());
             let status = inflate.decompress_vec(&bytes[read..], plain, FlushDecompress::Sync);
             read += (inflate.total_in() - in_before) as usize;
-            if plain.len() > self.limits.message_bytes_max {
+            if plain.len() > message_max {
                 return Err((code::TOO_BIG, "message is longer than allowed"));
             }
             match status {
@@ -244,7 +290,7 @@ impl Socket {
             plain.reserve(1024);
             let before = plain.len();
             let status = inflate.decompress_vec(&[], plain, FlushDecompress::Sync);
-            if plain.len() > self.limits.message_bytes_max {
+            if plain.len() > message_max {
                 return Err((code::TOO_BIG, "message is longer than allowed"));
             }
             if plain.len() == before || status.is_err() {

@@ -176,6 +176,18 @@ impl Host {
         packets.and_then(|n| n.parse().ok()).unwrap_or(0)
     }
 
+    /// From now on the host counts what asks for a connection with it.
+    pub(crate) fn count_connects(&self) {
+        self.nft(
+            "flush chain inet loss in; add rule inet loss in iifname \"eth0\" tcp flags & (syn | ack) == syn counter",
+        );
+    }
+
+    /// How many there have been since [`Host::count_connects`].
+    pub(crate) fn connects(&self) -> u64 {
+        self.lost()
+    }
+
     fn nft(&self, what: &str) {
         let base = "add table inet loss; add chain inet loss in { type filter hook prerouting priority -300; }";
         run(self.command("nft").arg(format!("{base}; {what}")));

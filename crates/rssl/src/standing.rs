@@ -1,0 +1,12 @@
+//! How far a peer has come: what a session may keep for it before it is known.
+
+/// What the owner of a session says of its peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It has not logged in: little is kept for it.
+    Stranger,
+    /// It has: the bounds of the configuration hold.
+    Known,
+    /// Nothing more is taken from it.
+    Over,
+}
