@@ -73,6 +73,7 @@ browser() {
 export -f report run_program
 
 run documentation cargo test --workspace --doc &
+run documents python3 scripts/documents.py check
 export QUOTEWAY_BIN="$PWD/target/debug/quoteway"
 { run websocket websocket; run browser browser; } &
 run interop mvn -B -q -Dstyle.color=never -f interop/pom.xml test &
