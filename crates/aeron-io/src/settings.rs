@@ -4,8 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a subscriber that was let go of rests before it is taken in again.
-const RESTING: Duration = Duration::from_secs(1);
+/// How long a subscriber that was let go of may still read what is there: as long as its patience by Aeron's default, and the publication may
+/// wait that long once more.
+const LINGER: Duration = Duration::from_millis(1);
+/// How long a subscriber that was let go of rests at least before it is taken in again. While it stands still, each taking in costs the others
+/// another wait, so that a rest is many times as long as one.
+const RESTING: Duration = Duration::from_secs(5);
+/// And so many times the patience.
+const RESTS_FOR: u32 = 10;
 
 /// What both ends are made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,10 +125,7 @@ impl Settings {
     /// The channel of the publication.
     pub fn publication(&self) -> String {
         let Self { term_bytes, mtu, send_buffer, .. } = self;
-        let (patience, resting) = (self.patience.as_millis(), RESTING.as_millis());
-        let common = format!(
-            "term-length={term_bytes}|mtu={mtu}|untethered-window-limit-timeout={patience}ms|untethered-resting-timeout={resting}ms"
-        );
+        let common = format!("term-length={term_bytes}|mtu={mtu}|{}", self.untethered());
         let sockets = format!("so-sndbuf={send_buffer}|so-rcvbuf={}", self.receive_buffer);
         match &self.medium {
             Medium::Ipc => format!("aeron:ipc?{common}"),
@@ -155,9 +158,7 @@ impl Settings {
     /// The channels of the subscriptions.
     pub fn subscriptions(&self) -> Vec<String> {
         let window = self.receive_buffer.min(self.term_bytes / 2);
-        let (patience, resting) = (self.patience.as_millis(), RESTING.as_millis());
-        let common =
-            format!("tether=false|untethered-window-limit-timeout={patience}ms|untethered-resting-timeout={resting}ms");
+        let common = format!("tether=false|{}", self.untethered());
         let sockets = format!("so-rcvbuf={}|rcv-wnd={window}", self.receive_buffer);
         let tag = |tag: u32| if tag == 0 { String::new() } else { format!("|gtag={tag}") };
         match &self.medium {
@@ -176,6 +177,15 @@ impl Settings {
                 vec![format!("aeron:udp?endpoint={group}{}|{sockets}|{common}{}", on(interface), tag(*t))]
             }
         }
+    }
+
+    /// When a subscriber that does not read is let go of, and taken in again.
+    fn untethered(&self) -> String {
+        let [patience, linger, resting] =
+            [self.patience, LINGER, RESTING.max(self.patience * RESTS_FOR)].map(|time| time.as_millis());
+        format!(
+            "untethered-window-limit-timeout={patience}ms|untethered-linger-timeout={linger}ms|untethered-resting-timeout={resting}ms"
+        )
     }
 
     fn flow_control(&self, flow: FlowControl, tag: u32) -> String {
@@ -237,6 +247,21 @@ mod tests {
         assert!(subscriptions[1].starts_with("aeron:udp?endpoint=10.1.0.3:0|control=sd2:40456|control-mode=dynamic|"));
         assert!(subscriptions[1].contains("tether=false") && subscriptions[1].ends_with("|gtag=9"));
         assert!(s.destinations().is_empty());
+    }
+
+    #[test]
+    fn who_stands_still_is_let_go_of_at_once_and_rests_much_longer_than_it_is_waited_for() {
+        let mut s = settings(Medium::Ipc);
+        let times = |s: &Settings| -> Vec<u64> {
+            [s.publication(), s.subscriptions().remove(0)]
+                .iter()
+                .flat_map(|channel| channel.split('|').filter(|p| p.starts_with("untethered-")).map(str::to_owned))
+                .map(|p| p.split('=').nth(1).and_then(|t| t.strip_suffix("ms")?.parse().ok()).expect("milliseconds"))
+                .collect()
+        };
+        assert_eq!(times(&s), [500, 1, 5_000, 500, 1, 5_000], "of the publication and of the subscription");
+        s.patience = Duration::from_secs(2);
+        assert_eq!(times(&s), [2_000, 1, 20_000, 2_000, 1, 20_000]);
     }
 
     #[test]
