@@ -258,7 +258,8 @@ impl<R: Read> Reader<R> {
         self.frames += 1;
         let bytes = &self.buffer[range];
         let length = length.max(bytes.len());
-        self.left_out.short_frames += u64::from(length > bytes.len());
+        // Of a last frame the file has not more.
+        self.left_out.short_frames += u64::from(length > bytes.len() && !self.left_out.is_cut);
         Ok(Some(Frame { number: self.frames, nanos, link, bytes, length }))
     }
 

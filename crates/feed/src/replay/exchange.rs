@@ -132,7 +132,12 @@ impl CaptureReplay {
     /// When it cannot be read, is no capture, or holds no message of the exchange.
     pub fn open(path: &Path, config: ReplayConfig) -> io::Result<Self> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        let symbols = Capture::open(path).and_then(|capture| capture.symbols(LOOKED_THROUGH)).unwrap_or_default();
+        let looked = Capture::open(path).and_then(|capture| capture.symbols(LOOKED_THROUGH));
+        // What goes wrong on the way is met again when it is played, but then it is late.
+        let (symbols, trouble) = match looked {
+            Ok((symbols, left_out)) => (symbols, (!left_out.is_whole_file()).then(|| whole_file(left_out))),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
         let mut capture = Capture::open(path).map_err(named)?;
         let next = next_of(&mut capture).map_err(named)?;
         let empty =
@@ -157,7 +162,7 @@ impl CaptureReplay {
             watched: 0,
             data: DataState::OK,
             before: Counters::default(),
-            trouble: None,
+            trouble,
             payload: Vec::with_capacity(1024),
         };
         for symbol in symbols {
@@ -334,8 +339,14 @@ impl CaptureReplay {
             restarts: before.restarts + now.restarts,
             gaps: before.gaps + now.gaps,
             lost: before.lost + now.lost,
+            short: before.short + now.short,
         }
     }
+}
+
+/// What is wrong with a file, apart from frames of any protocol that are short.
+fn whole_file(left_out: capture::LeftOut) -> String {
+    capture::LeftOut { short_frames: 0, ..left_out }.to_string()
 }
 
 /// What comes first in a capture, and when that was.
@@ -472,8 +483,9 @@ impl MarketSource for CaptureReplay {
     }
 
     fn unread(&self) -> Option<String> {
-        let left_out = self.capture.left_out();
-        let why = self.trouble.clone().or_else(|| (!left_out.is_whole_file()).then(|| left_out.to_string()));
+        let (left_out, short) = (self.capture.left_out(), self.counters().short);
+        let why = self.trouble.clone().or_else(|| (!left_out.is_whole_file()).then(|| whole_file(left_out)));
+        let why = why.or_else(|| (short > 0).then(|| format!("{short} messages were captured in part (snap length)")));
         why.map(|why| format!("{}: {why}", self.path.display()))
     }
 

@@ -167,6 +167,8 @@ pub struct Counters {
     pub gaps: u64,
     /// Messages that are missing.
     pub lost: u64,
+    /// Those of them whose packets are in the capture, in part.
+    pub short: u64,
 }
 
 /// In words, of what is missing.
@@ -184,6 +186,8 @@ pub struct Capture {
     payload: Vec<u8>,
     at: usize,
     left: u64,
+    /// The capture has a part of the packet.
+    is_short: bool,
     /// To be told before the next message.
     pending: VecDeque<Heard>,
     stream: Option<Stream>,
@@ -279,6 +283,7 @@ impl Capture {
             payload: Vec::new(),
             at: 0,
             left: 0,
+            is_short: false,
             pending: VecDeque::new(),
             stream: None,
             before: VecDeque::new(),
@@ -323,11 +328,12 @@ impl Capture {
         }
     }
 
-    /// The symbols of up to so many messages from here on, sorted; what is played is not what was looked at.
+    /// The symbols of up to so many messages from here on, sorted, and what of the file could not be read on the way; what is played is not
+    /// what was looked at.
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn symbols(mut self, most: u64) -> io::Result<Vec<[u8; 8]>> {
+    pub fn symbols(mut self, most: u64) -> io::Result<(Vec<[u8; 8]>, capture::LeftOut)> {
         let mut symbols = std::collections::BTreeSet::new();
         for _ in 0..most {
             let Some(body) = self.next_body()? else {
@@ -339,7 +345,7 @@ impl Capture {
             };
             symbols.extend(Message::symbol_of(&self.payload[body]));
         }
-        Ok(symbols.into_iter().collect())
+        Ok((symbols.into_iter().collect(), self.left_out()))
     }
 
     /// Where in the payload the next message is; `None` when something is to be told before it, or at the end.
@@ -355,6 +361,7 @@ impl Capture {
             let lost = std::mem::take(&mut self.left);
             // Where the file ends, nobody knows what followed.
             if lost > 0 && !self.reader.left_out().is_cut {
+                self.counters.short += if self.is_short { lost } else { 0 };
                 self.lose(lost);
                 return Ok(None);
             }
@@ -393,6 +400,7 @@ impl Capture {
             }
             self.payload.clear();
             self.payload.extend_from_slice(datagram.payload);
+            self.is_short = datagram.missing > 0;
             let Some(known) = self.admit(header) else {
                 self.counters.repeated += u64::from(header.count > 0);
                 if self.pending.is_empty() {

@@ -212,7 +212,7 @@ fn completions_know_the_scenarios_of_the_lab_that_is_installed() {
 fn files_that_the_configuration_names_are_looked_into_before_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    std::fs::write(path("lbm.cfg"), "context transprt lbtrm\n").unwrap();
+    std::fs::write(path("lbm.cfg"), "source transport lbtrx\n").unwrap();
     let toml = format!(
         "[p2ps]\nrssl_port = 0\nserver_cert_file = {:?}\nserver_key_file = \"k\"\n[dictionary]\nfield_file = {:?}\n[hub]\nlbm_options_file = {:?}\n",
         path("cert.pem"),

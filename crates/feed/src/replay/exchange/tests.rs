@@ -195,6 +195,8 @@ fn at_the_end(name: &str) -> Option<(String, DataState)> {
         });
     }
     assert_eq!(replay.data_state(id, Model::ByPrice), state);
+    assert_eq!(replay.remarks().is_some(), state == DataState::SUSPECT);
+    assert_eq!(replay.unread().is_some(), name.starts_with("snap"), "{:?}", replay.unread());
     let levels: Vec<String> =
         told.iter().map(|(key, size)| format!("{} {size}", String::from_utf8_lossy(key))).collect();
     Some((levels.join(", "), state))
@@ -229,4 +231,5 @@ fn a_restart_of_the_feed_leaves_no_quote() {
         });
     }
     assert_eq!(images, 11);
+    assert!(replay.unread().expect("the sample's last packet is cut").contains("cut off at its end"));
 }
