@@ -24,6 +24,9 @@ need python3 python3
 need node nodejs
 need npm npm
 need promtool prometheus
+need curl curl
+need jq jq
+need tcpdump tcpdump
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -76,6 +79,7 @@ run documentation cargo test --workspace --doc &
 run documents python3 scripts/documents.py check
 export QUOTEWAY_BIN="$PWD/target/debug/quoteway"
 { run websocket websocket; run browser browser; } &
+run snippets python3 interop/test_snippets.py &
 run interop mvn -B -q -Dstyle.color=never -f interop/pom.xml test &
 # Tests between processes wait more than they compute: more of them than cores run at once.
 awk -v cores="$cores" '{ print ($1 ~ /(quoteway|lbm-io)$/) ? 3 * cores : cores, $0 }' "$logs/programs" \

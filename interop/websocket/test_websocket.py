@@ -26,7 +26,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from documentation import test_the_documentations_lines_for_python_stream, test_the_documentations_token_logs_in  # noqa: F401
+from documentation import (test_the_documentations_lines_for_python_live_on, test_the_documentations_lines_for_python_stream,  # noqa: F401
+                           test_the_documentations_token_logs_in)
 from permissions import (test_a_user_is_forced_out_and_comes_back, test_denied_items_among_granted_ones,  # noqa: F401
                          test_late_joiners_from_a_cache_are_checked, test_locks_and_rights_change_while_streams_are_open,
                          test_positions_are_counted, test_posts_need_a_right, test_the_source_of_rights_is_lost_and_back)
