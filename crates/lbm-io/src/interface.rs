@@ -10,11 +10,16 @@ use crate::error::ContextError;
 
 /// The address of the interface that an option names, or `None` if it is left open (`0.0.0.0`).
 ///
-/// `address/bits` is the interface with an address in that network.
+/// `address/bits` is the interface with an address in that network; a name is the first address of the interface that is called so.
 fn named(options: &Options, scope: Scope, name: &'static str) -> Result<Option<Ipv4Addr>, ContextError> {
     let text = options.text(scope, name);
+    let bad = || ContextError::Interface { option: name, value: text.to_owned() };
     let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
-    let address: Ipv4Addr = address.parse().unwrap_or(Ipv4Addr::UNSPECIFIED);
+    let Ok(address) = address.parse::<Ipv4Addr>() else {
+        let all = interfaces().map_err(ContextError::io("asking for network interfaces"))?;
+        let called = all.iter().find(|interface| interface.name == text);
+        return called.map(|interface| Some(interface.address)).ok_or_else(bad);
+    };
     let bits: u32 = bits.parse().unwrap_or(32);
     if address.is_unspecified() {
         return Ok(None);
@@ -26,7 +31,6 @@ fn named(options: &Options, scope: Scope, name: &'static str) -> Result<Option<I
     let network = u32::from(address) & mask;
     let all = interfaces().map_err(ContextError::io("asking for network interfaces"))?;
     let found = all.iter().find(|i| u32::from(i.address) & mask == network);
-    let bad = || ContextError::Interface { option: name, value: text.to_owned() };
     found.map(|interface| Some(interface.address)).ok_or_else(bad)
 }
 
@@ -104,8 +108,12 @@ mod tests {
         let mut options = Options::new();
         options.set(Scope::Context, "default_interface", "127.0.0.0/8").expect("a network");
         assert_eq!(multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect("loopback"), Ipv4Addr::LOCALHOST);
-        options.set(Scope::Context, "resolver_multicast_interface", "203.0.113.0/24").expect("a network");
-        let error = multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect_err("not of this host");
-        assert!(error.to_string().contains("resolver_multicast_interface"), "{error}");
+        options.set(Scope::Context, "default_interface", "lo").expect("a name");
+        assert_eq!(multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect("loopback"), Ipv4Addr::LOCALHOST);
+        for other in ["203.0.113.0/24", "nosuch7"] {
+            options.set(Scope::Context, "resolver_multicast_interface", other).expect("a network, or a name");
+            let error = multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect_err("not of this host");
+            assert!(error.to_string().contains("resolver_multicast_interface"), "{error}");
+        }
     }
 }

@@ -53,6 +53,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("retransmit_retention_", "what is retained is bounded by the options that are there"),
     ("ulb_", "queuing is not there"),
     ("application_data", "it belongs to the product's tools"),
+    ("implicit_batching_type", "batching is by length and interval alone"),
     ("zero_transports_function", "functions are given by programs, not by files"),
 ];
 
@@ -75,7 +76,9 @@ pub(super) fn scope(word: &str) -> Option<&'static str> {
 /// Why an option has no effect, by its name; `None` when its name does not say.
 pub(super) fn reason(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
-    FAMILIES.iter().find(|(begin, _)| lower.starts_with(begin)).map(|(_, why)| *why)
+    let is_code = ["_function", "_callback"].iter().any(|end| lower.ends_with(end));
+    let family = FAMILIES.iter().find(|(begin, _)| lower.starts_with(begin)).map(|(_, why)| *why);
+    family.or(is_code.then_some("functions are given by programs, not by files"))
 }
 
 /// What holds of an option whatever value it is given.

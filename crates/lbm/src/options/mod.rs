@@ -55,12 +55,20 @@ pub enum Kind {
     Group,
     /// A multicast group, or 0.0.0.0 for none of its own.
     OwnGroup,
-    /// An IPv4 address, or address/bits to find the interface by its network.
+    /// An IPv4 address, address/bits to find the interface by its network, or its name.
     Interface,
     /// `[Interface[:LocalPort]->]Address:Port`.
     Daemon,
     /// Anything.
     Text,
+}
+
+/// Whether a system may call an interface so: Linux has 15 characters.
+fn is_interface_name(value: &str) -> bool {
+    let is_mark = |b: u8| matches!(b, b'.' | b'-' | b'_' | b':' | b'@');
+    value.len() <= 15
+        && value.starts_with(|first: char| first.is_ascii_alphabetic())
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || is_mark(b))
 }
 
 /// A word as it is compared: without regard to case, and to the marks inside (`LBT-RM` is `lbtrm`).
@@ -91,7 +99,8 @@ impl Kind {
             }
             Self::Interface => {
                 let (address, bits) = value.split_once('/').unwrap_or((value, "32"));
-                address.parse::<Ipv4Addr>().is_ok() && bits.parse::<u8>().is_ok_and(|bits| bits <= 32)
+                let is_network = address.parse::<Ipv4Addr>().is_ok() && bits.parse::<u8>().is_ok_and(|bits| bits <= 32);
+                is_network || is_interface_name(value)
             }
             Self::Daemon => {
                 let remote = value.rsplit_once("->").map_or(value, |(_, remote)| remote);
@@ -114,7 +123,7 @@ impl fmt::Display for Kind {
             Self::OwnGroup => {
                 f.write_str("a multicast group (224.0.0.0 to 239.255.255.255), or 0.0.0.0 for none of its own")
             }
-            Self::Interface => f.write_str("an IPv4 address or address/bits"),
+            Self::Interface => f.write_str("an IPv4 address, address/bits, or the name of an interface"),
             Self::Daemon => f.write_str("[interface[:port]->]address:port"),
             Self::Text => f.write_str("any text"),
         }
@@ -523,6 +532,11 @@ mod tests {
             assert_eq!(options.number(Scope::Receiver, "use_otr"), 2);
         }
         assert!(Options::new().parse("a", "source transport \"lbtrm\" tcp").is_err());
+        let mut options = Options::new();
+        options.parse("a", "context default_interface \"eth0.17\"").expect("a name");
+        for bad in ["10.1.0", "0", "eth0/24", "a name", "aninterfacethatislong"] {
+            assert!(options.set(Scope::Context, "default_interface", bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
