@@ -137,6 +137,9 @@ pub struct Config {
     /// How long an image is held that no provider publishes any more and nobody watches, and a service is known that nobody offers and
     /// has no item; 0 for ever.
     pub age_unpublished: u64,
+    /// How long an item may be asked for in vain after a non-interactive provider has offered its service, before it counts as one that is
+    /// not published; 0 refuses it at once.
+    pub publication_patience: u64,
     /// How long a provider may take to answer login and directory requests before its session is closed.
     pub login_timeout: u64,
     /// How long a provider may take to answer an item request before it is given up and retried.
@@ -277,6 +280,7 @@ impl Default for Config {
             failback: 0,
             age_unwatched: 0,
             age_unpublished: 0,
+            publication_patience: 0,
             login_timeout: 45 * SECOND,
             request_timeout: 15 * SECOND,
             retry_interval: SECOND,

@@ -23,6 +23,8 @@ pub struct Counters {
     pub refused_not_found: u64,
     /// Opens refused: the bound on items is reached.
     pub refused_no_resources: u64,
+    /// Opens of items that nobody had published, and that wait to be.
+    pub awaited_publications: u64,
     /// Opens refused: the request makes no sense here (login or directory domain).
     pub refused_usage: u64,
     /// Items that were looked at for states and mergers of services and groups: what those cost.

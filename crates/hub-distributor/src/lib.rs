@@ -335,6 +335,7 @@ impl SourceDistributor {
             Timer::Swapped => self.tell_swapped(),
             Timer::FailBack(service) => self.failback_timer(now, service, out),
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
+            Timer::Publication(handle, epoch) => self.publication_timer(handle, epoch),
             Timer::Retention => self.retention_timer(now, out),
             Timer::Records => self.records_timer(now),
             Timer::Heartbeat => self.heartbeat(now, out),

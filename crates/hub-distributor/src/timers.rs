@@ -16,6 +16,8 @@ pub(crate) enum Timer {
     Retry(Handle, Epoch),
     /// An item may have been Suspect at its provider for long enough: handle.
     Stale(Handle),
+    /// An item that nobody has published may have waited for long enough: handle, epoch of the item.
+    Publication(Handle, Epoch),
     /// An item may have been unwatched for long enough: handle.
     Unwatched(Handle),
     /// A post has not been acknowledged: its id towards the provider.

@@ -140,6 +140,9 @@ pub mod flags {
     pub const SNAPSHOT_ONLY: u8 = 0x02;
     /// [`super::Request::Open`]: a private stream: an instance of its own, never shared, never recovered.
     pub const PRIVATE: u8 = 0x04;
+    /// [`super::Request::Open`]: who watches the item at the P2PS has had an image of it, and waits for it however long it takes: it is not
+    /// refused because nobody has published it yet.
+    pub const WANTED_BACK: u8 = 0x08;
 
     /// [`super::Request::Reissue`]: an image is wanted with it, as [`super::Request::Refresh`] asks for one.
     pub const WITH_IMAGE: u8 = 0x01;

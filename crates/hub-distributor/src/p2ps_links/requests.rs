@@ -3,6 +3,7 @@
 use crate::ids::{Handle, Slot};
 use crate::item::ItemKey;
 use crate::items::{Kind as ItemKind, UnwatchedTimer};
+use crate::published::NOT_PUBLISHED;
 use crate::stream::{Event, HubError, Kind, Request, flags};
 use crate::timers::Timer;
 use crate::{Counters, ProviderSink, SourceDistributor};
@@ -141,7 +142,7 @@ impl SourceDistributor {
         self.counters.opens += 1;
         self.key.clear();
         ItemKey::new(request.domain, &request.key, request.qos).write(&mut self.key);
-        let handle = match self.resolve(open.service, open.flags, request.domain) {
+        let handle = match self.resolve(now, open.service, open.flags, request.domain) {
             Ok(handle) => handle,
             Err((counter, state)) => {
                 *counter(&mut self.counters) += 1;
@@ -174,7 +175,7 @@ impl SourceDistributor {
     }
 
     /// The item that `self.key` of a service is, made if need be.
-    fn resolve(&mut self, service: u16, bits: u8, domain: Domain) -> Result<Handle, Refusal> {
+    fn resolve(&mut self, now: u64, service: u16, bits: u8, domain: Domain) -> Result<Handle, Refusal> {
         let unknown = || {
             let text = "Service is not known to the Source Distributor";
             refusal(StateCode::SOURCE_UNKNOWN, text, |c| &mut c.refused_unknown_service)
@@ -188,6 +189,10 @@ impl SourceDistributor {
             let text = "Service does not provide this domain: its Capabilities list those that it has";
             return Err(refusal(StateCode::USAGE_ERROR, text, |c| &mut c.refused_usage));
         }
+        let no_room = || {
+            let text = "Source Distributor holds as many items as it may (hub.max_items): close some";
+            refusal(StateCode::NO_RESOURCES, text, |c| &mut c.refused_no_resources)
+        };
         let hash = self.items.hash(service, &self.key);
         let found = self.items.find_hashed(hash, service, &self.key);
         let kind = match (known.cached, bits & flags::PRIVATE != 0, bits & flags::SNAPSHOT_ONLY != 0) {
@@ -203,18 +208,22 @@ impl SourceDistributor {
                     ItemKind::SHARED
                 }
             }
+            (true, false, false) if let Some(patience) = self.publication_patience(now, service, bits) => {
+                return self.await_publication(hash, service, patience).ok_or_else(no_room);
+            }
             (true, ..) => {
-                let text = "Item is not published by the non-interactive provider of its service";
-                return Err(refusal(StateCode::NOT_FOUND, text, |c| &mut c.refused_not_found));
+                return Err(refusal(StateCode::NOT_FOUND, NOT_PUBLISHED, |c| &mut c.refused_not_found));
             }
         };
         if let Some(handle) = found.filter(|_| !kind.is_instance()) {
+            if bits & flags::WANTED_BACK != 0 {
+                self.published.awaited.want_back(handle);
+            }
             return Ok(handle);
         }
         // A snapshot is of an item that has to stay.
         if !self.find_room(found) {
-            let text = "Source Distributor holds as many items as it may (hub.max_items): close some";
-            return Err(refusal(StateCode::NO_RESOURCES, text, |c| &mut c.refused_no_resources));
+            return Err(no_room());
         }
         Ok(self.items.insert_hashed(hash, service, &self.key, kind))
     }
@@ -310,6 +319,7 @@ impl SourceDistributor {
         self.unselected.forget(handle);
         self.headlines.forget(handle);
         self.hot_standby.forget(handle);
+        self.published.awaited.forget(handle);
         if let Some(image) = self.items[handle].image() {
             self.end_record(handle, image);
         }
@@ -337,6 +347,7 @@ impl SourceDistributor {
         self.unselected.forget(handle);
         self.headlines.forget(handle);
         self.hot_standby.forget(handle);
+        self.published.awaited.forget(handle);
         let item = &self.items[handle];
         let (image, service, watched) = (item.image(), item.service(), item.has_interest());
         if let Some(image) = image {

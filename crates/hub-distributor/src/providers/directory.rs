@@ -177,7 +177,11 @@ impl SourceDistributor {
         }
         let session = &mut self.providers[id];
         session.offers.offer(entry.id, service);
-        self.services[service].add_provider(id, |id| self.providers.rank(id, service));
+        let known = &mut self.services[service];
+        if !known.providers().contains(&id) {
+            known.offered_at = Some(now);
+        }
+        known.add_provider(id, |id| self.providers.rank(id, service));
         Some(service)
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Service {
     pub(crate) is_group: bool,
     /// The first provider of a service group that takes requests, and the member that it is served from there, as the operator knows it.
     pub(crate) served_from: Option<(SessionId, u16)>,
+    /// When a provider has offered it that had not before, monotonic nanoseconds.
+    pub(crate) offered_at: Option<u64>,
     /// It was taken back after a start, and no provider has offered it since: requests are answered from what is held.
     pub(crate) is_restored: bool,
     /// P2PSs know it.

@@ -2,6 +2,7 @@
 //!
 //! | file | what it knows |
 //! |---|---|
+//! | `awaited` | items that are asked for before anybody has published them |
 //! | `held` | the images, and the snapshots that wait for one to be whole |
 //! | `intake` | what non-interactive providers send |
 //! | `images` | answers from held images, and items whose provider is gone |
@@ -10,6 +11,7 @@
 //! | `retention` | how long what nobody publishes any more is held |
 //! | `standby` | what a second publisher of an item has, and how it gets the item back |
 
+mod awaited;
 mod held;
 mod images;
 mod intake;
@@ -18,6 +20,8 @@ mod records;
 mod retention;
 mod standby;
 
+use awaited::Awaited;
+pub(crate) use awaited::NOT_PUBLISHED;
 use held::{HeldImages, WaitingSnapshots};
 use records::Records;
 pub use records::{Record, RecordChange, Restore, Restored};
@@ -35,6 +39,7 @@ pub(crate) struct Published {
     pub(crate) snapshots: WaitingSnapshots,
     pub(crate) standby: StandbyImages,
     pub(crate) records: Records,
+    pub(crate) awaited: Awaited,
     retention: Retention,
 }
 
@@ -87,6 +92,7 @@ impl Published {
         assert_eq!(images, self.images.len(), "cached items, and images that are held");
         self.standby.check(items, &self.images);
         self.records.check();
+        self.awaited.check(|handle| items.get(handle).is_some_and(|item| item.is_cached() && !item.is_ended()));
         for (shared, instance) in self.snapshots.iter() {
             assert!(items.get(shared).is_some_and(super::items::Item::is_cached), "snapshots wait for {shared:?}");
             assert!(items.get(instance).is_some_and(|item| item.is_cached_snapshot() && !item.is_ended()));

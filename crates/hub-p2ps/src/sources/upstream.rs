@@ -270,6 +270,11 @@ impl P2ps {
         if item.is_private() {
             kind |= flags::PRIVATE;
         }
+        // Some of its watchers do not wait for a first image: they have had one.
+        let watchers = self.items.watchers(id);
+        if item.is_recovering() && watchers.len() > watchers.waiting().len() {
+            kind |= flags::WANTED_BACK;
+        }
         let Some(at) = self.sources.up_mut(source) else {
             debug_assert!(false, "{source:?} was chosen, and is not there");
             return;

@@ -48,6 +48,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         failback: u64::from(c.failback_s) * SECOND,
         age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,
         age_unpublished: u64::from(c.age_unpublished_s) * SECOND,
+        publication_patience: u64::from(c.publication_patience_ms) * 1_000_000,
         preemption: c.preemption,
         preemption_retry: u64::from(c.preemption_retry_s) * SECOND,
         locked_items: patterns(c.locked_item_list.iter().map(String::as_str)),

@@ -188,6 +188,7 @@ section! {
     contrib_max_update_rate: Entries = Entries::NONE, "", "Posts of a service in a second, over all clients: SERVICE:NUMBER, or NUMBER for each of all others; a further one gets a NAK. 0 means any number.";
     age_unwatched_item_time_s: u32 = 0, "ageUnwatchedItemTime" in "SERVICE", "How long an item that nobody watches stays open at its provider, seconds; 0 closes it at once.";
     age_unpublished_s: u32 = 86_400, "", "How long the image of an item is held that no provider publishes any more and nobody watches, and a service that nobody offers and has no item, seconds; 0 for ever. They make room sooner where max_items is reached.";
+    publication_patience_ms: u32 = 5_000, "", "How long an item may be asked for in vain after a non-interactive provider has offered its service, milliseconds; then it is closed as one that nobody publishes. Who has had it before a restart waits without an end. 0 closes at once.";
     support_persistent_cache: bool = false, "supportPersistentCache", "Keep the images of non-interactive services in a file of persistent_cache_directory, so that they are there again after a restart (docs/operating/cache.md).";
     persistent_cache_directory: String = String::new(), "persistentCacheDirectory", "Folder of that file, for this process alone; made if it is not there.";
     persistent_cache_service_list: Vec<String> = Vec::new(), "persistentCacheServiceList", "Services whose images are kept; empty means all that are not interactive.";

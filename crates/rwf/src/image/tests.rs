@@ -232,7 +232,7 @@ fn rows_are_found_while_a_map_grows_and_shrinks() {
     }
 }
 
-/// ETA C's example providers of order books (NIProvider, VANIProvider) send images whose entries say Update. Who has the item open takes
+/// ETA C's example providers of order books (`NIProvider`, `VANIProvider`) send images whose entries say Update. Who has the item open takes
 /// them as they are; who gets the held image later has to find the same orders there.
 #[test]
 fn entries_of_a_refresh_that_say_update_are_added() {

@@ -1,0 +1,92 @@
+//! Items that are asked for before anybody has published them.
+//!
+//! A non-interactive provider publishes its items one after the other, behind its directory. Who asks in between, as all do after this
+//! process was started again, must not be told that there is no such item. So an item of a service that a provider has offered only
+//! lately is made without an image, and waits: for [`crate::Config::publication_patience`], or, if a P2PS wants it back for watchers who
+//! have had an image, for as long as somebody watches.
+
+use crate::SourceDistributor;
+use crate::ids::{Epoch, Handle};
+use crate::item::ItemHash;
+use crate::items::Kind;
+use crate::stream::flags;
+use crate::timers::Timer;
+use rustc_hash::FxHashSet;
+use rwf::{DataState, State, StateCode, StreamState};
+
+/// Items that are waited for without an end.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    wanted_back: FxHashSet<Handle>,
+}
+
+impl Awaited {
+    /// A P2PS has watchers who had an image of the item.
+    pub(crate) fn want_back(&mut self, handle: Handle) {
+        self.wanted_back.insert(handle);
+    }
+
+    pub(crate) fn forget(&mut self, handle: Handle) {
+        self.wanted_back.remove(&handle);
+    }
+
+    /// Asserts that no item is waited for that is not there.
+    pub(super) fn check(&self, is_cached: impl Fn(Handle) -> bool) {
+        assert!(self.wanted_back.iter().all(|&handle| is_cached(handle)), "an item is wanted back that is gone");
+    }
+}
+
+/// How long an item may wait to be published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Until then, monotonic nanoseconds.
+    Until(u64),
+    /// As long as it is watched.
+    Endless,
+}
+
+impl SourceDistributor {
+    /// How long an open of an item that nobody has published is to wait; `None` if it is to be refused.
+    pub(crate) fn publication_patience(&self, now: u64, service: u16, bits: u8) -> Option<Patience> {
+        if bits & flags::WANTED_BACK != 0 {
+            return Some(Patience::Endless);
+        }
+        let until = self.services[service].offered_at?.saturating_add(self.config.publication_patience);
+        (now < until).then_some(Patience::Until(until))
+    }
+
+    /// Makes the item of `self.key`, which nobody has published. `None` if there is no room for it.
+    pub(crate) fn await_publication(&mut self, hash: ItemHash, service: u16, patience: Patience) -> Option<Handle> {
+        if !self.find_room(None) {
+            return None;
+        }
+        let image = self.published.images.add();
+        let handle = self.items.insert_hashed(hash, service, &self.key, Kind::Cached { image });
+        self.begin_record(handle, 0, false);
+        self.counters.awaited_publications += 1;
+        match patience {
+            Patience::Endless => self.published.awaited.want_back(handle),
+            Patience::Until(until) => {
+                self.timers.set(until, Timer::Publication(handle, self.items[handle].epoch()));
+            }
+        }
+        Some(handle)
+    }
+
+    /// An item has waited for long enough to be published: it is told of as one that nobody publishes, unless it is wanted back.
+    pub(crate) fn publication_timer(&mut self, handle: Handle, epoch: Epoch) {
+        let Some(item) = self.items.get(handle).filter(|item| item.epoch() == epoch) else { return };
+        let Some(image) = item.image().filter(|_| !item.is_ended()) else { return };
+        let is_there = item.place().is_some() || item.in_set() || self.published.images.get(image).is_whole();
+        if is_there || self.published.awaited.wanted_back.contains(&handle) {
+            return;
+        }
+        self.counters.refused_not_found += 1;
+        let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, NOT_PUBLISHED);
+        self.publish_end(handle, &state, None);
+        self.end_item(handle);
+    }
+}
+
+/// What those are told who have asked for an item that nobody publishes.
+pub(crate) const NOT_PUBLISHED: &str = "Item is not published by the non-interactive provider of its service";
