@@ -14,9 +14,12 @@ use crate::timers::Timer;
 use rustc_hash::FxHashSet;
 use rwf::{DataState, State, StateCode, StreamState};
 
-/// Items that are waited for without an end.
+/// Items without an image that somebody waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
+    /// P2PSs have opened them, and were told that there is no image yet: the first one is the answer.
+    unanswered: FxHashSet<Handle>,
+    /// Those that are waited for without an end.
     wanted_back: FxHashSet<Handle>,
 }
 
@@ -26,13 +29,25 @@ impl Awaited {
         self.wanted_back.insert(handle);
     }
 
+    /// An open of an item is not answered, since there is no image of it.
+    pub(super) fn leave_unanswered(&mut self, handle: Handle) {
+        self.unanswered.insert(handle);
+    }
+
+    /// Whether a part of the first image is the answer to opens; after the last part they are answered.
+    pub(super) fn take_part(&mut self, handle: Handle, complete: bool) -> bool {
+        if complete { self.unanswered.remove(&handle) } else { self.unanswered.contains(&handle) }
+    }
+
     pub(crate) fn forget(&mut self, handle: Handle) {
+        self.unanswered.remove(&handle);
         self.wanted_back.remove(&handle);
     }
 
     /// Asserts that no item is waited for that is not there.
     pub(super) fn check(&self, is_cached: impl Fn(Handle) -> bool) {
-        assert!(self.wanted_back.iter().all(|&handle| is_cached(handle)), "an item is wanted back that is gone");
+        let mut all = self.wanted_back.iter().chain(&self.unanswered);
+        assert!(all.all(|&handle| is_cached(handle)), "an item is waited for that is gone");
     }
 }
 

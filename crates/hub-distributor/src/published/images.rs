@@ -13,7 +13,7 @@ const WAITING: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,
     code: StateCode::NONE,
-    text: b"Image was not published to its end: waiting for the provider",
+    text: b"No whole image is published: waiting for the provider",
 };
 
 impl SourceDistributor {
@@ -34,7 +34,8 @@ impl SourceDistributor {
         if self.published.images.get(image).is_whole() {
             self.publish_image(handle, handle, target);
         } else {
-            // The provider went away between the parts of the first image, or it is not to be held.
+            // The provider went away between the parts of the first image, or there was none yet, or it is not to be held.
+            self.published.awaited.leave_unanswered(handle);
             self.publish_status(handle, target, flags::WAITING_ONLY, WAITING);
         }
     }

@@ -173,8 +173,9 @@ impl SourceDistributor {
         if image.refresh(refresh, &schema).is_err() {
             self.counters.cache_failures += 1;
         }
+        let answers = self.published.awaited.take_part(handle, complete);
         if watched {
-            let flags = published_flags(part, refresh.flags.contains(RefreshFlags::CLEAR_CACHE));
+            let flags = published_flags(part, answers, refresh.flags.contains(RefreshFlags::CLEAR_CACHE));
             let (group, position) = (group.0, self.hub.next_position());
             self.hub.event(&Event::Image { target: ALL, handle: handle.0, group, flags, position, rwf });
             self.counters.images += 1;
@@ -324,9 +325,13 @@ impl SourceDistributor {
     }
 }
 
-/// The flags of a provider's refresh on the hub stream.
-fn published_flags(part: Part, provider_clears: bool) -> u8 {
-    let mut bits = if part.recovery { flags::RECOVERY } else { flags::UNSOLICITED };
+/// The flags of a provider's refresh on the hub stream. One that answers opens is as if it had been asked for.
+fn published_flags(part: Part, answers: bool, provider_clears: bool) -> u8 {
+    let mut bits = match (part.recovery, answers) {
+        (true, _) => flags::RECOVERY,
+        (false, true) => 0,
+        (false, false) => flags::UNSOLICITED,
+    };
     for (flag, on) in [
         (flags::FIRST, part.first),
         (flags::COMPLETE, part.complete),

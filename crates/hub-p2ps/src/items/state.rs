@@ -202,6 +202,8 @@ pub(crate) struct Item {
     trouble: Trouble,
     /// It was open before and is lost: the next image goes to all that watch.
     recovering: bool,
+    /// An image of it has come.
+    was_imaged: bool,
     /// Clients may know it by another group than its present one.
     regrouped: bool,
     /// It is in the queue of images to ask for.
@@ -236,6 +238,7 @@ impl Item {
             suspect: false,
             trouble: Trouble::None,
             recovering: false,
+            was_imaged: false,
             regrouped: false,
             refresh_queued: false,
             awaits_wider: false,
@@ -353,6 +356,11 @@ impl Item {
 
     pub(crate) const fn is_suspect(&self) -> bool {
         self.suspect
+    }
+
+    /// True if an image of it has come, of its source of now or of one before.
+    pub(crate) const fn was_imaged(&self) -> bool {
+        self.was_imaged
     }
 
     pub(crate) const fn is_recovering(&self) -> bool {
@@ -525,6 +533,7 @@ impl Item {
             *image = Progress::of(!whole || image.is_arriving(), image.is_asked() && !answers);
         }
         self.recovering = false;
+        self.was_imaged = true;
         self.trouble = Trouble::None;
         self.failures = 0;
     }

@@ -270,9 +270,7 @@ impl P2ps {
         if item.is_private() {
             kind |= flags::PRIVATE;
         }
-        // Some of its watchers do not wait for a first image: they have had one.
-        let watchers = self.items.watchers(id);
-        if item.is_recovering() && watchers.len() > watchers.waiting().len() {
+        if item.is_recovering() && item.was_imaged() {
             kind |= flags::WANTED_BACK;
         }
         let Some(at) = self.sources.up_mut(source) else {

@@ -29,6 +29,8 @@ fn a_lost_source_makes_items_suspect_once_and_recovery_begins_afresh() {
     // What waits for a service is asked for in no order.
     asked.sort_unstable_by_key(|request| request.contains("key B"));
     assert!(asked.len() == 2 && asked[0].contains("key A") && asked[1].contains("key B"), "{asked:?}");
+    let wanted_back = [0, 1].map(|at: usize| asked[at].contains("streaming wanted back"));
+    assert_eq!(wanted_back, [true, false], "who has had an image waits for the next, however long it takes");
     world.publish(0, |p| {
         p.opened(token_of(&asked[0]), 0).opened(token_of(&asked[1]), 1);
         p.update(0, &[(22, 3)]).image(0, &[(22, 3)]).image(1, &[(22, 4)]).update(0, &[(22, 5)]);

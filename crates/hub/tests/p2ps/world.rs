@@ -427,6 +427,7 @@ fn request_words(request: &Request<'_>) -> String {
 fn open_flags(bits: u8) -> &'static str {
     match bits {
         flags::STREAMING => "streaming",
+        9 => "streaming wanted back",
         flags::SNAPSHOT_ONLY => "snapshot",
         5 => "private",
         _ => "private snapshot",

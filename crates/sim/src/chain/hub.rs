@@ -134,6 +134,7 @@ fn distributor_config(
         age_unwatched,
         // What nobody publishes any more: for ever, or less than a publisher stays away.
         age_unpublished: [0, 2, 20][(opens_per_turn / 3 % 3) as usize] * SECOND,
+        publication_patience: [0, 1, 5][(opens_per_turn / 5 % 3) as usize] * SECOND,
         login_timeout: 10 * SECOND,
         request_timeout: 3 * SECOND,
         retry_interval: SECOND,

@@ -427,6 +427,9 @@ impl Watch {
         let private = self.kind == Kind::Private;
         let suspect = state.stream == StreamState::OPEN && state.data == DataState::SUSPECT;
         assert!(!suspect || policy.single_open || policy.allow_suspect_data, "{state} to one who takes neither");
+        // It may be published again, and then is good again; who was told this would not hear of it.
+        let unpublished = state.text.starts_with(b"Item is not published");
+        assert!(!(unpublished && self.imaged && self.kind != Kind::Snapshot), "{state} to one who has had the item");
         let recover = state.stream == StreamState::CLOSED_RECOVER;
         assert!(!recover || !policy.single_open || private, "{state} to one who lets the server recover");
     }
