@@ -188,6 +188,25 @@ pub(super) struct Filing {
     pub(super) apart: Option<ListKey>,
 }
 
+/// What an item has been through: whether an image of it has come, of its source of now or of one before, and whether it was lost since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Past {
+    New,
+    Imaged,
+    /// Lost before its first image.
+    Lost,
+    LostImaged,
+}
+
+impl Past {
+    const fn lost(self) -> Self {
+        match self {
+            Self::New | Self::Lost => Self::Lost,
+            Self::Imaged | Self::LostImaged => Self::LostImaged,
+        }
+    }
+}
+
 /// What is known of an item beside its watchers.
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -200,10 +219,8 @@ pub(crate) struct Item {
     /// Its watchers were told that it is suspect, and no good image came since.
     suspect: bool,
     trouble: Trouble,
-    /// It was open before and is lost: the next image goes to all that watch.
-    recovering: bool,
-    /// An image of it has come.
-    was_imaged: bool,
+    /// After a loss the next image goes to all that watch.
+    past: Past,
     /// Clients may know it by another group than its present one.
     regrouped: bool,
     /// It is in the queue of images to ask for.
@@ -237,8 +254,7 @@ impl Item {
             kind: Kind::SHARED,
             suspect: false,
             trouble: Trouble::None,
-            recovering: false,
-            was_imaged: false,
+            past: Past::New,
             regrouped: false,
             refresh_queued: false,
             awaits_wider: false,
@@ -309,7 +325,7 @@ impl Item {
         Filing {
             home: Some(standing.list(self.service)),
             group: self.open_at().filter(|_| grouped).map(|(source, _)| self.group.list(source)),
-            apart: (self.recovering || self.regrouped).then_some(self.service.list()),
+            apart: (self.is_recovering() || self.regrouped).then_some(self.service.list()),
         }
     }
 
@@ -360,11 +376,11 @@ impl Item {
 
     /// True if an image of it has come, of its source of now or of one before.
     pub(crate) const fn was_imaged(&self) -> bool {
-        self.was_imaged
+        matches!(self.past, Past::Imaged | Past::LostImaged)
     }
 
     pub(crate) const fn is_recovering(&self) -> bool {
-        self.recovering
+        matches!(self.past, Past::Lost | Past::LostImaged)
     }
 
     #[cfg(test)]
@@ -494,7 +510,9 @@ impl Item {
         debug_assert!(self.is_open() && self.source() != Some(source), "taken over from {:?}", self.state);
         self.state = State::Open { source, handle, image: Progress::Idle, reissue_due: false };
         self.trouble = Trouble::None;
-        self.recovering |= !in_sequence;
+        if !in_sequence {
+            self.past = self.past.lost();
+        }
         self.regrouped |= std::mem::replace(&mut self.group, HubGroup::NONE) != HubGroup::NONE;
     }
 
@@ -523,7 +541,7 @@ impl Item {
         if let State::Open { image, .. } = &mut self.state {
             *image = Progress::Idle;
         }
-        self.recovering = true;
+        self.past = self.past.lost();
     }
 
     /// The first part of an image has come. It answers what was asked for, or it does not; `whole` if no part follows.
@@ -532,8 +550,7 @@ impl Item {
         if let State::Open { image, .. } = &mut self.state {
             *image = Progress::of(!whole || image.is_arriving(), image.is_asked() && !answers);
         }
-        self.recovering = false;
-        self.was_imaged = true;
+        self.past = Past::Imaged;
         self.trouble = Trouble::None;
         self.failures = 0;
     }
@@ -577,7 +594,7 @@ impl Item {
     pub(super) fn recover(&mut self) {
         debug_assert!(self.is_waiting(), "recovered from {:?}", self.state);
         debug_assert!(!self.is_view());
-        self.recovering = true;
+        self.past = self.past.lost();
     }
 
     /// Its watchers are told a state of its data.
@@ -635,11 +652,14 @@ impl Item {
     pub(super) fn check(&self) {
         match self.state {
             State::Free => {
-                assert!(self.key.is_none() && !self.recovering && !self.suspect, "left in a free item: {self:?}");
+                assert!(self.key.is_none() && !self.is_recovering() && !self.suspect, "left in a free item: {self:?}");
             }
             State::View { .. } => {
                 assert!(self.key.is_none() && self.group.is_none(), "a view has the key of its parent: {self:?}");
-                assert!(!self.recovering && !self.suspect && !self.refresh_queued, "a view is as its parent: {self:?}");
+                assert!(
+                    !self.is_recovering() && !self.suspect && !self.refresh_queued,
+                    "a view is as its parent: {self:?}"
+                );
             }
             State::Waiting(_) | State::Opening { .. } => {
                 assert!(self.group.is_none(), "what is not open has no group: {self:?}");
@@ -647,7 +667,7 @@ impl Item {
             }
             State::Open { .. } => assert!(!self.key.is_none(), "without a key: {self:?}"),
         }
-        assert!(!self.is_private() || !self.recovering, "a private stream is recovered by nobody: {self:?}");
+        assert!(!self.is_private() || !self.is_recovering(), "a private stream is recovered by nobody: {self:?}");
     }
 }
 
