@@ -35,18 +35,22 @@ fn unescape(text: &str) -> String {
     result
 }
 
-/// The names of a comma-separated list in which `PREFIX{FROM..TO}SUFFIX` stands for `TO - FROM + 1` names.
+/// The names of a comma-separated list in which `PREFIX{FROM..TO}SUFFIX` stands for `TO - FROM + 1` names. Blanks around a name
+/// are left out.
 ///
 /// # Errors
-/// When a range is not two numbers in order.
+/// When a range is not two numbers in order, or blanks stand where commas are meant.
 pub fn parse_list(list: &str) -> Result<Vec<String>, NamesError> {
     let mut names = Vec::new();
-    for part in list.split(',').filter(|p| !p.is_empty()) {
+    for part in list.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        if part.contains(char::is_whitespace) {
+            return Err(NamesError { part: part.to_owned(), what: BLANKS });
+        }
         let Some((prefix, rest)) = part.split_once('{') else {
             names.push(part.to_owned());
             continue;
         };
-        let bad = || NamesError { part: part.to_owned() };
+        let bad = || NamesError { part: part.to_owned(), what: PATTERN };
         let (range, suffix) = rest.split_once('}').ok_or_else(bad)?;
         let (from, to) = range.split_once("..").ok_or_else(bad)?;
         let (from, to): (u32, u32) = (from.parse().map_err(|_| bad())?, to.parse().map_err(|_| bad())?);
@@ -70,15 +74,21 @@ pub fn read_file(path: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// A pattern that is not one.
+const PATTERN: &str = "is no name pattern; write PREFIX{FROM..TO}, for example RDT{0..99999}";
+/// One long name that nobody has would be asked for, and nothing would come.
+const BLANKS: &str =
+    "has blanks in it; names are separated by commas (IBM.N,TRI.N), and one that has a blank goes into a file of names";
+
+/// A part of a list that is no name and no pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamesError {
     part: String,
+    what: &'static str,
 }
 
 impl fmt::Display for NamesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no name pattern; write PREFIX{{FROM..TO}}, for example RDT{{0..99999}}", self.part)
+        write!(f, "{:?} {}", self.part, self.what)
     }
 }
 
@@ -103,6 +113,15 @@ mod tests {
         assert_eq!(parse_list("X{0..99999}").unwrap().len(), 100_000);
         for bad in ["X{1", "X{1-2}", "X{2..1}", "X{a..b}"] {
             assert!(parse_list(bad).unwrap_err().to_string().contains(bad));
+        }
+    }
+
+    #[test]
+    fn blanks_are_no_commas() {
+        assert_eq!(parse_list(" IBM.N, TRI.N ,").unwrap(), ["IBM.N", "TRI.N"]);
+        for bad in ["IBM.N TRI.N", "IBM.N\tTRI.N", "X,RDT{0..9} Y"] {
+            let told = parse_list(bad).unwrap_err().to_string();
+            assert!(told.contains("separated by commas"), "{told}");
         }
     }
 }

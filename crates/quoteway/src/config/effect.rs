@@ -116,7 +116,7 @@ const PAIR: &str =
 const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as in LBT-RM (docs/wire/lbm.md)";
 const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
-const TUNNEL: &str = "tunnel streams are not supported";
+const TUNNEL: &str = "a tunnel stream goes to the provider as its client opened it, with that client's login: streams are not aggregated and have no users and buffers of their own";
 const PRIORITY: &str = "the priorities that requests have go to providers, merged and up to maxPriorityClass; those of itemPriorityFile count for preemption alone";
 const OUTAGE: &str = "clients see the service down, and are closed where disconnectSrcDown or disconnectSingleSrcDown of the P2PS says so";
 

@@ -300,7 +300,7 @@ fn the_view_follows_the_market() {
         client.turn(net::clock::now() + 100_000_000).unwrap();
     }
     let snapshot = client.snapshot();
-    assert!(snapshot.connected && snapshot.is_ready() && snapshot.updates >= 5);
+    assert!(snapshot.link == crate::ui::Link::Up && snapshot.is_ready() && snapshot.updates >= 5);
     let [ibm, euro, bad] = &snapshot.rows[..] else { panic!("three rows") };
     assert!(ibm.imaged && ibm.bid.unwrap().to_f64() < ibm.ask.unwrap().to_f64() && ibm.volume.is_some());
     assert!(euro.imaged && euro.last.is_none());

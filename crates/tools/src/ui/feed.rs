@@ -1,7 +1,7 @@
 //! The consumer behind the view: a watchlist over RSSL, decoded into rows.
 
 use super::detail::{Detail, Held};
-use super::{Direction, Row, Snapshot};
+use super::{Direction, Link, Row, Snapshot, trouble};
 use crate::consumer::Identity;
 use feed::fields as fid;
 use measure::latency::Latency;
@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::Service;
-use rwf::{DataType, FieldList, Primitive, Real, SetScope, State, StreamState};
+use rwf::{DataState, DataType, FieldList, Primitive, Real, SetScope, State, StreamState};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -242,7 +242,7 @@ impl View {
         self.leave = false;
         self.consumer.handle_disconnected(now);
         self.follow_events();
-        self.snapshot.connected = false;
+        self.snapshot.link = Link::Away;
         why.clone_into(&mut self.snapshot.notice);
     }
 
@@ -250,12 +250,13 @@ impl View {
         while let Some(event) = self.consumer.poll_event() {
             match event {
                 Event::ServiceUp { name, .. } if name == self.snapshot.service => {
-                    self.snapshot.connected = true;
+                    self.snapshot.link = Link::Up;
                     self.snapshot.notice.clear();
                 }
                 Event::ServiceDown { name, .. } if name == self.snapshot.service => {
-                    self.snapshot.connected = false;
-                    self.snapshot.notice = format!("service {name} is down");
+                    // The head of the screen says so. A connection that goes takes the service with it, and says more.
+                    self.snapshot.link = Link::ServiceDown;
+                    self.snapshot.notice.clear();
                 }
                 Event::LoginRefused(state) => self.snapshot.notice = format!("login closed: {}", state.as_state()),
                 Event::ItemState { item, state } => {
@@ -282,6 +283,7 @@ impl View {
                 let name = std::mem::take(&mut row.name);
                 *row = Row { name, imaged: true, updates: row.updates, direction: row.direction, ..Row::default() };
                 self.snapshot.images += 1;
+                row.take_state(refresh.state);
                 if apply(row, refresh.container, refresh.body) {
                     self.moved[index] = now;
                 }
@@ -309,7 +311,9 @@ impl View {
 
 impl Row {
     fn take_state(&mut self, state: State<'_>) {
-        self.state = if state == State::OPEN_OK { String::new() } else { state.to_string() };
+        if state.data != DataState::NO_CHANGE || state.stream.is_final() {
+            self.state = trouble(state).unwrap_or_default();
+        }
         self.imaged &= state.stream == StreamState::OPEN;
     }
 }
@@ -321,6 +325,8 @@ fn apply(row: &mut Row, container: DataType, body: &[u8]) -> bool {
     }
     let Ok(list) = FieldList::decode(body, &SetScope::default()) else { return false };
     let (last, bid) = (row.last, row.bid);
+    // By place, as an update replaces one of them.
+    let mut links = std::mem::take(&mut row.links);
     for entry in list.entries().map_while(Result::ok) {
         let place = match entry.fid {
             fid::BID => &mut row.bid,
@@ -331,18 +337,38 @@ fn apply(row: &mut Row, container: DataType, body: &[u8]) -> bool {
             fid::NETCHNG_1 => &mut row.change,
             fid::PCTCHNG => &mut row.percent,
             fid::ACVOL_1 => &mut row.volume,
-            _ => continue,
+            id => {
+                if let Some(at) = link_of(id) {
+                    links.resize(links.len().max(at + 1), String::new());
+                    links[at] = String::from_utf8_lossy(entry.data).trim().to_owned();
+                }
+                continue;
+            }
         };
         *place = match entry.value(DataType::REAL) {
             Ok(Primitive::Real(real)) => Some(real),
             _ => None,
         };
     }
+    row.members = links.iter().filter(|link| !link.is_empty()).cloned().collect();
+    row.links = links;
     let moved = if last.is_some() || row.last.is_some() { move_of(last, row.last) } else { move_of(bid, row.bid) };
     if let Some(direction) = moved {
         row.direction = direction;
     }
     moved.is_some()
+}
+
+/// Links of a record of a chain, and those for longer names (`LONGLINK1` and on).
+const LINKS: i16 = 14;
+const LONG_LINK_1: i16 = 800;
+
+/// The place among a chain's links that a field has.
+fn link_of(id: i16) -> Option<usize> {
+    [fid::LINK_1, LONG_LINK_1]
+        .iter()
+        .find(|&&first| (first..first + LINKS).contains(&id))
+        .map(|first| (id - first) as usize)
 }
 
 /// Where a price went; `None` when it stayed.
@@ -367,8 +393,14 @@ impl Handler for View {
         }
         self.follow_events();
         let is_known = |name: &str| self.consumer.services().filter_map(Service::name).any(|known| known == name);
-        if !had_directory && self.consumer.has_directory() && !is_known(&self.snapshot.service) {
-            self.snapshot.notice = format!("waiting for service {}", self.snapshot.service);
+        if !had_directory && self.consumer.has_directory() {
+            if !is_known(&self.snapshot.service) {
+                self.snapshot.link = Link::NoService;
+                self.snapshot.notice = format!("waiting for service {}", self.snapshot.service);
+            } else if self.snapshot.link == Link::Away {
+                // It is there, and was not said to be up with the directory.
+                self.snapshot.link = Link::ServiceDown;
+            }
         }
     }
 
@@ -417,5 +449,49 @@ mod tests {
         assert_eq!(row.direction, Direction::Down);
         assert!(!apply(&mut row, DataType::FIELD_LIST, &body(|f| f.blank(fid::TRDPRC_1))));
         assert_eq!(row.last, None);
+    }
+
+    #[test]
+    fn a_change_that_nobody_can_know_is_blank() {
+        let mut row = Row::default();
+        let image = body(|f| {
+            f.real(fid::TRDPRC_1, 18_179, 2);
+            f.blank(fid::NETCHNG_1);
+            f.blank(fid::PCTCHNG);
+        });
+        apply(&mut row, DataType::FIELD_LIST, &image);
+        assert_eq!((row.last.is_some(), row.change, row.percent), (true, None, None));
+    }
+
+    #[test]
+    fn an_item_is_good_again_whatever_the_text_that_says_so() {
+        let mut row = Row { imaged: true, ..Row::default() };
+        let state = |data, text| State::new(StreamState::OPEN, data, rwf::StateCode::NONE, text);
+        row.take_state(state(DataState::SUSPECT, "Service is down"));
+        assert!(row.state.contains("Service is down"), "{}", row.state);
+        row.take_state(state(DataState::NO_CHANGE, "another group"));
+        assert!(row.state.contains("Service is down"), "no change of the data is none");
+        row.take_state(state(DataState::OK, "Service is up"));
+        assert_eq!((row.state.as_str(), row.imaged), ("", true));
+        row.take_state(State::new(StreamState::CLOSED, DataState::SUSPECT, rwf::StateCode::NOT_FOUND, "no such item"));
+        assert!(row.state.contains("no such item") && !row.imaged, "{}", row.state);
+    }
+
+    #[test]
+    fn a_chain_names_its_members() {
+        let mut row = Row { imaged: true, ..Row::default() };
+        let link = |f: &mut fid::FieldWriter<'_, '_>, at: i16, name: &str| {
+            f.value(fid::LINK_1 + at, &Primitive::Ascii(name.as_bytes()));
+        };
+        apply(
+            &mut row,
+            DataType::FIELD_LIST,
+            &body(|f| ["AXP.N", "BA.N", ""].iter().zip(0..).for_each(|(n, at)| link(f, at, n))),
+        );
+        assert_eq!(row.in_words().as_deref(), Some("chain of 2: AXP.N BA.N"));
+        apply(&mut row, DataType::FIELD_LIST, &body(|f| link(f, 1, "CAT.N")));
+        assert_eq!(row.in_words().as_deref(), Some("chain of 2: AXP.N CAT.N"));
+        apply(&mut row, DataType::FIELD_LIST, &body(|f| f.real(fid::BID, 100, 0)));
+        assert_eq!(row.in_words(), None, "an item with a quote shows that");
     }
 }

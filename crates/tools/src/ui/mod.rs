@@ -13,4 +13,15 @@ mod screen;
 mod snapshot;
 
 pub use screen::{Command, Settings, run};
-pub use snapshot::{ClientLine, Direction, Row, Snapshot};
+pub use snapshot::{ClientLine, Direction, Link, Row, Snapshot};
+
+/// What is wrong with an item, for people; `None` when it is good, whatever text says so.
+fn trouble(state: rwf::State<'_>) -> Option<String> {
+    let is_good = state.data == rwf::DataState::OK && !state.stream.is_final();
+    (!is_good).then(|| {
+        // The text first: where there is little room, the rest is cut.
+        let text = state.text_lossy();
+        let states = format!("{}/{}", state.stream, state.data);
+        if text.is_empty() { states } else { format!("{} ({states})", text.escape_debug()) }
+    })
+}

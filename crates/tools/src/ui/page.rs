@@ -22,6 +22,7 @@ use rwf::page::{Cell, Page, PageSize, style};
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, SetScope};
 
+use super::trouble;
 use crate::consumer::{Consumer, Heard, Identity};
 use crate::outbox::Outbox;
 use crate::places::Places;
@@ -95,14 +96,16 @@ impl PageView {
     pub fn hear(&mut self, now: u64, msg: &[u8]) {
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
-                self.notice =
-                    if refresh.state == rwf::State::OPEN_OK { String::new() } else { refresh.state.to_string() };
+                self.notice = trouble(refresh.state).unwrap_or_default();
                 self.apply(0, refresh.container, refresh.body, true);
             }
             Ok(Msg::Update(update)) => self.apply(now, update.container, update.body, false),
             Ok(Msg::Status(status)) => {
                 if let Some(state) = status.state {
-                    self.notice = state.to_string();
+                    // Good again is said by saying nothing; no change of the data leaves what was said.
+                    if state.data != rwf::DataState::NO_CHANGE || state.stream.is_final() {
+                        self.notice = trouble(state).unwrap_or_default();
+                    }
                     self.is_changed = true;
                 }
             }
@@ -199,6 +202,9 @@ fn look(cell: Cell, fades: bool) -> Style {
     look
 }
 
+/// Said while the service cannot be used.
+const SERVICE_DOWN: &str = "the service is down";
+
 /// The session behind the view.
 struct Session {
     view: PageView,
@@ -252,8 +258,10 @@ impl Handler for Session {
         match self.consumer.hear(now, msg, &mut |m| outbox.push(m)) {
             Heard::Item => self.view.hear(now, msg),
             Heard::ServiceUp(id) if self.service != Some(id) => self.request(id),
+            // The stream went on under the same id: no image need follow.
+            Heard::ServiceUp(_) if self.view.notice == SERVICE_DOWN => self.say(""),
             Heard::ServiceUp(_) | Heard::LoggedIn | Heard::Nothing => {}
-            Heard::ServiceDown => self.say("the service is down"),
+            Heard::ServiceDown => self.say(SERVICE_DOWN),
             Heard::ServiceUnknown(known) => {
                 self.say(&format!("waiting for the service; there are: {}", known.join(", ")));
             }

@@ -1,6 +1,6 @@
 //! Snapshots as lines of text, for pipes, logs and `--no-ui`.
 
-use super::{Row, Snapshot};
+use super::{Link, Row, Snapshot};
 use crate::table::micros;
 use rwf::Real;
 use std::fmt::Write as _;
@@ -50,8 +50,11 @@ pub fn ready(snapshot: &Snapshot) -> String {
 /// The line of an interval: rate, latency, and the busiest items.
 pub fn line(snapshot: &Snapshot) -> String {
     let mut text = format!("{:7.1}s {:>8} updates/s {:>11} in all", snapshot.uptime_s, snapshot.rate, snapshot.updates);
-    if !snapshot.connected {
-        let _ = write!(text, "  not connected: {}", snapshot.notice);
+    if snapshot.link != Link::Up {
+        let _ = write!(text, "  {}", snapshot.link.name());
+        if !snapshot.notice.is_empty() {
+            let _ = write!(text, ": {}", snapshot.notice);
+        }
         return text;
     }
     let l = &snapshot.latency;
@@ -114,8 +117,10 @@ mod tests {
             "   12.5s     1234 updates/s       98765 in all  latency us 50% 61.0 90% 88.0 99% 1240 max 3100  IBM.N \
              184.47/184.52 last 184.51  EUR= 1.0871/1.0873  TRI.N 163.10/163.20 last 163.15"
         );
-        let lost = Snapshot { connected: false, notice: "closed by the peer".to_owned(), ..example() };
+        let lost = Snapshot { link: Link::Away, notice: "closed by the peer".to_owned(), ..example() };
         assert!(line(&lost).ends_with("not connected: closed by the peer"));
+        let down = Snapshot { link: Link::ServiceDown, ..example() };
+        assert!(line(&down).ends_with("in all  service down"), "{}", line(&down));
     }
 
     #[test]

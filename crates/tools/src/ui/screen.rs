@@ -140,7 +140,11 @@ fn follow(
                     Ok(row) => navigation.selected = row,
                     Err(e) => client.snapshot().notice = format!("{name}: {e}"),
                 },
-                Some(Wish::Command(number)) => client.snapshot().notice = (settings.commands[number].run)(),
+                Some(Wish::Command(number)) => {
+                    let done = (settings.commands[number].run)();
+                    let snapshot = client.snapshot();
+                    snapshot.done = format!("{} {done}", draw::clock(snapshot.uptime_s));
+                }
                 None => {}
             }
         }

@@ -13,8 +13,8 @@ pub struct Snapshot {
     pub address: String,
     /// Since when this runs, in seconds.
     pub uptime_s: f64,
-    /// The session is up and the service usable.
-    pub connected: bool,
+    /// How far the way to the service is there.
+    pub link: Link,
     /// The watchlist, in the order in which it was asked for.
     pub rows: Vec<Row>,
     /// Updates in the last second.
@@ -31,12 +31,40 @@ pub struct Snapshot {
     pub hints: Vec<String>,
     /// The last thing that happened to the session.
     pub notice: String,
+    /// What the last command has done, and when; it stays until the next one, whatever happens to the session meanwhile.
+    pub done: String,
     /// The item that is looked at in full.
     pub detail: Option<Detail>,
     /// Who is connected to the server; `None` where nobody tells.
     pub clients: Option<Vec<ClientLine>>,
     /// Keys that do something to the system, and what.
     pub commands: Vec<(char, &'static str)>,
+}
+
+/// How far the way from the view to its service is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// There is no connection to the server.
+    #[default]
+    Away,
+    /// The connection is there, and the service is not in the directory.
+    NoService,
+    /// The server has the service, and its provider says that it is down or has gone.
+    ServiceDown,
+    /// The service can be used.
+    Up,
+}
+
+impl Link {
+    /// As the view calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Away => "not connected",
+            Self::NoService => "no service yet",
+            Self::ServiceDown => "service down",
+            Self::Up => "connected",
+        }
+    }
 }
 
 /// A client of the server.
@@ -82,6 +110,15 @@ pub enum Direction {
     Down,
 }
 
+impl Row {
+    /// What stands in place of quotes where an item has none by its nature: the members of a chain.
+    pub fn in_words(&self) -> Option<String> {
+        let quotes = [self.bid, self.ask, self.last];
+        (self.imaged && !self.members.is_empty() && quotes.iter().all(Option::is_none))
+            .then(|| format!("chain of {}: {}", self.members.len(), self.members.join(" ")))
+    }
+}
+
 /// One item of the watchlist.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
@@ -107,6 +144,10 @@ pub struct Row {
     pub percent: Option<Real>,
     /// Volume of the day.
     pub volume: Option<Real>,
+    /// The members that a record of a chain names; empty for everything else.
+    pub members: Vec<String>,
+    /// The same by the place of their field, with gaps.
+    pub(super) links: Vec<String>,
     /// Where the last trade (or bid, without trades) went.
     pub direction: Direction,
     /// Seconds since the price moved; colours fade.

@@ -2,7 +2,7 @@
 
 use super::super::detail::{Detail, Field, Level};
 use super::super::navigation::Navigation;
-use super::super::plain::{price, thousands};
+use super::super::plain::{cut, price, thousands};
 use super::super::{Row, Snapshot};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -38,8 +38,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, navig
 }
 
 fn draw_fields(frame: &mut Frame<'_>, area: Rect, row: &Row, detail: &Detail, scroll: usize) {
-    let state = if row.state.is_empty() { String::new() } else { format!("{} ", row.state) };
-    let block = Block::bordered().title(format!(" {} ", row.name)).title(Line::from(state.red()).right_aligned());
+    let name = format!(" {} ", row.name);
+    let beside = area.width.saturating_sub(name.chars().count() as u16 + 4);
+    let state = if row.state.is_empty() { String::new() } else { format!("{} ", cut(&row.state, beside)) };
+    let block = Block::bordered().title(name).title(Line::from(state.red()).right_aligned());
     let room = block.inner(area);
     let widest = |of: fn(&Field) -> usize| detail.fields.iter().map(of).max().unwrap_or(0);
     let name = widest(|f| f.name.chars().count()).min(14);
@@ -56,7 +58,8 @@ fn draw_fields(frame: &mut Frame<'_>, area: Rect, row: &Row, detail: &Detail, sc
         if with_kind {
             spans.push(Span::raw(format!("{:<kind$} ", field.kind)).dim());
         }
-        spans.push(Span::raw(field.value.clone()));
+        let used: usize = spans.iter().map(Span::width).sum();
+        spans.push(Span::raw(cut(&field.value, width.saturating_sub(used) as u16)));
         Line::from(spans)
     });
     let mut lines: Vec<Line<'_>> = lines.collect();
@@ -70,9 +73,10 @@ fn draw_fields(frame: &mut Frame<'_>, area: Rect, row: &Row, detail: &Detail, sc
 fn draw_ladder(frame: &mut Frame<'_>, area: Rect, detail: &Detail) {
     let block = Block::bordered().title(" order book ");
     let room = block.inner(area);
-    // One line for the spread; the best prices of both sides are next to it, whatever the height.
-    let half = usize::from(room.height.saturating_sub(1) / 2);
-    let mut lines: Vec<Line<'_>> = Vec::new();
+    // A line for the heading and one for the spread; the best prices of both sides are next to it, whatever the height.
+    let half = usize::from(room.height.saturating_sub(2) / 2);
+    let mut lines: Vec<Line<'_>> =
+        vec![columns(["orders", "price", "size"].map(str::to_owned), Style::new(), room.width).bold()];
     let asks = &detail.asks[..detail.asks.len().min(half)];
     lines.extend((asks.len()..half).map(|_| Line::default()));
     lines.extend(asks.iter().rev().map(|level| line(level, Color::Red, room.width)));
@@ -88,12 +92,16 @@ fn draw_ladder(frame: &mut Frame<'_>, area: Rect, detail: &Detail) {
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// Orders, price, size; what does not fit is left out from the left, never cut.
+/// A price and what may be had at it.
 fn line(level: &Level, colour: Color, room: u16) -> Line<'static> {
     let size = level.size.map_or_else(|| "-".to_owned(), |size| thousands(size.to_f64()));
     let orders = level.orders.map_or_else(String::new, |orders| orders.to_string());
-    let quote = format!("{:>10}", price(Some(level.price)));
-    let mut spans = vec![Span::styled(quote, Style::new().fg(colour))];
+    columns([orders, price(Some(level.price)), size], Style::new().fg(colour), room)
+}
+
+/// Orders, price, size; what does not fit is left out, never cut.
+fn columns([orders, price, size]: [String; 3], of_price: Style, room: u16) -> Line<'static> {
+    let mut spans = vec![Span::styled(format!("{price:>10}"), of_price)];
     if room >= 22 {
         spans.push(Span::raw(format!(" {size:>11}")));
     }

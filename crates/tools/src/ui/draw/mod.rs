@@ -5,7 +5,7 @@ mod detail;
 
 use super::navigation::{Navigation, Pane, Sort};
 use super::plain::{cut, fit as fit_parts, price, thousands};
-use super::{Direction, Row, Snapshot};
+use super::{Direction, Link, Row, Snapshot};
 use crate::table::micros;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -27,11 +27,19 @@ const LOW: u16 = 20;
 /// The same where something was opened: it has all of a usual terminal.
 const LOW_OPENED: u16 = 30;
 
+/// Below this height the gauges have two lines instead of four.
+const HIGH: u16 = 27;
+
 impl Areas {
     /// The areas of a screen that shows this pane.
     pub fn of(screen: Rect, snapshot: &Snapshot, pane: Pane) -> Self {
         let low = if pane == Pane::Watchlist { LOW } else { LOW_OPENED };
-        let (gauges, hints) = if screen.height < low { (0, 0) } else { (6, snapshot.hints.len() as u16) };
+        // What was done and what has happened have a line of their own, so that neither is cut by the list of keys.
+        let (gauges, hints) = match screen.height {
+            height if height < low => (0, 0),
+            height if height < HIGH => (4, snapshot.hints.len() as u16 + 1),
+            _ => (6, snapshot.hints.len() as u16 + 1),
+        };
         let [head, middle, gauges, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Min(4),
@@ -94,7 +102,10 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, scroll: usi
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
-    let state = if snapshot.connected { "connected".green() } else { "not connected".red() };
+    let state = match snapshot.link {
+        Link::Up => snapshot.link.name().green(),
+        Link::Away | Link::NoService | Link::ServiceDown => snapshot.link.name().red(),
+    };
     // A figure is shown whole or not at all.
     let room = area.width.saturating_sub(11 + 2 + state.content.chars().count() as u16);
     let place = fit_parts(&[format!("{} on {}", snapshot.service, snapshot.address)], room);
@@ -120,7 +131,11 @@ const GIVE_WAY: [&[usize]; 6] = [&[1, 4], &[7], &[8], &[6], &[5], &[3]];
 
 type Cells = [(String, Style); COLUMNS];
 
-/// The columns that fit into `room` with one blank between two, and their widths; what is left over is the first one's.
+/// The most that a column gets beyond what it needs: numbers far from their names are read in the wrong line.
+const SPARE: u16 = 6;
+
+/// The columns that fit into `room` with one blank between two, and their widths; what is left over is shared by all up to
+/// [`SPARE`] each, and the rest of a very wide screen stays empty.
 fn fit(needed: &[u16], give_way: &[&[usize]], room: u16) -> Vec<(usize, u16)> {
     let total = |chosen: &[(usize, u16)]| chosen.iter().map(|(_, width)| width + 1).sum::<u16>().saturating_sub(1);
     let mut chosen: Vec<(usize, u16)> = needed.iter().copied().enumerate().collect();
@@ -135,7 +150,10 @@ fn fit(needed: &[u16], give_way: &[&[usize]], room: u16) -> Vec<(usize, u16)> {
         chosen.truncate(1);
         chosen[0].1 = room;
     }
-    chosen[0].1 += room.saturating_sub(total(&chosen));
+    let (left, many) = (room.saturating_sub(total(&chosen)), chosen.len() as u16);
+    for (n, (_, width)) in chosen.iter_mut().enumerate() {
+        *width += (left / many + u16::from((n as u16) < left % many)).min(SPARE);
+    }
     chosen
 }
 
@@ -174,8 +192,8 @@ fn draw_watchlist(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, naviga
     });
     let rows = seen.iter().zip(&cells).map(|(&(is_selected, row), cells)| {
         let line = if is_selected { SELECTED } else { Style::new() };
-        if !row.imaged {
-            return TableRow::new([Cell::from(row.name.clone())]).style(line.fg(Color::Gray));
+        if in_words(row).is_some() {
+            return TableRow::new([Cell::from(row.name.clone())]).style(line.patch(style_of(row)));
         }
         TableRow::new(shown.iter().map(|&(column, _)| {
             let (text, style) = &cells[column];
@@ -193,18 +211,36 @@ fn draw_watchlist(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, naviga
         .header(TableRow::new(heading).style(Style::new().add_modifier(Modifier::BOLD)))
         .block(block);
     frame.render_widget(table, area);
-    // What is wrong with an item is told across the columns, which a table cannot do.
+    // Words go across the columns, which a table cannot do.
     let first_row = area.y + 2;
-    for (n, (_, row)) in seen.iter().enumerate().filter(|(_, (_, row))| !row.imaged) {
-        let text = if row.state.is_empty() { "waiting" } else { &row.state };
+    for (n, (_, row)) in seen.iter().enumerate() {
+        let Some(text) = in_words(row) else { continue };
         let indent = 3 + row.name.chars().count().max(10) as u16;
-        let width = area.width.saturating_sub(indent + 1) as usize;
-        let style = Style::new().fg(Color::Gray);
-        frame.buffer_mut().set_stringn(area.x + indent.min(area.width), first_row + n as u16, text, width, style);
+        let width = area.width.saturating_sub(indent + 1);
+        let at = (area.x + indent.min(area.width), first_row + n as u16);
+        frame.buffer_mut().set_stringn(at.0, at.1, cut(&text, width), width.into(), style_of(row));
     }
     if seen.is_empty() && room > 0 && area.width > 4 {
         let text = format!("No row has {:?} in its name: Enter adds it.", navigation.filter);
         frame.buffer_mut().set_stringn(area.x + 2, first_row, text, usize::from(area.width - 4), Style::new().dim());
+    }
+}
+
+/// What a row says across the columns instead of numbers: why there are none, or the members of a chain.
+fn in_words(row: &Row) -> Option<String> {
+    match (row.imaged, row.state.is_empty()) {
+        (false, true) => Some("waiting".to_owned()),
+        (false, false) => Some(row.state.clone()),
+        (true, _) => row.in_words(),
+    }
+}
+
+/// How such a row looks.
+fn style_of(row: &Row) -> Style {
+    match (row.imaged, row.state.is_empty()) {
+        (false, _) => Style::new().fg(Color::Gray),
+        (true, false) => Style::new().fg(Color::Yellow).dim(),
+        (true, true) => Style::new(),
     }
 }
 
@@ -294,21 +330,35 @@ fn draw_latency(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
 }
 
 fn draw_foot(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, navigation: &Navigation) {
-    let room = usize::from(area.height.saturating_sub(1));
+    let said = [snapshot.done.as_str(), snapshot.notice.as_str()];
+    let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
+    let said = cut(&said.join("; "), area.width);
+    if area.height <= 1 {
+        // One line: what there is to say, or how to get on.
+        let keys = keys_of(navigation);
+        let both = fit_parts(&[said.clone(), keys.to_owned()], area.width);
+        return frame.render_widget(Paragraph::new(if said.is_empty() { cut(keys, area.width) } else { both }), area);
+    }
+    let room = usize::from(area.height.saturating_sub(2));
     let mut lines: Vec<Line<'_>> =
         snapshot.hints.iter().take(room).map(|hint| Line::from(cut(hint, area.width))).collect();
-    let keys = match navigation.pane {
+    lines.push(Line::from(said.bold()));
+    lines.push(Line::from(cut(keys_of(navigation), area.width).dim()));
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The keys that are of use now.
+fn keys_of(navigation: &Navigation) -> &'static str {
+    match navigation.pane {
         Pane::Watchlist if navigation.is_typing => "Enter ends the search  Esc forgets it",
         Pane::Watchlist => "q quit  Enter item  / search  s sort  ? keys",
         Pane::Detail => "Esc back  up/down scroll  left/right item",
         Pane::Clients | Pane::Help => "Esc back  up/down scroll",
-    };
-    lines.push(Line::from(vec![keys.dim(), Span::raw("  "), Span::raw(snapshot.notice.as_str())]));
-    frame.render_widget(Paragraph::new(lines), area);
+    }
 }
 
 /// Seconds as `h:mm:ss`.
-fn clock(seconds: f64) -> String {
+pub(super) fn clock(seconds: f64) -> String {
     let seconds = seconds.max(0.0) as u64;
     format!("{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
@@ -335,7 +385,7 @@ pub(super) mod tests {
             service: "DIRECT_FEED".to_owned(),
             address: "127.0.0.1:14002".to_owned(),
             uptime_s: 12.5,
-            connected: true,
+            link: Link::Up,
             rows: vec![
                 Row {
                     bid: cents(18_447),
@@ -383,6 +433,7 @@ pub(super) mod tests {
             },
             hints: vec!["EMA: host(\"localhost:14002\")".to_owned()],
             notice: String::new(),
+            done: String::new(),
             detail: None,
             clients: Some(vec![ClientLine {
                 user: "demo".to_owned(),
@@ -433,7 +484,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_screen_looks_like_this() {
-        let screen = text(&drawn(&example(), 112, 20));
+        let screen = text(&drawn(&example(), 112, 27));
         let expected = " Quoteway  DIRECT_FEED on 127.0.0.1:14002  connected  up 0:00:12  4 items\n┌ watchlist ───";
         assert!(screen.starts_with(expected), "{screen}");
         let quote = "│IBM.N               300       184.47       184.52       1200       184.51       1.51      0.82       1,234,567│";
@@ -493,6 +544,56 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_was_done_and_what_is_wrong_are_told_in_full_on_a_usual_terminal() {
+        let done = "0:01:12 the source's connection was cut: it is dialled again";
+        let mut snapshot = Snapshot { link: Link::ServiceDown, done: done.to_owned(), ..example() };
+        let screen = text(&drawn(&snapshot, 80, 24));
+        assert!(screen.contains("service down") && !screen.contains("not connected"), "{screen}");
+        assert!(screen.contains(done) && screen.contains("? keys"), "{screen}");
+        assert!(screen.contains("99%") && screen.contains("EMA: host"), "{screen}");
+        snapshot.link = Link::Away;
+        snapshot.notice = "refused".to_owned();
+        let screen = text(&drawn(&snapshot, 80, 24));
+        assert!(screen.contains("not connected") && screen.contains("dialled again; refused"), "{screen}");
+        // Without room for more than a line, it is this one.
+        let screen = text(&drawn(&snapshot, 80, 12));
+        assert!(screen.contains("dialled again; refused"), "{screen}");
+    }
+
+    #[test]
+    fn a_state_that_is_too_long_ends_with_a_mark_and_leaves_the_name() {
+        let mut snapshot = Snapshot { detail: Some(detail()), ..example() };
+        snapshot.rows[0].state = "the source says so, on request, at great length and twice (OPEN/SUSPECT)".to_owned();
+        snapshot.rows[3].state = format!("{} (CLOSED/SUSPECT)", "no such item ".repeat(10));
+        let at = Navigation { pane: Pane::Detail, ..Navigation::default() };
+        let screen = text(&drawn_at(&snapshot, &at, 80, 24));
+        assert!(
+            screen.contains(" IBM.N ") && screen.contains("the source says so") && screen.contains('…'),
+            "{screen}"
+        );
+        let screen = text(&drawn(&snapshot, 80, 24));
+        assert!(screen.contains("no such item") && screen.contains('…'), "{screen}");
+    }
+
+    #[test]
+    fn a_chain_shows_its_members_and_no_dashes() {
+        let mut snapshot = example();
+        let members = vec!["AXP.N".to_owned(), "BA.N".to_owned()];
+        snapshot.rows.push(Row { name: "0#.DJI".to_owned(), imaged: true, members, ..Row::default() });
+        let screen = text(&drawn(&snapshot, 80, 24));
+        let line = screen.lines().find(|line| line.contains("0#.DJI")).unwrap();
+        assert!(line.contains("chain of 2: AXP.N BA.N") && !line.contains(" - "), "{line}");
+    }
+
+    #[test]
+    fn numbers_stay_near_their_names_on_a_wide_screen() {
+        let screen = text(&drawn(&example(), 160, 45));
+        let line = screen.lines().find(|line| line.contains("IBM.N")).unwrap();
+        let between = line.split_once("IBM.N").unwrap().1.chars().take_while(|c| *c == ' ').count();
+        assert!(between < 30, "{between} blanks\n{screen}");
+    }
+
+    #[test]
     fn the_selected_row_is_seen_and_stands_out() {
         let at = Navigation { selected: 3, ..Navigation::default() };
         // Room for two rows.
@@ -528,6 +629,8 @@ pub(super) mod tests {
             " IBM.N ",
             "     4 FIELD_4  REAL 1,234.5678",
             " order book ",
+            " orders ",
+            "price        size",
             "184.47         300",
             "184.52   1,200,300",
             "spread 0.05",
