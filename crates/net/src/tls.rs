@@ -42,12 +42,60 @@ impl fmt::Display for TlsError {
         match self {
             Self::File { path, problem } => write!(f, "{}: {problem}", path.display()),
             Self::Setup(problem) => f.write_str(problem),
-            Self::Peer(error) => write!(f, "TLS: {error}"),
+            Self::Peer(error) => write!(f, "TLS: {}", InWords(error)),
         }
     }
 }
 
 impl std::error::Error for TlsError {}
+
+/// What went wrong between two peers, and what to do about it.
+struct InWords<'a>(&'a rustls::Error);
+
+impl fmt::Display for InWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+        let advice = match self.0 {
+            // The library that looks at certificates has no words for it.
+            Error::InvalidCertificate(Bad::Other(other)) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+                return f.write_str(
+                    "invalid peer certificate: it is that of a CA (basicConstraints CA:TRUE), which is none of a server or a \
+                     client: make one with CA:FALSE, as docs/operating/websocket.md does",
+                );
+            }
+            Error::InvalidCertificate(Bad::UnknownIssuer) => {
+                "the CA file here has neither its CA nor, if it is self-signed, itself"
+            }
+            Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
+                "it is to be renewed, unless the clock here is wrong"
+            }
+            Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
+                "it counts later, unless the clock here is wrong"
+            }
+            Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
+                "it is to have the name or address that is connected to (subjectAltName)"
+            }
+            Error::InvalidCertificate(Bad::BadSignature) => {
+                "another CA of the same name has signed it, or it was changed"
+            }
+            Error::InvalidCertificate(Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. }) => {
+                "its extendedKeyUsage is to name what it is shown as: serverAuth or clientAuth"
+            }
+            Error::NoCertificatesPresented => "one is wanted here that leads to the CA file",
+            Error::AlertReceived(Alert::UnknownCA) => {
+                "the peer does not trust the certificate that it was shown: it wants its CA"
+            }
+            Error::AlertReceived(Alert::BadCertificate | Alert::UnsupportedCertificate | Alert::CertificateUnknown) => {
+                "the peer does not take the certificate that it was shown: its log says why"
+            }
+            Error::AlertReceived(Alert::CertificateExpired) => "the certificate that the peer was shown has expired",
+            Error::AlertReceived(Alert::CertificateRequired) => "the peer wants a certificate, and was shown none",
+            Error::InvalidMessage(_) => "the peer speaks no TLS at this port, or something in between does",
+            _ => return fmt::Display::fmt(self.0, f),
+        };
+        write!(f, "{}: {advice}", self.0)
+    }
+}
 
 fn bad_file(path: &Path, error: pem::Error, wanted: &str) -> TlsError {
     let problem = match error {
@@ -390,5 +438,39 @@ impl TlsSession {
 impl fmt::Debug for TlsSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TlsSession").field("established", &self.is_established()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::{AlertDescription, CertificateError, Error, OtherError};
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_not_taken_is_told_in_words() {
+        #[derive(Debug)]
+        struct CaUsedAsEndEntity;
+        impl fmt::Display for CaUsedAsEndEntity {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("CaUsedAsEndEntity")
+            }
+        }
+        impl std::error::Error for CaUsedAsEndEntity {}
+        let other = CertificateError::Other(OtherError(Arc::new(CaUsedAsEndEntity)));
+        for (error, words) in [
+            (Error::InvalidCertificate(other), "CA:FALSE"),
+            (Error::InvalidCertificate(CertificateError::UnknownIssuer), "the CA file here"),
+            (Error::InvalidCertificate(CertificateError::Expired), "renewed"),
+            (Error::InvalidCertificate(CertificateError::NotValidForName), "subjectAltName"),
+            (Error::NoCertificatesPresented, "one is wanted"),
+            (Error::AlertReceived(AlertDescription::UnknownCA), "does not trust"),
+            (Error::HandshakeNotComplete, "handshake"),
+        ] {
+            let said = TlsError::Peer(error).to_string();
+            assert!(said.starts_with("TLS: ") && said.contains(words) && !said.contains("OtherError"), "{said}");
+        }
     }
 }

@@ -194,6 +194,46 @@ fn only_our_certificates_come_in(config: impl Fn(&Certificate, &Certificate) -> 
     assert_eq!(log_in(addr, Some(&with(&ours)), role), Ok(()));
 }
 
+/// The lines of the chapter that make a certificate.
+fn documented_lines() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating/websocket.md");
+    let text = std::fs::read_to_string(file).expect("the chapter");
+    let block = text.split("```sh\n").skip(1).find(|block| block.starts_with("openssl req")).expect("the lines");
+    block.split("```").next().expect("an end").to_owned()
+}
+
+fn shell(folder: &Path, lines: &str) {
+    let output = Command::new("sh").args(["-ec", lines]).current_dir(folder).output().expect("sh");
+    assert!(output.status.success(), "{lines}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_certificate_of_the_chapter_is_taken_and_one_of_a_ca_is_refused_in_words() {
+    if Command::new("openssl").arg("version").output().is_err() {
+        println!("openssl is not installed: the lines of the chapter were not tried");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    shell(folder.path(), &documented_lines());
+    let serve = |cert: &str, key: &str| {
+        let (cert, key) = (folder.path().join(cert), folder.path().join(key));
+        let config = format!("[p2ps]\nencrypted_port = 0\nserver_cert_file = {cert:?}\nserver_key_file = {key:?}\n");
+        Server::start(folder.path(), &config)
+    };
+    let roots = |cert: &str| TlsClient::with_roots_from(&folder.path().join(cert)).expect("usable");
+    let process = serve("cert.pem", "key.pem");
+    assert_eq!(log_in(process.addr("encrypted="), Some(&roots("cert.pem")), None), Ok(()));
+    // As everybody makes one first.
+    let usual = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -keyout usual.key -out usual.pem -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1";
+    shell(folder.path(), usual);
+    let refused = log_in(process.addr("encrypted="), Some(&roots("usual.pem")), None).expect_err("another one");
+    assert!(refused.contains("the CA file here has neither its CA"), "{refused}");
+    drop(process);
+    let process = serve("usual.pem", "usual.key");
+    let refused = log_in(process.addr("encrypted="), Some(&roots("usual.pem")), None).expect_err("that of a CA");
+    assert!(refused.contains("CA:FALSE") && !refused.contains("OtherError"), "{refused}");
+}
+
 #[test]
 fn consumers_without_a_certificate_of_ours_stay_out() {
     let config = |server: &Certificate, ours: &Certificate| {
