@@ -1,5 +1,7 @@
 //! `quoteway ctl`: looks at a process and steers it, by its administration.
 
+mod texts;
+
 use anyhow::anyhow;
 use std::fmt;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -13,7 +15,8 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
-use crate::administration::{Client, Target, offer_text};
+use self::texts::{Table, image_text, lines, process_text, shown, table, time_text};
+use crate::administration::{Client, Target};
 
 /// Slice of time sharing of the program, which runs for milliseconds in all, by turns with the process that it asks.
 const SLICE: Duration = Duration::from_micros(300);
@@ -599,7 +602,7 @@ impl<'de, F: FnMut(Value)> Visitor<'de> for Rows<'_, F> {
 
 fn text(command: &Command, answer: &Value) -> String {
     match command {
-        Command::Process => lines("", answer),
+        Command::Process => process_text(answer),
         Command::Services => {
             let mut columns = vec!["name", "up", "accepting", "waiting", "suspect", "providers"];
             // A service that comes from no other site has this one on its way, and nothing to tell.
@@ -619,7 +622,9 @@ fn text(command: &Command, answer: &Value) -> String {
         Command::Item { .. } => {
             let one = |detail: &Value| {
                 let changes = table(&detail["changes"], &["ago_s", "stream", "data", "code", "text"]);
-                let about = lines("", &json!({ "source": detail["source"], "blocked": detail["blocked"] }));
+                let denied = &detail["image_denied"];
+                let about = json!({ "source": detail["source"], "blocked": detail["blocked"], "image denied": denied });
+                let about = lines("", &about);
                 let watchers = table(&detail["watchers"], &["client", "stream"]);
                 let image = image_text(&detail["image"]);
                 lines("", &detail["item"]) + &about + "\n" + &watchers + "\n" + &changes + &image
@@ -630,121 +635,13 @@ fn text(command: &Command, answer: &Value) -> String {
         Command::Permissions(what) => what.text(answer),
         Command::Events => {
             let of = |event: &Value| {
-                format!("{:>5}  {:5}  {}\n", shown(&event["number"]), shown(&event["level"]), shown(&event["text"]))
+                let (number, level) = (shown(&event["number"]), shown(&event["level"]));
+                format!("{number:>5}  {}  {level:5}  {}\n", time_text(&event["time_ms"], 1_000), shown(&event["text"]))
             };
             answer.as_array().map_or(String::new(), |events| events.iter().map(of).collect())
         }
         Command::Ready => "ready\n".to_owned(),
         _ => answer["done"].as_str().unwrap_or_default().to_owned() + "\n",
-    }
-}
-
-/// The image of an item, if its P2PS caches it: a field a line, other containers as JSON.
-fn image_text(image: &Value) -> String {
-    let Value::Object(_) = image else { return String::new() };
-    let of = if image["current"] == true { "" } else { " of before a loss" };
-    let refresh = &image["refresh"];
-    let content = match (&image["rows"], &refresh["Fields"]) {
-        (Value::Array(rows), _) => rows.iter().map(|row| row.as_str().unwrap_or_default().to_owned() + "\n").collect(),
-        (_, Value::Object(_)) => lines("", &refresh["Fields"]),
-        _ => format!("{refresh:#}\n"),
-    };
-    format!("\nimage{of}:\n{content}")
-}
-
-/// A value in a cell.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
-        Value::String(text) => text.replace(char::is_control, "?"),
-        Value::Array(list) => {
-            let one = |value: &Value| offer_text(value).unwrap_or_else(|| shown(value));
-            list.iter().map(one).collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
-    }
-}
-
-/// Members as `name: value`, those within others behind their names.
-fn lines(before: &str, value: &Value) -> String {
-    let Value::Object(members) = value else { return String::new() };
-    let line = |(name, value): (&String, &Value)| match value {
-        Value::Object(_) => lines(&format!("{before}{name}."), value),
-        Value::Array(list) if list.iter().any(Value::is_object) => {
-            let named = list.iter().enumerate().map(|(n, one)| {
-                let own = one["name"].as_str().map_or_else(|| n.to_string(), str::to_owned);
-                lines(&format!("{before}{name}.{own}."), one)
-            });
-            named.collect()
-        }
-        Value::Null => String::new(),
-        _ => format!("{before}{name}: {}\n", shown(value)),
-    };
-    members.iter().map(line).collect()
-}
-
-/// A list as a table, as wide as its texts.
-fn table(list: &Value, columns: &[&str]) -> String {
-    let mut table = Table::new(columns);
-    table.add(list);
-    table.text()
-}
-
-/// A table in the making. The texts of its cells stand one behind the other: a thousand rows are one piece of memory.
-struct Table<'a> {
-    columns: &'a [&'a str],
-    /// All cells, row by row.
-    texts: String,
-    /// Where each cell ends in `texts`, and its characters.
-    cells: Vec<(usize, usize)>,
-    /// Characters of the widest cell of each column.
-    widths: Vec<usize>,
-}
-
-impl<'a> Table<'a> {
-    /// With these members as columns: `a.b` is member `b` of member `a`.
-    fn new(columns: &'a [&'a str]) -> Self {
-        let mut table = Self { columns, texts: String::new(), cells: Vec::new(), widths: vec![0; columns.len()] };
-        for (column, name) in columns.iter().enumerate() {
-            table.cell(column, &name.rsplit('.').next().unwrap_or_default().replace('_', " "));
-        }
-        table
-    }
-
-    fn add(&mut self, list: &Value) {
-        list.as_array().into_iter().flatten().for_each(|row| self.row(row));
-    }
-
-    fn row(&mut self, row: &Value) {
-        for (column, name) in self.columns.iter().enumerate() {
-            let value = name.split('.').fold(row, |of, member| &of[member]);
-            match value {
-                Value::String(text) if !text.contains(char::is_control) => self.cell(column, text),
-                other => self.cell(column, &shown(other)),
-            }
-        }
-    }
-
-    fn cell(&mut self, column: usize, text: &str) {
-        let width = text.chars().count();
-        self.texts.push_str(text);
-        self.cells.push((self.texts.len(), width));
-        self.widths[column] = self.widths[column].max(width);
-    }
-
-    fn text(&self) -> String {
-        let (mut text, mut begin) = (String::new(), 0);
-        for row in self.cells.chunks(self.columns.len()) {
-            for ((end, width), widest) in row.iter().zip(&self.widths) {
-                text.push_str(&self.texts[begin..*end]);
-                text.extend(std::iter::repeat_n(' ', widest - width + 2));
-                begin = *end;
-            }
-            text.truncate(text.trim_end_matches(' ').len());
-            text.push('\n');
-        }
-        text
     }
 }
 
@@ -785,6 +682,10 @@ mod tests {
         );
         let of_group = json!({ "address": "h:1", "served_from": "FEED_B", "up": true, "open": 3 });
         assert_eq!(crate::administration::offer_text(&of_group).as_deref(), Some("h:1 (FEED_B, 3)"));
+        let event = json!([{ "number": 7, "time_ms": 1_764_316_800_123_u64, "level": "info", "text": "ready" }]);
+        assert_eq!(text(&Command::Events, &event), "    7  2025-11-28 08:00:00.123Z  info   ready\n");
+        let begun = json!({ "started": 1_764_316_800, "uptime_s": 90_061 });
+        assert_eq!(text(&Command::Process, &begun), "started: 2025-11-28 08:00:00Z\nuptime: 1 d 1 h 1 min 1 s\n");
         let process = json!({ "role": "serve", "addresses": { "rssl": "h:1", "nip": null }, "threads": [{ "name": "server", "answers": true }] });
         assert_eq!(
             lines("", &process),

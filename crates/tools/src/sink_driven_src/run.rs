@@ -368,7 +368,7 @@ fn obey<F: Steered>(line: &str, publisher: &mut Publisher<F>, io: &mut RsslIo, n
         Command::Status => {
             let counters = publisher.counters();
             let figures = publisher.feed().figures();
-            eprintln!("{} streams, {} updates sent, {counters:?}", figures.streams, figures.sent);
+            eprintln!("{} streams, {} updates sent, {counters}", figures.streams, figures.sent);
         }
         Command::Help => eprintln!("{}", commands::HELP),
         Command::Quit => net::signal::request_stop(),

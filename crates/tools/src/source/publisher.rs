@@ -14,6 +14,7 @@ use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Packer, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, MsgClass};
+use std::fmt;
 use std::sync::Arc;
 
 /// What a publisher publishes.
@@ -138,6 +139,17 @@ pub struct PublisherCounters {
     pub posts: u64,
     /// Requests that were left without an answer on purpose.
     pub unanswered: u64,
+}
+
+impl fmt::Display for PublisherCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sessions, messages, cut_off, posts, unanswered } = self;
+        write!(
+            f,
+            "{sessions} sessions, {messages} messages received, {posts} posts published, {unanswered} requests left \
+             unanswered, {cut_off} sessions cut off"
+        )
+    }
 }
 
 /// A session with more than this waiting is cut off: it does not read.
