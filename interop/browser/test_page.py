@@ -61,7 +61,7 @@ class Started:
     """A program that ends with the test; `at` is what `pattern` finds in what it says."""
 
     def __init__(self, pattern, *args):
-        self.process = subprocess.Popen([BINARY, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen([BINARY, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         said = []
         for line in self.process.stdout:
             said.append(line)
@@ -72,6 +72,11 @@ class Started:
         else:
             raise AssertionError(f"{args[0]} did not start:\n" + "".join(said))
         threading.Thread(target=lambda: [None for _ in self.process.stdout], daemon=True).start()
+
+    def order(self, words):
+        """Types a line to it."""
+        self.process.stdin.write(words + "\n")
+        self.process.stdin.flush()
 
     def stop(self):
         self.process.terminate()
@@ -605,6 +610,86 @@ def test_limits_that_are_near_and_the_sites_of_a_service_are_seen(page, demo):
         assert not page.problems, page.problems
     finally:
         chain.stop()
+
+
+STATUS = "[document.getElementById('status').className, document.getElementById('status-text').textContent].join(': ')"
+
+
+def test_the_status_says_what_is_down_and_what_is_suspect(page, demo):
+    started = []
+    try:
+        source = Started(r"is published on ([^;\s]+)", *SOURCE[:-1], "0")
+        started.append(source)
+        server = Started(READY, "serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0", "--route", source.at[0])
+        started.append(server)
+        page.open(server.at[1] + "#market/RDT0", 390, 844)
+        page.wait(STATUS + " === 'status good: live'", "the service is up")
+        page.wait("/\\d/.test(document.querySelector('.big')?.textContent)", "the item's price")
+        # One price makes no chart, and no axes of one.
+        page.wait("document.querySelector('.chart-box.empty .uplot')", "a chart without prices")
+        assert page.value("getComputedStyle(document.querySelector('.chart-box .uplot')).visibility") == "hidden"
+        source.order("suspect")
+        page.wait(STATUS + " === 'status warn: 1 item suspect'", "what the client was told")
+        source.order("ok")
+        page.wait(STATUS + " === 'status good: live'", "it is good again")
+        source.order("down")
+        page.wait(STATUS + " === 'status bad: DIRECT_FEED down'", "the service is down")
+        page.open(server.at[1] + "#system", 390, 844)
+        page.wait("document.querySelector('#system svg .node.bad + .name')?.textContent", "a provider of a service that is down is red")
+        source.order("up")
+        page.wait(STATUS + " === 'status good: live'", "the service is back")
+        page.wait("!document.querySelector('#system svg .node.bad')", "nothing is red")
+        source.stop()
+        page.wait(STATUS + ".startsWith('status bad: ')", "nobody provides it")
+        assert not page.problems, page.problems
+    finally:
+        for one in reversed(started):
+            one.stop()
+
+
+LONG_NUMBERS = """(() => {
+  const real = window.fetch;
+  window.fetch = async (...asked) => {
+    const answer = await real(...asked);
+    if (!String(asked[0]).includes("/clients")) return answer;
+    const told = await answer.json();
+    for (const client of told.found)
+      Object.assign(client, { address: "255.255.255.255:65535", user: "somebody.with.a.long.name", application: "a program with a long name", items: 1234567,
+        queued_bytes: 987654321, connected_s: 8640000, traffic: { ...client.traffic, round_trip_us: 123456 } });
+    return new Response(JSON.stringify(told));
+  };
+})()"""
+
+IN_BOXES = """[...document.querySelectorAll('#system svg rect.node')].flatMap((rect) => {
+  const box = rect.getBoundingClientRect();
+  const texts = [...rect.parentNode.querySelectorAll('text:not(.outside)')].map((text) => [text, text.getBoundingClientRect()]);
+  return texts.filter(([, at]) => at.left >= box.left && at.left < box.right && at.top >= box.top - 4 && at.bottom <= box.bottom + 4 && at.right > box.right).map(([text]) => text.textContent);
+})"""
+
+CROSSED = """[...document.querySelectorAll('#system svg .outside')].filter((label) => {
+  const box = label.getBBox();
+  return [...label.ownerSVGElement.querySelectorAll('path.flow')].some((path) => {
+    for (let at = 0; at < path.getTotalLength(); at += 2) {
+      const { x, y } = path.getPointAtLength(at);
+      if (x > box.x + 1 && x < box.x + box.width - 1 && y > box.y + 2 && y < box.y + box.height - 2) return true;
+    }
+    return false;
+  });
+}).map((label) => label.textContent)"""
+
+
+def test_long_numbers_and_names_fit_at_every_width(page, demo):
+    for width in [390, 721, 800, 1000, 1280]:
+        page.open(demo.url + "#system", width, 900)
+        page.value(LONG_NUMBERS)
+        page.wait("document.querySelector('.clients').innerText.includes('1,234,567')", "long numbers")
+        cut = page.value("[...document.querySelectorAll('#system .table')].filter(t => t.scrollWidth > t.clientWidth + 1).map(t => t.innerText.slice(0, 80))")
+        assert not cut, f"at {width} a table is wider than its card: {cut}"
+        page.wait("document.querySelectorAll('#system svg rect.node').length >= 3", "the picture")
+        over = page.value(IN_BOXES)
+        assert not over, f"at {width} texts are longer than their boxes: {over}"
+        crossed = page.value(CROSSED)
+        assert not crossed, f"at {width} arrows run through {crossed}"
 
 
 def test_the_administration_describes_itself_as_openapi(page, demo):

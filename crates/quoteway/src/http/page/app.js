@@ -100,6 +100,36 @@ function keys() {
   });
 }
 
+/** What the services have for clients, in a word: live is only what is up, with nothing that was told Suspect. */
+export function healthOf(services, role) {
+  const names = (list) => (list.length > 2 ? `${list.length} of ${services.length} services` : list.map((service) => service.name).join(", "));
+  if (!services.length) return ["bad", role === "p2ps" ? "no Source Distributor" : "no provider"];
+  const down = services.filter((service) => !service.up);
+  if (down.length) return [down.length === services.length ? "bad" : "warn", `${names(down)} down`];
+  const closed = services.filter((service) => !service.accepting);
+  if (closed.length) return ["warn", `${names(closed)} takes no requests`];
+  const suspect = services.reduce((sum, service) => sum + service.suspect, 0);
+  return suspect ? ["warn", `${short(suspect)} item${suspect === 1 ? "" : "s"} suspect`] : ["good", "live"];
+}
+
+/** Shows it while the session is open, and looks again every so often. */
+function watchHealth(role) {
+  let busy = false;
+  const look = async () => {
+    if (busy || document.hidden || (feed && feed.state !== "open")) return;
+    busy = true;
+    try {
+      const [state, text] = healthOf(await api("services"), role);
+      if (!feed || feed.state === "open") showStatus(state, text, feed?.url ?? "");
+    } catch (e) {
+      showStatus("bad", "the process does not answer", e.message);
+    }
+    busy = false;
+  };
+  setInterval(look, 1000);
+  return look;
+}
+
 async function start() {
   theme();
   keys();
@@ -119,8 +149,9 @@ async function start() {
   if (process.takes_websocket && process.addresses.rssl) {
     feed = new Feed(websocketUrls(process), process.default_service);
     views.market = new Market(document.getElementById("market"), feed, process);
+    const look = watchHealth(process.role);
     feed.addEventListener("state", () => {
-      if (feed.state === "open") showStatus("good", "live", feed.url);
+      if (feed.state === "open") look();
       else {
         showStatus("bad", "no data", feed.why);
         toast(`No market data: ${feed.why}. Trying again.`, true);
@@ -135,7 +166,8 @@ async function start() {
       document.getElementById("rate").textContent = `${short(rate)} updates/s`;
     }, 1000);
   } else {
-    showStatus("good", process.role);
+    if (process.role === "rrcpd") showStatus("good", process.role);
+    else watchHealth(process.role)();
     document.getElementById("rate").hidden = true;
   }
   const route = () => show(location.hash.slice(1).split("/")[0] || (views.market ? "market" : "system"));

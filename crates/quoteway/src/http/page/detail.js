@@ -247,6 +247,8 @@ export class Detail {
       this.chartNote = el("p", { class: "note quiet", text: "The chart begins with the first price that comes." });
       this.chartBox.append(this.chartNote);
     }
+    // Without a price there is nothing that axes could be of.
+    this.chartBox.classList.toggle("empty", Boolean(this.chartNote));
   }
 
   cursor(plot) {

@@ -32,14 +32,16 @@ export function grouped(value) {
   return value === null || value === undefined || Number.isNaN(value) ? "" : whole.format(value);
 }
 
-/** A number as people say it: 950, 12.4k, 3.10M. */
+/** A number as people say it, with three digits: 950, 12.4k, 3.1M, 206M. */
 export function short(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 1e9) return (value / 1e9).toFixed(2) + "G";
-  if (size >= 1e6) return (value / 1e6).toFixed(2) + "M";
-  if (size >= 1e4) return (value / 1e3).toFixed(1) + "k";
-  return whole.format(value);
+  if (size < 9_999.5) return whole.format(value);
+  // What rounds up to a thousand of a unit is one of the next.
+  const step = ["k", "M", "G", "T"].findIndex((_, n) => size < 999.5 * 1000 ** (n + 1) || n === 3);
+  const of = value / 1000 ** (step + 1);
+  const digits = Math.abs(of) < 9.995 ? 2 : Math.abs(of) < 99.95 ? 1 : 0;
+  return String(Number(of.toFixed(digits))) + ["k", "M", "G", "T"][step];
 }
 
 /** Bytes as people say them. */

@@ -8,8 +8,10 @@ const SHOWN = 9;
 export function sides({ services, providers, clients, peers, rates }) {
   const rate = (ids, which) => ids.reduce((sum, id) => sum + (rates.get(id)?.[which] ?? 0), 0);
   const flow = (value) => (value >= 1 ? `${bytes(value)}/s` : "");
-  const left = providers.map((provider) => ({
-    title: provider.address, about: provider.services.join(", ") || provider.state, bad: provider.state !== "ready",
+  // A provider that is there, and says that a service is down, feeds nobody: as bad as one that is not there.
+  const down = (offers) => services.filter((service) => service.providers.some((offer) => offers(offer) && !(offer.up && service.up))).map((service) => `${service.name} down`);
+  const left = providers.map((provider) => ({ provider, sick: provider.id ? down((offer) => offer.provider === provider.id) : [] })).map(({ provider, sick }) => ({
+    title: provider.address, about: sick.join(", ") || provider.services.join(", ") || provider.state, bad: provider.state !== "ready" || sick.length > 0,
     label: [flow(rate([`p${provider.id}`], "received")), count(services, provider)],
   }));
   const right = groupClients(clients).map((group) => ({
@@ -19,7 +21,8 @@ export function sides({ services, providers, clients, peers, rates }) {
   const about = { p2ps: "P2PS", "source-distributor": "Source Distributor", "stream-to-host": "stream into this host", "stream-to-network": "stream to the network" };
   for (const peer of peers) {
     const isUp = ["joined", "carried"].includes(peer.state);
-    const node = { title: peer.name, about: about[peer.kind] || peer.kind, bad: !isUp, label: [isUp ? "" : peer.state, peer.behind_bytes ? `${bytes(peer.behind_bytes)} behind` : ""] };
+    const sick = peer.kind === "source-distributor" ? down((offer) => !offer.provider && peer.name.split(" ").includes(offer.address)) : [];
+    const node = { title: peer.name, about: sick.join(", ") || about[peer.kind] || peer.kind, bad: !isUp || sick.length > 0, label: [isUp ? "" : peer.state, peer.behind_bytes ? `${bytes(peer.behind_bytes)} behind` : ""] };
     (["p2ps", "stream-to-network"].includes(peer.kind) ? right : left).push(node);
   }
   return { left, right };
@@ -40,40 +43,59 @@ export function paint(root, process, rates, { left, right }) {
   const rows = Math.max(shownLeft.length, shownRight.length, 2);
   const height = rows * 62 + 16;
   const middle = { x: width / 2, y: height / 2, w: narrow ? 78 : 190, h: 64 };
-  const room = middle.x - middle.w / 2 - box.w - 24;
+  const room = middle.x - middle.w / 2 - box.w - 40;
+  // The arrows of a side bend beside its labels, and run straight between them.
+  const labels = (nodes) => (narrow ? 0 : 20 + Math.min(room, Math.max(0, ...nodes.flatMap((node) => node.label.filter(Boolean).map((text) => widthOf(text, RATE))))));
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Who feeds this process, and whom it feeds" });
-  const column = (nodes, isLeft) => nodes.forEach((node, n) => {
+  const column = (nodes, isLeft, straight) => nodes.forEach((node, n) => {
     const y = (height / nodes.length) * (n + 0.5);
     const x = isLeft ? 2 : width - box.w - 2;
     const from = isLeft ? [x + box.w, y] : [middle.x + middle.w / 2, middle.y];
     const to = isLeft ? [middle.x - middle.w / 2, middle.y] : [x, y];
-    const bend = (from[0] + to[0]) / 2;
-    if (!node.none) drawing.append(svg("path", { class: "flow" + (node.bad ? " bad" : ""), d: `M${from[0]} ${from[1]} C${bend} ${from[1]} ${bend} ${to[1]} ${to[0]} ${to[1]}` }));
+    const [begin, end] = isLeft ? [from[0] + straight, to[0]] : [from[0], to[0] - straight];
+    const bend = (begin + end) / 2;
+    if (!node.none) drawing.append(svg("path", { class: "flow" + (node.bad ? " bad" : ""), d: `M${from[0]} ${from[1]} H${begin} C${bend} ${from[1]} ${bend} ${to[1]} ${end} ${to[1]} H${to[0]}` }));
     const at = isLeft ? [from[0] + 10, y, "start"] : [to[0] - 10, y, "end"];
     // The rate above the arrow, what goes on it below.
     const [above, below] = node.label;
-    if (!narrow && above) drawing.append(svg("text", { class: "label outside rate", x: at[0], y: at[1] - 7, "text-anchor": at[2], text: cut(above, room, 6.8) }));
-    if (!narrow && below) drawing.append(svg("text", { class: "label outside", x: at[0], y: at[1] + 16, "text-anchor": at[2], text: cut(below, room, 6.4) }));
+    if (!narrow && above) drawing.append(svg("text", { class: "label outside rate", x: at[0], y: at[1] - 7, "text-anchor": at[2], text: cut(above, room, RATE) }));
+    if (!narrow && below) drawing.append(svg("text", { class: "label outside", x: at[0], y: at[1] + 16, "text-anchor": at[2], text: cut(below, room, LABEL) }));
     drawing.append(
       svg("rect", { class: "node" + (node.bad ? " bad" : "") + (node.none ? " none" : ""), x, y: y - box.h / 2, width: box.w, height: box.h, rx: 8 }),
-      svg("text", { class: "name", x: x + 12, y: y - 3, text: cut(node.title, box.w - 20, 7.5) }),
-      svg("text", { class: "label", x: x + 12, y: y + 14, text: cut(narrow ? above || node.about : node.about, box.w - 20, 6.2) }));
+      svg("text", { class: "name", x: x + 12, y: y - 3, text: cut(node.title, box.w - 20, NAME) }),
+      svg("text", { class: "label", x: x + 12, y: y + 14, text: cut(narrow && !node.bad ? above || node.about : node.about, box.w - 20, LABEL) }));
   });
-  column(shownLeft, true);
-  column(shownRight, false);
+  column(shownLeft, true, labels(shownLeft));
+  column(shownRight, false, labels(shownRight));
   const sick = process.draining || process.threads.some((thread) => !thread.answers);
   drawing.append(
     svg("rect", { class: "node here" + (sick ? " bad" : ""), x: middle.x - middle.w / 2, y: middle.y - middle.h / 2, width: middle.w, height: middle.h, rx: 10 }),
-    svg("text", { class: "name centre", x: middle.x, y: middle.y - 8, "text-anchor": "middle", text: narrow ? process.role : `${process.role} on ${cut(process.host, 90, 7.2)}` }),
+    svg("text", { class: "name centre", x: middle.x, y: middle.y - 8, "text-anchor": "middle", text: narrow ? process.role : cut(`${process.role} on ${process.host}`, middle.w - 20, NAME) }),
     svg("text", { class: "label centre", x: middle.x, y: middle.y + 9, "text-anchor": "middle", text: `${short(rates.in)} in/s` }),
     svg("text", { class: "label centre", x: middle.x, y: middle.y + 24, "text-anchor": "middle", text: `${short(rates.out)} out/s` }));
   root.replaceChildren(drawing);
   if (more) root.append(el("p", { class: "quiet", text: `and ${more} more; the tables below have all` }));
 }
 
-function cut(text, width, per) {
-  const room = Math.max(3, Math.floor(width / per));
-  return text.length > room ? text.slice(0, room - 1) + "…" : text;
+/** Fonts of the picture, as the style has them. */
+const [NAME, LABEL, RATE] = ["600 12.5px", "400 11.5px", "600 11.5px"];
+const ruler = document.createElement("canvas").getContext("2d");
+
+function widthOf(text, font) {
+  ruler.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(text).width;
+}
+
+/** As much of a text as fits. */
+function cut(text, width, font) {
+  if (widthOf(text, font) <= width) return text;
+  let [fits, over] = [0, text.length];
+  while (over - fits > 1) {
+    const half = (fits + over) >> 1;
+    if (widthOf(text.slice(0, half) + "…", font) <= width) fits = half;
+    else over = half;
+  }
+  return text.slice(0, fits) + "…";
 }
 
 function count(services, provider) {
