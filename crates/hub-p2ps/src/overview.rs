@@ -41,6 +41,8 @@ pub struct ServiceOverview<'a> {
     pub sources: Vec<SourceOverview<'a>>,
     /// Items of it that wait to be opened.
     pub waiting: usize,
+    /// Items of it whose watchers were told that they are suspect, and nothing good since.
+    pub suspect: u32,
     /// The sites that it comes through, as clients were told last.
     pub path: &'a [String],
 }
@@ -58,6 +60,8 @@ pub struct ItemOverview {
     pub domain: u8,
     /// Where it stands: `waiting`, `opening`, `open`, `view`; `suspect` or `recovering` instead of `open` where that is so.
     pub state: &'static str,
+    /// Its watchers were told that it is suspect, and nothing good since, wherever it stands.
+    pub is_suspect: bool,
     /// Its Source Distributor, if it is open or asked for.
     pub source: Option<u32>,
     /// Watchers that get updates.
@@ -97,6 +101,7 @@ impl P2ps {
             accepting: service.alive && service.told.accepting,
             sources: service.providers.iter().map(|provider| self.source_overview(service.id, provider)).collect(),
             waiting: service.queue().len(),
+            suspect: self.items.count_suspect(service.id),
             path: &service.told_path,
         })
     }
@@ -128,13 +133,13 @@ impl P2ps {
         }
     }
 
-    /// Items from number `from` on that `wanted` takes (by service id, name and state), at most `limit` of them, of at most `looked_at`
+    /// Items from number `from` on that `wanted` takes (by service id, name, state and whether it is suspect), at most `limit` of them, of at most `looked_at`
     /// that are looked at; and the number to go on from, if there are more.
     pub fn item_overview(
         &self,
         from: u32,
         (limit, looked_at): (usize, usize),
-        wanted: impl Fn(u16, &[u8], &str) -> bool,
+        wanted: impl Fn(u16, &[u8], &str, bool) -> bool,
     ) -> (Vec<ItemOverview>, Option<u32>) {
         let mut found = Vec::new();
         let ids = self.items.all_ids().skip(from as usize);
@@ -146,11 +151,17 @@ impl P2ps {
             if !item.is_live() {
                 continue;
             }
-            if wanted(item.service().0, self.items.key(id).name.unwrap_or_default(), state_of(item)) {
+            let name = self.items.key(id).name.unwrap_or_default();
+            if wanted(item.service().0, name, state_of(item), self.is_suspect(id)) {
                 found.push(self.overview_of(id, item));
             }
         }
         (found, None)
+    }
+
+    /// A view is as the item that it is of.
+    fn is_suspect(&self, id: ItemId) -> bool {
+        self.items.get(self.items.root(id)).is_suspect()
     }
 
     fn overview_of(&self, id: ItemId, item: &Item) -> ItemOverview {
@@ -161,6 +172,7 @@ impl P2ps {
             name: String::from_utf8_lossy(key.name.unwrap_or_default()).into_owned(),
             domain: key.domain,
             state: state_of(item),
+            is_suspect: self.is_suspect(id),
             source: item.source().map(|source| u32::from(source.0)),
             open_watchers: watchers.open().len(),
             held_watchers: watchers.held().len(),

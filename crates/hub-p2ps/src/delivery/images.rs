@@ -223,11 +223,15 @@ impl P2ps {
         }
         self.counters.images_out += reached;
         self.counters.images_unwanted += u64::from(reached == 0);
-        let item = self.items.get_mut(id);
+        let (item, state) = (self.items.get(id), image.refresh.state);
         // It may have ended with its last watcher. A later part says that the item is good to those that are in the set, and to no
         // others that were told the contrary.
-        if item.is_live() && (image.first || image.refresh.state.data != DataState::OK) {
-            item.told(image.refresh.state.data);
+        if item.is_live() && (image.first || state.data != DataState::OK) {
+            if reached > 0 && item.is_suspect() == (state.data == DataState::OK) {
+                let name = item.key().name.unwrap_or_default();
+                self.history.note(self.now, (item.service().0, name), &state);
+            }
+            self.items.told(id, state.data);
         }
         reached
     }

@@ -61,6 +61,18 @@ impl Telling {
     pub(crate) const ALL: Self = Self { pending: Pending::Told, relayed: Relayed::No, once: false };
 }
 
+/// The states that the watchers of an item have heard of one, each once: their recovery policies make two of one at most.
+#[derive(Default)]
+struct Told([Option<(StreamState, DataState)>; 3]);
+
+impl Told {
+    fn add(&mut self, stream: StreamState, data: DataState) {
+        if let Some(place) = self.0.iter_mut().find(|known| known.is_none_or(|known| known == (stream, data))) {
+            *place = Some((stream, data));
+        }
+    }
+}
+
 /// What makes a status one client's and not another's: stream and data state, and whether it is without permission data.
 type Variant = (StreamState, DataState, bool);
 
@@ -105,9 +117,19 @@ impl P2ps {
             self.note_state(id, *state, telling.pending);
         }
         let views = self.items.views_of(id).to_vec();
-        self.tell_watchers(id, status, telling);
+        // It may end with its last watcher.
+        let item = self.items.get(id);
+        let (service, name) = (item.service(), status.state.and_then(|_| item.key().name.map(Box::<[u8]>::from)));
+        let mut told = Told::default();
+        self.tell_watchers(id, status, telling, &mut told);
         for view in views {
-            self.tell_watchers(view, status, telling);
+            self.tell_watchers(view, status, telling, &mut told);
+        }
+        if let Some(state) = status.state {
+            for (stream, data) in told.0.into_iter().flatten() {
+                let state = State { stream, data, ..state };
+                self.history.note(self.now, (service.0, name.as_deref().unwrap_or_default()), &state);
+            }
         }
     }
 
@@ -117,13 +139,10 @@ impl P2ps {
         self.tell(id, status, Telling { pending: Pending::Untold, relayed: Relayed::No, once: false });
     }
 
-    /// Remembers what the watchers of an item are told of it.
+    /// An item is as its watchers are told now.
     fn note_state(&mut self, id: ItemId, state: State<'_>, pending: Pending) {
-        let item = self.items.get_mut(id);
         if pending != Pending::Alone {
-            item.told(state.data);
-            let name = item.key().name.unwrap_or_default();
-            self.history.note(self.now, (item.service().0, name), &state);
+            self.items.told(id, state.data);
             self.items.cache_mut().set_state(id.0, &state);
         }
         let item = self.items.get_mut(id);
@@ -155,37 +174,40 @@ impl P2ps {
         self.tell_watcher(id, watcher, &status, telling, &mut Vec::new());
     }
 
-    fn tell_watchers(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
+    fn tell_watchers(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling, told: &mut Told) {
         let mut variants: Vec<(Variant, BodyId)> = Vec::new();
         let everyone: Vec<Watcher> = self.items.watchers(id).all().to_vec();
         for watcher in everyone {
-            self.tell_watcher(id, watcher, status, telling, &mut variants);
+            if let Some(state) = self.tell_watcher(id, watcher, status, telling, &mut variants) {
+                told.add(state.stream, state.data);
+            }
         }
     }
 
-    fn tell_watcher(
+    /// Tells one watcher; gives the state that it has heard so, by its stream or its directory.
+    fn tell_watcher<'s>(
         &mut self,
         id: ItemId,
         watcher: Watcher,
-        status: &StatusMsg<'_>,
+        status: &StatusMsg<'s>,
         telling: Telling,
         variants: &mut Vec<(Variant, BodyId)>,
-    ) {
+    ) -> Option<State<'s>> {
         let (Some(known), Some((place, watch))) = (self.clients.get(watcher.client), self.clients.watch(watcher))
         else {
             debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
-            return;
+            return None;
         };
         let gets_updates = self.items.watchers(id).is_open(place);
         if telling.pending == Pending::Alone && (gets_updates || !watch.waits()) {
-            return;
+            return None;
         }
         let (private, service) = (self.items.get(id).is_private(), self.items.get(id).service());
         let state = status.state.map(|state| told(known.policy, private, state));
         let is_final = state.is_some_and(|state| state.stream.is_final());
         let deleted = matches!(telling.relayed, Relayed::Deleted { .. });
         if !watch.is_answered() && !tells_pending(telling.pending, is_final) && !deleted {
-            return;
+            return None;
         }
         let heard = match telling.relayed {
             Relayed::No => false,
@@ -197,7 +219,8 @@ impl P2ps {
             Relayed::Deleted { at } => known.heard_of(service, u32::MAX, at),
         };
         if deleted && heard {
-            return self.drop_watcher(watcher, id);
+            self.drop_watcher(watcher, id);
+            return state;
         }
         let knows = telling.once && watch.is_told_suspect() && !is_final;
         if !heard && !knows {
@@ -212,6 +235,7 @@ impl P2ps {
             // What is kept from it changes nothing: it was told that it is suspect, and is so until its image comes.
             self.change_state(watcher, id, |watch| watch.told(state.data));
         }
+        state.filter(|_| !knows)
     }
 
     fn deliver_status(

@@ -233,6 +233,32 @@ impl P2ps {
         Some(permissions.rights().explain(user, position, application, service, item, &lock))
     }
 
+    /// Whether what is known here of the item of this number may be shown to a user, by the lock that the item has; who may while
+    /// permissions are off.
+    ///
+    /// # Errors
+    /// In words, why not.
+    pub fn may_be_shown(&self, number: u32, (user, position, application): (&str, &str, u32)) -> Result<(), String> {
+        let Some(permissions) = self.permissions() else { return Ok(()) };
+        if number >= self.items.numbers() || !self.items.get(ItemId(number)).is_live() {
+            return Err("there is no such item".to_owned());
+        }
+        let root = self.items.root(ItemId(number));
+        // No image has come here that would have told its lock.
+        let guarded =
+            self.gate.items.get(&root).filter(|guarded| guarded.is_known).ok_or("its lock is not known here")?;
+        let lock = permissions.lock_of(guarded.item).unwrap_or_default();
+        let service = self.services.get(self.items.get(root).service()).map_or("", |service| &service.name);
+        let name = String::from_utf8_lossy(self.items.key(root).name.unwrap_or_default());
+        let explained = permissions.rights().explain(user, position, application, service, &name, &lock);
+        if explained.is_granted {
+            return Ok(());
+        }
+        let missing = explained.findings.iter().find(|finding| finding.met_by.is_none());
+        let missing = missing.map(|finding| format!("{} has not {}", finding.who, finding.needs));
+        Err(explained.note.or(missing).unwrap_or_else(|| format!("user {user} has no right to it")))
+    }
+
     /// Whether the directory of a client shows a service.
     pub(crate) fn shows(&self, client: ClientId, service: ServiceId) -> bool {
         if self.hides_groups(client) {

@@ -23,6 +23,7 @@ use hub_items::item_index::ItemIndex;
 use pending_images::PendingImages;
 use priorities::Priorities;
 use rustc_hash::FxHashMap;
+use rwf::DataState;
 use rwf::msg::Priority;
 use state::{Filing, Item, Kind, Standing};
 use views::{ViewedItem, Views};
@@ -69,11 +70,18 @@ struct Rosters {
     groups: Roster<HashSeed>,
     /// By service.
     apart: Roster,
+    /// How many there are of each service that are suspect.
+    suspects: FxHashMap<ServiceId, u32>,
 }
 
 impl Rosters {
     fn new(seed: HashSeed) -> Self {
-        Self { homes: Roster::default(), groups: Roster::with_hasher(seed), apart: Roster::default() }
+        Self {
+            homes: Roster::default(),
+            groups: Roster::with_hasher(seed),
+            apart: Roster::default(),
+            suspects: FxHashMap::default(),
+        }
     }
 
     #[inline]
@@ -81,6 +89,26 @@ impl Rosters {
         self.homes.refile(id.0, from.home, to.home);
         self.groups.refile(id.0, from.group, to.group);
         self.apart.refile(id.0, from.apart, to.apart);
+        if from.suspect != to.suspect {
+            self.count_suspect(from.suspect, to.suspect);
+        }
+    }
+}
+
+impl Rosters {
+    fn count_suspect(&mut self, from: Option<ServiceId>, to: Option<ServiceId>) {
+        if let Some(service) = to {
+            *self.suspects.entry(service).or_default() += 1;
+        }
+        let Some(service) = from else { return };
+        let left = self.suspects.get_mut(&service).map(|count| {
+            *count -= 1;
+            *count
+        });
+        debug_assert!(left.is_some(), "one of {service:?} is suspect no more, and none was");
+        if left == Some(0) {
+            self.suspects.remove(&service);
+        }
     }
 }
 
@@ -410,7 +438,7 @@ impl Items {
     pub(crate) fn check_item(&self, id: ItemId) {
         let (item, watchers) = (self.get(id), self.watchers(id));
         item.check();
-        let Filing { home, group, apart } = item.filing();
+        let Filing { home, group, apart, suspect: _ } = item.filing();
         if let Some(key) = home {
             self.rosters.homes.check(id.0, key);
         }
@@ -456,6 +484,9 @@ impl Items {
         let counted = |of: fn(&Filing) -> bool| filings().filter(of).count();
         let expected = (counted(|f| f.home.is_some()), counted(|f| f.group.is_some()), counted(|f| f.apart.is_some()));
         assert_eq!(listed, expected, "items on the lists of services, of groups, and of those that are apart");
+        let mut suspects: FxHashMap<ServiceId, u32> = FxHashMap::default();
+        filings().filter_map(|filing| filing.suspect).for_each(|of| *suspects.entry(of).or_default() += 1);
+        assert_eq!(suspects, self.rosters.suspects, "items that are suspect");
         let mut counted = 0;
         for (&id, viewed) in &self.viewed {
             viewed.check(|view| self.get(view).view_id().map(|view| self.views.spec(view)));
@@ -540,6 +571,16 @@ impl Items {
     /// Number of items of a service that stand there.
     pub(crate) fn count_standing(&self, service: ServiceId, standing: Standing) -> usize {
         self.rosters.homes.of(standing.list(service)).len()
+    }
+
+    /// Number of items of a service whose watchers were told that they are suspect, and nothing good since.
+    pub(crate) fn count_suspect(&self, service: ServiceId) -> u32 {
+        self.rosters.suspects.get(&service).copied().unwrap_or(0)
+    }
+
+    /// See [`Item::told`].
+    pub(crate) fn told(&mut self, id: ItemId, data: DataState) {
+        self.change(id, |item| item.told(data));
     }
 
     /// The open items of a group, in no order.

@@ -186,6 +186,8 @@ pub(super) struct Filing {
     /// Items to which clients that apply a state to a whole service or group by themselves may apply the wrong one: those that are
     /// not back since a loss, and those that changed their group.
     pub(super) apart: Option<ListKey>,
+    /// Items whose watchers were told that they are suspect, by service: they are counted.
+    pub(super) suspect: Option<ServiceId>,
 }
 
 /// What an item has been through: whether an image of it has come, of its source of now or of one before, and whether it was lost since.
@@ -326,6 +328,7 @@ impl Item {
             home: Some(standing.list(self.service)),
             group: self.open_at().filter(|_| grouped).map(|(source, _)| self.group.list(source)),
             apart: (self.is_recovering() || self.regrouped).then_some(self.service.list()),
+            suspect: self.suspect.then_some(self.service),
         }
     }
 
@@ -598,7 +601,7 @@ impl Item {
     }
 
     /// Its watchers are told a state of its data.
-    pub(crate) fn told(&mut self, data: DataState) {
+    pub(super) fn told(&mut self, data: DataState) {
         debug_assert!(self.is_live(), "no item is told of");
         debug_assert!(!self.is_view(), "a view is as its parent");
         match data {

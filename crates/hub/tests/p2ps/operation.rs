@@ -3,9 +3,10 @@
 use crate::world::{World, encode, item, texts, words};
 use hub::cache::rules::CacheRules;
 use hub::p2ps::{BlockError, ClientId, CloseReason, Config, SourceId};
-use rwf::DataType;
+use hub::stream::Event;
 use rwf::msg::{RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
+use rwf::{DataState, DataType, State, StateCode, StreamState};
 
 /// The items of a name.
 fn items_of(world: &World, name: &[u8]) -> Vec<u32> {
@@ -101,6 +102,74 @@ fn clients_are_told_where_to_go_before_they_are_closed() {
     assert_eq!(closed, [(1, by()), (3, by())]);
 }
 
+/// What an operator sees of the watchers' states of an item, the last ones first to last, and how many items of the service are suspect.
+fn told_of(world: &World, name: &[u8]) -> (Vec<String>, u32) {
+    let states = world.p2ps.item_history(1, name).map(|told| format!("{}/{}", told.stream, told.data)).collect();
+    let service = world.p2ps.service_overview().find(|service| service.name == "FEED").expect("it is known");
+    let (found, _) = world.p2ps.item_overview(0, (10, 10), |_, _, _, is_suspect| is_suspect);
+    assert_eq!(service.suspect as usize, found.len(), "one truth");
+    (states, service.suspect)
+}
+
+/// The stream and data states of a client's messages.
+fn states_of(messages: &[String]) -> Vec<String> {
+    let state = |words: &String| {
+        let word = words.split(' ').find(|word| word.starts_with("OPEN/") || word.starts_with("CLOSED"))?;
+        Some(word.split('/').take(2).collect::<Vec<_>>().join("/"))
+    };
+    messages.iter().filter_map(state).collect()
+}
+
+#[test]
+fn an_operator_sees_what_the_watchers_were_told() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.login(2, Some(false), Some(false));
+    world.open(1, 5, "IBM", 4);
+    world.open(2, 6, "TRI", 5);
+    assert_eq!(told_of(&world, b"IBM"), (vec![], 0));
+    // The provider says so of an item, and takes it back.
+    let state = |data| crate::world::status(StreamState::OPEN, data, StateCode::NONE);
+    world.publish(0, |p| {
+        p.status(4, 0, &state(DataState::SUSPECT));
+    });
+    assert_eq!(states_of(&world.take(1)), ["OPEN/SUSPECT"]);
+    assert_eq!(told_of(&world, b"IBM"), (vec!["OPEN/SUSPECT".to_owned()], 1));
+    world.publish(0, |p| {
+        p.image(4, &[(22, 2)]);
+    });
+    assert_eq!(states_of(&world.take(1)), ["OPEN/OK"]);
+    assert_eq!(told_of(&world, b"IBM"), (vec!["OPEN/SUSPECT".to_owned(), "OPEN/OK".to_owned()], 0));
+    // Who leaves recovery to this server hears something else of a loss than who recovers.
+    world.p2ps.source_down(world.now, SourceId(0));
+    world.settle();
+    let (first, second) = (states_of(&world.take(1)), states_of(&world.take(2)));
+    assert_eq!(
+        (&first[..], &second[..]),
+        (&["OPEN/SUSPECT".to_owned()][..], &["CLOSED_RECOVER/SUSPECT".to_owned()][..])
+    );
+    let (told, suspect) = told_of(&world, b"IBM");
+    assert_eq!((told.last(), suspect), (first.last(), 1), "the other one's stream is over");
+    assert_eq!(told_of(&world, b"TRI").0, second);
+    world.disconnect(1);
+    assert_eq!(told_of(&world, b"IBM").1, 0);
+}
+
+#[test]
+fn a_service_that_is_down_is_seen_with_its_items() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.directory(1, 2);
+    world.open(1, 5, "IBM", 4);
+    world.publish(0, |p| {
+        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "closed for the night");
+        p.event(Event::ServiceStatus { service: 40, state });
+    });
+    let heard = world.take(1);
+    assert!(!heard.is_empty());
+    assert_eq!(told_of(&world, b"IBM"), (vec!["OPEN/SUSPECT".to_owned()], 1), "{heard:?}");
+}
+
 #[test]
 fn an_operator_sees_items_views_and_cached_images() {
     let cache = CacheRules::everything();
@@ -115,10 +184,10 @@ fn an_operator_sees_items_views_and_cached_images() {
     let flags = RequestFlags::STREAMING | RequestFlags::HAS_VIEW;
     world.request(2, &RequestMsg { flags, container: DataType::ELEMENT_LIST, body: &body, ..item(6, "IBM") });
     assert_eq!(world.take(2).len(), 1, "the image as the view shows it");
-    let (found, next) = world.p2ps.item_overview(0, (10, 10), |service, name, _| service == 1 && name == b"IBM");
+    let (found, next) = world.p2ps.item_overview(0, (10, 10), |service, name, _, _| service == 1 && name == b"IBM");
     let seen: Vec<_> = found.iter().map(|item| (item.name.as_str(), item.state, item.open_watchers)).collect();
     assert_eq!((seen, next), (vec![("IBM", "open", 1), ("IBM", "view", 1)], None));
-    assert!(world.p2ps.item_overview(0, (10, 10), |_, _, state| state == "suspect").0.is_empty());
+    assert!(world.p2ps.item_overview(0, (10, 10), |_, _, _, is_suspect| is_suspect).0.is_empty());
     for item in found {
         let (image, current) = world.p2ps.item_image(item.number).expect("it is cached");
         assert!(current && words(&image).contains("22=7"), "{}", words(&image));

@@ -9,11 +9,17 @@ use serde::Serialize;
 
 use super::api::{Answer, Api, Asked, Done, Fault};
 use super::threads::Silent;
+use crate::agents::consumers::Consumers;
 use crate::agents::lifecycle::Reloaded;
+
+/// Writes the audit's line.
+pub(super) fn audit(asked: &Asked, what: &str) {
+    tracing::info!("audit: {}: {what}", asked.caller);
+}
 
 /// Writes the audit's line, and the answer.
 pub(super) fn done(asked: &Asked, what: String) -> Result<Answer, Fault> {
-    tracing::info!("audit: {}: {what}", asked.caller);
+    audit(asked, &what);
     Answer::of(&Done { done: what })
 }
 
@@ -181,9 +187,10 @@ pub(super) async fn trace_client(api: &Api, asked: &Asked) -> Result<Answer, Fau
     let ((thread, number), why, seconds) = (asked.id()?, why(asked)?, seconds(asked)?);
     let started = api.threads.ask(thread, move |t| {
         let consumers = t.consumers.as_mut().ok_or("this thread has no clients")?;
-        consumers.start_trace(t.now, (ClientId(number), None), seconds)
+        let whom = who_is(consumers, ClientId(number));
+        Ok((consumers.start_trace(t.now, (ClientId(number), None), seconds)?, whom))
     });
-    tracing_begun(asked, thread, started.await?, &format!("client {thread}.{number}, {seconds} s: {why}"))
+    tracing_begun(asked, thread, started.await?, &format!("{seconds} s: {why}"))
 }
 
 /// What the first of an item's watchers gets of it.
@@ -193,20 +200,30 @@ pub(super) async fn trace_item(api: &Api, asked: &Asked) -> Result<Answer, Fault
         let consumers = t.consumers.as_mut().ok_or("this thread has no clients")?;
         let watcher = consumers.p2ps.item_watchers(number, 1).into_iter().next();
         let (client, stream) = watcher.ok_or("nobody watches it")?;
-        consumers.start_trace(t.now, (client, Some(stream)), seconds)
+        let (found, _) = consumers.p2ps.item_overview(number, (1, 1), |_, _, _, _| true);
+        let item = found.first().map_or("", |item| item.name.as_str());
+        let whom = format!("item {item}, as {} gets it", who_is(consumers, client));
+        Ok((consumers.start_trace(t.now, (client, Some(stream)), seconds)?, whom))
     });
-    tracing_begun(asked, thread, started.await?, &format!("item {thread}.{number}, {seconds} s: {why}"))
+    tracing_begun(asked, thread, started.await?, &format!("{seconds} s: {why}"))
+}
+
+/// A client by address and user: its number is another's tomorrow.
+fn who_is(consumers: &Consumers, id: ClientId) -> String {
+    let user = consumers.p2ps.mount(id).map_or_else(String::new, |mount| format!(" of user {}", mount.user));
+    let address = consumers.connections().find(|c| c.id == id).map_or("", |c| c.address);
+    format!("client {address}{user}")
 }
 
 fn tracing_begun(
     asked: &Asked,
     thread: usize,
-    started: Result<u32, &'static str>,
+    started: Result<(u32, String), &'static str>,
     what: &str,
 ) -> Result<Answer, Fault> {
-    let trace = started.map_err(|why| Fault::new(409, why))?;
-    let done = format!("a trace is taken of {what}");
-    tracing::info!("audit: {}: {done}", asked.caller);
+    let (trace, whom) = started.map_err(|why| Fault::new(409, why))?;
+    let done = format!("a trace is taken of {whom}, {what}");
+    audit(asked, &done);
     Answer::of(&Tracing { done, trace: format!("{thread}.{trace}") })
 }
 

@@ -1,10 +1,11 @@
 //! The table of what can be asked and done by HTTP. The router goes through it, and the `OpenAPI` document is written from it, so that
 //! neither knows what the other does not.
 
+use std::collections::HashMap;
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hub::p2ps::ITEM_STATES;
 use schemars::{Schema, SchemaGenerator};
@@ -12,9 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::asked::decoded;
-use super::facts::{
-    self, Blocked, Client, Event, Filter, FoundItem, Item, ItemDetail, PAGE, Peer, Process, Provider, Service,
-};
+use super::facts::{self, Blocked, Client, Event, Filter, Item, ItemDetail, PAGE, Peer, Process, Provider, Service};
 use super::history::{self, Histories};
 use super::metrics;
 use super::passwords::Role;
@@ -33,6 +32,8 @@ pub(super) struct Api {
     /// `None` while permissions are off, and where there are none.
     pub(super) administration: Option<Administration>,
     pub(super) histories: Arc<Histories>,
+    /// Who was shown which image of late: the audit has it once a minute, and not for each look of the page.
+    pub(super) shown: Mutex<HashMap<(String, String), Instant>>,
 }
 
 /// A request, as far as an endpoint sees it.
@@ -143,6 +144,11 @@ pub(super) struct Endpoint {
     pub(super) answer: fn(&mut SchemaGenerator) -> Schema,
     pub(super) handle: for<'a> fn(&'a Api, &'a Asked) -> Answered<'a>,
 }
+
+/// Callers and items of which is known that the audit has them.
+const SHOWN_MAX: usize = 1_024;
+/// Bytes of all images of one answer.
+const IMAGES_MAX: usize = 2 << 20;
 
 /// A list, and where it goes on.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -465,7 +471,33 @@ async fn item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let (thread, number) = asked.id()?;
     let found = api.threads.ask(thread, move |t| facts::item(t, thread, number)).await?;
     let found = found.ok_or_else(|| Fault::new(404, "there is no such item any more"))?;
-    Answer::of(&found.told())
+    Answer::of(&shown(api, asked, found.told()))
+}
+
+/// An item on its way to who asks: an image that goes out is in the audit.
+fn shown(api: &Api, asked: &Asked, detail: facts::ItemDetail) -> facts::ItemDetail {
+    let of = || format!("item {} of service {}", detail.item.name, detail.item.service);
+    if detail.image.is_some() && is_news(&mut api.shown.lock().unwrap_or_else(PoisonError::into_inner), asked, of()) {
+        actions::audit(asked, &format!("was shown the image of {}", of()));
+    }
+    detail
+}
+
+/// Whether somebody has not been shown an item for a minute.
+fn is_news(shown: &mut HashMap<(String, String), Instant>, asked: &Asked, item: String) -> bool {
+    let now = Instant::now();
+    shown.retain(|_, since| now.duration_since(*since) < Duration::from_mins(1));
+    // A connection more, of the same caller, is no other one.
+    let caller = asked.caller.rsplit_once(':').map_or(asked.caller.as_str(), |(caller, _)| caller);
+    let key = (caller.to_owned(), item);
+    if shown.contains_key(&key) {
+        return false;
+    }
+    // Of more items than that, each look is in the audit.
+    if shown.len() < SHOWN_MAX {
+        shown.insert(key, now);
+    }
+    true
 }
 
 async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
@@ -484,7 +516,15 @@ async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     if found.is_empty() {
         return Err(Fault::new(404, format!("nobody watches {name} of service {service} here")));
     }
-    Answer::of(&found.into_iter().map(FoundItem::told).collect::<Vec<_>>())
+    let mut left = IMAGES_MAX;
+    let bounded = found.into_iter().map(|found| match left.checked_sub(found.image_bytes()) {
+        Some(rest) => {
+            left = rest;
+            found
+        }
+        None => found.without_image("the images of this name are too large for one answer"),
+    });
+    Answer::of(&bounded.map(|found| shown(api, asked, found.told())).collect::<Vec<_>>())
 }
 
 async fn blocked(api: &Api, _: &Asked) -> Result<Answer, Fault> {

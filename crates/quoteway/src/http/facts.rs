@@ -1,23 +1,18 @@
 //! What is told of processes, services, providers, clients and items: the answers of `/api/v1`, and how each is read from the threads.
 
-use std::sync::Arc;
-
 use hub::distributor::Origin;
 use hub::p2ps::{BLOCKED_MAX, ItemChange, LoadState, Mount};
-use marketfeed::page::{Layout, RecordPage};
 use net::tcp::{ConnId, Traffic};
-use rwf::dictionary::Dictionary;
-use rwf::json::Converter;
-use rwf::msg::Msg;
-use rwf::page::{Page as Grid, PageSize, SIDE_MAX};
-use rwf::{DataType, FieldList, SetScope};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
+use super::images::{CachedImage, FoundItem};
 use crate::agents::backbone::HubPeer;
+use crate::agents::history;
 use crate::agents::oversight::Thread;
 
+/// The application id that the page has for permissions: what a login without one has.
+const APPLICATION_ID: u32 = 256;
 /// Items, clients and watchers of one answer, at most.
 pub const PAGE: usize = 1_000;
 /// Blocked items of one answer, at most: those of operators, and the first ones of a list.
@@ -165,8 +160,12 @@ pub struct Service {
     pub accepting: bool,
     /// Items that wait to be opened.
     pub waiting: u64,
-    /// Items that were told Suspect and are not back.
+    /// Items whose watchers were told Suspect, and nothing good since; where no clients are, items that were lost and are not back.
     pub suspect: u64,
+    /// `suspect` is what clients were told: this is of a thread that serves some.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub is_told: bool,
     /// Who serves it.
     pub providers: Vec<Offer>,
     /// The sites that it comes through, this one first (`source_distributor.site`).
@@ -300,6 +299,8 @@ pub struct Item {
     pub domain: u8,
     /// Where it stands: `waiting`, `opening`, `open`, `suspect`, `recovering`, `view`.
     pub state: String,
+    /// Its watchers were told that it is suspect, and nothing good since, wherever it stands.
+    pub suspect: bool,
     /// Watchers that get updates.
     pub watchers: u64,
     /// Watchers that wait for an image, or are paused.
@@ -330,63 +331,11 @@ pub struct ItemDetail {
     pub blocked: Option<String>,
     /// What its watchers were told last, oldest first.
     pub changes: Vec<Change>,
-    /// Its image, where this P2PS caches it.
+    /// Its image, where this P2PS caches it, and the page's user may see it. Who was shown it is in the audit.
     pub image: Option<CachedImage>,
-}
-
-/// The image of an item that is cached.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct CachedImage {
-    /// The provider would send the same now; else the image is of before a loss.
-    pub current: bool,
-    /// As a refresh that a WebSocket client gets.
-    pub refresh: Value,
-    /// Of a page (an ANSI page, or a record with `ROW64_` or `ROW80_` fields) the texts of its rows, without empty ones at its end.
+    /// Why an image that there is, is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows: Option<Vec<String>>,
-}
-
-/// What a thread has found out about an item. The rest is done elsewhere.
-pub(super) struct FoundItem {
-    detail: ItemDetail,
-    /// The refresh, whether it is current, and what it is read with.
-    image: Option<(Vec<u8>, bool, Arc<Dictionary>)>,
-}
-
-impl FoundItem {
-    pub(super) fn told(self) -> ItemDetail {
-        let told = |(refresh, current, dictionary): (Vec<u8>, bool, Arc<Dictionary>)| {
-            let mut text = String::new();
-            Converter::new(&dictionary).message(&refresh, &mut text).ok()?;
-            Some(CachedImage { current, refresh: serde_json::from_str(&text).ok()?, rows: page_rows(&refresh) })
-        };
-        ItemDetail { image: self.image.and_then(told), ..self.detail }
-    }
-}
-
-/// The rows of a refresh that is a page.
-fn page_rows(refresh: &[u8]) -> Option<Vec<String>> {
-    let Ok(Msg::Refresh(refresh)) = Msg::decode(refresh) else { return None };
-    match refresh.container {
-        DataType::ANSI_PAGE => {
-            // An image puts each row at its place: the largest page shows one of any size.
-            let mut page = Grid::new(PageSize::new(SIDE_MAX, SIDE_MAX));
-            page.refresh(refresh.body);
-            Some(page.texts())
-        }
-        DataType::FIELD_LIST => {
-            let list = FieldList::decode(refresh.body, &SetScope::NONE).ok()?;
-            let mut record = None;
-            for entry in list.entries().map_while(Result::ok) {
-                let Some((layout, _)) = Layout::of(entry.fid) else { continue };
-                let record = record.get_or_insert_with(|| RecordPage::new(layout));
-                // A row that cannot be read stays blank.
-                let _ = record.apply(entry.fid, entry.data);
-            }
-            record.map(|record: RecordPage| record.page().texts())
-        }
-        _ => None,
-    }
+    pub image_denied: Option<String>,
 }
 
 /// A state that the watchers of an item were told.
@@ -555,9 +504,11 @@ pub(super) fn items(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> 
     if service.is_none() && !filter.service.is_empty() {
         return (Vec::new(), None);
     }
-    let (found, next) = p2ps.item_overview(from, (filter.limit, LOOKED_AT), |of, name, state| {
+    let (found, next) = p2ps.item_overview(from, (filter.limit, LOOKED_AT), |of, name, state, is_suspect| {
+        // Those that are suspect are found wherever they stand, a view with the item that it is of.
+        let is_of_state = filter.state == state || filter.state == "suspect" && is_suspect && state != "view";
         service.is_none_or(|service| service == of)
-            && (filter.state.is_empty() || filter.state == state)
+            && (filter.state.is_empty() || is_of_state)
             && (wanted.is_empty() || has(&String::from_utf8_lossy(name), &wanted))
     });
     let named = |id: u16| p2ps.service_name(id).unwrap_or_default().to_owned();
@@ -567,6 +518,7 @@ pub(super) fn items(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> 
         name: item.name,
         domain: item.domain,
         state: item.state.to_owned(),
+        suspect: item.is_suspect,
         watchers: item.open_watchers as u64,
         held_watchers: item.held_watchers as u64,
         private: item.is_private,
@@ -599,9 +551,15 @@ pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<
         watchers: watchers.collect(),
         item: found,
         image: None,
+        image_denied: None,
     };
+    // The page, and so all that it shows, has the rights of one user, whoever looks.
+    let shown = p2ps.may_be_shown(item, (history::USER, history::POSITION, APPLICATION_ID));
     let image = p2ps.item_image(item).map(|(refresh, current)| (refresh, current, p2ps.dictionary().clone()));
-    Some(FoundItem { detail, image })
+    Some(match (image, shown) {
+        (Some(_), Err(why)) => FoundItem::new(ItemDetail { image_denied: Some(why), ..detail }, None),
+        (image, _) => FoundItem::new(detail, image),
+    })
 }
 
 /// The items of a thread with this name, of those from number `from` on that one question looks at: one a domain and quality, and private
@@ -665,6 +623,7 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
                 accepting: service.accepting,
                 waiting: service.waiting as u64,
                 suspect: service.lost.into(),
+                is_told: false,
                 providers: offers,
                 path: service.path.to_vec(),
             });
@@ -676,7 +635,8 @@ pub(super) fn services(thread: &mut Thread<'_>, number: usize) -> Vec<Service> {
             up: service.up,
             accepting: service.accepting,
             waiting: service.waiting as u64,
-            suspect: 0,
+            suspect: service.suspect.into(),
+            is_told: true,
             providers: service.sources.iter().filter(|source| !source.name.is_empty()).map(of_source).collect(),
             path: service.path.to_vec(),
         });
@@ -726,7 +686,12 @@ pub(super) fn merge(all: impl IntoIterator<Item = Service>) -> Vec<Service> {
                 known.up &= service.up;
                 known.accepting &= service.accepting;
                 known.waiting += service.waiting;
-                known.suspect += service.suspect;
+                // What clients were told counts, not what became of it on the way here.
+                if known.is_told == service.is_told {
+                    known.suspect += service.suspect;
+                } else if service.is_told {
+                    (known.suspect, known.is_told) = (service.suspect, true);
+                }
                 service.providers.into_iter().for_each(|offer| known.add_offer(offer));
                 let news: Vec<String> = service.path.into_iter().filter(|site| !known.path.contains(site)).collect();
                 known.path.extend(news);

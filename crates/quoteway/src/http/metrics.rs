@@ -159,7 +159,9 @@ fn families(out: &mut String, readings: &[Reading]) {
         ("up", "1 where clients get data of the service.", |s| u64::from(s.up)),
         ("accepting", "1 where requests for the service are taken.", |s| u64::from(s.accepting)),
         ("items_waiting", "Items of the service that wait to be opened.", |s| s.waiting),
-        ("items_suspect", "Items of the service that were told Suspect and are not back.", |s| s.suspect),
+        ("items_suspect", "Items of the service whose watchers were told Suspect, and nothing good since.", |s| {
+            s.suspect
+        }),
     ];
     for (name, help, value) in of_services.into_iter().filter(|_| !services.is_empty()) {
         let family = format!("quoteway_service_{name}");
@@ -309,6 +311,7 @@ mod tests {
                 accepting: true,
                 waiting: 1,
                 suspect: 0,
+                is_told: true,
                 providers: Vec::new(),
             });
             readings.push(reading);

@@ -8,6 +8,7 @@
 //! | [`api`] | the table of what can be asked and done; the router and the OpenAPI document are made of it |
 //! | `rights` | what administrators ask and do about permissions |
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
+//! | `images` | how the image of an item is told |
 //! | `history` | what items were worth before the page was opened |
 //! | [`metrics`] | the counters as OpenMetrics |
 //! | `access` | who may look, who may act: pages of other servers, users |
@@ -26,6 +27,7 @@ mod asked;
 mod assets;
 pub mod facts;
 mod history;
+mod images;
 pub mod metrics;
 mod openapi;
 mod paced;

@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -124,7 +124,14 @@ pub fn start(
     let unix = socket.as_deref().map(open_socket).transpose()?;
     let threads = Threads::new(life.askers().to_vec());
     let histories = Arc::new(Histories::new(about.rssl));
-    let api = Api { threads, about, life: life.clone(), administration, histories: histories.clone() };
+    let api = Api {
+        threads,
+        about,
+        life: life.clone(),
+        administration,
+        histories: histories.clone(),
+        shown: Mutex::default(),
+    };
     let api = Arc::new(api);
     let listeners = (listener, unix);
     let access = Arc::new(Access::new(users(config), origins(config)));

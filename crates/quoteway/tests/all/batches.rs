@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::chain::{serve, source};
 
 /// A JSON client over WebSocket.
-struct Json(TcpStream);
+pub(crate) struct Json(TcpStream);
 
 impl Json {
-    fn connect(port: u16) -> Self {
+    pub(crate) fn connect(port: u16) -> Self {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_mins(1))).expect("set");
         let request = "GET /WebSocket HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -29,7 +29,7 @@ impl Json {
         Self(stream)
     }
 
-    fn say(&mut self, message: &Value) {
+    pub(crate) fn say(&mut self, message: &Value) {
         let text = message.to_string();
         // One text frame, masked with zeros.
         let mut frame = vec![0x81, 0x80 | 0x7E];
@@ -66,7 +66,7 @@ impl Json {
     }
 
     /// Reads until a message is as wanted; `each` gets all of them.
-    fn until(&mut self, wanted: impl Fn(&Value) -> bool, mut each: impl FnMut(&Value)) {
+    pub(crate) fn until(&mut self, wanted: impl Fn(&Value) -> bool, mut each: impl FnMut(&Value)) {
         let mut last = Vec::new();
         loop {
             let messages = self.frame().unwrap_or_else(|| panic!("the server has closed, after {last:?}"));

@@ -29,3 +29,4 @@ mod steering;
 mod strangers;
 mod tidy;
 mod tokens;
+mod told;

@@ -30,11 +30,14 @@ pub(crate) fn source() -> (Program, String) {
 }
 
 /// The same with more to its command line.
-fn source_of(more: &[&str]) -> (Program, String) {
+pub(crate) fn source_of(more: &[&str]) -> (Program, String) {
     let args = ["sink-driven-src", "--bind", "127.0.0.1", "-N", "0", "-K"];
     let rate: &[&str] = if more.contains(&"-U") { &[] } else { &["-U", "200"] };
-    let mut child =
-        program(&[&args[..], rate, more].concat()).stderr(Stdio::piped()).spawn().expect("the source starts");
+    let mut child = program(&[&args[..], rate, more].concat())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the source starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains("is published on")).expect("it is ready");
     std::thread::spawn(move || lines.for_each(drop));
@@ -47,7 +50,7 @@ pub(crate) fn consumer(server: &Process) -> Program {
     consumer_of(server, &["-il", "RDT{0..2}"])
 }
 
-fn consumer_of(server: &Process, what: &[&str]) -> Program {
+pub(crate) fn consumer_of(server: &Process, what: &[&str]) -> Program {
     let port = server.at("rssl");
     let port = port.rsplit(':').next().expect("a port");
     let args = ["test-client", "-h", "127.0.0.1", "-p", port, "--seconds", "600"];

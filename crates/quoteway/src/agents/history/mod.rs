@@ -41,8 +41,9 @@ const RETRY_MIN: u64 = 1_000_000_000;
 const RETRY_MAX: u64 = 60_000_000_000;
 
 /// What the page logs in as: who may see an item by it may see the item's history.
-const USER: &str = "web";
-const POSITION: &str = "127.0.0.1/browser";
+pub const USER: &str = "web";
+/// Where the page sits, for permissions.
+pub const POSITION: &str = "127.0.0.1/browser";
 const APPLICATION: &str = "Quoteway history";
 
 /// The past of an item, as far as it is known.

@@ -155,7 +155,7 @@ impl World {
         }
         for (at, shard) in self.hub.shards.iter().enumerate() {
             let services: Vec<_> = shard.machine.service_overview().filter(|service| service.present).collect();
-            let wanted = |_: u16, _: &[u8], state: &str| state == "open";
+            let wanted = |_: u16, _: &[u8], state: &str, _: bool| state == "open";
             let (items, _) = shard.machine.item_overview(0, (usize::MAX, usize::MAX), wanted);
             for item in items.into_iter().filter(|item| !item.is_private) {
                 let service = services.iter().find(|service| service.id == item.service).expect("a service");
