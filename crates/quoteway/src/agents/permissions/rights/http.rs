@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use net::tls::TlsError;
 use permissions::rights::Rights;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
 use ureq::{Agent, Body};
@@ -110,7 +111,7 @@ impl RightsServer {
                 .map_err(|e| format!("permissions.rights_token_file {}: {e}", self.token_file))?;
             request = request.header("Authorization", format!("Bearer {}", token.trim()));
         }
-        let response = request.call().map_err(|e| e.to_string())?;
+        let response = request.call().map_err(|e| in_words(&e))?;
         match response.status().as_u16() {
             // Without a text that it could mean, the answer means nothing.
             304 if self.etag.is_some() => Ok(Answer::NotModified),
@@ -139,6 +140,21 @@ impl RightsServer {
             Err(faults) => Look::Gone(faults),
         }
     }
+}
+
+/// Why a server cannot be asked; of a certificate that is not taken, what to do about it.
+fn in_words(e: &ureq::Error) -> String {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(e);
+    while let Some(at) = cause {
+        // What an I/O error carries is no source of it.
+        let carried = at.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let carried = carried.and_then(|carried| carried.downcast_ref::<rustls::Error>());
+        if let Some(tls) = at.downcast_ref::<rustls::Error>().or(carried) {
+            return TlsError::Peer(tls.clone()).to_string();
+        }
+        cause = at.source();
+    }
+    e.to_string()
 }
 
 fn read(mut response: ureq::http::Response<Body>) -> Result<Answer, String> {
@@ -329,7 +345,8 @@ mod tests {
             }
         });
         let server = |ca: &Path| RightsServer::new(&source(address, "https", &ca.display().to_string())).unwrap();
-        assert!(matches!(server(&wrong).look(), Look::Gone(_)));
+        let Look::Gone(why) = server(&wrong).look() else { panic!("it is trusted") };
+        assert!(why.contains("the CA file here has neither"), "{why}");
         let mut trusted = server(&right);
         assert_eq!(trusted.look(), Look::New);
         assert_eq!(users(&trusted), ["alice"]);
