@@ -39,10 +39,10 @@ export function paint(root, process, rates, { left, right }) {
   const more = Math.max(0, left.length - SHOWN) + Math.max(0, right.length - SHOWN);
   const shownLeft = left.length ? left.slice(0, SHOWN) : [{ title: NOBODY_LEFT[process.role] || "no provider", about: "", bad: process.role !== "rrcpd", label: [] }];
   const shownRight = right.length ? right.slice(0, SHOWN) : [{ title: NOBODY_RIGHT[process.role] || "no client", about: "", none: true, label: [] }];
-  const box = { w: narrow ? 118 : Math.min(230, width * 0.24), h: 46 };
+  const box = { w: narrow ? 108 : Math.min(230, width * 0.24), h: 46 };
   const rows = Math.max(shownLeft.length, shownRight.length, 2);
   const height = rows * 62 + 16;
-  const middle = { x: width / 2, y: height / 2, w: narrow ? 78 : 190, h: 64 };
+  const middle = { x: width / 2, y: height / 2, w: narrow ? 70 : 190, h: 64 };
   const room = middle.x - middle.w / 2 - box.w - 40;
   // The arrows of a side bend beside its labels, and run straight between them.
   const labels = (nodes) => (narrow ? 0 : 20 + Math.min(room, Math.max(0, ...nodes.flatMap((node) => node.label.filter(Boolean).map((text) => widthOf(text, RATE))))));
