@@ -615,23 +615,15 @@ def test_limits_that_are_near_and_the_sites_of_a_service_are_seen(page, demo):
 STATUS = "[document.getElementById('status').className, document.getElementById('status-text').textContent].join(': ')"
 
 
-def test_the_status_says_what_is_down_and_what_is_suspect(page, demo):
+def test_the_status_says_what_is_down(page, demo):
     started = []
     try:
         source = Started(r"is published on ([^;\s]+)", *SOURCE[:-1], "0")
         started.append(source)
         server = Started(READY, "serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0", "--route", source.at[0])
         started.append(server)
-        page.open(server.at[1] + "#market/RDT0", 390, 844)
+        page.open(server.at[1] + "#market", 390, 844)
         page.wait(STATUS + " === 'status good: live'", "the service is up")
-        page.wait("/\\d/.test(document.querySelector('.big')?.textContent)", "the item's price")
-        # One price makes no chart, and no axes of one.
-        page.wait("document.querySelector('.chart-box.empty .uplot')", "a chart without prices")
-        assert page.value("getComputedStyle(document.querySelector('.chart-box .uplot')).visibility") == "hidden"
-        source.order("suspect")
-        page.wait(STATUS + " === 'status warn: 1 item suspect'", "what the client was told")
-        source.order("ok")
-        page.wait(STATUS + " === 'status good: live'", "it is good again")
         source.order("down")
         page.wait(STATUS + " === 'status bad: DIRECT_FEED down'", "the service is down")
         page.open(server.at[1] + "#system", 390, 844)
@@ -679,7 +671,7 @@ CROSSED = """[...document.querySelectorAll('#system svg .outside')].filter((labe
 
 
 def test_long_numbers_and_names_fit_at_every_width(page, demo):
-    for width in [390, 721, 800, 1000, 1280]:
+    for width in [390, 800, 1000]:
         page.open(demo.url + "#system", width, 900)
         page.value(LONG_NUMBERS)
         page.wait("document.querySelector('.clients').innerText.includes('1,234,567')", "long numbers")

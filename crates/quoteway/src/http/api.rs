@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hub::p2ps::ITEM_STATES;
@@ -563,8 +563,11 @@ fn recent_events(asked: &Asked) -> Result<Answer, Fault> {
     Answer::of(&events.collect::<Vec<_>>())
 }
 
+/// The `OpenAPI` document: it takes milliseconds to make, and is the same each time.
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| super::openapi::document().to_string());
+
 fn openapi(_: &Api, _: &Asked) -> Ready<Result<Answer, Fault>> {
-    ready(Answer::of(&super::openapi::document()))
+    ready(Ok(Answer::Json(DOCUMENT.clone())))
 }
 
 /// What stands in an answer that is a fault.

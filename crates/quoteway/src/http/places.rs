@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// How long an answer may not have been taken before it gives way to another one: nobody's network stands still as long.
-const STANDSTILL: Duration = Duration::from_millis(100);
+pub(super) const STANDSTILL: Duration = Duration::from_millis(100);
 
 /// Whose a connection is: an address, of IPv6 the network that one host has to itself; the Unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -71,7 +71,11 @@ fn last_change(server: &Process) -> (String, String) {
 #[test]
 fn suspect_items_and_services_that_are_down_are_seen_as_clients_hear_of_them() {
     let (mut feed, at) = source();
-    let server = serve(&["--route", &at]);
+    // The client hears nothing while the test looks elsewhere.
+    let dir = tempfile::tempdir().expect("a folder");
+    let config = dir.path().join("q.toml");
+    std::fs::write(&config, "[p2ps]\nwebsocket_ping_timeout_s = 255\n").expect("written");
+    let server = serve(&["--route", &at, "--config", config.to_str().expect("UTF-8")]);
     let mut client = watching(&server);
     says(&server, 0, true);
     let mut order = |words: &str| {
