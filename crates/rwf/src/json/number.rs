@@ -2,6 +2,7 @@
 
 use super::write::Out;
 use crate::{Date, DateTime, Real, RealHint, Time};
+use std::ops::RangeInclusive;
 
 /// The numbers of two digits, one behind the other.
 const PAIRS: [[u8; 2]; 100] = {
@@ -377,7 +378,9 @@ pub(super) fn parse_date(text: &str) -> Option<Date> {
     let date =
         if let (Some(day), Some(month), Some(year), None) = (words.next(), words.next(), words.next(), words.next()) {
             let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))? + 1;
-            Date::new(year.parse().ok()?, month as u8, day.parse().ok()?)
+            // Of two digits nobody knows the century; ETA takes the last one.
+            let year = digits(year, 4..=4)?;
+            Date::new(year, month as u8, digits(day, 1..=2)? as u8)
         } else if let Some(day) = text.strip_prefix("----") {
             Date::new(0, 0, two_digits(day)?)
         } else if let Some(rest) = text.strip_prefix("--") {
@@ -423,11 +426,19 @@ fn two_digits(text: &str) -> Option<u8> {
     (text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
-/// `H:M`, `H:M:S` or `H:M:S.decimals`, each part of one or two digits; up to nine decimals.
+/// The number of so many decimal digits.
+fn digits(text: &str, count: RangeInclusive<usize>) -> Option<u16> {
+    (count.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+}
+
+/// `H:M`, `H:M:S` or `H:M:S.decimals`, each part of one or two digits; up to nine decimals. Or `H:M:S:milli:micro:nano` with the last ones
+/// left out, as the WebSocket API guide prints times (chapter 12). A `Z` behind it, as JavaScript's `toISOString` writes, means nothing:
+/// times of the wire are UTC. Another offset is refused, since the time would be another.
 pub(super) fn parse_time(text: &str) -> Option<Time> {
     if text.is_empty() {
         return Some(Time::BLANK);
     }
+    let text = text.strip_suffix('Z').unwrap_or(text);
     if let [h0, h1, b':', m0, m1, b':', s0, s1] = *text.as_bytes()
         && let (Some(hour @ ..=24), Some(minute @ ..=59), Some(second @ ..=60)) =
             (pair([h0, h1]), pair([m0, m1]), pair([s0, s1]))
@@ -447,12 +458,25 @@ pub(super) fn parse_time(text: &str) -> Option<Time> {
             (number(second)?, decimals)
         }
     };
-    if parts.next().is_some() || decimals.len() > 9 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+    let fractions: Vec<&str> = parts.collect();
+    if decimals.len() > 9 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     // Hour 24 is how some feeds say the end of the day, second 60 is a leap second.
     if hour > 24 || minute > 59 || second > 60 {
         return None;
+    }
+    if !fractions.is_empty() {
+        if fractions.len() > 3 || !decimals.is_empty() {
+            return None;
+        }
+        let part = |at: usize| fractions.get(at).map_or(Some(0), |part| digits(part, 1..=3));
+        return Some(Time {
+            millisecond: part(0)?,
+            microsecond: part(1)?,
+            nanosecond: part(2)?,
+            ..Time::new(hour, minute, second)
+        });
     }
     let decimals = decimals.bytes().chain(std::iter::repeat(b'0')).take(9);
     let nanos = decimals.fold(0_u32, |nanos, digit| nanos * 10 + u32::from(digit - b'0'));
@@ -469,8 +493,12 @@ pub(super) fn parse_date_time(text: &str) -> Option<DateTime> {
     if text.is_empty() {
         return Some(DateTime::BLANK);
     }
-    let (date, time) = match text.split_once('T') {
-        Some(parts) => parts,
+    // The T of OCT is none.
+    let is_digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let between =
+        |&(at, _): &(usize, &str)| (at == 0 || is_digit(at - 1)) && (at + 1 == text.len() || is_digit(at + 1));
+    let (date, time) = match text.match_indices('T').find(between) {
+        Some((at, _)) => (&text[..at], &text[at + 1..]),
         None if text.contains(':') => text.rsplit_once(' ')?,
         None => (text, ""),
     };
@@ -586,10 +614,66 @@ mod tests {
         assert_eq!(written(|out| date_time(parse_date_time(text).unwrap(), out)), text);
         assert_eq!(parse_date("29 FEB 2024"), parse_date("2024-02-29"));
         assert_eq!(parse_time("1:2:3"), Some(Time::new(1, 2, 3)));
-        for bad in ["2024-2-9", "2024-13-01", "2023-02-29", "24-01-01", "x", "2024-01-01-01", "----1"] {
+        let millis = |hour, minute, second, millisecond| Time { millisecond, ..Time::new(hour, minute, second) };
+        for (text, expected) in [
+            ("14:40:32:000:000:000", Time::new(14, 40, 32)),
+            ("14:40:32:123:456:789", Time { microsecond: 456, nanosecond: 789, ..millis(14, 40, 32, 123) }),
+            ("09:30:00:500", millis(9, 30, 0, 500)),
+            ("9:30:0:5", millis(9, 30, 0, 5)),
+            ("09:30:00Z", Time::new(9, 30, 0)),
+            ("09:30:00.250Z", millis(9, 30, 0, 250)),
+        ] {
+            assert_eq!(parse_time(text), Some(expected), "{text}");
+        }
+        let both =
+            |date: &str, time: &str| parse_date(date).zip(parse_time(time)).map(|(date, time)| DateTime { date, time });
+        for (text, date, time) in [
+            ("10 OCT 2024 09:30:00", "2024-10-10", "09:30:00"),
+            ("10 OCT 2024T09:30:00", "2024-10-10", "09:30:00"),
+            ("10 AUG 2024", "2024-08-10", ""),
+            ("10 OCT 2024", "2024-10-10", ""),
+            ("10 MAR 2024 09:30:00:500", "2024-03-10", "09:30:00.5"),
+            ("2024-03-10T09:30:00.000Z", "2024-03-10", "09:30:00"),
+            ("2024-03-10 09:30:00.5", "2024-03-10", "09:30:00.5"),
+            ("2024-03-10T", "2024-03-10", ""),
+            ("T09:30:00", "", "09:30:00"),
+        ] {
+            assert_eq!(parse_date_time(text), both(date, time), "{text}");
+            assert!(parse_date_time(text).is_some(), "{text}");
+        }
+        for bad in ["2024-03-10T09:30:00+02:00", "04 MAR 24 09:30:00", "10 OCT", "OCT 2024"] {
+            assert_eq!(parse_date_time(bad), None, "{bad}");
+        }
+        for bad in [
+            "04 MAR 24",
+            "04 MAR 124",
+            "004 MAR 2024",
+            "+4 MAR 2024",
+            "2024-2-9",
+            "2024-13-01",
+            "2023-02-29",
+            "24-01-01",
+            "x",
+            "2024-01-01-01",
+            "----1",
+        ] {
             assert_eq!(parse_date(bad), None, "{bad}");
         }
-        for bad in ["xx", "10", "10:61", "25:00", "1:2:3:4", "1:2:3.0123456789", "1:2:61", ":1"] {
+        for bad in [
+            "xx",
+            "10",
+            "10:61",
+            "25:00",
+            "1:2:3:4:5:6:7",
+            "1:2:3.5:4",
+            "1:2:3:4444",
+            "1:2:3:",
+            "1:2:3ZZ",
+            "09:30+01:00",
+            "1:2:3.0123456789",
+            "1:2:61",
+            ":1",
+        ] {
             assert_eq!(parse_time(bad), None, "{bad}");
         }
     }
