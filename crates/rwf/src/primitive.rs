@@ -162,7 +162,7 @@ impl<'a> Primitive<'a> {
     pub fn as_text(&self) -> Option<Cow<'a, str>> {
         match *self {
             Self::Buffer(b) | Self::Ascii(b) | Self::Utf8(b) => Some(String::from_utf8_lossy(b)),
-            Self::Rmtes(b) => Some(crate::rmtes::to_utf8(b)),
+            Self::Rmtes(b) => Some(crate::rmtes::message_text(b)),
             _ => None,
         }
     }
@@ -305,7 +305,7 @@ impl fmt::Display for Primitive<'_> {
             Self::Array(v) => v.fmt(f),
             Self::Buffer(b) => b.iter().try_for_each(|b| write!(f, "{b:02x}")),
             Self::Ascii(b) | Self::Utf8(b) => f.write_str(&String::from_utf8_lossy(b)),
-            Self::Rmtes(b) => f.write_str(&crate::rmtes::to_utf8(b)),
+            Self::Rmtes(b) => f.write_str(&crate::rmtes::message_text(b)),
         }
     }
 }

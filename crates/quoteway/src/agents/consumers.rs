@@ -97,6 +97,8 @@ pub struct Counters {
     pub rate_pauses: u64,
     /// Messages that no JSON stands for, and so did not reach WebSocket clients.
     pub json_unconvertible: u64,
+    /// Fields that the dictionary does not have, and so did not reach WebSocket clients.
+    pub json_fields_left_out: u64,
     /// Messages that became Marketfeed, each counted once for all clients.
     pub marketfeed_converted: u64,
     /// Messages that could not become Marketfeed, and went out as RWF.
@@ -348,6 +350,7 @@ impl Consumers {
             over_rate,
             rate_pauses,
             json_unconvertible: self.json.unconvertible(),
+            json_fields_left_out: self.json.fields_left_out(),
             marketfeed_converted,
             marketfeed_unconvertible,
             marketfeed_fields_lost,

@@ -59,6 +59,11 @@ impl JsonClients {
         self.unconvertible
     }
 
+    /// Fields so far that the dictionary does not have.
+    pub(super) fn fields_left_out(&self) -> u64 {
+        self.texts.fields_left_out()
+    }
+
     pub(super) fn new(c: &config::P2ps) -> Self {
         let texts = JsonTexts::new(TextOptions {
             service_numbers: !c.json_service_names,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHasher};
 use rwf::DecodeError;
 use rwf::dictionary::Dictionary;
-use rwf::json::{Converter, Incoming, PONG, ServiceNames, Settings, write_number};
+use rwf::json::{Converter, Incoming, LeftOut, PONG, ServiceNames, Settings, write_number};
 use rwf::msg::{Domain, MsgClass};
 
 use super::JsonPacker;
@@ -56,6 +56,7 @@ pub struct JsonTexts {
     keys: KeyTexts,
     /// The part of a message that is one client's own.
     own: Vec<u8>,
+    left_out: LeftOut,
 }
 
 /// The text of a body.
@@ -99,7 +100,13 @@ impl JsonTexts {
             last: None,
             keys: KeyTexts::default(),
             own: Vec::new(),
+            left_out: LeftOut::default(),
         }
+    }
+
+    /// Fields that the dictionary does not have, and no client was given, each counted once for all clients of a flush.
+    pub fn fields_left_out(&self) -> u64 {
+        self.left_out.fields()
     }
 
     /// Fields are those of this dictionary from now on.
@@ -133,7 +140,8 @@ impl JsonTexts {
     }
 
     fn converter(&self) -> Converter<'_> {
-        Converter::new(&self.dictionary).with_settings(self.settings).with_services(&self.names)
+        let converter = Converter::new(&self.dictionary).with_settings(self.settings).with_services(&self.names);
+        converter.counting(&self.left_out)
     }
 
     /// Reads a client's text, part by part. `each` tells of a message whether it is done: one that has to wait is to be given to

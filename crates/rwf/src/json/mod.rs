@@ -34,6 +34,7 @@ mod read_plain;
 mod write;
 mod write_container;
 
+use std::cell::Cell;
 use std::fmt;
 
 use crate::dictionary::Dictionary;
@@ -104,6 +105,19 @@ pub struct Converter<'a> {
     dictionary: &'a Dictionary,
     services: &'a dyn ServiceNames,
     settings: Settings,
+    left_out: Option<&'a LeftOut>,
+}
+
+/// How many fields were left out of JSON because the dictionary does not have them. The SDK's converter refuses a whole message for a
+/// member that is no field's name, so a number in its place would cost all the others.
+#[derive(Debug, Default)]
+pub struct LeftOut(Cell<u64>);
+
+impl LeftOut {
+    /// Fields so far.
+    pub fn fields(&self) -> u64 {
+        self.0.get()
+    }
 }
 
 impl fmt::Debug for Converter<'_> {
@@ -115,7 +129,7 @@ impl fmt::Debug for Converter<'_> {
 impl<'a> Converter<'a> {
     /// A converter with default settings and without service names.
     pub fn new(dictionary: &'a Dictionary) -> Self {
-        Self { dictionary, services: &NoServiceNames, settings: Settings::default() }
+        Self { dictionary, services: &NoServiceNames, settings: Settings::default(), left_out: None }
     }
 
     /// With these settings.
@@ -130,7 +144,19 @@ impl<'a> Converter<'a> {
         Self { services, ..self }
     }
 
-    /// Appends the JSON of a message.
+    /// With fields counted there that are left out.
+    #[must_use]
+    pub fn counting(self, left_out: &'a LeftOut) -> Self {
+        Self { left_out: Some(left_out), ..self }
+    }
+
+    fn leave_out(&self) {
+        if let Some(LeftOut(fields)) = self.left_out {
+            fields.set(fields.get() + 1);
+        }
+    }
+
+    /// Appends the JSON of a message. Fields that the dictionary does not have are left out, and counted ([`Converter::counting`]).
     ///
     /// # Errors
     /// The message cannot be decoded; nothing is appended then.

@@ -53,14 +53,14 @@ impl JsonWriter<'_, '_> {
         let start = self.out.len();
         for entry in list.entries() {
             let entry = entry?;
-            let (def, member) = dictionary.field_with_member(entry.fid).unzip();
-            if !member.is_some_and(|member| member.append(self.out)) {
-                match def {
-                    Some(def) => self.named_member(def.acronym()),
-                    None => self.named_member(&entry.fid.to_string()),
-                }
+            let Some((def, member)) = dictionary.field_with_member(entry.fid) else {
+                self.converter.leave_out();
+                continue;
+            };
+            if !member.append(self.out) {
+                self.named_member(def.acronym());
             }
-            let data_type = entry.resolve(def.map_or(DataType::UNKNOWN, FieldDef::data_type));
+            let data_type = entry.resolve(def.data_type());
             if !self.common_value(data_type, entry.data)? {
                 self.any_value(def, data_type, entry.data, scope)?;
             }
@@ -78,7 +78,7 @@ impl JsonWriter<'_, '_> {
     #[inline(never)]
     fn any_value(
         &mut self,
-        def: Option<&FieldDef>,
+        def: &FieldDef,
         data_type: DataType,
         data: &[u8],
         scope: &SetScope<'_>,
@@ -89,7 +89,7 @@ impl JsonWriter<'_, '_> {
         } else if data_type.is_container() {
             self.container(data_type, data, scope)
         } else {
-            let def = def.filter(|_| self.converter.settings.expand_enums);
+            let def = self.converter.settings.expand_enums.then_some(def);
             let table = def.and_then(|def| self.converter.dictionary.enum_table(def));
             self.value(Primitive::decode(data_type, data)?, table)
         }

@@ -31,6 +31,49 @@ pub fn is_partial(data: &[u8]) -> bool {
     false
 }
 
+/// A sequence that moves or repeats, at the beginning of some bytes: its last byte, and how long it is.
+fn edit_at(data: &[u8]) -> Option<(u8, usize)> {
+    let tail = data.strip_prefix(&[ESC, b'['])?;
+    let end = tail.iter().position(|b| !b.is_ascii_digit())?;
+    matches!(tail[end], b'`' | b'b').then_some((tail[end], end + 3))
+}
+
+/// True if the value changes a part of another one: it moves to a place, or begins with a repetition of what is there. One that only repeats
+/// bytes of its own is a whole value.
+fn changes_part(data: &[u8]) -> bool {
+    let mut at = (0..data.len()).filter_map(|at| edit_at(&data[at..]).map(|(kind, _)| (at, kind)));
+    at.any(|(at, kind)| kind == b'`' || at == 0)
+}
+
+/// A change of a part as text: its sequences as they are, and the text between them.
+fn edit_text(data: &[u8], text: &mut String) {
+    let mut from = 0;
+    let mut at = 0;
+    while at < data.len() {
+        let Some((_, length)) = edit_at(&data[at..]) else {
+            at += 1;
+            continue;
+        };
+        convert(&data[from..at], text);
+        text.extend(data[at..at + length].iter().map(|byte| char::from(*byte)));
+        at += length;
+        from = at;
+    }
+    convert(&data[from..], text);
+}
+
+/// What a message has of a text, for those who get the message and not the value: as [`to_utf8`], but a change of a part of another value
+/// keeps its escape sequences. lseg-data and EMA apply them to what they hold, and nobody takes it for the value. [`RmtesCache::text`] has
+/// the whole new value where the old one is held.
+pub fn message_text(data: &[u8]) -> Cow<'_, str> {
+    if !changes_part(data) {
+        return to_utf8(data);
+    }
+    let mut text = String::with_capacity(data.len());
+    edit_text(data, &mut text);
+    Cow::Owned(text)
+}
+
 /// The text of a value. What is no legal RMTES becomes U+FFFD; a partial update is shown as it would be on an empty
 /// cache. Borrows for plain ASCII.
 pub fn to_utf8(data: &[u8]) -> Cow<'_, str> {

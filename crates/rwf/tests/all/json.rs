@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use rwf::container::FieldListEncoder;
 use rwf::dictionary::Dictionary;
-use rwf::json::{Converter, Incoming, JsonError, ServiceNames, Settings};
+use rwf::json::{Converter, Incoming, JsonError, LeftOut, ServiceNames, Settings};
 use rwf::msg::{Domain, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, Primitive, Real, RealHint};
@@ -483,5 +483,62 @@ proptest! {
             let found = content(&msg)["Fields"]["BID"].as_f64().unwrap();
             prop_assert!((found - exact).abs() <= exact.abs() * 1e-12 + 1e-14, "{} {}", found, exact);
         }
+    }
+}
+
+/// An update with these fields, of which the types are the dictionary's.
+fn update_of(fields: &[(i16, &[u8])]) -> Vec<u8> {
+    let mut body = vec![0; 4_096];
+    let mut w = Writer::new(&mut body);
+    let mut list = FieldListEncoder::begin(&mut w).unwrap();
+    for (fid, value) in fields {
+        list.raw(*fid, value).unwrap();
+    }
+    list.finish().unwrap();
+    let body = w.into_written().to_vec();
+    let mut out = vec![0; 8_192];
+    let mut w = Writer::new(&mut out);
+    let container = DataType::FIELD_LIST;
+    UpdateMsg { container, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) }.encode(&mut w).unwrap();
+    w.into_written().to_vec()
+}
+
+fn fields_as_json(converter: &Converter<'_>, fields: &[(i16, &[u8])]) -> Value {
+    let mut text = String::new();
+    converter.message(&update_of(fields), &mut text).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["Fields"].clone()
+}
+
+/// The SDK's converter refuses a message for a member that is no field's name (Real-Time-SDK, issues 191 and 225).
+#[test]
+fn fields_that_the_dictionary_lacks_are_left_out_and_counted() {
+    let left_out = LeftOut::default();
+    let converter = Converter::new(&DICTIONARY).counting(&left_out);
+    let (bid, unknown) = ((22, &[0x0C, 0x30, 0x39][..]), (-9999, &[1, 2][..]));
+    assert_eq!(fields_as_json(&converter, &[unknown, bid, (-9998, &[])]), serde_json::json!({"BID": 123.45}));
+    assert_eq!(left_out.fields(), 2);
+    assert_eq!(fields_as_json(&converter, &[unknown]), serde_json::json!({}));
+    assert_eq!(left_out.fields(), 3);
+}
+
+/// A partial update of a text as its value would be taken for the whole text (community questions 84541, 131135, 70046).
+#[test]
+fn a_change_of_a_part_of_a_text_never_looks_like_a_text() {
+    let converter = Converter::new(&DICTIONARY);
+    const ROW64_1: i16 = 215;
+    for (value, expected) in [
+        (&b"\x1b[14`19-Nov-24"[..], "\u{1b}[14`19-Nov-24"),
+        (b"\x1b[0`A\x1b[5`B\x1b[3b", "\u{1b}[0`A\u{1b}[5`B\u{1b}[3b"),
+        (b"ab\x1b[9`c", "ab\u{1b}[9`c"),
+        (b"\x1b[2bx", "\u{1b}[2bx"),
+        // It has all that it repeats.
+        (b"-\x1b[4b+", "-----+"),
+        (b"plain", "plain"),
+    ] {
+        assert_eq!(
+            fields_as_json(&converter, &[(ROW64_1, value)]),
+            serde_json::json!({"ROW64_1": expected}),
+            "{value:?}"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::Form;
 use rssl::Sink;
 use rwf::dictionary::Dictionary;
-use rwf::json::{Converter, Settings};
+use rwf::json::{Converter, LeftOut, Settings};
 use rwf::text;
 use std::fmt::Write as _;
 
@@ -13,6 +13,7 @@ pub(super) struct Sheet<'d> {
     with_bytes: bool,
     dictionary: &'d Dictionary,
     converter: Converter<'d>,
+    left_out: LeftOut,
     /// Said around each message as JSON: when it was sent, and by whom to whom.
     envelope: Option<Envelope>,
     /// Goes before the next thing that is written.
@@ -41,6 +42,7 @@ impl<'d> Sheet<'d> {
             with_bytes,
             dictionary,
             converter,
+            left_out: LeftOut::default(),
             envelope: None,
             heading: None,
             text: String::new(),
@@ -122,7 +124,7 @@ impl<'d> Sheet<'d> {
         if let Some(Envelope { at, from, to }) = &self.envelope {
             let _ = write!(self.text, "{{\"at\":{at:.6},\"from\":\"{from}\",\"to\":\"{to}\",\"message\":");
         }
-        match self.converter.message(msg, &mut self.text) {
+        match self.converter.counting(&self.left_out).message(msg, &mut self.text) {
             Ok(()) => self.text.push_str(if self.envelope.is_some() { "}\n" } else { "\n" }),
             Err(e) => {
                 self.text.truncate(start);
@@ -133,6 +135,12 @@ impl<'d> Sheet<'d> {
 
     /// What was written, and what could not be.
     pub(super) fn finish(self) -> (Vec<u8>, Vec<String>) {
+        let left_out = self.left_out.fields();
+        if left_out > 0 {
+            eprintln!(
+                "note: {left_out} fields are left out, since the dictionary does not have them (--dictionary FOLDER names another)"
+            );
+        }
         let bytes = if self.form == Form::Raw { self.raw } else { self.text.into_bytes() };
         (bytes, self.problems)
     }
