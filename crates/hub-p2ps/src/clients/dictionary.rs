@@ -186,6 +186,7 @@ fn verbosity(filter: u32) -> u32 {
     }
 }
 
+/// The messages of a dictionary; none if one of them cannot be written: whoever was given a part would wait for the last one.
 fn encode(dictionary: &Dictionary, shape: Shape, max_size: usize) -> Vec<Vec<u8>> {
     let Shape { half, verbosity: filter, whole } = shape;
     let max_size = if whole { WHOLE_MAX } else { max_size };
@@ -209,7 +210,7 @@ fn encode(dictionary: &Dictionary, shape: Shape, max_size: usize) -> Vec<Vec<u8>
                 buf.resize(larger, 0);
                 continue;
             }
-            Err(_) => return messages,
+            Err(_) => return Vec::new(),
         }
         buf.truncate(max_size.max(256));
     }
@@ -244,12 +245,16 @@ impl P2ps {
         let verbosity = verbosity(msg.key.filter.unwrap_or(0));
         let whole = self.clients.get(client).is_some_and(|known| known.speaks_json);
         let shape = Shape { half, verbosity, whole };
+        if self.dictionaries.parts(shape, self.config.max_fragment_size).is_empty() {
+            self.counters.messages_unwritable += 1;
+            let told = Refusal::DictionaryUnwritable { name: &name }.told();
+            return self.refuse_told(client, stream, Domain::DICTIONARY, &told);
+        }
         let open = DictionaryStream { stream, shape, service: msg.key.service_id.map(ServiceId), stale: false };
         let streaming = msg.flags.contains(RequestFlags::STREAMING);
         let streaming = self.note_dictionary(client, open, streaming);
         if msg.flags.contains(RequestFlags::NO_REFRESH) {
             // What it has from elsewhere is taken for what it would get.
-            self.dictionaries.parts(shape, self.config.max_fragment_size);
             return;
         }
         self.give_dictionary(client, &open, streaming, true);

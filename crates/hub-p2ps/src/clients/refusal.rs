@@ -63,6 +63,8 @@ pub(crate) enum Refusal<'a> {
     TooManyViews { limit: u32, open: bool },
     /// The dictionary is not known.
     UnknownDictionary { name: &'a str },
+    /// What providers have added to the dictionary cannot be written.
+    DictionaryUnwritable { name: &'a str },
     /// The message cannot be passed on.
     NotEncodable,
 }
@@ -104,7 +106,9 @@ impl Refusal<'_> {
             Self::Blocked { .. } => StateCode::NOT_ENTITLED,
             Self::TooManyMounts { .. } => StateCode::EXCEEDED_MAX_MOUNTS_PER_USER,
             Self::UnknownService { .. } => StateCode::SOURCE_UNKNOWN,
-            Self::NoSuchQos { .. } | Self::UnknownDictionary { .. } => StateCode::NOT_FOUND,
+            Self::NoSuchQos { .. } | Self::UnknownDictionary { .. } | Self::DictionaryUnwritable { .. } => {
+                StateCode::NOT_FOUND
+            }
             Self::StreamInUse { .. } | Self::KeyChanged { .. } => StateCode::ALREADY_OPEN,
             Self::ItemLimit { .. }
             | Self::AggregateItemLimit { .. }
@@ -240,6 +244,9 @@ impl fmt::Display for Refusal<'_> {
             }
             Self::UnknownDictionary { name } => {
                 write!(f, "No dictionary is named {name}: ask for RWFFld or RWFEnum.")
+            }
+            Self::DictionaryUnwritable { name } => {
+                write!(f, "The dictionary {name} of the providers here cannot be sent: load it from a file.")
             }
             Self::NotEncodable => write!(f, "The request cannot be passed on: its key is too long."),
         }

@@ -248,3 +248,90 @@ fn a_providers_definition_replaces_the_built_in_one() {
     assert!(seen.field(25).is_some(), "the built-in one fills the gaps");
     assert_eq!(world.p2ps.counters().dictionary_conflicts, 0);
 }
+
+/// Two Source Distributors come with a service and a dictionary each, and a client at any moment between: whatever it asks for is answered
+/// at once and to the end, by whichever service it asks.
+#[test]
+fn whoever_comes_while_services_come_has_the_whole_dictionary() {
+    type Step = Box<dyn Fn(&mut World)>;
+    let theirs = |fid: u16| {
+        let mut theirs = Dictionary::new();
+        let text = format!("NEW{fid} \"NEW{fid}\" {fid} NULL ENUMERATED 2 ( 2 ) ENUM 1\n");
+        theirs.load_fields("theirs", text.as_bytes()).unwrap();
+        theirs.load_enums("theirs", format!("NEW{fid} {fid}\n0 \"no\" no\n1 \"yes\" yes\n").as_bytes()).unwrap();
+        theirs
+    };
+    let mut steps: Vec<Step> = Vec::new();
+    for (source, name) in [(0_u16, "ONE"), (1, "TWO")] {
+        steps.push(Box::new(move |world| world.source(source)));
+        for half in ["RWFFld", "RWFEnum"] {
+            steps.push(Box::new(move |world| {
+                let offered = theirs(900 + source);
+                let mut parts = rwf::rdm::dictionary::RefreshParts::answer(&offered, &request(9, half, 7)).unwrap();
+                while !parts.is_done() {
+                    let rwf = crate::world::encode(|w| parts.write(true, w));
+                    world.publish(source, |p| {
+                        p.event(hub::stream::Event::Dictionary { target: 7, service: 40, rwf: &rwf });
+                    });
+                }
+            }));
+        }
+        steps.push(Box::new(move |world| {
+            world.publish(source, |p| {
+                p.service(40, name);
+            });
+        }));
+        steps.push(Box::new(|world| world.pass(50_000_000)));
+    }
+    steps.push(Box::new(|world| world.pass(SECOND)));
+    steps.push(Box::new(|world| world.pass(SECOND)));
+    let is_there = |at: usize| {
+        if at > 8 {
+            vec![None, Some(1), Some(2)]
+        } else if at > 3 {
+            vec![None, Some(1)]
+        } else {
+            vec![None]
+        }
+    };
+    for first in 0..=steps.len() {
+        for second in first..=steps.len() {
+            for (fields_of, enums_of) in
+                is_there(first).into_iter().flat_map(|f| is_there(second).into_iter().map(move |e| (f, e)))
+            {
+                let config =
+                    Config { dictionary: None, max_fragment_size: 2_000, work_per_turn: 2, ..Config::default() };
+                let mut world = World::with(config);
+                let ask = |world: &mut World, stream: i32, name: &str, service_id: Option<u16>| {
+                    world.send_with(1, |w| Request { service_id, ..request(stream, name, 7) }.encode(w));
+                };
+                for at in 0..=steps.len() {
+                    if at == first {
+                        world.clients([1]);
+                        ask(&mut world, 3, "RWFFld", fields_of);
+                    }
+                    if at == second {
+                        ask(&mut world, 4, "RWFEnum", enums_of);
+                    }
+                    if let Some(step) = steps.get(at) {
+                        step(&mut world);
+                    }
+                }
+                while world.p2ps.timeout() == Some(0) {
+                    world.pass(0);
+                }
+                let messages = world.raw(1);
+                let parts = parts(&messages);
+                for stream in [3, 4] {
+                    let answer = parts.iter().filter(|part| part.stream_id == stream);
+                    let answer: Vec<_> = answer.filter(|part| part.flags.contains(RefreshFlags::SOLICITED)).collect();
+                    let whole =
+                        answer.iter().filter(|part| part.flags.contains(RefreshFlags::REFRESH_COMPLETE)).count();
+                    let begun = answer.iter().filter(|part| part.flags.contains(RefreshFlags::CLEAR_CACHE)).count();
+                    assert_eq!((begun, whole), (1, 1), "stream {stream}, asked for in steps {first} and {second}");
+                    assert!(answer.last().unwrap().flags.contains(RefreshFlags::REFRESH_COMPLETE));
+                }
+            }
+        }
+    }
+}
