@@ -27,10 +27,16 @@ pub struct Counters {
     pub awaited_publications: u64,
     /// Opens refused: the request makes no sense here (login or directory domain).
     pub refused_usage: u64,
+    /// States of services and groups that gave way to the next ones of the same turn, or waited for the turn behind.
+    pub states_merged: u64,
+    /// Opens refused: providers went each time that they were asked for the item.
+    pub refused_given_up: u64,
     /// Items that were looked at for states and mergers of services and groups: what those cost.
     pub items_touched: u64,
-    /// Items that were given up because they were asked for in vain too often (retryLimit).
+    /// Items that were given up: they were asked for in vain too often (retryLimit), or their provider went each time that it was asked.
     pub given_up: u64,
+    /// Items whose requests were unanswered when their provider went: they are asked for last and singly.
+    pub doubted: u64,
     /// Images asked for because their items were Suspect for too long (staleRecoveryRetryTime).
     pub stale_asked: u64,
     /// Items asked for in vain: no answer within the request timeout.

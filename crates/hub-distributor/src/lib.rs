@@ -73,7 +73,7 @@ use ids::{GroupId, Handle, StreamId};
 use items::Items;
 use p2ps_links::Links;
 use posts::Posts;
-use providers::{Dictionaries, Outages, Phase, Providers, Services};
+use providers::{Dictionaries, MergedStates, Outages, Phase, Providers, Services};
 use published::Published;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, StatusMsg};
@@ -102,6 +102,7 @@ pub struct SourceDistributor {
     providers: Providers,
     services: Services,
     outages: Outages,
+    merged_states: MergedStates,
     dictionaries: Dictionaries,
     items: Items,
     upstream: Upstream,
@@ -144,6 +145,7 @@ impl SourceDistributor {
             providers: Providers::new(config.hash_seed),
             services: Services::new(config.hash_seed, config.filters.clone(), config.headlines.clone()),
             outages: Outages::new(config.work_per_turn),
+            merged_states: MergedStates::default(),
             dictionaries: Dictionaries::default(),
             items: Items::new(config.hash_seed),
             upstream: Upstream::new(&config),
@@ -217,7 +219,12 @@ impl SourceDistributor {
 
     /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
     pub fn timeout(&self) -> Option<u64> {
-        if self.upstream.pacing.is_exhausted() || self.outages.has_work() || self.hot_standby.has_work() {
+        if self.upstream.pacing.is_exhausted()
+            || self.upstream.doubts.is_due()
+            || self.outages.has_work()
+            || self.merged_states.has_work()
+            || self.hot_standby.has_work()
+        {
             return Some(0);
         }
         earliest([self.timers.next(), self.hub.deadline(), self.hot_standby.next_return()])
@@ -229,15 +236,18 @@ impl SourceDistributor {
         self.published.records.set_now(now);
         self.upstream.pacing.begin_turn(self.config.opens_per_turn);
         self.outages.begin_turn(self.config.work_per_turn);
+        self.merged_states.end_turn();
         while let Some(due) = self.timers.pop(now) {
             for timer in due {
                 self.timer(now, timer, out);
             }
         }
         self.work_outages(now, out);
+        self.work_merged_states(now, out);
         for service in self.services.ids() {
             self.send_queued(now, service, out);
         }
+        self.ask_in_doubt(now, out);
         self.work_mirrors(now, out);
         self.work_returns(now, out);
     }
@@ -250,6 +260,7 @@ impl SourceDistributor {
     /// The turn is over, its block has been handed on.
     pub fn clear_block(&mut self) {
         self.hub.end_block();
+        self.merged_states.end_turn();
         self.settle_cache();
         self.counters.items_cached = self.cache.len() as u64;
         if cfg!(debug_assertions) {
@@ -366,6 +377,9 @@ impl SourceDistributor {
         out: &mut dyn ProviderSink,
     ) -> Result<(), CloseReason> {
         let header = peek::header(msg)?;
+        if header.domain != Domain::SOURCE {
+            self.bring_forward(now, id, out);
+        }
         let session = &self.providers[id];
         if session.origin == Origin::NonInteractive {
             self.published.records.set_now(now);

@@ -140,6 +140,17 @@ pub enum Notice {
         /// The item that has it now.
         by: String,
     },
+    /// A provider has gone each time that it was asked for an item: that is asked for no more for a while.
+    ItemGivenUp {
+        /// The service's name.
+        service: String,
+        /// Address of the provider.
+        provider: String,
+        /// The item.
+        item: String,
+        /// Its domain.
+        domain: u8,
+    },
     /// A non-interactive provider has left items that another one publishes too: that one has them back.
     ItemsTakenBack {
         /// Its name.
@@ -204,6 +215,10 @@ impl fmt::Display for Notice {
             Self::ItemPreempted { service, provider, item, by } => write!(
                 f,
                 "item {item:?} of service {service} is closed at provider {provider}, which is at its limit: {by:?} has a higher priority"
+            ),
+            Self::ItemGivenUp { service, provider, item, domain } => write!(
+                f,
+                "item {item:?} of service {service} (domain {domain}) is given up: the connection to provider {provider} was lost each time that it was asked for it"
             ),
             Self::ItemsTakenBack { service, provider, items } => {
                 write!(

@@ -104,14 +104,14 @@ impl SourceDistributor {
 
     /// Every service that P2PSs know.
     pub fn service_overview(&self) -> impl Iterator<Item = ServiceOverview<'_>> {
-        let known = self.services.ids().filter_map(|id| self.services.get(id)).filter(|service| service.advertised);
-        known.map(|service| ServiceOverview {
+        let known = self.services.ids().filter_map(|id| Some((id, self.services.get(id)?)));
+        known.filter(|(_, service)| service.advertised).map(|(id, service)| ServiceOverview {
             name: &service.name,
             is_cached: service.cached,
             up: service.state.0,
             accepting: service.state.1,
             providers: service.providers().to_vec(),
-            waiting: service.queued().count(),
+            waiting: service.queued().count() + self.waiting_in_doubt(id),
             lost: service.lost_items(),
             path: &service.path,
         })

@@ -193,9 +193,10 @@ impl SourceDistributor {
             let text = "Source Distributor holds as many items as it may (hub.max_items): close some";
             refusal(StateCode::NO_RESOURCES, text, |c| &mut c.refused_no_resources)
         };
+        let known_cached = known.cached;
         let hash = self.items.hash(service, &self.key);
         let found = self.items.find_hashed(hash, service, &self.key);
-        let kind = match (known.cached, bits & flags::PRIVATE != 0, bits & flags::SNAPSHOT_ONLY != 0) {
+        let kind = match (known_cached, bits & flags::PRIVATE != 0, bits & flags::SNAPSHOT_ONLY != 0) {
             (false, true, true) => ItemKind::PrivateSnapshot,
             (false, true, false) => ItemKind::Private,
             (false, false, true) => ItemKind::Snapshot,
@@ -216,10 +217,14 @@ impl SourceDistributor {
             }
         };
         if let Some(handle) = found.filter(|_| !kind.is_instance()) {
-            if bits & flags::WANTED_BACK != 0 {
+            if known_cached && bits & flags::WANTED_BACK != 0 {
                 self.published.awaited.want_back(handle);
             }
             return Ok(handle);
+        }
+        if !known_cached && self.is_given_up(now, service, &self.key, domain.0) {
+            let text = "Provider closes its connection when it is asked for this: it is asked no more for now";
+            return Err(refusal(StateCode::NONE, text, |c| &mut c.refused_given_up));
         }
         // A snapshot is of an item that has to stay.
         if !self.find_room(found) {
@@ -247,7 +252,7 @@ impl SourceDistributor {
             }
             let service = item.service();
             self.enqueue(handle);
-            self.send_queued(now, service, out);
+            self.ask_queued(now, service, out);
             self.preempt(now, handle, out);
             let item = &self.items[handle];
             if item.is_waiting() {

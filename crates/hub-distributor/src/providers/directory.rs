@@ -33,6 +33,7 @@ impl SourceDistributor {
         match Msg::decode(msg)? {
             Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
                 let refresh = Refresh::decode(&refresh)?;
+                self.bring_forward(now, id, out);
                 if refresh.state.stream.is_final() {
                     self.directory_closed(now, id, out);
                 } else {
@@ -41,7 +42,9 @@ impl SourceDistributor {
             }
             Msg::Update(update) if update.domain == Domain::SOURCE => {
                 for entry in &Update::decode(&update)?.services {
-                    self.service_entry(now, id, entry, out);
+                    if !self.merges_state(now, id, entry, out) {
+                        self.service_entry(now, id, entry, out);
+                    }
                 }
             }
             Msg::Status(status) if status.domain == Domain::SOURCE => {

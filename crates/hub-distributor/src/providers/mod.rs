@@ -7,6 +7,7 @@
 //! | `login`, `directory`, `dictionaries` | the administrative domains |
 //! | `cascade` | services that come through other sites, or would come back to this one |
 //! | `groups` | states and mergers of services and item groups |
+//! | `merged_states` | states that a provider tells over and over: in a turn the last one counts |
 //! | `outage` | sessions and services that go away: what becomes of their items, in turns |
 //! | `recovery` | items that have lost their provider, and how they come back |
 //! | `failover` | services that are down at one provider and up at another |
@@ -19,6 +20,7 @@ mod failover;
 mod groups;
 mod interruption;
 mod login;
+mod merged_states;
 mod outage;
 mod recovery;
 mod service_groups;
@@ -32,6 +34,7 @@ pub(crate) use dictionaries::{
 pub(crate) use directory::STREAM as DIRECTORY_STREAM;
 pub use failover::SwitchError;
 pub(crate) use login::STREAM as LOGIN_STREAM;
+pub(crate) use merged_states::MergedStates;
 pub(crate) use outage::Outages;
 pub(crate) use services::{Service, Services};
 pub(crate) use session::{Offer, Phase, Session};

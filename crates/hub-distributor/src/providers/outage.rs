@@ -95,7 +95,12 @@ impl Outages {
         may
     }
 
-    fn spend(&mut self, cost: usize) {
+    /// Whether this turn may go on.
+    pub(super) fn has_budget(&self) -> bool {
+        self.budget > 0
+    }
+
+    pub(super) fn spend(&mut self, cost: usize) {
         self.budget = self.budget.saturating_sub(cost);
     }
 }
@@ -130,6 +135,7 @@ impl SourceDistributor {
         let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
         let text = self.config.status_texts.service_down(text).into_owned();
         let services = session.offers.iter().map(|offer| offer.service).collect();
+        self.merged_states.forget(id);
         self.refuse_posts_of(id, &text);
         self.forget_standbys(id);
         self.outages.queue.push_back(Outage::Session { session: id, text, services });
@@ -227,6 +233,7 @@ impl SourceDistributor {
                 let (id, text) = (*session, text.clone());
                 let Some(&service) = services.front() else {
                     debug_assert_eq!(self.providers[id].streams.iter().count(), 0, "items that no service had");
+                    self.forget_asked_singly(id);
                     self.providers.forget(id);
                     self.outages.queue.pop_front();
                     return true;
@@ -236,7 +243,7 @@ impl SourceDistributor {
                     services.pop_front();
                     self.services[service].remove_provider(id);
                 }
-                self.leave_provider(now, (id, By::Provider), service, &text, out);
+                self.leave_provider(now, (id, By::Provider, true), service, &text, out);
             }
             &mut Outage::Withdrawal { session, service, by } => {
                 let there = self.items.at(session, service).len() + self.hot_standby.at(session, service).len();
@@ -244,18 +251,18 @@ impl SourceDistributor {
                     self.outages.queue.pop_front();
                 }
                 let text = by.text(self.config.status_texts);
-                self.leave_provider(now, (session, by), service, &text, out);
+                self.leave_provider(now, (session, by, false), service, &text, out);
             }
             &mut Outage::Deletion { service } => self.end_items(now, service, out),
         }
         true
     }
 
-    /// Items of a service leave a provider that has them no more, as many as this turn may look at.
+    /// Items of a service leave a provider that has them no more, or that is lost, as many as this turn may look at.
     fn leave_provider(
         &mut self,
         now: u64,
-        (id, by): (SessionId, By),
+        (id, by, is_lost): (SessionId, By, bool),
         service: u16,
         text: &str,
         out: &mut dyn ProviderSink,
@@ -276,9 +283,12 @@ impl SourceDistributor {
         } else {
             let former = if by.has_items() { Former::Closed } else { Former::Gone };
             handles = self.not_taken_over(now, handles, former, out);
+            let is_asked = |handle: &Handle| is_lost && self.items[*handle].is_asked();
+            let asked: Vec<Handle> = handles.iter().copied().filter(is_asked).collect();
             for &handle in &handles {
                 self.take_off(now, handle, by, out);
             }
+            self.doubt(now, id, &asked, &mut handles);
             waited_for = self.lose_items(service, &handles, lost(text), is_last);
         }
         if is_last {
@@ -289,8 +299,9 @@ impl SourceDistributor {
             self.take_over(now, service, out);
             self.advertise(service);
         }
-        self.send_queued(now, service, out);
+        self.ask_queued(now, service, out);
         self.explain_waits(now, &waited_for);
+        self.explain_queue(service);
     }
 
     /// Takes an item off an interactive provider that offers its service no more, if it is at one. A stream that the provider has closed
@@ -310,8 +321,9 @@ impl SourceDistributor {
         self.close_upstream(now, handle, out);
         let text = By::Provider.text(self.config.status_texts);
         let waited_for = self.lose_items(service, &[handle], lost(&text), false);
-        self.send_queued(now, service, out);
+        self.ask_queued(now, service, out);
         self.explain_waits(now, &waited_for);
+        self.explain_queue(service);
     }
 
     /// Items of a service that is gone are over, as many as this turn may look at.

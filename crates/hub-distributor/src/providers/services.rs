@@ -48,6 +48,10 @@ pub(crate) struct Service {
     /// change what a consumer has seen.
     pub(crate) domains: Domains,
     pub(crate) qos: Vec<Qos>,
+    /// Every domain of which a provider has answered a request.
+    pub(crate) answered: Domains,
+    /// Items that wait and were told nothing: it may have been a matter of moments then.
+    untold: VecDeque<Handle>,
     /// Looks in a row that have found it without a provider and without items.
     pub(crate) idle_looks: u16,
     /// It has no name any more; its id waits for another.
@@ -166,11 +170,31 @@ impl Service {
         self.fresh.extend(self.set_aside.drain(..));
     }
 
+    /// An item waits, and nobody was told why. Of those before it some are gone by now: where there are more than the service has `items`,
+    /// the others stay, which `is_untold` tells.
+    pub(crate) fn note_untold(&mut self, handle: Handle, items: usize, is_untold: impl Fn(Handle) -> bool) {
+        self.untold.push_back(handle);
+        if self.untold.len() > 64 + 2 * items {
+            self.untold.retain(|&handle| is_untold(handle));
+        }
+    }
+
+    /// The next item that waits and was told nothing.
+    pub(crate) fn next_untold(&mut self) -> Option<Handle> {
+        self.untold.pop_front()
+    }
+
+    /// There is nothing to tell of it yet.
+    pub(crate) fn untold_front(&mut self, handle: Handle) {
+        self.untold.push_front(handle);
+    }
+
     /// Nothing waits any more.
     pub(crate) fn clear_queues(&mut self) {
         self.fresh.clear();
         self.lost.clear();
         self.set_aside.clear();
+        self.untold.clear();
     }
 
     /// What waits, in no order.

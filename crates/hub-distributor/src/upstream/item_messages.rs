@@ -302,6 +302,7 @@ impl SourceDistributor {
             return None;
         }
         self.upstream.forget_failure(handle);
+        self.clear_doubt(handle);
         self.begin_pair(handle);
         let item = &self.items[handle];
         let (service, place) = (item.service(), item.place().expect("an item that is answered has a stream"));

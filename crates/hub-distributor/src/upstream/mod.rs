@@ -8,10 +8,12 @@
 //! | `item_priorities` | priorities and locks that items have whoever asks for them |
 //! | `request_merge` | the one request that several P2PSs' demands make |
 //! | `item_messages` | what providers send on item streams |
+//! | `doubts` | what was unanswered when a provider went: asked last, singly, and given up in the end |
 //! | `pending_images` | which P2PSs an answer is not for yet |
 //! | `stale` | when an image is asked for of an item that its provider says Suspect of |
 //! | `point_to_point` | on which way an image goes to whom |
 
+mod doubts;
 mod item_messages;
 pub(crate) mod item_priorities;
 mod pending_images;
@@ -28,6 +30,7 @@ pub(crate) use routing::Wait;
 use super::ids::{Handle, Slot};
 use super::items::Items;
 use super::{Config, SessionId};
+use doubts::Doubts;
 use item_priorities::{ItemPriorities, Locked};
 use pending_images::PendingImages;
 use point_to_point::PointToPoint;
@@ -44,6 +47,7 @@ pub(crate) struct Upstream {
     pub(crate) pending: PendingImages,
     pub(crate) delivery: PointToPoint,
     pub(crate) pacing: RequestPacing,
+    pub(crate) doubts: Doubts,
     /// The session that failed an item last: another one is asked before it.
     failed_at: FxHashMap<Handle, SessionId>,
     preemption: Preemption,
@@ -61,6 +65,7 @@ impl Upstream {
             pending: PendingImages::default(),
             delivery: PointToPoint::new(config.point_to_point),
             pacing: RequestPacing { left: config.opens_per_turn, taken: 0, exhausted: false },
+            doubts: Doubts::new(config.hash_seed),
             failed_at: FxHashMap::default(),
             preemption: Preemption::default(),
             stale: StaleItems::default(),
@@ -141,6 +146,11 @@ impl RequestPacing {
     /// Whether another request may be sent; if not, something waits for the next turn from now on.
     pub(crate) fn may_send(&mut self) -> bool {
         self.exhausted |= self.left == 0;
+        self.left > 0
+    }
+
+    /// Whether this turn has requests left.
+    pub(crate) fn may_go_on(&self) -> bool {
         self.left > 0
     }
 

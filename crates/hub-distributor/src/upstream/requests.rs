@@ -18,6 +18,13 @@ const UNANSWERED: State<'static> = State {
     code: StateCode::TIMEOUT,
     text: b"Provider has not answered in time: the request is repeated",
 };
+/// What those are told whose item no provider was asked for, since others came first.
+const NO_TURN: State<'static> = State {
+    stream: StreamState::OPEN,
+    data: DataState::SUSPECT,
+    code: StateCode::NONE,
+    text: b"Provider is busy with other requests: the item waits for its turn",
+};
 /// What those are told who have come in the middle of a set that does not end.
 const UNFINISHED: State<'static> = State {
     stream: StreamState::OPEN,
@@ -40,14 +47,28 @@ const LOOK_PAST: usize = 32;
 impl SourceDistributor {
     /// Puts an item into its service's queue, if it is in none.
     pub(crate) fn enqueue(&mut self, handle: Handle) {
-        let item = &mut self.items[handle];
-        if item.queue() {
-            self.services[item.service()].queue_back(handle, item.is_answered());
+        if !self.items[handle].queue() || self.enqueue_in_doubt(handle) {
+            return;
+        }
+        let item = &self.items[handle];
+        let service = item.service();
+        self.services[service].queue_back(handle, item.is_answered());
+        if self.is_untold(handle) {
+            let count = self.items.of_service(service).len();
+            let items = &self.items;
+            let waits = |handle| items.get(handle).is_some_and(|item| item.service() == service && item.is_queued());
+            self.services[service].note_untold(handle, count, waits);
         }
     }
 
-    /// Asks providers for what waits in a service's queue, as far as windows and this turn's requests go.
+    /// As [`Self::ask_queued`]; then those who wait longer than for moments hear why.
     pub(crate) fn send_queued(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+        self.ask_queued(now, service, out);
+        self.explain_queue(service);
+    }
+
+    /// Asks providers for what waits in a service's queue, as far as windows and this turn's requests go.
+    pub(crate) fn ask_queued(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let (mut passed, mut set_aside) = (Vec::new(), 0);
         if self.services[service].is_deleting {
             return;
@@ -86,6 +107,44 @@ impl SourceDistributor {
             let answered = self.items[handle].is_answered();
             self.services[service].queue_front(handle, answered);
         }
+        self.upstream.doubts.note_change();
+    }
+
+    /// Whether an item waits in a queue, and those who wait for it have heard nothing.
+    fn is_untold(&self, handle: Handle) -> bool {
+        let item = &self.items[handle];
+        item.is_queued() && item.is_watched() && !item.is_suspect() && item.is_waited_for()
+    }
+
+    /// What waits in a service's queue, and was to wait for moments when it came: who waits for it hears why, once that takes longer. An open
+    /// limit may have been reached by those that were before it.
+    pub(crate) fn explain_queue(&mut self, service: u16) {
+        if self.services[service].is_deleting {
+            return;
+        }
+        let mut kept = Vec::new();
+        while kept.len() < LOOK_PAST && self.upstream.pacing.may_go_on() {
+            let Some(handle) = self.services[service].next_untold() else { break };
+            let is_here = self.items.get(handle).is_some_and(|item| item.service() == service);
+            if !is_here || !self.is_untold(handle) {
+                continue;
+            }
+            if self.reason_to_wait(handle).is_none() {
+                kept.push(handle);
+                if self.is_simple(service) {
+                    break;
+                }
+            } else if self.outages.spend_one() {
+                self.explain_wait(handle, ALL);
+            } else {
+                kept.push(handle);
+                self.upstream.pacing.go_on_next_turn();
+                break;
+            }
+        }
+        for handle in kept.into_iter().rev() {
+            self.services[service].untold_front(handle);
+        }
     }
 
     /// Tells those of one P2PS, or of all, who wait for an image why none comes, if that may be so for long.
@@ -112,6 +171,9 @@ impl SourceDistributor {
             return None;
         }
         let why = self.route(handle).err().and_then(|wait| wait.text(self.config.status_texts));
+        let in_doubt =
+            (StateCode::NONE, "Provider went when it was asked for the item: it is asked again after all others");
+        let why = why.or(self.is_in_doubt(handle).then_some(in_doubt));
         let lost = (StateCode::NONE, "Item was lost, or closed for recovery: it is asked for again");
         let (code, text) = why.or(item.is_suspect().then_some(lost))?;
         Some(State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text))
@@ -400,8 +462,19 @@ impl SourceDistributor {
             self.retry_later(now, handle, session);
             self.send_queued(now, service, out);
         } else if item.is_waiting() && !item.is_cached() {
-            self.report_timeout(handle);
+            self.report_wait(handle);
         }
+    }
+
+    /// An item waits that no provider was asked for: those who wait for it hear why, once.
+    fn report_wait(&mut self, handle: Handle) {
+        let item = &self.items[handle];
+        if item.is_suspect() && !item.is_waited_for() {
+            return;
+        }
+        let state = self.reason_to_wait(handle).unwrap_or(NO_TURN);
+        self.items[handle].explain_wait();
+        self.publish_status(handle, ALL, flags::WAITING_ONLY, state);
     }
 
     /// Tells those who wait for an item that it takes longer: once, and those who have come after a loss.

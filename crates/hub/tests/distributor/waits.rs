@@ -260,3 +260,69 @@ fn a_provider_of_the_other_kind_stands_by_and_takes_over() {
     world.open_with(1, "B", flags::STREAMING);
     assert!(world.requests(0).iter().any(|(_, name, _)| name == "B"), "it is asked");
 }
+
+/// P2PS 1, and FEED that takes `limit` items, and `window` requests at a time.
+fn limited(limit: u64, window: u64) -> World {
+    let mut world = World::with_two_p2pss(Config::default());
+    let load = rwf::rdm::directory::Load {
+        open_limit: Some(limit),
+        open_window: Some(window),
+        ..rwf::rdm::directory::Load::default()
+    };
+    world.directory_update(0, vec![with_load(state_update(7, true, true), load)]);
+    world.events();
+    world
+}
+
+#[test]
+fn items_beyond_an_open_limit_are_told_so_as_soon_as_it_is_reached() {
+    for window in [1, 3, 100] {
+        let mut world = limited(10, window);
+        let handles: Vec<u32> = (0..200).map(|n| world.open(1, &format!("I{n}"))).collect();
+        let mut open = Vec::new();
+        let mut told = std::collections::HashMap::new();
+        loop {
+            let asked = world.requests(0);
+            if asked.is_empty() && world.sd.timeout() != Some(0) {
+                break;
+            }
+            for (stream, ..) in asked {
+                open.push(stream);
+                world.refresh(0, stream, &[(22, b"1")], WHOLE);
+            }
+            world.turn();
+            for event in world.events().iter().filter(|event| event.kind == Kind::ItemStatus) {
+                assert_eq!((event.flags, event.state().data), (flags::WAITING_ONLY, DataState::SUSPECT));
+                assert_eq!(event.state().code, StateCode::TOO_MANY_ITEMS);
+                *told.entry(event.handle).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(open.len(), 10);
+        // Those that came when the limit was reached already have read so with their opens.
+        let at_once = if window >= 10 { 0 } else { 190 };
+        assert_eq!(told.len(), at_once, "window {window}: all hear, once");
+        assert!(told.values().all(|&times| times == 1));
+        world.pass(60);
+        let late: Vec<_> = world.events();
+        assert!(late.iter().all(|event| event.kind != Kind::ItemStatus), "{late:?}");
+        // When there is room, the next is asked for.
+        world.close(1, handles[0]);
+        world.turn();
+        assert_eq!(world.requests(0).len(), 1);
+        world.sd.check_invariants();
+    }
+}
+
+#[test]
+fn who_waits_behind_others_for_the_window_hears_that_and_not_that_the_provider_was_silent() {
+    let mut world = limited(100, 1);
+    world.open(1, "A");
+    world.open(1, "B");
+    let behind = world.open(1, "C");
+    assert_eq!(world.requests(0).len(), 1);
+    world.pass(16);
+    let events = world.events();
+    let told: Vec<_> = events.iter().filter(|event| event.handle == behind && event.kind == Kind::ItemStatus).collect();
+    assert_eq!(told.len(), 1, "{events:?}");
+    assert!(told[0].state().text_lossy().contains("waits for its turn"), "{:?}", told[0].state());
+}
