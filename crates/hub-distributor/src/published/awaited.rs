@@ -93,7 +93,8 @@ impl SourceDistributor {
         let Some(item) = self.items.get(handle).filter(|item| item.epoch() == epoch) else { return };
         let Some(image) = item.image().filter(|_| !item.is_ended()) else { return };
         let is_there = item.place().is_some() || item.in_set() || self.published.images.get(image).is_whole();
-        if is_there || self.published.awaited.wanted_back.contains(&handle) {
+        // Of an image that its publisher has not ended those who watch have had the beginning: the next one is to reach them.
+        if is_there || item.is_answered() || self.published.awaited.wanted_back.contains(&handle) {
             return;
         }
         self.counters.refused_not_found += 1;

@@ -91,3 +91,34 @@ fn who_wants_an_item_back_keeps_it_for_those_who_ask_for_the_first_time() {
     assert!(world.kinds().contains(&Kind::Image));
     world.sd.check_invariants();
 }
+
+#[test]
+fn an_item_whose_image_has_begun_waits_for_the_next_one() {
+    let mut world = world();
+    let handle = world.open(1, "A");
+    world.message(0, |w| {
+        let key = rwf::msg::MsgKey { service_id: Some(3), name: Some(b"A"), ..Default::default() };
+        let body = field_list(&[(22, b"1")]);
+        let flags = rwf::msg::RefreshFlags::CLEAR_CACHE;
+        let part = rwf::msg::RefreshMsg {
+            flags,
+            part_num: Some(0),
+            key: Some(key),
+            container: rwf::DataType::FIELD_LIST,
+            body: &body,
+            ..rwf::msg::RefreshMsg::new(rwf::msg::Domain::MARKET_PRICE, -7)
+        };
+        part.encode(w)
+    });
+    let begun = world.events();
+    assert!(begun.iter().any(|event| event.kind == Kind::Image && event.handle == handle), "{begun:?}");
+    world.down(0);
+    world.nip_up(0);
+    world.directory(0, vec![service(3, "NI_PUB")]);
+    world.pass(3 * PATIENCE);
+    let events = world.events();
+    assert!(events.iter().all(|event| event.kind != Kind::ItemStatus || !event.has(flags::CLOSED)), "{events:?}");
+    world.publish(0, 7, 3, "A", &[(22, b"2")]);
+    assert!(world.events().iter().any(|event| event.kind == Kind::Image && event.handle == handle));
+    world.sd.check_invariants();
+}

@@ -118,7 +118,7 @@ fn crowded_worlds_answer_from_caches() {
 
 #[test]
 fn operators_of_a_p2ps_have_items_go_from_one_distributor_to_another() {
-    let worlds = |between| (1..201).flat_map(move |seed| chain::history(seed, between));
+    let worlds = |between| (1..401).flat_map(move |seed| chain::history(seed, between));
     let lines: Vec<String> = worlds(Between::Nothing).chain(worlds(Between::Network)).collect();
     let made = lines.iter().filter(|line| line.contains(" at P2PS ") && line.contains(": Ok("));
     let moved = made.clone().filter(|line| !line.contains(": Ok(0)"));
@@ -334,7 +334,7 @@ fn worlds_whose_distributors_stand_by_for_each_other_keep_the_rules() {
 #[test]
 fn distributors_take_over_with_an_image_and_without_one() {
     for between in [Between::Nothing, Between::Network] {
-        let lines: Vec<String> = (PAIRED..PAIRED + 80).flat_map(|seed| chain::history(seed, between)).collect();
+        let lines: Vec<String> = (PAIRED..PAIRED + 120).flat_map(|seed| chain::history(seed, between)).collect();
         let counts =
             lines.iter().filter_map(|line| line.split_once("P2PSs took over, in sequence, and because of Suspect: "));
         let digits = counts.flat_map(|(_, counts)| counts.split(|c: char| !c.is_ascii_digit()));
