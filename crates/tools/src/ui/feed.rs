@@ -340,7 +340,7 @@ fn apply(row: &mut Row, container: DataType, body: &[u8]) -> bool {
             id => {
                 if let Some(at) = link_of(id) {
                     links.resize(links.len().max(at + 1), String::new());
-                    links[at] = String::from_utf8_lossy(entry.data).trim().to_owned();
+                    String::from_utf8_lossy(entry.data).trim().clone_into(&mut links[at]);
                 }
                 continue;
             }
