@@ -64,7 +64,7 @@ fn says(server: &Process, suspect: u64, up: bool) {
 fn last_change(server: &Process) -> (String, String) {
     let items = server.json("/api/v1/items/DIRECT_FEED/RDT0");
     let last = items[0]["changes"].as_array().and_then(|all| all.last().cloned()).expect("something was told");
-    let word = |name: &str| last[name].as_str().unwrap_or_default().replace('_', "").to_owned();
+    let word = |name: &str| last[name].as_str().unwrap_or_default().replace('_', "");
     (word("stream"), word("data"))
 }
 
