@@ -160,7 +160,8 @@ impl SourceDistributor {
             let clears = refresh.flags.contains(RefreshFlags::CLEAR_CACHE);
             self.publish_refresh(handle, image_flags(part, one_shot, clears), rwf);
         }
-        self.set_live(handle, watched && !one_shot);
+        // Updates between the parts of an image are part of it, also where nothing follows the last one.
+        self.set_live(handle, watched && !(one_shot && complete));
         // What one that ends leaves to others is asked for below.
         let ended = (complete && one_shot).then(|| self.items[handle].service());
         if complete {

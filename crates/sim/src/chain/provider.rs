@@ -404,7 +404,7 @@ impl Provider {
         let latest = self.latest(truth, item);
         let stream = self.streams.get_mut(&id).expect("a stream");
         let versions = truth.versions(life, item);
-        let version = (stream.snapshot || item.name == "ONCE").then_some(latest);
+        let version = (item.name == "ONCE").then_some(latest);
         let rows = &versions[usize::from(latest)].rows;
         let cells: Vec<_> = seen(rows, stream.view.as_ref()).into_keys().collect();
         let parts = if random.chance(60) { 1 } else { 2 + random.below(3) };
@@ -532,8 +532,8 @@ impl Provider {
         for id in streams {
             let stream = &self.streams[&id];
             let changes = seen_changes(changes, stream.view.as_ref());
-            let rests = stream.paused && stream.sending.is_none();
-            if changes.is_empty() || stream.snapshot || rests || item.name == "ONCE" {
+            let rests = (stream.paused || stream.snapshot) && stream.sending.is_none();
+            if changes.is_empty() || rests || item.name == "ONCE" {
                 continue;
             }
             let body = body(item, &changes, false);
