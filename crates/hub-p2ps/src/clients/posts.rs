@@ -119,6 +119,8 @@ struct Destination {
     service: ServiceId,
     /// The item's name; empty if the item of the stream has none.
     name: Vec<u8>,
+    /// The item of the stream, if the post is on one.
+    item: Option<ItemId>,
     source: SourceId,
     remote: RemoteService,
     handle: Option<Handle>,
@@ -198,30 +200,37 @@ impl P2ps {
             Some(Open::Item(item)) => Some(self.items.root(item)),
             _ => return Err(NakCode::NOT_OPEN.into()),
         };
-        let (service, name) = self.named_by(item, post)?;
+        let (service, name) = self.named_by(item, post, known.speaks_json)?;
         let service = service.ok_or(NakCode::SOURCE_UNKNOWN)?;
         if item.is_none() && name.is_empty() {
             return Err(NakCode::SYMBOL_UNKNOWN.into());
         }
         self.services.alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?;
         if let Some((source, remote, handle)) = item.and_then(|item| self.open_at_source(item)) {
-            return Ok(Destination { service, name, source, remote, handle: Some(handle) });
+            return Ok(Destination { service, name, item, source, remote, handle: Some(handle) });
         }
         let service_at = |provider: &&Provider| self.sources.is_up(provider.source) && provider.offer.condition.up;
         let providers = &self.services.alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?.providers;
         let provider = providers.iter().find(service_at).ok_or(NakCode::SOURCE_DOWN)?;
-        Ok(Destination { service, name, source: provider.source, remote: provider.service, handle: None })
+        Ok(Destination { service, name, item, source: provider.source, remote: provider.service, handle: None })
     }
 
-    /// The service and the name that a post is for, by all that it names one with.
-    fn named_by(&self, item: Option<ItemId>, post: &PostMsg<'_>) -> Result<(Option<ServiceId>, Vec<u8>), Refused> {
+    /// The service and the name that a post is for, by all that it names one with. In JSON a key without a service has been given the
+    /// default one on its way: that of the stream's item, and that of the post's own key, count before it.
+    fn named_by(
+        &self,
+        item: Option<ItemId>,
+        post: &PostMsg<'_>,
+        is_json: bool,
+    ) -> Result<(Option<ServiceId>, Vec<u8>), Refused> {
         let inner = (post.container == DataType::MSG).then(|| Msg::decode(post.body)).transpose();
         let inner = inner.map_err(|_| UNREADABLE)?;
         let inner = inner.as_ref().and_then(Msg::key);
         let own = item.map(|item| self.items.key(item));
         let keys = [post.key.as_ref(), inner];
-        let services = keys.map(|key| key.and_then(|key| key.service_id).map(ServiceId));
-        let service = agreed(services.into_iter().chain([item.map(|item| self.items.get(item).service())]))?;
+        let [of_post, of_inner] = keys.map(|key| key.and_then(|key| key.service_id).map(ServiceId));
+        let given = [item.map(|item| self.items.get(item).service()), of_post, of_inner];
+        let service = if is_json { given.into_iter().flatten().next() } else { agreed(given)? };
         // A name of another type is another name; without one it is a RIC.
         let named = |name: Option<&[u8]>, name_type: Option<u8>| {
             let name = name.filter(|name| !name.is_empty())?;
@@ -283,7 +292,9 @@ impl P2ps {
         if user.id == 0 {
             user.id = client.0 + 1;
         }
-        let key = post.key.map(|key| MsgKey { service_id: None, ..key });
+        // An item that is not open at its source now is found by its key.
+        let own = to.item.filter(|_| to.handle.is_none()).map(|item| self.items.key(item).msg_key(0));
+        let key = own.or(post.key).map(|key| MsgKey { service_id: None, ..key });
         let post_user_rights = rights.map_or(post.post_user_rights, |rights| Some(rights.0));
         let changed = PostMsg { post_user_info: user, key, post_user_rights, ..post.clone() };
         let mut rwf = Vec::new();

@@ -221,6 +221,14 @@ fn the_priorities_of_all_watchers_are_asked_for_together() {
     assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 3 });
     world.close(2, 5);
     assert_eq!(asked_priority(&mut world), Priority::default());
+    // Whoever raises it and wants an image has the image asked for with it: once, and not with the old one first.
+    world.request(2, &RequestMsg { priority: with(3, 2), ..item(5, "A") });
+    let sent = std::mem::take(&mut world.sent);
+    let Ok(rwf::msg::Msg::Request(request)) = rwf::msg::Msg::decode(&sent[0]) else { panic!("a request") };
+    assert_eq!(request.priority, with(3, 2));
+    let asked = world.asked();
+    assert!(asked.len() == 2 && asked[0].starts_with("0: reissue 0 request"), "{asked:?}");
+    assert_eq!(asked[1], "0: refresh 0");
 }
 
 #[test]
@@ -713,6 +721,39 @@ fn a_post_that_goes_nowhere_gets_its_nak() {
     assert_eq!(world.take(1), ["ack 1 id 9 nak SOURCE_DOWN seq 4"]);
     world.send_with(1, |w| post(1, key, &body).encode(w));
     assert_eq!(world.take(1), ["ack 1 id 9 nak SOURCE_DOWN seq 4"]);
+}
+
+#[test]
+fn a_post_on_a_stream_that_is_not_open_at_the_source_names_its_item() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let body = crate::world::fields(&[(22, 1)]);
+    world.request(1, &item(6, "B"));
+    world.asked();
+    world.send_with(1, |w| post(6, None, &body).encode(w));
+    assert_eq!(untokened(&world.asked()), ["0: post 40 - post 6 id 9 by 10.0.0.1/2 key B 22=1"]);
+}
+
+#[test]
+fn the_default_service_of_a_json_post_is_none_that_the_client_has_named() {
+    let mut world = World::with_feed();
+    world.publish(0, |p| {
+        p.service(41, "OTHER");
+    });
+    world.clients([1]);
+    world.p2ps.mark_json(ClientId(1));
+    world.open(1, 5, "A", 0);
+    let body = crate::world::fields(&[(22, 1)]);
+    let (own, default) = (MsgKey::item(1, b"A"), MsgKey::item(2, b"A"));
+    world.send_with(1, |w| post(5, Some(default), &body).encode(w));
+    let inner = nested(Some(default), &body);
+    world.send_with(1, |w| PostMsg { container: DataType::MSG, ..post(5, None, &inner) }.encode(w));
+    world.send_with(1, |w| PostMsg { container: DataType::MSG, ..post(1, Some(own), &inner) }.encode(w));
+    let to: Vec<String> = untokened(&world.asked()).iter().map(|words| words[..12].to_owned()).collect();
+    assert_eq!(to, ["0: post 40 0", "0: post 40 0", "0: post 40 -"]);
+    // Another name is another item all the same.
+    world.send_with(1, |w| post(5, Some(MsgKey::item(2, b"B")), &body).encode(w));
+    assert_eq!(world.take(1), ["ack 5 id 9 nak INVALID_CONTENT seq 4"]);
 }
 
 #[test]
