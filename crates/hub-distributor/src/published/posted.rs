@@ -4,6 +4,7 @@ use crate::SourceDistributor;
 use crate::ids::{GroupId, Handle};
 use crate::item::ItemKey;
 use crate::items::Item;
+use permissions::rights::PostRights;
 use rwf::msg::{Domain, Msg, MsgKey, NakCode, PostMsg, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError, Qos};
@@ -11,7 +12,16 @@ use rwf::{DataType, EncodeError, Qos};
 /// A refused post: code and text.
 type Nak = (NakCode, &'static str);
 
+const NO_CREATION: Nak = (NakCode::ACCESS_DENIED, "Access Denied: User may not create items");
+const NO_DELETION: Nak = (NakCode::ACCESS_DENIED, "Access Denied: User may not delete items");
+const NO_LOCK: Nak = (NakCode::ACCESS_DENIED, "Access Denied: User may not change permission data");
 const UNREADABLE: Nak = (NakCode::INVALID_CONTENT, "The message in the post is malformed");
+
+/// Whether the poster may do more than change values: as the P2PS says, where it has permissions, or the post of itself. A post that says
+/// nothing may.
+fn may(post: &PostMsg<'_>, right: PostRights) -> bool {
+    post.post_user_rights.is_none_or(|rights| PostRights(rights).contains(right))
+}
 
 impl SourceDistributor {
     /// Applies a post to the held image of the item it names, and publishes it.
@@ -23,22 +33,46 @@ impl SourceDistributor {
     ) -> Result<(), Nak> {
         let nested = (post.container == DataType::MSG).then(|| Msg::decode(post.body)).transpose();
         let nested = nested.map_err(|_| UNREADABLE)?;
+        let (inner, is_final) = (nested.as_ref(), |state: rwf::State<'_>| state.stream.is_final());
+        if inner.and_then(Msg::state).copied().is_some_and(is_final) && !may(post, PostRights::DELETE) {
+            return Err(NO_DELETION);
+        }
+        // What guards the post guards what is in it.
+        let perm_data = inner.and_then(Msg::perm_data).or(post.perm_data);
+        if perm_data.is_some() && !may(post, PostRights::MODIFY_PERMISSIONS) {
+            return Err(NO_LOCK);
+        }
         let handle = self.posted_to(service, handle, post, nested.as_ref())?;
         self.published.images.touch(self.items[handle].image().expect("a published item has an image"));
-        let post_user_info = Some(post.post_user_info);
+        let (post_user_info, domain) = (Some(post.post_user_info), Domain(self.items[handle].domain()));
         match nested {
             None => {
                 let (container, body) = (post.container, post.body);
-                self.posted_update(
-                    handle,
-                    &UpdateMsg { container, post_user_info, body, ..UpdateMsg::new(post.domain, 0) },
-                )
+                let update = UpdateMsg { container, post_user_info, perm_data, body, ..UpdateMsg::new(domain, 0) };
+                self.posted_update(handle, &update)
             }
-            Some(Msg::Update(update)) => self.posted_update(handle, &UpdateMsg { post_user_info, ..update }),
-            Some(Msg::Refresh(refresh)) => self.posted_refresh(handle, &RefreshMsg { post_user_info, ..refresh }),
-            Some(Msg::Status(status)) => self.posted_status(handle, &StatusMsg { post_user_info, ..status }),
+            Some(Msg::Update(update)) => {
+                self.posted_update(handle, &UpdateMsg { domain, post_user_info, perm_data, ..update })
+            }
+            Some(Msg::Refresh(refresh)) => {
+                let kept = self.kept_lock(handle, post, &refresh);
+                let perm_data = perm_data.or(kept.as_deref());
+                self.posted_refresh(handle, &RefreshMsg { domain, post_user_info, perm_data, ..refresh })
+            }
+            Some(Msg::Status(status)) => {
+                self.posted_status(handle, &StatusMsg { domain, post_user_info, perm_data, ..status })
+            }
             Some(_) => Err((NakCode::INVALID_CONTENT, "Only refresh, update and status can be posted")),
         }
+    }
+
+    /// A refresh says anew what the item demands. One without permission data opens the item to everyone, which takes the right to change
+    /// permission data, said in so many words: else the item demands what it did.
+    fn kept_lock(&self, handle: Handle, post: &PostMsg<'_>, refresh: &RefreshMsg<'_>) -> Option<Box<[u8]>> {
+        let opens = post.post_user_rights.is_some_and(|_| may(post, PostRights::MODIFY_PERMISSIONS));
+        let first = refresh.part_num.is_none_or(|part| part == 0);
+        let image = self.published.images.get(self.items[handle].image().expect("a published item has an image"));
+        image.item_perm_data().filter(|_| first && !opens).map(Into::into)
     }
 
     /// The published item that a post is for.
@@ -54,7 +88,13 @@ impl SourceDistributor {
             (Some(handle), _) => Some(handle),
             (None, Some(key)) => {
                 let domain = nested.map_or(post.domain, Msg::domain);
-                self.posted_item(service, domain, &key, matches!(nested, Some(Msg::Refresh(_))))
+                let create = matches!(nested, Some(Msg::Refresh(_)));
+                let may_create = may(post, PostRights::CREATE);
+                let known = self.posted_item(service, domain, &key, create && may_create);
+                if known.is_none() && create && !may_create {
+                    return Err(NO_CREATION);
+                }
+                known
             }
             (None, None) => {
                 return Err((NakCode::INVALID_CONTENT, "An off-stream post needs a key that names the item"));

@@ -1,19 +1,22 @@
 //! Generic messages, both ways on the streams of items; answers to round trips and word of a standby on the streams of login and directory.
 
 use crate::ids::{ClientId, ItemId, StreamId};
+use crate::items::watchers::Watcher;
 use crate::stream::Request;
 use crate::{P2ps, encode};
 use rwf::msg::{GenericFlags, GenericMsg, MsgKey};
 
 impl P2ps {
     /// A generic message of a client: to the provider of the item, the answer to a round trip, or what this server is to the client. On other
-    /// streams it has nowhere to go.
+    /// streams it has nowhere to go, and on one whose image the client has not been granted yet.
     pub(crate) fn generic_from_client(&mut self, client: ClientId, generic: &GenericMsg<'_>) {
         self.counters.generics += 1;
         if self.round_trip_answered(client, generic) || self.standby_changes(client, generic) {
             return;
         }
-        let item = self.clients.get(client).and_then(|known| known.streams.item(StreamId(generic.stream_id)));
+        let stream = StreamId(generic.stream_id);
+        let item = self.clients.get(client).and_then(|known| known.streams.item(stream));
+        let item = item.filter(|_| self.is_admitted(Watcher { client, stream }));
         let target = item.map(|item| self.items.root(item));
         if target.is_none_or(|item| !self.generic_to_source(item, generic)) {
             self.counters.generics_dropped += 1;

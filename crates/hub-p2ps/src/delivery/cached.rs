@@ -107,7 +107,10 @@ impl P2ps {
         }
         let Some(cached) = self.items.cache_mut().take(root.0) else { return };
         let source = self.items.get(root).source().unwrap_or(SourceId(0));
-        let given = cached.stale().and_then(|whole| {
+        // A newer image may have begun to come before the item was lost, with another lock: this is the one of before.
+        let may_see =
+            |p2ps: &mut Self, whole: &Whole<'_>| p2ps.satisfies(watcher.client, root, whole.image.perm_data());
+        let given = cached.stale().filter(|whole| may_see(self, whole)).and_then(|whole| {
             let state = State { data: DataState::SUSPECT, ..whole.image.state() };
             let to = |p2ps: &mut Self, image: &Image<'_>| p2ps.give_one(watcher, id, image);
             self.give_whole(root, source, whole, state, true, to)

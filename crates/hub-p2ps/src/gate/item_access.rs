@@ -55,6 +55,21 @@ impl P2ps {
         permissions.admit(self.now, open).inspect_err(|_| _ = opens.remove(&watcher.stream))
     }
 
+    /// Whether a watcher may have to do with the provider of its item: who waits for an image may still be denied.
+    pub(crate) fn is_admitted(&self, watcher: Watcher) -> bool {
+        let Some(permissions) = &self.gate.permissions else { return true };
+        let open = self.gate.seats.get(&watcher.client).and_then(|seat| seat.opens.get(&watcher.stream));
+        open.is_some_and(|&open| permissions.is_admitted(open))
+    }
+
+    /// Whether a client satisfies the lock that an image has which is given to it alone, and is not the item's of now.
+    pub(crate) fn satisfies(&mut self, client: ClientId, root: ItemId, lock: Option<&[u8]>) -> bool {
+        let Some(permissions) = &mut self.gate.permissions else { return true };
+        let guarded = self.gate.items.get(&root);
+        let lock = guarded.and_then(|guarded| permissions.message_lock(guarded.item, lock.unwrap_or_default()));
+        self.gate.permits(client, lock)
+    }
+
     /// Whether a client that wants no image may have the updates of an open item: `None` if that cannot be said before an image
     /// has come.
     pub(crate) fn admit_without_image(&mut self, watcher: Watcher, root: ItemId) -> Option<Result<(), Denial>> {
@@ -151,7 +166,8 @@ impl P2ps {
             return Err(Failure::Forced.into());
         };
         let inner = if post.container == DataType::MSG { Msg::decode(post.body).ok() } else { None };
-        let closes = inner.as_ref().and_then(Msg::state).is_some_and(|state| state.stream.is_final());
+        let is_final = |msg: &Msg<'_>| msg.state().is_some_and(|state| state.stream.is_final());
+        let closes = inner.as_ref().is_some_and(|msg| matches!(msg, Msg::Close(_)) || is_final(msg));
         let needs = if closes { PostRights::DELETE } else { PostRights::NONE };
         // Who may not change permission data may write none: not in the post, in the message in it, or in an entry of the payload.
         let (container, body) = inner.as_ref().map_or((post.container, post.body), |msg| (msg.container(), msg.body()));

@@ -199,3 +199,91 @@ fn a_post_that_is_none_cuts_the_p2ps_off() {
     assert!(broken.is_err());
     assert_eq!(world.sd.counters().closed_p2ps, 1);
 }
+
+/// What a poster sends who has these rights, or says nothing of any.
+fn with_rights(rights: Option<u16>, name: &'static [u8], perm_data: Option<&[u8]>, inner: &[u8]) -> Vec<u8> {
+    let plain = post(Some(name), b"", DataType::MSG);
+    let plain = sent_post(&plain);
+    bytes_of(|w| PostMsg { post_user_rights: rights, perm_data, body: inner, ..plain.clone() }.encode(w))
+}
+
+/// The lock of the image that a newcomer gets.
+fn lock_of_image(world: &mut World) -> Option<Vec<u8>> {
+    world.events();
+    world.open_with(1, "A", flags::STREAMING);
+    let events = world.events();
+    let answer = events.iter().find(|event| event.kind == Kind::Image).expect("an image from memory");
+    let lock = answer.image().perm_data.map(<[u8]>::to_vec);
+    world.close(1, answer.handle);
+    lock
+}
+
+#[test]
+fn what_a_poster_may_do_beside_changing_values_is_what_its_rights_say() {
+    const LOCK: &[u8] = &[3, 0, 1, 0x5C];
+    const OTHER: &[u8] = &[3, 0, 1, 0x6C];
+    const CREATE: u16 = 1;
+    const MODIFY: u16 = 4;
+    let mut world = World::plain();
+    world.nip_up(0);
+    world.directory(0, vec![service(3, "NI_PUB")]);
+    world.refresh_with(0, &[(22, b"1")], |msg| {
+        msg.key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(3, b"A") });
+        (msg.stream_id, msg.flags, msg.perm_data) = (7, rwf::msg::RefreshFlags::REFRESH_COMPLETE, Some(LOCK));
+    });
+    let body = field_list(&[(22, b"r")]);
+    let refresh = |state: State<'static>, perm_data: Option<&'static [u8]>| {
+        let (container, flags) = (DataType::FIELD_LIST, rwf::msg::RefreshFlags::REFRESH_COMPLETE);
+        let empty = RefreshMsg::new(Domain::MARKET_BY_ORDER, 0);
+        bytes_of(|w| RefreshMsg { container, flags, state, perm_data, body: &body, ..empty.clone() }.encode(w))
+    };
+    let open = |perm_data| refresh(State::OPEN_OK, perm_data);
+    let closed = State { stream: rwf::StreamState::CLOSED, ..State::OPEN_OK };
+    let handle = world.open(1, "A");
+    let nak = |world: &mut World, handle, rwf: &[u8]| {
+        world.events();
+        world.request(1, &Request::Post { service: 1, handle, token: 1, rwf }).unwrap();
+        let events = world.events();
+        let ack = events.iter().find(|event| event.kind == Kind::Ack).expect("an answer");
+        (ack.ack().nak_code, events)
+    };
+    let denied = Some(NakCode::ACCESS_DENIED);
+    for (rights, name, lock, inner, told) in [
+        (Some(0), &b"NEW"[..], None, open(None), denied),
+        (Some(MODIFY), b"NEW", None, open(None), denied),
+        (Some(0), b"A", None, refresh(closed, None), denied),
+        (Some(CREATE), b"A", None, open(Some(OTHER)), denied),
+        (Some(CREATE), b"A", Some(OTHER), open(None), denied),
+        (Some(CREATE), b"NEW", None, open(None), None),
+        (None, b"NEWER", None, open(None), None),
+    ] {
+        let handle = (name == b"A").then_some(handle);
+        assert_eq!(nak(&mut world, handle, &with_rights(rights, name, lock, &inner)).0, told, "{rights:?} {name:?}");
+    }
+    // A refresh without a lock would open the item to everyone.
+    for (rights, lock, kept) in [
+        (Some(0), None, Some(LOCK)),
+        (None, None, Some(LOCK)),
+        (Some(MODIFY), Some(OTHER), Some(OTHER)),
+        (Some(0), None, Some(OTHER)),
+        (Some(MODIFY), None, None),
+    ] {
+        let handle = world.open(1, "A");
+        let (told, events) = nak(&mut world, Some(handle), &with_rights(rights, b"A", lock, &open(None)));
+        assert_eq!(told, None);
+        let image = events.iter().find(|event| event.kind == Kind::Image).expect("published");
+        assert_eq!((image.image().perm_data, image.image().domain), (kept, Domain::MARKET_PRICE));
+        world.close(1, handle);
+        assert_eq!(lock_of_image(&mut world).as_deref(), kept, "{rights:?} {lock:?}");
+    }
+    // What guards the post guards the values that are in it.
+    let rwf = post(Some(b"A"), Box::leak(field_list(&[(22, b"v")]).into_boxed_slice()), DataType::FIELD_LIST);
+    let values = sent_post(&rwf);
+    let rwf = bytes_of(|w| PostMsg { perm_data: Some(LOCK), ..values.clone() }.encode(w));
+    let handle = world.open(1, "A");
+    let (told, events) = nak(&mut world, Some(handle), &rwf);
+    let Msg::Update(update) = Msg::decode(&events[0].body).unwrap() else { panic!("{events:?}") };
+    assert_eq!((told, update.perm_data), (None, Some(LOCK)));
+    world.close(1, handle);
+    assert_eq!(lock_of_image(&mut world).as_deref(), Some(LOCK));
+}

@@ -455,6 +455,28 @@ fn the_right_to_post_is_asked_for_the_item_that_the_post_reaches() {
 }
 
 #[test]
+fn who_waits_for_an_image_has_nothing_to_do_with_its_provider_yet() {
+    let mut world = on();
+    world.clients([1, 2]);
+    world.request(2, &item(5, "IBM"));
+    give(&mut world, 4, &image(Some(&lock(2)), &[(22, 1)]));
+    world.raw(2);
+    world.request(1, &item(5, "IBM"));
+    assert_eq!(world.asked(), ["0: refresh 4"]);
+    let generic = GenericMsg::new(PRICE, 5);
+    world.send_with(1, |w| generic.encode(w));
+    assert_eq!((world.asked(), world.p2ps.counters().generics_dropped), (Vec::new(), 1));
+    world.send_with(2, |w| generic.encode(w));
+    assert_eq!(world.asked(), ["0: generic 4 generic 5"]);
+    world.publish(0, |p| {
+        p.image_with(4, flags::FIRST | flags::COMPLETE, &image(Some(&lock(2)), &[(22, 2)]));
+    });
+    assert_eq!(told(&world.raw(1)).len(), 1, "it may not see the item");
+    world.send_with(1, |w| generic.encode(w));
+    assert_eq!((world.asked(), world.p2ps.counters().generics_dropped), (Vec::new(), 2));
+}
+
+#[test]
 fn a_full_audit_holds_up_what_is_new_and_loses_nothing() {
     let mut world = world_with(Settings { mode: Mode::On, audit_max: 2, ..Settings::default() }, GRANTS);
     world.clients([1, 2]);

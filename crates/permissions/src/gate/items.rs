@@ -188,6 +188,11 @@ impl Permissions {
         Ok(())
     }
 
+    /// Whether the image of an opened item was granted: until then nobody knows whether its lock lets the login see anything of it.
+    pub fn is_admitted(&self, id: OpenId) -> bool {
+        self.settings.mode == Mode::Off || self.opens.get(id.0).is_some_and(|open| open.is_admitted)
+    }
+
     fn count_usage(&mut self, login: LoginId, item: ItemId) {
         let (Some(login), Some(item)) = (self.logins.get(login.0), self.items.get(item.0)) else {
             return self.broken("usage of a login or item that is gone");
@@ -474,7 +479,7 @@ impl Permissions {
 
     /// A contribution.
     pub fn post(&mut self, now: u64, login: LoginId, request: &PostRequest<'_>) -> Posted {
-        let all = PostRights::CREATE.with(PostRights::DELETE).with(PostRights::MODIFY_PERMISSIONS);
+        let all = PostRights::ALL;
         let (true, Some(actor)) = (self.settings.mode != Mode::Off, self.actor(login)) else { return Posted::Yes(all) };
         let (kind, verdict, posted) = match self.check_post(&actor.user, login, request) {
             Ok(rights) => (EventKind::Post, Verdict::Granted, Posted::Yes(rights)),
@@ -494,7 +499,7 @@ impl Permissions {
             let requirements = self.decisions.requirements(login.profile);
             self.rights.check(requirements, service, request.service, Demand::Service)?;
             if requirements.is_unchecked {
-                return Ok(request.needs);
+                return Ok(PostRights::ALL);
             }
         }
         let (Some(user), Some(service)) = (self.rights.user(user), service) else { return Err(Failure::Post) };

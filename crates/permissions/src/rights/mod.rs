@@ -104,6 +104,9 @@ impl PostRights {
     /// Change the permission data.
     pub const MODIFY_PERMISSIONS: Self = Self(4);
 
+    /// Everything.
+    pub const ALL: Self = Self::CREATE.with(Self::DELETE).with(Self::MODIFY_PERMISSIONS);
+
     /// Whether all of `other` are granted.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

@@ -34,8 +34,14 @@ struct Extra {
     text: Box<[u8]>,
     /// What the item demands, as its source has said last.
     perm_data: Option<Box<[u8]>>,
+    /// What it demands as long as the payload of before stands, while the parts of a refresh arrive that says something else.
+    before: Option<Demand>,
     added: Option<Added>,
 }
+
+/// What an item demanded of who gets its image: an expression, or nothing.
+#[derive(Debug)]
+struct Demand(Option<Box<[u8]>>);
 
 /// Writes the permission expression that demands both of two; an empty one demands nothing.
 pub type Combine = fn(&[u8], &[u8]) -> Vec<u8>;
@@ -53,11 +59,24 @@ struct Added {
 }
 
 impl Extra {
+    /// What the item demands of who gets the whole payload.
+    fn of_whole(&self) -> Option<&[u8]> {
+        self.before.as_ref().map_or(&self.perm_data, |before| &before.0).as_deref()
+    }
+
+    /// A refresh begins, or is there as a whole: what its source has said of the permissions before is said anew. The payload that stands
+    /// until the last part demands what it did.
+    fn begin(&mut self, stands: bool) {
+        let said = self.perm_data.take();
+        self.before = stands.then(|| self.before.take().unwrap_or(Demand(said)));
+    }
+
     /// After one of the expressions has changed.
     fn settle(&mut self) {
         self.added = self.added.take().filter(|added| added.whole.is_some() || added.next.is_some());
+        let item = self.before.as_ref().map_or(&self.perm_data, |before| &before.0);
         if let Some(added) = &mut self.added {
-            let all = [&self.perm_data, &added.whole, &added.next].map(|one| one.as_deref().unwrap_or_default());
+            let all = [item, &added.whole, &added.next].map(|one| one.as_deref().unwrap_or_default());
             added.with_item = all[1..].iter().fold(all[0].to_vec(), |both, one| (added.combine)(&both, one)).into();
         }
     }
@@ -93,21 +112,28 @@ impl Image {
         self.seq_num = refresh.seq_num.or(self.seq_num);
         let first = self.next.is_none() || refresh.part_num == Some(0);
         let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
+        let replaces = complete || refresh.flags.contains(RefreshFlags::DO_NOT_CACHE);
+        if refresh.perm_data.is_some() {
+            self.extra.get_or_insert_default();
+        }
         if let Some(extra) = &mut self.extra {
             if let Some(added) = &mut extra.added {
                 added.next = added.next.take().filter(|_| !first);
-                if complete || refresh.flags.contains(RefreshFlags::DO_NOT_CACHE) {
+                if replaces {
                     added.whole = added.next.take();
                 }
             }
             // What the item demands is said anew by each refresh: one without permission data demands nothing.
-            if first && refresh.perm_data.is_none() {
-                extra.perm_data = None;
+            if first {
+                extra.begin(!replaces && self.whole.is_some());
+            }
+            if let Some(perm_data) = refresh.perm_data {
+                extra.perm_data = Some(perm_data.into());
+            }
+            if replaces {
+                extra.before = None;
             }
             extra.settle();
-        }
-        if let Some(perm_data) = refresh.perm_data {
-            self.set_perm_data(perm_data);
         }
         if refresh.flags.contains(RefreshFlags::DO_NOT_CACHE) {
             (self.whole, self.next) = (None, None);
@@ -181,10 +207,13 @@ impl Image {
     /// The refresh under way will not be completed: its parts are forgotten, the image before it stands.
     pub fn abandon_refresh(&mut self) {
         self.next = None;
-        if let Some(extra) = &mut self.extra
-            && let Some(added) = &mut extra.added
-        {
-            added.next = None;
+        if let Some(extra) = &mut self.extra {
+            if let Some(Demand(before)) = extra.before.take() {
+                extra.perm_data = before;
+            }
+            if let Some(added) = &mut extra.added {
+                added.next = None;
+            }
             extra.settle();
         }
     }
@@ -218,12 +247,19 @@ impl Image {
 
     /// Takes over what the item demands, as a message of its source gave it. What was added by [`Image::add_perm_data`] is demanded besides.
     pub fn set_perm_data(&mut self, perm_data: &[u8]) {
-        let known = self.extra.as_ref().and_then(|extra| extra.perm_data.as_deref());
-        if known != Some(perm_data) {
+        let is_known = |extra: &Extra| extra.before.is_none() && extra.perm_data.as_deref() == Some(perm_data);
+        if !self.extra.as_deref().is_some_and(is_known) {
             let extra = self.extra.get_or_insert_default();
             extra.perm_data = Some(perm_data.into());
+            // It is of the item, whichever payload stands.
+            extra.before = extra.before.is_some().then(|| Demand(extra.perm_data.clone()));
             extra.settle();
         }
+    }
+
+    /// What the item itself demands, without what updates have added.
+    pub fn item_perm_data(&self) -> Option<&[u8]> {
+        self.extra.as_ref()?.of_whole()
     }
 
     /// An update with permission data of its own was taken in: who gets the image has to satisfy that, too, until a refresh has replaced
@@ -246,7 +282,7 @@ impl Image {
     /// The permission expression of the image: what the item demands, and what updates have added.
     pub fn perm_data(&self) -> Option<&[u8]> {
         let extra = self.extra.as_ref()?;
-        extra.added.as_ref().map_or(extra.perm_data.as_deref(), |added| Some(&added.with_item))
+        extra.added.as_ref().map_or(extra.of_whole(), |added| Some(&added.with_item))
     }
 
     /// The last sequence number seen.
@@ -436,16 +472,40 @@ mod tests {
         image.set_perm_data(b"j");
         assert_eq!(image.perm_data(), Some(&b"ja"[..]));
         refresh(&mut image, Some(0), RefreshFlags::NONE, None);
-        assert_eq!(image.perm_data(), Some(&b"a"[..]), "the old payload is there until the last part");
+        assert_eq!(image.perm_data(), Some(&b"ja"[..]), "the old payload is there until the last part");
         image.add_perm_data(b"b", both);
-        assert_eq!(image.perm_data(), Some(&b"abb"[..]), "in the old payload and in the parts of the new one");
+        assert_eq!(image.perm_data(), Some(&b"jabb"[..]), "in the old payload and in the parts of the new one");
         refresh(&mut image, Some(1), whole, None);
         assert_eq!(image.perm_data(), Some(&b"b"[..]));
         refresh(&mut image, Some(0), RefreshFlags::NONE, Some(b"k"));
         image.add_perm_data(b"c", both);
         image.abandon_refresh();
-        assert_eq!(image.perm_data(), Some(&b"kbc"[..]));
+        assert_eq!(image.perm_data(), Some(&b"bc"[..]), "the lock of parts that are forgotten is, too");
         refresh(&mut image, None, whole, None);
+        assert_eq!(image.perm_data(), None);
+    }
+
+    #[test]
+    fn a_refresh_that_is_broken_off_leaves_the_lock_with_the_payload_that_it_locks() {
+        let (mut image, whole, part) = (Image::new(), RefreshFlags::REFRESH_COMPLETE, RefreshFlags::NONE);
+        refresh(&mut image, None, whole, Some(b"i"));
+        refresh(&mut image, Some(0), part, None);
+        assert_eq!(image.perm_data(), Some(&b"i"[..]));
+        image.abandon_refresh();
+        assert_eq!(image.perm_data(), Some(&b"i"[..]), "without permission data the parts would have opened it");
+        refresh(&mut image, Some(0), part, Some(b"j"));
+        refresh(&mut image, Some(0), part, Some(b"k"));
+        assert_eq!(image.perm_data(), Some(&b"i"[..]), "another set begins");
+        image.set_perm_data(b"s");
+        assert_eq!(image.perm_data(), Some(&b"s"[..]), "a status is of the item");
+        image.abandon_refresh();
+        assert_eq!((image.perm_data(), image.item_perm_data()), (Some(&b"s"[..]), Some(&b"s"[..])));
+        refresh(&mut image, Some(0), part, Some(b"l"));
+        refresh(&mut image, Some(1), part, Some(b"m"));
+        refresh(&mut image, Some(2), whole, None);
+        assert_eq!(image.perm_data(), Some(&b"m"[..]), "as the last part that says anything has it");
+        refresh(&mut image, Some(0), part, None);
+        refresh(&mut image, Some(1), whole, None);
         assert_eq!(image.perm_data(), None);
     }
 }
