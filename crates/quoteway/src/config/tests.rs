@@ -33,7 +33,7 @@ fn every_kind_of_value_is_read() {
 
 #[test]
 fn words_are_the_same_in_capitals() {
-    let text = "[log]\nformat = \"JSON\"\n[permissions]\nmode = \"Test\"\n[p2ps]\ncompression_type = \"LZ4\"\n";
+    let text = "[log]\nformat = \"JSON\"\n[permissions]\nmode = \"Test\"\nrights_file = \"rights.toml\"\n[p2ps]\ncompression_type = \"LZ4\"\n";
     let c = Config::parse("q.toml", text).unwrap();
     assert_eq!(c.permissions.mode.to_string(), "test");
     assert_eq!((c.p2ps.compression_type, c.log.format), (Compression::Lz4, super::LogFormat::Json));
