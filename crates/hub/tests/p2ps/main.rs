@@ -20,6 +20,7 @@ mod order;
 mod outage;
 mod pause;
 mod permissions;
+mod posts;
 mod recovery;
 mod requests;
 mod round_trips;
