@@ -376,10 +376,6 @@ impl P2ps {
             // for before one that it stands in front of.
             ItemState::Open { .. } if self.items.is_reissued(id) => self.reissue_upstream(id, true),
             ItemState::Open { source, handle, .. } => {
-                if self.items.wanted_priority(id) != self.items.get(id).priority() {
-                    // The request for the image names the priority: whoever asks may have raised it just now.
-                    self.reissue_upstream(id, false);
-                }
                 self.items.get_mut(id).ask_image();
                 let in_stream = self.must_come_in_stream(id);
                 if let Some(source) = self.sources.up_mut(source) {

@@ -220,14 +220,6 @@ fn the_priorities_of_all_watchers_are_asked_for_together() {
     assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 3 });
     world.close(2, 5);
     assert_eq!(asked_priority(&mut world), Priority::default());
-    // Whoever raises it and wants an image has the image asked for with it: once, and not with the old one first.
-    world.request(2, &RequestMsg { priority: with(3, 2), ..item(5, "A") });
-    let sent = std::mem::take(&mut world.sent);
-    let Ok(rwf::msg::Msg::Request(request)) = rwf::msg::Msg::decode(&sent[0]) else { panic!("a request") };
-    assert_eq!(request.priority, with(3, 2));
-    let asked = world.asked();
-    assert!(asked.len() == 2 && asked[0].starts_with("0: reissue 0 request"), "{asked:?}");
-    assert_eq!(asked[1], "0: refresh 0");
 }
 
 #[test]
