@@ -59,7 +59,7 @@ fn run_commands(folder: &Path, block: &str) {
         // A denial is an error of the command, so that scripts see it.
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        assert_eq!(said.trim_start_matches("quoteway: ").trim(), expected.trim(), "{line}");
+        assert_eq!(said.trim(), expected.trim(), "{line}");
     }
 }
 
