@@ -79,8 +79,8 @@ DEMO = "quoteway demo --no-ui"
 SERVE = [SOURCE, "quoteway serve --route localhost:14010"]
 ITEMS = "".join(f"RDT{n}\n" for n in range(100))
 MESSAGE = "00090406000000050004000800010016020c7d\n"
-# A session is captured from its beginning; -Z: the file is written by who started it.
-CAPTURE = "tcpdump -Z root --immediate-mode -U -i any -w session.pcap port 14002"
+# A session is captured from its beginning; -Z: the file is written by who started it; -B: a busy machine drops packets otherwise.
+CAPTURE = "tcpdump -B 32768 -Z root --immediate-mode -U -i any -w session.pcap port 14002"
 CLIENT = "quoteway test-client -il IBM.N,TRI.N --seconds 2"
 READY_TO_CAPTURE = "listening on"
 GROWN = {"session.pcap": 20_000}
@@ -102,6 +102,7 @@ BLOCKS = {
     ),
     "tcpdump -i any": Run(after=[DEMO, CLIENT], replace=[("tcpdump -i any -w session.pcap port 14002", CAPTURE), ("| less", "| cat")], ends=[1], grows=GROWN),
     "echo '{\"ID\":5": Run(),
+    "openssl req -x509": Run(script=True),
     "quoteway dump --json session.pcap": Run(before=[CAPTURE, DEMO, CLIENT], ends=[0], grows=GROWN),
     "quoteway sink-driven-src -S RDFD -N 14010": Run(files={"rdf.100kitems": ITEMS}),
     "quoteway lbmsub   ": Run(),
@@ -378,7 +379,7 @@ def main(wanted):
     if not wanted:
         texts = [block.text.lstrip() for block in blocks()]
         faults += [f"BLOCKS has {key!r}, the documents have not" for key in BLOCKS if not any(text.startswith(key) for text in texts)]
-    missing = [program for program in ["curl", "jq", "nft", "ip", "tcpdump", "unshare"] if not shutil.which(program)]
+    missing = [program for program in ["curl", "jq", "nft", "ip", "openssl", "tcpdump", "unshare"] if not shutil.which(program)]
     assert not missing, f"install {', '.join(missing)}"
     with concurrent.futures.ThreadPoolExecutor(3 * (os.cpu_count() or 1)) as pool:
         for block, fault, seconds in pool.map(apart, chosen):

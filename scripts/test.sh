@@ -27,6 +27,7 @@ need promtool prometheus
 need curl curl
 need jq jq
 need tcpdump tcpdump
+need openssl openssl
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

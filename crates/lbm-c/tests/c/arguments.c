@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     size = sizeof text;
     GOOD(qw_lbm_context_attr_str_getopt(attr, "operational_mode", text, &size));
     GOOD(strcmp(text, "sequential") == 0 ? QW_LBM_OK : QW_LBM_FAILURE);
-    EXPECT(qw_lbm_context_attr_str_getopt(attr, "no_such_option", text, &size), QW_LBM_EOPTION, "nearest");
+    EXPECT(qw_lbm_context_attr_str_getopt(attr, "no_such_option", text, &size), QW_LBM_EOPTION, "no context option");
     EXPECT(qw_lbm_context_attr_str_getopt(attr, "operational_mode", text, NULL), QW_LBM_EINVAL, "null");
 
     EXPECT(qw_lbm_context_create(NULL, attr), QW_LBM_EINVAL, "null");

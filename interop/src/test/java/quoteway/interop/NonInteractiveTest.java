@@ -27,6 +27,9 @@ import quoteway.interop.wire.Values;
 /** Providers that dial in and publish what they like; the hub holds their images. */
 @ExtendWith(World.Extension.class)
 class NonInteractiveTest {
+    /** What nobody publishes is told at once, however lately the service was offered. */
+    private static final String NO_PATIENCE = "[source_distributor]\npublication_patience_ms = 0\n";
+
     private static final String SERVICE = EmaNip.SERVICE;
 
     private static Map<Integer, Object> merged(String item, long image, long... updates) {
@@ -86,7 +89,7 @@ class NonInteractiveTest {
 
     @Test
     void anItemThatWasNeverPublishedIsNotFound(World w) {
-        w.serve();
+        w.serve(NO_PATIENCE);
         EmaNip nip = w.emaNip();
         nip.image("THERE", 0);
         w.awaitPublished(SERVICE, "THERE");
@@ -103,6 +106,20 @@ class NonInteractiveTest {
         client.next(6).is(Kind.UPDATE);
         client.request(5, service, "NEVER");
         client.next(5).solicitedImage().openOk().fields(Quotes.image("NEVER", 4));
+    }
+
+    /** Publishers that begin publish their items one after the other, behind their directory. */
+    @Test
+    void anItemIsWaitedForBehindANewDirectory(World w) {
+        w.serve("[source_distributor]\npublication_patience_ms = 60000\n");
+        EmaNip nip = w.emaNip();
+        nip.image("THERE", 0);
+        w.awaitPublished(SERVICE, "THERE");
+        EtaClient client = w.etaClientOf(SERVICE);
+        client.request(5, client.serviceId(SERVICE), "SOON");
+        client.next(5).is(Kind.STATUS).openSuspect();
+        nip.image("SOON", 4);
+        client.next(5).solicitedImage().openOk().fields(Quotes.image("SOON", 4));
     }
 
     @Test
@@ -144,7 +161,7 @@ class NonInteractiveTest {
 
     @Test
     void aStatusOfTheProviderReachesTheWatchers(World w) {
-        w.serve();
+        w.serve(NO_PATIENCE);
         EmaNip nip = w.emaNip();
         nip.image("S", 0);
         w.awaitPublished(SERVICE, "S");
