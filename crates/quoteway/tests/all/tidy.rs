@@ -51,6 +51,7 @@ fn state_machines_know_nothing_of_the_world() {
     for krate in [
         "rwf",
         "capture",
+        "market",
         "rssl",
         "lbm",
         "hub-content",
@@ -137,6 +138,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("rssl-io", &["rssl", "net"]),
         ("omm", &["rwf"]),
         ("capture", &[]),
+        ("market", &[]),
         ("permissions", &[]),
         ("marketfeed", &["rwf"]),
         ("feed", &["capture", "marketfeed", "omm", "rwf"]),

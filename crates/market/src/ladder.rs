@@ -1,0 +1,89 @@
+//! The prices of one side, the best last: what happens near the best price moves and searches little.
+
+/// A price of a side and what stands for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rung<T> {
+    /// Rises from the worst price to the best ([`Side::goodness`](crate::Side)).
+    pub(crate) goodness: i64,
+    pub(crate) level: T,
+}
+
+/// The prices of one side in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Ladder<T> {
+    rungs: Vec<Rung<T>>,
+}
+
+impl<T> Default for Ladder<T> {
+    fn default() -> Self {
+        Self { rungs: Vec::new() }
+    }
+}
+
+/// As many rungs are looked at from the best one on before the rest is halved.
+const NEAR: usize = 12;
+
+impl<T> Ladder<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.rungs.len()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.rungs.capacity() * size_of::<Rung<T>>()
+    }
+
+    /// Where a price stands, or where it would be put.
+    #[inline]
+    pub(crate) fn find(&self, goodness: i64) -> Result<usize, usize> {
+        let rungs = &self.rungs[..];
+        let far = rungs.len().saturating_sub(NEAR);
+        for (at, rung) in rungs.iter().enumerate().skip(far).rev() {
+            if rung.goodness <= goodness {
+                return if rung.goodness == goodness { Ok(at) } else { Err(at + 1) };
+            }
+        }
+        rungs[..far].binary_search_by(|rung| rung.goodness.cmp(&goodness))
+    }
+
+    pub(crate) fn at(&self, at: usize) -> &Rung<T> {
+        &self.rungs[at]
+    }
+
+    pub(crate) fn at_mut(&mut self, at: usize) -> &mut Rung<T> {
+        &mut self.rungs[at]
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, at: usize, goodness: i64, level: T) {
+        self.rungs.insert(at, Rung { goodness, level });
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, at: usize) -> Rung<T> {
+        self.rungs.remove(at)
+    }
+
+    /// Levels that are better than the one at `at`.
+    pub(crate) fn rank(&self, at: usize) -> u32 {
+        (self.rungs.len() - 1 - at) as u32
+    }
+
+    pub(crate) fn best(&self) -> Option<&Rung<T>> {
+        self.rungs.last()
+    }
+
+    /// The best first.
+    pub(crate) fn iter(&self) -> std::iter::Rev<std::slice::Iter<'_, Rung<T>>> {
+        self.rungs.iter().rev()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.rungs.clear();
+    }
+
+    /// Keeps the best `depth`; gives each that went, the worst first.
+    pub(crate) fn cut(&mut self, depth: usize) -> std::vec::Drain<'_, Rung<T>> {
+        let over = self.rungs.len().saturating_sub(depth);
+        self.rungs.drain(..over)
+    }
+}

@@ -1,0 +1,96 @@
+//! What venues mean by the same words, as types: a book is made for one venue's rules and cannot be driven by another's.
+
+use crate::event::{Order, Side};
+
+/// What an execution message does to the order that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillRule {
+    /// The executed size leaves the order; at 0 the order is gone.
+    Takes,
+    /// Nothing: a cancel or change of the order follows and takes it. Who takes the fill as well takes it twice.
+    Told,
+}
+
+/// What [`Order::priority`] is, and whether it decides the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// The time since which the order has its place, in nanoseconds; the place itself is that of arrival.
+    Time,
+    /// The venue's number: lower numbers of a price stand before higher ones, whatever the order of arrival.
+    Number,
+}
+
+/// What a clear message that names a side empties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClearRule {
+    /// The venue has no such message: only a new session empties its books.
+    SessionOnly,
+    /// The named side; both if it names none.
+    NamedSide,
+    /// The whole book, whatever is named.
+    WholeBook,
+}
+
+/// The rules of a venue.
+pub trait Rules {
+    /// What a fill takes away.
+    const FILL: FillRule;
+    /// What the priority of an order is.
+    const PRIORITY: Priority;
+    /// What a clear empties.
+    const CLEAR: ClearRule;
+    /// Whether an order that is changed from `old` to `new` under one number stands where it stood.
+    fn keeps_place(old: &Order, new: &Order) -> bool;
+
+    /// Which side a clear that names `side` empties; `None`: both.
+    fn cleared(side: Option<Side>) -> Option<Side> {
+        match Self::CLEAR {
+            ClearRule::NamedSide => side,
+            ClearRule::WholeBook | ClearRule::SessionOnly => None,
+        }
+    }
+}
+
+/// Nasdaq TotalView-ITCH 5.0: executions reduce the order at its place; a replaced order has a new number and stands last; nothing but a
+/// new day empties a book.
+#[derive(Clone, Copy, Debug)]
+pub struct NasdaqItch;
+
+impl Rules for NasdaqItch {
+    const FILL: FillRule = FillRule::Takes;
+    const PRIORITY: Priority = Priority::Time;
+    const CLEAR: ClearRule = ClearRule::SessionOnly;
+
+    fn keeps_place(_old: &Order, _new: &Order) -> bool {
+        false
+    }
+}
+
+/// Databento's normalised orders (DBN, schema MBO): T and F take nothing, the C or M after them does; M with another price or a larger
+/// size stands last, with a smaller size stays; R empties the side that it names.
+#[derive(Clone, Copy, Debug)]
+pub struct DbnMbo;
+
+impl Rules for DbnMbo {
+    const FILL: FillRule = FillRule::Told;
+    const PRIORITY: Priority = Priority::Time;
+    const CLEAR: ClearRule = ClearRule::NamedSide;
+
+    fn keeps_place(old: &Order, new: &Order) -> bool {
+        old.side == new.side && old.price == new.price && new.size <= old.size
+    }
+}
+
+/// CME MDP 3.0 by order: each change brings the order's priority number, and that alone decides its place.
+#[derive(Clone, Copy, Debug)]
+pub struct CmeMdp;
+
+impl Rules for CmeMdp {
+    const FILL: FillRule = FillRule::Told;
+    const PRIORITY: Priority = Priority::Number;
+    const CLEAR: ClearRule = ClearRule::WholeBook;
+
+    fn keeps_place(old: &Order, new: &Order) -> bool {
+        old.side == new.side && old.price == new.price && old.priority == new.priority
+    }
+}
