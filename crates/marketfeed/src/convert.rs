@@ -289,7 +289,7 @@ impl Converter {
         kept
     }
 
-    /// The value of a field as text; empty for a blank one.
+    /// The value of a field as text; empty for a blank one, but for a price's.
     fn write_value(
         &self,
         dictionary: &Dictionary,
@@ -299,12 +299,17 @@ impl Converter {
     ) -> Result<Option<Loss>, value::Error> {
         let wrong = |_: DecodeError| value::Error::Lost(Loss::Value);
         if data.is_empty() {
-            return Ok(None);
+            return write_blank(w, def);
         }
         match def.data_type() {
             DataType::REAL => match primitive::real(data).map_err(wrong)? {
-                Some(real) => value::write_real(w, real),
-                None => Ok(None),
+                Some(real) => {
+                    if real.mantissa == 0 && is_price(def) {
+                        w.u8(b'-')?;
+                    }
+                    value::write_real(w, real)
+                }
+                None => write_blank(w, def),
             },
             DataType::ENUM => {
                 let number = primitive::enumeration(data).map_err(wrong)?;
@@ -317,6 +322,9 @@ impl Converter {
             DataType::UINT if def.marketfeed_type() == MarketfeedType::BINARY => {
                 value::write_binary(w, primitive::uint(data).map_err(wrong)?, def.length())?;
                 Ok(None)
+            }
+            DataType::UINT | DataType::INT if is_price(def) && is_zero(def, data).map_err(wrong)? => {
+                Ok(w.bytes(value::ZERO_PRICE).map(|()| None)?)
             }
             DataType::UINT => Ok(value::write_uint(w, primitive::uint(data).map_err(wrong)?).map(|()| None)?),
             DataType::INT => Ok(value::write_int(w, primitive::int(data).map_err(wrong)?).map(|()| None)?),
@@ -334,6 +342,20 @@ impl Converter {
             _ => Err(value::Error::Lost(Loss::Type)),
         }
     }
+}
+
+/// Nothing, or what a price's blank is.
+fn write_blank(w: &mut Writer<'_>, def: &FieldDef) -> Result<Option<Loss>, value::Error> {
+    // A price of one character cannot say it, and a blank that is left out would leave the old price.
+    let is_said = is_price(def) && (def.length() == 0 || usize::from(def.length()) >= value::BLANK_PRICE.len());
+    if is_said {
+        w.bytes(value::BLANK_PRICE)?;
+    }
+    Ok(None)
+}
+
+fn is_zero(def: &FieldDef, data: &[u8]) -> Result<bool, DecodeError> {
+    Ok(if def.data_type() == DataType::UINT { primitive::uint(data)? == 0 } else { primitive::int(data)? == 0 })
 }
 
 fn write_text(w: &mut Writer<'_>, text: &[u8]) -> Result<(), value::Error> {
@@ -402,9 +424,11 @@ fn time_form(def: &FieldDef) -> TimeForm {
 #[inline]
 fn is_short_field_written(def: &FieldDef, fid: i16, text: Text<'_>, list: &mut FieldListEncoder<'_, '_>) -> bool {
     match def.data_type() {
-        DataType::REAL => value::short_real(text).is_some_and(|real| list.real(fid, real).is_ok()),
+        // Of a price's zeros most are blank: [`value::is_blank_price`].
+        DataType::REAL => value::short_real(text)
+            .is_some_and(|real| (real.mantissa != 0 || !is_price(def)) && list.real(fid, real).is_ok()),
         DataType::ENUM => value::short_uint(text).is_some_and(|number| list.enumeration(fid, number).is_ok()),
-        DataType::UINT if def.marketfeed_type() != MarketfeedType::BINARY => {
+        DataType::UINT if !matches!(def.marketfeed_type(), MarketfeedType::BINARY | MarketfeedType::PRICE) => {
             value::short_uint(text).is_some_and(|number| list.uint(fid, number.into()).is_ok())
         }
         DataType::TIME if def.marketfeed_type() != MarketfeedType::INTEGER => {
@@ -429,10 +453,10 @@ fn field_to_rwf(
     // Text of a field that nobody defines is passed on as it is: whoever knows the field can read it.
     let Some(def) = def else { return Ok(list.raw(fid, text)?) };
     let data_type = def.data_type();
-    if matches!(data_type, DataType::RMTES_STRING | DataType::ASCII_STRING | DataType::UTF8_STRING) {
+    if is_text(def) {
         return Ok(list.raw(fid, text)?);
     }
-    if value::is_blank(text) {
+    if value::is_blank(text) || is_price(def) && value::is_blank_price(text) {
         return Ok(list.blank(fid)?);
     }
     let value = match data_type {
@@ -449,6 +473,16 @@ fn field_to_rwf(
         _ => return Err(value::Error::Lost(Loss::Type)),
     };
     Ok(list.field(fid, &value.ok_or(value::Error::Lost(Loss::Value))?)?)
+}
+
+/// Whether zero and blank of a field are written as prices have them.
+#[inline]
+fn is_price(def: &FieldDef) -> bool {
+    def.marketfeed_type() == MarketfeedType::PRICE && !is_text(def)
+}
+
+fn is_text(def: &FieldDef) -> bool {
+    matches!(def.data_type(), DataType::RMTES_STRING | DataType::ASCII_STRING | DataType::UTF8_STRING)
 }
 
 /// Digits are the value; other text is looked up among the displays of the field.
@@ -475,8 +509,13 @@ MS_F \"N\" 8 NULL INTEGER 15 TIME 5
 DATE_F \"D\" 9 NULL DATE 11 DATE 4
 TEXT_F \"X\" -32768 NULL ALPHANUMERIC 6 RMTES_STRING 6
 NONE_F \"O\" 11 NULL NONE 0 REAL64 7
+WHOLE_F \"W\" 12 NULL INTEGER 15 REAL64 7
+COUNT_F \"C\" 13 NULL PRICE 17 UINT64 8
+CHANGE_F \"H\" 14 NULL PRICE 17 INT64 8
+SIGN_F \"G\" 15 NULL PRICE 1 REAL64 7
+QUOTED_F \"Q\" 16 NULL PRICE 17 RMTES_STRING 17
 ";
-    const IDS: [i16; 12] = [1, 22, 333, 4444, -5, 12345, 7, 8, 9, -32768, 11, 99];
+    const IDS: [i16; 17] = [1, 22, 333, 4444, -5, 12345, 7, 8, 9, -32768, 11, 12, 13, 14, 15, 16, 99];
 
     fn dictionary() -> Dictionary {
         let mut dictionary = Dictionary::new();

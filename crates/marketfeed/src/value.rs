@@ -17,6 +17,18 @@ pub(crate) fn is_blank(value: &[u8]) -> bool {
     matches!(value, [] | [b' ', ..]) && value.iter().all(|byte| *byte == b' ')
 }
 
+/// What a price says when it has no value.
+pub(crate) const BLANK_PRICE: &[u8] = b"+0";
+/// What a price says when it is zero.
+pub(crate) const ZERO_PRICE: &[u8] = b"-0";
+
+/// Whether the value of a price stands for "blank": any zero that has no minus, with or without a point or a fraction (`0`, `+0`, `0.00`,
+/// `0 0/32`). A price of zero is `-0`.
+pub(crate) fn is_blank_price(value: &[u8]) -> bool {
+    let text = trimmed(value);
+    !text.starts_with(b"-") && real(text).is_some_and(|price| price.mantissa == 0)
+}
+
 fn trimmed(value: &[u8]) -> &[u8] {
     value.trim_ascii()
 }
@@ -272,9 +284,9 @@ impl Backwards {
 #[inline]
 pub(crate) fn short_text(def: &FieldDef, data: &[u8], expands_enums: bool) -> Option<(u64, usize)> {
     let (word, len) = match def.data_type() {
-        DataType::REAL => short_decimal(data)?,
+        DataType::REAL => short_decimal(data, def.marketfeed_type() == MarketfeedType::PRICE)?,
         DataType::ENUM if !expands_enums => words::text_of(primitive::enumeration(data).ok()?.into(), 1),
-        DataType::UINT if def.marketfeed_type() != MarketfeedType::BINARY => {
+        DataType::UINT if !matches!(def.marketfeed_type(), MarketfeedType::BINARY | MarketfeedType::PRICE) => {
             words::text_of(primitive::uint(data).ok().filter(|number| *number < words::BOUND)?, 1)
         }
         DataType::TIME if def.marketfeed_type() == MarketfeedType::TIME_SECONDS => (words::clock(data)?, WORD),
@@ -287,14 +299,14 @@ pub(crate) fn short_text(def: &FieldDef, data: &[u8], expands_enums: bool) -> Op
     (longest == 0 || len <= longest).then_some((word, len))
 }
 
-/// A number without a power of ten above 0.
+/// A number without a power of ten above 0. A price of zero has a sign that others have not ([`ZERO_PRICE`]).
 #[inline]
-fn short_decimal(real: &[u8]) -> Option<(u64, usize)> {
+fn short_decimal(real: &[u8], is_price: bool) -> Option<(u64, usize)> {
     let [hint, mantissa @ ..] = real else { return None };
     let mantissa = primitive::int(mantissa).ok()?;
     let places = usize::from(RealHint::EXPONENT0.0.checked_sub(*hint)?);
     let magnitude = mantissa.unsigned_abs();
-    if magnitude >= words::BOUND || places >= WORD {
+    if magnitude >= words::BOUND || places >= WORD || magnitude == 0 && is_price {
         return None;
     }
     let (mut text, mut len) = words::text_of(magnitude, places + 1);

@@ -174,6 +174,107 @@ fn each_loss_has_its_reason() {
     }
 }
 
+/// The fields of a record that becomes RWF, each with its value, a blank one without.
+fn read(fields: &[(i16, &str)]) -> Vec<(i16, Option<Real>)> {
+    let mut record = b"\x1c312\x1f\x1dADE.J\x1f7".to_vec();
+    for (fid, text) in fields {
+        record.extend_from_slice(format!("\x1e{fid}\x1f{text}").as_bytes());
+    }
+    record.push(0x1c);
+    let mut converter = Converter::default();
+    let rwf = to_rwf(&mut converter, &record);
+    assert_eq!(converter.losses().all(), vec![]);
+    let value = |data: &[u8]| match Primitive::decode(DataType::REAL, data).unwrap() {
+        Primitive::Real(real) => real,
+        other => panic!("{other:?}"),
+    };
+    let blank_or_value = |data: Vec<u8>| (!data.is_empty()).then(|| value(&data));
+    entries(&rwf).into_iter().map(|(fid, data)| (fid, blank_or_value(data))).collect()
+}
+
+/// `BID` is a price, `ACVOL_1` an integer, both REAL.
+const BID: i16 = 22;
+const ACVOL: i16 = 32;
+
+#[test]
+fn a_price_of_zero_without_a_minus_is_blank() {
+    for blank in [
+        "",
+        " ",
+        "0",
+        "+0",
+        " 0",
+        "+0 ",
+        "0.00",
+        "+0.00",
+        ".0",
+        "0.",
+        "00000000",
+        "000000000000",
+        "+0 0/32",
+        "0 0/2",
+        "0/4",
+    ] {
+        assert_eq!(read(&[(BID, blank)]), [(BID, None)], "{blank:?}");
+    }
+    let real = |mantissa, hint| Some(Real::new(mantissa, hint));
+    for (text, value) in [
+        ("-0", real(0, RealHint::EXPONENT0)),
+        (" -0", real(0, RealHint::EXPONENT0)),
+        ("-0.00", real(0, RealHint::EXPONENT_2)),
+        ("-0 0/32", real(0, RealHint::FRACTION_32)),
+        ("-00000000000", real(0, RealHint::EXPONENT0)),
+        ("+0.01", real(1, RealHint::EXPONENT_2)),
+        ("0 1/32", real(1, RealHint::FRACTION_32)),
+        ("-0.01", real(-1, RealHint::EXPONENT_2)),
+    ] {
+        assert_eq!(read(&[(BID, text)]), [(BID, value)], "{text:?}");
+    }
+}
+
+#[test]
+fn an_integer_of_zero_is_zero() {
+    let zero = Some(Real::new(0, RealHint::EXPONENT0));
+    for text in ["0", "+0", "-0"] {
+        assert_eq!(read(&[(ACVOL, text)]), [(ACVOL, zero)], "{text:?}");
+    }
+    assert_eq!(read(&[(ACVOL, "")]), [(ACVOL, None)]);
+}
+
+#[test]
+fn prices_say_zero_and_blank_apart() {
+    let written_raw = |fid: i16, data: &[u8]| {
+        let mut buffer = [0; 500];
+        let mut w = Writer::new(&mut buffer);
+        let update = UpdateMsg { container: DataType::FIELD_LIST, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
+        update.encode_header(&mut w).unwrap();
+        let mut list = FieldListEncoder::begin(&mut w).unwrap();
+        list.raw(fid, data).unwrap();
+        list.finish().unwrap();
+        let record = to_marketfeed(&mut Converter::default(), w.written());
+        let text = Record::parse(&record).unwrap().fields().next().unwrap().unwrap().value.to_vec();
+        String::from_utf8(text).unwrap()
+    };
+    let written = |fid: i16, value: Primitive<'_>| {
+        let mut buffer = [0; 20];
+        let mut w = Writer::new(&mut buffer);
+        value.encode(&mut w).unwrap();
+        written_raw(fid, w.written())
+    };
+    let zero = |hint| Primitive::Real(Real::new(0, hint));
+    assert_eq!(written_raw(BID, b""), "+0");
+    // A blank may be said in the value, too.
+    assert_eq!(written_raw(BID, &[0x20]), "+0");
+    assert_eq!(written(BID, zero(RealHint::EXPONENT0)), "-0");
+    assert_eq!(written(BID, zero(RealHint::EXPONENT_2)), "-0.00");
+    assert_eq!(written(BID, zero(RealHint::EXPONENT_14)), "-0.00000000000000");
+    assert_eq!(written(BID, zero(RealHint::FRACTION_256)), "-0 0/256");
+    assert_eq!(written(BID, zero(RealHint::EXPONENT5)), "-0");
+    assert_eq!(written_raw(ACVOL, b""), "");
+    assert_eq!(written(ACVOL, zero(RealHint::EXPONENT0)), "0");
+    assert_eq!(written_raw(3, b""), "");
+}
+
 #[test]
 fn message_types_follow_the_class() {
     let mut converter = Converter::new(Options { rtl: RtlRule::SequenceNumber, ..Options::default() });

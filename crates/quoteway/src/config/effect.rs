@@ -117,6 +117,8 @@ const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as i
 const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const TUNNEL: &str = "a tunnel stream goes to the provider as its client opened it, with that client's login: streams are not aggregated and have no users and buffers of their own";
+const IDN_STYLE: &str =
+    "prices in Marketfeed always have IDN's zero and blank: 0 and +0 are blank, -0 is zero (docs/wire/marketfeed.md)";
 const PRIORITY: &str = "the priorities that requests have go to providers, merged and up to maxPriorityClass; those of itemPriorityFile count for preemption alone";
 const OUTAGE: &str = "clients see the service down, and are closed where disconnectSrcDown or disconnectSingleSrcDown of the P2PS says so";
 
@@ -131,8 +133,9 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         SSL,
-        "allowSSLConnections=False portList sslMsgPacking pingInterval pingKillInterval tcpService sslMountVersion convertToIDNStyle",
+        "allowSSLConnections=False portList sslMsgPacking pingInterval pingKillInterval tcpService sslMountVersion",
     ),
+    none(Kind::P2ps, IDN_STYLE, "convertToIDNStyle=True"),
     none(Kind::P2ps, "addresses of clients are never looked up", "disableHostLookup=True"),
     none(Kind::P2ps, NEEDLESS, "hashTableSize"),
     none(
@@ -317,11 +320,8 @@ pub(super) const TABLE: &[NoEffect] = &[
         CONTRIBUTIONS,
         "contribDataFileDirectory contribExchangeFieldList contribFieldList contribInsertRTL=False contribMaxUpdateRate contribMinUpdateRate contribNegativeTemplateIdList contribPositiveTemplateIdList insertAction=lowest insertFlushInterval",
     ),
-    none(
-        Kind::Service,
-        MARKETFEED,
-        "convertToIDNStyle priorityAwareMarketfeed providesSequenceNumbers updateMatching useTemplateNumber",
-    ),
+    none(Kind::Service, MARKETFEED, "priorityAwareMarketfeed providesSequenceNumbers updateMatching useTemplateNumber"),
+    none(Kind::Service, IDN_STYLE, "convertToIDNStyle=True"),
     none(Kind::Service, OUTAGE, "disconnectServiceDown=False"),
     none(Kind::Service, FILTER, "featureEnabled=False"),
     none(Kind::Service, PERSISTENCE, "fileDirectory fileSize logFlushInterval"),
