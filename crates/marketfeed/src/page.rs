@@ -52,16 +52,16 @@ impl RecordPage {
     /// Takes in a field: text replaces its row, edits change a part of it. Gives whether the field is a row of this layout.
     ///
     /// # Errors
-    /// [`EditError`]; the row is as before then.
+    /// [`EditError`], which says what the row is then.
     pub fn apply(&mut self, fid: i16, value: &[u8]) -> Result<bool, EditError> {
         let Some((layout, row)) = Layout::of(fid) else { return Ok(false) };
         if layout != self.layout {
             return Ok(false);
         }
         let cache = &mut self.rows[usize::from(row)];
-        cache.apply(value)?;
+        let applied = cache.apply(value);
         self.page.set_row(row, cache.bytes());
-        Ok(true)
+        applied.map(|_| true)
     }
 
     /// The page as it is shown.

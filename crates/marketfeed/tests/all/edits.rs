@@ -39,15 +39,68 @@ fn the_one_byte_introducer_is_read_too() {
     assert_eq!(cache.bytes(), b"aaaaExGH");
 }
 
+/// What ETA Java 3.9.1.0 answers (`RMTESApplyToCache`), measured: capacity, then the values in turn, each with whether it is taken and what
+/// the cache holds behind it.
+type Measured<'a> = (usize, &'a [(&'a [u8], bool, &'a [u8])]);
+
+const MEASURED: &[Measured<'_>] = &[
+    // Over capacity: what fits is written, the length stays.
+    (8, &[(b"ABCDEFGH", true, b"ABCDEFGH"), (b"123456789", false, b"12345678")]),
+    (8, &[(b"ABC", true, b"ABC"), (b"\x1b[1`123456789", false, b"A12")]),
+    (8, &[(b"ABC", true, b"ABC"), (b"x\x1b[100b", false, b"xBC")]),
+    (8, &[(b"ABC", true, b"ABC"), (b"x\x1b[9`", false, b"xBC"), (b"\x1b[8`", true, b"xBC\0\0\0\0\0")]),
+    (8, &[(b"ABCDEFG", true, b"ABCDEFG"), (b"\x1b[7`\x1bn", false, b"ABCDEFG")]),
+    // Cut off, or unknown.
+    (8, &[(b"ABC", true, b"ABC"), (b"x\x1b", false, b"xBC")]),
+    (8, &[(b"ABC", true, b"ABC"), (b"\x1b[1`x\x1b[", false, b"AxC")]),
+    (8, &[(b"ABC", true, b"ABC"), (b"x\x1b[12", false, b"xBC")]),
+    (8, &[(b"ABC", true, b"ABC"), (b"x\x1b%", false, b"xBC"), (b"y\x1b%G", false, b"yBC")]),
+    (8, &[(b"ABC", true, b"ABC"), (b"x\x1b[2q", false, b"xBC")]),
+    // A repetition before any character, also behind a movement and an escape.
+    (8, &[(b"ABC", true, b"ABC"), (b"\x1b[2b", true, b"\0\0C")]),
+    (8, &[(b"ABC", true, b"ABC"), (b"\x1b[1`\x1b[3b", true, b"A\0\0\0")]),
+    (8, &[(b"\x1bn\x1b[2b", true, b"\x1bn\0\0")]),
+    // An escape takes the byte behind it, another escape as well.
+    (8, &[(b"ABC", true, b"ABC"), (b"\x1b\x1b[1`", true, b"\x1b\x1b[1`")]),
+    (8, &[(b"x\x1b%0\x1b[2b", true, b"x\x1b%0xx")]),
+    // A movement alone makes the field longer; a gap has what a longer value left there.
+    (8, &[(b"ABCDEFGH", true, b"ABCDEFGH"), (b"xy", true, b"xy"), (b"\x1b[4`z", true, b"xyCDz")]),
+];
+
 #[test]
-fn gaps_are_blanks_and_a_movement_alone_writes_nothing() {
+fn faults_leave_what_the_library_leaves() {
+    for (capacity, steps) in MEASURED {
+        let mut cache = FieldCache::with_zeros(*capacity);
+        for (value, is_taken, holds) in *steps {
+            assert_eq!(cache.apply(value).is_ok(), *is_taken, "{}", value.escape_ascii());
+            assert_eq!(cache.bytes().escape_ascii().to_string(), holds.escape_ascii().to_string());
+        }
+    }
+}
+
+#[test]
+fn gaps_are_blanks() {
     let mut cache = FieldCache::new(8);
     cache.apply(b"\x1b[3`x").unwrap();
     assert_eq!(cache.bytes(), b"   x");
-    cache.apply(b"\x1b[200`").unwrap();
-    assert_eq!(cache.bytes(), b"   x");
-    assert!(
-        cache.apply(b"\x1b[8`y").is_err() && cache.apply(b"ABCDEFGHI").is_err() && cache.apply(b"z\x1b[4").is_err()
-    );
-    assert_eq!(cache.bytes(), b"   x");
+    cache.apply(b"\x1b[6`").unwrap();
+    assert_eq!(cache.bytes(), b"   x  ");
+    cache.apply(b"\x1b[2b").unwrap();
+    assert_eq!(cache.bytes(), b"   x  ", "a repetition of nothing");
+    assert!(cache.apply(b"ABCDEFGHI").is_err());
+    assert_eq!(cache.bytes(), b"ABCDEF");
+    cache.apply(b"x").unwrap();
+    cache.apply(b"\x1b[3`y").unwrap();
+    assert_eq!(cache.bytes(), b"x  y", "nothing of an older value comes back");
+}
+
+#[test]
+fn the_one_byte_introducer_is_text_within_utf8_and_without_an_edit() {
+    let mut cache = FieldCache::new(20);
+    cache.apply(b"a\x9b3q").unwrap();
+    assert_eq!(cache.bytes(), b"a\x9b3q");
+    cache.apply("\x1b%0Û3b".as_bytes()).unwrap();
+    assert_eq!(cache.bytes(), "\x1b%0Û3b".as_bytes());
+    cache.apply("\x1b[7`Û2b".as_bytes()).unwrap();
+    assert_eq!(cache.bytes(), "\x1b%0Û3bÛ2b".as_bytes());
 }
