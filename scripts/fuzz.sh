@@ -13,6 +13,7 @@ kept() { # target -> the file that the tests read
         rssl_*) echo crates/rssl/tests/corpus/"$1".hex ;;
         lbm_*) echo crates/lbm/tests/corpus/"$1".hex ;;
         permissions_*) echo crates/permissions/tests/corpus/"$1".hex ;;
+        venue_*) echo crates/venue/tests/corpus/"$1".hex ;;
         marketfeed | page) echo crates/marketfeed/tests/corpus/"$1".hex ;;
         *) echo crates/quoteway/tests/corpus/"$1".hex ;;
     esac

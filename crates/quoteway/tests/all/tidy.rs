@@ -62,6 +62,7 @@ fn state_machines_know_nothing_of_the_world() {
         "omm",
         "permissions",
         "marketfeed",
+        "venue",
     ] {
         visit(&root().join("crates").join(krate).join("src"), ".rs", &mut |path, text| {
             for word in
@@ -139,6 +140,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("omm", &["rwf"]),
         ("capture", &[]),
         ("market", &[]),
+        ("venue", &["market"]),
         ("permissions", &[]),
         ("marketfeed", &["rwf"]),
         ("feed", &["capture", "marketfeed", "omm", "rwf"]),

@@ -1,0 +1,19 @@
+//! Exchanges' own protocols as state machines: bytes or datagrams and `now` in; books, trades, notices, gaps and requests for repair out.
+//!
+//! * [`sequence`]: messages of several lines in order, once; gaps told, asked for, repaired or given up.
+//! * [`nasdaq`]: TotalView-ITCH 5.0 over `MoldUDP64`, `SoupBinTCP`, GLIMPSE and day files.
+//! * [`Market`]: who takes what a handler tells. Order books are of the crate [`market`].
+//!
+//! `now` is nanoseconds of any clock that never falls. A message's own time is the venue's. Bytes may be cut short, forged or of another
+//! version: what cannot be meant is counted by kind and passed over, never a panic, never a stop; memory that strangers can fill is bounded
+//! by [`sequence::Limits`].
+//!
+//! Nothing is repaired in silence: a book that cannot be what the venue has is told as in doubt, and a crossed one is left crossed.
+
+#![forbid(unsafe_code)]
+
+mod market_events;
+pub mod nasdaq;
+pub mod sequence;
+
+pub use market_events::{Market, Trade, TradeKind};

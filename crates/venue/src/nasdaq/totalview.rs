@@ -1,0 +1,376 @@
+//! What the messages of a TotalView-ITCH day do to its books.
+
+use std::collections::HashMap;
+
+use market::{BookId, NasdaqItch, Order, OrderBooks, Refused, Terms};
+
+use super::itch::{Message, StockDirectory, Unreadable};
+use super::layout::Text;
+use super::trades::Trades;
+use crate::market_events::{Market, Trade, TradeKind};
+
+/// Kinds of input that cannot be what the venue meant. All are counted, none stops anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bad {
+    /// No byte.
+    Empty,
+    /// Fewer bytes than the type has.
+    Short,
+    /// Unknown type.
+    Type,
+    /// A field has a value that it cannot have.
+    Value,
+    /// Names an order that is not there: a message was lost.
+    UnknownOrder,
+    /// A new order has the number of one that stands.
+    DuplicateOrder,
+    /// An order of no shares.
+    NoShares,
+    /// More was executed or cancelled than the order had.
+    Exceeds,
+    /// A sum that cannot be counted.
+    Uncountable,
+    /// An order is of another stock than the message about it says.
+    WrongStock,
+    /// A new order of a stock that no directory message has named.
+    NoDirectory,
+    /// A price of 0, which is booked as told.
+    PriceZero,
+    /// A trade was broken that is not known, or was broken before.
+    UnknownTrade,
+}
+
+impl Bad {
+    /// All kinds, in the order of their counters.
+    pub const ALL: [Self; 13] = [
+        Self::Empty,
+        Self::Short,
+        Self::Type,
+        Self::Value,
+        Self::UnknownOrder,
+        Self::DuplicateOrder,
+        Self::NoShares,
+        Self::Exceeds,
+        Self::Uncountable,
+        Self::WrongStock,
+        Self::NoDirectory,
+        Self::PriceZero,
+        Self::UnknownTrade,
+    ];
+}
+
+impl From<Unreadable> for Bad {
+    fn from(why: Unreadable) -> Self {
+        match why {
+            Unreadable::Empty => Self::Empty,
+            Unreadable::Short { .. } => Self::Short,
+            Unreadable::Type(_) => Self::Type,
+            Unreadable::Value { .. } => Self::Value,
+        }
+    }
+}
+
+/// A stock of the day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stock {
+    /// What the directory says of it.
+    pub directory: StockDirectory,
+    /// H halted, P paused, Q quoting only, T trading. A stock that no trading action names counts as halted.
+    pub state: u8,
+}
+
+/// The stocks, books and trades of one day. `QUEUED` false keeps levels only.
+#[derive(Debug)]
+pub struct TotalView<const QUEUED: bool = true> {
+    books: OrderBooks<NasdaqItch, QUEUED>,
+    stocks: Vec<Option<Stock>>,
+    locates: HashMap<Text<8>, u16>,
+    doubted: Vec<bool>,
+    trades: Trades,
+    messages: u64,
+    bad: [u64; Bad::ALL.len()],
+    /// Something has come since the day was begun.
+    is_begun: bool,
+}
+
+impl<const QUEUED: bool> Default for TotalView<QUEUED> {
+    fn default() -> Self {
+        Self::with_capacity(0)
+    }
+}
+
+impl<const QUEUED: bool> TotalView<QUEUED> {
+    /// A day with memory for so many orders at one time.
+    pub fn with_capacity(orders: usize) -> Self {
+        Self {
+            books: OrderBooks::with_capacity(orders),
+            stocks: Vec::new(),
+            locates: HashMap::new(),
+            doubted: Vec::new(),
+            trades: Trades::default(),
+            messages: 0,
+            bad: [0; Bad::ALL.len()],
+            is_begun: false,
+        }
+    }
+
+    /// The books, by stock locate.
+    pub fn books(&self) -> &OrderBooks<NasdaqItch, QUEUED> {
+        &self.books
+    }
+
+    /// The stock of a locate.
+    pub fn stock(&self, locate: u16) -> Option<&Stock> {
+        self.stocks.get(usize::from(locate))?.as_ref()
+    }
+
+    /// The locate of a symbol today.
+    pub fn locate(&self, symbol: &str) -> Option<u16> {
+        self.locates.get(&Text::new(symbol)).copied()
+    }
+
+    /// Messages that could be read.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// How much was wrong of a kind.
+    pub fn bad(&self, kind: Bad) -> u64 {
+        self.bad[kind as usize]
+    }
+
+    /// Everything that was wrong, of all kinds.
+    pub fn bad_total(&self) -> u64 {
+        self.bad.iter().sum()
+    }
+
+    /// A book has named what is not there since the day began.
+    pub fn is_in_doubt(&self, book: BookId) -> bool {
+        self.doubted.get(book.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// A new day: no stock, no order, no trade. The counters stay.
+    pub fn begin<M: Market<Message>>(&mut self, market: &mut M) {
+        self.clear_books(market);
+        self.stocks.clear();
+        self.locates.clear();
+        self.trades.clear();
+        self.is_begun = false;
+    }
+
+    /// Empties the books, as before a snapshot: the day's stocks and trades stay.
+    pub fn clear_books<M: Market<Message>>(&mut self, market: &mut M) {
+        self.books.clear_all(market);
+        self.doubted.fill(false);
+    }
+
+    /// Applies a message; `Err` tells what is wrong with it, which has been counted.
+    ///
+    /// # Errors
+    /// The bytes are no message. What is wrong with the meaning of a readable message is counted and told to the market.
+    #[inline]
+    pub fn apply<M: Market<Message>>(&mut self, bytes: &[u8], market: &mut M) -> Result<(), Unreadable> {
+        match Message::decode(bytes) {
+            Ok(message) => {
+                self.apply_message(&message, market);
+                Ok(())
+            }
+            Err(why) => {
+                self.count(why.into());
+                Err(why)
+            }
+        }
+    }
+
+    /// Applies a message that has been read.
+    #[inline]
+    pub fn apply_message<M: Market<Message>>(&mut self, message: &Message, market: &mut M) {
+        self.messages += 1;
+        let (locate, time) = message.head();
+        let book = (locate > 0).then_some(BookId(u32::from(locate)));
+        market.begin(book, time);
+        match message {
+            Message::AddOrder(_) | Message::AddAttributed(_) => self.add(message, market),
+            Message::Executed(m) => self.execute(locate, m.order, m.shares, Print::at_order(m.match_number), market),
+            Message::ExecutedAt(m) => {
+                let print = Print { number: m.match_number, price: Some(m.price), counts: m.printable != b'N' };
+                self.execute(locate, m.order, m.shares, print, market);
+            }
+            Message::Cancelled(m) => {
+                let done = self.books.cancel(m.order, u64::from(m.shares), market);
+                self.hold_stock(locate, done, market);
+            }
+            Message::Deleted(m) => {
+                let done = self.books.delete(m.order, market);
+                self.hold_stock(locate, done, market);
+            }
+            Message::Replaced(m) => {
+                let terms = Terms { price: i64::from(m.price), size: u64::from(m.shares), priority: time };
+                self.count_if(m.price == 0, Bad::PriceZero);
+                let done = self.books.replace(m.old, m.new, terms, market);
+                self.hold_stock(locate, done, market);
+            }
+            other => self.rare(other, book, market),
+        }
+        self.is_begun = true;
+        market.end(book);
+    }
+
+    /// What happens less often than once in a hundred messages.
+    fn rare<M: Market<Message>>(&mut self, message: &Message, book: Option<BookId>, market: &mut M) {
+        match message {
+            Message::HiddenTrade(m) => {
+                self.print(m.locate, m.match_number, m.price, u64::from(m.shares), TradeKind::Hidden, market);
+            }
+            Message::CrossTrade(m) => {
+                self.print(m.locate, m.match_number, m.price, m.shares, TradeKind::Cross(m.cross), market);
+            }
+            Message::BrokenTrade(m) => match self.trades.take(m.match_number) {
+                Some((locate, trade)) => market.broken(BookId(u32::from(locate)), &trade),
+                None => self.count(Bad::UnknownTrade),
+            },
+            Message::SystemEvent(m) => {
+                if m.event == b'O' && self.is_begun {
+                    self.begin(market);
+                }
+                market.notice(None, message);
+            }
+            Message::StockDirectory(m) => {
+                self.enter_stock(m);
+                market.notice(book, message);
+            }
+            Message::TradingAction(m) => {
+                if let Some(Some(stock)) = self.stocks.get_mut(usize::from(m.locate)) {
+                    stock.state = m.state;
+                }
+                market.notice(book, message);
+            }
+            _ => market.notice(book, message),
+        }
+    }
+
+    fn enter_stock(&mut self, directory: &StockDirectory) {
+        let at = usize::from(directory.locate);
+        if at == 0 {
+            return self.count(Bad::Value);
+        }
+        if self.stocks.len() <= at {
+            self.stocks.resize(at + 1, None);
+        }
+        let state = self.stocks[at].map_or(b'H', |stock| stock.state);
+        self.stocks[at] = Some(Stock { directory: *directory, state });
+        self.locates.insert(directory.stock, directory.locate);
+        self.books.open(BookId(u32::from(directory.locate)));
+    }
+
+    #[inline]
+    fn add<M: Market<Message>>(&mut self, message: &Message, market: &mut M) {
+        let (locate, time, reference, side, shares, price, owner) = match message {
+            Message::AddOrder(m) => (m.locate, m.time, m.order, m.side, m.shares, m.price, 0),
+            Message::AddAttributed(m) => {
+                (m.locate, m.time, m.order, m.side, m.shares, m.price, u32::from_be_bytes(m.mpid.0))
+            }
+            _ => return,
+        };
+        let book = BookId(u32::from(locate));
+        self.count_if(price == 0, Bad::PriceZero);
+        if !matches!(self.stocks.get(usize::from(locate)), Some(Some(_))) {
+            self.count(Bad::NoDirectory);
+            self.books.open(book);
+        }
+        let order = Order { reference, side, price: i64::from(price), size: u64::from(shares), priority: time, owner };
+        if let Err(why) = self.books.add(book, &order, market) {
+            self.refused(locate, &why, market);
+        }
+    }
+
+    #[inline]
+    fn execute<M: Market<Message>>(&mut self, locate: u16, order: u64, shares: u32, print: Print, market: &mut M) {
+        let done = self.books.fill(order, u64::from(shares), market);
+        if let Ok((book, left)) = done
+            && print.counts
+            && shares > 0
+        {
+            let kind = if print.price.is_some() { TradeKind::BookAtPrice } else { TradeKind::Book };
+            let trade = Trade {
+                number: print.number,
+                price: print.price.map_or(left.price, i64::from),
+                size: u64::from(shares),
+                aggressor: Some(left.side.opposite()),
+                order: Some(order),
+                kind,
+            };
+            self.trades.keep(book.0 as u16, &trade);
+            market.trade(book, &trade);
+        }
+        self.hold_stock(locate, done, market);
+    }
+
+    /// A trade that no order of the book made.
+    fn print<M: Market<Message>>(
+        &mut self,
+        locate: u16,
+        number: u64,
+        price: u32,
+        size: u64,
+        kind: TradeKind,
+        market: &mut M,
+    ) {
+        if size > 0 {
+            let trade = Trade { number, price: i64::from(price), size, aggressor: None, order: None, kind };
+            self.trades.keep(locate, &trade);
+            market.trade(BookId(u32::from(locate)), &trade);
+        }
+    }
+
+    #[inline]
+    fn hold_stock<M: Market<Message>>(&mut self, locate: u16, done: Result<(BookId, Order), Refused>, market: &mut M) {
+        match done {
+            Ok((book, _)) => self.count_if(book.0 != u32::from(locate), Bad::WrongStock),
+            Err(why) => self.refused(locate, &why, market),
+        }
+    }
+
+    #[cold]
+    fn refused<M: Market<Message>>(&mut self, locate: u16, why: &Refused, market: &mut M) {
+        self.count(match why {
+            Refused::UnknownOrder(_) => Bad::UnknownOrder,
+            Refused::DuplicateOrder(_) => Bad::DuplicateOrder,
+            Refused::NoSize(_) => Bad::NoShares,
+            Refused::Exceeds { .. } => Bad::Exceeds,
+            Refused::Uncountable(_) | Refused::UnknownBook(_) => Bad::Uncountable,
+        });
+        let at = usize::from(locate);
+        if self.doubted.len() <= at {
+            self.doubted.resize(at + 1, false);
+        }
+        if !std::mem::replace(&mut self.doubted[at], true) {
+            market.doubt(BookId(u32::from(locate)), why);
+        }
+    }
+
+    #[inline]
+    fn count_if(&mut self, is_bad: bool, kind: Bad) {
+        self.bad[kind as usize] += u64::from(is_bad);
+    }
+
+    fn count(&mut self, kind: Bad) {
+        self.bad[kind as usize] += 1;
+    }
+}
+
+/// How an execution is printed.
+#[derive(Clone, Copy, Debug)]
+struct Print {
+    number: u64,
+    /// `None`: at the order's price.
+    price: Option<u32>,
+    /// Part of time and sales; otherwise a cross trade tells of it again, and it would be counted twice.
+    counts: bool,
+}
+
+impl Print {
+    fn at_order(number: u64) -> Self {
+        Self { number, price: None, counts: true }
+    }
+}

@@ -1,0 +1,79 @@
+//! What fuzzing runs; the tests run it on mutated and kept inputs.
+
+use venue::nasdaq::itch::Message;
+use venue::nasdaq::mold::{Header, Join, Line};
+use venue::nasdaq::soup::{Login, SoupClient};
+use venue::nasdaq::{DayFile, ItchFeed, TotalView};
+use venue::sequence::{Change, Limits, Receiver};
+
+struct Nobody;
+
+impl Receiver for Nobody {
+    fn message(&mut self, _number: u64, _message: &[u8]) {}
+    fn change(&mut self, _change: &Change) {}
+}
+
+/// Bytes as a day file: each message that can be read can be written and reads the same; the books hold together.
+pub(crate) fn venue_itch(data: &[u8]) {
+    let (mut day, mut levels, mut file) = (TotalView::<true>::default(), TotalView::<false>::default(), DayFile::new());
+    let half = data.len() / 2;
+    for piece in [&data[..half], &data[half..]] {
+        file.read(piece, |bytes| {
+            if let Ok(message) = Message::decode(bytes) {
+                let mut again = Vec::new();
+                message.encode(&mut again);
+                assert_eq!(Message::decode(&again), Ok(message));
+            }
+            assert_eq!(day.apply(bytes, &mut ()), levels.apply(bytes, &mut ()));
+        });
+    }
+    day.books().check_invariants();
+    levels.books().check_invariants();
+    assert_eq!(day.books().len(), levels.books().len());
+}
+
+/// Bytes as operations on a channel: packets of either line or the re-request server, time, snapshots.
+pub(crate) fn venue_mold(data: &[u8]) {
+    let limits = Limits { window: 64, held_bytes: 4_096, attempts: 2, ..Limits::default() };
+    let join = if data.first().is_some_and(|first| first & 1 == 1) { Join::Live } else { Join::Beginning };
+    let mut feed = ItchFeed::<true>::new(join, limits);
+    let mut now = 0u64;
+    let mut rest = data;
+    while let Some(([act, length], behind)) = rest.split_first_chunk::<2>() {
+        let (bytes, behind) = behind.split_at(usize::from(*length).min(behind.len()));
+        rest = behind;
+        now = now.saturating_add(u64::from(*act) << 16);
+        match act % 8 {
+            0..=2 => feed.receive(Line::Feed(act % 8), bytes, now, &mut ()),
+            3 => feed.receive(Line::Repair, bytes, now, &mut ()),
+            4 => feed.begin_snapshot(&mut ()),
+            5 => {
+                let _stale = feed.snapshot_message(bytes, now, &mut ());
+            }
+            _ => now = feed.timer().unwrap_or(now).max(now),
+        }
+        feed.on_timer(now, &mut ());
+        if let Some(request) = feed.poll_request() {
+            let header = Header::read(&request).expect("a request is a header");
+            assert!(header.count > 0 && header.count < 0xFFFF && header.sequence >= feed.mold().next());
+        }
+    }
+    feed.day().books().check_invariants();
+}
+
+/// Bytes as what a `SoupBinTCP` server sends, cut by the first byte.
+pub(crate) fn venue_soup(data: &[u8]) {
+    let login = Login { user: "u".into(), password: "p".into(), session: String::new(), sequence: 1 };
+    let (mut whole, mut cut) = (SoupClient::new(login.clone()), SoupClient::new(login));
+    let size = usize::from(data.first().copied().unwrap_or(0) % 7) + 1;
+    whole.connected(0);
+    cut.connected(0);
+    whole.receive(data, 1, &mut Nobody);
+    for piece in data.chunks(size) {
+        cut.receive(piece, 1, &mut Nobody);
+    }
+    assert_eq!((whole.state(), whole.next()), (cut.state(), cut.next()));
+    whole.on_timer(2_000_000_000, &mut Nobody);
+    whole.connected(3_000_000_000);
+    assert!(!whole.take_output().is_empty());
+}
