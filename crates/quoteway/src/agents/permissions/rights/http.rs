@@ -144,10 +144,13 @@ impl RightsServer {
 
 /// Why a server cannot be asked; of a certificate that is not taken, what to do about it.
 fn in_words(e: &ureq::Error) -> String {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(e);
+    // The client names no source of an I/O error, and that of what it carries is none either.
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = match e {
+        ureq::Error::Io(io) => Some(io),
+        other => Some(other),
+    };
     while let Some(at) = cause {
-        // What an I/O error carries is no source of it.
-        let carried = at.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let carried = at.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let carried = carried.and_then(|carried| carried.downcast_ref::<rustls::Error>());
         if let Some(tls) = at.downcast_ref::<rustls::Error>().or(carried) {
             return TlsError::Peer(tls.clone()).to_string();
