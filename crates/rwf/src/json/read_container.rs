@@ -357,7 +357,8 @@ impl JsonReader<'_> {
             DataType::UTF8_STRING => Primitive::Utf8(in_text(node)?.as_bytes()),
             DataType::RMTES_STRING => {
                 let text = in_text(node)?.as_bytes();
-                if text.is_ascii() {
+                // In front of an edit the mark would be written over the beginning of what the receiver holds.
+                if text.is_ascii() || crate::rmtes::is_partial(text) {
                     return Ok(Primitive::Rmtes(text));
                 }
                 buf.extend_from_slice(RMTES_UTF8);

@@ -17,6 +17,8 @@ pub(super) struct JsonWriter<'c, 'o> {
     pub(super) converter: Converter<'c>,
     pub(super) out: &'o mut Vec<u8>,
     pub(super) depth: usize,
+    /// Texts are those of an image that clears what the receiver holds.
+    pub(super) clears: bool,
 }
 
 /// Where text is appended.
@@ -39,14 +41,14 @@ impl Out for String {
 }
 
 pub(super) fn message(converter: Converter<'_>, msg: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-    JsonWriter { converter, out, depth: 0 }.message(msg)
+    JsonWriter { converter, out, depth: 0, clears: false }.message(msg)
 }
 
 /// The member `Key`, without what it may have of attributes.
 pub(super) fn key(converter: Converter<'_>, domain: Domain, key: &MsgKey<'_>, out: &mut Vec<u8>) {
     let key = MsgKey { attrib: None, ..*key };
     let mut inner = vec![b'{'];
-    let written = JsonWriter { converter, out: &mut inner, depth: 0 }.key(domain, &key, None);
+    let written = JsonWriter { converter, out: &mut inner, depth: 0, clears: false }.key(domain, &key, None);
     debug_assert!(written.is_ok(), "only attributes may not be readable");
     out.extend_from_slice(&inner[1..]);
 }
@@ -194,7 +196,10 @@ impl JsonWriter<'_, '_> {
             streams.is_some()
         };
         if !body_done {
+            let is_image = matches!(&msg, Msg::Refresh(m) if m.flags.contains(RefreshFlags::CLEAR_CACHE));
+            let outer = std::mem::replace(&mut self.clears, is_image);
             self.body(msg.container(), msg.body(), &SetScope::NONE)?;
+            self.clears = outer;
         }
         self.out.push(b'}');
         Ok(())

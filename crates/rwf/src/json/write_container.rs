@@ -287,6 +287,7 @@ impl JsonWriter<'_, '_> {
             },
             Primitive::Array(array) => self.array(&array)?,
             Primitive::Buffer(bytes) => self.base64(bytes),
+            Primitive::Rmtes(bytes) if self.clears => text(&crate::rmtes::image_text(bytes), out),
             Primitive::Ascii(_) | Primitive::Utf8(_) | Primitive::Rmtes(_) => {
                 text(&value.as_text().unwrap_or_default(), out);
             }

@@ -18,60 +18,49 @@ const ESC: u8 = 0x1B;
 /// Most bytes that a cached value can have; a position beyond it is an error, not a reason to allocate.
 pub const MAX_LEN: usize = 0xFFFF;
 
-/// True if the value is a partial update, or repeats bytes: only [`RmtesCache::apply`] makes sense of it.
+/// True if the value is a partial update, or repeats bytes: only [`RmtesCache::apply`] makes sense of it. Either is written over the held value from
+/// its first byte on, and what stands behind it stays.
 pub fn is_partial(data: &[u8]) -> bool {
     let mut rest = data;
     while let Some(at) = rest.iter().position(|b| *b == ESC) {
-        rest = &rest[at + 1..];
-        if let [b'[', tail @ ..] = rest {
-            let end = tail.iter().position(|b| !b.is_ascii_digit());
-            return end.is_some_and(|end| matches!(tail[end], b'`' | b'b'));
-        }
+        rest = match &rest[at + 1..] {
+            [b'[', tail @ ..] => {
+                let end = tail.iter().position(|b| !b.is_ascii_digit());
+                return end.is_some_and(|end| is_edit(tail[end]));
+            }
+            // The byte after an escape belongs to it.
+            [_, tail @ ..] => tail,
+            [] => return false,
+        };
     }
     false
 }
 
-/// A sequence that moves or repeats, at the beginning of some bytes: its last byte, and how long it is.
-fn edit_at(data: &[u8]) -> Option<(u8, usize)> {
-    let tail = data.strip_prefix(&[ESC, b'['])?;
-    let end = tail.iter().position(|b| !b.is_ascii_digit())?;
-    matches!(tail[end], b'`' | b'b').then_some((tail[end], end + 3))
+/// Whether the last byte of a sequence makes it a movement or a repetition.
+const fn is_edit(verb: u8) -> bool {
+    matches!(verb, b'`' | b'b')
 }
 
-/// True if the value changes a part of another one: it moves to a place, or begins with a repetition of what is there. One that only repeats
-/// bytes of its own is a whole value.
-fn changes_part(data: &[u8]) -> bool {
-    let mut at = (0..data.len()).filter_map(|at| edit_at(&data[at..]).map(|(kind, _)| (at, kind)));
-    at.any(|(at, kind)| kind == b'`' || at == 0)
-}
-
-/// A change of a part as text: its sequences as they are, and the text between them.
-fn edit_text(data: &[u8], text: &mut String) {
-    let mut from = 0;
-    let mut at = 0;
-    while at < data.len() {
-        let Some((_, length)) = edit_at(&data[at..]) else {
-            at += 1;
-            continue;
-        };
-        convert(&data[from..at], text);
-        text.extend(data[at..at + length].iter().map(|byte| char::from(*byte)));
-        at += length;
-        from = at;
-    }
-    convert(&data[from..], text);
-}
-
-/// What a message has of a text, for those who get the message and not the value: as [`to_utf8`], but a change of a part of another value
-/// keeps its escape sequences. lseg-data and EMA apply them to what they hold, and nobody takes it for the value. [`RmtesCache::text`] has
-/// the whole new value where the old one is held.
+/// What a message has of a text, for those who get the message and not the value: as [`to_utf8`], but a partial update keeps its escape
+/// sequences, so that nobody takes it for the value. lseg-data and EMA apply them to what they hold. [`RmtesCache::text`] has the whole new value
+/// where the old one is held.
 pub fn message_text(data: &[u8]) -> Cow<'_, str> {
-    if !changes_part(data) {
+    if !is_partial(data) {
         return to_utf8(data);
     }
     let mut text = String::with_capacity(data.len());
-    edit_text(data, &mut text);
+    convert(data, Edits::Kept, &mut text);
     Cow::Owned(text)
+}
+
+/// The text of a value in an image that clears what was held: a partial update changes nothing there, and what it leaves out is blank.
+pub fn image_text(data: &[u8]) -> Cow<'_, str> {
+    let mut cache = RmtesCache::new();
+    if !is_partial(data) || cache.apply(data).is_err() {
+        return to_utf8(data);
+    }
+    cache.bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    Cow::Owned(cache.text().into_owned())
 }
 
 /// The text of a value. What is no legal RMTES becomes U+FFFD; a partial update is shown as it would be on an empty
@@ -84,11 +73,11 @@ pub fn to_utf8(data: &[u8]) -> Cow<'_, str> {
     if is_partial(data) {
         let mut cache = RmtesCache::new();
         if cache.apply(data).is_ok() {
-            convert(cache.bytes(), &mut text);
+            convert(cache.bytes(), Edits::PassedOver, &mut text);
             return Cow::Owned(text);
         }
     }
-    convert(data, &mut text);
+    convert(data, Edits::PassedOver, &mut text);
     Cow::Owned(text)
 }
 
@@ -105,9 +94,9 @@ pub fn decode(data: &[u8]) -> Result<Cow<'_, str>, DecodeError> {
     let fault = if is_partial(data) {
         let mut cache = RmtesCache::new();
         cache.apply(data)?;
-        convert(cache.bytes(), &mut text)
+        convert(cache.bytes(), Edits::PassedOver, &mut text)
     } else {
-        convert(data, &mut text)
+        convert(data, Edits::PassedOver, &mut text)
     };
     match fault {
         None => Ok(Cow::Owned(text)),
@@ -296,9 +285,26 @@ fn escape(tail: &[u8]) -> Option<(Escape, usize)> {
     })
 }
 
-/// Appends the text of a value without partial updates. Gives the offset of the first byte that makes no sense; U+FFFD
-/// stands for each of those.
-fn convert(data: &[u8], text: &mut String) -> Option<usize> {
+/// What becomes of movements and repetitions in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Edits {
+    /// They have no text.
+    PassedOver,
+    /// They stand there as they are; sets and UTF-8 go on behind them.
+    Kept,
+}
+
+impl Edits {
+    /// The sequence of so many bytes after the escape at the beginning of some bytes, if it is one and is kept.
+    fn kept(self, data: &[u8], len: usize) -> Option<&str> {
+        let sequence = data.get(..=len)?;
+        let is_kept = self == Self::Kept && sequence.get(1) == Some(&b'[') && is_edit(*sequence.last()?);
+        if is_kept { str::from_utf8(sequence).ok() } else { None }
+    }
+}
+
+/// Appends the text of a value. Gives the offset of the first byte that makes no sense; U+FFFD stands for each of those.
+fn convert(data: &[u8], edits: Edits, text: &mut String) -> Option<usize> {
     let mut fault = None;
     let mut sets = Sets::INITIAL;
     let mut i = 0;
@@ -317,8 +323,9 @@ fn convert(data: &[u8], text: &mut String) -> Option<usize> {
             // The end of the text, whatever follows.
             0x1C => return fault,
             ESC => match escape(tail) {
-                Some((Escape::Utf8, len)) => return fault.or(utf8(data, i + 1 + len, text)),
+                Some((Escape::Utf8, len)) => return fault.or(utf8(data, i + 1 + len, edits, text)),
                 Some((what, len)) => {
+                    text.push_str(edits.kept(&data[i..], len).unwrap_or_default());
                     i += len;
                     sets.apply(what);
                     true
@@ -367,8 +374,8 @@ impl Sets {
     }
 }
 
-/// Appends the rest of a value in UTF-8, without zero bytes and escape sequences.
-fn utf8(data: &[u8], start: usize, text: &mut String) -> Option<usize> {
+/// Appends the rest of a value in UTF-8, without zero bytes and escape sequences but those that are kept.
+fn utf8(data: &[u8], start: usize, edits: Edits, text: &mut String) -> Option<usize> {
     let mut fault = None;
     let mut i = start;
     while i < data.len() {
@@ -382,7 +389,11 @@ fn utf8(data: &[u8], start: usize, text: &mut String) -> Option<usize> {
         }
         i += run;
         match data.get(i) {
-            Some(&ESC) => i += 1 + escape(&data[i + 1..]).map_or(0, |(_, len)| len),
+            Some(&ESC) => {
+                let len = escape(&data[i + 1..]).map_or(0, |(_, len)| len);
+                text.push_str(edits.kept(&data[i..], len).unwrap_or_default());
+                i += 1 + len;
+            }
             Some(_) => i += 1,
             None => {}
         }
@@ -426,6 +437,27 @@ mod tests {
         assert_eq!(to_utf8(b"\x1B%0\xFFok"), "\u{FFFD}ok");
         assert!(decode(b"\x8E").is_err());
         assert_eq!(to_utf8(b"ab\x1Ccd"), "ab");
+    }
+
+    #[test]
+    fn partial_updates_keep_their_sequences_in_messages() {
+        for (value, expected) in [
+            (&b"\x1B[14`19-Nov-24"[..], "\x1B[14`19-Nov-24"),
+            // A repetition is written over what is held, from byte 0 on.
+            (b"-\x1B[4b+", "-\x1B[4b+"),
+            // Sets and UTF-8 go on behind an edit, as in the SDK's converter.
+            ("\x1B%0é\x1B[5`é".as_bytes(), "é\x1B[5`é"),
+            ("\x1B[5`\x1B%0é\x1B[2b".as_bytes(), "\x1B[5`é\x1B[2b"),
+            (b"\x1Bo\x45\x6C\x1B[9`\x35\x7E", "東\x1B[9`京"),
+            (b"\xE9\x1B[3`\xE9", "é\x1B[3`é"),
+        ] {
+            assert_eq!(message_text(value), expected, "{}", value.escape_ascii());
+        }
+        assert_eq!(image_text(b"-\x1B[4b+"), "-----+");
+        assert_eq!(image_text(b"\x1B[3`ab\x1B[0`c"), "c  ab");
+        assert_eq!(image_text("\x1B%0é".as_bytes()), "é");
+        // An escape takes the byte behind it.
+        assert!(!is_partial(b"\x1B\x1B[3`") && !is_partial(b"\x1B[5m\x1B[3`") && is_partial(b"\x1Bn\x1B[3`"));
     }
 
     #[test]

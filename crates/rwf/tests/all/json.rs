@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rwf::container::FieldListEncoder;
 use rwf::dictionary::Dictionary;
 use rwf::json::{Converter, Incoming, JsonError, LeftOut, ServiceNames, Settings};
-use rwf::msg::{Domain, UpdateMsg};
+use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, Primitive, Real, RealHint};
 use serde_json::Value;
@@ -531,8 +531,9 @@ fn a_change_of_a_part_of_a_text_never_looks_like_a_text() {
         (b"\x1b[0`A\x1b[5`B\x1b[3b", "\u{1b}[0`A\u{1b}[5`B\u{1b}[3b"),
         (b"ab\x1b[9`c", "ab\u{1b}[9`c"),
         (b"\x1b[2bx", "\u{1b}[2bx"),
-        // It has all that it repeats.
-        (b"-\x1b[4b+", "-----+"),
+        // It is written over what is held, from byte 0 on.
+        (b"-\x1b[4b+", "-\u{1b}[4b+"),
+        ("\x1b%0é\x1b[5`é".as_bytes(), "é\u{1b}[5`é"),
         (b"plain", "plain"),
     ] {
         assert_eq!(
@@ -541,4 +542,23 @@ fn a_change_of_a_part_of_a_text_never_looks_like_a_text() {
             "{value:?}"
         );
     }
+}
+
+/// An image that clears what was held has whole texts, however its provider wrote them; another refresh is written over what is held.
+#[test]
+fn texts_of_an_image_are_whole() {
+    let text_of = |flags: RefreshFlags| {
+        let mut buffer = [0; 200];
+        let mut w = Writer::new(&mut buffer);
+        let refresh = RefreshMsg { flags, container: DataType::FIELD_LIST, ..RefreshMsg::new(Domain::MARKET_PRICE, 5) };
+        refresh.encode_header(&mut w).unwrap();
+        let mut list = FieldListEncoder::begin(&mut w).unwrap();
+        list.raw(215, b"-\x1b[3b\x1b[6`x").unwrap();
+        list.finish().unwrap();
+        let mut text = String::new();
+        Converter::new(&DICTIONARY).message(w.written(), &mut text).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["Fields"]["ROW64_1"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(text_of(RefreshFlags::CLEAR_CACHE | RefreshFlags::REFRESH_COMPLETE), "----  x");
+    assert_eq!(text_of(RefreshFlags::REFRESH_COMPLETE), "-\u{1b}[3b\u{1b}[6`x");
 }
