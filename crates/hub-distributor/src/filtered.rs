@@ -64,7 +64,7 @@ fn write_passing(filter: &ServiceFilter, header: &peek::Header, msg: &[u8], out:
     }
     let (head, body) = msg.split_at(header.body_offset);
     out.extend_from_slice(head);
-    let left = append_passing(filter, header.container, body, out);
+    let left = append_passing(filter, header.class, header.container, body, out);
     let is_needed = || header.class == MsgClass::REFRESH || update_flags(header, msg) & flags::HAS_LOCK != 0;
     if left == Left::Nothing && is_needed() { Left::Part } else { left }
 }

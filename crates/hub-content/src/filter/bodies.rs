@@ -7,6 +7,7 @@ use rwf::container::{
     ElementList, ElementListEncoder, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, Series,
     SeriesEncoder, SetScope, Vector, VectorAction, VectorEncoder, VectorHead,
 };
+use rwf::msg::MsgClass;
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, DecodeError, EncodeError};
 
@@ -80,13 +81,22 @@ impl Fault {
     }
 }
 
-/// Appends what passes of a body; nothing if it stays whole. Set data is written out as standard data.
-pub fn append_passing(passing: &impl Passing, container: DataType, body: &[u8], out: &mut Vec<u8>) -> Left {
+/// Appends what passes of the body of a message of a class; nothing if it stays whole. Set data is written out as standard data.
+///
+/// An entry that is to be updated goes if nothing of it passes, but for those of a refresh: there it is one of the image, whatever its
+/// action ([`rwf::image`]).
+pub fn append_passing(
+    passing: &impl Passing,
+    class: MsgClass,
+    container: DataType,
+    body: &[u8],
+    out: &mut Vec<u8>,
+) -> Left {
     let start = out.len();
     let mut left = Left::Unreadable;
     // Set data may grow when it is written out, by a byte or two a value.
     let result = crate::encode::append(out, body.len() * 2, |w| {
-        left = match write_passing(passing, container, body, Within::TOP, w) {
+        left = match write_passing(passing, container, body, Within::top(class), w) {
             Ok(Some(true)) => Left::Part,
             Ok(Some(false)) => Left::Nothing,
             Ok(None) => Left::Whole,
@@ -109,10 +119,14 @@ struct Within<'a> {
     /// A container around it has set definitions, which are not written: what lies within cannot be copied as it is.
     has_sets: bool,
     depth: u32,
+    /// What is there at all is of an image: no entry goes.
+    is_image: bool,
 }
 
 impl Within<'_> {
-    const TOP: Self = Self { scope: SetScope::NONE, has_sets: false, depth: 0 };
+    fn top(class: MsgClass) -> Self {
+        Self { scope: SetScope::NONE, has_sets: false, depth: 0, is_image: class == MsgClass::REFRESH }
+    }
 }
 
 /// Writes what passes of a container, and tells whether anything does; `None` if it is not to be filtered, and what was written is void.
@@ -216,9 +230,15 @@ struct Entries<'a, P> {
 
 impl<'a, P: Passing> Entries<'a, P> {
     /// `None` if the entries are of a kind that is not filtered.
-    fn new(passing: &'a P, container: DataType, scope: SetScope<'a>, has_sets: bool, depth: u32) -> Option<Self> {
+    fn new(
+        passing: &'a P,
+        container: DataType,
+        scope: SetScope<'a>,
+        has_sets: bool,
+        around: Within<'_>,
+    ) -> Option<Self> {
         let may_hold = matches!(container, DataType::MAP | DataType::VECTOR | DataType::SERIES);
-        let within = Within { scope, has_sets, depth: depth + 1 };
+        let within = Within { scope, has_sets, depth: around.depth + 1, is_image: around.is_image };
         (passing.filters(container) || may_hold).then_some(Self { passing, container, within })
     }
 
@@ -261,7 +281,7 @@ fn write_map(
 ) -> Result<Option<bool>, Fault> {
     let map = Map::decode(body, &within.scope)?;
     let has_sets = within.has_sets || map.set_defs().is_some();
-    let Some(entries) = Entries::new(passing, map.container, map.scope(), has_sets, within.depth) else {
+    let Some(entries) = Entries::new(passing, map.container, map.scope(), has_sets, within) else {
         return Ok(None);
     };
     let Map { key_type, container, key_field_id, per_entry_perm, .. } = map;
@@ -278,7 +298,7 @@ fn write_map(
         let entry = entry?;
         let key = entry.key_value(key_type)?;
         // What is added is there, and what has a lock of its own says so, with or without data.
-        let may_go = entry.action == MapAction::UPDATE && entry.perm_data.is_none();
+        let may_go = entry.action == MapAction::UPDATE && entry.perm_data.is_none() && !within.is_image;
         any |= entries.put(entry.data, may_go, |write| {
             out.entry_with(entry.action, &key, entry.perm_data, LenForm::Shortest, write)
         })?;
@@ -295,7 +315,7 @@ fn write_vector(
 ) -> Result<Option<bool>, Fault> {
     let vector = Vector::decode(body, &within.scope)?;
     let has_sets = within.has_sets || vector.set_defs().is_some();
-    let Some(entries) = Entries::new(passing, vector.container, vector.scope(), has_sets, within.depth) else {
+    let Some(entries) = Entries::new(passing, vector.container, vector.scope(), has_sets, within) else {
         return Ok(None);
     };
     let Vector { container, sortable, per_entry_perm, .. } = vector;
@@ -310,7 +330,7 @@ fn write_vector(
     }
     for entry in vector.entries() {
         let entry = entry?;
-        let may_go = entry.action == VectorAction::UPDATE && entry.perm_data.is_none();
+        let may_go = entry.action == VectorAction::UPDATE && entry.perm_data.is_none() && !within.is_image;
         any |= entries.put(entry.data, may_go, |write| {
             out.entry_with(entry.action, entry.index, entry.perm_data, LenForm::Shortest, write)
         })?;
@@ -327,7 +347,7 @@ fn write_series(
 ) -> Result<Option<bool>, Fault> {
     let series = Series::decode(body, &within.scope)?;
     let has_sets = within.has_sets || series.set_defs().is_some();
-    let Some(entries) = Entries::new(passing, series.container, series.scope(), has_sets, within.depth) else {
+    let Some(entries) = Entries::new(passing, series.container, series.scope(), has_sets, within) else {
         return Ok(None);
     };
     let mut out = SeriesEncoder::begin(w, series.container, series.count_hint())?;

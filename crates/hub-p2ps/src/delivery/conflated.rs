@@ -89,7 +89,7 @@ impl P2ps {
             let (head, data) = msg.split_at(header.body_offset);
             let body = turn.arena_body(|arena| {
                 arena.extend_from_slice(head);
-                match spec.append(header.container, data, arena) {
+                match spec.append(header.class, header.container, data, arena) {
                     Left::Part => {}
                     Left::Whole | Left::Unreadable => arena.extend_from_slice(data),
                     Left::Nothing => return Err(()),

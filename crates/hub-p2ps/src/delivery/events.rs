@@ -298,7 +298,7 @@ impl P2ps {
         let mut left = Left::Nothing;
         let body = turn.arena_body(|arena| {
             arena.extend_from_slice(head);
-            left = spec.append(header.container, data, arena);
+            left = spec.append(header.class, header.container, data, arena);
             if is_due && left == Left::Nothing {
                 left = Left::Part;
             }

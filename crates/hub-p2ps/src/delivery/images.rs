@@ -8,7 +8,7 @@ use crate::ids::{HubGroup, ItemId, SourceId};
 use crate::items::watchers::Watcher;
 use crate::stream::flags;
 use crate::{P2ps, encode};
-use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
+use rwf::msg::{Domain, MsgClass, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::{DataState, Qos, Rate, State, StreamState};
 
 /// Memory that is used again and again.
@@ -253,7 +253,7 @@ impl P2ps {
         let mut filtered = std::mem::take(&mut self.scratch.filtered);
         filtered.clear();
         self.counters.views_filtered += 1;
-        let body = match spec.append(image.refresh.container, image.refresh.body, &mut filtered) {
+        let body = match spec.append(MsgClass::REFRESH, image.refresh.container, image.refresh.body, &mut filtered) {
             Left::Part | Left::Nothing => Some(&filtered[..]),
             Left::Whole | Left::Unreadable => {
                 self.counters.views_unfiltered += 1;

@@ -6,6 +6,7 @@ use crate::encode;
 use crate::filter::bodies::{Left, Passing, append_passing};
 use crate::filter::rules::ServiceFilter;
 use rwf::DataType;
+use rwf::msg::MsgClass;
 use rwf::rdm::request::{Payload, View};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -159,9 +160,9 @@ impl ViewSpec {
         out
     }
 
-    /// Appends what the view lets through of a body.
-    pub(crate) fn append(&self, container: DataType, body: &[u8], out: &mut Vec<u8>) -> Left {
-        append_passing(self, container, body, out)
+    /// Appends what the view lets through of the body of a message of a class.
+    pub(crate) fn append(&self, class: MsgClass, container: DataType, body: &[u8], out: &mut Vec<u8>) -> Left {
+        append_passing(self, class, container, body, out)
     }
 }
 
@@ -204,9 +205,10 @@ mod tests {
     use crate::filter::rules::{FieldRule, FieldSet, ServiceFilter, UpdateTypes};
     use rwf::DataType;
     use rwf::container::{
-        ElementListEncoder, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope,
+        ElementListEncoder, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope, Vector,
+        VectorAction, VectorEncoder, VectorHead,
     };
-    use rwf::msg::UpdateType;
+    use rwf::msg::{MsgClass, UpdateType};
     use rwf::wire::{LenForm, Writer};
     use rwf::{EncodeError, Primitive};
     use std::sync::Arc;
@@ -250,8 +252,12 @@ mod tests {
 
     /// What a view leaves of a body, behind a byte that is there already.
     fn left(view: &ViewSpec, container: DataType, body: &[u8]) -> (Left, Vec<u8>) {
+        left_of(MsgClass::UPDATE, view, container, body)
+    }
+
+    fn left_of(class: MsgClass, view: &ViewSpec, container: DataType, body: &[u8]) -> (Left, Vec<u8>) {
         let mut out = vec![7];
-        let left = view.append(container, body, &mut out);
+        let left = view.append(class, container, body, &mut out);
         assert_eq!(out.remove(0), 7);
         (left, out)
     }
@@ -347,5 +353,29 @@ mod tests {
         );
         let (outcome, out) = left(&view, DataType::MAP, &body(&[(MapAction::UPDATE, 2, &[22])]));
         assert_eq!((outcome, Map::decode(&out, &SetScope::NONE).unwrap().len()), (Left::Nothing, 0));
+        // In an image each entry is there, whatever its action: ETA's example providers of order books say Update.
+        let (_, out) = left_of(MsgClass::REFRESH, &view, DataType::MAP, &book);
+        let keys: Vec<_> =
+            Map::decode(&out, &SetScope::NONE).unwrap().entries().map(|entry| entry.unwrap().key.to_vec()).collect();
+        assert_eq!(keys, [[1], [2], [3], [4]]);
+    }
+
+    /// In a vector an entry that goes from an image would leave those behind it at places that nobody has.
+    #[test]
+    fn an_image_keeps_all_entries_of_a_vector() {
+        let view = ViewSpec::of(None, 0, Some(without(&[3, 22])), None).unwrap();
+        let mut buffer = [0; 200];
+        let mut w = Writer::new(&mut buffer);
+        let head =
+            VectorHead { container: DataType::FIELD_LIST, sortable: false, count_hint: None, per_entry_perm: false };
+        let mut vector = VectorEncoder::begin(&mut w, head).unwrap();
+        for index in 0..3 {
+            vector.entry(VectorAction::UPDATE, index, |w| write_list(&[22], w)).unwrap();
+        }
+        vector.finish().unwrap();
+        for (class, count) in [(MsgClass::REFRESH, 3), (MsgClass::UPDATE, 0)] {
+            let (_, out) = left_of(class, &view, DataType::VECTOR, w.written());
+            assert_eq!(Vector::decode(&out, &SetScope::NONE).unwrap().len(), count, "{class:?}");
+        }
     }
 }
