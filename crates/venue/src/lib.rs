@@ -2,6 +2,7 @@
 //!
 //! * [`sequence`]: messages of several lines in order, once; gaps told, asked for, repaired or given up.
 //! * [`nasdaq`]: TotalView-ITCH 5.0 over `MoldUDP64`, `SoupBinTCP`, GLIMPSE and day files.
+//! * [`dbn`]: records of Databento files, and the books that those by order make.
 //! * [`Market`]: who takes what a handler tells. Order books are of the crate [`market`].
 //!
 //! `now` is nanoseconds of any clock that never falls. A message's own time is the venue's. Bytes may be cut short, forged or of another
@@ -12,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod dbn;
 mod market_events;
 pub mod nasdaq;
 pub mod sequence;

@@ -75,12 +75,31 @@ fn server_bytes(seed: u64) -> Vec<u8> {
     all
 }
 
+/// A DBN file of a hundred records by order.
+fn records(seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut all = b"DBN\x01\x04\0\0\0meta".to_vec();
+    for _ in 0..100 {
+        let mut record = vec![14, 0xA0, 1, 0, random.below(3) as u8, 0, 0, 0];
+        record.resize(56, 0);
+        record[16] = random.below(20) as u8;
+        record[24] = random.below(8) as u8;
+        record[32] = random.below(5) as u8;
+        record[36] = [0, 0x80, 0x20, 0xA0][random.below(4) as usize];
+        record[38] = b"AAAACMRTFN"[random.below(10) as usize];
+        record[39] = b"BAN"[random.below(3) as usize];
+        all.extend_from_slice(&record);
+    }
+    all
+}
+
 #[test]
 fn changed_days_channels_and_connections_stop_nothing() {
     let mut random = Random::new(11);
     for seed in 0..400 {
         targets::venue_itch(&changed(&day_file(seed), &mut random));
         targets::venue_mold(&changed(&operations(seed), &mut random));
+        targets::venue_dbn(&changed(&records(seed), &mut random));
         targets::venue_soup(&changed(&server_bytes(seed), &mut random));
     }
 }
@@ -90,5 +109,6 @@ fn what_fuzzing_has_learnt_stops_nothing() {
     let folder = env!("CARGO_MANIFEST_DIR");
     kept::run(folder, "venue_itch", targets::venue_itch);
     kept::run(folder, "venue_mold", targets::venue_mold);
+    kept::run(folder, "venue_dbn", targets::venue_dbn);
     kept::run(folder, "venue_soup", targets::venue_soup);
 }

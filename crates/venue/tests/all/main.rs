@@ -8,6 +8,7 @@ mod kept;
 #[path = "../hostile/targets.rs"]
 mod targets;
 
+mod dbn;
 mod hostile;
 mod itch;
 mod lines;

@@ -1,5 +1,6 @@
 //! What fuzzing runs; the tests run it on mutated and kept inputs.
 
+use venue::dbn::{DbnFile, MboBooks, Record};
 use venue::nasdaq::itch::Message;
 use venue::nasdaq::mold::{Header, Join, Line};
 use venue::nasdaq::soup::{Login, SoupClient};
@@ -76,4 +77,19 @@ pub(crate) fn venue_soup(data: &[u8]) {
     whole.on_timer(2_000_000_000, &mut Nobody);
     whole.connected(3_000_000_000);
     assert!(!whole.take_output().is_empty());
+}
+
+/// Bytes as a DBN file: what is read holds together, and every byte is read or told of.
+pub(crate) fn venue_dbn(data: &[u8]) {
+    let Ok(mut file) = DbnFile::new(data) else { return };
+    let mut books = MboBooks::new();
+    let mut before = file.rest();
+    while let Ok(Some(record)) = file.next_record() {
+        if let Record::Mbo(mbo) = record {
+            books.apply(&mbo, &mut ());
+        }
+        assert!(file.rest() < before);
+        before = file.rest();
+    }
+    books.books().check_invariants();
 }
