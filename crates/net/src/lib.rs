@@ -17,6 +17,7 @@
 //! | [`dns`] | servers by the name of their service (SRV), which the system does not look up |
 //! | [`Network`] | lists of who may come in |
 //! | [`output`] | files that tools write: no symbolic link is followed |
+//! | [`plain`] | texts of peers on screens and in logs |
 //! | [`fault`] | connections that fail on purpose |
 //! | `floor` (feature) | what bare loops need beside: forked processes, shared words |
 //!
@@ -38,6 +39,7 @@ pub mod interfaces;
 pub mod memory;
 mod network;
 pub mod output;
+pub mod plain;
 pub mod ring;
 pub mod rlimit;
 pub mod shm;

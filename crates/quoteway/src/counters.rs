@@ -142,7 +142,10 @@ impl Sample {
 
     /// What its line is called: `hub=prod`.
     fn title(&self) -> String {
-        let labels = self.labels.iter().map(|(name, value)| format!("{name}={}", value.replace(char::is_control, "?")));
+        let labels = self
+            .labels
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.replace(net::plain::is_unprintable, "?")));
         labels.collect::<Vec<_>>().join(" ")
     }
 }

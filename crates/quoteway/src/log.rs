@@ -6,7 +6,11 @@
 //! same again and again is written [`SAME`] times in [`SAME_FOR`]; then it is counted. `debug` and `trace` have the first bound alone:
 //! whoever asks for them wants them all.
 //!
-//! Lines are text for people, or JSON objects ([`set_format`]).
+//! Lines are text for people, or JSON objects ([`set_format`]). Peers choose part of many of them: what would end a line or steer a terminal is
+//! written by its number (`net::plain`), in [`text_of`] and so in all that becomes of a line. What operators do ([`operators`]) is a line that
+//! no level and no limit holds back.
+
+pub mod operators;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Write as _};
@@ -18,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber, callsite};
-use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Writer};
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -45,11 +49,13 @@ static STARTED: OnceLock<(Arc<AtomicU64>, Arc<Kinds>)> = OnceLock::new();
 
 /// Lines that are kept for those who ask.
 pub const RECENT: usize = 1000;
+/// And their bytes together.
+const RECENT_BYTES_MAX: usize = 1 << 20;
 
 /// Lines are JSON.
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
-static LATEST: Mutex<VecDeque<Arc<RecentLine>>> = Mutex::new(VecDeque::new());
+static LATEST: Mutex<Latest> = Mutex::new(Latest { lines: VecDeque::new(), bytes: 0 });
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 hub::counters! {
@@ -77,10 +83,9 @@ pub fn counters() -> Counters {
 pub fn start(filter: EnvFilter, colours: bool, silent: bool) -> io::Result<Log> {
     let log = if silent { Log::new(io::sink(), QUEUE)? } else { Log::new(io::stderr(), QUEUE)? };
     let _ = STARTED.set((log.lines.lost.clone(), log.limit.0.clone()));
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(log.lines.clone())
-        .with_ansi(colours)
-        .event_format(Lined(Format::default().with_target(false)));
+    log.is_of_process.store(true, Ordering::Release);
+    operators::wake_by(log.lines.queue.clone());
+    let lines = tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_ansi(colours).event_format(Lined);
     let (filter, level) = reload::Layer::new(filter);
     let _ = LEVEL.set(level);
     // A log that nobody reads any more must not end the process: what cannot be written is dropped.
@@ -112,33 +117,57 @@ pub fn set_format(json: bool) {
     AS_JSON.store(json, Ordering::Relaxed);
 }
 
+/// As [`set_format`], unless that is known: the configuration that a process starts with says how its first line is to look.
+pub fn set_first_format(json: bool) {
+    static KNOWN: AtomicBool = AtomicBool::new(false);
+    if !KNOWN.swap(true, Ordering::Relaxed) {
+        set_format(json);
+    }
+}
+
 /// A line in the format of now.
-struct Lined(Format);
+struct Lined;
 
 impl<S, N> FormatEvent<S, N> for Lined
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let (level, text) = (*event.metadata().level(), text_of(event));
         if AS_JSON.load(Ordering::Relaxed) {
-            let mut text = text_of(event);
-            // The object stays whole: its text is cut off, not its end.
-            if text.len() > LINE_BYTES_MAX / 2 {
-                text.truncate(text.floor_char_boundary(LINE_BYTES_MAX / 2));
-                text.push_str("...");
-            }
-            return to.write_str(&object(name_of(*event.metadata().level()), &text));
+            return to.write_str(&object(name_of(level), &text));
         }
-        self.0.format_event(context, to, event)
+        if !to.has_ansi_escapes() {
+            return to.write_str(&in_words(level.as_str(), &text));
+        }
+        let colour = match level {
+            Level::ERROR => 31,
+            Level::WARN => 33,
+            Level::INFO => 32,
+            Level::DEBUG => 34,
+            Level::TRACE => 35,
+        };
+        writeln!(to, "\u{1b}[2m{}\u{1b}[0m \u{1b}[{colour}m{:>5}\u{1b}[0m {text}", now(), level.as_str())
     }
+}
+
+/// The time of day, as lines have it.
+fn now() -> String {
+    let mut time = String::new();
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    time.truncate(time.trim_end().len());
+    time
+}
+
+/// A line for people.
+fn in_words(level: &str, text: &str) -> String {
+    format!("{} {level:>5} {text}\n", now())
 }
 
 /// A line as a JSON object.
 fn object(level: &str, text: &str) -> String {
-    let mut time = String::new();
-    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
-    format!("{{\"time\":{:?},\"level\":{level:?},\"text\":{}}}\n", time.trim(), serde_json::Value::from(text))
+    format!("{{\"time\":{:?},\"level\":{level:?},\"text\":{}}}\n", now(), serde_json::Value::from(text))
 }
 
 fn name_of(level: Level) -> &'static str {
@@ -169,7 +198,7 @@ pub fn recent(after: u64) -> Vec<RecentLine> {
     // The lines themselves are copied behind the lock.
     let kept: Vec<Arc<RecentLine>> = {
         let recent = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.iter().filter(|line| line.number > after).cloned().collect()
+        recent.lines.iter().filter(|line| line.number > after).cloned().collect()
     };
     kept.iter().map(|line| RecentLine::clone(line)).collect()
 }
@@ -179,13 +208,21 @@ pub fn recent(after: u64) -> Vec<RecentLine> {
 pub struct Log {
     lines: Lines,
     limit: Limit,
+    is_of_process: Arc<AtomicBool>,
 }
 
 impl Log {
     fn new(out: impl Write + Send + 'static, room: usize) -> io::Result<Self> {
         let (queue, work) = sync_channel(room);
-        let log = Self { lines: Lines { queue, lost: Arc::default() }, limit: Limit::default() };
-        let mut scribe = Scribe { out, lost: log.lines.lost.clone(), said: 0, limit: log.limit.0.clone() };
+        let lines = Lines { queue, lost: Arc::default() };
+        let log = Self { lines, limit: Limit::default(), is_of_process: Arc::default() };
+        let mut scribe = Scribe {
+            out,
+            lost: log.lines.lost.clone(),
+            said: 0,
+            limit: log.limit.0.clone(),
+            is_of_process: log.is_of_process.clone(),
+        };
         std::thread::Builder::new().name("log".to_owned()).spawn(move || scribe.run(&work))?;
         log.limit.0.lines.set(log.lines.clone()).expect("set once");
         Ok(log)
@@ -210,6 +247,8 @@ impl Drop for Log {
 
 #[derive(Debug)]
 enum Work {
+    /// There is a line of [`operators`].
+    Wake,
     Line(Vec<u8>),
     End(SyncSender<()>),
 }
@@ -227,6 +266,7 @@ impl Lines {
             line.truncate(LINE_BYTES_MAX);
             line.extend_from_slice(b"...\n");
         }
+        line.shrink_to_fit();
         if self.queue.try_send(Work::Line(line)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -260,6 +300,8 @@ struct Scribe<W> {
     /// Lost lines that a line has told of.
     said: u64,
     limit: Arc<Kinds>,
+    /// What operators do is written here.
+    is_of_process: Arc<AtomicBool>,
 }
 
 impl<W: Write> Scribe<W> {
@@ -281,6 +323,11 @@ impl<W: Write> Scribe<W> {
                 ));
                 self.said = lost;
             }
+            if self.is_of_process.load(Ordering::Acquire) {
+                for line in operators::take() {
+                    drop(self.out.write_all(&line));
+                }
+            }
             let is_end = matches!(next, Ok(Work::End(_)));
             for (example, count) in self.limit.over(is_end) {
                 self.warn(&format!("{count} further lines like \"{example}\" were not written"));
@@ -292,7 +339,7 @@ impl<W: Write> Scribe<W> {
                 // What cannot be written has no reader.
                 Ok(Work::Line(line)) => drop(self.out.write_all(&line)),
                 Ok(Work::End(done)) => drop((self.out.flush(), done.send(()))),
-                Err(_) => {}
+                Ok(Work::Wake) | Err(_) => {}
             }
         }
     }
@@ -307,10 +354,7 @@ fn warning(text: &str) -> Vec<u8> {
     if AS_JSON.load(Ordering::Relaxed) {
         return object("warn", text).into_bytes();
     }
-    let mut line = String::new();
-    let _ = SystemTime.format_time(&mut Writer::new(&mut line));
-    let _ = writeln!(line, "  WARN {text}");
-    line.into_bytes()
+    in_words("WARN", text).into_bytes()
 }
 
 /// Holds lines of a kind back of which there were [`PER_SECOND`] in this second.
@@ -444,44 +488,91 @@ impl<S: Subscriber> Layer<S> for Limit {
     }
 }
 
+/// The last lines: at most [`RECENT`], of at most [`RECENT_BYTES_MAX`] bytes.
+#[derive(Debug)]
+struct Latest {
+    lines: VecDeque<Arc<RecentLine>>,
+    bytes: usize,
+}
+
+/// Keeps a line for those who ask.
+fn keep(level: &'static str, mut text: String) {
+    text.shrink_to_fit();
+    LATEST.lock().unwrap_or_else(PoisonError::into_inner).push(level, text);
+}
+
+impl Latest {
+    fn push(&mut self, level: &'static str, text: String) {
+        let (number, time_ms) = (NUMBER.fetch_add(1, Ordering::Relaxed) + 1, net::clock::wall() / 1_000_000);
+        self.bytes += text.len();
+        self.lines.push_back(Arc::new(RecentLine { number, time_ms, level, text }));
+        while self.lines.len() > RECENT || self.bytes > RECENT_BYTES_MAX {
+            let Some(oldest) = self.lines.pop_front() else { break };
+            self.bytes -= oldest.text.len();
+        }
+    }
+}
+
 /// Keeps the last lines.
 struct Recent;
 
 impl<S: Subscriber> Layer<S> for Recent {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut text = text_of(event);
-        if text.len() > LINE_BYTES_MAX {
-            text.truncate(text.floor_char_boundary(LINE_BYTES_MAX));
-        }
-        let level = name_of(*event.metadata().level());
-        let mut recent = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
-        if recent.len() >= RECENT {
-            recent.pop_front();
-        }
-        let time_ms = net::clock::wall() / 1_000_000;
-        recent.push_back(Arc::new(RecentLine { number, time_ms, level, text }));
+        keep(name_of(*event.metadata().level()), text_of(event));
     }
 }
 
-/// A line's text.
+/// A text of bounded length in one line, whoever chose it.
+#[derive(Default)]
+struct OneLine {
+    text: String,
+    is_cut: bool,
+}
+
+impl fmt::Write for OneLine {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.is_cut {
+            return Ok(());
+        }
+        let room = LINE_BYTES_MAX / 2 - self.text.len();
+        let part = net::plain::escaped(&part[..part.floor_char_boundary(part.len().min(room + 1))]);
+        self.text.push_str(&part[..part.floor_char_boundary(part.len().min(room))]);
+        if part.len() > room {
+            self.text.push_str("...");
+            self.is_cut = true;
+        }
+        Ok(())
+    }
+}
+
+/// A line's text: one line, cut off where it is long.
 fn text_of(event: &Event<'_>) -> String {
-    struct Text(String);
+    struct Text(OneLine);
     impl Visit for Text {
         fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-            if field.name() == "message" {
-                let _ = write!(self.0, "{value:?}");
-            }
+            let _ = match field.name() {
+                "message" => write!(self.0, "{value:?}"),
+                // What a log of another kind says of its own place.
+                name if name.starts_with("log.") => Ok(()),
+                name => write!(self.0, " {name}={value:?}"),
+            };
         }
     }
-    let mut text = Text(String::new());
+    let mut text = Text(OneLine::default());
     event.record(&mut text);
-    text.0
+    text.0.text
+}
+
+/// A text of whoever in one line of bounded length.
+fn one_line(text: &str) -> String {
+    let mut line = OneLine::default();
+    let _ = line.write_str(text);
+    line.text
 }
 
 /// The beginning of a line's text.
 fn start_of(text: &str) -> String {
-    text.chars().take(EXAMPLE_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars().take(EXAMPLE_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -502,6 +593,11 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// The lines of a log, without colours.
+    fn plainly<S: Subscriber + for<'a> LookupSpan<'a>>(log: &Log) -> impl Layer<S> + use<S> {
+        tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_ansi(false).event_format(Lined)
     }
 
     #[test]
@@ -539,7 +635,7 @@ mod tests {
         drop(go);
         let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
         let layers = registry().with(log.limit.clone()).with(Recent);
-        let layers = layers.with(tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_ansi(false));
+        let layers = layers.with(plainly(&log));
         tracing::subscriber::with_default(layers, || {
             for n in 0..PER_SECOND + 50 {
                 tracing::info!("client {n} refused\nby name");
@@ -551,7 +647,7 @@ mod tests {
         // What was written is kept for those who ask, and nothing else.
         let kept = recent(0);
         let of_kind = |text: &str| kept.iter().filter(|line| line.text.contains(text)).count();
-        assert_eq!((of_kind("refused\nby name"), of_kind("something else")), (PER_SECOND as usize, 1));
+        assert_eq!((of_kind("refused\\nby name"), of_kind("something else")), (PER_SECOND as usize, 1));
         let last = kept.last().expect("a line");
         assert_eq!((recent(last.number).len(), last.level), (0, "warn"));
         let written: Vec<String> = lines.try_iter().collect();
@@ -559,7 +655,7 @@ mod tests {
         assert_eq!(count("INFO"), PER_SECOND as usize);
         assert_eq!(count("lines like the last in a second"), 1);
         assert_eq!(count("something else"), 1);
-        let rest = format!("50 further lines like \"client {PER_SECOND} refused?by name\" were not written");
+        let rest = format!("50 further lines like \"client {PER_SECOND} refused\\nby name\" were not written");
         assert_eq!(count(&rest), 1, "{:?}", written.last());
     }
 
@@ -569,7 +665,7 @@ mod tests {
         drop(go);
         let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
         let layers = registry().with(log.limit.clone());
-        let layers = layers.with(tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_ansi(false));
+        let layers = layers.with(plainly(&log));
         tracing::subscriber::with_default(layers, || {
             for n in 0..20 {
                 // Another line between them is written, and does not end the count.
@@ -583,6 +679,48 @@ mod tests {
         let same = written.iter().filter(|line| line.contains("INFO") && line.contains("the same")).count();
         assert_eq!((same, count("another")), (SAME as usize, 1), "{written:?}");
         assert_eq!(count("said 16 times more: the same"), 1, "{written:?}");
+    }
+
+    #[test]
+    fn a_peer_writes_no_line_of_its_own() {
+        let ((go, gate), (seen, lines)) = (channel(), channel());
+        drop(go);
+        let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
+        let layers = registry().with(Recent);
+        let layers = layers.with(plainly(&log));
+        let hostile = "x\r\n2026-01-01T00:00:00.000000Z  INFO audit: operator root: drained\u{1b}[2J\u{2028}\u{9b}";
+        let long = "\n".repeat(50_000);
+        tracing::subscriber::with_default(layers, || {
+            tracing::info!("a peer says {hostile}");
+            tracing::info!(text = hostile, "a field");
+            tracing::info!("a peer says {long}");
+        });
+        drop(log);
+        let written: Vec<String> = lines.try_iter().collect();
+        assert_eq!(written.len(), 3, "{written:?}");
+        for line in &written {
+            let text = line.strip_suffix('\n').expect("a line");
+            assert!(!text.contains(net::plain::is_unprintable) && line.len() < LINE_BYTES_MAX, "{line:?}");
+        }
+        assert!(written[0].contains(r"x\r\n2026-01-01T00:00:00.000000Z  INFO audit:"), "{written:?}");
+        let kept = recent(0);
+        assert!(kept.iter().all(|line| !line.text.contains(net::plain::is_unprintable)), "{kept:?}");
+        let kept: Vec<_> = kept.iter().filter(|line| line.text.contains(r"\n\n")).collect();
+        assert!(kept.iter().all(|line| line.text.capacity() < LINE_BYTES_MAX), "cut lines keep no room");
+    }
+
+    #[test]
+    fn kept_lines_are_bounded_by_their_bytes() {
+        let mut latest = Latest { lines: VecDeque::new(), bytes: 0 };
+        for n in 0..RECENT {
+            latest.push("info", format!("{n:06}{}", "k".repeat(4_000)));
+        }
+        let bytes: usize = latest.lines.iter().map(|line| line.text.len()).sum();
+        assert!(bytes == latest.bytes && bytes <= RECENT_BYTES_MAX && bytes > RECENT_BYTES_MAX / 2, "{bytes}");
+        for _ in 0..2 * RECENT {
+            latest.push("info", String::new());
+        }
+        assert_eq!((latest.lines.len(), latest.bytes), (RECENT, 0));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::oversight::Asker;
 use hub::p2ps::BlockedList;
 
 use crate::config::{self, Applies, Config, LogFormat};
+use crate::log::operators;
 
 /// Between two parts of the clients that are sent elsewhere.
 const PART: Duration = Duration::from_millis(100);
@@ -102,8 +103,14 @@ impl Lifecycle {
     pub fn is_over(&self) -> bool {
         if net::signal::take_reload() {
             self.elsewhere("reload", |life| match life.reload() {
-                Ok(reloaded) => tracing::info!("SIGHUP: the configuration is read again: {}", reloaded.summary()),
-                Err(why) => tracing::error!("SIGHUP: the configuration stays as it was: {why}"),
+                Ok(reloaded) => {
+                    let summary = reloaded.summary();
+                    operators::acted("SIGHUP", &format!("the configuration is read again: {summary}"));
+                }
+                Err(why) => {
+                    tracing::error!("SIGHUP: the configuration stays as it was: {why}");
+                    operators::acted("SIGHUP", &format!("the configuration stays as it was: {why}"));
+                }
             });
         }
         match net::signal::stop_requested() {
@@ -268,6 +275,7 @@ impl Lifecycle {
 
     /// A signal has asked for the end: clients first, then the serving threads.
     fn end(&self) {
+        operators::acted("SIGINT or SIGTERM", "the process is being stopped");
         let text = self.farewell("This server is being stopped");
         match self.refuse_new(&text, false) {
             Ok(0) => {}
@@ -279,7 +287,7 @@ impl Lifecycle {
             }
             // The serving threads end at a second signal, and answer nothing from then on.
             Err(_) if net::signal::stop_requested() > 1 => {
-                tracing::info!("a second signal ends the process at once, without a word to its clients");
+                operators::acted("a second signal", "ends the process at once, without a word to its clients");
             }
             Err(why) => tracing::warn!("the process ends without a word to its clients: {why}"),
         }
@@ -294,6 +302,9 @@ impl Lifecycle {
 /// The log as a configuration says; the level only where the environment has not said another.
 fn set_log(config: &Config, level_too: bool) {
     crate::log::set_format(config.log.format == LogFormat::Json);
+    if let Err(why) = operators::write_to(&config.log.operators_file) {
+        tracing::error!("what operators do is in the log alone: {why}");
+    }
     let level = if config.log.level.is_empty() { "info" } else { &config.log.level };
     if level_too && let Err(why) = crate::log::set_level(level) {
         tracing::debug!("the level of the log stays as it is: {why}");

@@ -32,7 +32,7 @@ section! {
     catch_unknown_json_keys: bool = false, "catchUnknownJsonKeys", "A message of a JSON client with a member that nobody knows is answered with an error; else the member is passed over.";
     catch_unknown_json_fids: bool = true, "catchUnknownJsonFids", "The same for a field that the dictionary does not have.";
     max_connections_per_address: u32 = 0, "", "Consumer connections of one address at a time; 0 means any number.";
-    max_logins_per_address_per_second: u32 = 0, "", "Logins and reissued tokens of one address in a second; one more is refused. 0 means any number. With egress shards each counts for itself.";
+    max_logins_per_address_per_second: u32 = 2_000, "", "Logins and reissued tokens of one address in a second; one more is refused. A site behind one address (NAT) counts as one. 0 means any number. With egress shards each counts for itself.";
     max_handshakes: u32 = 20_000, "", "Consumer connections of a thread that may be in their handshake at a time; a further one is closed at once. 0 means any number.";
     handshake_timeout_s: u16 = 15, "", "Time in which a connection has to be a session, of providers that dial in as well, seconds: who says nothing, or too little, is closed then.";
     login_timeout_s: u16 = 60, "", "Time in which a consumer has to log in after the handshake, and again after a logout, seconds; pings and other messages count for nothing. 0 means any.";
@@ -264,7 +264,7 @@ section! {
     audit_file_mb: u32 = 100, "", "Size of the audit file after which it is kept under a number and another one begun, megabytes; 0 means any.";
     audit_files: u32 = 0, "", "Full audit files that are kept, the newest ones; 0 keeps all.";
     audit_sync: AuditSync = AuditSync::default(), "", "When what was written is forced to the disk: \"each\" time, once a \"second\", or \"never\" by the server itself.";
-    audit_max: u32 = 65_536, "", "Audit lines that may wait to be written; beyond it logins, requests and posts wait.";
+    audit_max: u32 = 65_536, "", "Audit lines that may wait to be written (32 MB of them at most): beyond three quarters new logins wait, beyond all requests and posts too; who is in keeps what is open.";
     locks_max: u32 = 65_536, "", "Different locks of items at a time; items with a further one are denied.";
 }
 
@@ -285,6 +285,7 @@ section! {
     Log = "log", "Log";
     level: String = String::new(), "", "How much is logged: error, warn, info, debug, trace, or by module as QUOTEWAY_LOG, which wins at the start. Empty means info.";
     format: LogFormat = LogFormat::Text, "", "\"text\" for people, or \"json\": a line is an object with time, level and text.";
+    operators_file: String = String::new(), "", "File to which what operators do (HTTP, quoteway ctl, signals, new rights) is appended as a line of JSON with time, who and what, whatever the level of the log. Empty: the log alone has it, at every level.";
 }
 
 section! {

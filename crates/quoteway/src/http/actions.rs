@@ -1,4 +1,4 @@
-//! What operators do. Each action is a line of the log with who did it, to what, and why.
+//! What operators do. Each action is a line with who did it, to what, and why, which no level of the log holds back.
 
 use std::future::{Ready, ready};
 
@@ -11,10 +11,11 @@ use super::api::{Answer, Api, Asked, Done, Fault};
 use super::threads::Silent;
 use crate::agents::consumers::Consumers;
 use crate::agents::lifecycle::Reloaded;
+use crate::log::operators;
 
-/// Writes the audit's line.
+/// Tells the operators' audit what was done.
 pub(super) fn audit(asked: &Asked, what: &str) {
-    tracing::info!("audit: {}: {what}", asked.caller);
+    operators::acted(&asked.caller, what);
 }
 
 /// Writes the audit's line, and the answer.
@@ -139,12 +140,12 @@ pub(super) async fn reload(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     match blocking(move || life.reload()).await? {
         Ok(reloaded) => {
             let done = format!("the configuration is read again ({why}): {}", reloaded.summary());
-            tracing::info!("audit: {}: {done}", asked.caller);
+            operators::acted(&asked.caller, &done);
             let Reloaded { applied, restart, faults } = reloaded;
             Answer::of(&Reread { done, applied, restart, faults })
         }
         Err(faults) => {
-            tracing::warn!("audit: {}: the configuration stays as it was: {faults}", asked.caller);
+            operators::acted(&asked.caller, &format!("the configuration stays as it was: {faults}"));
             Err(Fault::new(422, faults))
         }
     }
@@ -234,8 +235,10 @@ pub(super) async fn take_trace(api: &Api, asked: &Asked) -> Result<Answer, Fault
         Some((consumers.take_trace(number)?, consumers.port()))
     });
     let (trace, port) = taken.await?.ok_or_else(|| Fault::new(404, "there is no such trace any more"))?;
+    let done = format!("{} messages are traced, {} found no room", trace.messages, trace.lost);
+    operators::acted(&asked.caller, &format!("trace {thread}.{number} is taken: {done}"));
     Answer::of(&Traced {
-        done: format!("{} messages are traced, {} found no room", trace.messages, trace.lost),
+        done,
         messages: trace.messages,
         lost: trace.lost,
         port,

@@ -56,7 +56,7 @@ pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
-        Value::String(text) => text.replace(char::is_control, "?"),
+        Value::String(text) => text.replace(net::plain::is_unprintable, "?"),
         Value::Array(list) => {
             let one = |value: &Value| offer_text(value).unwrap_or_else(|| shown(value));
             list.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -119,7 +119,7 @@ impl<'a> Table<'a> {
         for (column, name) in self.columns.iter().enumerate() {
             let value = name.split('.').fold(row, |of, member| &of[member]);
             match value {
-                Value::String(text) if !text.contains(char::is_control) => self.cell(column, text),
+                Value::String(text) if !text.contains(net::plain::is_unprintable) => self.cell(column, text),
                 other => self.cell(column, &shown(other)),
             }
         }

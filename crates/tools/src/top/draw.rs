@@ -32,7 +32,7 @@ impl View {
 
     fn foot(&self, room: u16) -> Line<'static> {
         if let Some(fault) = &self.fault {
-            return Line::from(cut(&fault.replace(char::is_control, " "), room).red());
+            return Line::from(cut(&fault.replace(net::plain::is_unprintable, " "), room).red());
         }
         if self.is_searching {
             return Line::from(cut(&format!("search: {}_", self.search), room).bold());

@@ -153,7 +153,7 @@ pub(super) fn shown(value: &Value) -> String {
         Value::Null | Value::Object(_) => String::new(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::Number(number) => number.as_f64().map_or_else(String::new, thousands),
-        Value::String(text) => text.replace(char::is_control, "?"),
+        Value::String(text) => text.replace(net::plain::is_unprintable, "?"),
         Value::Array(list) => {
             list.iter().map(|one| offer_text(one).unwrap_or_else(|| shown(one))).collect::<Vec<_>>().join(", ")
         }
@@ -172,7 +172,7 @@ fn put(lines: &mut Vec<String>, depth: usize, value: &Value) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                let name = name.replace(char::is_control, "?");
+                let name = name.replace(net::plain::is_unprintable, "?");
                 let is_flat = match member {
                     Value::Object(_) => false,
                     Value::Array(list) => !list.iter().any(Value::is_object),

@@ -293,14 +293,14 @@ impl View {
             _ => None,
         };
         let lines = lists::lines(&row);
-        self.detail = Some(Detail { title: name.replace(char::is_control, "?"), path, lines, scroll: 0 });
+        self.detail = Some(Detail { title: name.replace(net::plain::is_unprintable, "?"), path, lines, scroll: 0 });
         Pressed::Look
     }
 
     /// Title and figures: parts of lines, those first that are wanted most.
     fn head(&self) -> [Vec<String>; 3] {
         let (process, totals) = (&self.process, &self.process["totals"]);
-        let text = |name: &str| process[name].as_str().unwrap_or_default().replace(char::is_control, "?");
+        let text = |name: &str| process[name].as_str().unwrap_or_default().replace(net::plain::is_unprintable, "?");
         let count = |name: &str| thousands(totals[name].as_f64().unwrap_or(0.0));
         let uptime = process["uptime_s"].as_u64().unwrap_or(0);
         let rate = |n: usize| self.rates.map_or_else(|| "-".to_owned(), |rates| thousands(rates[n]));

@@ -128,7 +128,7 @@ fn field(entry: &rwf::FieldEntry<'_>, dictionary: &Dictionary) -> Field {
         fid: entry.fid,
         name: known.map_or_else(|| entry.fid.to_string(), |known| known.acronym().to_owned()),
         kind: data_type.to_string(),
-        value: value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
+        value: value.chars().map(|c| if net::plain::is_unprintable(c) { ' ' } else { c }).collect(),
     }
 }
 
