@@ -44,7 +44,7 @@ impl fmt::Display for RightsError {
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
-const SECTIONS: [&str; 7] = ["version", "policy", "services", "groups", "users", "positions", "applications"];
+const SECTIONS: [&str; 8] = ["version", "policy", "services", "groups", "users", "positions", "applications", "end"];
 const SERVICE_KEYS: [&str; 10] = [
     "id",
     "guard",
@@ -214,6 +214,9 @@ impl<'t> Reader<'t> {
         }
         if let Some(policy) = self.table("policy", keys.get("policy").copied()) {
             self.policy(policy);
+        }
+        if let Some(end) = self.table("[end]", keys.get("end").copied()) {
+            self.entries("[end]", end, &[]);
         }
         let sections = ["services", "groups", "applications", "positions", "users"];
         for section in sections {

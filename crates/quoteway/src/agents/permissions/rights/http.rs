@@ -127,7 +127,19 @@ impl RightsServer {
             return Look::Same;
         }
         let toml = if is_json { toml_of(&text) } else { Ok(text.clone()) };
-        match toml.and_then(|toml| Rights::parse(&self.url, &toml).map_err(|e| e.to_string())) {
+        let before = self.rights.as_ref().map(|_| self.text.as_str());
+        let read = |toml: String| {
+            let rights = Rights::parse(&self.url, &toml).map_err(|e| e.to_string())?;
+            if rights.users().next().is_none() {
+                return Err(format!("{}: {}", self.url, super::NOBODY));
+            }
+            // JSON says by itself where it ends.
+            if !is_json {
+                super::complete(&text, before).map_err(|why| format!("{}: {why}", self.url))?;
+            }
+            Ok(rights)
+        };
+        match toml.and_then(read) {
             Ok(rights) => {
                 (self.text, self.rights, self.etag) = (text, Some(rights.into()), etag);
                 Look::New
@@ -258,6 +270,9 @@ mod tests {
                 answer("200 OK", "ETag: \"a\"\r\n", ALICE),
                 answer("304 Not Modified", "ETag: \"a\"\r\n", ""),
                 answer("200 OK", "ETag: \"b\"\r\nContent-Type: application/json\r\n", json),
+                answer("200 OK", "ETag: \"x\"\r\n", ""),
+                answer("200 OK", "ETag: \"x\"\r\nContent-Type: application/json\r\n", "{}"),
+                answer("200 OK", "ETag: \"x\"\r\n", "version = \"3\"\n[users.alice]\nitem_limit = 1"),
                 answer("200 OK", "ETag: \"c\"\r\n", "[users.alice]\ngruops = []\n"),
                 answer("503 Service Unavailable", "", ""),
             ],
@@ -273,7 +288,9 @@ mod tests {
         assert!(server.pause() > Duration::from_secs(1), "it does not hold requests: {:?}", server.pause());
         assert_eq!(server.look(), Look::New);
         assert_eq!(users(&server), ["alice", "bob"]);
-        assert_eq!(server.look(), Look::Same, "faults change nothing");
+        for what in ["nothing", "an empty object", "a line that may go on", "faults"] {
+            assert_eq!(server.look(), Look::Same, "{what} is no rights");
+        }
         assert_eq!(users(&server), ["alice", "bob"]);
         assert!(matches!(server.look(), Look::Gone(why) if why.contains("503")));
         thread.join().unwrap();

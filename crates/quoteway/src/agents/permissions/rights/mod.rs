@@ -83,6 +83,22 @@ impl Source {
     }
 }
 
+/// What is wrong with rights that name nobody.
+const NOBODY: &str = "there is no user in it: it is empty, or not written to its end";
+
+/// Whether a text of rights (TOML) can be all of it, beside what can be read in it: its last line is whole, and it ends with `[end]` if the one
+/// before did.
+fn complete(text: &str, before: Option<&str>) -> Result<(), &'static str> {
+    if !text.ends_with('\n') {
+        return Err("its last line does not end: it may not be written to its end");
+    }
+    let has_end = |text: &str| text.lines().rev().map(str::trim).find(|line| !line.is_empty()) == Some("[end]");
+    if before.is_some_and(has_end) && !has_end(text) {
+        return Err("its last line is not [end], as it was before: it may not be written to its end");
+    }
+    Ok(())
+}
+
 /// What the P2PSs are to be told.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
@@ -145,7 +161,10 @@ pub(super) fn start(
             match presence.after(&look, Instant::now()) {
                 Some(News::Rights) => {
                     if let Some(rights) = source.rights() {
-                        tracing::info!("new rights: version {:?} of {}", rights.version(), source.name());
+                        crate::log::operators::acted(
+                            &source.name(),
+                            &format!("new rights: version {:?}", rights.version()),
+                        );
                         office.publish(&rights);
                     }
                 }
