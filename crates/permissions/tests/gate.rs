@@ -447,3 +447,58 @@ fn the_lock_of_an_entry_narrows_its_item() {
     p.narrow_lock(0, item, &lock("257: 144"), &mut out).unwrap();
     assert_eq!(out.len(), 1);
 }
+
+/// Strangers fill no disk: ten lines a second for an address, and one for the rest.
+#[test]
+fn refused_logins_of_an_address_are_told_together() {
+    let mut p = with(Settings { mode: Mode::On, ..Settings::default() });
+    let second = 1_000_000_000;
+    p.take_audit().for_each(drop);
+    for n in 0..1_000_u64 {
+        let address = Some([10, 0, 0, (n % 2) as u8].into());
+        let refused = p.login_from(n, &request("nobody", "10.0.0.1/net"), address);
+        assert!(matches!(refused, LoggedIn::No(_)), "{refused:?}");
+    }
+    let events: Vec<_> = p.take_audit().collect();
+    assert_eq!(events.len(), 20);
+    assert!(events.iter().all(|event| event.kind == EventKind::LoginDenied && event.count == 1));
+    let next = p.sum_up_refusals(1_000).expect("more is to come");
+    assert!(next <= second + 1_000 && p.take_audit().count() == 0);
+    p.sum_up_refusals(next + 1);
+    let sums: Vec<_> = p.take_audit().map(|event| (event.kind, event.count, event.actor.user.to_string())).collect();
+    assert_eq!(sums, vec![(EventKind::LoginDenied, 490, "nobody".to_owned()); 2]);
+    assert_eq!(p.sum_up_refusals(9 * second), None, "addresses that are quiet are forgotten");
+}
+
+/// While nothing is taken, refused logins do not fill the queue, new ones wait first, and those who are in go on.
+#[test]
+fn the_last_quarter_of_the_audit_is_for_those_who_are_in() {
+    let mut p = with(Settings { mode: Mode::On, audit_max: 100, ..Settings::default() });
+    p.take_audit().for_each(drop);
+    for n in 0..100_000_u64 {
+        // A stranger has many addresses and comes back for long.
+        let address = Some([10, 0, (n % 250) as u8, 1].into());
+        p.login_from(n * 1_000_000, &request("nobody", "10.0.0.1/net"), address);
+        p.sum_up_refusals(n * 1_000_000);
+    }
+    assert!(!p.has_login_room() && p.has_audit_room() && p.counts().audit < 100, "{:?}", p.counts());
+    let told: u64 = p.take_audit().map(|event| event.count).sum();
+    p.sum_up_refusals(1_000_000 * 1_000_000);
+    let rest: u64 = p.take_audit().map(|event| event.count).sum();
+    assert_eq!(told + rest, 100_000, "none is lost");
+}
+
+/// A few long texts fill the queue as many short ones do.
+#[test]
+fn what_waits_for_the_audit_is_counted_in_bytes() {
+    let mut p = with(Settings { mode: Mode::On, audit_max: usize::MAX, ..Settings::default() });
+    let long = "p".repeat(1 << 20);
+    let mut logins = 0;
+    while p.has_login_room() {
+        p.login(0, &LoginRequest { position: &long, ..request("nobody", "") });
+        logins += 1;
+        assert!(logins < 64, "bounded");
+    }
+    p.take_audit().for_each(drop);
+    assert!(p.has_login_room());
+}

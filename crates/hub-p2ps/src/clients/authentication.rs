@@ -54,6 +54,11 @@ pub struct Rejected {
 
 /// Says who a login is.
 pub trait Authenticator: fmt::Debug + Send {
+    /// Whether it knows whose a token is. Where it does not, a token is taken as a name is, and what it says of the user is not asked.
+    fn reads_tokens(&self) -> bool {
+        true
+    }
+
     /// Looks at a login, or at a token that is to follow another one. `now` is the P2PS's time, nanoseconds.
     ///
     /// # Errors
@@ -76,7 +81,8 @@ impl Tokens {
 
     /// Whether a login shows a token, and there is somebody who can read it.
     pub(super) fn judges(&self, request: &login::Request) -> bool {
-        self.authenticator.is_some() && token(request).is_some()
+        self.authenticator.as_ref().is_some_and(|authenticator| authenticator.reads_tokens())
+            && token(request).is_some()
     }
 
     /// A login is over.
@@ -127,7 +133,8 @@ impl P2ps {
             return Err(Rejected { code: StateCode::USAGE_ERROR, text: String::new() });
         };
         let name = if token.is_some() { None } else { Some(request.name.as_str()) };
-        authenticator.check(self.now, &Credentials { name, token, address: known.info.address })
+        let identity = authenticator.check(self.now, &Credentials { name, token, address: known.info.address })?;
+        Ok(if authenticator.reads_tokens() { identity } else { Identity { user: request.name.clone(), token: None } })
     }
 
     /// The request as if it had named the user whom its token means, and what the refresh says of the token.

@@ -24,14 +24,18 @@ const FEATURES: Features = Features {
     enhanced_symbol_list: Some(data_streams::STREAMS),
 };
 
+/// The longest text of a login that is kept, bytes: that of DACS.
+const TEXT_MAX: usize = 255;
+
 impl P2ps {
     /// A request of the login domain: the login itself, or a reissue of it.
     pub(crate) fn login_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
         let stream = StreamId(msg.stream_id);
-        let request = match login::Request::decode(msg) {
+        let mut request = match login::Request::decode(msg) {
             Ok(request) => request,
             Err(error) => return self.close_client(client, CloseReason::Garbage { error, length: msg.body.len() }),
         };
+        cut_texts(&mut request);
         let Some(known) = self.clients.get(client) else {
             debug_assert!(false, "a login of a client that is gone: {client:?}");
             return;
@@ -62,7 +66,8 @@ impl P2ps {
     }
 
     /// The login of a client that has none. One that the server began itself (`unasked`) may have any stream.
-    pub(super) fn first_login(&mut self, client: ClientId, request: login::Request, unasked: bool) {
+    pub(super) fn first_login(&mut self, client: ClientId, mut request: login::Request, unasked: bool) {
+        cut_texts(&mut request);
         let stream = StreamId(request.stream_id);
         let identity = match self.identify(client, &request) {
             Ok(identity) => identity,
@@ -112,6 +117,8 @@ impl P2ps {
             Some(Refusal::ProviderRole)
         } else if request.name.is_empty() {
             Some(Refusal::NoUserName)
+        } else if request.name.len() > TEXT_MAX {
+            Some(Refusal::LongUserName { length: request.name.len(), most: TEXT_MAX })
         } else if !request.streaming {
             Some(Refusal::LoginNotStreaming)
         } else if limit > 0 && self.clients.users().mounts(&request.name) >= limit {
@@ -182,6 +189,19 @@ impl P2ps {
     fn user_of(&self, client: ClientId) -> String {
         let login = self.clients.get(client).and_then(|known| known.login.as_ref());
         login.map(|login| login.name.clone()).unwrap_or_default()
+    }
+}
+
+/// Cuts what a login says of its place and program, before anything looks at it: what is checked, kept, told and logged is one text. Names are
+/// not cut: another user's could be left. Tokens are bounded by who checks them.
+fn cut_texts(request: &mut login::Request) {
+    let attributes = &mut request.attributes;
+    let texts = [&mut attributes.application_id, &mut attributes.application_name, &mut attributes.position];
+    for text in texts.into_iter().chain([&mut request.instance_id]).flatten() {
+        if text.len() > TEXT_MAX {
+            text.truncate(text.floor_char_boundary(TEXT_MAX));
+            text.shrink_to_fit();
+        }
     }
 }
 

@@ -4,6 +4,9 @@ use crate::status_texts::StatusTexts;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::fmt;
 
+/// From here on an id may stand for a name that no service has, in a request of a client that writes names (`rssl::ws`).
+const UNKNOWN_NAMES: u16 = u16::MAX - 256;
+
 /// A request that is refused. Its text goes to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal<'a> {
@@ -17,6 +20,8 @@ pub(crate) enum Refusal<'a> {
     ProviderRole,
     /// The login has no user name.
     NoUserName,
+    /// The login's user name is longer than any that is kept.
+    LongUserName { length: usize, most: usize },
     /// Whoever checks logins has said no.
     Rejected { code: StateCode, text: &'a str },
     /// The login is not for streaming.
@@ -102,7 +107,9 @@ impl Refusal<'_> {
             | Self::UnknownDomain { .. }
             | Self::BadStreamId { .. } => StateCode::USAGE_ERROR,
             Self::Rejected { code, .. } => *code,
-            Self::NoUserName | Self::NoName | Self::BadBatch | Self::NotEncodable => StateCode::INVALID_ARGUMENT,
+            Self::NoUserName | Self::LongUserName { .. } | Self::NoName | Self::BadBatch | Self::NotEncodable => {
+                StateCode::INVALID_ARGUMENT
+            }
             Self::Blocked { .. } => StateCode::NOT_ENTITLED,
             Self::TooManyMounts { .. } => StateCode::EXCEEDED_MAX_MOUNTS_PER_USER,
             Self::UnknownService { .. } => StateCode::SOURCE_UNKNOWN,
@@ -159,6 +166,9 @@ impl fmt::Display for Refusal<'_> {
                 )
             }
             Self::NoUserName => write!(f, "The login request has no user name: set Name in its key."),
+            Self::LongUserName { length, most } => {
+                write!(f, "The user name has {length} bytes, and {most} are the most: log in with a shorter one.")
+            }
             Self::Rejected { text, .. } => f.write_str(text),
             Self::LoginNotStreaming => write!(f, "A login has to be streaming: set the STREAMING flag."),
             Self::TooManyMounts { user, limit } => {
@@ -166,6 +176,12 @@ impl fmt::Display for Refusal<'_> {
                     f,
                     "User {user} is logged in {limit} times, the most allowed (maxMountsPerUser): log out elsewhere."
                 )
+            }
+            // Clients that write names instead of numbers have those that nobody knows stand under the last numbers.
+            Self::UnknownService { id: Some(id), texts } if *id >= UNKNOWN_NAMES => {
+                let text =
+                    "No service has the name or id of the request: use one of the source directory of this connection.";
+                f.write_str(&texts.not_available(text.to_owned()))
             }
             Self::UnknownService { id: Some(id), texts } => {
                 let text = format!("No service has id {id}: use an id of the source directory of this connection.");

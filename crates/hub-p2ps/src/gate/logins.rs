@@ -30,7 +30,8 @@ impl P2ps {
     /// Asks whether a login may be. Its position is the address where it names none.
     pub(crate) fn permit_login(&mut self, client: ClientId, request: &login::Request) -> Result<(), Denial> {
         let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
-        let address = self.clients.get(client).map(|known| format!("{}/net", known.info.address));
+        let from = self.clients.get(client).map(|known| known.info.address);
+        let address = from.map(|address| format!("{address}/net"));
         let position = request.attributes.position.as_deref().filter(|position| !position.is_empty());
         let asked = LoginRequest {
             connection: client.0.into(),
@@ -39,7 +40,7 @@ impl P2ps {
             application: application(request),
             wants_locks: request.attributes.provide_permission_expressions != Some(false),
         };
-        match permissions.login(self.now, &asked) {
+        match permissions.login_from(self.now, &asked, from) {
             LoggedIn::Yes(login) => {
                 let before = self.gate.seats.insert(client, Seat { login, opens: BTreeMap::new() });
                 debug_assert!(before.is_none(), "{client:?} is logged in already");
@@ -76,11 +77,14 @@ impl P2ps {
     pub(crate) fn is_held_up(&mut self, client: ClientId, class: Option<MsgClass>, msg: &[u8]) -> bool {
         let Some(permissions) = &mut self.gate.permissions else { return false };
         let asks_for_new = matches!(class, Some(MsgClass::REQUEST | MsgClass::POST));
-        let must_wait = self.gate.held.holds_for(client) || asks_for_new && permissions.is_held_up();
+        // Who is not in waits sooner, and with less: strangers must not take the room of those who are.
+        let is_in = self.gate.seats.contains_key(&client);
+        let must_wait = self.gate.held.holds_for(client)
+            || asks_for_new && (!is_in && !permissions.has_login_room() || permissions.is_held_up());
         if !must_wait {
             return false;
         }
-        match self.gate.held.push(client, msg) {
+        match self.gate.held.push(client, msg, is_in) {
             Ok(()) => self.counters.messages_held_up += 1,
             Err(waiting) => self.close_client(client, CloseReason::HeldUp { waiting }),
         }
@@ -96,7 +100,7 @@ impl P2ps {
             self.gate.is_sweeping = permissions.turn(self.now, SWEEP, &mut closes);
             self.carry_out(closes);
         }
-        while self.gate.permissions.as_mut().is_some_and(|permissions| permissions.has_audit_room())
+        while self.gate.permissions.as_mut().is_some_and(|permissions| permissions.has_login_room())
             && let Some((client, msg)) = self.gate.held.pop()
         {
             if self.act_in_order(client, &msg) {
@@ -175,6 +179,11 @@ impl P2ps {
     /// The next line for the audit log. While lines wait that are not taken, logins, requests and posts wait.
     pub fn next_audit(&mut self) -> Option<AuditEvent> {
         self.gate.permissions.as_mut()?.next_audit()
+    }
+
+    /// Has refused logins that are told together come among the lines of the audit; gives when to call again.
+    pub fn sum_up_refusals(&mut self, now: u64) -> Option<u64> {
+        self.gate.permissions.as_mut()?.sum_up_refusals(now)
     }
 
     /// The permissions, to be asked; `None` while they are off.

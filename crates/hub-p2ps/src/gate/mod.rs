@@ -84,7 +84,8 @@ impl Gate {
 
     /// There is something to do that needs no message.
     pub(crate) fn has_work(&self) -> bool {
-        self.is_sweeping || !self.held.is_empty() && self.has_audit_room()
+        self.is_sweeping
+            || !self.held.is_empty() && self.permissions.as_ref().is_none_or(|permissions| permissions.has_login_room())
     }
 
     /// What is asked for can be logged, or need not be.

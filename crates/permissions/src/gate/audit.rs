@@ -1,9 +1,19 @@
 //! What a compliance officer reads: an event for each login, watch and denial. Whoever owns the state machine takes the
 //! events, adds the time of day, and writes them.
 
+use std::collections::HashMap;
+use std::mem::size_of;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use crate::rights::Failure;
+
+/// Refused logins of an address that have a line each, in a second; further ones are counted.
+pub(super) const REFUSALS: u32 = 10;
+/// Addresses whose refusals are counted apart; beyond it all others count as one.
+const ADDRESSES_MAX: usize = 1_024;
+/// What refusals of an address are counted over, in the caller's nanoseconds.
+const PERIOD: u64 = 1_000_000_000;
 
 /// What happened; the numbers are those of DACS's logging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,6 +74,8 @@ pub struct AuditEvent {
     pub number: u64,
     /// What.
     pub kind: EventKind,
+    /// How often: more than 1 for refused logins of one address that are told together; the rest is that of the last of them.
+    pub count: u64,
     /// Who.
     pub actor: Actor,
     /// The item's service, if the event is about one.
@@ -76,4 +88,81 @@ pub struct AuditEvent {
     pub verdict: Verdict,
     /// The version of the rights that decided.
     pub rights: Arc<str>,
+}
+
+impl AuditEvent {
+    /// Bytes that it takes while it waits. Locks and versions are shared.
+    pub(super) fn bytes(&self) -> usize {
+        let text = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+        size_of::<Self>() + self.actor.user.len() + self.actor.position.len() + text(&self.service) + text(&self.item)
+    }
+}
+
+/// Refused logins, by the address that they come from: strangers must not fill the audit.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(HashMap<IpAddr, Refused>);
+
+/// The refused logins of one address.
+#[derive(Debug)]
+struct Refused {
+    /// When its second began, and how many lines it had in it.
+    since: u64,
+    lines: u32,
+    /// Those without a line of their own, and the last of them.
+    summed: u64,
+    last: Option<(Actor, Failure)>,
+}
+
+/// Refused logins that are told together: how many, and the last of them.
+#[derive(Debug)]
+pub(super) struct Sum {
+    pub(super) count: u64,
+    pub(super) actor: Actor,
+    pub(super) failure: Failure,
+}
+
+impl Refusals {
+    /// Counts a refusal; true if it is to have a line of its own.
+    pub(super) fn takes(
+        &mut self,
+        now: u64,
+        address: IpAddr,
+        may_log: bool,
+        (actor, failure): (&Actor, &Failure),
+    ) -> bool {
+        let room = self.0.len() < ADDRESSES_MAX || self.0.contains_key(&address);
+        let address = if room { address } else { Ipv4Addr::UNSPECIFIED.into() };
+        let fresh = || Refused { since: now, lines: 0, summed: 0, last: None };
+        let of = self.0.entry(address).or_insert_with(fresh);
+        if may_log && of.summed == 0 && now >= of.since.saturating_add(PERIOD) {
+            (of.since, of.lines) = (now, 0);
+        }
+        if may_log && of.summed == 0 && of.lines < REFUSALS {
+            of.lines += 1;
+            return true;
+        }
+        of.summed += 1;
+        of.last = Some((actor.clone(), failure.clone()));
+        false
+    }
+
+    /// The sums whose second is over, one an address.
+    pub(super) fn due(&mut self, now: u64) -> Vec<Sum> {
+        let mut due = Vec::new();
+        self.0.retain(|_, of| {
+            if now < of.since.saturating_add(PERIOD) {
+                return true;
+            }
+            let Some((actor, failure)) = of.last.take() else { return false };
+            due.push(Sum { count: std::mem::take(&mut of.summed), actor, failure });
+            (of.since, of.lines) = (now, 0);
+            true
+        });
+        due
+    }
+
+    /// When the next one is.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.0.values().map(|of| of.since.saturating_add(PERIOD)).min()
+    }
 }

@@ -1,7 +1,9 @@
 //! Who is on.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::audit::Sum;
 use super::{Absence, Actor, Close, Denial, EventKind, LoginId, Mode, OpenId, Permissions, ProfileId, Sweep, Verdict};
 use crate::rights::{CountBy, DEFAULT_APPLICATION, Failure, Limits};
 
@@ -55,8 +57,14 @@ pub(crate) struct Login {
 }
 
 impl Permissions {
-    /// A login request of a new connection, or of one that was logged out.
+    /// A login request of a new connection, or of one that was logged out; each refusal has its line in the audit.
     pub fn login(&mut self, now: u64, request: &LoginRequest<'_>) -> LoggedIn {
+        self.login_from(now, request, None)
+    }
+
+    /// As [`Permissions::login`], from an address whose refusals beyond so many a second are told together
+    /// ([`Permissions::sum_up_refusals`]): what strangers cause is bounded.
+    pub fn login_from(&mut self, now: u64, request: &LoginRequest<'_>, address: Option<IpAddr>) -> LoggedIn {
         let application = request.application.unwrap_or(DEFAULT_APPLICATION);
         let actor = Actor {
             user: request.user.into(),
@@ -72,9 +80,9 @@ impl Permissions {
                     Verdict::Granted
                 }
                 Err(failure) => {
-                    let (verdict, result) = self.judge(failure);
+                    let (verdict, result) = self.judge(failure.clone());
                     if let Err(denial) = result {
-                        self.record(now, EventKind::LoginDenied, actor, None, verdict);
+                        self.record_refusal(now, address, actor, failure);
                         return LoggedIn::No(denial);
                     }
                     verdict
@@ -91,6 +99,29 @@ impl Permissions {
         let id = LoginId(self.logins.insert(login));
         self.by_user.entry(user).or_default().push(id);
         LoggedIn::Yes(id)
+    }
+
+    fn record_refusal(&mut self, now: u64, address: Option<IpAddr>, actor: Actor, failure: Failure) {
+        let may_log = self.has_login_room();
+        let has_line = address.is_none_or(|address| self.refusals.takes(now, address, may_log, (&actor, &failure)));
+        if has_line {
+            self.record(now, EventKind::LoginDenied, actor, None, Verdict::Denied(failure));
+        }
+    }
+
+    /// Tells of refused logins that were counted, an event for each address, and gives when to call again. While the audit has no room for
+    /// logins they are counted on.
+    pub fn sum_up_refusals(&mut self, now: u64) -> Option<u64> {
+        if self.has_login_room() {
+            for Sum { count, actor, failure } in self.refusals.due(now) {
+                self.record(now, EventKind::LoginDenied, actor, None, Verdict::Denied(failure));
+                if let Some(event) = self.audit.back_mut() {
+                    event.count = count;
+                }
+            }
+        }
+        // Where there is no room, the one who takes events comes by itself.
+        self.refusals.next().filter(|at| *at > now)
     }
 
     /// Whether the login may be; `Ok(true)` if nobody could say and that is accepted.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::lock::LockError;
 use crate::rights::{Failure, Rights};
-use audit::AuditEvent as Event;
+use audit::{AuditEvent as Event, Refusals};
 use decisions::Decisions;
 use items::{Item, Open};
 use logins::Login;
@@ -52,6 +52,9 @@ pub enum Absence {
     #[default]
     Last,
 }
+
+/// Bytes of audit events that may wait, beside [`Settings::audit_max`].
+pub const AUDIT_BYTES_MAX: usize = 32 << 20;
 
 /// Parameters of the state machine.
 #[derive(Debug, Clone, Copy)]
@@ -168,7 +171,9 @@ pub struct Permissions {
     opens: Slots<Open>,
     sweeps: VecDeque<Sweep>,
     audit: VecDeque<Event>,
+    audit_bytes: usize,
     audit_number: u64,
+    refusals: Refusals,
     usage: Usage,
     past_usage: VecDeque<Usage>,
     counts: Counts,
@@ -190,7 +195,9 @@ impl Permissions {
             opens: Slots::default(),
             sweeps: VecDeque::new(),
             audit: VecDeque::new(),
+            audit_bytes: 0,
             audit_number: 0,
+            refusals: Refusals::default(),
             usage: Usage::default(),
             past_usage: VecDeque::new(),
             counts: Counts::default(),
@@ -311,12 +318,15 @@ impl Permissions {
 
     /// The audit events since the last call, in order.
     pub fn take_audit(&mut self) -> impl Iterator<Item = AuditEvent> {
+        self.audit_bytes = 0;
         self.audit.drain(..)
     }
 
     /// The next audit event, in order, for who can take one at a time.
     pub fn next_audit(&mut self) -> Option<AuditEvent> {
-        self.audit.pop_front()
+        let event = self.audit.pop_front()?;
+        self.audit_bytes = self.audit_bytes.saturating_sub(event.bytes());
+        Some(event)
     }
 
     /// Whether a message that asks for something new (a login, an item, a post) has to wait until audit events are taken. To
@@ -329,7 +339,19 @@ impl Permissions {
 
     /// As [`Permissions::is_held_up`], for who only looks: it is not counted.
     pub fn has_audit_room(&self) -> bool {
-        self.settings.mode == Mode::Off || self.audit.len() < self.settings.audit_max
+        self.settings.mode == Mode::Off || self.is_audit_below(0)
+    }
+
+    /// Whether a new login finds room in the audit. A quarter of it is kept for those who are in: while the audit takes nothing, they go on
+    /// for longest.
+    pub fn has_login_room(&self) -> bool {
+        self.settings.mode == Mode::Off || self.is_audit_below(4)
+    }
+
+    /// Whether the audit has room, with this part of it left free (0: none).
+    fn is_audit_below(&self, part: usize) -> bool {
+        let most = |all: usize| all - all.checked_div(part).unwrap_or(0);
+        self.audit.len() < most(self.settings.audit_max) && self.audit_bytes < most(AUDIT_BYTES_MAX)
     }
 
     /// The verdict of a check: what it means in this mode, for the audit and for the caller.
@@ -360,7 +382,9 @@ impl Permissions {
     ) {
         self.audit_number += 1;
         let (number, rights) = (self.audit_number, self.version.clone());
-        self.audit.push_back(Event { at, number, kind, actor, service, item, lock, verdict, rights });
+        let event = Event { at, number, kind, count: 1, actor, service, item, lock, verdict, rights };
+        self.audit_bytes += event.bytes();
+        self.audit.push_back(event);
     }
 }
 

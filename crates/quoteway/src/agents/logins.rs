@@ -55,6 +55,10 @@ impl Logins {
 }
 
 impl Authenticator for Logins {
+    fn reads_tokens(&self) -> bool {
+        self.tokens.is_some()
+    }
+
     fn check(&mut self, now: u64, credentials: &Credentials<'_>) -> Result<Identity, Rejected> {
         if !self.rate.takes(now, credentials.address) {
             let most = self.rate.most;
@@ -257,18 +261,38 @@ fn check(token: &str, keys: &[Key], rules: &Rules, now: u64) -> Result<Claims, &
         return Err("the token's signature is wrong");
     }
     let claims: Value = decoded(claims).and_then(|claims| serde_json::from_slice(&claims).ok()).ok_or(malformed)?;
+    if !claims.is_object() {
+        return Err(malformed);
+    }
     claims_hold(&claims, rules, now)
 }
 
 fn claims_hold(claims: &Value, rules: &Rules, now: u64) -> Result<Claims, &'static str> {
-    // Times may have a fraction.
-    let time = |name: &str| claims.get(name).and_then(Value::as_f64).filter(|at| *at >= 0.0).map(|at| at as u64);
-    let expires = time("exp").ok_or("the token says nothing of its end (exp)")?;
+    // Times may have a fraction. One that is no time refuses: passed over, it would grant what it was to forbid.
+    let time = |name: &str| match claims.get(name) {
+        None => Ok(None),
+        Some(at) => at.as_f64().filter(|at| at.is_finite() && *at >= 0.0).map(|at| Some(at as u64)).ok_or(()),
+    };
+    let expires = time("exp").map_err(|()| "the token's end (exp) is no time: a number of seconds since 1970")?;
+    let expires = expires.ok_or("the token says nothing of its end (exp)")?;
     if now >= expires.saturating_add(rules.tolerance_s) {
         return Err("the token has expired");
     }
-    if time("nbf").is_some_and(|from| from > now.saturating_add(rules.tolerance_s)) {
+    let from = time("nbf").map_err(|()| "the token's beginning (nbf) is no time: a number of seconds since 1970")?;
+    if from.is_some_and(|from| from > now.saturating_add(rules.tolerance_s)) {
         return Err("the token does not hold yet (nbf)");
+    }
+    time("iat").map_err(|()| "when the token was issued (iat) is no time: a number of seconds since 1970")?;
+    // What is not asked for is looked at all the same: RFC 7519 says what types these have.
+    if ["iss", "sub", "jti"].iter().any(|name| claims.get(*name).is_some_and(|claim| !claim.is_string())) {
+        return Err("a name in the token (iss, sub, jti) is no text");
+    }
+    let is_audience = |claim: &Value| match claim {
+        Value::Array(list) => list.iter().all(Value::is_string),
+        other => other.is_string(),
+    };
+    if claims.get("aud").is_some_and(|claim| !is_audience(claim)) {
+        return Err("whom the token is for (aud) is neither a text nor a list of texts");
     }
     let is = |claim: &Value, wanted: &str| claim.as_str() == Some(wanted);
     let issuer = claims.get("iss").unwrap_or(&Value::Null);
@@ -470,6 +494,17 @@ mod tests {
             (issuer.sign(r#"{"alg":"ES256","crit":["x"]}"#, good), "crit"),
             (issuer.token(r#"{"sub":"u"}"#), "exp"),
             (issuer.token(r#"{"sub":"u","exp":1900000060,"nbf":1900000040}"#), "nbf"),
+            (issuer.token(r#"{"sub":"u","exp":"1900000060"}"#), "(exp) is no time"),
+            (issuer.token(r#"{"sub":"u","exp":null}"#), "(exp) is no time"),
+            (issuer.token(r#"{"sub":"u","exp":1900000060,"nbf":"1900000040"}"#), "(nbf) is no time"),
+            (issuer.token(r#"{"sub":"u","exp":1900000060,"nbf":-1}"#), "(nbf) is no time"),
+            (issuer.token(r#"{"sub":"u","exp":1900000060,"nbf":null}"#), "(nbf) is no time"),
+            (issuer.token(r#"{"sub":"u","exp":1900000060,"iat":[]}"#), "(iat) is no time"),
+            (issuer.token(r#"{"sub":7,"exp":1900000060}"#), "is no text"),
+            (issuer.token(r#"{"sub":"u","exp":1900000060,"iss":["https://id"],"aud":"feed"}"#), "is no text"),
+            (issuer.token(r#"{"sub":"u","exp":1900000060,"iss":"https://id","aud":{"feed":1}}"#), "(aud) is neither"),
+            (issuer.token(r#"{"sub":"u","exp":1900000060,"iss":"https://id","aud":["feed",1]}"#), "(aud) is neither"),
+            (issuer.token(r#"["sub","exp"]"#), "no JSON Web Token"),
             (issuer.token(r#"{"sub":"u","exp":1900000060,"iss":"https://other"}"#), "issuer"),
             (issuer.token(r#"{"sub":"u","exp":1900000060,"iss":"https://id","aud":"x"}"#), "aud"),
             (issuer.token(r#"{"exp":1900000060,"iss":"https://id","aud":"feed"}"#), "user"),

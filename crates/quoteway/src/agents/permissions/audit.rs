@@ -124,6 +124,9 @@ fn event_object(shard: u16, at: u64, event: &AuditEvent) -> Value {
     set("shard", shard.into());
     set("event", name(event.kind).into());
     set("code", (event.kind as u8).into());
+    if event.count > 1 {
+        set("count", event.count.into());
+    }
     set("user", (*event.actor.user).into());
     set("position", (*event.actor.position).into());
     set("application", event.actor.application.into());
@@ -292,7 +295,8 @@ pub(super) fn start(mut file: AuditFile, lines: Receiver<Line>, stop: Arc<Atomic
             text.clear();
             for line in std::iter::once(first).chain(lines.try_iter().take(TOGETHER - 1)) {
                 for object in objects(&line) {
-                    text.push_str(&object.to_string());
+                    // What peers have said must not steer the terminal of who reads it either.
+                    text.push_str(&net::plain::escaped_json(&object.to_string()));
                     text.push('\n');
                 }
             }
@@ -319,6 +323,7 @@ mod tests {
             at: 0,
             number,
             kind: EventKind::Denied,
+            count: 1,
             actor,
             service: Some("IDN".into()),
             item: Some("IBM.N".into()),

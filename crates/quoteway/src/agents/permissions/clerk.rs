@@ -32,6 +32,8 @@ pub struct Clerk {
     /// When the next day begins, by the monotonic clock.
     midnight: u64,
     retry_at: Option<u64>,
+    /// When refused logins are told together.
+    sum_up_at: Option<u64>,
 }
 
 /// Days since 1970-01-01, and when the next one begins by the monotonic clock.
@@ -43,12 +45,22 @@ fn day(now: u64) -> (u32, u64) {
 impl Clerk {
     pub(super) fn new(shard: u16, inbox: Arc<Inbox>, office: Arc<Office>, lines: Option<SyncSender<Line>>) -> Self {
         let midnight = day(net::clock::now()).1;
-        Self { shard, inbox, office, lines, waiting: VecDeque::new(), on: HashMap::new(), midnight, retry_at: None }
+        Self {
+            shard,
+            inbox,
+            office,
+            lines,
+            waiting: VecDeque::new(),
+            on: HashMap::new(),
+            midnight,
+            retry_at: None,
+            sum_up_at: None,
+        }
     }
 
     /// When [`Clerk::work`] is to be called at the latest.
     pub fn timeout(&self) -> Option<u64> {
-        Some(self.retry_at.map_or(self.midnight, |at| at.min(self.midnight)))
+        [self.retry_at, self.sum_up_at].into_iter().flatten().chain([self.midnight]).min()
     }
 
     /// Hands the P2PS what came by mail, and takes its audit lines.
@@ -63,6 +75,7 @@ impl Clerk {
                 self.waiting.push_back(Line::Usage { shard: self.shard, usage: Box::new(usage) });
             }
         }
+        self.sum_up_at = p2ps.sum_up_refusals(now);
         self.take_lines(now, p2ps);
     }
 
@@ -134,7 +147,7 @@ impl Clerk {
                 self.tell_others(&who, true);
                 self.on.insert(connection, who);
             }
-            (EventKind::Logout, _) | (EventKind::LoginDenied, Verdict::Denied(_)) => {
+            (EventKind::Logout, _) | (EventKind::LoginDenied, Verdict::Denied(_)) if event.count == 1 => {
                 if let Some(who) = self.on.remove(&connection) {
                     self.tell_others(&who, false);
                 }
@@ -156,6 +169,7 @@ impl Clerk {
     /// The P2PS has ended: its last lines go to the audit.
     pub fn finish(&mut self, p2ps: &mut P2ps) {
         let until = net::clock::now() + PATIENCE;
+        p2ps.sum_up_refusals(u64::MAX);
         self.take_lines(net::clock::now(), p2ps);
         while self.retry_at.is_some() && net::clock::now() < until {
             std::thread::sleep(Duration::from_millis(10));
