@@ -48,8 +48,12 @@ impl ConfigArgs {
     pub fn load(&self) -> anyhow::Result<Config> {
         let Some(path) = &self.config else { return Ok(Config::default()) };
         let loaded: Loaded = super::load(path, &self.selection)?;
+        crate::log::set_first_format(loaded.config.log.format == super::LogFormat::Json);
         loaded.log();
         let faults = files::faults(&loaded.config);
+        for told in files::exposed(&loaded.config, path) {
+            tracing::warn!("{told}");
+        }
         if faults.is_empty() { Ok(loaded.config) } else { Err(anyhow!(faults.join("\n"))) }
     }
 }

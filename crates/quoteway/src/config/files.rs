@@ -1,5 +1,7 @@
 //! The files that a configuration names, looked into before a port is opened.
 
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use lbm::options::Options;
@@ -46,6 +48,12 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     {
         found.push(format!("permissions.rights_ca_file: {e}"));
     }
+    if !rights.rights_token_file.is_empty() && goes_in_the_clear(&rights.rights_url) {
+        let url = &rights.rights_url;
+        found.push(format!(
+            "permissions.rights_url {url}: the token of rights_token_file would cross the network unencrypted; use https://"
+        ));
+    }
     let mut options = Options::new();
     let name = &config.hub.lbm_options_file;
     let text = if name.is_empty() { Ok(String::new()) } else { std::fs::read_to_string(name) };
@@ -61,6 +69,38 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether a request to a URL crosses a network without TLS.
+fn goes_in_the_clear(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    !(host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()))
+}
+
+/// Files with secrets that every user of the host can read, one sentence each. The hub's key is refused then, by who reads it.
+pub(super) fn exposed(config: &Config, path: &Path) -> Vec<String> {
+    let mut secrets = vec![
+        ("p2ps.server_key_file", config.p2ps.server_key_file.as_str()),
+        ("source_distributor.nip_key_file", &config.source_distributor.nip_key_file),
+        ("permissions.rights_token_file", &config.permissions.rights_token_file),
+    ];
+    secrets.extend(
+        config.routes.iter().map(|route| ("route.proxy_credentials_file", route.proxy_credentials_file.as_str())),
+    );
+    let name = path.display().to_string();
+    if !config.http.users.is_empty() {
+        secrets.push(("the configuration, whose http.users has hashes of passwords,", &name));
+    }
+    let is_open = |file: &str| std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o004 != 0);
+    let told =
+        |(what, file): &(&str, &str)| format!("{what} {file} can be read by every user of this host: chmod o-r {file}");
+    secrets.iter().filter(|(_, file)| !file.is_empty() && is_open(file)).map(told).collect()
 }
 
 /// TLS with this certificate, if there is one; those of clients must lead to `client_roots`, if they are named.
@@ -89,5 +129,53 @@ impl SourceDistributor {
     /// As [`P2ps::tls`].
     pub fn tls(&self) -> Result<Option<TlsServer>, TlsError> {
         tls(&self.nip_cert_file, &self.nip_key_file, &self.nip_client_ca_file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_goes_to_another_host_by_tls_alone() {
+        for url in [
+            "https://rights/x",
+            "http://localhost:80/x",
+            "http://127.0.0.1/x",
+            "http://[::1]:8080/",
+            "http://LOCALHOST",
+        ] {
+            assert!(!goes_in_the_clear(url), "{url}");
+        }
+        for url in
+            ["http://rights/x", "http://localhost@rights/", "http://127.0.0.1.example.com/", "http://10.0.0.1:80"]
+        {
+            assert!(goes_in_the_clear(url), "{url}");
+        }
+        let mut config = Config::default();
+        config.permissions.rights_url = "http://rights.example.com/".to_owned();
+        assert!(faults(&config).is_empty());
+        config.permissions.rights_token_file = "token".to_owned();
+        assert!(faults(&config).iter().any(|fault| fault.contains("https://")));
+    }
+
+    #[test]
+    fn secrets_that_others_can_read_are_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (key, toml) = (folder.path().join("key.pem"), folder.path().join("quoteway.toml"));
+        for (path, mode) in [(&key, 0o644), (&toml, 0o644)] {
+            std::fs::write(path, "x").expect("written");
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+        }
+        let mut config = Config::default();
+        config.p2ps.server_key_file = key.display().to_string();
+        assert_eq!(exposed(&config, &toml).len(), 1, "a configuration without secrets may be read");
+        config.http.users = vec!["a:viewer:hash".to_owned()];
+        let told = exposed(&config, &toml);
+        assert!(told.len() == 2 && told[1].contains("chmod o-r"), "{told:?}");
+        for path in [&key, &toml] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).expect("a mode");
+        }
+        assert!(exposed(&config, &toml).is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! The processes of a deployment.
 
 pub mod desktop;
+pub mod exposure;
 pub mod p2ps;
 pub mod process;
 pub mod rrcpd;

@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle};
 
 use clap::Args;
 
+use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::consumer_ports::{Bound, Port};
@@ -101,6 +102,7 @@ pub(super) fn serve(config: &Config, again: Load) -> anyhow::Result<()> {
     let life = Lifecycle::new(config.clone(), askers, again);
     let administration = permissioning.as_ref().map(Permissioning::administration);
     let web = http::start(&config.http, about, &life, administration).map_err(anyhow::Error::msg)?;
+    exposure::tell(config, Sides { consumers: true, providers: false, hub: false });
     let line = ready_line(&bound) + &process::web(web.as_ref());
     run_all(config, &life, first, agents, &line)
 }

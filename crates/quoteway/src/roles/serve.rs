@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::lifecycle::Lifecycle;
@@ -121,6 +122,7 @@ fn announce(config: &Config, addresses: Addresses, web: Option<&Running>, thread
     let either = |a: &'_ String, b: &'_ String| if a.is_empty() { b.clone() } else { a.clone() };
     config::place("the main thread", &either(ours.0, other.0), &either(ours.1, other.1));
     config::slice("the main thread", p2ps.slice_us);
+    exposure::tell(config, Sides { consumers: true, providers: addresses.nip.is_some(), hub: false });
     process::announce(&(ready_line(addresses) + &process::web(web)), vec![thread]);
 }
 

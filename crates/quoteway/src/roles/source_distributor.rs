@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::backbone::publisher::CONNECTIONS;
@@ -80,6 +81,7 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
     let again = args.clone();
     let life = Lifecycle::new(config.clone(), vec![agent.asker()], Box::new(move || again.configuration()));
     let web = http::start(&config.http, about, &life, None).map_err(anyhow::Error::msg)?;
+    exposure::tell(&config, Sides { consumers: false, providers: addresses.nip.is_some(), hub: true });
     let line = ready_line(addresses) + &process::web(web.as_ref());
     process::announce(&line, vec![(pulse.clone(), agent.io().tcp().waker())]);
     let result = agent.run(|| process::turn_over(&pulse, &life)).map_err(anyhow::Error::from);

@@ -276,6 +276,9 @@ fn listen(args: &Args, io: &mut RsslIo) -> anyhow::Result<SocketAddr> {
         .map_err(|e| anyhow!("cannot listen on {address}: {e}; choose another port with -N"))?;
     io.limit_reading(listener, READ_MOST);
     eprintln!("{} is published on {bound}; ur RATE changes the update rate", args.service);
+    if !bound.ip().is_loopback() {
+        eprintln!("open to all who reach this host: whoever connects is served (--bind 127.0.0.1 closes it)");
+    }
     Ok(bound)
 }
 
