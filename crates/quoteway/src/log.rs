@@ -535,7 +535,8 @@ impl fmt::Write for OneLine {
             return Ok(());
         }
         let room = LINE_BYTES_MAX / 2 - self.text.len();
-        let part = net::plain::escaped(&part[..part.floor_char_boundary(part.len().min(room + 1))]);
+        // A character beyond the room, so that it shows that there was more.
+        let part = net::plain::escaped(&part[..part.floor_char_boundary(part.len().min(room + 4))]);
         self.text.push_str(&part[..part.floor_char_boundary(part.len().min(room))]);
         if part.len() > room {
             self.text.push_str("...");

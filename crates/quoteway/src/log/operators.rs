@@ -15,12 +15,13 @@ use super::{AS_JSON, Ordering, Work, in_words, keep, object, one_line};
 /// Lines that wait for the log's thread: people do not act as often. Beyond it the oldest go; the file has them.
 const WAITING_MAX: usize = 4_096;
 
-static STATE: Mutex<State> = Mutex::new(State { waiting: VecDeque::new(), wake: None, file: None });
+static STATE: Mutex<State> = Mutex::new(State { waiting: VecDeque::new(), wake: None });
+/// The file and its name. A lock of its own: a disk that is slow must not stop the log.
+static FILE: Mutex<Option<(String, File)>> = Mutex::new(None);
 
 struct State {
     waiting: VecDeque<Vec<u8>>,
     wake: Option<SyncSender<Work>>,
-    file: Option<(String, File)>,
 }
 
 /// Whom to wake for a line.
@@ -38,15 +39,15 @@ pub(super) fn take() -> VecDeque<Vec<u8>> {
 /// # Errors
 /// The file cannot be opened.
 pub fn write_to(path: &str) -> io::Result<()> {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if state.file.as_ref().map_or("", |(name, _)| name) == path {
+    let mut file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    if file.as_ref().map_or("", |(name, _)| name) == path {
         return Ok(());
     }
-    state.file = None;
+    *file = None;
     if !path.is_empty() {
         let failed =
             |e: io::Error| io::Error::new(e.kind(), format!("log.operators_file {path} cannot be opened: {e}"));
-        state.file = Some((path.to_owned(), net::output::append_for_group(Path::new(path)).map_err(failed)?));
+        *file = Some((path.to_owned(), net::output::append_for_group(Path::new(path)).map_err(failed)?));
     }
     Ok(())
 }
@@ -56,16 +57,8 @@ pub fn acted(who: &str, what: &str) {
     let text = one_line(&format!("audit: {who}: {what}"));
     let line = if AS_JSON.load(Ordering::Relaxed) { object("info", &text) } else { in_words("INFO", &text) };
     keep("info", text);
+    append(who, what);
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((name, file)) = &mut state.file {
-        let time = super::now();
-        let object = json!({ "time": time, "who": one_line(who), "what": one_line(what) });
-        let object = format!("{}\n", net::plain::escaped_json(&object.to_string()));
-        // On the disk before the answer: an action that a crash follows is the one that is asked about.
-        if let Err(e) = file.write_all(object.as_bytes()).and_then(|()| file.sync_data()) {
-            tracing::error!("log.operators_file {name} cannot be written, the log alone has what was done: {e}");
-        }
-    }
     let Some(wake) = state.wake.clone() else { return };
     state.waiting.push_back(line.into_bytes());
     if state.waiting.len() > WAITING_MAX {
@@ -74,6 +67,18 @@ pub fn acted(who: &str, what: &str) {
     drop(state);
     // A queue that is full has lines enough to wake for.
     let _ = wake.try_send(Work::Wake);
+}
+
+/// Appends an action to the file, if there is one. It is on the disk before the answer: an action that a crash follows is the one that is asked
+/// about.
+fn append(who: &str, what: &str) {
+    let mut file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some((name, file)) = &mut *file else { return };
+    let object = json!({ "time": super::now(), "who": one_line(who), "what": one_line(what) });
+    let object = format!("{}\n", net::plain::escaped_json(&object.to_string()));
+    if let Err(e) = file.write_all(object.as_bytes()).and_then(|()| file.sync_data()) {
+        tracing::error!("log.operators_file {name} cannot be written, the log alone has what was done: {e}");
+    }
 }
 
 #[cfg(test)]
@@ -92,9 +97,11 @@ mod tests {
             acted("operator root at 10.0.0.1", &format!("client {n} is disconnected: a\n test\u{2028}"));
         }
         assert!(woken.try_recv().is_ok());
-        let taken = take();
+        let of_test = |text: &str| text.contains("is disconnected: a");
+        let taken: Vec<String> = take().into_iter().map(|line| String::from_utf8(line).expect("text")).collect();
+        let taken: Vec<&String> = taken.iter().filter(|line| of_test(line)).collect();
         assert_eq!(taken.len(), lines, "as many as acted, in whatever level and burst");
-        let text = String::from_utf8(taken[7].clone()).expect("text");
+        let text = taken[7];
         assert!(
             text.ends_with("INFO audit: operator root at 10.0.0.1: client 7 is disconnected: a\\n test\\u{2028}\n"),
             "{text}"
@@ -102,8 +109,10 @@ mod tests {
         write_to("").expect("closed");
         acted("nobody", "nothing that the file has");
         let written = std::fs::read_to_string(&path).expect("readable");
-        assert_eq!(written.lines().count(), lines);
-        let last: serde_json::Value = serde_json::from_str(written.lines().last().expect("a line")).expect("JSON");
+        assert!(!written.contains("nothing that the file has"));
+        let written: Vec<&str> = written.lines().filter(|line| of_test(line)).collect();
+        assert_eq!(written.len(), lines);
+        let last: serde_json::Value = serde_json::from_str(written[lines - 1]).expect("JSON");
         assert_eq!(last["who"], "operator root at 10.0.0.1");
         assert!(
             last["what"].as_str().is_some_and(|what| what.starts_with(&format!("client {} is", lines - 1))),

@@ -42,7 +42,7 @@ fn text(config: &Config, sides: Sides) -> Option<String> {
 /// Whether others than this host come by an interface: an address, a network, or all for an empty text.
 fn is_reachable(interface: &str) -> bool {
     let is_loopback = |address: IpAddr| address.is_loopback();
-    let network = |text: &str| text.parse::<Network>().is_ok() && text.starts_with("127.");
+    let network = |text: &str| text.parse::<Network>().is_ok() && (text.starts_with("127.") || text == "::1/128");
     !(interface.parse().is_ok_and(is_loopback) || network(interface))
 }
 

@@ -18,7 +18,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// How long the file has to be as it is before it counts.
 const SETTLED: Duration = Duration::from_secs(1);
-/// And where it lacks users that are known: that looks like a file that somebody is still writing.
+/// And where it is shorter, or lacks users that are known: that looks like a file that somebody is still writing.
 const SETTLED_WITH_LESS: Duration = Duration::from_secs(3);
 
 /// What tells one state of a file from another: time of its last change, length, inode.
@@ -76,11 +76,10 @@ impl RightsFile {
             return Look::Same;
         }
         let found = read(&self.path);
-        let lacks_users = |rights: &Rights| {
+        let is_less = found.as_ref().is_ok_and(|(text, rights)| {
             let there: BTreeSet<&str> = rights.users().collect();
-            self.rights.users().any(|user| !there.contains(user))
-        };
-        let is_less = found.as_ref().is_ok_and(|(_, rights)| lacks_users(rights));
+            text.len() < self.text.len() || self.rights.users().any(|user| !there.contains(user))
+        });
         if is_less && now.duration_since(since) < SETTLED_WITH_LESS {
             return Look::Same;
         }
