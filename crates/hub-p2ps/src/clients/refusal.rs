@@ -143,6 +143,15 @@ impl Refusal<'_> {
     }
 }
 
+/// Clients that write names instead of numbers have those that nobody knows stand under the last numbers.
+fn no_service(id: u16) -> String {
+    if id >= UNKNOWN_NAMES {
+        return "No service has the name or id of the request: use one of the source directory of this connection."
+            .to_owned();
+    }
+    format!("No service has id {id}: use an id of the source directory of this connection.")
+}
+
 impl fmt::Display for Refusal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -177,16 +186,7 @@ impl fmt::Display for Refusal<'_> {
                     "User {user} is logged in {limit} times, the most allowed (maxMountsPerUser): log out elsewhere."
                 )
             }
-            // Clients that write names instead of numbers have those that nobody knows stand under the last numbers.
-            Self::UnknownService { id: Some(id), texts } if *id >= UNKNOWN_NAMES => {
-                let text =
-                    "No service has the name or id of the request: use one of the source directory of this connection.";
-                f.write_str(&texts.not_available(text.to_owned()))
-            }
-            Self::UnknownService { id: Some(id), texts } => {
-                let text = format!("No service has id {id}: use an id of the source directory of this connection.");
-                f.write_str(&texts.not_available(text))
-            }
+            Self::UnknownService { id: Some(id), texts } => f.write_str(&texts.not_available(no_service(*id))),
             Self::UnknownService { id: None, .. } => {
                 write!(f, "The request names no service: set the service id in its key.")
             }
