@@ -83,24 +83,43 @@ fn goes_in_the_clear(url: &str) -> bool {
     !(host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()))
 }
 
-/// Files with secrets that every user of the host can read, one sentence each. The hub's key is refused then, by who reads it.
+/// Files with secrets that every user of the host can read, and files that say who may do what that every user can change, one sentence each.
+/// The hub's key is refused then, by who reads it.
 pub(super) fn exposed(config: &Config, path: &Path) -> Vec<String> {
+    let name = path.display().to_string();
+    let rights = &config.permissions;
     let mut secrets = vec![
         ("p2ps.server_key_file", config.p2ps.server_key_file.as_str()),
         ("source_distributor.nip_key_file", &config.source_distributor.nip_key_file),
-        ("permissions.rights_token_file", &config.permissions.rights_token_file),
+        ("permissions.rights_file", &rights.rights_file),
+        ("permissions.rights_token_file", &rights.rights_token_file),
     ];
     secrets.extend(
         config.routes.iter().map(|route| ("route.proxy_credentials_file", route.proxy_credentials_file.as_str())),
     );
-    let name = path.display().to_string();
     if !config.http.users.is_empty() {
         secrets.push(("the configuration, whose http.users has hashes of passwords,", &name));
     }
-    let is_open = |file: &str| std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o004 != 0);
-    let told =
-        |(what, file): &(&str, &str)| format!("{what} {file} can be read by every user of this host: chmod o-r {file}");
-    secrets.iter().filter(|(_, file)| !file.is_empty() && is_open(file)).map(told).collect()
+    let mut decisive = vec![
+        ("p2ps.token_keys_file", config.p2ps.token_keys_file.as_str()),
+        ("p2ps.client_ca_file", &config.p2ps.client_ca_file),
+        ("source_distributor.nip_client_ca_file", &config.source_distributor.nip_client_ca_file),
+        ("permissions.rights_ca_file", &rights.rights_ca_file),
+    ];
+    decisive.extend(secrets.iter().filter(|(what, _)| !what.starts_with("the configuration")).copied());
+    decisive.push(("the configuration", &name));
+    let mut told = with_mode(&secrets, 0o004, "read", "o-r");
+    told.extend(with_mode(&decisive, 0o002, "changed", "o-w"));
+    told
+}
+
+/// What is to be said of those of these files that have a bit of the mode.
+fn with_mode(files: &[(&str, &str)], bit: u32, done: &str, close: &str) -> Vec<String> {
+    let has_it = |file: &str| std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & bit != 0);
+    let told = |(what, file): &(&str, &str)| {
+        format!("{what} {file} can be {done} by every user of this host: chmod {close} {file}")
+    };
+    files.iter().filter(|(_, file)| !file.is_empty() && has_it(file)).map(told).collect()
 }
 
 /// TLS with this certificate, if there is one; those of clients must lead to `client_roots`, if they are named.
@@ -177,5 +196,17 @@ mod tests {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).expect("a mode");
         }
         assert!(exposed(&config, &toml).is_empty());
+        let rights = folder.path().join("rights.toml");
+        std::fs::write(&rights, "x").expect("written");
+        config.permissions.rights_file = rights.display().to_string();
+        for (mode, told) in [(0o644, "can be read"), (0o642, "can be changed"), (0o640, "")] {
+            std::fs::set_permissions(&rights, std::fs::Permissions::from_mode(mode)).expect("a mode");
+            let found = exposed(&config, &toml);
+            assert_eq!(found.len(), usize::from(!told.is_empty()), "{mode:o}: {found:?}");
+            assert!(found.iter().all(|text| text.contains(told) && text.contains("rights_file")), "{found:?}");
+        }
+        std::fs::set_permissions(&toml, std::fs::Permissions::from_mode(0o666)).expect("a mode");
+        let found = exposed(&config, &toml);
+        assert!(found.len() == 2 && found[1].contains("chmod o-w"), "{found:?}");
     }
 }

@@ -36,6 +36,11 @@ fn text(config: &Config, sides: Sides) -> Option<String> {
     if sides.hub && is_reachable(&config.hub.interface) {
         open.extend(hub(config));
     }
+    // Without users it listens on the loopback alone, by the rules of the configuration.
+    if config.http.enabled && !config.http.users.is_empty() && is_reachable(&config.http.interface) {
+        let what = "what http.users type as their passwords is not encrypted (http.interface = \"127.0.0.1\" behind a proxy with TLS closes it)";
+        open.push(what.to_owned());
+    }
     (!open.is_empty()).then(|| format!("open to all who reach this host: {}", open.join("; ")))
 }
 
@@ -89,5 +94,9 @@ mod tests {
         assert!(text(&config, ALL).is_some());
         config.permissions.mode.0 = Mode::On;
         assert_eq!(text(&config, ALL), None);
+        config.http.users = vec!["ops:operator:hash".to_owned()];
+        assert_eq!(text(&config, ALL), None);
+        config.http.interface = String::new();
+        assert!(text(&config, ALL).is_some_and(|said| said.contains("http.interface")));
     }
 }
