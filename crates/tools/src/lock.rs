@@ -1,8 +1,9 @@
 //! `quoteway lock`: DACS locks at the command line.
 
-use anyhow::anyhow;
+use std::fmt;
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use permissions::lock::{AnyLock, Lock, LockError, combine, eq_meaning};
 use permissions::rights::{DEFAULT_APPLICATION, Rights};
@@ -83,10 +84,22 @@ pub struct Explain {
     pub application: u32,
 }
 
+/// An item that the user may not see: the answer to `explain`, for standard output as the other one, with another exit status.
+#[derive(Debug)]
+pub struct Denied(String);
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Denied {}
+
 /// Does what is asked; the result is for standard output.
 ///
 /// # Errors
-/// A text for the user: something is no lock, the rights file cannot be read or is wrong, or the item is denied.
+/// A text for the user: something is no lock, the rights file cannot be read or is wrong; or the item is [`Denied`].
 pub fn run(args: &Args) -> anyhow::Result<String> {
     match &args.action {
         Action::Encode { lock } => Ok(hex(&bytes(lock)?)),
@@ -114,7 +127,7 @@ fn explain(args: &Explain) -> anyhow::Result<String> {
     let lock = args.lock.as_deref().map_or(Ok(Vec::new()), bytes)?;
     let Explain { user, position, application, service, item, .. } = args;
     let explanation = rights.explain(user, position, *application, service, item, &lock);
-    if explanation.is_granted { Ok(explanation.to_string()) } else { Err(anyhow!(explanation.to_string())) }
+    if explanation.is_granted { Ok(explanation.to_string()) } else { Err(Denied(explanation.to_string()).into()) }
 }
 
 /// Bytes, if the text is hexadecimal of a known version. A text form never is: a service is a number with a colon, or alone.

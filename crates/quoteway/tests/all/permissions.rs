@@ -56,9 +56,10 @@ fn run_commands(folder: &Path, block: &str) {
     for command in block.split("$ ").filter(|part| !part.trim().is_empty()) {
         let (line, expected) = command.split_once('\n').expect("a command and what it says");
         let output = Command::new("sh").args(["-c", line]).env("PATH", &path).current_dir(folder).output().expect("sh");
-        // A denial is an error of the command, so that scripts see it.
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
+        // A denial is an answer as the other one is; scripts see it by the exit status.
+        let (said, fault) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(fault.is_empty(), "{line}: {fault}");
+        assert!(expected.trim().ends_with("denied") != output.status.success(), "{line}: {}", output.status);
         assert_eq!(said.trim(), expected.trim(), "{line}");
     }
 }

@@ -182,8 +182,16 @@ fn main() -> ExitCode {
     drop(log);
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        // An answer, not a fault: scripts tell it by the exit status.
+        Err(answer) if answer.is::<tools::lock::Denied>() => {
+            let _ = print(format!("{answer}\n"));
+            ExitCode::FAILURE
+        }
         Err(message) => {
-            eprintln!("quoteway: {message}");
+            // Of several lines, if ours; a server's words steer no terminal.
+            let message = message.to_string();
+            let lines: Vec<_> = message.split('\n').map(net::plain::escaped).collect();
+            eprintln!("quoteway: {}", lines.join("\n"));
             ExitCode::FAILURE
         }
     }
