@@ -147,7 +147,7 @@ pub(crate) fn text(stats: &Stats, name: &str) -> String {
 fn line(out: &mut String, kind: &str, name: &str, counters: &[(&str, u64)]) {
     out.push_str(kind);
     out.push('\t');
-    out.extend(name.chars().map(|c| if c.is_control() { '?' } else { c }));
+    out.extend(name.chars().map(|c| if net::plain::is_unprintable(c) { '?' } else { c }));
     for (name, value) in counters {
         let _ = write!(out, "\t{name}={value}");
     }

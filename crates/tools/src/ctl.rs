@@ -15,7 +15,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
-use self::texts::{Table, image_text, lines, process_text, shown, table, time_text};
+use self::texts::{Table, image_text, json_text, lines, process_text, shown, table, time_text};
 use crate::administration::{Client, Target};
 
 /// Slice of time sharing of the program, which runs for milliseconds in all, by turns with the process that it asks.
@@ -367,7 +367,7 @@ pub fn run(args: &Args) -> anyhow::Result<String> {
     }
     let answer = ask(&client, &args.command)?;
     if args.json {
-        return Ok(format!("{answer:#}\n"));
+        return Ok(json_text(&answer));
     }
     Ok(text(&args.command, &answer))
 }
@@ -533,7 +533,7 @@ impl<'a> List<'a> {
     fn json(&self, client: &Client) -> anyhow::Result<String> {
         let mut all = Vec::new();
         self.rows(client, |row| all.push(row))?;
-        Ok(format!("{:#}\n", Value::Array(all)))
+        Ok(json_text(&Value::Array(all)))
     }
 
     fn text(&self, client: &Client) -> anyhow::Result<String> {
@@ -655,6 +655,15 @@ mod tests {
         let shown = text(&Command::Services, &list);
         assert!(shown.contains("path\n") && shown.contains("oslo, rome\n"), "{shown}");
         assert!(!text(&Command::Services, &json!([{ "name": "A", "path": ["oslo"] }])).contains("path"));
+    }
+
+    #[test]
+    fn answers_steer_no_terminal() {
+        let hostile = json!({ "user": "a\u{9b}2J\u{2028}b\n" });
+        assert_eq!(json_text(&hostile), "{\n  \"user\": \"a\\u009b2J\\u2028b\\n\"\n}\n");
+        assert_eq!(serde_json::from_str::<Value>(&json_text(&hostile)).ok(), Some(hostile.clone()));
+        assert_eq!(lines("", &hostile), "user: a?2J?b?\n");
+        assert_eq!(table(&json!([hostile]), &["user"]), "user\na?2J?b?\n");
     }
 
     #[test]

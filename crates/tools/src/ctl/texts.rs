@@ -51,6 +51,12 @@ pub(super) fn image_text(image: &Value) -> String {
     format!("\nimage{of}:\n{content}")
 }
 
+/// An answer as JSON over lines, in which no text steers the terminal.
+pub(super) fn json_text(value: &Value) -> String {
+    let text = format!("{value:#}");
+    text.split('\n').flat_map(|line| [net::plain::escaped_json(line), "\n".into()]).collect()
+}
+
 /// A value in a cell.
 pub(super) fn shown(value: &Value) -> String {
     match value {

@@ -233,10 +233,10 @@ impl Relay {
                     }
                 }
                 Event::LoginRefused(state) => {
-                    eprintln!("the login at {} is refused: {}", self.source.to, state.as_state());
+                    tell(&format!("the login at {} is refused: {}", self.source.to, state.as_state()));
                 }
-                Event::ServiceUp { name, .. } => eprintln!("{name} is up at {}", self.source.to),
-                Event::ServiceDown { name, .. } => eprintln!("{name} is down at {}", self.source.to),
+                Event::ServiceUp { name, .. } => tell(&format!("{name} is up at {}", self.source.to)),
+                Event::ServiceDown { name, .. } => tell(&format!("{name} is down at {}", self.source.to)),
                 _ => {}
             }
         }
@@ -251,7 +251,7 @@ impl Relay {
                 }
                 publisher::Event::Lost => eprintln!("{} is lost: published again when it is back", self.target.to),
                 publisher::Event::LoginRefused(state) => {
-                    eprintln!("the login at {} is refused: {}", self.target.to, state.as_state());
+                    tell(&format!("the login at {} is refused: {}", self.target.to, state.as_state()));
                 }
                 _ => {}
             }
@@ -336,6 +336,11 @@ impl Handler for Relay {
             self.hear_target();
         }
     }
+}
+
+/// A line for the user, with texts that servers have chosen.
+fn tell(line: &str) {
+    eprintln!("{}", net::plain::escaped(line));
 }
 
 /// The quality of data that is so late. The wire has room for 18 hours.

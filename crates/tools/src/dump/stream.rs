@@ -201,6 +201,11 @@ impl Reader {
     }
 }
 
+/// What a peer calls itself, in one line that steers no terminal.
+fn plainly(text: &[u8]) -> String {
+    net::plain::escaped(&String::from_utf8_lossy(text)).into_owned()
+}
+
 fn describe_handshake(whole: &[u8], from_client: bool) -> String {
     if from_client {
         return match ConnectRequest::decode(whole) {
@@ -210,9 +215,9 @@ fn describe_handshake(whole: &[u8], from_client: bool) -> String {
                 r.major,
                 r.minor,
                 r.ping_timeout_s,
-                String::from_utf8_lossy(r.host),
-                String::from_utf8_lossy(r.address),
-                String::from_utf8_lossy(r.component)
+                plainly(r.host),
+                plainly(r.address),
+                plainly(r.component)
             ),
             Err(_) => "handshake".to_owned(),
         };
@@ -226,9 +231,9 @@ fn describe_handshake(whole: &[u8], from_client: bool) -> String {
             a.ping_timeout_s,
             a.max_user_message_size,
             a.compression,
-            String::from_utf8_lossy(a.component)
+            plainly(a.component)
         ),
-        Some(Answer::Nak(text)) => format!("refusal: {}", String::from_utf8_lossy(text)),
+        Some(Answer::Nak(text)) => format!("refusal: {}", plainly(text)),
         None => "handshake".to_owned(),
     }
 }

@@ -70,6 +70,16 @@ fn both_directions_are_readable() {
 }
 
 #[test]
+fn a_peer_steers_no_terminal_by_its_name() {
+    let mut client =
+        Connection::client(ClientConfig { component: "x\u{1b}[2J\ny".to_owned(), ..ClientConfig::default() });
+    let mut from_client = Vec::new();
+    client.start(0, &mut from_client);
+    let text = text_of(&from_client, &args("dump"), &Dictionary::builtin()).unwrap();
+    assert!(text.contains(r"x\u{1b}[2J\ny") && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
 fn without_a_handshake_frames_are_still_readable() {
     let dictionary = Dictionary::builtin();
     let (_, from_server) = recorded();

@@ -198,7 +198,7 @@ fn host(transport: &Transport) -> Option<Ipv4Addr> {
     })
 }
 
-/// A name from the network, for a terminal: control characters are escaped.
+/// A name from the network, for a terminal: what would steer it is escaped.
 pub(super) fn printable(name: &str) -> String {
-    name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    net::plain::escaped(name).into_owned()
 }

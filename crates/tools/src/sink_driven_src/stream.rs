@@ -67,7 +67,7 @@ impl Origin {
             Ok(false) => return false,
             Err(e) => e.to_string(),
         };
-        eprintln!("{self}: {why}; trying again");
+        eprintln!("{}", net::plain::escaped(&format!("{self}: {why}; trying again")));
         let is_wanted = sender.send(Arrival::Lost(format!("no records: {why}"))).is_ok();
         waker.wake();
         is_wanted

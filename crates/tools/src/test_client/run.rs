@@ -550,14 +550,15 @@ impl<'a> Printer<'a> {
         Ok(printer)
     }
 
+    /// A line for the user; servers choose part of many.
     fn say(&self, text: &str) {
         if self.args.log >= 1 || self.args.verbose {
-            eprintln!("{text}");
+            eprintln!("{}", net::plain::escaped(text));
         }
     }
 
     fn fail(&mut self, text: String) {
-        eprintln!("{text}");
+        eprintln!("{}", net::plain::escaped(&text));
         self.failed.get_or_insert(text);
     }
 

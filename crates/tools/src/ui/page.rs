@@ -172,7 +172,7 @@ impl PageView {
 
     /// The rows as JSON.
     pub fn json(&self) -> String {
-        serde_json::json!({ "Rows": self.page().texts() }).to_string()
+        net::plain::escaped_json(&serde_json::json!({ "Rows": self.page().texts() }).to_string()).into_owned()
     }
 }
 
@@ -383,7 +383,7 @@ fn lines(client: &mut Client, end: u64, out: &mut impl Write) -> anyhow::Result<
         if view.notice != told {
             told.clone_from(&view.notice);
             if !told.is_empty() {
-                eprintln!("quoteway page: {told}");
+                eprintln!("quoteway page: {}", net::plain::escaped(&told));
             }
         }
         // A reader that went away ends the view, not the program with a panic.
