@@ -15,7 +15,7 @@ const HEARTBEAT_NS: u64 = 1_000_000_000;
 const SILENCE_NS: u64 = 15_000_000_000;
 
 /// Who logs in, and for what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// User name, at most six characters.
     pub user: String,
@@ -26,6 +26,17 @@ pub struct Login {
     /// Number of the first message wanted: 1 for all of them, 0 for what comes next.
     pub sequence: u64,
 }
+
+/// Without the password: what is debugged ends up in logs.
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { user, session, sequence, .. } = self;
+        f.debug_struct("Login").field("user", user).field("session", session).field("sequence", sequence).finish()
+    }
+}
+
+/// A number that no day reaches: a login that is answered by a higher one is no answer.
+const HIGHEST: u64 = 1 << 62;
 
 /// Why a login was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +249,7 @@ impl SoupClient {
 
     fn accepted(&mut self, body: &[u8], receiver: &mut impl Receiver) {
         let name = body.get(..10).map(|name| name.trim_ascii().escape_ascii().to_string());
-        let next = body.get(10..30).and_then(digits).filter(|next| *next > 0);
+        let next = body.get(10..30).and_then(digits).filter(|next| (1..HIGHEST).contains(next));
         let Some((name, next)) = name.zip(next) else {
             self.state = State::Broken;
             return self.leave(receiver);

@@ -116,5 +116,12 @@ fn refusals_ends_and_nonsense_are_told_apart() {
     assert_eq!(after(b"\0\0"), State::Broken);
     assert_eq!(after(&data(&["before the login"])), State::Broken);
     assert_eq!(after(b"\0\x05Axxxx"), State::Broken);
+    assert_eq!(after(&[accepted("d", u64::MAX), data(&["behind the last number"])].concat()), State::Broken);
     assert_eq!(after(b"\0\x02?x\0\x01+"), State::LoggingIn);
+}
+
+#[test]
+fn a_password_is_not_shown() {
+    let shown = format!("{:?}", SoupClient::new(login(1)));
+    assert!(shown.contains("quote") && !shown.contains("secret"), "{shown}");
 }
