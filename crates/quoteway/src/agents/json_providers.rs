@@ -12,7 +12,7 @@ use rssl::ws::{answers_login, login_payload};
 use rssl_io::RsslIo;
 use rwf::container::{ElementList, SetScope};
 use rwf::dictionary::Dictionary;
-use rwf::json::{Converter, Incoming, JsonError, PONG, ServiceNames, Settings};
+use rwf::json::{Converter, Incoming, JsonError, LeftOut, PONG, ServiceNames, Settings};
 use rwf::msg::{Domain, Msg, MsgClass, RefreshFlags, RefreshMsg};
 use rwf::rdm::dictionary as rdm_dictionary;
 use rwf::rdm::directory::{self, Action};
@@ -44,6 +44,7 @@ pub(super) struct JsonProviders {
     text: String,
     /// Messages that no JSON stands for.
     unconvertible: u64,
+    left_out: LeftOut,
 }
 
 struct Session {
@@ -96,12 +97,18 @@ impl JsonProviders {
             answering: Answering::default(),
             text: String::new(),
             unconvertible: 0,
+            left_out: LeftOut::default(),
         }
     }
 
     /// The configured dictionary, or the built-in one.
     pub(super) fn dictionary(&self) -> Arc<Dictionary> {
         Arc::clone(&self.dictionary)
+    }
+
+    /// Messages that no JSON stands for, and fields that a session's dictionary does not have, so that no provider was given them.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.unconvertible, self.left_out.fields())
     }
 
     /// A session has come to be.
@@ -193,11 +200,11 @@ impl JsonProviders {
         messages: impl Iterator<Item = &'m [u8]>,
         io: &mut RsslIo,
     ) {
-        let Self { sessions, text, login_payload, unconvertible, .. } = self;
+        let Self { sessions, text, login_payload, unconvertible, left_out, .. } = self;
         let Some(session) = sessions.get(conn.slot()).and_then(Option::as_ref).filter(|s| s.conn == conn) else {
             return;
         };
-        let converter = session.converter();
+        let converter = session.converter().counting(left_out);
         let mut answered = false;
         io.queue_json(now, conn, |packer| {
             for message in messages {

@@ -66,6 +66,10 @@ pub struct Counters {
     pub over_rate: u64 as Gauge,
     /// Times that a provider was not read for a moment, since it sent more than it may.
     pub rate_pauses: u64,
+    /// Messages that no JSON stands for, and so did not reach WebSocket providers.
+    pub json_unconvertible: u64,
+    /// Fields that the dictionary does not have, and so did not reach WebSocket providers: of posts, as a rule.
+    pub json_fields_left_out: u64,
     /// Marketfeed records that became RWF.
     pub marketfeed_converted: u64,
     /// Marketfeed records that could not become RWF, and were passed on as they came.
@@ -150,11 +154,14 @@ impl Providers {
         samples.add(Part::SourceDistributor, labels, self.distributor.counters());
         let (marketfeed_converted, marketfeed_unconvertible, marketfeed_fields_lost) = self.marketfeed.counts();
         let (over_rate, rate_pauses) = self.rates.counts();
+        let (json_unconvertible, json_fields_left_out) = self.json.counts();
         let counters = Counters {
             items: self.distributor.items() as u64,
             holding: holding.into(),
             over_rate,
             rate_pauses,
+            json_unconvertible,
+            json_fields_left_out,
             marketfeed_converted,
             marketfeed_unconvertible,
             marketfeed_fields_lost,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use marketfeed::page::{Layout, RecordPage};
 use rwf::dictionary::Dictionary;
-use rwf::json::Converter;
+use rwf::json::{Converter, LeftOut};
 use rwf::msg::Msg;
 use rwf::page::{Page as Grid, PageSize, SIDE_MAX};
 use rwf::{DataType, FieldList, SetScope};
@@ -21,6 +21,8 @@ pub struct CachedImage {
     pub current: bool,
     /// As a refresh that a WebSocket client gets.
     pub refresh: Value,
+    /// Fields that the dictionary does not have: they are not in the refresh.
+    pub fields_left_out: u64,
     /// Of a page (an ANSI page, or a record with `ROW64_` or `ROW80_` fields) the texts of its rows, without empty ones at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Vec<String>>,
@@ -53,9 +55,10 @@ impl FoundItem {
 
     pub(super) fn told(self) -> ItemDetail {
         let told = |(refresh, current, dictionary): Image| {
-            let mut text = String::new();
-            Converter::new(&dictionary).message(&refresh, &mut text).ok()?;
-            Some(CachedImage { current, refresh: serde_json::from_str(&text).ok()?, rows: page_rows(&refresh) })
+            let (mut text, left_out) = (String::new(), LeftOut::default());
+            Converter::new(&dictionary).counting(&left_out).message(&refresh, &mut text).ok()?;
+            let (rows, fields_left_out) = (page_rows(&refresh), left_out.fields());
+            Some(CachedImage { current, refresh: serde_json::from_str(&text).ok()?, fields_left_out, rows })
         };
         ItemDetail { image: self.image.and_then(told), ..self.detail }
     }

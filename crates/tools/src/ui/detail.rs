@@ -121,6 +121,7 @@ fn field(entry: &rwf::FieldEntry<'_>, dictionary: &Dictionary) -> Field {
             let display = dictionary.enum_display(entry.fid, value).map(|text| rwf::rmtes::to_utf8(text).into_owned());
             display.map_or_else(|| value.to_string(), |text| format!("{} ({value})", text.trim()))
         }
+        Ok(Primitive::Rmtes(text)) => rwf::rmtes::image_text(text).into_owned(),
         Ok(value) => value.to_string(),
         Err(_) => Primitive::Buffer(entry.data).to_string(),
     };

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::Service;
+use rwf::rmtes::RmtesCache;
 use rwf::{DataState, DataType, FieldList, Primitive, Real, SetScope, State, StreamState};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -318,6 +319,13 @@ impl Row {
     }
 }
 
+/// What a link is once a value has come for it, which may change a part of it.
+fn link(held: &str, value: &[u8]) -> String {
+    let mut text = RmtesCache::new();
+    let taken = text.apply(held.as_bytes()).and_then(|()| text.apply(value));
+    if taken.is_ok() { text.text().into_owned() } else { held.to_owned() }
+}
+
 /// Takes the fields of a row; true when its price moved.
 fn apply(row: &mut Row, container: DataType, body: &[u8]) -> bool {
     if container != DataType::FIELD_LIST {
@@ -340,7 +348,7 @@ fn apply(row: &mut Row, container: DataType, body: &[u8]) -> bool {
             id => {
                 if let Some(at) = link_of(id) {
                     links.resize(links.len().max(at + 1), String::new());
-                    String::from_utf8_lossy(entry.data).trim().clone_into(&mut links[at]);
+                    link(&links[at], entry.data).trim().clone_into(&mut links[at]);
                 }
                 continue;
             }
@@ -426,6 +434,14 @@ mod tests {
         let mut out = Vec::new();
         append_fields(&mut out, write);
         out
+    }
+
+    #[test]
+    fn a_change_of_a_part_of_a_link_changes_that_part() {
+        assert_eq!(link("IBM.N", b"\x1b[4`O"), "IBM.O");
+        assert_eq!(link("IBM.N", b"MSFT.O"), "MSFT.O");
+        // One that has no room changes nothing.
+        assert_eq!(link("IBM.N", b"\x1b[99999999`O"), "IBM.N");
     }
 
     #[test]
