@@ -111,6 +111,17 @@ const SUFFIXES: &[(&str, Market)] = &[
     (".HK", HONG_KONG),
 ];
 
+/// Where shares of the United States are listed that people know, and that are not in New York; beside those of [`KNOWN`].
+const KNOWN_LISTINGS: &[&str] =
+    &["AMGN.O", "CSCO.O", "GOOGL.O", "HON.O", "INTC.O", "META.O", "NVDA.O", "QQQ.O", "TSLA.O"];
+
+/// The name of a share of the United States by its symbol, where its listing is known.
+pub(crate) fn us_share(symbol: &str) -> Option<&'static str> {
+    let mut names = KNOWN.iter().map(|(name, ..)| *name).chain(KNOWN_LISTINGS.iter().copied());
+    let is_it = |name: &&str| matches!(name.rsplit_once('.'), Some((known, "N" | "O" | "P")) if known == symbol);
+    names.find(is_it)
+}
+
 /// Names that people try first: price in currency units and events a second.
 const KNOWN: &[(&str, f64, f64)] = &[
     ("IBM.N", 184.50, 12.0),

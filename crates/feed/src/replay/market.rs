@@ -3,7 +3,7 @@
 use super::ReplaySpeed;
 use super::ticks::{Counts, Rows, Tick, TickFile, What};
 use crate::fields::append_fields;
-use crate::instrument::Profile;
+use crate::instrument::{Profile, us_share};
 use crate::new_york;
 use crate::record::{Record, Side};
 use crate::session::{Moment, Nanos, SECOND};
@@ -381,10 +381,10 @@ impl Item {
 /// Names of a share in the United States end in one of these: New York, Nasdaq (consolidated, and its own), American, Arca, Bats, tape.
 const LISTINGS: [&str; 8] = ["N", "O", "OQ", "A", "P", "Z", "K", "US"];
 
-/// The instrument name of a US symbol: SPY is listed on Arca. Files do not say where others are: they are named as in New York, and found by
-/// the endings of other listings, too.
+/// The instrument name of a US symbol. Files do not say where a share is listed: those that people know have their names (`MSFT.O`, `SPY.P`),
+/// others are named as in New York, and all are found by the endings of other listings, too.
 pub fn ric_of(symbol: &str) -> String {
-    format!("{symbol}.{}", if symbol == "SPY" { "P" } else { "N" })
+    us_share(symbol).map_or_else(|| format!("{symbol}.N"), str::to_owned)
 }
 
 fn named(path: &Path, error: &io::Error) -> io::Error {

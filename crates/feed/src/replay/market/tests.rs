@@ -297,3 +297,18 @@ fn days_follow_each_other_by_the_clock_of_their_dates() {
     assert_eq!(times, [48_600_000, 52_200_000, 52_200_000]);
     assert_eq!(replay.due(), None, "all days were played");
 }
+
+#[test]
+fn shares_that_people_know_are_named_by_their_listing() {
+    for (symbol, name) in [
+        ("MSFT", "MSFT.O"),
+        ("SPY", "SPY.P"),
+        ("IBM", "IBM.N"),
+        ("NVDA", "NVDA.O"),
+        ("XYZ", "XYZ.N"),
+        ("VOD", "VOD.N"),
+        ("7203", "7203.N"),
+    ] {
+        assert_eq!(super::ric_of(symbol), name);
+    }
+}
