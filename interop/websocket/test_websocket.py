@@ -587,6 +587,22 @@ def streams_prices_and_sees_the_provider_die(server, ld, session):
 
 
 @for_each_library
+def ends_a_burst_at_its_last_price(server, ld, session):
+    """Both handle the messages of one frame in no order: they get one in each."""
+    name = f"BURST.{ld.__name__}"
+    stream = ld.content.pricing.Definition([name]).get_stream()
+    updates = queue.Queue()
+    stream.on_update(lambda fields, name, _: updates.put(fields))
+    stream.open()
+    for first in range(1, 500, 100):
+        burst = range(first, first + 100)
+        server.provider.update(*((name, sequence) for sequence in burst))
+        assert [updates.get(timeout=SECONDS)["TRDVOL_1"] for _ in burst] == list(burst)
+        assert stream.get_snapshot().iloc[0]["TRDVOL_1"] == burst[-1]
+    stream.close()
+
+
+@for_each_library
 def takes_snapshots_and_views(server, ld, session):
     stream = ld.content.pricing.Definition(["SNAP"], fields=["BID", "ASK"]).get_stream()
     stream.open(with_updates=False)

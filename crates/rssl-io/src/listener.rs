@@ -72,6 +72,16 @@ pub struct WebSocket {
     pub limits: Limits,
     /// JSON sessions.
     pub json: JsonConfig,
+    /// `User-Agent` of clients that are sent each JSON message in a frame of its own.
+    pub one_message_agents: Vec<String>,
+}
+
+impl WebSocket {
+    /// How a JSON session is made with a client that names itself so.
+    pub(crate) fn json_for(&self, user_agent: &str) -> JsonConfig {
+        let singly = self.one_message_agents.iter().any(|agent| agent == user_agent);
+        JsonConfig { one_message_a_frame: self.json.one_message_a_frame || singly, ..self.json }
+    }
 }
 
 /// What a server is asked for that is dialled by WebSocket.

@@ -467,7 +467,8 @@ fn begin_http<H: Handler>(
         socket.close(code::NORMAL, &text, out);
         return Err(EndReason::Refused(text));
     } else {
-        *kind = Kind::Json(Box::new(Json::new(socket, config.json, now)));
+        let json = config.json_for(&upgrade.user_agent);
+        *kind = Kind::Json(Box::new(Json::new(socket, json, now)));
         *sink.established = true;
         let opened = Opened { listener: sink.listener, peer: sink.peer, spoken: Spoken::Json(&upgrade) };
         sink.handler.opened(now, sink.conn, &opened);

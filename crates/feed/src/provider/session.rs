@@ -100,6 +100,11 @@ impl Session {
         self.send(reply);
     }
 
+    /// Whether the consumer's login is accepted.
+    pub fn is_logged_in(&self) -> bool {
+        self.role.is_logged_in()
+    }
+
     /// Plays a prank on the open items, or on those of one name; says on how many streams.
     pub fn prank(&mut self, items: &mut dyn Items, name: Option<&str>, prank: Prank<'_>, reply: Reply<'_>) -> usize {
         let mut streams: Vec<(i32, Stream)> = self.streams.iter().map(|(id, stream)| (*id, *stream)).collect();

@@ -141,7 +141,8 @@ fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most: usize)
         // A frame of a client may be the array that holds a message of the longest kind.
         let limits = ws::Limits { message_bytes_max: WEBSOCKET_MESSAGE_MAX + 2, ..ws::Limits::default() };
         let json = ws::JsonConfig { ping_timeout_s: c.websocket_ping_timeout_s as u8, ..ws::JsonConfig::default() };
-        Arc::new(rssl_io::WebSocket { offer, limits, json })
+        let one_message_agents = c.websocket_one_message_agents.clone();
+        Arc::new(rssl_io::WebSocket { offer, limits, json, one_message_agents })
     });
     let limits = admission::Limits {
         per_address: c.max_connections_per_address as usize,

@@ -79,7 +79,7 @@ pub(crate) fn serve(args: &[&str]) -> (Process, u16) {
 
 pub(crate) fn port_of(process: &Process, key: &str) -> u16 {
     let at = process.line.split(key).nth(1).and_then(|t| t.split(' ').next()).expect("an address in the ready line");
-    at.parse::<SocketAddr>().expect("an address").port()
+    at.trim_end_matches('/').parse::<SocketAddr>().expect("an address").port()
 }
 
 /// Runs `test-client` to its end and gives its closing line.

@@ -1,8 +1,8 @@
 //! A stranger's worst minute beside a client that streams: everything at once that somebody without rights can say, at every port, without
 //! ever reading a byte of the answers. The process is to keep its memory, the client its latency, and whoever has rights is to come in.
 //!
-//! Ten seconds of it run always; `QUOTEWAY_LONG` makes it a minute, with the bounds of a quiet machine. Another kind of attack is another entry
-//! of [`attacks`].
+//! Ten seconds of it run always, with the bound on memory; `QUOTEWAY_ATTACK` makes it a minute and looks at the latency, too, which says
+//! something on a quiet machine alone. Another kind of attack is another entry of [`attacks`].
 
 use std::io::{ErrorKind, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -32,6 +32,7 @@ const MASK: Option<[u8; 4]> = Some([1, 2, 3, 4]);
 struct Doors {
     consumers: SocketAddr,
     providers: SocketAddr,
+    web: SocketAddr,
 }
 
 /// What the connections of one kind say: something first, then something again and again. They read nothing.
@@ -43,13 +44,19 @@ struct Attack {
 }
 
 fn attacks(doors: &Doors) -> Vec<Attack> {
-    let Doors { consumers, providers } = *doors;
+    let Doors { consumers, providers, web } = *doors;
     let attack =
         |name, door, first: &[u8], again: &[u8]| Attack { name, door, first: first.into(), again: again.into() };
     let (json, rwf, rssl) = (upgrade(Protocol::Json), upgrade(Protocol::Rwf), handshake());
     let (json_ping, unreadable) = (text(r#"{"Type":"Ping"}"#), text("{"));
     let login = text(r#"{"ID":1,"Domain":"Login","Key":{"Name":"somebody"}}"#);
     let provider_login = text(r#"{"ID":1,"Domain":"Login","Key":{"Name":"somebody","Elements":{"Role":1}}}"#);
+    let long = "x".repeat(30_000);
+    let long_login = text(&format!(
+        r#"{{"ID":1,"Domain":"Login","Key":{{"Name":"somebody","Elements":{{"Position":"{long}","ApplicationId":"{long}"}}}}}}"#
+    ));
+    let page = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let facts = b"GET /api/v1/clients HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let logged_in = [&json[..], &login].concat();
     let mut all = Vec::new();
     for door in [consumers, providers] {
@@ -79,6 +86,15 @@ fn attacks(doors: &Doors) -> Vec<Attack> {
     all.extend([
         attack("pings after a login", consumers, &logged_in, &ping()),
         attack("JSON pings after a login", consumers, &logged_in, &json_ping),
+        attack("logins with long texts", consumers, &json, &long_login),
+        attack("pages that nobody reads", web, page, page),
+        attack("facts that nobody reads", web, facts, facts),
+        attack(
+            "a request of HTTP without end",
+            web,
+            b"POST /api/v1/drain HTTP/1.1\r\n",
+            b"X: yyyyyyyyyyyyyyyyyyyyyy\r\n",
+        ),
         attack("a provider's login again and again", providers, &json, &provider_login),
         attack("pings of a provider", providers, &[&json[..], &provider_login].concat(), &ping()),
     ]);
@@ -211,16 +227,15 @@ fn memory(server: &Process) -> Memory {
 }
 
 #[test]
-#[ignore = "missed its bound on memory by 8 MB before the last change, and was not run after it"]
 fn a_strangers_worst_costs_little_memory_delays_nobody_and_keeps_nobody_out() {
-    let is_long = std::env::var_os("QUOTEWAY_LONG").is_some();
-    // On a machine that is shared the processor is elsewhere for longer than the server ever is.
-    let (seconds, borne_us) = if is_long { (60, 2_000) } else { (10, 50_000) };
+    let is_long = std::env::var_os("QUOTEWAY_ATTACK").is_some();
+    let seconds = if is_long { 60 } else { 10 };
     let (_source, at) = chain::source(&["-U", "2k", "--smooth", "--stamp-all"]);
-    let (server, port) = chain::serve(&["--route", &at]);
+    let (server, port) = chain::serve(&["--route", &at, "--http-port", "0"]);
     let doors = Doors {
         consumers: SocketAddr::from(([127, 0, 0, 1], port)),
         providers: SocketAddr::from(([127, 0, 0, 1], chain::port_of(&server, "nip="))),
+        web: SocketAddr::from(([127, 0, 0, 1], chain::port_of(&server, "http=http://"))),
     };
     let watch = |seconds: u64| chain::client(port, &["-il", "RDT{0..199}", "--seconds", &seconds.to_string()]);
     let quiet = p99_us(&watch(seconds / 3));
@@ -248,7 +263,8 @@ fn a_strangers_worst_costs_little_memory_delays_nobody_and_keeps_nobody_out() {
         (peak - idle.resident) >> 20,
         idle.resident >> 20
     );
-    assert!(attacked <= (2 * quiet).max(borne_us), "{attacked} us, {quiet} us without; {ended:?}");
+    // What a client loses within 2 ms is the machine's.
+    assert!(!is_long || attacked <= (2 * quiet).max(2_000), "{attacked} us, {quiet} us without; {ended:?}");
     assert!(came_in > 0);
     let all: usize = ended.iter().map(|(_, count)| count).sum();
     assert!(all > 0, "nobody was ended");
@@ -269,4 +285,24 @@ fn those_who_never_were_a_session_take_no_mounts() {
     }
     let mut mount = Mount::connect(port, None);
     mount.run_until(|seen| seen.service);
+}
+
+/// Sources listen, too: for whoever has not logged in there they keep as little as servers do. What comes behind the bound may be read, and is
+/// thrown away.
+#[test]
+fn a_source_keeps_no_large_message_of_a_stranger() {
+    let (source, at) = chain::source(&[]);
+    let idle = memory(&source).resident;
+    let strangers: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stranger = TcpStream::connect(&at).expect("a connection");
+            stranger.write_all(&[handshake(), first_fragment()].concat()).expect("sent");
+            // 8 of the 16 MB that it announces.
+            let _ = (0..1_000).try_for_each(|_| stranger.write_all(&next_fragment()));
+            stranger
+        })
+        .collect();
+    let peak = memory(&source).peak;
+    assert!(peak < idle + (16 << 20), "{} MB over {} MB", (peak - idle) >> 20, idle >> 20);
+    drop(strangers);
 }

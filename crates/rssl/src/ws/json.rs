@@ -16,12 +16,14 @@ pub struct JsonConfig {
     pub ping_timeout_s: u8,
     /// Longest payload of a frame that is sent, bytes.
     pub frame_payload_max: usize,
+    /// Each message is sent in a frame of its own: for peers that take the messages of one frame in no order.
+    pub one_message_a_frame: bool,
 }
 
 impl Default for JsonConfig {
-    /// As an ADS: 30 s and 61,440 bytes.
+    /// As an ADS: 30 s, 61,440 bytes, and as many messages in a frame as fit.
     fn default() -> Self {
-        Self { ping_timeout_s: 30, frame_payload_max: 61_440 }
+        Self { ping_timeout_s: 30, frame_payload_max: 61_440, one_message_a_frame: false }
     }
 }
 
@@ -30,6 +32,7 @@ impl Default for JsonConfig {
 pub struct FrameKind {
     deflates: bool,
     payload_max: usize,
+    one_message: bool,
 }
 
 /// Shortest payload limit that is heeded: a fragment must hold a character and two brackets.
@@ -185,9 +188,11 @@ impl Json {
     /// whose frames are masked.
     #[must_use]
     pub fn frame_kind(&self) -> Option<FrameKind> {
-        self.socket
-            .is_server()
-            .then(|| FrameKind { deflates: self.socket.deflates(), payload_max: self.config.frame_payload_max })
+        self.socket.is_server().then(|| FrameKind {
+            deflates: self.socket.deflates(),
+            payload_max: self.config.frame_payload_max,
+            one_message: self.config.one_message_a_frame,
+        })
     }
 
     /// Says that frames go out that a session of the same [`FrameKind`] has packed.
@@ -257,7 +262,7 @@ impl JsonPacker<'_> {
         let length = own.len() + shared.len();
         let most = self.json.config.frame_payload_max.clamp(PAYLOAD_MIN, usize::from(u16::MAX));
         if let Some(start) = self.open
-            && self.out.len() - start + length + 2 > most
+            && (self.json.config.one_message_a_frame || self.out.len() - start + length + 2 > most)
         {
             self.end_frame();
         }

@@ -398,7 +398,11 @@ mod tests {
             let mut texts = JsonTexts::new(TextOptions::default());
             texts.set_services(0, |place| [(1, "FEED")].into_iter().skip(place), Some(1));
             let socket = Socket::new(Role::Server, false, Limits::default());
-            let session = Json::new(socket, JsonConfig { ping_timeout_s: 60, frame_payload_max: 10_000 }, 0);
+            let session = Json::new(
+                socket,
+                JsonConfig { ping_timeout_s: 60, frame_payload_max: 10_000, ..JsonConfig::default() },
+                0,
+            );
             Self { texts, peer: JsonPeer::default(), session, waiting: Vec::new() }
         }
 

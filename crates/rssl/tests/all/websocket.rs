@@ -190,17 +190,26 @@ fn json(role: Role, deflate: bool, payload_max: usize) -> Json {
     Json::new(socket, JsonConfig { frame_payload_max: payload_max, ..JsonConfig::default() }, 0)
 }
 
+/// One that sends each message in a frame of its own.
+fn singly(role: Role, deflate: bool, payload_max: usize) -> Json {
+    let socket = Socket::new(role, deflate, Limits::default());
+    let config = JsonConfig { frame_payload_max: payload_max, one_message_a_frame: true, ..JsonConfig::default() };
+    Json::new(socket, config, 0)
+}
+
 proptest! {
-    /// What one side packs the other reads, in order, over any cut, with and without compression, masked or not.
+    /// What one side packs the other reads, in order, over any cut, with and without compression, masked or not, alone or with others.
     #[test]
     fn messages_arrive_as_they_were_packed(
         texts in proptest::collection::vec("[a-z\u{e9}\u{20ac}]{0,400}", 1..20),
         deflate: bool,
         from_client: bool,
+        alone: bool,
         step in 1_usize..300,
     ) {
         let (a, b) = if from_client { (Role::Client(9), Role::Server) } else { (Role::Server, Role::Client(9)) };
-        let (mut sender, mut receiver) = (json(a, deflate, 300), json(b, deflate, 300));
+        let sender = if alone { singly } else { json };
+        let (mut sender, mut receiver) = (sender(a, deflate, 300), json(b, deflate, 300));
         let messages: Vec<String> = texts.iter().map(|t| format!("{{\"ID\":1,\"T\":\"{t}\"}}")).collect();
         let mut wire = Vec::new();
         let mut packer = sender.pack(5, &mut wire);
@@ -213,6 +222,7 @@ proptest! {
         for piece in wire.chunks(step) {
             receiver.receive(6, piece, &mut out, |text| {
                 let Ok(Value::Array(array)) = serde_json::from_str(text) else { panic!("no array: {text}") };
+                assert!(!alone || array.len() == 1, "{text}");
                 seen.extend(array.into_iter().map(|v| v["T"].as_str().unwrap().to_owned()));
             }).unwrap();
         }

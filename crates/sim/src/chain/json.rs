@@ -101,7 +101,12 @@ impl JsonWire {
     /// A connection that is upgraded; compression, fragments, and whether it takes time are left to chance.
     pub(crate) fn new(now: u64, random: &mut Random) -> Self {
         let deflate = random.chance(25);
-        let config = |payload| JsonConfig { ping_timeout_s: PING_TIMEOUT_S, frame_payload_max: payload };
+        let singly = random.chance(15);
+        let config = |payload| JsonConfig {
+            ping_timeout_s: PING_TIMEOUT_S,
+            frame_payload_max: payload,
+            one_message_a_frame: singly,
+        };
         let small = if random.chance(30) { 128 + random.below(300) } else { MESSAGE_MAX };
         let limits = Limits { frames_max: 100_000, ..Limits::default() };
         Self {
@@ -375,7 +380,7 @@ impl JsonProviderWire {
     /// A connection that is upgraded, of a provider with these services.
     pub(crate) fn new(now: u64, dialled: Dialled, names: BTreeMap<u16, String>, random: &mut Random) -> Self {
         let small = if random.chance(30) { 128 + random.below(300) } else { MESSAGE_MAX };
-        let config = JsonConfig { ping_timeout_s: PING_TIMEOUT_S, frame_payload_max: small };
+        let config = JsonConfig { ping_timeout_s: PING_TIMEOUT_S, frame_payload_max: small, ..JsonConfig::default() };
         let limits = Limits { frames_max: 100_000, ..Limits::default() };
         let client = Json::new(Socket::new(Role::Client(random.next()), false, limits), config, now);
         let server = Json::new(Socket::new(Role::Server, false, limits), config, now);

@@ -374,6 +374,15 @@ impl<F: Feed> Handler for Publisher<F> {
         self.feed.closed(session);
     }
 
+    /// What it dialled itself is no stranger.
+    fn is_known(&self, conn: ConnId) -> bool {
+        let entry = self.conns.get(conn.slot()).and_then(Option::as_ref).filter(|entry| entry.id == conn);
+        entry.is_some_and(|entry| match &entry.side {
+            Side::Interactive(session) => session.is_logged_in(),
+            Side::NonInteractive(_) => true,
+        })
+    }
+
     fn drained(&mut self, _: Nanos, conn: ConnId) {
         if let Some(Some(entry)) = self.conns.get_mut(conn.slot()) {
             entry.backlog = 0;
