@@ -470,6 +470,29 @@ fn refused_logins_of_an_address_are_told_together() {
     assert_eq!(p.sum_up_refusals(9 * second), None, "addresses that are quiet are forgotten");
 }
 
+/// Nor do those who have many addresses: 200 lines a second for all, and one for each of 256 sites that has more.
+#[test]
+fn refused_logins_of_many_addresses_are_told_together() {
+    let mut p = with(Settings { mode: Mode::On, ..Settings::default() });
+    p.take_audit().for_each(drop);
+    let (second, all) = (1_000_000_000, 100_000_u64);
+    let mut told = 0;
+    for n in 0..all {
+        let half = [n as u8, (n >> 8) as u8, (n >> 16) as u8];
+        let v4 = [10, half[0], half[1], half[2]].into();
+        // Of IPv6 a site has as many as it likes.
+        let v6 = std::net::Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, n as u16, (n >> 16) as u16).into();
+        p.login_from(n, &request("nobody", "10.0.0.1/net"), Some(if n % 2 == 0 { v4 } else { v6 }));
+        told += p.take_audit().map(|event| event.count).sum::<u64>();
+    }
+    assert!(told <= 200, "{told}");
+    p.sum_up_refusals(2 * second);
+    let sums: Vec<u64> = p.take_audit().map(|event| event.count).collect();
+    assert!(sums.len() <= 257, "{}", sums.len());
+    assert_eq!(told + sums.iter().sum::<u64>(), all, "none is lost");
+    assert!(sums.iter().any(|count| *count > all / 2 - 200), "a network of IPv6 is one site");
+}
+
 /// While nothing is taken, refused logins do not fill the queue, new ones wait first, and those who are in go on.
 #[test]
 fn the_last_quarter_of_the_audit_is_for_those_who_are_in() {

@@ -3,15 +3,17 @@
 
 use std::collections::HashMap;
 use std::mem::size_of;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::rights::Failure;
 
 /// Refused logins of an address that have a line each, in a second; further ones are counted.
 pub(super) const REFUSALS: u32 = 10;
-/// Addresses whose refusals are counted apart; beyond it all others count as one.
-const ADDRESSES_MAX: usize = 1_024;
+/// And of all addresses together: who has many must not fill the audit either.
+const REFUSALS_ALL: u32 = 200;
+/// Addresses whose refusals are counted apart; beyond it all others count as one. IPv6 counts by its /64, which is one site's.
+const ADDRESSES_MAX: usize = 256;
 /// What refusals of an address are counted over, in the caller's nanoseconds.
 const PERIOD: u64 = 1_000_000_000;
 
@@ -100,7 +102,12 @@ impl AuditEvent {
 
 /// Refused logins, by the address that they come from: strangers must not fill the audit.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(HashMap<IpAddr, Refused>);
+pub(super) struct Refusals {
+    addresses: HashMap<IpAddr, Refused>,
+    /// When the second of all began, and how many lines all had in it.
+    since: u64,
+    lines: u32,
+}
 
 /// The refused logins of one address.
 #[derive(Debug)]
@@ -111,6 +118,14 @@ struct Refused {
     /// Those without a line of their own, and the last of them.
     summed: u64,
     last: Option<(Actor, Failure)>,
+}
+
+/// What of an address is one site's: all of it, or the first half of IPv6.
+fn site(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        v4 => v4,
+    }
 }
 
 /// Refused logins that are told together: how many, and the last of them.
@@ -130,15 +145,20 @@ impl Refusals {
         may_log: bool,
         (actor, failure): (&Actor, &Failure),
     ) -> bool {
-        let room = self.0.len() < ADDRESSES_MAX || self.0.contains_key(&address);
+        let address = site(address);
+        let room = self.addresses.len() < ADDRESSES_MAX || self.addresses.contains_key(&address);
         let address = if room { address } else { Ipv4Addr::UNSPECIFIED.into() };
+        if now >= self.since.saturating_add(PERIOD) {
+            (self.since, self.lines) = (now, 0);
+        }
         let fresh = || Refused { since: now, lines: 0, summed: 0, last: None };
-        let of = self.0.entry(address).or_insert_with(fresh);
+        let of = self.addresses.entry(address).or_insert_with(fresh);
         if may_log && of.summed == 0 && now >= of.since.saturating_add(PERIOD) {
             (of.since, of.lines) = (now, 0);
         }
-        if may_log && of.summed == 0 && of.lines < REFUSALS {
+        if may_log && of.summed == 0 && of.lines < REFUSALS && self.lines < REFUSALS_ALL {
             of.lines += 1;
+            self.lines += 1;
             return true;
         }
         of.summed += 1;
@@ -149,7 +169,7 @@ impl Refusals {
     /// The sums whose second is over, one an address.
     pub(super) fn due(&mut self, now: u64) -> Vec<Sum> {
         let mut due = Vec::new();
-        self.0.retain(|_, of| {
+        self.addresses.retain(|_, of| {
             if now < of.since.saturating_add(PERIOD) {
                 return true;
             }
@@ -163,6 +183,6 @@ impl Refusals {
 
     /// When the next one is.
     pub(super) fn next(&self) -> Option<u64> {
-        self.0.values().map(|of| of.since.saturating_add(PERIOD)).min()
+        self.addresses.values().map(|of| of.since.saturating_add(PERIOD)).min()
     }
 }
