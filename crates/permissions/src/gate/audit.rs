@@ -124,7 +124,7 @@ struct Refused {
 fn site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-        v4 => v4,
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
