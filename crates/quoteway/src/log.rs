@@ -7,7 +7,7 @@
 //! whoever asks for them wants them all.
 //!
 //! Lines are text for people, or JSON objects ([`set_format`]). Peers choose part of many of them: what would end a line or steer a terminal is
-//! written by its number (`net::plain`), in [`text_of`] and so in all that becomes of a line. What operators do ([`operators`]) is a line that
+//! written by its number (`net::plain`), in `text_of` and so in all that becomes of a line. What operators do ([`operators`]) is a line that
 //! no level and no limit holds back.
 
 pub mod operators;
