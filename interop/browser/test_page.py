@@ -628,6 +628,7 @@ def test_the_status_says_what_is_down(page, demo):
         page.wait(STATUS + " === 'status bad: DIRECT_FEED down'", "the service is down")
         page.open(server.at[1] + "#system", 390, 844)
         page.wait("document.querySelector('#system svg .node.bad + .name')?.textContent", "a provider of a service that is down is red")
+        page.wait("[...document.querySelectorAll('#system .badge.bad')].some((badge) => badge.textContent === 'DIRECT_FEED down')", "its state in the table says why")
         source.order("up")
         page.wait(STATUS + " === 'status good: live'", "the service is back")
         page.wait("!document.querySelector('#system svg .node.bad')", "nothing is red")
@@ -671,7 +672,7 @@ CROSSED = """[...document.querySelectorAll('#system svg .outside')].filter((labe
 
 
 def test_long_numbers_and_names_fit_at_every_width(page, demo):
-    for width in [390, 800, 1000]:
+    for width in [390, 800, 1000, 1100, 1201, 1280, 1440]:
         page.open(demo.url + "#system", width, 900)
         page.value(LONG_NUMBERS)
         page.wait("document.querySelector('.clients').innerText.includes('1,234,567')", "long numbers")

@@ -3,7 +3,7 @@
 import { api, badge, button, bytes, clock, duration, el, grouped, short, toast } from "./dom.js";
 import { act, blockItem, switchService, trace, unblockItem } from "./act.js";
 import { Inspector, stateBadge } from "./inspect.js";
-import { paint, sides } from "./topology.js";
+import { down, paint, sides } from "./topology.js";
 
 const STATES = ["open", "view", "waiting", "opening", "suspect", "recovering"];
 
@@ -80,7 +80,7 @@ export class System {
       this.paintCards(process);
       paint(this.picture, process, this.rates, sides({ services, providers, clients: clients.found, peers, rates: this.traffic }));
       this.paintServices(services);
-      this.paintProviders(providers);
+      this.paintProviders(providers, services);
       this.paintClients(clients);
       this.paintItems(items);
       this.paintBlocked(blocked);
@@ -159,9 +159,10 @@ export class System {
     ] })), "No service is known.");
   }
 
-  paintProviders(providers) {
-    this.providers.fill(providers.map((provider) => ({ key: provider.id || provider.address, bad: provider.state !== "ready", cells: [
-      provider.address, provider.kind, badge(provider.state, provider.state === "ready" ? "good" : "bad"), provider.services.join(", "), this.rate(`p${provider.id}`, "received"),
+  paintProviders(providers, services) {
+    const states = providers.map((provider) => [provider, provider.id ? down(services, (offer) => offer.provider === provider.id) : []]);
+    this.providers.fill(states.map(([provider, sick]) => ({ key: provider.id || provider.address, bad: provider.state !== "ready" || sick.length > 0, cells: [
+      provider.address, provider.kind, badge(sick.join(", ") || provider.state, provider.state === "ready" && !sick.length ? "good" : "bad"), provider.services.join(", "), this.rate(`p${provider.id}`, "received"),
       buttons(provider.id && ["Fail", () => this.act(`providers/${provider.id}/disconnect`, `Make ${provider.address} fail?`,
         "Its session is ended as if it were lost: its items are Suspect or go to other providers, and a route is dialled again."), "End the session, as if it were lost"]),
     ] })), "No provider.");

@@ -4,13 +4,16 @@ import { bytes, el, grouped, short, svg } from "./dom.js";
 
 const SHOWN = 9;
 
+/** The services that are down at those whose offers are as wanted: what is there and offers nothing is as bad as what is not there. */
+export function down(services, offers) {
+  return services.filter((service) => service.providers.some((offer) => offers(offer) && !(offer.up && service.up))).map((service) => `${service.name} down`);
+}
+
 /** Who stands left and right of a process: providers and clients, or the other end of the hub. */
 export function sides({ services, providers, clients, peers, rates }) {
   const rate = (ids, which) => ids.reduce((sum, id) => sum + (rates.get(id)?.[which] ?? 0), 0);
   const flow = (value) => (value >= 1 ? `${bytes(value)}/s` : "");
-  // A provider that is there, and says that a service is down, feeds nobody: as bad as one that is not there.
-  const down = (offers) => services.filter((service) => service.providers.some((offer) => offers(offer) && !(offer.up && service.up))).map((service) => `${service.name} down`);
-  const left = providers.map((provider) => ({ provider, sick: provider.id ? down((offer) => offer.provider === provider.id) : [] })).map(({ provider, sick }) => ({
+  const left = providers.map((provider) => ({ provider, sick: provider.id ? down(services, (offer) => offer.provider === provider.id) : [] })).map(({ provider, sick }) => ({
     title: provider.address, about: sick.join(", ") || provider.services.join(", ") || provider.state, bad: provider.state !== "ready" || sick.length > 0,
     label: [flow(rate([`p${provider.id}`], "received")), count(services, provider)],
   }));
@@ -21,7 +24,7 @@ export function sides({ services, providers, clients, peers, rates }) {
   const about = { p2ps: "P2PS", "source-distributor": "Source Distributor", "stream-to-host": "stream into this host", "stream-to-network": "stream to the network" };
   for (const peer of peers) {
     const isUp = ["joined", "carried"].includes(peer.state);
-    const sick = peer.kind === "source-distributor" ? down((offer) => !offer.provider && peer.name.split(" ").includes(offer.address)) : [];
+    const sick = peer.kind === "source-distributor" ? down(services, (offer) => !offer.provider && peer.name.split(" ").includes(offer.address)) : [];
     const node = { title: peer.name, about: sick.join(", ") || about[peer.kind] || peer.kind, bad: !isUp || sick.length > 0, label: [isUp ? "" : peer.state, peer.behind_bytes ? `${bytes(peer.behind_bytes)} behind` : ""] };
     (["p2ps", "stream-to-network"].includes(peer.kind) ? right : left).push(node);
   }
