@@ -25,7 +25,7 @@ section! {
     websocket_ping_timeout_s: u16 = 30, "", "Longest silence of a JSON session, seconds (3 to 255): a ping goes out after a third of it.";
     websocket_compression: bool = false, "", "Compress JSON (permessage-deflate) for clients that offer it.";
     websocket_origins: Vec<String> = vec![String::from("host")], "", "Pages whose scripts may connect by WebSocket: \"host\" for those of the same host, whatever their port, and of the loopback; \"own\" for the one that this process shows; \"*\" for all; or https://host:port. Empty means none. Other programs than browsers are not concerned.";
-    websocket_one_message_agents: Vec<String> = vec![String::from("Python")], "", "User-Agent of the WebSocket clients that are sent each JSON message in a frame of its own, since they take the messages of one frame in no order: lseg-data and refinitiv-data call themselves Python. Empty means none.";
+    websocket_one_message_agents: Vec<String> = vec![String::from("Python")], "", "User-Agent of the WebSocket clients that are sent each JSON message in a frame of its own, since they handle what waits for them in no order: lseg-data and refinitiv-data call themselves Python. Empty means none.";
     websocket_token_cookie: String = String::new(), "", "Cookie of a WebSocket request whose value is a token: its client is logged in with it, unasked, on stream -1 (by habit AuthToken; cookies position and applicationId go with it). Empty: no cookie counts.";
     default_service: String = String::new(), "", "Service of JSON requests that name none; empty means the first there is.";
     json_expand_enums: bool = true, "", "Enumerated fields are their display text in JSON, not their number.";
