@@ -11,6 +11,7 @@ kept() { # target -> the file that the tests read
         hub_*) echo crates/hub/tests/corpus/"$1".hex ;;
         rwf_*) echo crates/rwf/tests/corpus/"$1".hex ;;
         rssl_*) echo crates/rssl/tests/corpus/"$1".hex ;;
+        record_*) echo crates/record/tests/corpus/"$1".hex ;;
         lbm_*) echo crates/lbm/tests/corpus/"$1".hex ;;
         permissions_*) echo crates/permissions/tests/corpus/"$1".hex ;;
         venue_*) echo crates/venue/tests/corpus/"$1".hex ;;

@@ -64,7 +64,7 @@ websocket() {
     local venv=target/interop-python node=target/interop-node
     export QUOTEWAY_NODE_MODULES="$PWD/$node/node_modules"
     { [ -x "$venv/bin/python" ] || python3 -m venv "$venv"; } \
-        && "$venv/bin/pip" -q install websocket-client==1.9.2 websockets==17.4 pyjwt==2.15.1 cryptography==50.0.2 \
+        && "$venv/bin/pip" -q install websocket-client==1.9.2 websockets==17.4 pyjwt==2.15.1 zstandard==0.25.0 cryptography==50.0.2 \
             lseg-data==2.1.1 refinitiv-data==1.6.2 openapi-spec-validator==0.7.1 \
         && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
         && "$venv/bin/python" interop/websocket/test_websocket.py

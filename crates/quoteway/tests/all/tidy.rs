@@ -144,6 +144,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("permissions", &[]),
         ("marketfeed", &["rwf"]),
         ("feed", &["capture", "marketfeed", "omm", "rwf"]),
+        ("record", &["rwf"]),
         ("measure", &["net"]),
         ("floor", &["net"]),
         (

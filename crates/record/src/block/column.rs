@@ -1,0 +1,359 @@
+//! A column: the values that one slot has in the messages of a block.
+
+use super::numbers::{BLANK, Foresight, Form, Numbers, Predictor, Rows, cost, divisor, residuals};
+use super::shape::Slot;
+use crate::bytes::{Input, put_counted, put_varint, unzigzag, zigzag};
+use std::collections::HashMap;
+
+/// Values of a listed column.
+const LIST_MAX: usize = 255;
+/// Bytes of a value that is listed.
+const LISTED_LEN_MAX: usize = 64;
+/// Columns before one's own that are tried as what it goes by.
+const OTHERS_MAX: usize = 20;
+/// Values by which products are tried: there are many pairs.
+const PRODUCT_SAMPLE: usize = 400;
+/// Bits a value from which on a product is looked for.
+const PRODUCT_WORTH: f64 = 8.0;
+
+/// The values of a column as they stand in the messages.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    pub(super) rows: Vec<u32>,
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl Values {
+    pub(super) fn push(&mut self, row: u32, value: &[u8]) {
+        self.rows.push(row);
+        self.bytes.extend_from_slice(value);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.rows.clear();
+        self.ends.clear();
+        self.bytes.clear();
+    }
+
+    fn all(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start as usize..*end as usize])
+    }
+
+    /// Marks and numbers of all values, if this form can give all back.
+    fn parse(&self, form: Form) -> Option<(Vec<u8>, Numbers)> {
+        let (mut marks, mut numbers) = (Vec::with_capacity(self.rows.len()), Numbers::default());
+        for (row, value) in self.rows.iter().zip(self.all()) {
+            if value.is_empty() {
+                marks.push(BLANK);
+                continue;
+            }
+            let (mark, value) = form.parse(value)?;
+            marks.push(mark);
+            numbers.rows.push(*row);
+            numbers.values.push(value);
+        }
+        Some((marks, numbers))
+    }
+
+    /// The different values in the order in which they come first, and each value's place, if they are few.
+    fn list(&self) -> Option<Listed<'_>> {
+        let (mut known, mut list): (HashMap<&[u8], usize>, _) = (HashMap::new(), Vec::new());
+        let (mut marks, mut numbers) = (Vec::new(), Numbers::default());
+        for (row, value) in self.rows.iter().zip(self.all()) {
+            if value.is_empty() {
+                marks.push(BLANK);
+                continue;
+            }
+            let place = *known.entry(value).or_insert(list.len());
+            if place == list.len() {
+                list.push(value);
+            }
+            if list.len() > LIST_MAX || value.len() > LISTED_LEN_MAX {
+                return None;
+            }
+            marks.push(0);
+            numbers.rows.push(*row);
+            numbers.values.push(place as i64);
+        }
+        Some((list, marks, numbers))
+    }
+}
+
+/// Different values, the marks of all, and of each that is not blank its place among the different ones.
+type Listed<'a> = (Vec<&'a [u8]>, Vec<u8>, Numbers);
+
+/// How a column is written. What was found for one block is tried with the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    form: Form,
+    predictor: Predictor,
+}
+
+/// A column as it is written.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) head: Vec<u8>,
+    pub(super) tokens: Vec<u8>,
+    pub(super) marks: Vec<u8>,
+    /// Its numbers, for columns behind it.
+    pub(super) numbers: Option<Numbers>,
+}
+
+/// Where the marks of a column are.
+#[derive(Clone, Copy)]
+enum Marks {
+    /// One for all.
+    One = 0,
+    /// In a section.
+    Each = 1,
+}
+
+/// The way to write a column that takes least, by its first `sample` values. `done` are the columns before it.
+pub(super) fn plan(values: &Values, slot: Slot, rows: &Rows, done: &[Option<Numbers>], sample: usize) -> Plan {
+    let forms: &[Form] = match slot {
+        Slot::Fixed(width) => &[Form::Fixed(width)],
+        Slot::Rest => &[],
+        Slot::Prefixed => &[Form::Real, Form::Time(3), Form::Time(5), Form::Unsigned],
+    };
+    let bytes = values.bytes.len() as f64 * 8.0 / values.rows.len().max(1) as f64;
+    let mut best =
+        (bytes * values.rows.len().min(sample) as f64, Plan { form: Form::Bytes, predictor: Predictor::Last });
+    let mut consider = |form: Form, numbers: &Numbers, extra: f64| {
+        let (cost, predictor) = foretell(numbers, form, rows, done, sample);
+        if cost + extra < best.0 {
+            best = (cost + extra, Plan { form, predictor });
+        }
+    };
+    for form in forms {
+        if let Some((_, numbers)) = values.parse(*form) {
+            consider(*form, &numbers, 0.0);
+        }
+    }
+    if slot == Slot::Prefixed
+        && let Some((list, _, numbers)) = values.list()
+    {
+        // The list is written once for all values, the sample pays its part.
+        let share = numbers.values.len().min(sample) as f64 / numbers.values.len().max(1) as f64;
+        let bits = list.iter().map(|value| 8.0 * (value.len() + 1) as f64).sum::<f64>();
+        consider(Form::Listed, &numbers, bits * share);
+    }
+    best.1
+}
+
+/// The predictor that leaves least.
+fn foretell(numbers: &Numbers, form: Form, rows: &Rows, done: &[Option<Numbers>], sample: usize) -> (f64, Predictor) {
+    let mut best = (f64::INFINITY, Predictor::Last);
+    let mut consider = |predictor: Predictor, sample: usize, worth: f64| {
+        if let Some(foresight) = Foresight::new(predictor, rows, done) {
+            let taken = numbers.values.len().min(sample).max(1) as f64;
+            let cost = cost(&residuals(numbers, foresight, sample)) / taken * worth;
+            if cost < best.0 {
+                best = (cost, predictor);
+            }
+        }
+        best.0
+    };
+    consider(Predictor::Last, sample, 1.0);
+    consider(Predictor::Zero, sample, 1.0);
+    match form {
+        Form::Time(3) => _ = consider(Predictor::Seconds, sample, 1.0),
+        Form::Time(_) | Form::Unsigned => _ = consider(Predictor::Millis, sample, 1.0),
+        _ => {}
+    }
+    let others: Vec<usize> = (0..done.len()).rev().filter(|at| done[*at].is_some()).take(OTHERS_MAX).collect();
+    let mut least = f64::INFINITY;
+    for other in &others {
+        for predictor in [Predictor::Sum(*other), Predictor::Follow(*other), Predictor::Memo(*other)] {
+            // What goes by another column costs time in reading: it has to earn it.
+            least = consider(predictor, sample, 1.02);
+        }
+    }
+    if form == Form::Real && least > PRODUCT_WORTH {
+        for (at, one) in others.iter().enumerate() {
+            for two in &others[at + 1..] {
+                consider(Predictor::Product(*one, *two), PRODUCT_SAMPLE.min(sample), 1.02);
+            }
+        }
+    }
+    (best.0 * numbers.values.len().min(sample) as f64, best.1)
+}
+
+/// Writes a column as bytes, which fits any values.
+pub(super) fn write_plain(values: &Values, rows: &Rows) -> Written {
+    let mut written = Written::default();
+    let ((form, width), (predictor, one, two)) = (Form::Bytes.numbers(), Predictor::Last.numbers());
+    written.head.extend_from_slice(&[form, width, predictor, one as u8, two as u8]);
+    write_bytes(values, rows, &mut written);
+    written
+}
+
+/// Writes a column by a plan; `None` if the plan does not fit these values.
+pub(super) fn write(values: &Values, plan: Plan, rows: &Rows, done: &[Option<Numbers>]) -> Option<Written> {
+    if plan.form == Form::Bytes {
+        return Some(write_plain(values, rows));
+    }
+    let mut written = Written::default();
+    let (form, width) = plan.form.numbers();
+    let (predictor, one, two) = plan.predictor.numbers();
+    written.head.extend_from_slice(&[form, width, predictor]);
+    put_varint(&mut written.head, one as u64);
+    put_varint(&mut written.head, two as u64);
+    let (list, marks, numbers) = match plan.form {
+        Form::Listed => values.list()?,
+        form => values.parse(form).map(|(marks, numbers)| (Vec::new(), marks, numbers))?,
+    };
+    let residuals = residuals(&numbers, Foresight::new(plan.predictor, rows, done)?, usize::MAX);
+    let divisor = divisor(&residuals);
+    put_varint(&mut written.head, divisor as u64);
+    match marks.first() {
+        Some(first) if marks.iter().all(|mark| mark == first) => {
+            written.head.extend_from_slice(&[Marks::One as u8, *first]);
+        }
+        _ => {
+            written.head.push(Marks::Each as u8);
+            written.marks = marks;
+        }
+    }
+    if plan.form == Form::Listed {
+        put_varint(&mut written.head, list.len() as u64);
+        for value in list {
+            put_counted(&mut written.head, value);
+        }
+    }
+    for residual in residuals {
+        put_varint(&mut written.tokens, zigzag(residual / divisor));
+    }
+    written.numbers = Some(numbers);
+    Some(written)
+}
+
+/// 0 for the item's last value, else the length and one; the bytes in the section of marks.
+fn write_bytes(values: &Values, rows: &Rows, written: &mut Written) {
+    let mut last: Vec<&[u8]> = vec![&[]; rows.item_count];
+    for (row, value) in values.rows.iter().zip(values.all()) {
+        let last = &mut last[rows.items[*row as usize] as usize];
+        if *last == value {
+            written.tokens.push(0);
+            continue;
+        }
+        put_varint(&mut written.tokens, value.len() as u64 + 1);
+        written.marks.extend_from_slice(value);
+        *last = value;
+    }
+}
+
+/// A column that was read.
+#[derive(Debug)]
+pub(super) struct Column<'a> {
+    form: Form,
+    /// One for all values, or each.
+    mark: Option<u8>,
+    marks: &'a [u8],
+    list: Vec<&'a [u8]>,
+    pub(super) numbers: Option<Numbers>,
+    /// Of [`Form::Bytes`]: each value's place in the marks.
+    pieces: Vec<(u32, u32)>,
+    /// Values and numbers that were given out.
+    next: usize,
+    next_number: usize,
+}
+
+impl<'a> Column<'a> {
+    /// Reads a column: its head from `head`, which goes on to the next; `own` are the rows in which it has values.
+    pub(super) fn read(
+        head: &mut Input<'a>,
+        tokens: &[u8],
+        marks: &'a [u8],
+        own: &[u32],
+        rows: &Rows,
+        done: &[Option<Numbers>],
+    ) -> Option<Self> {
+        let form = Form::of(head.u8()?, head.u8()?)?;
+        let predictor = Predictor::of(head.u8()?, head.count()?, head.count()?, done.len())?;
+        let mut column = Column {
+            form,
+            mark: None,
+            marks,
+            list: Vec::new(),
+            numbers: None,
+            pieces: Vec::new(),
+            next: 0,
+            next_number: 0,
+        };
+        if form == Form::Bytes {
+            column.pieces = read_pieces(tokens, marks, own, rows)?;
+            return Some(column);
+        }
+        let divisor = i64::try_from(head.varint()?).ok()?;
+        match head.u8()? {
+            0 => column.mark = Some(head.u8()?),
+            1 if marks.len() == own.len() => {}
+            _ => return None,
+        }
+        if form == Form::Listed {
+            let count = head.count().filter(|count| *count <= LIST_MAX)?;
+            column.list = (0..count).map(|_| head.counted()).collect::<Option<_>>()?;
+        }
+        let is_blank = |at: usize| column.mark.unwrap_or_else(|| marks[at]) == BLANK;
+        let mut numbers = Numbers::default();
+        let mut foresight = Foresight::new(predictor, rows, done)?;
+        let mut tokens = Input::new(tokens);
+        for (_, row) in own.iter().enumerate().filter(|(at, _)| !is_blank(*at)) {
+            let residual = unzigzag(tokens.varint()?).wrapping_mul(divisor);
+            let value = foresight.predict(*row).wrapping_add(residual);
+            foresight.learn(*row, value);
+            numbers.rows.push(*row);
+            numbers.values.push(value);
+        }
+        column.numbers = Some(numbers);
+        tokens.is_empty().then_some(column)
+    }
+
+    /// Appends the next value; `None` if there is none. `numbers` are those of this column.
+    #[inline]
+    pub(super) fn give(&mut self, numbers: Option<&Numbers>, out: &mut Vec<u8>) -> Option<()> {
+        let at = self.next;
+        self.next += 1;
+        let Some(numbers) = numbers else {
+            let (start, end) = *self.pieces.get(at)?;
+            out.extend_from_slice(self.marks.get(start as usize..end as usize)?);
+            return Some(());
+        };
+        let mark = match self.mark {
+            Some(mark) => mark,
+            None => *self.marks.get(at)?,
+        };
+        if mark == BLANK {
+            return Some(());
+        }
+        let value = *numbers.values.get(self.next_number)?;
+        self.next_number += 1;
+        if self.form == Form::Listed {
+            out.extend_from_slice(self.list.get(usize::try_from(value).ok()?)?);
+            return Some(());
+        }
+        self.form.write(mark, value, out)
+    }
+}
+
+/// Where each value of a column of bytes is.
+fn read_pieces(tokens: &[u8], bytes: &[u8], own: &[u32], rows: &Rows) -> Option<Vec<(u32, u32)>> {
+    let mut tokens = Input::new(tokens);
+    let mut last = vec![(0, 0); rows.item_count];
+    let mut at = 0u32;
+    let mut pieces = Vec::with_capacity(own.len());
+    for row in own {
+        let last = &mut last[rows.items[*row as usize] as usize];
+        let token = u32::try_from(tokens.varint()?).ok()?;
+        if let Some(len) = token.checked_sub(1) {
+            let end = at.checked_add(len).filter(|end| *end as usize <= bytes.len())?;
+            *last = (at, end);
+            at = end;
+        }
+        pieces.push(*last);
+    }
+    (tokens.is_empty() && at as usize == bytes.len()).then_some(pieces)
+}

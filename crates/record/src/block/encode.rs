@@ -1,0 +1,267 @@
+//! Records become a block.
+
+use super::column::{self, Plan, Values};
+use super::numbers::{Numbers, Rows, cost, divisor};
+use super::shape::{ColumnKey, Shapes, Slot, Split, put_shapes};
+use super::{HEAD_LEN, Head, RAW_MAX, RECORDS_MAX, section};
+use crate::bytes::{put_varint, zigzag};
+use crate::record::{Clocks, ItemNumber, Kind};
+use std::collections::HashMap;
+
+/// Blocks after which columns are looked at anew.
+const PLAN_BLOCKS: u32 = 16;
+/// A section of fewer bytes is not packed.
+const PACK_MIN: usize = 24;
+/// Values by which a column is planned while a recording goes on.
+const LIVE_SAMPLE: usize = 1024;
+
+/// How hard to try.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// The level of zstd.
+    level: i32,
+    /// Values by which a column is planned.
+    sample: usize,
+    /// What was planned for one block holds for the next ones.
+    keeps_plans: bool,
+}
+
+impl Effort {
+    /// Keeps up with a service.
+    pub(crate) const LIVE: Self = Self { level: 3, sample: LIVE_SAMPLE, keeps_plans: true };
+    /// Takes its time.
+    pub(crate) const COMPACT: Self = Self { level: 19, sample: 16 * LIVE_SAMPLE, keeps_plans: false };
+}
+
+/// Collects records and makes a block of them. Kept from block to block.
+pub(crate) struct Encoder {
+    effort: Effort,
+    packer: zstd::bulk::Compressor<'static>,
+    split: Split,
+    shapes: Shapes,
+    items: Vec<ItemNumber>,
+    clocks: Vec<Clocks>,
+    shape_of: Vec<u32>,
+    values: Vec<Values>,
+    raw: usize,
+    plans: HashMap<(ColumnKey, Slot, usize), Plan>,
+    blocks: u32,
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder").field("records", &self.items.len()).field("raw", &self.raw).finish_non_exhaustive()
+    }
+}
+
+impl Encoder {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// There is no memory for the packer.
+    pub(crate) fn new(effort: Effort) -> std::io::Result<Self> {
+        Ok(Self {
+            effort,
+            packer: zstd::bulk::Compressor::new(effort.level)?,
+            split: Split::default(),
+            shapes: Shapes::default(),
+            items: Vec::new(),
+            clocks: Vec::new(),
+            shape_of: Vec::new(),
+            values: Vec::new(),
+            raw: 0,
+            plans: HashMap::new(),
+            blocks: 0,
+        })
+    }
+
+    /// Records that were put in.
+    pub(crate) const fn count(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Bytes of their messages.
+    pub(crate) const fn raw(&self) -> usize {
+        self.raw
+    }
+
+    /// Whether a message of so many bytes has room.
+    pub(crate) const fn has_room(&self, len: usize) -> bool {
+        self.items.len() < RECORDS_MAX && self.raw + len <= RAW_MAX
+    }
+
+    /// Puts a record in, for which there is room.
+    pub(crate) fn push(&mut self, kind: Kind, item: ItemNumber, clocks: Clocks, body: &[u8]) {
+        let row = self.items.len() as u32;
+        self.split.split(kind, body);
+        let shape = self.shapes.shape(kind, &self.split).or_else(|| {
+            self.split.whole(kind, body);
+            self.shapes.shape(kind, &self.split)
+        });
+        // Whole messages always find room for their shape.
+        let Some(shape) = shape else { return };
+        self.items.push(item);
+        self.clocks.push(clocks);
+        self.shape_of.push(shape);
+        self.values.resize_with(self.shapes.keys.len().max(self.values.len()), Values::default);
+        let parts = &self.shapes.all[shape as usize].parts;
+        for (part, (range, ..)) in parts.iter().zip(&self.split.values) {
+            self.values[part.column].push(row, &body[range.clone()]);
+        }
+        self.raw += body.len();
+    }
+
+    /// Appends what was put in as a block and is empty again; nothing if nothing was put in. `first` is the sequence number of the first
+    /// record, `before` the latest wall clock before it, if there was one. Gives the head.
+    pub(crate) fn finish(&mut self, first: u64, before: Option<u64>, out: &mut Vec<u8>) -> Option<Head> {
+        let first_clocks = *self.clocks.first()?;
+        let latest = self.clocks.iter().map(|clocks| clocks.wall).max().unwrap_or(0);
+        let before = before.unwrap_or(first_clocks.wall);
+        let mut sections = Sections { packer: &mut self.packer, directory: Vec::new(), data: Vec::new(), count: 0 };
+        put_clocks(&self.clocks, &mut sections);
+        let mut bytes = Vec::new();
+        for item in &self.items {
+            put_varint(&mut bytes, u64::from(*item));
+        }
+        sections.put(section::ITEMS, &bytes);
+        bytes.clear();
+        for shape in &self.shape_of {
+            put_varint(&mut bytes, u64::from(*shape));
+        }
+        sections.put(section::SHAPE, &bytes);
+        bytes.clear();
+        put_shapes(&self.shapes.all, &mut bytes);
+        sections.put(section::SHAPES, &bytes);
+        let rows = Rows::new(&self.items, self.clocks.iter().map(|clocks| clocks.wall).collect());
+        let heads = put_columns(&self.shapes, &self.values, &rows, self.effort, &mut self.plans, &mut sections);
+        sections.put(section::COLUMNS, &heads);
+        let head = Head {
+            first,
+            count: self.items.len() as u32,
+            raw: self.raw as u32,
+            before,
+            end: latest.max(before),
+            wall: first_clocks.wall,
+            mono: first_clocks.mono,
+            sections: sections.count,
+        };
+        out.reserve(HEAD_LEN + sections.directory.len() + sections.data.len());
+        out.extend_from_slice(&head.encode());
+        out.extend_from_slice(&sections.directory);
+        out.extend_from_slice(&sections.data);
+        self.clear();
+        Some(head)
+    }
+
+    fn clear(&mut self) {
+        self.items.clear();
+        self.clocks.clear();
+        self.shape_of.clear();
+        self.values.iter_mut().for_each(Values::clear);
+        self.shapes.clear();
+        self.raw = 0;
+        self.blocks += 1;
+        if !self.effort.keeps_plans || self.blocks.is_multiple_of(PLAN_BLOCKS) {
+            self.plans.clear();
+        }
+    }
+}
+
+/// Writes the columns; gives the table of them.
+fn put_columns(
+    shapes: &Shapes,
+    values: &[Values],
+    rows: &Rows,
+    effort: Effort,
+    plans: &mut HashMap<(ColumnKey, Slot, usize), Plan>,
+    sections: &mut Sections<'_>,
+) -> Vec<u8> {
+    let mut heads = Vec::new();
+    put_varint(&mut heads, shapes.keys.len() as u64);
+    let mut done: Vec<Option<Numbers>> = Vec::new();
+    for (at, ((key, slot), values)) in shapes.keys.iter().zip(values).enumerate() {
+        // A plan refers to columns by their numbers: it is good for a column of the same number, and written only if it fits.
+        let known = plans.get(&(*key, *slot, at)).and_then(|plan| column::write(values, *plan, rows, &done));
+        let written = known.or_else(|| {
+            let plan = column::plan(values, *slot, rows, &done, effort.sample);
+            plans.insert((*key, *slot, at), plan);
+            column::write(values, plan, rows, &done)
+        });
+        let written = written.unwrap_or_else(|| column::write_plain(values, rows));
+        heads.extend_from_slice(&written.head);
+        let number = section::FIRST_COLUMN + 2 * at as u16;
+        sections.put(number, &written.tokens);
+        sections.put(number + 1, &written.marks);
+        done.push(written.numbers);
+    }
+    heads
+}
+
+/// Sections on their way into a block.
+struct Sections<'a> {
+    packer: &'a mut zstd::bulk::Compressor<'static>,
+    directory: Vec<u8>,
+    data: Vec<u8>,
+    count: u32,
+}
+
+impl Sections<'_> {
+    /// Adds a section; an empty one is left out.
+    fn put(&mut self, number: u16, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let packed = if bytes.len() < PACK_MIN { None } else { self.packer.compress(bytes).ok() };
+        let packed = packed.filter(|packed| packed.len() < bytes.len());
+        let is_packed = packed.is_some();
+        let kept = packed.as_deref().unwrap_or(bytes);
+        self.directory.extend_from_slice(&number.to_le_bytes());
+        self.directory.extend_from_slice(&[u8::from(is_packed), 0]);
+        self.directory.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.directory.extend_from_slice(&(kept.len() as u32).to_le_bytes());
+        self.data.extend_from_slice(kept);
+        self.count += 1;
+    }
+
+    /// Adds numbers near 0, behind what divides all of them. Nothing if all are 0 and that may be left out.
+    fn put_numbers(&mut self, number: u16, leading: &[u8], values: &[i64], may_be_left_out: bool) {
+        if may_be_left_out && values.iter().all(|value| *value == 0) {
+            return;
+        }
+        let divisor = divisor(values);
+        let mut bytes = leading.to_vec();
+        put_varint(&mut bytes, divisor as u64);
+        for value in values {
+            put_varint(&mut bytes, zigzag(value / divisor));
+        }
+        self.put(number, &bytes);
+    }
+}
+
+/// Writes the three clocks of all records.
+fn put_clocks(clocks: &[Clocks], sections: &mut Sections<'_>) {
+    let before = std::iter::once(&clocks[0]).chain(clocks);
+    let steps = before.zip(clocks).map(|(before, now)| {
+        let wall = now.wall.wrapping_sub(before.wall);
+        (wall as i64, now.mono.wrapping_sub(before.mono).wrapping_sub(wall) as i64)
+    });
+    let (wall, mono): (Vec<i64>, Vec<i64>) = steps.unzip();
+    sections.put_numbers(section::WALL, &[], &wall, true);
+    sections.put_numbers(section::MONO, &[], &mono, true);
+    let known = clocks.iter().filter_map(|clocks| clocks.source.map(|source| (source, clocks.wall)));
+    let (mut by_last, mut by_wall, mut last) = (Vec::new(), Vec::new(), 0);
+    for (source, wall) in known {
+        by_last.push(source.wrapping_sub(last) as i64);
+        by_wall.push(source.wrapping_sub(wall) as i64);
+        last = source;
+    }
+    if by_last.is_empty() {
+        return;
+    }
+    let is_by_wall = cost(&by_wall) < cost(&by_last);
+    sections.put_numbers(section::SOURCE, &[u8::from(is_by_wall)], if is_by_wall { &by_wall } else { &by_last }, false);
+    if by_last.len() < clocks.len() {
+        let has: Vec<u8> = clocks.iter().map(|clocks| u8::from(clocks.source.is_some())).collect();
+        sections.put(section::HAS_SOURCE, &has);
+    }
+}

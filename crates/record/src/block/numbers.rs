@@ -1,0 +1,386 @@
+//! Values as numbers, and what they are foretold from: the smaller what is left, the less there is to write.
+
+use crate::bytes::zigzag;
+use std::collections::HashMap;
+
+/// The mark of a value without bytes.
+pub(super) const BLANK: u8 = 0xFF;
+
+/// How the bytes of a column's values are a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// They are not: bytes, or the same as the item's last.
+    Bytes,
+    /// So many bytes, big-endian.
+    Fixed(u8),
+    /// A hint, which is the value's mark, and a two's complement of as few bytes as it can have, big-endian.
+    Real,
+    /// Hour, minute, and with 3 bytes second, with 5 bytes a millisecond of two bytes: the number is in the smallest of these.
+    Time(u8),
+    /// As few bytes as it can have, at least one, big-endian.
+    Unsigned,
+    /// One of a few: the number is its place in a list.
+    Listed,
+}
+
+impl Form {
+    /// Number and width, as they are written.
+    pub(super) const fn numbers(self) -> (u8, u8) {
+        match self {
+            Self::Bytes => (0, 0),
+            Self::Fixed(width) => (1, width),
+            Self::Real => (2, 0),
+            Self::Time(width) => (3, width),
+            Self::Unsigned => (4, 0),
+            Self::Listed => (5, 0),
+        }
+    }
+
+    pub(super) const fn of(number: u8, width: u8) -> Option<Self> {
+        match (number, width) {
+            (0, _) => Some(Self::Bytes),
+            (1, 1..=8) => Some(Self::Fixed(width)),
+            (2, _) => Some(Self::Real),
+            (3, 3 | 5) => Some(Self::Time(width)),
+            (4, _) => Some(Self::Unsigned),
+            (5, _) => Some(Self::Listed),
+            _ => None,
+        }
+    }
+
+    /// Mark and number of a value that is not blank; `None` if this form cannot give exactly these bytes back.
+    pub(super) fn parse(self, bytes: &[u8]) -> Option<(u8, i64)> {
+        match self {
+            Self::Fixed(width) => (bytes.len() == usize::from(width)).then(|| (0, unsigned(bytes))),
+            Self::Unsigned => {
+                let is_least = matches!(bytes, [_] | [1..=255, _, ..]) && bytes.len() <= 8;
+                is_least.then(|| (0, unsigned(bytes)))
+            }
+            Self::Real => {
+                let (mark, rest) = bytes.split_first()?;
+                let is_least = match rest {
+                    [] => false,
+                    [0, next, ..] => *next >= 0x80,
+                    [0xFF, next, ..] => *next < 0x80,
+                    _ => true,
+                };
+                (is_least && rest.len() <= 8 && *mark != BLANK).then(|| (*mark, signed(rest)))
+            }
+            Self::Time(width) => {
+                let bytes = Some(bytes).filter(|bytes| bytes.len() == usize::from(width))?;
+                let &[hour, minute, second, ref rest @ ..] = bytes else { return None };
+                let milli = unsigned(rest);
+                let seconds = i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
+                let is_time = hour < 24 && minute < 60 && second < 60 && milli < 1000;
+                is_time.then_some((0, if width == 5 { seconds * 1000 + milli } else { seconds }))
+            }
+            Self::Bytes | Self::Listed => None,
+        }
+    }
+
+    /// Appends the bytes of a number; `None` if there are none.
+    pub(super) fn write(self, mark: u8, value: i64, out: &mut Vec<u8>) -> Option<()> {
+        let all = value.to_be_bytes();
+        match self {
+            Self::Fixed(width) => out.extend_from_slice(&all[8 - usize::from(width)..]),
+            Self::Unsigned => out.extend_from_slice(&all[all.iter().take(7).take_while(|byte| **byte == 0).count()..]),
+            Self::Real => {
+                out.push(mark);
+                let fill = (value >> 63) as u8;
+                let is_spare = |at: &usize| all[*at] == fill && (all[*at + 1] ^ fill) < 0x80;
+                out.extend_from_slice(&all[(0..7).take_while(is_spare).count()..]);
+            }
+            Self::Time(width) => {
+                let (seconds, milli) = if width == 5 { (value / 1000, value % 1000) } else { (value, 0) };
+                if !(0..86_400).contains(&seconds) || milli < 0 {
+                    return None;
+                }
+                out.extend_from_slice(&[(seconds / 3600) as u8, (seconds / 60 % 60) as u8, (seconds % 60) as u8]);
+                if width == 5 {
+                    out.extend_from_slice(&(milli as u16).to_be_bytes());
+                }
+            }
+            Self::Bytes | Self::Listed => return None,
+        }
+        Some(())
+    }
+}
+
+fn unsigned(bytes: &[u8]) -> i64 {
+    bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)) as i64
+}
+
+fn signed(bytes: &[u8]) -> i64 {
+    let fill = if bytes[0] >= 0x80 { u64::MAX } else { 0 };
+    bytes.iter().fold(fill, |value, byte| value << 8 | u64::from(*byte)) as i64
+}
+
+/// What a number is foretold from. Columns are told by their numbers, which are smaller than the own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Predictor {
+    /// Nothing.
+    Zero,
+    /// The item's last value: what all others fall back to.
+    Last,
+    /// It grows by the other column's value: a volume by the trade's size.
+    Sum(usize),
+    /// It keeps its distance from the other column: an ask from the bid.
+    Follow(usize),
+    /// It is what it was when the other column had this value: a number of an exchange beside its name.
+    Memo(usize),
+    /// It grows by the product of two: a turnover by price times size.
+    Product(usize, usize),
+    /// It keeps its distance from the wall clock, in milliseconds.
+    Millis,
+    /// It keeps its distance from the wall clock, in seconds.
+    Seconds,
+}
+
+impl Predictor {
+    /// Number and columns, as they are written.
+    pub(super) const fn numbers(self) -> (u8, usize, usize) {
+        match self {
+            Self::Zero => (0, 0, 0),
+            Self::Last => (1, 0, 0),
+            Self::Sum(one) => (2, one, 0),
+            Self::Follow(one) => (3, one, 0),
+            Self::Memo(one) => (4, one, 0),
+            Self::Product(one, two) => (5, one, two),
+            Self::Millis => (6, 0, 0),
+            Self::Seconds => (7, 0, 0),
+        }
+    }
+
+    /// The one with this number, for a column behind `limit` others.
+    pub(super) fn of(number: u8, one: usize, two: usize, limit: usize) -> Option<Self> {
+        let refers = match number {
+            2..=4 => one < limit,
+            5 => one < limit && two < limit,
+            _ => true,
+        };
+        Some(match number {
+            _ if !refers => return None,
+            0 => Self::Zero,
+            1 => Self::Last,
+            2 => Self::Sum(one),
+            3 => Self::Follow(one),
+            4 => Self::Memo(one),
+            5 => Self::Product(one, two),
+            6 => Self::Millis,
+            7 => Self::Seconds,
+            _ => return None,
+        })
+    }
+
+    const fn columns(self) -> (Option<usize>, Option<usize>) {
+        match self {
+            Self::Sum(one) | Self::Follow(one) | Self::Memo(one) => (Some(one), None),
+            Self::Product(one, two) => (Some(one), Some(two)),
+            _ => (None, None),
+        }
+    }
+}
+
+/// The numbers of a column: of those rows that have one that is not blank, in order.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Numbers {
+    pub(super) rows: Vec<u32>,
+    pub(super) values: Vec<i64>,
+}
+
+/// What all columns of a block share: of each row the item, counted from 0 within the block, and the wall clock.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) items: Vec<u32>,
+    pub(super) item_count: usize,
+    pub(super) walls: Vec<u64>,
+}
+
+impl Rows {
+    /// Rows of these items, by their numbers in the segment.
+    pub(super) fn new(items: &[u32], walls: Vec<u64>) -> Self {
+        let mut known = HashMap::new();
+        let items = items.iter().map(|item| {
+            let next = known.len() as u32;
+            *known.entry(*item).or_insert(next)
+        });
+        let items = items.collect();
+        Self { items, item_count: known.len(), walls }
+    }
+}
+
+/// Goes through another column along with one's own rows.
+#[derive(Debug)]
+struct Beside<'a> {
+    numbers: &'a Numbers,
+    at: usize,
+}
+
+impl Beside<'_> {
+    /// Its value in this row: the last one, if it has several.
+    #[inline]
+    fn value(&mut self, row: u32) -> Option<i64> {
+        while self.numbers.rows.get(self.at).is_some_and(|at| *at <= row) {
+            self.at += 1;
+        }
+        let last = self.at.checked_sub(1)?;
+        (self.numbers.rows[last] == row).then(|| self.numbers.values[last])
+    }
+}
+
+/// Foretells the numbers of a column, one after the other.
+#[derive(Debug)]
+pub(super) struct Foresight<'a> {
+    predictor: Predictor,
+    rows: &'a Rows,
+    one: Option<Beside<'a>>,
+    two: Option<Beside<'a>>,
+    /// Of each item: the last value.
+    last: Vec<i64>,
+    /// Of each item: the last distance.
+    distance: Vec<i64>,
+    memo: HashMap<(u32, i64), i64>,
+    /// What the other column has in the row that was foretold.
+    beside: Option<i64>,
+}
+
+impl<'a> Foresight<'a> {
+    /// `done` are the columns before; `None` if one that is referred to is not a number.
+    pub(super) fn new(predictor: Predictor, rows: &'a Rows, done: &'a [Option<Numbers>]) -> Option<Self> {
+        let beside = |column: Option<usize>| match column {
+            None => Some(None),
+            Some(column) => Some(Some(Beside { numbers: done.get(column)?.as_ref()?, at: 0 })),
+        };
+        let (one, two) = predictor.columns();
+        let keeps_distance = matches!(predictor, Predictor::Follow(_) | Predictor::Millis | Predictor::Seconds);
+        Some(Self {
+            predictor,
+            rows,
+            one: beside(one)?,
+            two: beside(two)?,
+            last: vec![0; rows.item_count],
+            distance: vec![0; if keeps_distance { rows.item_count } else { 0 }],
+            memo: HashMap::new(),
+            beside: None,
+        })
+    }
+
+    /// What the number in this row should be.
+    #[inline]
+    pub(super) fn predict(&mut self, row: u32) -> i64 {
+        let item = self.rows.items[row as usize];
+        let last = self.last[item as usize];
+        self.beside = match self.predictor {
+            Predictor::Zero => return 0,
+            Predictor::Last => return last,
+            Predictor::Millis => Some((self.rows.walls[row as usize] / 1_000_000) as i64),
+            Predictor::Seconds => Some((self.rows.walls[row as usize] / 1_000_000_000) as i64),
+            _ => self.one.as_mut().and_then(|one| one.value(row)),
+        };
+        let Some(beside) = self.beside else { return last };
+        match self.predictor {
+            Predictor::Sum(_) => last.wrapping_add(beside),
+            Predictor::Product(..) => match self.two.as_mut().and_then(|two| two.value(row)) {
+                Some(two) => last.wrapping_add(beside.wrapping_mul(two)),
+                None => last,
+            },
+            Predictor::Memo(_) => self.memo.get(&(item, beside)).copied().unwrap_or(last),
+            _ => beside.wrapping_add(self.distance[item as usize]),
+        }
+    }
+
+    /// What it is: told after each [`Foresight::predict`].
+    #[inline]
+    pub(super) fn learn(&mut self, row: u32, value: i64) {
+        let item = self.rows.items[row as usize];
+        self.last[item as usize] = value;
+        let Some(beside) = self.beside else { return };
+        match self.predictor {
+            Predictor::Follow(_) | Predictor::Millis | Predictor::Seconds => {
+                self.distance[item as usize] = value.wrapping_sub(beside);
+            }
+            Predictor::Memo(_) => {
+                self.memo.insert((item, beside), value);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How far from what was foretold the first `limit` numbers are.
+pub(super) fn residuals(numbers: &Numbers, mut foresight: Foresight<'_>, limit: usize) -> Vec<i64> {
+    let pairs = numbers.rows.iter().zip(&numbers.values).take(limit);
+    let residuals = pairs.map(|(row, value)| {
+        let residual = value.wrapping_sub(foresight.predict(*row));
+        foresight.learn(*row, *value);
+        residual
+    });
+    residuals.collect()
+}
+
+/// What divides all of them; 1 if nothing does or all are 0.
+pub(super) fn divisor(residuals: &[i64]) -> i64 {
+    let mut common = 0u64;
+    for residual in residuals {
+        let mut other = residual.unsigned_abs();
+        while other != 0 {
+            (common, other) = (other, common % other);
+        }
+        if common == 1 {
+            break;
+        }
+    }
+    i64::try_from(common).unwrap_or(1).max(1)
+}
+
+/// About how many bits they will take: the entropy of their first bytes, and the further bytes as they are.
+pub(super) fn cost(residuals: &[i64]) -> f64 {
+    let divisor = divisor(residuals);
+    let mut counts = [0u32; 256];
+    let mut further = 0;
+    for residual in residuals {
+        let token = zigzag(residual / divisor);
+        let bits = 64 - token.leading_zeros();
+        if token < 128 {
+            counts[token as usize] += 1;
+        } else {
+            counts[128 + bits as usize] += 1;
+            further += bits;
+        }
+    }
+    let all = residuals.len() as f64;
+    let entropy = |count: &u32| f64::from(*count) * (all / f64::from(*count)).log2();
+    counts.iter().filter(|count| **count > 0).map(entropy).sum::<f64>() + f64::from(further)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_gives_back_the_bytes_that_it_takes() {
+        let forms = [Form::Fixed(4), Form::Fixed(8), Form::Real, Form::Time(3), Form::Time(5), Form::Unsigned];
+        let mut taken = 0;
+        let pieces: [&[u8]; 9] =
+            [&[0], &[1], &[0x7F], &[0x80], &[0xFF], &[0, 0x80], &[0xFF, 0x7F], &[23, 59, 59], &[3, 231]];
+        for (one, two, three) in (0..729).map(|n: usize| (pieces[n % 9], pieces[n / 9 % 9], pieces[n / 81])) {
+            let bytes = [one, two, three].concat();
+            for len in 1..=bytes.len() {
+                for form in forms {
+                    let Some((mark, value)) = form.parse(&bytes[..len]) else { continue };
+                    let mut out = Vec::new();
+                    assert_eq!(form.write(mark, value, &mut out), Some(()));
+                    assert_eq!(out, bytes[..len], "{form:?}");
+                    taken += 1;
+                }
+            }
+        }
+        assert!(taken > 2000, "{taken}");
+    }
+
+    #[test]
+    fn what_divides_all_is_found() {
+        assert_eq!([divisor(&[]), divisor(&[0, 0]), divisor(&[100, -300, 0]), divisor(&[i64::MIN])], [1, 1, 100, 1]);
+        assert_eq!(divisor(&[7, 100]), 1);
+    }
+}

@@ -1,0 +1,190 @@
+//! A finished recording becomes smaller: larger blocks, packed harder. The records are the same, byte for byte.
+
+use crate::block::decode;
+use crate::block::encode::{Effort, Encoder};
+use crate::error::{Damage, Error};
+use crate::frame::{FILE_HEAD_LEN, FrameKind, put_frame, put_packed};
+use crate::index::{BlockPlace, ImagesPlace, Index, put_items};
+use crate::reader::{Recording, name_of};
+use crate::segment::Segment;
+use crate::store::{Store, segment_name};
+
+/// Records of a block: more do not pack better, and take longer to read one of.
+const BLOCK_RECORDS: usize = 1 << 16;
+/// Bytes of a block's messages.
+const BLOCK_BYTES: usize = 16 << 20;
+/// What a segment is called until it is whole.
+const NEW: &str = ".new";
+
+/// What became of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compacted {
+    /// Its file.
+    pub segment: String,
+    /// Its records.
+    pub records: u64,
+    /// Bytes before.
+    pub before: u64,
+    /// Bytes after: the same if it was left as it is.
+    pub after: u64,
+    /// Why it was left as it is.
+    pub left: Option<Left>,
+}
+
+/// Why a segment was left as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// It has no end: its writer may still be at it.
+    Open,
+    /// It is damaged: a copy would hide that.
+    Damaged,
+    /// It would not be smaller.
+    Small,
+}
+
+/// Makes the segments of a recording smaller, one after the other; `told` hears of each. A segment is replaced when the new one is whole
+/// and was read back.
+///
+/// # Errors
+/// The folder cannot be read or written. What was replaced before stays so.
+pub fn compact<S: Store>(store: S, mut told: impl FnMut(&Compacted)) -> Result<S, Error> {
+    let (mut store, segments) = Recording::open(store)?.parts();
+    for segment in &segments {
+        let made = make(&store, segment)?;
+        let is_smaller = |bytes: &Vec<u8>| (bytes.len() as u64) < segment.size;
+        let (after, left) = match made {
+            Err(left) => (segment.size, Some(left)),
+            Ok(bytes) if is_smaller(&bytes) => {
+                replace(&mut store, segment, &bytes)?;
+                (bytes.len() as u64, None)
+            }
+            Ok(_) => (segment.size, Some(Left::Small)),
+        };
+        let records = segment.index.blocks.iter().map(|block| block.count).sum();
+        told(&Compacted { segment: name_of(segment), records, before: segment.size, after, left });
+    }
+    Ok(store)
+}
+
+fn replace<S: Store>(store: &mut S, segment: &Segment, bytes: &[u8]) -> Result<(), Error> {
+    let (name, new) = (name_of(segment), format!("{}{NEW}", segment_name(segment.head.number)));
+    // What an earlier attempt has left.
+    let _ = store.remove(&new);
+    let written = store.append(&new, bytes).and_then(|()| store.sync(&new));
+    if let Err(e) = written {
+        let _ = store.remove(&new);
+        return Err(Error::store(&new, "writing the smaller segment")(e));
+    }
+    store.rename(&new, &name).map_err(Error::store(&name, "putting the smaller segment in its place"))
+}
+
+/// A segment anew.
+fn make<S: Store>(store: &S, segment: &Segment) -> Result<Result<Vec<u8>, Left>, Error> {
+    if !segment.is_closed {
+        return Ok(Err(Left::Open));
+    }
+    let encoder = Encoder::new(Effort::COMPACT).map_err(Error::store(&segment.name, "making the packer"))?;
+    let index = Index { items: segment.index.items.clone(), gaps: segment.index.gaps.clone(), ..Index::default() };
+    let mut out = Made { out: segment.head.encode().to_vec(), index, encoder, first: segment.head.first, ended: None };
+    debug_assert_eq!(out.out.len(), FILE_HEAD_LEN);
+    out.index.counts = segment.index.counts;
+    out.ended = Some(segment.head.before).filter(|before| *before > 0);
+    let mut table = Vec::new();
+    put_items(1, &segment.index.items, &mut table);
+    put_packed(FrameKind::Items, &table, &mut out.out);
+    let mut images = segment.index.images.iter().peekable();
+    let mut next = segment.head.first;
+    for place in &segment.index.blocks {
+        while let Some(checkpoint) = images.next_if(|images| images.sequence <= place.first) {
+            // One that lies within a large block is dropped: the one before it and the updates since say the same.
+            if out.encoder.count() == 0 || out.encoder.count() >= BLOCK_RECORDS / 2 {
+                out.block();
+                out.images(store, segment, checkpoint)?;
+            }
+        }
+        let Some(block) = read_block(store, segment, place)? else { return Ok(Err(Left::Damaged)) };
+        if place.first != next {
+            return Ok(Err(Left::Damaged));
+        }
+        next = place.next();
+        for record in block.records() {
+            if !out.encoder.has_room(record.body.len()) || out.encoder.raw() >= BLOCK_BYTES {
+                out.block();
+            }
+            out.encoder.push(record.kind, record.item, record.clocks, record.body);
+            if out.encoder.count() >= BLOCK_RECORDS {
+                out.block();
+            }
+        }
+    }
+    out.block();
+    for checkpoint in images {
+        out.images(store, segment, checkpoint)?;
+    }
+    let len = out.out.len() as u64;
+    crate::segment::put_end(&out.index, len, &mut out.out);
+    Ok(if is_same(store, segment, &out)? { Ok(out.out) } else { Err(Left::Damaged) })
+}
+
+/// A segment that is being made.
+struct Made {
+    out: Vec<u8>,
+    index: Index,
+    encoder: Encoder,
+    /// Sequence number of the first record in the encoder.
+    first: u64,
+    ended: Option<u64>,
+}
+
+impl Made {
+    fn block(&mut self) {
+        let mut block = Vec::new();
+        let Some(head) = self.encoder.finish(self.first, self.ended, &mut block) else { return };
+        self.index.blocks.extend(BlockPlace::of(self.out.len() as u64, &block));
+        put_frame(FrameKind::Block, &block, &mut self.out);
+        self.first += u64::from(head.count);
+        self.ended = Some(head.end);
+    }
+
+    fn images<S: Store>(&mut self, store: &S, segment: &Segment, place: &ImagesPlace) -> Result<(), Error> {
+        let Some(payload) = segment.payload(store, place.offset, place.len, FrameKind::Images)? else { return Ok(()) };
+        let offset = self.out.len() as u64;
+        put_packed(FrameKind::Images, &payload, &mut self.out);
+        let len = self.out.len() - offset as usize - crate::frame::FRAME_HEAD_LEN;
+        self.index.images.push(ImagesPlace { offset, len, ..place.clone() });
+        Ok(())
+    }
+}
+
+/// Whether what was made has the same records: read back before anything is replaced.
+fn is_same<S: Store>(store: &S, segment: &Segment, made: &Made) -> Result<bool, Error> {
+    let name = name_of(segment);
+    let files = [(name.clone(), made.out.clone())].into_iter().collect();
+    let copy = crate::store::Memory { files, room: None };
+    let mut damage: Vec<Damage> = Vec::new();
+    let read = Segment::open(&copy, segment.head.number, made.out.len() as u64, &mut damage)?;
+    // The old blocks go along, one at a time.
+    let mut blocks = segment.index.blocks.iter();
+    let mut old: Option<decode::Block> = None;
+    let mut at = 0;
+    for place in &read.index.blocks {
+        let Some(new) = read_block(&copy, &read, place)? else { return Ok(false) };
+        for record in new.records() {
+            if old.as_ref().is_none_or(|block| at >= block.len()) {
+                let Some(place) = blocks.next() else { return Ok(false) };
+                (old, at) = (read_block(store, segment, place)?, 0);
+            }
+            if old.as_ref().and_then(|block| block.record(at)) != Some(record) {
+                return Ok(false);
+            }
+            at += 1;
+        }
+    }
+    Ok(damage.is_empty() && blocks.next().is_none() && old.is_none_or(|block| at == block.len()))
+}
+
+/// A block; `None` if it is damaged.
+fn read_block<S: Store>(store: &S, segment: &Segment, place: &BlockPlace) -> Result<Option<decode::Block>, Error> {
+    let payload = segment.payload(store, place.offset, place.len, FrameKind::Block)?;
+    Ok(payload.and_then(|payload| decode::decode(&payload)))
+}

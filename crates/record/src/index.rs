@@ -1,0 +1,247 @@
+//! What a segment has, and where: written at its end, made anew by a scan where it is missing.
+
+use crate::block::{Head, decode};
+use crate::bytes::{Input, put_counted, put_varint};
+use crate::record::{Gap, Item, ItemNumber, Kind};
+
+/// Where a block is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockPlace {
+    /// Of its frame.
+    pub(crate) offset: u64,
+    /// Bytes of the frame's payload.
+    pub(crate) len: usize,
+    /// Sequence number of its first record.
+    pub(crate) first: u64,
+    /// Records.
+    pub(crate) count: u64,
+    /// Bytes of its messages.
+    pub(crate) raw: u64,
+    /// When it begins and ends, by the recording's time.
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    /// Items that it has records of, in order.
+    pub(crate) items: Vec<ItemNumber>,
+}
+
+impl BlockPlace {
+    /// Of a block; `None` if it is damaged.
+    pub(crate) fn of(offset: u64, block: &[u8]) -> Option<Self> {
+        let head = Head::decode(block)?;
+        let items = decode::items(block)?;
+        let (first, count, raw) = (head.first, u64::from(head.count), u64::from(head.raw));
+        Some(Self { offset, len: block.len(), first, count, raw, begin: head.begin(), end: head.end, items })
+    }
+
+    /// The sequence number behind its last record.
+    pub(crate) const fn next(&self) -> u64 {
+        self.first + self.count
+    }
+}
+
+/// Where a checkpoint is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ImagesPlace {
+    /// Of its frame.
+    pub(crate) offset: u64,
+    /// Bytes of the frame's payload.
+    pub(crate) len: usize,
+    /// It holds what was so before the record of this sequence number.
+    pub(crate) sequence: u64,
+    /// Items of which it has the image, in order.
+    pub(crate) items: Vec<ItemNumber>,
+}
+
+/// A gap and where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GapPlace {
+    pub(crate) sequence: u64,
+    pub(crate) time: u64,
+    pub(crate) gap: Gap,
+}
+
+/// Messages and bytes of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Messages.
+    pub messages: u64,
+    /// Their bytes, as received.
+    pub bytes: u64,
+}
+
+/// Of each kind, by its number less one.
+pub(crate) type Counts = [Count; Kind::ALL.len()];
+
+/// What a segment has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Index {
+    /// By their numbers less one.
+    pub(crate) items: Vec<Item>,
+    pub(crate) blocks: Vec<BlockPlace>,
+    pub(crate) images: Vec<ImagesPlace>,
+    pub(crate) gaps: Vec<GapPlace>,
+    pub(crate) counts: Counts,
+}
+
+/// Bytes that an entry of the index takes at least: what says that there are more than could be is damaged.
+const ENTRY_MIN: usize = 3;
+
+impl Index {
+    /// Takes in which records a block has.
+    pub(crate) fn add_block(&mut self, place: BlockPlace, block: &decode::Block) {
+        self.blocks.push(place);
+        for record in block.records() {
+            self.count(record.kind, record.body.len());
+            if let (Kind::Gap, Some(gap)) = (record.kind, Gap::decode(record.body)) {
+                self.gaps.push(GapPlace { sequence: record.sequence, time: record.time, gap });
+            }
+        }
+    }
+
+    /// Counts a record.
+    pub(crate) fn count(&mut self, kind: Kind, len: usize) {
+        let count = &mut self.counts[kind as usize - 1];
+        count.messages += 1;
+        count.bytes += len as u64;
+    }
+
+    /// The sequence number behind the last record, if there is one.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.blocks.last().map(BlockPlace::next)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_items(1, &self.items, &mut out);
+        put_varint(&mut out, self.blocks.len() as u64);
+        for block in &self.blocks {
+            for number in [block.offset, block.len as u64, block.first, block.count, block.raw, block.begin, block.end]
+            {
+                put_varint(&mut out, number);
+            }
+            put_numbers(&block.items, &mut out);
+        }
+        put_varint(&mut out, self.images.len() as u64);
+        for images in &self.images {
+            for number in [images.offset, images.len as u64, images.sequence] {
+                put_varint(&mut out, number);
+            }
+            put_numbers(&images.items, &mut out);
+        }
+        put_varint(&mut out, self.gaps.len() as u64);
+        for place in &self.gaps {
+            put_varint(&mut out, place.sequence);
+            put_varint(&mut out, place.time);
+            put_counted(&mut out, &place.gap.encode());
+        }
+        put_varint(&mut out, self.counts.len() as u64);
+        for count in &self.counts {
+            put_varint(&mut out, count.messages);
+            put_varint(&mut out, count.bytes);
+        }
+        out
+    }
+
+    /// Reads an index; `None` if it is none. What a later version adds behind it is not looked at.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut input = Input::new(bytes);
+        let (_, items) = read_items(&mut input)?;
+        let blocks = read_list(&mut input, |input| {
+            let (offset, len, first, count) = (input.varint()?, input.count()?, input.varint()?, input.varint()?);
+            let (raw, begin, end, items) = (input.varint()?, input.varint()?, input.varint()?, read_numbers(input)?);
+            first.checked_add(count)?;
+            Some(BlockPlace { offset, len, first, count, raw, begin, end, items })
+        })?;
+        let images = read_list(&mut input, |input| {
+            let (offset, len, sequence) = (input.varint()?, input.count()?, input.varint()?);
+            Some(ImagesPlace { offset, len, sequence, items: read_numbers(input)? })
+        })?;
+        let gaps = read_list(&mut input, |input| {
+            let (sequence, time, gap) = (input.varint()?, input.varint()?, Gap::decode(input.counted()?)?);
+            Some(GapPlace { sequence, time, gap })
+        })?;
+        let kinds = input.count()?;
+        let mut counts = Counts::default();
+        for at in 0..kinds.min(1 << 8) {
+            let count = Count { messages: input.varint()?, bytes: input.varint()? };
+            if let Some(place) = counts.get_mut(at) {
+                *place = count;
+            }
+        }
+        Some(Self { items, blocks, images, gaps, counts })
+    }
+}
+
+fn read_list<'a, T>(input: &mut Input<'a>, mut each: impl FnMut(&mut Input<'a>) -> Option<T>) -> Option<Vec<T>> {
+    let count = input.count().filter(|count| *count <= input.len() / ENTRY_MIN)?;
+    (0..count).map(|_| each(input)).collect()
+}
+
+/// Numbers that grow, by how much each is more than the one before.
+fn put_numbers(numbers: &[ItemNumber], out: &mut Vec<u8>) {
+    put_varint(out, numbers.len() as u64);
+    let mut last = 0;
+    for number in numbers {
+        put_varint(out, u64::from(*number - last));
+        last = *number;
+    }
+}
+
+fn read_numbers(input: &mut Input<'_>) -> Option<Vec<ItemNumber>> {
+    let count = input.count().filter(|count| *count <= input.len())?;
+    let mut last = 0u32;
+    let next = |_| {
+        last = last.checked_add(u32::try_from(input.varint()?).ok()?)?;
+        Some(last)
+    };
+    (0..count).map(next).collect()
+}
+
+/// Appends a table of items, the first of which has this number.
+pub(crate) fn put_items(first: ItemNumber, items: &[Item], out: &mut Vec<u8>) {
+    put_varint(out, u64::from(first));
+    put_varint(out, items.len() as u64);
+    for item in items {
+        put_counted(out, item.service.as_bytes());
+        out.push(item.domain);
+        put_counted(out, item.name.as_bytes());
+    }
+}
+
+/// Reads a table of items and the number of the first.
+pub(crate) fn read_items(input: &mut Input<'_>) -> Option<(ItemNumber, Vec<Item>)> {
+    let first = u32::try_from(input.varint()?).ok()?;
+    let text = |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.into());
+    let items = read_list(input, |input| {
+        Some(Item { service: text(input.counted()?)?, domain: input.u8()?, name: text(input.counted()?)? })
+    })?;
+    Some((first, items))
+}
+
+/// Appends a checkpoint: of each item the parts of its image.
+pub(crate) fn put_images(sequence: u64, images: &[(ItemNumber, Vec<Vec<u8>>)], out: &mut Vec<u8>) {
+    put_varint(out, sequence);
+    put_varint(out, images.len() as u64);
+    for (item, parts) in images {
+        put_varint(out, u64::from(*item));
+        put_varint(out, parts.len() as u64);
+        for part in parts {
+            put_counted(out, part);
+        }
+    }
+}
+
+/// Items of a checkpoint, each with the parts of its image.
+pub(crate) type ReadImages<'a> = Vec<(ItemNumber, Vec<&'a [u8]>)>;
+
+/// Reads a checkpoint: of which sequence number it is, and the images.
+pub(crate) fn read_images(bytes: &[u8]) -> Option<(u64, ReadImages<'_>)> {
+    let mut input = Input::new(bytes);
+    let sequence = input.varint()?;
+    let images = read_list(&mut input, |input| {
+        let item = u32::try_from(input.varint()?).ok()?;
+        let parts = input.count().filter(|count| *count <= input.len())?;
+        Some((item, (0..parts).map(|_| input.counted()).collect::<Option<Vec<_>>>()?))
+    })?;
+    input.is_empty().then_some((sequence, images))
+}

@@ -1,0 +1,49 @@
+//! Recordings of services: every message byte for byte, with three clocks, written beside a serving thread and read by time and by item.
+//!
+//! A recording is a folder of *segments*. A segment is made of *frames* with checksums: *blocks* of some thousand records, *checkpoints*
+//! with the images of items, and at its end an *index*. `docs/wire/recording.md` has the bytes.
+//!
+//! * [`Recorder`] writes in a thread of its own; a serving thread hands messages over by a [`Handover`], which never waits.
+//!   [`Journal`] is the same without a thread.
+//! * [`Recording`] reads: [`Recording::from_time`], [`Recording::of_item`], [`Recording::image_at`], [`Recording::info`].
+//! * [`compact`] makes a finished recording smaller.
+//!
+//! What is missing is told where it is missing: a [`Gap`] is a record as any other, and an image behind it says that it is in one.
+//!
+//! ```
+//! use record::{Clocks, Item, Journal, JournalConfig, Kind, Memory, Recording};
+//! let mut journal = Journal::open(Memory::default(), JournalConfig::default(), &mut Vec::new())?;
+//! let ibm = journal.item(Item { service: "FEED".into(), domain: 6, name: "IBM.N".into() });
+//! let clocks = Clocks { wall: 1_800_000_000_000_000_000, mono: 7, source: None };
+//! journal.append(Kind::Generic, Some(ibm), clocks, b"a message");
+//! journal.end();
+//! let recording = Recording::open(journal.store().clone())?;
+//! let mut cursor = recording.from_time(0);
+//! let entry = cursor.next()?.expect("there is one record");
+//! assert_eq!((entry.record.body, &*entry.item.expect("it is of an item").name), (&b"a message"[..], "IBM.N"));
+//! # Ok::<(), record::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod block;
+mod bytes;
+mod compact;
+mod error;
+mod frame;
+mod images;
+mod index;
+mod journal;
+mod reader;
+mod record;
+mod recorder;
+mod segment;
+mod store;
+
+pub use compact::{Compacted, Left, compact};
+pub use error::{Damage, Error};
+pub use index::Count;
+pub use journal::{Journal, JournalConfig, JournalCounters, MESSAGE_MAX};
+pub use reader::{Cursor, Entry, ImageAt, Info, Recording};
+pub use record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};
+pub use recorder::{Clock, Handover, ItemId, Recorder, RecorderConfig, RecorderStatus};
+pub use store::{Folder, Memory, Store};

@@ -1,0 +1,429 @@
+//! A recording that is read: by time, by item, and as it was at a time.
+
+use crate::block::decode::{self, Block};
+use crate::error::{Damage, Error};
+use crate::frame::FrameKind;
+use crate::images::{Held, Keeping};
+use crate::index::{BlockPlace, Count, ImagesPlace, read_images};
+use crate::record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};
+use crate::segment::Segment;
+use crate::store::{Store, segment_name, segment_number};
+use rwf::image::Image;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A recording as it was when it was opened. Its writer may go on; what it writes then is seen by whoever opens it again.
+#[derive(Debug)]
+pub struct Recording<S> {
+    store: S,
+    segments: Vec<Segment>,
+    damage: Vec<Damage>,
+}
+
+/// A record, with the item that it is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The record.
+    pub record: Record<'a>,
+    /// Its item, if it is of one.
+    pub item: Option<&'a Item>,
+}
+
+/// An item as it was.
+#[derive(Debug)]
+pub struct ImageAt {
+    /// Its image. Its state is that which the source gave.
+    pub image: Image,
+    /// Something is missing between its last refresh and the time that was asked for: it is Suspect.
+    pub is_in_gap: bool,
+    /// Sequence number behind the last record that it is made of.
+    pub next: u64,
+}
+
+/// What a recording has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Info {
+    /// Segments.
+    pub segments: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time of the first and of the last record, nanoseconds since 1970; none if there is no record.
+    pub span: Option<(u64, u64)>,
+    /// Records of each kind, and the bytes of their messages as they were received.
+    pub counts: Vec<(Kind, Count)>,
+    /// Items.
+    pub items: usize,
+    /// Gaps, with their times.
+    pub gaps: Vec<(u64, Gap)>,
+    /// It has no end: it is being written, or its writer was killed.
+    pub is_open: bool,
+}
+
+impl Info {
+    /// All records.
+    pub fn records(&self) -> u64 {
+        self.counts.iter().map(|(_, count)| count.messages).sum()
+    }
+
+    /// Bytes of the files by record; 0 without records.
+    pub fn bytes_a_record(&self) -> f64 {
+        if self.records() == 0 { 0.0 } else { self.bytes as f64 / self.records() as f64 }
+    }
+}
+
+impl<S: Store> Recording<S> {
+    /// Opens a recording. What cannot be read of it is left out, and told by [`Recording::damage`].
+    ///
+    /// # Errors
+    /// The folder cannot be read, has no segment, or no segment that can be read: then why the first cannot.
+    pub fn open(store: S) -> Result<Self, Error> {
+        let files = store.files().map_err(Error::store(&store.name(), "listing the folder"))?;
+        let mut numbers: Vec<(u64, u64)> =
+            files.iter().filter_map(|(name, size)| Some((segment_number(name)?, *size))).collect();
+        numbers.sort_unstable();
+        let (mut segments, mut damage, mut first_error) = (Vec::<Segment>::new(), Vec::new(), None);
+        for (number, size) in numbers {
+            match Segment::open(&store, number, size, &mut damage) {
+                Ok(segment) => segments.push(segment),
+                // It was too old, and its writer has removed it meanwhile.
+                Err(Error::Store { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) => {
+                    damage.push(Damage::Segment { reason: e.to_string() });
+                    first_error.get_or_insert(e);
+                }
+            }
+        }
+        if segments.is_empty() {
+            return Err(first_error.unwrap_or_else(|| Error::Empty { name: store.name() }));
+        }
+        let mut recording = Self { store, segments, damage };
+        recording.find_missing();
+        Ok(recording)
+    }
+
+    /// Records that should be between two blocks.
+    fn find_missing(&mut self) {
+        let mut next = None;
+        for segment in &self.segments {
+            for block in &segment.index.blocks {
+                if let Some(from) = next.filter(|next| *next < block.first) {
+                    let to = block.first - 1;
+                    self.damage.push(Damage::Missing { segment: segment.name.clone(), from, to });
+                }
+                next = Some(block.next());
+            }
+        }
+    }
+
+    /// What could not be read when it was opened.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// All items, in order.
+    pub fn items(&self) -> BTreeSet<&Item> {
+        self.segments.iter().flat_map(|segment| &segment.index.items).collect()
+    }
+
+    /// What it has, as far as the indexes tell.
+    pub fn info(&self) -> Info {
+        let mut counts: BTreeMap<Kind, Count> = BTreeMap::new();
+        let mut gaps = Vec::new();
+        for segment in &self.segments {
+            for (kind, count) in Kind::ALL.into_iter().zip(segment.index.counts) {
+                let sum = counts.entry(kind).or_default();
+                sum.messages += count.messages;
+                sum.bytes += count.bytes;
+            }
+            gaps.extend(segment.index.gaps.iter().map(|place| (place.time, place.gap)));
+        }
+        let mut blocks = self.blocks();
+        let first = blocks.next();
+        let last = blocks.last().or(first);
+        Info {
+            segments: self.segments.len(),
+            bytes: self.segments.iter().map(|segment| segment.size).sum(),
+            span: first.zip(last).map(|(first, last)| (first.begin, last.end)),
+            counts: counts.into_iter().filter(|(_, count)| count.messages > 0).collect(),
+            items: self.items().len(),
+            gaps,
+            is_open: self.segments.last().is_some_and(|segment| !segment.is_closed),
+        }
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = &BlockPlace> {
+        self.segments.iter().flat_map(|segment| &segment.index.blocks)
+    }
+
+    /// How many records fall into each of so many equal parts of the span, to a block's accuracy: what a sparkline shows.
+    pub fn rates(&self, parts: usize) -> Vec<f64> {
+        /// Of a part.
+        const INSTANT: f64 = 1e-6;
+        let mut rates = vec![0.0; parts];
+        let Some((begin, end)) = self.info().span else { return rates };
+        let part = (end.saturating_sub(begin) as f64 / parts.max(1) as f64).max(1.0);
+        for block in self.blocks() {
+            // A block of one moment has a length of nearly nothing, and the last one is within the last part.
+            let from = (block.begin.saturating_sub(begin) as f64 / part).min(parts as f64 - INSTANT);
+            let to = (block.end.saturating_sub(begin) as f64 / part)
+                .clamp(from + INSTANT, (parts as f64).max(from + INSTANT));
+            for (at, rate) in rates.iter_mut().enumerate().skip(from as usize).take_while(|(at, _)| (*at as f64) < to) {
+                let share = (to.min(at as f64 + 1.0) - from.max(at as f64)).max(0.0) / (to - from);
+                *rate += block.count as f64 * share;
+            }
+        }
+        rates
+    }
+
+    /// All records from a time on, nanoseconds since 1970.
+    pub fn from_time(&self, from: u64) -> Cursor<'_, S> {
+        Cursor::new(self, from, None)
+    }
+
+    /// The records of one item from a time on, and all gaps.
+    pub fn of_item(&self, item: &Item, from: u64) -> Cursor<'_, S> {
+        Cursor::new(self, from, Some(item.clone()))
+    }
+
+    /// The image of an item as it was behind all records up to a time; `None` if the item was not open then, or has no whole image before it.
+    ///
+    /// # Errors
+    /// A segment cannot be read.
+    pub fn image_at(&self, item: &Item, at: u64) -> Result<Option<ImageAt>, Error> {
+        let Some(last) = self.segment_at(at) else { return Ok(None) };
+        let mut held = Held::default();
+        let mut keeping = Keeping::new();
+        let mut next = self.begin_image(item, last, at, &mut held, &mut keeping)?;
+        let start = self.segments.iter().rposition(|segment| segment.head.first <= next).unwrap_or(0);
+        for segment in &self.segments[start..=last] {
+            let number = number_of(segment, item);
+            for place in segment.index.blocks.iter().filter(|place| place.begin <= at) {
+                if place.next() <= next {
+                    continue;
+                }
+                // What is missing before it is as bad as a gap that was recorded.
+                held.is_in_gap |= place.first > next;
+                if has(segment, place, number) {
+                    match self.block(segment, place)? {
+                        None => held.is_in_gap = true,
+                        Some(block) => apply(&block, number, next, at, &mut held, &mut keeping),
+                    }
+                }
+                next = place.next();
+            }
+        }
+        let is_known = held.is_open && held.image.is_whole();
+        Ok(is_known.then(|| ImageAt { image: held.image, is_in_gap: held.is_in_gap, next }))
+    }
+
+    /// The last segment that has a record up to this time.
+    fn segment_at(&self, at: u64) -> Option<usize> {
+        self.segments.iter().rposition(|segment| segment.index.blocks.first().is_some_and(|block| block.begin <= at))
+    }
+
+    /// Takes the newest checkpoint of an item up to a time, and tells from which record on to go. Without one that is the first.
+    fn begin_image(
+        &self,
+        item: &Item,
+        last: usize,
+        at: u64,
+        held: &mut Held,
+        keeping: &mut Keeping,
+    ) -> Result<u64, Error> {
+        for segment in self.segments[..=last].iter().rev() {
+            let Some(number) = number_of(segment, item) else { continue };
+            let is_in_time = |images: &&ImagesPlace| {
+                let before = segment.index.blocks.iter().rfind(|block| block.next() <= images.sequence);
+                images.items.binary_search(&number).is_ok() && before.is_none_or(|block| block.end <= at)
+            };
+            for images in segment.index.images.iter().rev().filter(is_in_time) {
+                let Some(payload) = segment.payload(&self.store, images.offset, images.len, FrameKind::Images)? else {
+                    continue;
+                };
+                let Some((sequence, images)) = read_images(&payload) else { continue };
+                if let Some((_, parts)) = images.into_iter().find(|(item, _)| *item == number) {
+                    for part in parts {
+                        keeping.apply(held, Kind::Refresh, part);
+                    }
+                    return Ok(sequence);
+                }
+            }
+        }
+        Ok(self.segments.first().map_or(0, |segment| segment.head.first))
+    }
+
+    /// A block; `None` if it is damaged.
+    fn block(&self, segment: &Segment, place: &BlockPlace) -> Result<Option<Block>, Error> {
+        let payload = segment.payload(&self.store, place.offset, place.len, FrameKind::Block)?;
+        // An index that tells of other records than there are is damaged, too.
+        let block = payload.and_then(|payload| decode::decode(&payload));
+        Ok(block.filter(|block| block.head.first == place.first && block.len() as u64 == place.count))
+    }
+
+    /// The segments' names and whether each has its end, for who rewrites them.
+    pub(crate) fn parts(self) -> (S, Vec<Segment>) {
+        (self.store, self.segments)
+    }
+}
+
+/// The number of an item in a segment.
+fn number_of(segment: &Segment, item: &Item) -> Option<ItemNumber> {
+    segment.index.items.iter().position(|known| known == item).map(|at| at as ItemNumber + 1)
+}
+
+/// Whether a block has records of an item, or gaps.
+fn has(segment: &Segment, place: &BlockPlace, number: Option<ItemNumber>) -> bool {
+    let has_item = number.is_some_and(|number| place.items.binary_search(&number).is_ok());
+    let is_here = |gap: u64| (place.first..place.next()).contains(&gap);
+    has_item || segment.index.gaps.iter().any(|gap| is_here(gap.sequence))
+}
+
+/// Applies what a block has of an item from a record on up to a time.
+fn apply(block: &Block, number: Option<ItemNumber>, next: u64, at: u64, held: &mut Held, keeping: &mut Keeping) {
+    for (row, record) in block.records().enumerate() {
+        let Some((item, time)) = block.place(row) else { return };
+        if time > at {
+            return;
+        }
+        if record.sequence < next {
+            continue;
+        }
+        if Some(item) == number {
+            keeping.apply(held, record.kind, record.body);
+        } else if record.kind == Kind::Gap && Gap::decode(record.body).is_some_and(|gap| gap.reason.makes_suspect()) {
+            held.is_in_gap = true;
+        }
+    }
+}
+
+/// Goes through a recording, forwards. In the place of what cannot be read it gives a gap.
+#[derive(Debug)]
+pub struct Cursor<'a, S> {
+    recording: &'a Recording<S>,
+    from: u64,
+    only: Option<Item>,
+    /// The segment and the block that come next.
+    segment: usize,
+    block: usize,
+    /// The block that is read, the segment it is of, and the row that comes next.
+    current: Option<(Block, usize)>,
+    row: usize,
+    /// The number of the item of [`Cursor::only`] in the current segment.
+    number: Option<ItemNumber>,
+    /// The sequence number that comes next, and the time so far.
+    next: Option<u64>,
+    time: u64,
+    /// A gap that was found here, and the sequence number at which it is.
+    gap: Option<(u64, [u8; 33])>,
+}
+
+/// What a cursor comes to.
+enum Step {
+    Row,
+    Gap,
+    End,
+}
+
+impl<'a, S: Store> Cursor<'a, S> {
+    fn new(recording: &'a Recording<S>, from: u64, only: Option<Item>) -> Self {
+        let is_over = |segment: &Segment| segment.index.blocks.last().is_none_or(|block| block.end < from);
+        let segment =
+            recording.segments.iter().position(|segment| !is_over(segment)).unwrap_or(recording.segments.len());
+        let blocks = recording.segments.get(segment).map_or(&[][..], |segment| &segment.index.blocks);
+        let block = blocks.iter().position(|block| block.end >= from).unwrap_or(0);
+        Self {
+            recording,
+            from,
+            only,
+            segment,
+            block,
+            current: None,
+            row: 0,
+            number: None,
+            next: None,
+            time: 0,
+            gap: None,
+        }
+    }
+
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// A segment cannot be read. The cursor is behind the block that it tried.
+    #[expect(clippy::should_implement_trait, reason = "what it gives is lent")]
+    pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
+        match self.step()? {
+            Step::End => Ok(None),
+            Step::Gap => {
+                let clocks = Clocks { wall: self.time, mono: 0, source: None };
+                let gap = self.gap.as_ref();
+                Ok(gap.map(|(sequence, body)| Entry {
+                    record: Record { sequence: *sequence, time: self.time, kind: Kind::Gap, item: 0, clocks, body },
+                    item: None,
+                }))
+            }
+            Step::Row => {
+                let Some((block, segment)) = &self.current else { return Ok(None) };
+                let items = &self.recording.segments[*segment].index.items;
+                Ok(block.record(self.row - 1).map(|record| Entry { record, item: item_of(items, record.item) }))
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<Step, Error> {
+        loop {
+            if let Some((block, _)) = &self.current {
+                while let Some((item, time)) = block.place(self.row) {
+                    self.row += 1;
+                    self.time = time;
+                    let is_wanted =
+                        self.only.is_none() || Some(item) == self.number || item == 0 && is_gap(block, self.row - 1);
+                    if time >= self.from && is_wanted {
+                        return Ok(Step::Row);
+                    }
+                }
+                self.current = None;
+            }
+            let Some(segment) = self.recording.segments.get(self.segment) else { return Ok(Step::End) };
+            let Some(place) = segment.index.blocks.get(self.block) else {
+                (self.segment, self.block) = (self.segment + 1, 0);
+                continue;
+            };
+            if let Some(next) = self.next.filter(|next| *next < place.first) {
+                self.next = Some(place.first);
+                return Ok(self.gap(next, place.first - next, place.begin));
+            }
+            self.block += 1;
+            self.next = Some(place.next());
+            self.number = self.only.as_ref().and_then(|item| number_of(segment, item));
+            if self.only.is_some() && !has(segment, place, self.number) {
+                continue;
+            }
+            match self.recording.block(segment, place)? {
+                Some(block) => (self.current, self.row) = (Some((block, self.segment)), 0),
+                None => return Ok(self.gap(place.first, place.count, place.end)),
+            }
+        }
+    }
+
+    /// Something is missing here.
+    fn gap(&mut self, sequence: u64, messages: u64, to: u64) -> Step {
+        let from = if self.time == 0 { to } else { self.time };
+        let gap = Gap { reason: GapReason::Damaged, from, to, messages: Some(messages), bytes: 0 };
+        self.time = to;
+        self.gap = Some((sequence, gap.encode()));
+        Step::Gap
+    }
+}
+
+fn is_gap(block: &Block, row: usize) -> bool {
+    block.record(row).is_some_and(|record| record.kind == Kind::Gap)
+}
+
+fn item_of(items: &[Item], number: ItemNumber) -> Option<&Item> {
+    items.get((number as usize).checked_sub(1)?)
+}
+
+/// The number of a segment, by its name.
+pub(crate) fn name_of(segment: &Segment) -> String {
+    segment_name(segment.head.number)
+}

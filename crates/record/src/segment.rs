@@ -1,0 +1,292 @@
+//! A segment as it is found: by its index, or where that is missing by a look at every frame; with what its writer had not yet put into
+//! blocks.
+
+use crate::block::decode;
+use crate::block::encode::{Effort, Encoder};
+use crate::bytes::{Input, put_counted, put_varint};
+use crate::error::{Damage, Error};
+use crate::frame::{FILE_HEAD_LEN, FRAME_HEAD_LEN, FileHead, FrameHead, FrameKind, HeadFault, VERSION, put_frame};
+use crate::index::{BlockPlace, ImagesPlace, Index, read_images, read_items};
+use crate::record::{Clocks, Item, ItemNumber, Kind};
+use crate::store::{Store, segment_name, tail_name};
+use std::borrow::Cow;
+
+/// Bytes of the last frame.
+const END_LEN: usize = FRAME_HEAD_LEN + 8;
+/// Bytes that are read at a time in search of a frame.
+const SEARCH: usize = 1 << 20;
+/// The offset of a block that is in no file: what was in the tail.
+pub(crate) const IN_MEMORY: u64 = u64::MAX;
+
+/// A segment that can be read.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) name: String,
+    pub(crate) head: FileHead,
+    pub(crate) index: Index,
+    /// Its end was written: nothing will be added.
+    pub(crate) is_closed: bool,
+    /// Bytes of its whole frames; more may be there of one that was cut.
+    pub(crate) len: u64,
+    /// Bytes of the file.
+    pub(crate) size: u64,
+    /// What of its tail is in none of its blocks, as a block.
+    pub(crate) tail: Option<Vec<u8>>,
+}
+
+/// Reads the head of a segment.
+pub(crate) fn read_head(store: &impl Store, name: &str) -> Result<FileHead, Error> {
+    let bytes = store.read(name, 0, FILE_HEAD_LEN).map_err(Error::store(name, "reading"))?;
+    let name = name.to_owned();
+    FileHead::decode(&bytes).map_err(|fault| match fault {
+        HeadFault::Foreign => Error::Foreign { name },
+        HeadFault::Version(found) => Error::Version { name, found, known: VERSION },
+        HeadFault::Damaged => Error::Head { name },
+    })
+}
+
+/// Appends the frames with which a segment ends, which is so long so far.
+pub(crate) fn put_end(index: &Index, len: u64, out: &mut Vec<u8>) {
+    crate::frame::put_packed(FrameKind::Index, &index.encode(), out);
+    put_frame(FrameKind::End, &len.to_le_bytes(), out);
+}
+
+impl Segment {
+    /// Opens a segment. What is damaged goes to `damage`.
+    pub(crate) fn open(store: &impl Store, number: u64, size: u64, damage: &mut Vec<Damage>) -> Result<Self, Error> {
+        let name = segment_name(number);
+        // The tail first: what is moved from it into a block meanwhile is found in both, and not in neither.
+        let rows = read_tail(store, number, damage)?;
+        let head = read_head(store, &name)?;
+        let empty = Index::default();
+        let mut segment =
+            Self { name, head, index: empty, is_closed: false, len: FILE_HEAD_LEN as u64, size, tail: None };
+        match segment.read_index(store)? {
+            Some(index) => {
+                segment.index = index;
+                segment.is_closed = true;
+                segment.len = size;
+            }
+            None => segment.scan(store, damage)?,
+        }
+        segment.take_tail(rows);
+        Ok(segment)
+    }
+
+    /// The index that its end refers to; `None` if there is none, or it is damaged.
+    fn read_index(&self, store: &impl Store) -> Result<Option<Index>, Error> {
+        let Some(at) = self.size.checked_sub(END_LEN as u64) else { return Ok(None) };
+        let end = self.read(store, at, END_LEN)?;
+        let offset = FrameHead::decode(&end)
+            .filter(|head| head.kind == FrameKind::End)
+            .and_then(|head| head.payload(end.get(FRAME_HEAD_LEN..)?).and_then(|payload| Input::new(&payload).u64()));
+        let Some(offset) = offset.filter(|offset| *offset < at) else { return Ok(None) };
+        let bytes = self.read(store, offset, usize::try_from(at - offset).unwrap_or(usize::MAX))?;
+        let index = FrameHead::decode(&bytes)
+            .filter(|head| head.kind == FrameKind::Index)
+            .and_then(|head| head.payload(bytes.get(FRAME_HEAD_LEN..)?).and_then(|payload| Index::decode(&payload)));
+        Ok(index)
+    }
+
+    fn read(&self, store: &impl Store, offset: u64, limit: usize) -> Result<Vec<u8>, Error> {
+        store.read(&self.name, offset, limit).map_err(Error::store(&self.name, "reading"))
+    }
+
+    /// Makes the index from all frames.
+    fn scan(&mut self, store: &impl Store, damage: &mut Vec<Damage>) -> Result<(), Error> {
+        let mut at = self.len;
+        while at < self.size {
+            let bytes = self.read(store, at, FRAME_HEAD_LEN)?;
+            let head = FrameHead::decode(&bytes);
+            let end = head.map_or(u64::MAX, |head| at + (FRAME_HEAD_LEN + head.len) as u64);
+            if end > self.size {
+                let Some(next) = self.find_frame(store, at + 1)? else {
+                    damage.push(Damage::Cut { segment: self.name.clone(), offset: at, bytes: self.size - at });
+                    return Ok(());
+                };
+                damage.push(Damage::Bytes { segment: self.name.clone(), offset: at, bytes: next - at });
+                at = next;
+                continue;
+            }
+            if let Some(head) = head {
+                let kept = self.read(store, at + FRAME_HEAD_LEN as u64, head.len)?;
+                let taken = head.payload(&kept).and_then(|payload| self.take_frame(at, head, &payload));
+                if taken.is_none() {
+                    damage.push(Damage::Frame { segment: self.name.clone(), offset: at, what: head.kind.name() });
+                }
+            }
+            at = end;
+            self.len = at;
+        }
+        Ok(())
+    }
+
+    /// Where the next whole frame begins, from `at` on.
+    fn find_frame(&self, store: &impl Store, mut at: u64) -> Result<Option<u64>, Error> {
+        while at < self.size {
+            let bytes = self.read(store, at, SEARCH + FRAME_HEAD_LEN)?;
+            for start in 0..bytes.len().min(SEARCH) {
+                let Some(head) = FrameHead::decode(&bytes[start..]) else { continue };
+                let kept = self.read(store, at + (start + FRAME_HEAD_LEN) as u64, head.len)?;
+                if head.payload(&kept).is_some() {
+                    return Ok(Some(at + start as u64));
+                }
+            }
+            at += SEARCH as u64;
+        }
+        Ok(None)
+    }
+
+    fn take_frame(&mut self, offset: u64, head: FrameHead, payload: &[u8]) -> Option<()> {
+        match head.kind {
+            FrameKind::Block => {
+                let block = decode::decode(payload)?;
+                let place = BlockPlace { len: head.len, ..BlockPlace::of(offset, payload)? };
+                self.index.add_block(place, &block);
+            }
+            FrameKind::Items => {
+                let (first, items) = read_items(&mut Input::new(payload))?;
+                self.take_items(first, items)?;
+            }
+            FrameKind::Images => {
+                let (sequence, images) = read_images(payload)?;
+                let mut items: Vec<ItemNumber> = images.into_iter().map(|(item, _)| item).collect();
+                items.sort_unstable();
+                self.index.images.push(ImagesPlace { offset, len: head.len, sequence, items });
+            }
+            FrameKind::Index | FrameKind::End | FrameKind::Rows => {}
+        }
+        Some(())
+    }
+
+    /// Takes in a table of items, of which some may be known; `None` if some before it are not.
+    fn take_items(&mut self, first: ItemNumber, items: Vec<Item>) -> Option<()> {
+        let known = self.index.items.len();
+        let overlap = known.checked_sub((first as usize).checked_sub(1)?)?;
+        self.index.items.extend(items.into_iter().skip(overlap));
+        Some(())
+    }
+
+    /// Takes in what the tail has behind the last block.
+    fn take_tail(&mut self, tail: Tail) {
+        let mut next = self.index.next().unwrap_or(self.head.first);
+        let Ok(mut encoder) = Encoder::new(Effort::LIVE) else { return };
+        let start = next;
+        for (first, items) in tail.items {
+            let _ = self.take_items(first, items);
+        }
+        for row in &tail.rows {
+            if row.sequence == next && encoder.has_room(row.body.len()) {
+                encoder.push(row.kind, row.item, row.clocks, &row.body);
+                next += 1;
+            }
+        }
+        let mut block = Vec::new();
+        let before = self.index.blocks.last().map(|block| block.end).or(Some(self.head.before).filter(|at| *at > 0));
+        if encoder.finish(start, before, &mut block).is_some()
+            && let (Some(read), Some(place)) = (decode::decode(&block), BlockPlace::of(IN_MEMORY, &block))
+        {
+            self.index.add_block(place, &read);
+            self.tail = Some(block);
+        }
+    }
+
+    /// The payload of a block or checkpoint; `None` if it is damaged.
+    pub(crate) fn payload(
+        &self,
+        store: &impl Store,
+        offset: u64,
+        len: usize,
+        kind: FrameKind,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if offset == IN_MEMORY {
+            return Ok(self.tail.clone());
+        }
+        let bytes = self.read(store, offset, FRAME_HEAD_LEN + len.min(crate::frame::PAYLOAD_MAX))?;
+        let payload = FrameHead::decode(&bytes)
+            .filter(|head| head.kind == kind)
+            .and_then(|head| head.payload(&bytes[FRAME_HEAD_LEN..]).map(Cow::into_owned));
+        Ok(payload)
+    }
+}
+
+/// A record as it stands in a tail.
+#[derive(Debug)]
+struct Row {
+    sequence: u64,
+    kind: Kind,
+    item: ItemNumber,
+    clocks: Clocks,
+    body: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Tail {
+    items: Vec<(ItemNumber, Vec<Item>)>,
+    rows: Vec<Row>,
+}
+
+/// Appends a record as it stands in a tail.
+pub(crate) fn put_row(kind: Kind, item: ItemNumber, clocks: Clocks, body: &[u8], out: &mut Vec<u8>) {
+    out.push(kind as u8);
+    put_varint(out, u64::from(item));
+    out.extend_from_slice(&clocks.wall.to_le_bytes());
+    out.extend_from_slice(&clocks.mono.to_le_bytes());
+    out.push(u8::from(clocks.source.is_some()));
+    out.extend_from_slice(&clocks.source.unwrap_or(0).to_le_bytes());
+    put_counted(out, body);
+}
+
+fn read_row(sequence: u64, input: &mut Input<'_>) -> Option<Row> {
+    let (kind, item) = (Kind::of(input.u8()?)?, u32::try_from(input.varint()?).ok()?);
+    let (wall, mono, has_source, source) = (input.u64()?, input.u64()?, input.u8()?, input.u64()?);
+    let clocks = Clocks { wall, mono, source: (has_source != 0).then_some(source) };
+    Some(Row { sequence, kind, item, clocks, body: input.counted()?.to_vec() })
+}
+
+/// The rows of the tail of a segment, up to where it is cut.
+fn read_tail(store: &impl Store, number: u64, damage: &mut Vec<Damage>) -> Result<Tail, Error> {
+    let name = tail_name(number);
+    let mut tail = Tail::default();
+    if !store.files().map_err(Error::store(&store.name(), "listing the folder"))?.contains_key(&name) {
+        return Ok(tail);
+    }
+    let bytes = match store.read(&name, 0, usize::MAX) {
+        // Its writer has closed the segment meanwhile.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(tail),
+        read => read.map_err(Error::store(&name, "reading"))?,
+    };
+    let mut at = 0;
+    while at < bytes.len() {
+        let frame = FrameHead::decode(&bytes[at..]).and_then(|head| {
+            let kept = bytes.get(at + FRAME_HEAD_LEN..at + FRAME_HEAD_LEN + head.len)?;
+            tail.take(head.kind, &head.payload(kept)?)?;
+            Some(FRAME_HEAD_LEN + head.len)
+        });
+        let Some(len) = frame else {
+            let (offset, bytes) = (at as u64, (bytes.len() - at) as u64);
+            damage.push(Damage::Cut { segment: name, offset, bytes });
+            break;
+        };
+        at += len;
+    }
+    Ok(tail)
+}
+
+impl Tail {
+    fn take(&mut self, kind: FrameKind, payload: &[u8]) -> Option<()> {
+        let mut input = Input::new(payload);
+        match kind {
+            FrameKind::Items => self.items.push(read_items(&mut input)?),
+            FrameKind::Rows => {
+                let mut sequence = input.u64()?;
+                while !input.is_empty() {
+                    self.rows.push(read_row(sequence, &mut input)?);
+                    sequence = sequence.checked_add(1)?;
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Files that were cut, changed, mixed up or are of others.
+
+use crate::{bodies, body, close, recorded, small, written};
+use record::{Damage, Error, GapReason, Journal, JournalConfig, Memory, Recording, Store as _};
+
+/// A recording of one segment.
+fn one_segment() -> JournalConfig {
+    JournalConfig { segment_bytes: u64::MAX, ..small() }
+}
+
+const NAME: &str = "0000000001.qwr";
+
+/// The numbers of those updates of [`body`] that were read; fails for anything else.
+fn numbers(recording: &Recording<Memory>, count: u64) -> Vec<u64> {
+    let all: Vec<Vec<u8>> = (0..count).map(body).collect();
+    let number = |read: Vec<u8>| all.iter().position(|known| *known == read).expect("nobody has written this") as u64;
+    bodies(recording).into_iter().map(number).collect()
+}
+
+#[test]
+fn a_segment_that_is_cut_anywhere_is_read_up_to_there_and_repaired() {
+    let store = recorded(60, one_segment());
+    let whole = store.files[NAME].len();
+    let mut most = 0;
+    for len in 0..whole {
+        let mut cut = store.clone();
+        cut.truncate(NAME, len as u64).expect("memory");
+        let read = match Recording::open(cut.clone()) {
+            Ok(recording) => numbers(&recording, 60),
+            Err(Error::Foreign { .. } | Error::Head { .. }) if len < 64 => continue,
+            Err(e) => panic!("cut at {len}: {e}"),
+        };
+        // Whole blocks are all there; the one that is cut is not.
+        assert_eq!(read, (0..read.len() as u64).collect::<Vec<_>>(), "cut at {len}");
+        assert!(read.len() >= most, "cut at {len}: {} of {most}", read.len());
+        most = read.len();
+        let mut journal = Journal::open(cut, one_segment(), &mut Vec::new()).expect("it is repaired");
+        journal.end();
+        let repaired = Recording::open(journal.store().clone()).expect("it was repaired");
+        assert_eq!((numbers(&repaired, 60), repaired.damage()), (read, &[][..]), "cut at {len}");
+    }
+    assert_eq!(most, 60);
+}
+
+#[test]
+fn a_tail_that_is_cut_anywhere_is_read_up_to_there() {
+    let journal = written(13, one_segment());
+    let store = journal.store().clone();
+    let tail = "0000000001.tail";
+    let whole = store.files[tail].len();
+    assert!(whole > 0);
+    for len in 0..=whole {
+        let mut cut = store.clone();
+        cut.truncate(tail, len as u64).expect("memory");
+        let read = numbers(&Recording::open(cut).expect("a recording"), 13);
+        assert_eq!(read, (0..read.len() as u64).collect::<Vec<_>>());
+        assert!(read.len() >= 7 && (len < whole || read.len() == 13), "cut at {len}: {read:?}");
+    }
+}
+
+#[test]
+fn a_changed_byte_is_noticed_and_costs_no_more_than_its_block() {
+    let store = recorded(60, one_segment());
+    let whole = store.files[NAME].len();
+    for at in 0..whole {
+        let mut changed = store.clone();
+        changed.files.get_mut(NAME).expect("it is there")[at] ^= 1 << (at % 8);
+        let recording = match Recording::open(changed) {
+            Ok(recording) => recording,
+            Err(Error::Foreign { .. } | Error::Version { .. } | Error::Head { .. }) if at < 64 => continue,
+            Err(e) => panic!("byte {at}: {e}"),
+        };
+        let read = numbers(&recording, 60);
+        assert!(read.len() >= 60 - 7 && read.is_sorted(), "byte {at}: {} are left", read.len());
+        let is_told = recording.damage().iter().any(|damage| !damage.to_string().is_empty());
+        let mut cursor = recording.from_time(0);
+        let mut gaps = 0;
+        while let Some(entry) = cursor.next().expect("memory") {
+            gaps += u64::from(
+                record::Gap::decode(entry.record.body)
+                    .is_some_and(|gap| entry.item.is_none() && gap.reason == GapReason::Damaged),
+            );
+        }
+        assert!(read.len() == 60 || gaps == 1, "byte {at}: {} are missing and {gaps} gaps tell it", 60 - read.len());
+        assert!(is_told || gaps == 1 || read.len() == 60);
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_a_reason() {
+    let store = recorded(9, small());
+    let said = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut other = Memory::default();
+        other.files.insert(NAME.into(), store.files[NAME].clone());
+        change(other.files.get_mut(NAME).expect("it is there"));
+        Recording::open(other).expect_err("it is wrong").to_string()
+    };
+    assert!(said(&|file| file[8] = 9).contains("version 9"));
+    assert!(said(&|file| file[0] = b'P').contains("no segment"));
+    assert!(said(&|file| file[20] ^= 1).contains("checksum"));
+    assert!(said(&Vec::clear).contains("no segment"));
+    assert!(Recording::open(Memory::default()).expect_err("empty").to_string().contains("no segment"));
+}
+
+#[test]
+fn a_segment_that_is_gone_is_a_gap() {
+    let mut store = recorded(200, small());
+    assert!(store.files.len() > 3, "{:?}", store.files.keys());
+    store.remove("0000000002.qwr").expect("it is there");
+    let recording = Recording::open(store).expect("the others are there");
+    assert!(matches!(recording.damage(), [Damage::Missing { .. }]), "{:?}", recording.damage());
+    let read = numbers(&recording, 200);
+    assert!(read.len() < 200 && read.is_sorted());
+}
+
+#[test]
+fn a_full_disk_is_a_gap_and_images_behind_it_are_right() {
+    let mut journal = Journal::open(Memory::default(), one_segment(), &mut Vec::new()).expect("memory");
+    let ibm = journal.item(crate::item("IBM.N"));
+    let mut now = 0;
+    let mut send = |journal: &mut Journal<Memory>, count: u64| {
+        for _ in 0..count {
+            now += 10_000_000;
+            journal.append(record::Kind::Update, Some(ibm), crate::at(now), &body(now));
+            journal.sync(crate::at(now));
+        }
+    };
+    journal.append(record::Kind::Refresh, Some(ibm), crate::at(0), &crate::images::refresh(&[(22, 1), (25, 1)]));
+    send(&mut journal, 30);
+    let held: usize = journal.store().files.values().map(Vec::len).sum();
+    journal.store_mut().room = Some(held + 30);
+    send(&mut journal, 250);
+    assert!(journal.trouble().is_some_and(|text| text.contains("failed")), "{:?}", journal.trouble());
+    journal.store_mut().room = None;
+    send(&mut journal, 150);
+    assert_eq!(journal.trouble(), None);
+    let counters = journal.counters();
+    let recording = Recording::open(close(journal)).expect("a recording");
+    assert_eq!(recording.damage(), []);
+    let read = bodies(&recording).len() as u64;
+    assert_eq!((read + counters.lost.messages, counters.lost.messages > 0), (431, true));
+    let gaps = recording.info().gaps;
+    let lost: Option<u64> = gaps.iter().map(|(_, gap)| gap.messages).sum();
+    assert_eq!((gaps[0].1.reason, lost), (GapReason::Disk, Some(counters.lost.messages)));
+    let image = recording.image_at(&crate::item("IBM.N"), u64::MAX).expect("memory").expect("it is open");
+    assert!(!image.is_in_gap);
+}
+
+#[test]
+fn a_clock_that_is_set_back_is_told_and_time_stands_still_until_it_is_reached() {
+    let mut journal = Journal::open(Memory::default(), small(), &mut Vec::new()).expect("memory");
+    let set_back =
+        |n: u64| record::Clocks { wall: crate::at(n).wall - if n > 10 { 1 << 33 } else { 0 }, ..crate::at(n) };
+    for n in 0..20 {
+        journal.append(record::Kind::Update, None, set_back(n), &body(n));
+    }
+    let recording = Recording::open(close(journal)).expect("a recording");
+    let mut cursor = recording.from_time(0);
+    let (mut times, mut n) = (Vec::new(), 0);
+    while let Some(entry) = cursor.next().expect("memory") {
+        times.push(entry.record.time);
+        if entry.record.kind == record::Kind::Update {
+            assert_eq!(entry.record.clocks, set_back(n), "clocks are as they were");
+            n += 1;
+        }
+    }
+    assert!(times.is_sorted());
+    assert_eq!((times.len(), recording.info().gaps[0].1.reason), (21, GapReason::ClockSetBack));
+}

@@ -1,0 +1,46 @@
+//! How much is kept, and who may write.
+
+use crate::{bodies, body, close, small, written};
+use record::{Error, Folder, Journal, JournalConfig, Kind, Memory, Recording};
+
+#[test]
+fn the_oldest_segments_go_by_size_and_by_age() {
+    let by_size = JournalConfig { keep_bytes: Some(6000), ..small() };
+    let by_age = JournalConfig { keep_age: Some(100_000_000), ..small() };
+    for config in [by_size, by_age] {
+        let journal = written(2000, config);
+        let removed = journal.counters().removed;
+        let store = close(journal);
+        let bytes: usize = store.files.values().map(Vec::len).sum();
+        assert!(removed > 3, "{removed}");
+        assert!(bytes < 12_000, "{bytes}");
+        let recording = Recording::open(store).expect("a recording");
+        assert_eq!(recording.damage(), []);
+        let read = bodies(&recording);
+        assert_eq!(read.last(), Some(&body(1999)));
+        assert!(read.len() < 2000 && read.len() > 90, "{}", read.len());
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_a_gap() {
+    let mut journal = Journal::open(Memory::default(), small(), &mut Vec::new()).expect("memory");
+    journal.append(Kind::Generic, None, crate::at(1), &vec![0; record::MESSAGE_MAX + 1]);
+    journal.append(Kind::Generic, None, crate::at(2), &vec![0; record::MESSAGE_MAX]);
+    assert_eq!(journal.counters().lost.messages, 1);
+    let recording = Recording::open(close(journal)).expect("a recording");
+    assert_eq!((bodies(&recording).len(), recording.info().gaps.len()), (1, 1));
+}
+
+#[test]
+fn a_folder_has_one_writer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = Folder::to_write(folder.path()).expect("nobody has it");
+    assert!(matches!(Folder::to_write(folder.path()), Err(Error::Busy { .. })));
+    drop(first);
+    Folder::to_write(folder.path()).expect("nobody has it any more");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "x").expect("it can be written");
+    let refused = Folder::to_write(&file).expect_err("it is a file").to_string();
+    assert!(refused.contains("file") && refused.contains("failed"), "{refused}");
+}

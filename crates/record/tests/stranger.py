@@ -1,0 +1,266 @@
+"""A reader of recordings that was written from docs/wire/recording.md alone.
+
+stranger.py FOLDER prints a line for each record: sequence number, time, kind, item, wall, monotonic and source time, message in hexadecimal digits.
+"""
+
+import os
+import struct
+import sys
+import zlib
+
+import zstandard
+
+MASK = (1 << 64) - 1
+
+
+def signed(value):
+    value &= MASK
+    return value - (1 << 64) if value >> 63 else value
+
+
+class Input:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, count):
+        piece = self.data[self.at : self.at + count]
+        assert len(piece) == count, "cut"
+        self.at += count
+        return piece
+
+    def u(self, size):
+        return int.from_bytes(self.take(size), "little")
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.u(1)
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def zigzag(self):
+        value = self.varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def counted(self):
+        return self.take(self.varint())
+
+    def rest(self):
+        return self.at < len(self.data)
+
+
+def unpack(data, size):
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+
+
+def frames(data, at):
+    while len(data) - at >= 16:
+        kind, flags, _, length, check, head_check = struct.unpack_from("<BBHIII", data, at)
+        payload = data[at + 16 : at + 16 + length]
+        if zlib.crc32(data[at : at + 12]) != head_check or len(payload) < length:
+            return
+        assert zlib.crc32(payload) == check
+        if flags & 1:
+            payload = unpack(payload[4:], int.from_bytes(payload[:4], "little"))
+        yield kind, payload
+        at += 16 + length
+
+
+def read_items(data, items):
+    data = Input(data)
+    first, count = data.varint(), data.varint()
+    for number in range(first, first + count):
+        service, domain, name = data.counted().decode(), data.u(1), data.counted().decode()
+        items[number] = (service, domain, name)
+
+
+def minimal(value, is_signed):
+    for size in range(1, 9):
+        try:
+            return value.to_bytes(size, "big", signed=is_signed)
+        except OverflowError:
+            pass
+
+
+def as_bytes(form, width, mark, v, listed):
+    if form == 1:
+        return (v & ((1 << 8 * width) - 1)).to_bytes(width, "big")
+    if form == 2:
+        return bytes([mark]) + minimal(v, True)
+    if form == 3:
+        seconds, milli = divmod(v, 1000) if width == 5 else (v, None)
+        text = bytes([seconds // 3600, seconds // 60 % 60, seconds % 60])
+        return text if milli is None else text + milli.to_bytes(2, "big")
+    if form == 4:
+        return minimal(v & MASK, False)
+    return listed[v]
+
+
+def column(head, tokens, marks, rows, items, walls, done):
+    """The values of a column, and its numbers by row."""
+    form, width, predictor, a, b = head.u(1), head.u(1), head.u(1), head.varint(), head.varint()
+    tokens, last = Input(tokens), {}
+    values, by_row = [], {}
+    if form == 0:
+        marks = Input(marks)
+        for row in rows:
+            token = tokens.varint()
+            if token:
+                last[items[row]] = marks.take(token - 1)
+            values.append(last.get(items[row], b""))
+        return values, {}
+    divisor = head.varint()
+    each = None if head.u(1) else head.u(1)
+    listed = [head.counted() for _ in range(head.varint())] if form == 5 else []
+    distance, beside = {}, {}
+    for place, row in enumerate(rows):
+        mark = marks[place] if each is None else each
+        if mark == 255:
+            values.append(b"")
+            continue
+        item = items[row]
+        before = last.get(item, 0)
+        if predictor in (6, 7):
+            other = walls[row] // (1_000_000 if predictor == 6 else 1_000_000_000)
+        else:
+            other = done[a].get(row) if predictor in (2, 3, 4, 5) else None
+        guess = before
+        if predictor == 0:
+            guess = 0
+        elif other is None:
+            pass
+        elif predictor == 2:
+            guess = before + other
+        elif predictor in (3, 6, 7):
+            guess = other + distance.get(item, 0)
+        elif predictor == 4:
+            guess = beside.get((item, other), before)
+        elif predictor == 5 and row in done[b]:
+            guess = before + other * done[b][row]
+        v = signed(guess + divisor * tokens.zigzag())
+        last[item] = by_row[row] = v
+        if other is not None:
+            distance[item] = v - other
+            beside[item, other] = v
+        values.append(as_bytes(form, width, mark, v, listed))
+    assert not tokens.rest()
+    return values, by_row
+
+
+def read_block(data):
+    first, count, raw, before, end, wall, mono, how_many = struct.unpack_from("<QIIQQQQI", data, 0)
+    directory, at = [struct.unpack_from("<HBBII", data, 64 + 12 * n) for n in range(how_many)], 64 + 12 * how_many
+    sections = {}
+    for number, packing, _, size, kept in directory:
+        piece = data[at : at + kept]
+        sections[number] = unpack(piece, size) if packing else piece
+        at += kept
+    assert at == len(data)
+
+    def numbers(section, how_many, leading=0):
+        if section not in sections:
+            return b"", [0] * how_many
+        data = Input(sections[section])
+        lead, divisor = data.take(leading), data.varint()
+        return lead, [divisor * data.zigzag() for _ in range(how_many)]
+
+    def varints(section):
+        data = Input(sections[section])
+        return [data.varint() for _ in range(count)]
+
+    items, shape_of = varints(1), varints(6)
+    walls, monos = [], []
+    for step, more in zip(numbers(2, count)[1], numbers(3, count)[1]):
+        wall, mono = (wall + step) & MASK, (mono + step + more) & MASK
+        walls.append(wall)
+        monos.append(mono)
+    has = sections.get(5, b"\1" * count) if 4 in sections else b"\0" * count
+    sources, known = [], 0
+    lead, steps = numbers(4, sum(1 for has in has if has), 1)
+    steps = iter(steps)
+    for row in range(count):
+        if has[row]:
+            known = ((walls[row] if lead == b"\1" else known) + next(steps)) & MASK
+        sources.append(known if has[row] else None)
+
+    table = Input(sections[7])
+    shapes = []
+    for _ in range(table.varint()):
+        kind, slots = table.u(1), table.varint()
+        parts = [(table.counted(), table.u(1), table.varint()) for _ in range(slots)]
+        shapes.append((kind, parts, table.counted()))
+    heads = Input(sections[8])
+    columns = heads.varint()
+    rows = [[] for _ in range(columns)]
+    for row, shape in enumerate(shape_of):
+        for _, _, number in shapes[shape][1]:
+            rows[number].append(row)
+    done, values = [], []
+    for c in range(columns):
+        tokens, marks = sections.get(16 + 2 * c, b""), sections.get(17 + 2 * c, b"")
+        given, by_row = column(heads, tokens, marks, rows[c], items, walls, done)
+        values.append(iter(given))
+        done.append(by_row)
+    time, total = before, 0
+    for row, shape in enumerate(shape_of):
+        kind, parts, tail = shapes[shape]
+        message = b""
+        for literal, how, number in parts:
+            value = next(values[number])
+            message += literal + (bytes([len(value)]) if how == 0 else b"") + value
+        message += tail
+        time, total = max(time, walls[row]), total + len(message)
+        yield first + row, time, kind, items[row], walls[row], monos[row], sources[row], message
+    assert (time, total) == (end, raw)
+
+
+def read_rows(payload):
+    data = Input(payload)
+    sequence = data.u(8)
+    while data.rest():
+        kind, item, wall, mono = data.u(1), data.varint(), data.u(8), data.u(8)
+        has, source = data.u(1), data.u(8)
+        yield sequence, kind, item, wall, mono, source if has else None, data.counted()
+        sequence += 1
+
+
+def read_segment(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] == b"\1\0" and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
+    items, following = {}, int.from_bytes(data[32:40], "little")
+    time = int.from_bytes(data[48:56], "little")
+    is_finished = False
+    for kind, payload in frames(data, 64):
+        if kind == 1:
+            for record in read_block(payload):
+                following, time = record[0] + 1, record[1]
+                yield record, items
+        elif kind == 2:
+            read_items(payload, items)
+        is_finished = kind == 5
+    tail = path.removesuffix(".qwr") + ".tail"
+    if is_finished or not os.path.exists(tail):
+        return
+    with open(tail, "rb") as file:
+        data = file.read()
+    for kind, payload in frames(data, 0):
+        if kind == 2:
+            read_items(payload, items)
+        elif kind == 6:
+            for sequence, kind, item, wall, mono, source, message in read_rows(payload):
+                if sequence == following:
+                    following, time = following + 1, max(time, wall)
+                    yield (sequence, time, kind, item, wall, mono, source, message), items
+
+
+def main():
+    folder = sys.argv[1]
+    for name in sorted(name for name in os.listdir(folder) if name.endswith(".qwr")):
+        for (sequence, time, kind, item, wall, mono, source, message), items in read_segment(os.path.join(folder, name)):
+            print(sequence, time, kind, items[item][2] if item else "-", wall, mono, "-" if source is None else source, message.hex() or "-")
+
+
+main()
