@@ -11,7 +11,7 @@ use net::tls::{TlsServer, TlsSession};
 use rssl::ws::{FrameKind, JsonPacker};
 use rssl::{ClientConfig, Connection, Packer, ServerConfig};
 
-use crate::account::{Account, STRANGER_MAX};
+use crate::account::{Account, STRANGER_MAX, STRANGER_READ};
 use crate::admission::Admission;
 use crate::handler::{Ended, Handler};
 use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
@@ -359,7 +359,8 @@ impl RsslIo {
     #[inline]
     fn read(&mut self, now: u64, conn: ConnId, handler: &mut impl Handler) {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
-        let received = self.tcp.recv_at_most(conn, &mut self.scratch, session.read_most.min(self.read_most));
+        let most = if session.is_of_stranger() { STRANGER_READ } else { session.read_most };
+        let received = self.tcp.recv_at_most(conn, &mut self.scratch, most.min(self.read_most));
         let RecvOutcome::Data(bytes) = received else { return };
         let mut bytes: &[u8] = bytes;
         if session.id != conn || session.why.is_some() {

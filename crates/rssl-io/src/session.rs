@@ -148,6 +148,11 @@ impl Session {
         }
     }
 
+    /// It came in, and its peer has not logged in as far as is known.
+    pub(crate) fn is_of_stranger(&self) -> bool {
+        self.listener.is_some() && !self.account.is_known
+    }
+
     /// Bytes that are kept of what the peer has not finished.
     pub(crate) fn unfinished_bytes(&self) -> usize {
         match &self.kind {
