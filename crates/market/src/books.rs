@@ -37,9 +37,9 @@ pub enum Refused {
     Exceeds {
         /// The order's number.
         reference: u64,
-        /// What was to be taken.
+        /// Size that was to be taken.
         by: u64,
-        /// What it had.
+        /// Size that the order had.
         had: u64,
     },
     /// The sizes of the level, or the number of orders, pass what can be counted.
@@ -57,7 +57,7 @@ struct Stored {
     previous: u32,
     /// The order behind it; in a place that is free, the next free place.
     next: u32,
-    /// Its level; [`NONE`]: the place is free.
+    /// Level of the order; [`NONE`]: the place is free.
     level: u32,
     owner: u32,
 }
@@ -259,7 +259,7 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
     }
 
     /// Gives an order other terms under its number: side, price, size, priority, owner. Whether it keeps its place is the rules' matter.
-    /// Its book.
+    /// Book of the level.
     ///
     /// # Errors
     /// Nothing has changed: no order has the number, the size is 0, or the level's sum cannot be counted.
@@ -619,7 +619,7 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
         free_order(&mut self.orders, &mut self.free_order, place);
     }
 
-    /// What holds between changes; for tests.
+    /// Invariants between changes; for tests.
     ///
     /// # Panics
     /// Something does not hold.

@@ -3,7 +3,7 @@
 use crate::event::{BookId, BookState, Event, Events, Level, LevelChange, Side};
 use crate::ladder::Ladder;
 
-/// What a venue says of a price that has no level.
+/// A venue names a price that has no level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no level at {price} to delete")]
 pub struct UnknownLevel {

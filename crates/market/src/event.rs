@@ -7,9 +7,9 @@ pub struct BookId(pub u32);
 /// A side of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
-    /// Who buys; the highest price is the best.
+    /// Buyers; the highest price is the best.
     Bid,
-    /// Who sells; the lowest price is the best.
+    /// Sellers; the lowest price is the best.
     Ask,
 }
 
@@ -50,12 +50,12 @@ pub struct Order {
     pub side: Side,
     /// Price in the venue's smallest unit; may be zero or negative.
     pub price: i64,
-    /// What is open of it, in the venue's smallest unit; never 0.
+    /// Open size of the order, in the venue's smallest unit; never 0.
     pub size: u64,
-    /// What decides its place at its price, or tells since when it has it, as [`Rules::PRIORITY`](crate::Rules::PRIORITY) says: a time
+    /// Priority: decides the place at a price, or tells since when the order has that, as [`Rules::PRIORITY`](crate::Rules::PRIORITY) says: a time
     /// in nanoseconds or the venue's number. 0 where the rules keep none.
     pub priority: u64,
-    /// Who owns it, as the venue's handler numbers owners; 0: not told.
+    /// Owner, as the venue's handler numbers owners; 0: not told.
     pub owner: u32,
 }
 
@@ -70,7 +70,7 @@ pub struct Level {
     pub orders: u32,
 }
 
-/// What became of a level.
+/// Change of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelChange {
     /// Was not there before.
@@ -84,9 +84,9 @@ pub enum LevelChange {
 /// Why an order became smaller or went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It was executed.
+    /// Size was executed.
     Fill,
-    /// It was cancelled, in part or whole.
+    /// Size was cancelled, in part or whole.
     Cancel,
 }
 
@@ -99,7 +99,7 @@ pub enum Event {
     Reduced {
         /// The order as it is now.
         order: Order,
-        /// What it lost.
+        /// Size that the order lost.
         by: u64,
         /// Why.
         cause: Cause,
@@ -115,7 +115,7 @@ pub enum Event {
     FillTold {
         /// The order as it stands.
         order: Order,
-        /// What was executed.
+        /// Size that was executed.
         by: u64,
     },
     /// An order has other terms or another number: one change, in which `old` went and `new` came.
@@ -129,13 +129,13 @@ pub enum Event {
     },
     /// A level came, changed or went. Told after what is told of its orders.
     Level {
-        /// Its side.
+        /// Side of the book.
         side: Side,
-        /// What it is now.
+        /// The level as it is now.
         level: Level,
         /// Levels that are better; [`Event::UNRANKED`] if the receiver does not [want it](Events::WANTS_RANK).
         rank: u32,
-        /// What became of it.
+        /// Change of the level.
         change: LevelChange,
     },
     /// Everything on one side, or on both, went at once; no other event tells of it.
@@ -150,7 +150,7 @@ impl Event {
     pub const UNRANKED: u32 = u32::MAX;
 }
 
-/// Who is told of changes. The unit type `()` wants nothing.
+/// Receiver of changes. The unit type `()` wants nothing.
 pub trait Events {
     /// Whether [`Event::Level`] must carry the level's rank, which costs a search.
     const WANTS_RANK: bool = true;

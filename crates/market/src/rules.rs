@@ -2,7 +2,7 @@
 
 use crate::event::{Order, Side};
 
-/// What an execution message does to the order that it names.
+/// Effect of an execution message on the order that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillRule {
     /// The executed size leaves the order; at 0 the order is gone.
@@ -11,7 +11,7 @@ pub enum FillRule {
     Told,
 }
 
-/// What [`Order::priority`] is, and whether it decides the place.
+/// Meaning of [`Order::priority`], and whether it decides the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// The time since which the order has its place, in nanoseconds; the place itself is that of arrival.
@@ -20,7 +20,7 @@ pub enum Priority {
     Number,
 }
 
-/// What a clear message that names a side empties.
+/// Extent of a clear message that names a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClearRule {
     /// The venue has no such message: only a new session empties its books.
@@ -33,11 +33,11 @@ pub enum ClearRule {
 
 /// The rules of a venue.
 pub trait Rules {
-    /// What a fill takes away.
+    /// Effect of a fill.
     const FILL: FillRule;
-    /// What the priority of an order is.
+    /// Meaning of an order's priority.
     const PRIORITY: Priority;
-    /// What a clear empties.
+    /// Extent of a clear.
     const CLEAR: ClearRule;
     /// Whether an order that is changed from `old` to `new` under one number stands where it stood.
     fn keeps_place(old: &Order, new: &Order) -> bool;

@@ -41,7 +41,7 @@ impl DepthView {
         std::mem::swap(&mut self.told, &mut self.seen);
     }
 
-    /// What was last told, the best first.
+    /// Levels that were last told, the best first.
     pub fn levels(&self) -> &[Level] {
         &self.told
     }

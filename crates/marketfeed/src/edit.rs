@@ -99,18 +99,18 @@ impl<'a> Iterator for Steps<'a> {
 /// The value of a field, to which edits are applied. Edits count in bytes, before any character set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldCache {
-    /// What was written; behind the value, too, where gaps are not filled.
+    /// Bytes that were written; behind the value, too, where gaps are not filled.
     bytes: Vec<u8>,
     len: usize,
     capacity: usize,
     gaps: Gaps,
 }
 
-/// What stands in a gap before an edit, and where a value repeats a character that it does not have.
+/// Filling of a gap before an edit, and where a value repeats a character that it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gaps {
     Blanks,
-    /// What a longer value had there before, else zero bytes.
+    /// Bytes that a longer value had there before, else zero bytes.
     AsLeft,
 }
 

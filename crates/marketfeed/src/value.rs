@@ -17,9 +17,9 @@ pub(crate) fn is_blank(value: &[u8]) -> bool {
     matches!(value, [] | [b' ', ..]) && value.iter().all(|byte| *byte == b' ')
 }
 
-/// What a price says when it has no value.
+/// Text of a price without a value.
 pub(crate) const BLANK_PRICE: &[u8] = b"+0";
-/// What a price says when it is zero.
+/// Text of a price of zero.
 pub(crate) const ZERO_PRICE: &[u8] = b"-0";
 
 /// Whether the value of a price stands for "blank": any zero that has no minus, with or without a point or a fraction (`0`, `+0`, `0.00`,

@@ -300,7 +300,7 @@ struct Scribe<W> {
     /// Lost lines that a line has told of.
     said: u64,
     limit: Arc<Kinds>,
-    /// What operators do is written here.
+    /// The log is the process's, and has the operators' actions.
     is_of_process: Arc<AtomicBool>,
 }
 
@@ -553,7 +553,7 @@ fn text_of(event: &Event<'_>) -> String {
         fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
             let _ = match field.name() {
                 "message" => write!(self.0, "{value:?}"),
-                // What a log of another kind says of its own place.
+                // The words that a log of another kind says of its own place.
                 name if name.starts_with("log.") => Ok(()),
                 name => write!(self.0, " {name}={value:?}"),
             };

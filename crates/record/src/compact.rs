@@ -13,15 +13,15 @@ use crate::store::{Store, segment_name};
 const BLOCK_RECORDS: usize = 1 << 16;
 /// Bytes of a block's messages.
 const BLOCK_BYTES: usize = 16 << 20;
-/// What a segment is called until it is whole.
+/// Name of a segment until it is whole.
 const NEW: &str = ".new";
 
-/// What became of a segment.
+/// Result of compacting a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compacted {
-    /// Its file.
+    /// File of the segment.
     pub segment: String,
-    /// Its records.
+    /// Records of the segment.
     pub records: u64,
     /// Bytes before.
     pub before: u64,
@@ -34,11 +34,11 @@ pub struct Compacted {
 /// Why a segment was left as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// It has no end: its writer may still be at it.
+    /// The segment has no end: its writer may still be at it.
     Open,
-    /// It is damaged: a copy would hide that.
+    /// The segment is damaged: a copy would hide that.
     Damaged,
-    /// It would not be smaller.
+    /// The copy would not be smaller.
     Small,
 }
 
@@ -68,7 +68,7 @@ pub fn compact<S: Store>(store: S, mut told: impl FnMut(&Compacted)) -> Result<S
 
 fn replace<S: Store>(store: &mut S, segment: &Segment, bytes: &[u8]) -> Result<(), Error> {
     let (name, new) = (name_of(segment), format!("{}{NEW}", segment_name(segment.head.number)));
-    // What an earlier attempt has left.
+    // Remains of an earlier attempt.
     let _ = store.remove(&new);
     let written = store.append(&new, bytes).and_then(|()| store.sync(&new));
     if let Err(e) = written {
@@ -96,7 +96,7 @@ fn make<S: Store>(store: &S, segment: &Segment) -> Result<Result<Vec<u8>, Left>,
     let mut next = segment.head.first;
     for place in &segment.index.blocks {
         while let Some(checkpoint) = images.next_if(|images| images.sequence <= place.first) {
-            // One that lies within a large block is dropped: the one before it and the updates since say the same.
+            // A checkpoint that lies within a large block is dropped: the one before it and the updates since say the same.
             if out.encoder.count() == 0 || out.encoder.count() >= BLOCK_RECORDS / 2 {
                 out.block();
                 out.images(store, segment, checkpoint)?;

@@ -10,9 +10,9 @@ pub enum Error {
     Store {
         /// The file, within the recording's folder.
         name: String,
-        /// What was tried.
+        /// Operation that was tried.
         doing: &'static str,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// Another process writes it.
@@ -27,19 +27,19 @@ pub enum Error {
         /// The file.
         name: String,
     },
-    /// It is of a version that this program does not know.
+    /// The file is of a version that this program does not know.
     #[error(
         "{name} is of version {found} of the format, this program reads version {known}: use the program that wrote it, or a newer one"
     )]
     Version {
         /// The file.
         name: String,
-        /// Its version.
+        /// Version of the file.
         found: u16,
         /// The newest that is known here.
         known: u16,
     },
-    /// Its head is damaged: nothing can be said of what follows.
+    /// The head is damaged: nothing can be said of what follows.
     #[error(
         "{name}: the head of the segment does not match its checksum: restore the file, or remove it to read the others"
     )]
@@ -82,7 +82,7 @@ pub enum Damage {
         segment: String,
         /// Where it begins.
         offset: u64,
-        /// What it is.
+        /// Part of the file that is damaged.
         what: &'static str,
     },
     /// A segment ends within a frame: its writer was killed. The part is left out.
@@ -98,7 +98,7 @@ pub enum Damage {
     /// A file that should be a segment cannot be used at all.
     #[error("{reason}")]
     Segment {
-        /// What is wrong with it, with its name.
+        /// Fault of the file, with its name.
         reason: String,
     },
     /// Records between two blocks or segments are not there.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// The newest version of the format, which is written.
 pub(crate) const VERSION: u16 = 1;
-/// What every file begins with: no text, and changed by whoever takes it for one.
+/// Beginning of every file: no text, and changed by whoever takes it for one.
 const MAGIC: [u8; 8] = *b"\x89QWREC\r\n";
 /// Bytes of a file's head.
 pub(crate) const FILE_HEAD_LEN: usize = 64;
@@ -20,7 +20,7 @@ const PACKED: u8 = 1;
 /// How hard what is not a block is packed.
 const LEVEL: i32 = 6;
 
-/// What a frame holds.
+/// Content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FrameKind {
@@ -30,7 +30,7 @@ pub(crate) enum FrameKind {
     Items = 2,
     /// A checkpoint: images of items.
     Images = 3,
-    /// What the segment has, and where.
+    /// Content of the segment, and where.
     Index = 4,
     /// Where the index is: the last frame of a segment.
     End = 5,
@@ -85,7 +85,7 @@ pub(crate) enum HeadFault {
     Foreign,
     /// Of another version.
     Version(u16),
-    /// It does not match its checksum.
+    /// The frame does not match its checksum.
     Damaged,
 }
 

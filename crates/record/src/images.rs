@@ -20,11 +20,11 @@ pub(crate) struct Held {
     pub(crate) is_open: bool,
     /// A gap came after its last refresh.
     pub(crate) is_in_gap: bool,
-    /// It was changed since the last checkpoint.
+    /// The image was changed since the last checkpoint.
     pub(crate) is_changed: bool,
 }
 
-/// What is needed to keep images up, once for all of them.
+/// Buffers to keep images up, once for all of them.
 pub(crate) struct Keeping {
     plans: Plans,
 }

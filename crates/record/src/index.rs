@@ -46,7 +46,7 @@ pub(crate) struct ImagesPlace {
     pub(crate) offset: u64,
     /// Bytes of the frame's payload.
     pub(crate) len: usize,
-    /// It holds what was so before the record of this sequence number.
+    /// The checkpoint holds what was so before the record of this sequence number.
     pub(crate) sequence: u64,
     /// Items of which it has the image, in order.
     pub(crate) items: Vec<ItemNumber>,
@@ -72,7 +72,7 @@ pub struct Count {
 /// Of each kind, by its number less one.
 pub(crate) type Counts = [Count; Kind::ALL.len()];
 
-/// What a segment has.
+/// Content of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Index {
     /// By their numbers less one.

@@ -24,14 +24,14 @@ pub struct Recording<S> {
 pub struct Entry<'a> {
     /// The record.
     pub record: Record<'a>,
-    /// Its item, if it is of one.
+    /// Item of the record, if it is of one.
     pub item: Option<&'a Item>,
 }
 
 /// An item as it was.
 #[derive(Debug)]
 pub struct ImageAt {
-    /// Its image. Its state is that which the source gave.
+    /// Image of the item. Its state is that which the source gave.
     pub image: Image,
     /// Something is missing between its last refresh and the time that was asked for: it is Suspect.
     pub is_in_gap: bool,
@@ -39,7 +39,7 @@ pub struct ImageAt {
     pub next: u64,
 }
 
-/// What a recording has.
+/// Content of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Info {
     /// Segments.
@@ -54,7 +54,7 @@ pub struct Info {
     pub items: usize,
     /// Gaps, with their times.
     pub gaps: Vec<(u64, Gap)>,
-    /// It has no end: it is being written, or its writer was killed.
+    /// The newest segment has no end: it is being written, or its writer was killed.
     pub is_open: bool,
 }
 
@@ -84,7 +84,7 @@ impl<S: Store> Recording<S> {
         for (number, size) in numbers {
             match Segment::open(&store, number, size, &mut damage) {
                 Ok(segment) => segments.push(segment),
-                // It was too old, and its writer has removed it meanwhile.
+                // The segment was too old, and its writer has removed it meanwhile.
                 Err(Error::Store { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
                 Err(e) => {
                     damage.push(Damage::Segment { reason: e.to_string() });
@@ -114,7 +114,7 @@ impl<S: Store> Recording<S> {
         }
     }
 
-    /// What could not be read when it was opened.
+    /// Damage that was found when it was opened.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -124,7 +124,7 @@ impl<S: Store> Recording<S> {
         self.segments.iter().flat_map(|segment| &segment.index.items).collect()
     }
 
-    /// What it has, as far as the indexes tell.
+    /// Content of the recording, as far as the indexes tell.
     pub fn info(&self) -> Info {
         let mut counts: BTreeMap<Kind, Count> = BTreeMap::new();
         let mut gaps = Vec::new();
@@ -200,7 +200,7 @@ impl<S: Store> Recording<S> {
                 if place.next() <= next {
                     continue;
                 }
-                // What is missing before it is as bad as a gap that was recorded.
+                // A hole before it is as bad as a gap that was recorded.
                 held.is_in_gap |= place.first > next;
                 if has(segment, place, number) {
                     match self.block(segment, place)? {
@@ -316,7 +316,7 @@ pub struct Cursor<'a, S> {
     gap: Option<(u64, [u8; 33])>,
 }
 
-/// What a cursor comes to.
+/// Record that a cursor comes to.
 enum Step {
     Row,
     Gap,

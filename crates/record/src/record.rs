@@ -2,7 +2,7 @@
 
 use crate::bytes::Input;
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -16,7 +16,7 @@ pub enum Kind {
     Directory = 4,
     /// A part of a dictionary.
     Dictionary = 5,
-    /// What an item demands of who sees it, told apart from its messages: the lock's bytes.
+    /// Demands of an item of who sees it, told apart from its messages: the lock's bytes.
     PermissionData = 6,
     /// An RWF ack.
     Ack = 7,
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// Its name, as `info` shows it.
+    /// Name of the kind, as `info` shows it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Refresh => "refresh",
@@ -82,7 +82,7 @@ pub struct Item {
     pub service: Box<str>,
     /// Number of its domain, as in RWF.
     pub domain: u8,
-    /// Its name.
+    /// Name of the item.
     pub name: Box<str>,
 }
 
@@ -92,13 +92,13 @@ pub type ItemNumber = u32;
 /// A record as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its place in the recording: from 0 on, without a hole.
+    /// Sequence number in the recording: from 0 on, without a hole.
     pub sequence: u64,
     /// When it counts: the latest wall clock up to here, since a wall clock may be set back. Nanoseconds since 1970.
     pub time: u64,
-    /// What it is.
+    /// Kind of the record.
     pub kind: Kind,
-    /// Its item in this segment, 0 for none.
+    /// Item in this segment, 0 for none.
     pub item: ItemNumber,
     /// When it came.
     pub clocks: Clocks,
@@ -118,7 +118,7 @@ pub enum GapReason {
     Disk = 3,
     /// The wall clock was set back. Nothing is missing.
     ClockSetBack = 4,
-    /// What the recording held here cannot be read: a block was damaged.
+    /// Records that were here cannot be read: a block was damaged.
     Damaged = 5,
     /// Messages that are longer than a record can be.
     TooLong = 6,

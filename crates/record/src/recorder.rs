@@ -23,7 +23,7 @@ const CHUNK: usize = 64 << 10;
 const CHUNKS_MAX: usize = 1024;
 /// How long the writer rests when there is nothing to do.
 const REST: Duration = Duration::from_millis(2);
-/// What was recorded survives the process after so long, and as long again if the disk is slow.
+/// Records survive the process after so long, and as long again if the disk is slow.
 const SYNC: Duration = Duration::from_millis(50);
 /// A wall clock that is farther from where the monotonic one has it is followed, nanoseconds.
 const FOLLOW: u64 = 1_000;
@@ -42,7 +42,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// One whose monotonic clock begins at 0.
+    /// A clock whose monotonic part begins at 0.
     pub fn start() -> Self {
         Self { zero: Instant::now(), offset: 0 }
     }
@@ -77,9 +77,9 @@ impl Default for RecorderConfig {
 /// How a recorder is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecorderStatus {
-    /// What was written and lost, up to the last synchronisation.
+    /// Counters of what was written and lost, up to the last synchronisation.
     pub counters: JournalCounters,
-    /// What the disk does not let it do, while that is so.
+    /// Failure of the disk, while it lasts.
     pub trouble: Option<String>,
     /// Bytes that wait to be written.
     pub waiting: usize,
@@ -162,7 +162,7 @@ impl Handover {
         self.waiting.fetch_add(chunk.len(), Ordering::Relaxed);
         match self.full.try_send(chunk) {
             Ok(()) => {}
-            // It grows on, and goes next time.
+            // The chunk grows on, and goes next time.
             Err(TrySendError::Full(chunk) | TrySendError::Disconnected(chunk)) => {
                 self.waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
                 self.chunk = chunk;
@@ -173,7 +173,7 @@ impl Handover {
 
 impl Drop for Handover {
     fn drop(&mut self) {
-        // Whoever ends may wait.
+        // The end may wait.
         if !self.chunk.is_empty() {
             self.waiting.fetch_add(self.chunk.len(), Ordering::Relaxed);
             let _ = self.full.send(std::mem::take(&mut self.chunk));
@@ -199,7 +199,7 @@ struct Source {
     full: Receiver<Vec<u8>>,
     empty: SyncSender<Vec<u8>>,
     waiting: Arc<AtomicUsize>,
-    /// What the journal calls the items that were made known.
+    /// Numbers in the journal of the items that were made known.
     items: Vec<u32>,
 }
 
@@ -224,7 +224,7 @@ impl Recorder {
     /// As [`Recorder::start`], with files anywhere.
     ///
     /// # Errors
-    /// They cannot be read or written.
+    /// The files cannot be read or written.
     pub fn start_on<S: Store + Send + 'static>(store: S, config: RecorderConfig) -> Result<(Self, Vec<Damage>), Error> {
         let mut damage = Vec::new();
         let name = store.name();
@@ -265,7 +265,7 @@ impl Recorder {
     /// Writes what was handed over and ends the recording. Hand-overs are to be dropped before.
     ///
     /// # Errors
-    /// What could not be written.
+    /// A part could not be written.
     pub fn finish(mut self) -> Result<JournalCounters, Error> {
         self.shared.ends.store(true, Ordering::Release);
         let gone = || Error::store("recorder", "writing")(std::io::Error::other("the writing thread has panicked"));
@@ -280,7 +280,7 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // Who wants to know calls `finish`.
+            // Errors are told by `finish`.
             let _ = thread.join();
         }
     }
@@ -316,7 +316,7 @@ impl<S: Store> Writer<S> {
         }
     }
 
-    /// One chunk of each serving thread; false if there was none.
+    /// Takes one chunk of each serving thread; false if there was none.
     fn turn(&mut self) -> bool {
         self.sources.extend(self.new_sources.try_iter());
         let mut did_something = false;

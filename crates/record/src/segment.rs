@@ -24,13 +24,13 @@ pub(crate) struct Segment {
     pub(crate) name: String,
     pub(crate) head: FileHead,
     pub(crate) index: Index,
-    /// Its end was written: nothing will be added.
+    /// The end was written: nothing will be added.
     pub(crate) is_closed: bool,
     /// Bytes of its whole frames; more may be there of one that was cut.
     pub(crate) len: u64,
     /// Bytes of the file.
     pub(crate) size: u64,
-    /// What of its tail is in none of its blocks, as a block.
+    /// Records of the tail that no block has, as a block.
     pub(crate) tail: Option<Vec<u8>>,
 }
 
@@ -252,7 +252,7 @@ fn read_tail(store: &impl Store, number: u64, damage: &mut Vec<Damage>) -> Resul
         return Ok(tail);
     }
     let bytes = match store.read(&name, 0, usize::MAX) {
-        // Its writer has closed the segment meanwhile.
+        // The writer has closed the segment meanwhile.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(tail),
         read => read.map_err(Error::store(&name, "reading"))?,
     };

@@ -15,7 +15,7 @@ const LOCK: &str = "recording.lock";
 
 /// A folder of files, by name.
 pub trait Store {
-    /// What it is called, for messages.
+    /// Name of the store, for messages.
     fn name(&self) -> String;
 
     /// Names and sizes of all files.
@@ -33,31 +33,31 @@ pub trait Store {
     /// Adds bytes at the end of a file; the first ones make it. A part of them may be there after an error.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The bytes cannot be written.
     fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
     /// Cuts a file.
     ///
     /// # Errors
-    /// It cannot be cut.
+    /// The file cannot be cut.
     fn truncate(&mut self, name: &str, len: u64) -> io::Result<()>;
 
-    /// What was written so far survives the machine.
+    /// Makes what was written so far survive the machine.
     ///
     /// # Errors
-    /// It may not.
+    /// The bytes may not survive.
     fn sync(&mut self, name: &str) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The file cannot be removed.
     fn remove(&mut self, name: &str) -> io::Result<()>;
 
     /// Gives a file another name, in the place of what has it.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// The file cannot be renamed.
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()>;
 }
 
@@ -102,7 +102,7 @@ impl Folder {
     /// A folder to write, made if it is not there. Nobody else can have it meanwhile.
     ///
     /// # Errors
-    /// It cannot be made or written, or another process writes it.
+    /// The folder cannot be made or written, or another process writes it.
     pub fn to_write(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
         fs::create_dir_all(path).map_err(Error::store(&name, "making the folder"))?;

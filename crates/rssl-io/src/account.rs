@@ -13,7 +13,7 @@ use std::fmt;
 
 /// Bytes that wait for a peer that has not logged in, and bytes of messages that it has not finished.
 pub const STRANGER_MAX: usize = 64 << 10;
-/// What is read in one turn of a peer that has not logged in, bytes: a turn that works off what a hundred of them say is not to be felt by those
+/// Bytes that are read in one turn of a peer that has not logged in, bytes: a turn that works off what a hundred of them say is not to be felt by those
 /// who have. The rest stays in the kernel, whose room holds them back.
 pub(crate) const STRANGER_READ: usize = 4 << 10;
 /// Bytes of messages, as they are after decompression, that a peer may say before it has logged in.

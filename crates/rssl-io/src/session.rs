@@ -148,7 +148,7 @@ impl Session {
         }
     }
 
-    /// It came in, and its peer has not logged in as far as is known.
+    /// The connection came in, and its peer has not logged in as far as is known.
     pub(crate) fn is_of_stranger(&self) -> bool {
         self.listener.is_some() && !self.account.is_known
     }

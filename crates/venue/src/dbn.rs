@@ -26,7 +26,7 @@ const MBP_1: u8 = 0x01;
 /// Longest metadata that is believed.
 const LONGEST_METADATA: usize = 64 << 20;
 
-/// What all records begin with.
+/// Head of all records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Type of the record.
@@ -42,7 +42,7 @@ pub struct Head {
 /// A record by order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mbo {
-    /// Its head.
+    /// Head of the record.
     pub head: Head,
     /// The venue's number of the order.
     pub order: u64,
@@ -67,7 +67,7 @@ pub struct Mbo {
 /// A record of the best prices, with what changed them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mbp1 {
-    /// Its head.
+    /// Head of the record.
     pub head: Head,
     /// Price of the change or trade.
     pub price: i64,
@@ -94,7 +94,7 @@ pub enum Record {
     Mbo(Mbo),
     /// Best prices.
     Mbp1(Mbp1),
-    /// One of a type that is not read, passed over.
+    /// A record of a type that is not read, passed over.
     Other(Head),
 }
 
@@ -110,9 +110,9 @@ pub enum NotDbn {
     /// A record is shorter than its head, or than its type.
     #[error("a record of type {rtype:#04x} and {length} bytes at byte {at}")]
     Record {
-        /// Its type.
+        /// Type of the record.
         rtype: u8,
-        /// Its length.
+        /// Length of the record.
         length: usize,
         /// Where it begins, in the unpacked file.
         at: usize,
@@ -275,7 +275,7 @@ impl MboBooks {
         self.numbers.get(&instrument).copied()
     }
 
-    /// What was wrong.
+    /// Fault of the record.
     pub fn bad(&self) -> &BadRecords {
         &self.bad
     }

@@ -34,10 +34,10 @@ pub struct Trade {
     pub kind: TradeKind,
 }
 
-/// Who takes what a handler tells; `N` is the venue's type for what only it has. Book events come by [`Events`]. All but these and
+/// Receiver of what a handler tells; `N` is the venue's type for what only it has. Book events come by [`Events`]. All but these and
 /// [`Market::end`] may be left as they are.
 pub trait Market<N>: Events {
-    /// What follows until [`Market::end`] belongs to one message: its book (`None`: all), and its time as the venue counts it.
+    /// Everything until [`Market::end`] belongs to one message: its book (`None`: all), and its time as the venue counts it.
     fn begin(&mut self, _book: Option<BookId>, _time: u64) {}
 
     /// The message is done: the book may be published, unless the stream is in doubt.
@@ -49,7 +49,7 @@ pub trait Market<N>: Events {
     /// A trade of before is void: volume is less by it.
     fn broken(&mut self, _book: BookId, _trade: &Trade) {}
 
-    /// What the venue says of an instrument or the market that is neither book nor trade.
+    /// Notice of the venue about an instrument or the market that is neither book nor trade.
     fn notice(&mut self, _book: Option<BookId>, _notice: &N) {}
 
     /// A book cannot be what the venue has: its messages name what is not there. Told once a book and session.

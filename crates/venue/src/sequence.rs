@@ -39,12 +39,12 @@ impl Default for Limits {
     }
 }
 
-/// What becomes of the stream, told between the messages to which it applies.
+/// Change of the stream, told between the messages to which it applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Another session begins: all that was built of the one before is void.
     Session {
-        /// Its name; empty where the protocol has none.
+        /// Name of the session; empty where the protocol has none.
         name: String,
         /// Number of the first message that will come.
         next: u64,
@@ -71,7 +71,7 @@ pub enum Change {
     Ended,
 }
 
-/// Who takes messages and changes, in order.
+/// Receiver of messages and changes, in order.
 pub trait Receiver {
     /// The next message.
     fn message(&mut self, number: u64, message: &[u8]);
@@ -79,7 +79,7 @@ pub trait Receiver {
     fn change(&mut self, change: &Change);
 }
 
-/// What was counted.
+/// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Messages that were given on.
@@ -103,7 +103,7 @@ pub struct Counts {
 /// A message that waits; its memory is used again.
 #[derive(Debug, Default)]
 struct Held {
-    /// Its number; 0: vacant.
+    /// Number of the message; 0: vacant.
     number: u64,
     bytes: Vec<u8>,
 }
@@ -194,7 +194,7 @@ impl Arbiter {
         self.is_lost
     }
 
-    /// What was counted.
+    /// Counters.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -375,7 +375,7 @@ impl Arbiter {
             None => self.hole = Some(self.new_hole(now)),
             // Another hole than the one that was waited for: the other line may still fill it.
             Some(hole) if !hole.told && hole.at != self.next => self.hole = Some(self.new_hole(now)),
-            // What was asked for has come: the rest is asked for at once, as a new range.
+            // The range that was asked for has come: the rest is asked for at once, as a new range.
             Some(hole) if hole.asked.is_some_and(|asked| self.next >= asked) => {
                 (hole.asked, hole.attempts, hole.retry, hole.due) = (None, 0, self.limits.first_retry, now);
             }

@@ -119,7 +119,7 @@ struct Within<'a> {
     /// A container around it has set definitions, which are not written: what lies within cannot be copied as it is.
     has_sets: bool,
     depth: u32,
-    /// What is there at all is of an image: no entry goes.
+    /// Entries that are there at all are of an image: none goes.
     is_image: bool,
 }
 

@@ -77,7 +77,7 @@ impl P2ps {
     pub(crate) fn is_held_up(&mut self, client: ClientId, class: Option<MsgClass>, msg: &[u8]) -> bool {
         let Some(permissions) = &mut self.gate.permissions else { return false };
         let asks_for_new = matches!(class, Some(MsgClass::REQUEST | MsgClass::POST));
-        // Who is not in waits sooner, and with less: strangers must not take the room of those who are.
+        // Strangers wait sooner, and with less: they must not take the room of those who are in.
         let is_in = self.gate.seats.contains_key(&client);
         let must_wait = self.gate.held.holds_for(client)
             || asks_for_new && (!is_in && !permissions.has_login_room() || permissions.is_held_up());

@@ -14,7 +14,7 @@ pub(super) const REFUSALS: u32 = 10;
 const REFUSALS_ALL: u32 = 200;
 /// Addresses whose refusals are counted apart; beyond it all others count as one. IPv6 counts by its /64, which is one site's.
 const ADDRESSES_MAX: usize = 256;
-/// What refusals of an address are counted over, in the caller's nanoseconds.
+/// Time over which refusals of an address are counted, in the caller's nanoseconds.
 const PERIOD: u64 = 1_000_000_000;
 
 /// What happened; the numbers are those of DACS's logging.
@@ -115,12 +115,12 @@ struct Refused {
     /// When its second began, and how many lines it had in it.
     since: u64,
     lines: u32,
-    /// Those without a line of their own, and the last of them.
+    /// Refusals without a line of their own, and the last of them.
     summed: u64,
     last: Option<(Actor, Failure)>,
 }
 
-/// What of an address is one site's: all of it, or the first half of IPv6.
+/// Part of an address that is one site's: all of it, or the first half of IPv6.
 fn site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),

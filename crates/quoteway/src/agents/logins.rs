@@ -283,7 +283,7 @@ fn claims_hold(claims: &Value, rules: &Rules, now: u64) -> Result<Claims, &'stat
         return Err("the token does not hold yet (nbf)");
     }
     time("iat").map_err(|()| "when the token was issued (iat) is no time: a number of seconds since 1970")?;
-    // What is not asked for is looked at all the same: RFC 7519 says what types these have.
+    // Claims that are not asked for are looked at all the same: RFC 7519 says what types these have.
     if ["iss", "sub", "jti"].iter().any(|name| claims.get(*name).is_some_and(|claim| !claim.is_string())) {
         return Err("a name in the token (iss, sub, jti) is no text");
     }

@@ -113,7 +113,7 @@ pub(super) fn exposed(config: &Config, path: &Path) -> Vec<String> {
     told
 }
 
-/// What is to be said of those of these files that have a bit of the mode.
+/// Words about those of these files that have a bit of the mode.
 fn with_mode(files: &[(&str, &str)], bit: u32, done: &str, close: &str) -> Vec<String> {
     let has_it = |file: &str| std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & bit != 0);
     let told = |(what, file): &(&str, &str)| {

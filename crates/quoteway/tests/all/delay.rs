@@ -166,7 +166,7 @@ fn what_comes_late_is_what_came_and_a_restart_leaves_a_hole_at_its_place() {
     let keeper = delay(port, nip, journal);
     let updates = |came: &[(u64, Came)]| came.iter().rev().take_while(|(_, c)| matches!(c, Came::Update(_))).count();
     until(&mut now, &mut late, "the first update", |came| updates(came) > 10);
-    // What is late is published after its time: until then the item is told to be waited for.
+    // Late data are published after its time: until then the item is told to be waited for.
     let first = late.watch.came.iter().find(|(_, came)| *came != Came::Suspect).expect("it came");
     let Came::Image(DataState::OK, Some(qos)) = first.1 else { panic!("{first:?}") };
     assert_eq!((qos.timeliness, qos.time_info), (rwf::Timeliness::DELAYED, DELAY as u16));

@@ -263,7 +263,7 @@ fn a_strangers_worst_costs_little_memory_delays_nobody_and_keeps_nobody_out() {
         (peak - idle.resident) >> 20,
         idle.resident >> 20
     );
-    // What a client loses within 2 ms is the machine's.
+    // Latency within 2 ms is the machine's.
     assert!(!is_long || attacked <= (2 * quiet).max(2_000), "{attacked} us, {quiet} us without; {ended:?}");
     assert!(came_in > 0);
     let all: usize = ended.iter().map(|(_, count)| count).sum();

@@ -98,14 +98,14 @@ pub(super) struct Written {
     pub(super) head: Vec<u8>,
     pub(super) tokens: Vec<u8>,
     pub(super) marks: Vec<u8>,
-    /// Its numbers, for columns behind it.
+    /// Numbers of the column, for columns behind it.
     pub(super) numbers: Option<Numbers>,
 }
 
 /// Where the marks of a column are.
 #[derive(Clone, Copy)]
 enum Marks {
-    /// One for all.
+    /// One value for all rows.
     One = 0,
     /// In a section.
     Each = 1,
@@ -167,7 +167,7 @@ fn foretell(numbers: &Numbers, form: Form, rows: &Rows, done: &[Option<Numbers>]
     let mut least = f64::INFINITY;
     for other in &others {
         for predictor in [Predictor::Sum(*other), Predictor::Follow(*other), Predictor::Memo(*other)] {
-            // What goes by another column costs time in reading: it has to earn it.
+            // A prediction by another column costs time in reading: it has to earn it.
             least = consider(predictor, sample, 1.02);
         }
     }
@@ -249,7 +249,7 @@ fn write_bytes(values: &Values, rows: &Rows, written: &mut Written) {
 #[derive(Debug)]
 pub(super) struct Column<'a> {
     form: Form,
-    /// One for all values, or each.
+    /// One scale for all values, or one each.
     mark: Option<u8>,
     marks: &'a [u8],
     list: Vec<&'a [u8]>,

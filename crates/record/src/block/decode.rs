@@ -31,7 +31,7 @@ struct Entry {
 }
 
 impl Block {
-    /// Its records.
+    /// Records of the block.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Effort {
     level: i32,
     /// Values by which a column is planned.
     sample: usize,
-    /// What was planned for one block holds for the next ones.
+    /// The plan of one block holds for the next ones.
     keeps_plans: bool,
 }
 

@@ -39,7 +39,7 @@ mod section {
     pub(super) const FIRST_COLUMN: u16 = 16;
 }
 
-/// What a block's head says.
+/// Head of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     /// Sequence number of its first record.

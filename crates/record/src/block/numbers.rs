@@ -9,7 +9,7 @@ pub(super) const BLANK: u8 = 0xFF;
 /// How the bytes of a column's values are a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// They are not: bytes, or the same as the item's last.
+    /// The column is not of numbers: bytes, or the same as the item's last.
     Bytes,
     /// So many bytes, big-endian.
     Fixed(u8),
@@ -19,7 +19,7 @@ pub(super) enum Form {
     Time(u8),
     /// As few bytes as it can have, at least one, big-endian.
     Unsigned,
-    /// One of a few: the number is its place in a list.
+    /// A value of a few: the number is its place in a list.
     Listed,
 }
 
@@ -115,24 +115,24 @@ fn signed(bytes: &[u8]) -> i64 {
     bytes.iter().fold(fill, |value, byte| value << 8 | u64::from(*byte)) as i64
 }
 
-/// What a number is foretold from. Columns are told by their numbers, which are smaller than the own.
+/// Source of a prediction. Columns are told by their numbers, which are smaller than the own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predictor {
     /// Nothing.
     Zero,
     /// The item's last value: what all others fall back to.
     Last,
-    /// It grows by the other column's value: a volume by the trade's size.
+    /// The number grows by the other column's value: a volume by the trade's size.
     Sum(usize),
-    /// It keeps its distance from the other column: an ask from the bid.
+    /// The number keeps its distance from the other column: an ask from the bid.
     Follow(usize),
-    /// It is what it was when the other column had this value: a number of an exchange beside its name.
+    /// The number is what it was when the other column had this value: a number of an exchange beside its name.
     Memo(usize),
-    /// It grows by the product of two: a turnover by price times size.
+    /// The number grows by the product of two: a turnover by price times size.
     Product(usize, usize),
-    /// It keeps its distance from the wall clock, in milliseconds.
+    /// The number keeps its distance from the wall clock, in milliseconds.
     Millis,
-    /// It keeps its distance from the wall clock, in seconds.
+    /// The number keeps its distance from the wall clock, in seconds.
     Seconds,
 }
 
@@ -188,7 +188,7 @@ pub(super) struct Numbers {
     pub(super) values: Vec<i64>,
 }
 
-/// What all columns of a block share: of each row the item, counted from 0 within the block, and the wall clock.
+/// Rows that all columns of a block share: of each row the item, counted from 0 within the block, and the wall clock.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) items: Vec<u32>,
@@ -217,7 +217,7 @@ struct Beside<'a> {
 }
 
 impl Beside<'_> {
-    /// Its value in this row: the last one, if it has several.
+    /// Value of the column in this row: the last one, if it has several.
     #[inline]
     fn value(&mut self, row: u32) -> Option<i64> {
         while self.numbers.rows.get(self.at).is_some_and(|at| *at <= row) {
@@ -240,7 +240,7 @@ pub(super) struct Foresight<'a> {
     /// Of each item: the last distance.
     distance: Vec<i64>,
     memo: HashMap<(u32, i64), i64>,
-    /// What the other column has in the row that was foretold.
+    /// Value that the other column has in the row that was foretold.
     beside: Option<i64>,
 }
 
@@ -265,7 +265,7 @@ impl<'a> Foresight<'a> {
         })
     }
 
-    /// What the number in this row should be.
+    /// Prediction of the number in this row.
     #[inline]
     pub(super) fn predict(&mut self, row: u32) -> i64 {
         let item = self.rows.items[row as usize];
@@ -289,7 +289,7 @@ impl<'a> Foresight<'a> {
         }
     }
 
-    /// What it is: told after each [`Foresight::predict`].
+    /// The number as it is: told after each [`Foresight::predict`].
     #[inline]
     pub(super) fn learn(&mut self, row: u32, value: i64) {
         let item = self.rows.items[row as usize];
@@ -318,7 +318,7 @@ pub(super) fn residuals(numbers: &Numbers, mut foresight: Foresight<'_>, limit: 
     residuals.collect()
 }
 
-/// What divides all of them; 1 if nothing does or all are 0.
+/// Divisor of all numbers; 1 if nothing does or all are 0.
 pub(super) fn divisor(residuals: &[i64]) -> i64 {
     let mut common = 0u64;
     for residual in residuals {

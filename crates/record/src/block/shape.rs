@@ -32,7 +32,7 @@ pub(super) enum Slot {
     Rest,
 }
 
-/// What a column holds, for the encoder: columns of equal keys are one.
+/// Content of a column, for the encoder: columns of equal keys are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ColumnKey {
     StreamId,
@@ -49,7 +49,7 @@ pub(super) struct Part {
     pub(super) column: usize,
 }
 
-/// What messages that look alike have in common.
+/// Shape that messages have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) kind: Kind,

@@ -31,7 +31,7 @@ proptest! {
     }
 }
 
-/// What coverage-guided fuzzing has learnt keeps the rules.
+/// Inputs that coverage-guided fuzzing has learnt keep the rules.
 #[test]
 fn kept_inputs_keep_the_rules() {
     kept::run(env!("CARGO_MANIFEST_DIR"), "record_segment", targets::recording);

@@ -4,7 +4,7 @@ use crate::{Plain, at, bodies, close, images, item, read_all, recorded, small};
 use proptest::prelude::*;
 use record::{Clocks, Journal, JournalConfig, Kind, Memory, Recording, compact};
 
-/// What happens to a journal.
+/// Event in the life of a journal.
 #[derive(Debug, Clone)]
 enum Act {
     Message(Kind, Option<usize>, u64, Option<u64>, Vec<u8>),
@@ -69,7 +69,7 @@ proptest! {
             let read = read_all(&recording);
             prop_assert!(read.len() >= safe && read[..] == given[..read.len()], "{} read, {safe} safe, {} given", read.len(), given.len());
             let mut damage = Vec::new();
-            // Whoever goes on repairs it, and nothing is lost by that.
+            // The next writer repairs it, and nothing is lost by that.
             let mut next = Journal::open(killed, config, &mut damage).expect("memory");
             next.end();
             let repaired = Recording::open(next.store().clone()).expect("it was one");

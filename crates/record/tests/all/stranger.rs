@@ -16,7 +16,7 @@ fn python() -> Option<PathBuf> {
     [built, "python3".into()].into_iter().find(has)
 }
 
-/// What we read, a line a record, as the stranger tells it.
+/// Records as we read them, a line a record, as the stranger tells it.
 fn ours(folder: &Path) -> String {
     let recording = Recording::open(Folder::to_read(folder)).expect("a recording");
     assert_eq!(recording.damage(), []);

@@ -53,7 +53,7 @@ pub(crate) fn recording(data: &[u8]) {
     for item in found.items() {
         let _ = found.image_at(item, u64::MAX / 2);
     }
-    // Whoever goes on with it has what was read, and makes it whole.
+    // The next writer has what was read, and makes it whole.
     let Ok(mut journal) = Journal::open(store, JournalConfig::default(), &mut Vec::new()) else { return };
     journal.end();
     let repaired = Recording::open(journal.store().clone()).expect("it was repaired");

@@ -296,7 +296,7 @@ fn many_strangers_together_have_so_much_and_the_quiet_stay() {
         }
     }
     quiet.write_all(&[0, 8, 2, 1, 2, 3, 4, 5]).expect("it is there");
-    // They grow by what is read in a turn, so that further ones may have to go meanwhile.
+    // Strangers grow by what is read in a turn, so that further ones may have to go meanwhile.
     loop {
         match server.next() {
             Seen::Closed { why, .. } => assert!(why.contains("for all that have not logged in"), "{why}"),

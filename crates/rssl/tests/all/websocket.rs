@@ -190,7 +190,7 @@ fn json(role: Role, deflate: bool, payload_max: usize) -> Json {
     Json::new(socket, JsonConfig { frame_payload_max: payload_max, ..JsonConfig::default() }, 0)
 }
 
-/// One that sends each message in a frame of its own.
+/// A session that sends each message in a frame of its own.
 fn singly(role: Role, deflate: bool, payload_max: usize) -> Json {
     let socket = Socket::new(role, deflate, Limits::default());
     let config = JsonConfig { frame_payload_max: payload_max, one_message_a_frame: true, ..JsonConfig::default() };
@@ -198,7 +198,7 @@ fn singly(role: Role, deflate: bool, payload_max: usize) -> Json {
 }
 
 proptest! {
-    /// What one side packs the other reads, in order, over any cut, with and without compression, masked or not, alone or with others.
+    /// Messages that one side packs the other reads, in order, over any cut, with and without compression, masked or not, alone or with others.
     #[test]
     fn messages_arrive_as_they_were_packed(
         texts in proptest::collection::vec("[a-z\u{e9}\u{20ac}]{0,400}", 1..20),

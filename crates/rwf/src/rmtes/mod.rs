@@ -41,7 +41,7 @@ const fn is_edit(verb: u8) -> bool {
     matches!(verb, b'`' | b'b')
 }
 
-/// What a message has of a text, for those who get the message and not the value: as [`to_utf8`], but a partial update keeps its escape
+/// Text of a message, for those who get the message and not the value: as [`to_utf8`], but a partial update keeps its escape
 /// sequences, so that nobody takes it for the value. lseg-data and EMA apply them to what they hold. [`RmtesCache::text`] has the whole new value
 /// where the old one is held.
 pub fn message_text(data: &[u8]) -> Cow<'_, str> {
@@ -285,12 +285,12 @@ fn escape(tail: &[u8]) -> Option<(Escape, usize)> {
     })
 }
 
-/// What becomes of movements and repetitions in a text.
+/// Fate of movements and repetitions in a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edits {
-    /// They have no text.
+    /// Movements have no text.
     PassedOver,
-    /// They stand there as they are; sets and UTF-8 go on behind them.
+    /// Movements stand there as they are; sets and UTF-8 go on behind them.
     Kept,
 }
 

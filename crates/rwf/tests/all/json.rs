@@ -531,7 +531,7 @@ fn a_change_of_a_part_of_a_text_never_looks_like_a_text() {
         (b"\x1b[0`A\x1b[5`B\x1b[3b", "\u{1b}[0`A\u{1b}[5`B\u{1b}[3b"),
         (b"ab\x1b[9`c", "ab\u{1b}[9`c"),
         (b"\x1b[2bx", "\u{1b}[2bx"),
-        // It is written over what is held, from byte 0 on.
+        // The value is written over what is held, from byte 0 on.
         (b"-\x1b[4b+", "-\u{1b}[4b+"),
         ("\x1b%0é\x1b[5`é".as_bytes(), "é\u{1b}[5`é"),
         (b"plain", "plain"),

@@ -201,7 +201,7 @@ impl Reader {
     }
 }
 
-/// What a peer calls itself, in one line that steers no terminal.
+/// Name that a peer gives itself, in one line that steers no terminal.
 fn plainly(text: &[u8]) -> String {
     net::plain::escaped(&String::from_utf8_lossy(text)).into_owned()
 }

@@ -374,7 +374,7 @@ impl<F: Feed> Handler for Publisher<F> {
         self.feed.closed(session);
     }
 
-    /// What it dialled itself is no stranger.
+    /// A server that was dialled is no stranger.
     fn is_known(&self, conn: ConnId) -> bool {
         let entry = self.conns.get(conn.slot()).and_then(Option::as_ref).filter(|entry| entry.id == conn);
         entry.is_some_and(|entry| match &entry.side {

@@ -319,7 +319,7 @@ impl Row {
     }
 }
 
-/// What a link is once a value has come for it, which may change a part of it.
+/// A link once a value has come for it, which may change a part of it.
 fn link(held: &str, value: &[u8]) -> String {
     let mut text = RmtesCache::new();
     let taken = text.apply(held.as_bytes()).and_then(|()| text.apply(value));
@@ -440,7 +440,7 @@ mod tests {
     fn a_change_of_a_part_of_a_link_changes_that_part() {
         assert_eq!(link("IBM.N", b"\x1b[4`O"), "IBM.O");
         assert_eq!(link("IBM.N", b"MSFT.O"), "MSFT.O");
-        // One that has no room changes nothing.
+        // A value that has no room changes nothing.
         assert_eq!(link("IBM.N", b"\x1b[99999999`O"), "IBM.N");
     }
 

@@ -23,7 +23,7 @@ pub struct ItchFeed<const QUEUED: bool = true> {
 pub enum Snapshot {
     /// More messages belong to it.
     More,
-    /// It is whole and in place.
+    /// The snapshot is whole and in place.
     Done,
 }
 
@@ -36,7 +36,7 @@ struct ToDay<'a, M, const QUEUED: bool> {
 impl<M: Market<Message>, const QUEUED: bool> Receiver for ToDay<'_, M, QUEUED> {
     #[inline]
     fn message(&mut self, _number: u64, message: &[u8]) {
-        // What cannot be read has been counted by its kind.
+        // A message that cannot be read has been counted by its kind.
         let _unreadable = self.day.apply(message, self.market);
     }
 

@@ -154,7 +154,7 @@ messages! {
     b'A' 36 AddOrder {
         /// The order's number, unique in the day.
         order: u64 = 11,
-        /// Its side.
+        /// Side of the order.
         side: Side = 19,
         /// Shares.
         shares: u32 = 20,
@@ -167,7 +167,7 @@ messages! {
     b'F' 40 AddAttributed {
         /// The order's number, unique in the day.
         order: u64 = 11,
-        /// Its side.
+        /// Side of the order.
         side: Side = 19,
         /// Shares.
         shares: u32 = 20,
@@ -218,9 +218,9 @@ messages! {
         old: u64 = 11,
         /// The one that came.
         new: u64 = 19,
-        /// Its shares.
+        /// Shares of the new order.
         shares: u32 = 27,
-        /// Its price.
+        /// Price of the new order.
         price: u32 = 31,
     }
     /// A trade with an order that no book showed.

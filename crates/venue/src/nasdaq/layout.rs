@@ -3,7 +3,7 @@
 
 use market::Side;
 
-/// What a field can be. Reading and writing take exactly [`Field::WIDTH`] bytes.
+/// Type of a field. Reading and writing take exactly [`Field::WIDTH`] bytes.
 pub(super) trait Field: Sized {
     const WIDTH: usize;
     /// `None`: the bytes are no value of this field.

@@ -54,7 +54,7 @@ pub enum Line {
     Repair,
 }
 
-/// What to do when the first packet is not the first of the session.
+/// Behaviour when the first packet is not the first of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
     /// All from message 1 on is wanted, and asked for.
@@ -105,7 +105,7 @@ const STRANGE_JUMP: u64 = 1 << 24;
 /// When messages first came, to know how far the other line is behind: so many packets are remembered.
 const REMEMBERED: usize = 1024;
 
-/// One `MoldUDP64` stream from all its lines.
+/// A `MoldUDP64` stream from all its lines.
 #[derive(Debug)]
 pub struct MoldReceiver {
     join: Join,
@@ -208,17 +208,17 @@ impl MoldReceiver {
         self.session.is_none() || self.arbiter.is_in_doubt()
     }
 
-    /// What was counted of messages.
+    /// Counters of messages.
     pub fn counts(&self) -> &Counts {
         self.arbiter.counts()
     }
 
-    /// What was counted of packets that were wrong.
+    /// Counters of packets that were wrong.
     pub fn bad(&self) -> &BadPackets {
         &self.bad
     }
 
-    /// What was counted of a line.
+    /// Counters of a line.
     pub fn line(&self, line: u8) -> LineCounts {
         self.lines.get(usize::from(line)).copied().unwrap_or_default()
     }

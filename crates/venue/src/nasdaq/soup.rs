@@ -14,7 +14,7 @@ const HEARTBEAT_NS: u64 = 1_000_000_000;
 /// Silence after which the other side counts as gone.
 const SILENCE_NS: u64 = 15_000_000_000;
 
-/// Who logs in, and for what.
+/// Login: user, session and first message that is wanted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// User name, at most six characters.

@@ -73,7 +73,7 @@ impl From<Unreadable> for Bad {
 /// A stock of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stock {
-    /// What the directory says of it.
+    /// Facts of the directory about the stock.
     pub directory: StockDirectory,
     /// H halted, P paused, Q quoting only, T trading. A stock that no trading action names counts as halted.
     pub state: u8,
@@ -216,7 +216,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
         market.end(book);
     }
 
-    /// What happens less often than once in a hundred messages.
+    /// Notices that come less often than once in a hundred messages.
     fn rare<M: Market<Message>>(&mut self, message: &Message, book: Option<BookId>, market: &mut M) {
         match message {
             Message::HiddenTrade(m) => {

@@ -136,7 +136,7 @@ fn a_snapshot_begins_a_book_with_a_clear_or_without() {
         let records = orders_of(&bytes);
         assert_eq!(records[0].action == b'R' && records[0].price == UNDEFINED_PRICE, has_clear);
         let end = records.iter().position(|record| record.flags & LAST != 0 && record.action == b'A').expect("an end");
-        // What stood before a snapshot is gone behind it.
+        // Orders from before a snapshot are gone behind it.
         let mut books = MboBooks::new();
         let mut before = records[end];
         (before.order, before.flags) = (7, LAST);

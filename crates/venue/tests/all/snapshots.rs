@@ -14,7 +14,7 @@ use crate::watch::Watch;
 
 const STOCKS: u16 = 4;
 
-/// What a GLIMPSE session sends: all live orders, and the number at which to go on.
+/// Messages of a GLIMPSE session: all live orders, and the number at which to go on.
 fn snapshot(source: &Day, next: u64) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for locate in 1..=STOCKS {

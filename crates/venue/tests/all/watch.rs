@@ -5,7 +5,7 @@ use venue::nasdaq::itch::Message;
 use venue::sequence::{Change, Receiver};
 use venue::{Market, Trade};
 
-/// What came, in order.
+/// Events, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
     Change(Change),

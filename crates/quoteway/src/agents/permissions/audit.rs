@@ -295,7 +295,7 @@ pub(super) fn start(mut file: AuditFile, lines: Receiver<Line>, stop: Arc<Atomic
             text.clear();
             for line in std::iter::once(first).chain(lines.try_iter().take(TOGETHER - 1)) {
                 for object in objects(&line) {
-                    // What peers have said must not steer the terminal of who reads it either.
+                    // Words of peers must not steer the terminal of who reads it either.
                     text.push_str(&net::plain::escaped_json(&object.to_string()));
                     text.push('\n');
                 }

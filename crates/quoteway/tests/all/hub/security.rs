@@ -322,7 +322,7 @@ fn one_host_does_not_fill_the_hub_port() {
 /// gives way.
 #[test]
 fn blocks_that_are_never_finished_take_little() {
-    // Those who only hold what they have begun are not to be gone for their silence.
+    // P2PSs that only hold what they have begun are not to be gone for their silence.
     let tuning = Tuning { peer_timeout_ms: Some(20_000), ..Tuning::default() };
     let scene = Scene::new(Join::Tcp, &tuning);
     let header = |length: u32| {

@@ -84,7 +84,7 @@ impl RightsFile {
             return Look::Same;
         }
         if self::mark(&self.path).ok() != Some(mark) {
-            // It has changed while it was read.
+            // The file has changed while it was read.
             self.next = None;
             return Look::Same;
         }
@@ -191,7 +191,7 @@ mod tests {
         std::fs::write(&path, &new).unwrap();
         assert_eq!(source.look_at(now), Look::Same);
         assert_eq!(source.look_at(now + SETTLED), Look::New);
-        // One that has said how it ends ends so again.
+        // A file that has said how it ends ends so again.
         now += SETTLED * 9;
         std::fs::write(&path, &new[..new.len() - "[users.dave]\n[end]\n".len()]).unwrap();
         assert_eq!(source.look_at(now), Look::Same);

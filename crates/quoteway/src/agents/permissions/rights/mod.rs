@@ -83,7 +83,7 @@ impl Source {
     }
 }
 
-/// What is wrong with rights that name nobody.
+/// Fault of rights that name nobody.
 const NOBODY: &str = "there is no user in it: it is empty, or not written to its end";
 
 /// Whether a text of rights (TOML) can be all of it, beside what can be read in it: its last line is whole, and it ends with `[end]` if the one
