@@ -55,7 +55,7 @@ impl Default for JournalConfig {
     }
 }
 
-/// What a writer has done.
+/// Counters of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalCounters {
     /// Records, and the bytes of their messages.
@@ -74,6 +74,8 @@ pub struct JournalCounters {
     pub failures: u64,
     /// Times that the wall clock was set back.
     pub set_back: u64,
+    /// What must hold did not: a fault of this library. Debug builds stop there.
+    pub internal_faults: u64,
 }
 
 /// A segment that grows.
@@ -94,7 +96,7 @@ struct Open {
     last_images: u64,
 }
 
-/// What the disk did not take.
+/// Failure of the disk, and what was lost by it.
 #[derive(Debug)]
 struct Trouble {
     text: String,
@@ -215,12 +217,12 @@ impl<S: Store> Journal<S> {
         self.store.sync(&name).map_err(Error::store(&name, "synchronising"))
     }
 
-    /// What was done so far.
+    /// Counters so far.
     pub const fn counters(&self) -> JournalCounters {
         self.counters
     }
 
-    /// What the disk does not let us do, while that is so.
+    /// Failure of the disk, while it lasts.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_ref().map(|trouble| trouble.text.as_str())
     }
@@ -268,12 +270,18 @@ impl<S: Store> Journal<S> {
         );
     }
 
+    /// What must hold does not: `what` says it.
+    fn fault(&mut self, what: &str) {
+        debug_assert!(false, "{what}");
+        self.counters.internal_faults += 1;
+    }
+
     const fn lose(&mut self, messages: u64, bytes: u64) {
         self.counters.lost.messages += messages;
         self.counters.lost.bytes += bytes;
     }
 
-    /// A wall clock that was set back is told where it was.
+    /// A wall clock that was set back is told where it was; the first record has none to be compared with.
     fn look_at_clock(&mut self, clocks: Clocks) {
         let Some(last) = self.last.replace(clocks) else { return };
         let wall = clocks.wall.wrapping_sub(last.wall) as i64;
@@ -314,6 +322,9 @@ impl<S: Store> Journal<S> {
     }
 
     fn put_row(&mut self, kind: Kind, item: Option<u32>, clocks: Clocks, body: &[u8]) {
+        if self.segment.is_none() {
+            return self.fault("a record without a segment");
+        }
         let number = item.and_then(|item| self.number(item)).unwrap_or(0);
         if self.rows.is_empty() {
             self.rows_first = self.next;
@@ -389,7 +400,7 @@ impl<S: Store> Journal<S> {
         self.keep_to_limits(clocks.wall);
     }
 
-    /// Ends the open segment.
+    /// Ends the open segment, if there is one that the disk takes.
     fn roll(&mut self) {
         self.write_block();
         let Some(open) = self.segment.as_ref().filter(|_| self.trouble.is_none()) else { return };
@@ -413,20 +424,20 @@ impl<S: Store> Journal<S> {
         if self.trouble.is_some() || self.encoder.finish(self.next - count, self.ended, &mut block).is_none() {
             return;
         }
-        let Some(open) = &self.segment else { return };
+        let Some(open) = &self.segment else { return self.fault("a block without a segment") };
         let mut out = Vec::new();
         put_new_items(open.in_segment, &open.index.items, &mut out);
         let place = BlockPlace::of(open.len + out.len() as u64, &block);
         put_frame(FrameKind::Block, &block, &mut out);
         if !self.write(&out, "writing a block") {
-            // They stay in memory no longer: what the tail has of them is all that can be had.
+            // The records stay in memory no longer: what the tail has of them is all that can be had.
             self.lose_block(&block);
             return;
         }
         self.counters.blocks += 1;
         self.rows.clear();
         self.ended = place.as_ref().map(|place| place.end).or(self.ended);
-        let Some(open) = &mut self.segment else { return };
+        let Some(open) = &mut self.segment else { return self.fault("a block that was written into no segment") };
         open.in_segment = open.index.items.len();
         open.index.blocks.extend(place);
         open.since_images += out.len() as u64;
@@ -437,7 +448,7 @@ impl<S: Store> Journal<S> {
         }
     }
 
-    /// The tail is not needed when its records are in a block that is safe.
+    /// The tail is not needed when its records are in a block that is safe. Most blocks are full before anything is in it.
     fn empty_tail(&mut self) {
         let Some(open) = self.segment.as_mut().filter(|open| open.tail_len > 0) else { return };
         let (name, tail) = (segment_name(open.number), tail_name(open.number));
@@ -452,13 +463,13 @@ impl<S: Store> Journal<S> {
 
     /// A block that found no room: its records are lost, and it takes no sequence numbers.
     fn lose_block(&mut self, block: &[u8]) {
-        let Some(block) = decode::decode(block) else { return };
+        let Some(block) = decode::decode(block) else { return self.fault("a block that its writer cannot read") };
         let all: u64 = block.records().map(|record| record.body.len() as u64).sum();
         let (mut lost, mut untold) = (Count::default(), 0);
         for record in block.records() {
             match Gap::decode(record.body).filter(|_| record.kind == Kind::Gap) {
                 None => lost = Count { messages: lost.messages + 1, bytes: lost.bytes + record.body.len() as u64 },
-                // What it told of is told by the gap that will stand for the block; what the disk lost is remembered.
+                // Its messages are told by the gap that will stand for the block; what the disk lost is remembered.
                 Some(gap) if gap.reason != GapReason::Disk => untold += gap.messages.unwrap_or(0),
                 Some(_) => {}
             }
@@ -486,7 +497,7 @@ impl<S: Store> Journal<S> {
         self.forget_tail();
     }
 
-    /// What the tail has of a lost block must not be taken for what comes later under the same sequence numbers.
+    /// Records of a lost block in the tail must not be taken for what comes later under the same sequence numbers.
     fn forget_tail(&mut self) {
         if let Some(open) = &mut self.segment {
             open.tail_len = 0;
@@ -510,10 +521,10 @@ impl<S: Store> Journal<S> {
                 images.push((number, parts));
             }
         }
-        let Some(open) = &self.segment else { return };
         if images.is_empty() {
             return;
         }
+        let Some(open) = &self.segment else { return self.fault("a checkpoint without a segment") };
         images.sort_unstable_by_key(|(number, _)| *number);
         let (mut payload, mut out) = (Vec::new(), Vec::new());
         put_images(self.next, &images, &mut payload);
@@ -540,7 +551,10 @@ impl<S: Store> Journal<S> {
 
     /// Adds frames to the open segment; false if the disk did not take them all.
     fn write(&mut self, frames: &[u8], doing: &'static str) -> bool {
-        let Some(open) = &mut self.segment else { return false };
+        let Some(open) = &mut self.segment else {
+            self.fault("frames for no segment");
+            return false;
+        };
         let name = segment_name(open.number);
         match self.store.append(&name, frames) {
             Ok(()) => {
@@ -583,9 +597,10 @@ impl<S: Store> Journal<S> {
             self.begin(clocks);
         }
         if let Some(open) = self.segment.as_ref().filter(|_| self.trouble.is_none()) {
-            // The file is as long as we know it to be.
-            let (name, len) = (segment_name(open.number), open.len);
-            if let Err(e) = self.store.truncate(&name, len).and_then(|()| self.store.sync(&name)) {
+            // Both files are as long as we know them to be: while the disk took nothing, what was to be cut off has stayed.
+            let (name, tail) = (segment_name(open.number), tail_name(open.number));
+            let cut = self.store.truncate(&name, open.len).and_then(|()| self.store.truncate(&tail, open.tail_len));
+            if let Err(e) = cut.and_then(|()| self.store.sync(&name)) {
                 self.fail("trying again", &e, clocks);
             }
         }
@@ -621,6 +636,7 @@ impl<S: Store> Journal<S> {
         if self.trouble.is_some() && !self.try_again(clocks) {
             return;
         }
+        // Without a segment nothing was recorded since the last one ended.
         let Some(open) = &mut self.segment else { return };
         let (name, tail) = (segment_name(open.number), tail_name(open.number));
         if !self.rows.is_empty() {
@@ -648,9 +664,15 @@ impl<S: Store> Journal<S> {
         }
     }
 
-    /// Removes the oldest segments when they are too many or too old.
+    /// Removes the oldest segments when they are too many or too old. A failure is counted: the next segment tries it again.
     fn keep_to_limits(&mut self, now: u64) {
-        let Ok(files) = self.store.files() else { return };
+        if self.remove_oldest(now).is_err() {
+            self.counters.failures += 1;
+        }
+    }
+
+    fn remove_oldest(&mut self, now: u64) -> std::io::Result<()> {
+        let files = self.store.files()?;
         let mut segments: Vec<(u64, u64)> =
             files.iter().filter_map(|(name, size)| Some((segment_number(name)?, *size))).collect();
         segments.sort_unstable();
@@ -659,16 +681,18 @@ impl<S: Store> Journal<S> {
         for pair in segments.windows(2) {
             let (number, size) = pair[0];
             let is_over = self.config.keep_bytes.is_some_and(|most| bytes > most);
-            // It ends where the next one begins.
+            // A segment ends where the next one begins.
             let end =
                 crate::segment::read_head(&self.store, &segment_name(pair[1].0)).map_or(u64::MAX, |head| head.created);
             let is_old = self.config.keep_age.is_some_and(|age| end.saturating_add(age) < now);
-            if Some(number) == newest || !is_over && !is_old || self.store.remove(&segment_name(number)).is_err() {
+            if Some(number) == newest || !is_over && !is_old {
                 break;
             }
+            self.store.remove(&segment_name(number))?;
             bytes -= size;
             self.counters.removed += 1;
         }
+        Ok(())
     }
 
     /// Ends the recording: everything is in blocks, the segment has its index. What cannot be written is told by [`Journal::trouble`].
@@ -685,7 +709,7 @@ impl<S: Store> Journal<S> {
     /// As [`Journal::end`], for good.
     ///
     /// # Errors
-    /// What could not be written, with the number of messages that are lost.
+    /// A part could not be written, with the number of messages that are lost.
     pub fn close(mut self) -> Result<JournalCounters, Error> {
         self.end();
         let Some(trouble) = self.trouble else { return Ok(self.counters) };

@@ -1,7 +1,9 @@
 //! Files that were cut, changed, mixed up or are of others.
 
-use crate::{bodies, body, close, recorded, small, written};
-use record::{Damage, Error, GapReason, Journal, JournalConfig, Memory, Recording, Store as _};
+use crate::{at, bodies, body, close, item, recorded, small, written};
+use record::{Damage, Error, GapReason, Journal, JournalConfig, Kind, Memory, Recording, Store};
+use std::collections::BTreeMap;
+use std::io;
 
 /// A recording of one segment.
 fn one_segment() -> JournalConfig {
@@ -166,4 +168,73 @@ fn a_clock_that_is_set_back_is_told_and_time_stands_still_until_it_is_reached() 
     }
     assert!(times.is_sorted());
     assert_eq!((times.len(), recording.info().gaps[0].1.reason), (21, GapReason::ClockSetBack));
+}
+
+/// A disk on which nothing can be changed for a while.
+#[derive(Clone, Default)]
+struct Stuck {
+    files: Memory,
+    is_stuck: bool,
+}
+
+impl Stuck {
+    fn try_it(&self) -> io::Result<()> {
+        if self.is_stuck { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+    }
+}
+
+impl Store for Stuck {
+    fn name(&self) -> String {
+        self.files.name()
+    }
+    fn files(&self) -> io::Result<BTreeMap<String, u64>> {
+        self.files.files()
+    }
+    fn read(&self, name: &str, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+        self.files.read(name, offset, limit)
+    }
+    fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.try_it()?;
+        self.files.append(name, bytes)
+    }
+    fn truncate(&mut self, name: &str, len: u64) -> io::Result<()> {
+        self.try_it()?;
+        self.files.truncate(name, len)
+    }
+    fn sync(&mut self, name: &str) -> io::Result<()> {
+        self.try_it()?;
+        self.files.sync(name)
+    }
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.try_it()?;
+        self.files.remove(name)
+    }
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        self.try_it()?;
+        self.files.rename(from, to)
+    }
+}
+
+/// The tail of a lost block cannot be emptied while the disk takes nothing: it is emptied before anything else is written.
+#[test]
+fn a_tail_of_what_was_lost_is_not_taken_for_what_came_later() {
+    let mut journal = Journal::open(Stuck::default(), one_segment(), &mut Vec::new()).expect("memory");
+    let item = journal.item(item("IBM.N"));
+    let update = |journal: &mut Journal<Stuck>, n: u64, at_ms: u64| {
+        journal.append(Kind::Update, Some(item), at(at_ms * 1_000_000), &body(n));
+    };
+    (0..5).for_each(|n| update(&mut journal, n, n));
+    journal.sync(at(5_000_000));
+    journal.store_mut().is_stuck = true;
+    (5..20).for_each(|n| update(&mut journal, n, n));
+    assert!(journal.trouble().is_some());
+    journal.store_mut().is_stuck = false;
+    update(&mut journal, 100, 5_000);
+    update(&mut journal, 101, 5_001);
+    journal.sync(at(5_002_000_000));
+    assert_eq!(journal.trouble(), None);
+    // Killed here.
+    let recording = Recording::open(journal.store().files.clone()).expect("it is read");
+    assert_eq!(bodies(&recording), [body(100), body(101)]);
+    assert_eq!(journal.counters().internal_faults, 0);
 }
