@@ -33,7 +33,11 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 # With partitions of 70 s, too: topic resolution has gone quiet by then.
 export QUOTEWAY_LONG=1 logs
+# Seconds for each program, so that one which hangs is a failure with its output: the longest takes ten minutes on two processors.
+export limit=${QUOTEWAY_TEST_LIMIT:-2400}
 cores=$(nproc)
+free=$(df -Pk . | awk 'NR == 2 { print int($4 / 1048576) }')
+[ -d target/debug/deps ] || [ "$free" -ge 12 ] || echo "make test builds some 10 GB (5 with CARGO_INCREMENTAL=0) and $free GB are free here" >&2
 
 cargo test --workspace --no-run --message-format=json-render-diagnostics >"$logs/built.json"
 # A line each: the folder of the package, the program. Those that take longest begin.
@@ -44,19 +48,20 @@ sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo\.toml".*"profile":{[^}]*"test":true
 
 report() { # name, exit code, log: one thing's output at once
     { flock 9; printf '\n== %s\n' "$1"; cat "$3"; } 9>"$logs/lock"
+    case $2 in 124 | 137) printf 'error: %s had not ended after %s s and was stopped; see which test "has been running" above\n' "$1" "$limit" | tee -a "$3" ;; esac
     [ "$2" = 0 ] || echo "$1" >>"$logs/failed"
 }
 run_program() { # threads, folder, program
     local name log code=0
     name="$(basename "$2") $(basename "$3")"
     log="$logs/$(basename "$3").log"
-    (cd "$2" && RUST_TEST_THREADS=${RUST_TEST_THREADS:-$1} "$3") >"$log" 2>&1 || code=$?
+    (cd "$2" && RUST_TEST_THREADS=${RUST_TEST_THREADS:-$1} timeout --foreground -k 10 "$limit" "$3") >"$log" 2>&1 || code=$?
     report "$name" "$code" "$log"
 }
 run() { # name, command...
     local name=$1 code=0
     shift
-    "$@" >"$logs/$name.log" 2>&1 || code=$?
+    timeout --foreground -k 10 "$limit" bash -c '"$@"' "$name" "$@" >"$logs/$name.log" 2>&1 || code=$?
     report "$name" "$code" "$logs/$name.log"
 }
 websocket() {
@@ -74,7 +79,7 @@ browser() {
     command -v chromium >/dev/null || { [ "$(id -u)" = 0 ] && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || true
     target/interop-python/bin/python interop/browser/test_page.py
 }
-export -f report run_program
+export -f report run_program websocket browser
 
 run documentation cargo test --workspace --doc &
 run documents python3 scripts/documents.py check
