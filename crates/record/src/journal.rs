@@ -74,6 +74,8 @@ pub struct JournalCounters {
     pub failures: u64,
     /// Times that the wall clock was set back.
     pub set_back: u64,
+    /// Gaps that were written, those of clocks among them.
+    pub gaps: u64,
     /// What must hold did not: a fault of this library. Debug builds stop there.
     pub internal_faults: u64,
 }
@@ -297,6 +299,7 @@ impl<S: Store> Journal<S> {
         if gap.reason.makes_suspect() {
             self.held.iter_mut().for_each(|held| held.is_in_gap = true);
         }
+        self.counters.gaps += 1;
         self.put(Kind::Gap, None, clocks, &gap.encode());
     }
 
@@ -613,6 +616,7 @@ impl<S: Store> Journal<S> {
                 messages,
                 bytes: trouble.lost.bytes,
             };
+            self.counters.gaps += 1;
             self.put_row(Kind::Gap, None, clocks, &gap.encode());
             self.held.iter_mut().for_each(|held| held.is_changed |= held.is_open);
             self.write_block();

@@ -151,6 +151,11 @@ impl Handover {
         put_clocks(&mut self.chunk, clocks);
     }
 
+    /// Whether the journal follows: less waits than half of what may.
+    pub fn has_room(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) + self.chunk.len() < self.limit / 2
+    }
+
     /// Gives away what was handed over since the last call. To be called at the end of each turn.
     #[inline]
     pub fn flush(&mut self) {

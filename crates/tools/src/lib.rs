@@ -9,6 +9,7 @@ pub mod command_line;
 pub mod consumer;
 pub mod ctl;
 pub mod delay;
+mod dialled;
 pub mod dump;
 pub mod flags;
 pub mod hubstat;
@@ -23,6 +24,7 @@ pub mod names;
 pub mod outbox;
 pub mod output;
 pub mod places;
+pub mod recording;
 pub mod sink_driven_src;
 pub mod source;
 pub mod table;
@@ -30,6 +32,7 @@ pub mod test_client;
 pub mod top;
 pub mod tune;
 pub mod ui;
+mod when;
 
 #[cfg(test)]
 mod tests;

@@ -357,6 +357,11 @@ impl Consumer {
         self.watchlist.reissue(item, change, &mut self.session);
     }
 
+    /// What was asked for of an item; `None` if it is none any more.
+    pub fn request(&self, item: ItemId) -> Option<&ItemRequest> {
+        self.watchlist.request(item)
+    }
+
     /// Closes an item; nothing more comes of it.
     pub fn close(&mut self, now: u64, item: ItemId) {
         self.watchlist.close(item, &mut self.session);

@@ -113,6 +113,10 @@ impl Watchlist {
         self.items.get(&item.0).filter(|item| item.is_open()).map(|item| item.request.domain)
     }
 
+    pub(super) fn request(&self, item: ItemId) -> Option<&ItemRequest> {
+        self.items.get(&item.0).map(|item| &item.request)
+    }
+
     fn reserve(&mut self, count: usize) -> Result<i32, OpenError> {
         let ids = i32::try_from(count).ok().and_then(|count| self.next_stream.checked_add(count));
         match ids {

@@ -21,6 +21,7 @@ mod log;
 mod operation;
 mod permissions;
 mod persistence;
+mod recording;
 mod report1;
 mod rooms;
 mod services;

@@ -159,6 +159,7 @@ fn crates_use_only_what_the_architecture_allows() {
                 "net",
                 "omm",
                 "permissions",
+                "record",
                 "rssl",
                 "rssl-io",
                 "rwf",

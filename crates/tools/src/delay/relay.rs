@@ -2,13 +2,13 @@
 
 use super::files::Files;
 use super::{Args, SECOND, wall_clock};
+use crate::dialled::Dialled;
 use crate::places::Places;
 use feed::delay::{Key, Play, Player, Recorder, RecorderConfig, Rules};
-use net::tcp::{ConnId, SocketOptions};
+use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::publisher::{self, Publisher, PublisherConfig, StreamId};
 use omm::{ConnectionList, Server};
-use rssl::{ClientConfig, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::image::Image;
 use rwf::msg::{Domain, Msg, MsgClass, RefreshMsg, StatusMsg, UpdateMsg};
@@ -18,7 +18,6 @@ use rwf::wire::Writer;
 use rwf::{Qos, Rate, State, Timeliness};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::Arc;
 
 /// Payload in a part of an image, bytes.
 const IMAGE_PART: usize = 30_000;
@@ -26,37 +25,6 @@ const IMAGE_PART: usize = 30_000;
 const ROOM: usize = 128_000;
 /// Records that one turn plays of each delay, so that both connections have their turns.
 const RECORDS: usize = 20_000;
-
-/// A connection that this process makes.
-struct Dialled {
-    to: Places,
-    conn: Option<ConnId>,
-    version: Version,
-}
-
-impl Dialled {
-    const fn new(to: Places) -> Self {
-        Self { to, conn: None, version: Version::V14 }
-    }
-
-    /// True if it was dialled.
-    fn dial(&mut self, now: u64, io: &mut RsslIo) -> bool {
-        let config = ClientConfig { version: self.version, ..ClientConfig::default() };
-        self.conn = io.connect(now, self.to.address(), &SocketOptions::default(), Arc::new(config), None).ok();
-        if self.conn.is_none() {
-            self.to.go_on();
-        }
-        self.conn.is_some()
-    }
-
-    fn lost(&mut self, ended: &Ended) {
-        self.conn = None;
-        self.version = ended.next_version.unwrap_or(Version::V14);
-        if ended.next_version.is_none() {
-            self.to.go_on();
-        }
-    }
-}
 
 /// What goes out.
 struct Output {

@@ -82,6 +82,8 @@ enum Command {
     MarketfeedLines(tools::marketfeed_lines::Args),
     /// Publish the data of a service later, under another name
     Delay(tools::delay::Args),
+    /// Record a service as it comes, show what a recording holds, make it smaller
+    Record(tools::recording::Args),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
     #[command(aliases = ["sink_driven_src", "Sink_Driven_Src"])]
     SinkDrivenSrc(tools::sink_driven_src::Args),
@@ -155,6 +157,7 @@ fn main() -> ExitCode {
         Command::Desktop(args) => roles::desktop::run(&args),
         Command::Rrcpd(args) => roles::rrcpd::run(&args),
         Command::Delay(args) => tools::delay::run(&args),
+        Command::Record(args) => tools::recording::run(&args),
         Command::MarketfeedLines(args) => tools::marketfeed_lines::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),

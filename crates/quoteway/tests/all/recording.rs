@@ -1,0 +1,240 @@
+//! Recordings by real processes: what is written is what a consumer sees beside it, over signals and death.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use net::tcp::{ConnId, SocketOptions};
+use record::{Folder, GapReason, Item, Kind, Recording};
+use rssl::ClientConfig;
+use rssl_io::{Ended, Handler, Opened, RsslIo};
+use rwf::dictionary::Dictionary;
+use rwf::msg::{Domain, Msg, MsgClass, MsgKey, RequestFlags, RequestMsg};
+use rwf::wire::Writer;
+use tools::consumer::{Consumer, Heard, Identity};
+
+use crate::chain::{From, Process, serve, source, start};
+
+const SECOND: u64 = 1_000_000_000;
+const SERVICE: &str = "DIRECT_FEED";
+const ITEMS: [&str; 3] = ["IBM.N", "MSFT.O", "GE.N"];
+
+/// A consumer of some items, and all that came of them: the item's place in the list, and the message.
+struct Watch {
+    consumer: Consumer,
+    items: Vec<String>,
+    out: Vec<Vec<u8>>,
+    came: Vec<(usize, Vec<u8>)>,
+}
+
+impl Handler for Watch {
+    fn opened(&mut self, now: u64, _: ConnId, _: &Opened<'_>) {
+        let out = &mut self.out;
+        self.consumer.begin(now, &mut |msg| out.push(msg.to_vec()));
+    }
+
+    fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
+        let out = &mut self.out;
+        match self.consumer.hear(now, msg, &mut |msg| out.push(msg.to_vec())) {
+            Heard::ServiceUp(id) => {
+                for (n, name) in self.items.iter().enumerate() {
+                    let key = MsgKey { name_type: Some(1), ..MsgKey::item(id, name.as_bytes()) };
+                    let flags = RequestFlags::STREAMING;
+                    let request = RequestMsg { flags, key, ..RequestMsg::new(Domain::MARKET_PRICE, n as i32 + 5) };
+                    let mut buf = [0; 256];
+                    let mut w = Writer::new(&mut buf);
+                    request.encode(&mut w).expect("room");
+                    self.out.push(w.written().to_vec());
+                }
+            }
+            Heard::Item => {
+                let stream = rwf::peek::stream_id(msg).expect("a stream");
+                self.came.push((stream as usize - 5, msg.to_vec()));
+            }
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, _: u64, _: ConnId, ended: &Ended) {
+        panic!("a watcher is cut off: {}", ended.why);
+    }
+}
+
+/// A watcher and its connection.
+pub(crate) struct Watcher {
+    io: RsslIo,
+    conn: ConnId,
+    watch: Watch,
+}
+
+impl Watcher {
+    pub(crate) fn new(port: u16, service: &str, items: &[&str]) -> Self {
+        let mut io = RsslIo::new(net::clock::now()).expect("sockets");
+        let to = ([127, 0, 0, 1], port).into();
+        let config = Arc::new(ClientConfig::default());
+        let conn = io.connect(net::clock::now(), to, &SocketOptions::default(), config, None).expect("a socket");
+        let identity =
+            Identity { user: "watch".to_owned(), application: "test".to_owned(), service: service.to_owned() };
+        let items = items.iter().map(|name| (*name).to_owned()).collect();
+        let watch = Watch { consumer: Consumer::new(identity), items, out: Vec::new(), came: Vec::new() };
+        Self { io, conn, watch }
+    }
+
+    /// Listens until something holds of what came.
+    pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&[(usize, Vec<u8>)]) -> bool) {
+        let end = net::clock::now() + 60 * SECOND;
+        while !holds(&self.watch.came) {
+            assert!(net::clock::now() < end, "{what} does not come; {} messages came", self.watch.came.len());
+            let now = self.io.turn(Some(net::clock::now() + SECOND / 100), &mut self.watch).expect("sockets");
+            let out = std::mem::take(&mut self.watch.out);
+            self.io.send(now, self.conn, |packer| out.iter().for_each(|msg| packer.push(msg, None)));
+        }
+    }
+
+    /// The messages of an item of a class, without their stream ids.
+    pub(crate) fn of(&self, item: usize, class: MsgClass) -> Vec<Vec<u8>> {
+        let of = self.watch.came.iter().filter(|(n, msg)| *n == item && rwf::peek::class(msg) == Some(class));
+        of.map(|(_, msg)| without_stream(msg)).collect()
+    }
+}
+
+/// A message on stream 0.
+pub(crate) fn without_stream(msg: &[u8]) -> Vec<u8> {
+    let mut msg = msg.to_vec();
+    rwf::peek::set_stream_id(&mut msg, 0);
+    msg
+}
+
+pub(crate) fn record(port: u16, folder: &Path, args: &[&str]) -> Process {
+    let server = format!("127.0.0.1:{port}");
+    let folder = folder.to_str().expect("UTF-8");
+    let fixed = ["record", folder, "--server", &server, "--service", SERVICE, "--interval", "0"];
+    start(&[&fixed[..], args].concat(), &From::Error, "is recorded into")
+}
+
+pub(crate) fn open(folder: &Path) -> Recording<Folder> {
+    Recording::open(Folder::to_read(folder)).expect("a recording")
+}
+
+/// Waits until a recording has so many records of updates.
+pub(crate) fn until_recorded(folder: &Path, updates: u64) {
+    let end = net::clock::now() + 60 * SECOND;
+    let count = || {
+        let recording = Recording::open(Folder::to_read(folder)).ok()?;
+        recording.info().counts.iter().find(|(kind, _)| *kind == Kind::Update).map(|(_, count)| count.messages)
+    };
+    while count().unwrap_or(0) < updates {
+        assert!(net::clock::now() < end, "{updates} updates are not recorded: {:?}", count());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Ends a recorder in order.
+pub(crate) fn end(recorder: Process, folder: &Path) {
+    assert!(Command::new("kill").args(["-TERM", &recorder.id().to_string()]).status().expect("kill runs").success());
+    let deadline = net::clock::now() + 60 * SECOND;
+    while Recording::open(Folder::to_read(folder)).map_or(true, |recording| recording.info().is_open) {
+        assert!(net::clock::now() < deadline, "SIGTERM does not end the recording");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// The records of a kind of an item, on stream 0.
+fn recorded(recording: &Recording<Folder>, domain: u8, name: &str, kind: Kind) -> Vec<Vec<u8>> {
+    let item = Item { service: SERVICE.into(), domain, name: name.into() };
+    let mut cursor = recording.of_item(&item, 0);
+    let mut all = Vec::new();
+    while let Some(entry) = cursor.next().expect("it can be read") {
+        if entry.record.kind == kind {
+            all.push(without_stream(entry.record.body));
+        }
+    }
+    all
+}
+
+#[test]
+fn what_is_recorded_is_what_a_consumer_saw_beside_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-Q", "market"]);
+    let (_server, port) = serve(&["--route", &at]);
+    let mut watcher = Watcher::new(port, SERVICE, &ITEMS);
+    let has_images = |came: &[(usize, Vec<u8>)]| {
+        (0..ITEMS.len())
+            .all(|n| came.iter().any(|(item, msg)| *item == n && rwf::peek::class(msg) == Some(MsgClass::REFRESH)))
+    };
+    watcher.until("the images", has_images);
+    let names = ITEMS.join(",");
+    let recorder = record(port, folder.path(), &["--item-list", &names, "--symbols", "0#ALL", "--pattern", "GE.*"]);
+    until_recorded(folder.path(), 30);
+    end(recorder, folder.path());
+    let recording = open(folder.path());
+    assert_eq!((recording.damage(), recording.info().gaps), (&[][..], vec![]));
+    let of_last = recorded(&recording, 6, ITEMS[0], Kind::Update).last().cloned().expect("an update");
+    watcher.until("the last update", |came| came.iter().any(|(n, msg)| *n == 0 && without_stream(msg) == of_last));
+    for (n, name) in ITEMS.iter().enumerate() {
+        let (seen, written) = (watcher.of(n, MsgClass::UPDATE), recorded(&recording, 6, name, Kind::Update));
+        // What the watcher saw before the first that is written and after the last is more.
+        if let Some(first) = written.first() {
+            let begin = seen.iter().position(|msg| msg == first).expect("the first one was seen");
+            assert!(seen[begin..].starts_with(&written[..written.len().min(seen.len() - begin)]), "{name}");
+        }
+        assert_eq!(recorded(&recording, 6, name, Kind::Refresh).len(), 1, "{name}");
+    }
+    assert!(!recorded(&recording, 10, "0#ALL", Kind::Refresh).is_empty());
+    // Whoever reads it needs nothing else: the dictionaries are in it, and the service.
+    let mut dictionary = Dictionary::new();
+    for (name, is_fields) in [("RWFFld", true), ("RWFEnum", false)] {
+        for part in recorded(&recording, 5, name, Kind::Dictionary) {
+            let Ok(Msg::Refresh(refresh)) = Msg::decode(&part) else { panic!("a dictionary comes in refreshes") };
+            let applied = if is_fields {
+                dictionary.apply_fields("recording", refresh.body)
+            } else {
+                dictionary.apply_enums("recording", refresh.body)
+            };
+            applied.expect("a dictionary");
+        }
+    }
+    assert_eq!(dictionary.field_named("BID").map(rwf::dictionary::FieldDef::fid), Some(22));
+    assert!(!recorded(&recording, 4, "", Kind::Directory).is_empty());
+    let mut cursor = recording.from_time(0);
+    let mut with_source = 0;
+    while let Some(entry) = cursor.next().expect("it can be read") {
+        assert!(entry.record.clocks.wall > 1_700_000_000 * SECOND);
+        with_source += usize::from(entry.record.clocks.source.is_some());
+    }
+    assert!(with_source > 0, "the market's updates say when they were made");
+}
+
+#[test]
+fn a_recorder_that_was_killed_goes_on_with_a_gap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-U", "200"]);
+    let (_server, port) = serve(&["--route", &at]);
+    let args = ["--item-list", "RDT{0..9}"];
+    let first = record(port, folder.path(), &args);
+    until_recorded(folder.path(), 100);
+    // SIGKILL.
+    drop(first);
+    let before = open(folder.path()).info();
+    assert!(before.is_open && before.gaps.is_empty(), "{before:?}");
+    let second = record(port, folder.path(), &args);
+    let updates = before.counts.iter().find(|(kind, _)| *kind == Kind::Update).expect("updates").1.messages;
+    until_recorded(folder.path(), updates + 100);
+    end(second, folder.path());
+    let recording = open(folder.path());
+    let info = recording.info();
+    assert_eq!(info.gaps.iter().map(|(_, gap)| gap.reason).collect::<Vec<_>>(), [GapReason::Restart]);
+    assert_eq!(recorded(&recording, 6, "RDT3", Kind::Refresh).len(), 2, "each life asks for its images");
+    let shown = |args: &[&str]| {
+        let path = folder.path().to_str().expect("UTF-8");
+        let output = Command::new(env!("CARGO_BIN_EXE_quoteway")).args(["record"]).args(args).arg(path).output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert!(shown(&["info"]).contains("the recorder was not running"), "{}", shown(&["info"]));
+    shown(&["compact"]);
+    let value: serde_json::Value = serde_json::from_str(&shown(&["info", "--json"])).expect("JSON");
+    assert_eq!(value["records"].as_u64(), Some(info.records()), "{value}");
+    assert!(value["bytes"].as_u64().is_some_and(|bytes| bytes <= info.bytes), "{value}");
+}

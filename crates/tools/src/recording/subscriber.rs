@@ -1,0 +1,395 @@
+//! The consumer of a service whose messages go to a recorder.
+
+use super::source_time::SourceTime;
+use crate::dialled::Dialled;
+use crate::places::Places;
+use anyhow::anyhow;
+use net::tcp::ConnId;
+use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
+use omm::{ConnectionList, Server};
+use permissions::rights::Pattern;
+use record::{Clock, Clocks, Handover, Item, Kind};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
+use rwf::msg::{Domain, Msg, MsgClass, StatusMsg};
+use rwf::rdm::dictionary::{ENUMS, FIELDS};
+use rwf::rdm::directory::{Refresh, Service, filter};
+use rwf::wire::Writer;
+use rwf::{Map, MapAction, SetScope, State};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Stream on which a consumer hears the directory.
+const DIRECTORY: i32 = 2;
+/// Room for a directory of our own making, bytes.
+const ROOM: usize = 1 << 20;
+/// Items of which a turn asks for images after messages were lost.
+const ANEW: usize = 1_000;
+
+/// What is to be recorded.
+pub(super) struct Wanted<'a> {
+    pub(super) service: &'a str,
+    pub(super) names: &'a [String],
+    pub(super) lists: &'a [String],
+    /// Of the lists' names; none: all.
+    pub(super) patterns: Vec<Pattern>,
+    pub(super) domains: &'a [u8],
+}
+
+/// How much is recorded.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) items: usize,
+    /// Generic messages and acks, too.
+    pub(super) generic: bool,
+}
+
+/// What is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// Items that were asked for.
+    pub(super) items: usize,
+    /// Items that have had an image.
+    pub(super) open: usize,
+}
+
+/// An item that is recorded.
+#[derive(Clone, Copy)]
+struct Recorded {
+    id: record::ItemId,
+    domain: u8,
+    has_image: bool,
+    is_list: bool,
+}
+
+/// Watches a service, and hands over what comes.
+pub(super) struct Subscriber {
+    source: Dialled,
+    consumer: Consumer,
+    service: String,
+    domains: Vec<u8>,
+    patterns: Vec<Pattern>,
+    limits: Limits,
+    items: HashMap<ItemId, Recorded>,
+    /// Names of lists that were asked for, so that none is twice.
+    listed: HashSet<(u8, Box<str>)>,
+    open: usize,
+    out: Out,
+    /// Said once: the service is not there; there are too many names.
+    said: (bool, bool),
+}
+
+/// The way to the recorder.
+struct Out {
+    handover: Handover,
+    clock: Clock,
+    times: SourceTime,
+    of_service: record::ItemId,
+    fields: record::ItemId,
+    enums: record::ItemId,
+    /// The dictionaries as they came, for segments to come: a segment is to be read by itself.
+    dictionaries: Vec<(record::ItemId, Vec<u8>)>,
+    segments: u64,
+    /// Messages were lost: items whose images are to be asked for when there is room again.
+    lost: bool,
+    anew: VecDeque<ItemId>,
+}
+
+impl Out {
+    fn new(service: &str, mut handover: Handover) -> Self {
+        let mut item = |domain: Domain, name: &str| {
+            handover.item(&Item { service: service.into(), domain: domain.0, name: name.into() })
+        };
+        let of_service = item(Domain::SOURCE, "");
+        let (fields, enums) = (item(Domain::DICTIONARY, FIELDS), item(Domain::DICTIONARY, ENUMS));
+        Self {
+            handover,
+            clock: Clock::start(),
+            times: SourceTime::default(),
+            of_service,
+            fields,
+            enums,
+            dictionaries: Vec::new(),
+            segments: 1,
+            lost: false,
+            anew: VecDeque::new(),
+        }
+    }
+
+    fn put(&mut self, kind: Kind, item: record::ItemId, msg: &[u8]) {
+        let clocks = self.clock.now();
+        let source = if kind == Kind::Update { self.times.read(msg, clocks.wall) } else { None };
+        self.lost |= !self.handover.message(kind, Some(item), Clocks { source, ..clocks }, msg);
+    }
+
+    /// A part of a dictionary, by what its key or stream says.
+    fn dictionary(&mut self, msg: &[u8]) {
+        let Ok(Msg::Refresh(refresh)) = Msg::decode(msg) else { return };
+        let name = refresh.key.as_ref().and_then(|key| key.name).unwrap_or_default();
+        // Parts behind the first need not repeat the key.
+        let is_fields = if name.is_empty() { refresh.stream_id == DIRECTORY + 1 } else { name == FIELDS.as_bytes() };
+        let item = if is_fields { self.fields } else { self.enums };
+        self.put(Kind::Dictionary, item, msg);
+        self.dictionaries.push((item, msg.to_vec()));
+    }
+
+    /// The recorder is in its so-manieth segment: a new one is to have dictionaries and directory, too.
+    fn in_segment(&mut self, count: u64, services: &mut dyn Iterator<Item = Service>) {
+        if count <= self.segments {
+            return;
+        }
+        self.segments = count;
+        for (item, msg) in std::mem::take(&mut self.dictionaries) {
+            self.put(Kind::Dictionary, item, &msg);
+            self.dictionaries.push((item, msg));
+        }
+        let refresh = Refresh {
+            stream_id: DIRECTORY,
+            solicited: false,
+            complete: true,
+            clear_cache: true,
+            sequence: None,
+            state: State::OPEN_OK.into(),
+            service_id: None,
+            filter: Some(filter::INFO | filter::STATE | filter::GROUP | filter::LOAD),
+            services: services.collect(),
+        };
+        let mut buf = vec![0; ROOM];
+        let mut w = Writer::new(&mut buf);
+        if refresh.encode(&mut w).is_ok() {
+            self.put(Kind::Directory, self.of_service, w.written());
+        }
+    }
+}
+
+impl Subscriber {
+    pub(super) fn new(
+        server: Places,
+        user: &str,
+        wanted: Wanted<'_>,
+        limits: Limits,
+        handover: Handover,
+    ) -> anyhow::Result<Self> {
+        let mut config = ConsumerConfig::new(ConnectionList::new(vec![Server::new("", 0)]), user);
+        config.login.attributes.application_name = Some("record".to_owned());
+        let mut subscriber = Self {
+            source: Dialled::new(server),
+            consumer: Consumer::new(config),
+            service: wanted.service.to_owned(),
+            domains: wanted.domains.to_vec(),
+            patterns: wanted.patterns,
+            limits,
+            items: HashMap::new(),
+            listed: HashSet::new(),
+            open: 0,
+            out: Out::new(wanted.service, handover),
+            said: (false, false),
+        };
+        let given = wanted.names.len() * wanted.domains.len() + wanted.lists.len();
+        if given > limits.items {
+            return Err(anyhow!("{given} items are more than --items-max allows, {}", limits.items));
+        }
+        for list in wanted.lists {
+            subscriber.open(Domain::SYMBOL_LIST.0, list, true);
+        }
+        for name in wanted.names {
+            subscriber.open_of_all_domains(name);
+        }
+        Ok(subscriber)
+    }
+
+    fn open_of_all_domains(&mut self, name: &str) {
+        for at in 0..self.domains.len() {
+            self.open(self.domains[at], name, false);
+        }
+    }
+
+    fn open(&mut self, domain: u8, name: &str, is_list: bool) {
+        if self.listed.contains(&(domain, name.into())) {
+            return;
+        }
+        if self.items.len() >= self.limits.items {
+            if !std::mem::replace(&mut self.said.1, true) {
+                eprintln!("there are more names than --items-max allows ({}): the rest is left out", self.limits.items);
+            }
+            return;
+        }
+        let request = ItemRequest { domain: Domain(domain), ..ItemRequest::new(&self.service, name) };
+        let Ok(item) = self.consumer.open(net::clock::now(), request) else { return };
+        let id = self.out.handover.item(&Item { service: self.service.as_str().into(), domain, name: name.into() });
+        self.items.insert(item, Recorded { id, domain, has_image: false, is_list });
+        self.listed.insert((domain, name.into()));
+    }
+
+    /// Connects, asks anew for what was lost, sends, and gives the recorder what was heard in this turn.
+    pub(super) fn work(&mut self, now: u64, io: &mut RsslIo) {
+        self.consumer.handle_timeout(now);
+        self.hear();
+        if self.source.conn.is_none() && self.consumer.poll_connect(now).is_some() && !self.source.dial(now, io) {
+            self.consumer.handle_disconnected(now);
+        }
+        self.recover();
+        self.send(now, io);
+        self.out.handover.flush();
+    }
+
+    fn send(&mut self, now: u64, io: &mut RsslIo) {
+        if let Some(conn) = self.source.conn {
+            let consumer = &mut self.consumer;
+            io.send(now, conn, |packer| {
+                while let Some(msg) = consumer.poll_transmit() {
+                    packer.push(msg, None);
+                }
+            });
+        }
+    }
+
+    /// What the recorder had no room for leaves images that are not right any more: they are asked for again, some each turn, once it has
+    /// caught up. A server gives an image with a request for another stream.
+    fn recover(&mut self) {
+        if std::mem::take(&mut self.out.lost) {
+            self.out.anew = self.items.keys().copied().collect();
+            self.out.anew.make_contiguous().sort_unstable();
+        }
+        if !self.out.handover.has_room() {
+            return;
+        }
+        let now = net::clock::now();
+        let count = self.out.anew.len().min(ANEW);
+        for item in self.out.anew.drain(..count).collect::<Vec<_>>() {
+            let Some(recorded) = self.items.remove(&item) else { continue };
+            let Some(request) = self.consumer.request(item).cloned() else { continue };
+            self.consumer.close(now, item);
+            if let Ok(again) = self.consumer.open(now, request) {
+                self.items.insert(again, recorded);
+            }
+        }
+    }
+
+    /// The recorder is in its so-manieth segment.
+    pub(super) fn in_segment(&mut self, count: u64) {
+        self.out.in_segment(count, &mut self.consumer.services().cloned());
+    }
+
+    /// Logs out.
+    pub(super) fn end(&mut self, now: u64, io: &mut RsslIo) {
+        self.consumer.shut_down();
+        self.send(now, io);
+    }
+
+    pub(super) fn heard(&self) -> Heard {
+        Heard { items: self.items.len(), open: self.open }
+    }
+
+    fn hear(&mut self) {
+        while let Some(event) = self.consumer.poll_event() {
+            match event {
+                Event::ItemState { item, state } => {
+                    let Some(&Recorded { id, domain, .. }) = self.items.get(&item) else { continue };
+                    let status =
+                        StatusMsg { state: Some(state.as_state()), ..StatusMsg::new(Domain(domain), item.stream_id()) };
+                    let mut buf = [0; 1024];
+                    let mut w = Writer::new(&mut buf);
+                    if status.encode(&mut w).is_ok() {
+                        self.out.put(Kind::Status, id, w.written());
+                    }
+                }
+                Event::Dictionary(dictionary) => self.out.times = SourceTime::of(&dictionary),
+                Event::DictionaryFailed(reason) => tell(&format!("no dictionary: {reason}")),
+                Event::LoginRefused(state) => {
+                    tell(&format!("the login at {} is refused: {}", self.source.to, state.as_state()));
+                }
+                Event::ServiceUp { name, .. } if name == self.service => {
+                    tell(&format!("{name} is up at {}", self.source.to));
+                }
+                Event::ServiceDown { name, .. } if name == self.service => {
+                    tell(&format!("{name} is down at {}", self.source.to));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Says which services there are, once, if the wanted one is not there.
+    fn look_for_service(&mut self) {
+        let names: Vec<&str> = self.consumer.services().filter_map(Service::name).collect();
+        if !names.is_empty() && !names.contains(&self.service.as_str()) && !std::mem::replace(&mut self.said.0, true) {
+            let known = names.join(", ");
+            tell(&format!(
+                "{} has no service {}, which is waited for; there are {known}",
+                self.source.to, self.service
+            ));
+        }
+    }
+
+    /// A message of an item.
+    fn item(&mut self, item: ItemId, class: MsgClass, msg: &[u8]) {
+        let Some(recorded) = self.items.get_mut(&item) else { return };
+        let kind = match class {
+            MsgClass::REFRESH => Kind::Refresh,
+            MsgClass::UPDATE => Kind::Update,
+            MsgClass::STATUS => Kind::Status,
+            MsgClass::GENERIC if self.limits.generic => Kind::Generic,
+            MsgClass::ACK if self.limits.generic => Kind::Ack,
+            _ => return,
+        };
+        if kind == Kind::Refresh && !std::mem::replace(&mut recorded.has_image, true) {
+            self.open += 1;
+        }
+        let is_list = recorded.is_list;
+        self.out.put(kind, recorded.id, msg);
+        if is_list {
+            self.list(msg);
+        }
+    }
+
+    /// Opens what a symbol list names.
+    fn list(&mut self, msg: &[u8]) {
+        let body = rwf::peek::body(msg).unwrap_or_default();
+        let Ok(map) = Map::decode(body, &SetScope::NONE) else { return };
+        for entry in map.entries().flatten().filter(|entry| entry.action != MapAction::DELETE) {
+            let Ok(name) = std::str::from_utf8(entry.key) else { continue };
+            if self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.matches(name)) {
+                self.open_of_all_domains(name);
+            }
+        }
+    }
+}
+
+impl Handler for Subscriber {
+    fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
+        if self.source.conn == Some(conn) {
+            self.consumer.handle_connected(now);
+        }
+    }
+
+    fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        if self.source.conn != Some(conn) {
+            return;
+        }
+        let item = self.consumer.handle_message(now, msg).map(|given| given.item);
+        // An item's states come before its message where both do.
+        self.hear();
+        match (item, rwf::peek::class(msg), rwf::peek::domain(msg)) {
+            (Some(item), Some(class), _) => self.item(item, class, msg),
+            (None, _, Some(Domain::SOURCE)) => {
+                self.out.put(Kind::Directory, self.out.of_service, msg);
+                self.look_for_service();
+            }
+            (None, _, Some(Domain::DICTIONARY)) => self.out.dictionary(msg),
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        if self.source.conn == Some(conn) {
+            tell(&format!("{}: {}; trying again", self.source.to, ended.why));
+            self.source.lost(ended);
+            self.consumer.handle_disconnected(now);
+            self.hear();
+        }
+    }
+}
+
+/// A line for the user, with texts that servers have chosen.
+fn tell(line: &str) {
+    eprintln!("{}", net::plain::escaped(line));
+}
