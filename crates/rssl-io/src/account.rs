@@ -11,15 +11,22 @@
 
 use std::fmt;
 
+/// A second, nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
 /// Bytes that wait for a peer that has not logged in, and bytes of messages that it has not finished.
 pub const STRANGER_MAX: usize = 64 << 10;
-/// Bytes that are read in one turn of a peer that has not logged in, bytes: a turn that works off what a hundred of them say is not to be felt by those
+/// Bytes that are read in one turn of a peer that has not logged in, or is loud: a turn that works off what a hundred of them say is not to be felt by those
 /// who have. The rest stays in the kernel, whose room holds them back.
 pub(crate) const STRANGER_READ: usize = 4 << 10;
 /// Bytes of messages, as they are after decompression, that a peer may say before it has logged in.
 pub const SAID_MAX: usize = 1 << 20;
 /// Bytes of answers that this side made by itself (pongs, errors) and a peer has not taken.
 pub const ANSWERS_MAX: usize = 64 << 10;
+/// Bytes of pings, and [`ANSWER_NOISE`] times those of answers to them and to what cannot be read, in a second: whoever says more is loud, and is
+/// read behind the others.
+const NOISE_MAX: usize = 64 << 10;
+const ANSWER_NOISE: usize = 16;
 /// Bytes of all strangers, and of all answers, of a thread.
 pub const SHARED_MAX: usize = 8 << 20;
 /// What each may have whatever the others have.
@@ -143,11 +150,25 @@ pub(crate) struct Account {
     of_port: usize,
     /// Bytes of messages that a stranger has said.
     said: usize,
+    /// What it says beside messages in this second, and since when that is; and that it was loud in the last one.
+    noise: usize,
+    noise_since: u64,
+    was_loud: bool,
 }
 
 impl Account {
     pub(crate) fn new(each: usize) -> Self {
-        Self { is_known: false, each, answers: 0, shared: 0, of_port: 0, said: 0 }
+        Self {
+            is_known: false,
+            each,
+            answers: 0,
+            shared: 0,
+            of_port: 0,
+            said: 0,
+            noise: 0,
+            noise_since: 0,
+            was_loud: false,
+        }
     }
 
     /// Nothing is to be counted where so much waits.
@@ -159,6 +180,28 @@ impl Account {
     /// This side queues an answer of its own, behind so much that waits: of earlier ones no more is left than that.
     pub(crate) fn answer(&mut self, bytes: usize, behind: usize) {
         self.answers = self.answers.min(behind).saturating_add(bytes);
+        self.note_noise(0, bytes);
+    }
+
+    /// The peer has sent so many bytes that are no part of a message, or had so many bytes of answers made.
+    pub(crate) fn note_noise(&mut self, bytes: usize, answers: usize) {
+        self.noise = self.noise.saturating_add(bytes + ANSWER_NOISE * answers);
+    }
+
+    /// It has said much beside messages in this second or in the last one.
+    #[inline]
+    pub(crate) fn is_loud(&mut self, now: u64) -> bool {
+        (self.noise > 0 || self.was_loud) && self.weigh_noise(now)
+    }
+
+    #[cold]
+    fn weigh_noise(&mut self, now: u64) -> bool {
+        let passed = now.saturating_sub(self.noise_since);
+        if passed >= SECOND {
+            self.was_loud = self.noise > NOISE_MAX && passed < 2 * SECOND;
+            (self.noise, self.noise_since) = (0, now);
+        }
+        self.was_loud || self.noise > NOISE_MAX
     }
 
     /// The peer has said a message before it was known; tells whether that is taken.
@@ -220,9 +263,34 @@ impl Account {
     }
 }
 
+/// What was read lately of one who is read last.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Heard {
+    second: u64,
+    bytes: u32,
+}
+
+impl Heard {
+    pub(crate) fn of_second(self, now: u64) -> u32 {
+        if self.second == now / SECOND { self.bytes } else { 0 }
+    }
+
+    pub(crate) fn add(&mut self, now: u64, bytes: usize) {
+        *self = Self { bytes: self.of_second(now).saturating_add(bytes as u32), second: now / SECOND };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_read_counts_for_a_second() {
+        let mut heard = Heard::default();
+        heard.add(5 * SECOND, 100);
+        heard.add(6 * SECOND - 1, 1);
+        assert_eq!((heard.of_second(6 * SECOND - 1), heard.of_second(6 * SECOND)), (101, 0));
+    }
 
     #[test]
     fn a_stranger_has_little_and_who_has_logged_in_has_what_its_owner_bears() {
@@ -294,5 +362,22 @@ mod tests {
         let (mut shared, mut account) = (Pool::shared(), Account::new(0));
         assert!(account.hear(SAID_MAX) && !account.hear(1) && account.is_over());
         assert!(matches!(account.settle((0, 0), &mut shared, None), Err(Overdrawn::Talkative { .. })));
+    }
+
+    #[test]
+    fn who_has_this_side_answer_without_an_end_is_loud_until_a_second_without() {
+        let mut account = Account::new(0);
+        // Pings now and then.
+        for second in 1..=10 {
+            account.note_noise(200, 200);
+            assert!(!account.is_loud(second * SECOND));
+        }
+        account.answer(NOISE_MAX / ANSWER_NOISE + 1, 0);
+        assert!(account.is_loud(10 * SECOND + 5));
+        assert!(account.is_loud(11 * SECOND + 1), "it was in the last one");
+        account.note_noise(200, 0);
+        assert!(!account.is_loud(12 * SECOND + 2));
+        account.note_noise(NOISE_MAX + 1, 0);
+        assert!(account.is_loud(12 * SECOND + 3) && !account.is_loud(15 * SECOND), "long ago");
     }
 }

@@ -11,15 +11,16 @@ use net::tls::{TlsServer, TlsSession};
 use rssl::ws::{FrameKind, JsonPacker};
 use rssl::{ClientConfig, Connection, Packer, ServerConfig};
 
-use crate::account::{Account, STRANGER_MAX, STRANGER_READ};
+use crate::account::{Account, Heard, STRANGER_MAX, STRANGER_READ};
 use crate::admission::Admission;
 use crate::handler::{Ended, Handler};
 use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
 use crate::reason::{AdmissionError, EndReason};
-use crate::session::{Dialling, Kind, Session, Undecided};
+use crate::session::{Dialling, Kind, Noise, Session, Undecided};
 use crate::tunnel::{Tunnel, Way};
 
 mod accounts;
+mod pace;
 
 /// The sockets and sessions of one thread.
 pub struct RsslIo {
@@ -44,6 +45,7 @@ pub struct RsslIo {
     listeners: Vec<Listener>,
     admission: Admission,
     accounts: accounts::Accounts,
+    pace: pace::Pace,
     /// When to ask a session again what is due: one entry for each session that is there and has something, no more, so that connections that
     /// come and go leave nothing behind.
     timers: BTreeSet<(u64, ConnId)>,
@@ -93,6 +95,7 @@ impl RsslIo {
             listeners: Vec::new(),
             admission: Admission::default(),
             accounts: accounts::Accounts::default(),
+            pace: pace::Pace::default(),
             timers: BTreeSet::new(),
             seed,
             ready: 0,
@@ -245,6 +248,8 @@ impl RsslIo {
             timer_at: 0,
             read_most,
             account: Account::new(each),
+            is_last: listener.is_some(),
+            heard: Heard::default(),
             why: None,
         };
         self.out.clear();
@@ -257,6 +262,7 @@ impl RsslIo {
                 session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
             }
         }
+        self.tcp.set_patient(conn, session.is_last);
         session.set_timer(0, &mut self.timers, &self.listeners);
         if self.sessions.len() <= conn.slot() {
             self.sessions.resize_with(conn.slot() + 1, || None);
@@ -281,14 +287,17 @@ impl RsslIo {
     pub fn turn(&mut self, deadline: Option<u64>, handler: &mut impl Handler) -> io::Result<u64> {
         self.end_those_overdrawn(handler);
         let due = self.timers.first().map(|&(at, _)| at);
-        let deadline = [deadline, due, self.admission.unsaid_due()].into_iter().flatten().min();
+        let deadline = [deadline, due, self.admission.unsaid_due(), self.pace()].into_iter().flatten().min();
         let timeout = deadline.map(|at| Duration::from_nanos(at.saturating_sub(net::clock::now())));
         let mut events = std::mem::take(&mut self.events);
         let polled = self.tcp.poll(timeout, &mut events);
         let now = net::clock::now();
         for event in &events {
-            self.event(now, *event, handler);
+            if !matches!(*event, Event::Readable { conn } if self.is_read_last(now, conn, handler)) {
+                self.event(now, *event, handler);
+            }
         }
+        self.read_last(now, handler);
         self.events = events;
         polled?;
         self.run_timers(now, handler);
@@ -304,7 +313,9 @@ impl RsslIo {
     fn event(&mut self, now: u64, event: Event, handler: &mut impl Handler) {
         match event {
             Event::Readable { conn } => self.read(now, conn, handler),
-            Event::Accepted { listener, conn, peer } => self.accept(now, listener, conn, peer, handler),
+            Event::Accepted { listener, conn, peer } => {
+                self.in_their_time(|io| io.accept(now, listener, conn, peer, handler));
+            }
             Event::Closed { conn, why } => {
                 let session = self.sessions.get_mut(conn.slot()).and_then(|known| known.take_if(|s| s.id == conn));
                 let Some(mut session) = session else { return };
@@ -359,7 +370,7 @@ impl RsslIo {
     #[inline]
     fn read(&mut self, now: u64, conn: ConnId, handler: &mut impl Handler) {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
-        let most = if session.is_of_stranger() { STRANGER_READ } else { session.read_most };
+        let most = if session.is_last { STRANGER_READ } else { session.read_most };
         let received = self.tcp.recv_at_most(conn, &mut self.scratch, most.min(self.read_most));
         let RecvOutcome::Data(bytes) = received else { return };
         let mut bytes: &[u8] = bytes;
@@ -379,7 +390,8 @@ impl RsslIo {
             }
             self.out.clear();
         }
-        let was_established = session.established;
+        let (was_established, read) = (session.established, bytes.len());
+        let noise = Noise::before(session);
         let waited = self.tcp.queued(conn);
         if matches!(session.kind, Kind::Undecided(_)) && session.tls.is_none() {
             session.tls = begin_tls(session, bytes, &self.listeners);
@@ -417,6 +429,10 @@ impl RsslIo {
         if !self.out.is_empty() {
             session.transmit(&mut self.tcp, &mut self.cipher, &self.out);
         }
+        noise.after(session, read, self.out.len());
+        if session.is_last {
+            session.heard.add(now, read);
+        }
         let overdrawn = session.account.is_over();
         if let Some(e) = tls_error {
             self.end(conn, EndReason::Encryption(e), Close::Drain(DRAIN));
@@ -425,6 +441,7 @@ impl RsslIo {
             self.end(conn, end, how);
         } else {
             self.settle_read(now, conn, self.tcp.queued(conn).saturating_sub(waited), handler);
+            self.note_noise(now, conn);
         }
     }
 

@@ -10,7 +10,7 @@ use rssl::ws::upgrade::{self, Ask, Protocol, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
 use rssl::{Closed, Connection, Negotiated, Packer, Standing, Version};
 
-use crate::account::{Account, STRANGER_MAX};
+use crate::account::{Account, Heard, STRANGER_MAX};
 use crate::handler::{Handler, Opened, Spoken};
 use crate::listener::{Beginning, Listener, WebSocket, WebSocketDial, beginning};
 use crate::reason::EndReason;
@@ -115,6 +115,10 @@ pub(crate) struct Session {
     pub(crate) read_most: usize,
     /// What waits for it, and what it has not finished.
     pub(crate) account: Account,
+    /// It is read behind the others: it came in, and has not logged in as far as is known, or is loud ([`Account::is_loud`]).
+    pub(crate) is_last: bool,
+    /// What was read of it lately, if so.
+    pub(crate) heard: Heard,
     /// Set when this side has decided the end.
     pub(crate) why: Option<Box<EndReason>>,
 }
@@ -146,11 +150,6 @@ impl Session {
             Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(EndReason::Rssl),
             other => receive_other(other, now, bytes, out, scratch, listeners, sink),
         }
-    }
-
-    /// The connection came in, and its peer has not logged in as far as is known.
-    pub(crate) fn is_of_stranger(&self) -> bool {
-        self.listener.is_some() && !self.account.is_known
     }
 
     /// Bytes that are kept of what the peer has not finished.
@@ -328,6 +327,31 @@ impl Session {
             SendOutcome::Queued(bytes) => Some(bytes),
             SendOutcome::Gone => None,
         }
+    }
+}
+
+/// What a read of a connection has brought beside messages.
+pub(crate) struct Noise {
+    spoke: bool,
+    unfinished: usize,
+}
+
+impl Noise {
+    /// To be asked before.
+    #[inline]
+    pub(crate) fn before(session: &mut Session) -> Self {
+        Self { spoke: std::mem::take(&mut session.spoke), unfinished: session.unfinished_bytes() }
+    }
+
+    /// So many bytes were read, and so many of answers made. Bytes that were neither a message nor a part of one are pings.
+    #[inline]
+    pub(crate) fn after(self, session: &mut Session, read: usize, answers: usize) {
+        let is_quiet = session.spoke && answers == 0;
+        if !is_quiet {
+            let kept = session.unfinished_bytes().saturating_sub(self.unfinished);
+            session.account.note_noise(if session.spoke { 0 } else { read.saturating_sub(kept) }, answers);
+        }
+        session.spoke |= self.spoke;
     }
 }
 

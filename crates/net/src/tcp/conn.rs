@@ -35,6 +35,8 @@ impl Flags {
     pub(super) const FAULTY: Self = Self(1 << 10);
     /// A fault keeps it from being read.
     pub(super) const STALLED: Self = Self(1 << 11);
+    /// It is one of those that wait when the caller says so.
+    pub(super) const PATIENT: Self = Self(1 << 12);
 
     /// What keeps input from being reported.
     pub(super) const HELD: Self = Self(Self::PAUSED.0 | Self::STALLED.0 | Self::CLOSING.0);

@@ -137,6 +137,8 @@ pub struct Tcp {
     batcher: Batcher,
     waker: Waker,
     courtesy: Courtesy,
+    /// What keeps input of a listed connection from being reported: what holds it, and being patient while those wait.
+    held: Flags,
     faults: Option<FaultPlan>,
     counters: Counters,
 }
@@ -163,6 +165,7 @@ impl Tcp {
             batcher: Batcher::new(config.batching),
             waker,
             courtesy: Courtesy::new(config.yield_after),
+            held: Flags::HELD,
             faults: config.faults,
             counters: Counters::default(),
         })
@@ -292,7 +295,7 @@ impl Tcp {
     fn has_unread(&self) -> bool {
         let is_left = |&id: &ConnId| {
             let conn = self.slots.open_ref(id);
-            conn.is_some_and(|conn| conn.flags.has(Flags::READABLE) && !conn.flags.has(Flags::HELD))
+            conn.is_some_and(|conn| conn.flags.has(Flags::READABLE) && !conn.flags.has(self.held))
         };
         self.unread.iter().any(is_left)
     }
@@ -385,16 +388,16 @@ impl Tcp {
     }
 
     fn report_readable(&mut self, events: &mut Vec<Event>) {
-        let slots = &mut self.slots;
+        let (slots, held) = (&mut self.slots, self.held);
         self.unread.retain(|&id| {
             let Some(conn) = slots.open(id) else { return false };
-            let report = conn.flags.has(Flags::READABLE) && !conn.flags.has(Flags::HELD);
-            if report {
-                events.push(Event::Readable { conn: id });
-            } else {
+            let stays = conn.flags.has(Flags::READABLE) && !conn.flags.has(Flags::HELD);
+            if !stays {
                 conn.flags.clear(Flags::LISTED);
+            } else if !conn.flags.has(held) {
+                events.push(Event::Readable { conn: id });
             }
-            report
+            stays
         });
     }
 
@@ -496,6 +499,24 @@ impl Tcp {
             self.list(conn);
         } else {
             state.flags.set(Flags::PAUSED);
+        }
+    }
+
+    /// Makes a connection one of those that [`hold_patient`](Self::hold_patient) is about, or no longer. No system call.
+    pub fn set_patient(&mut self, conn: ConnId, patient: bool) {
+        let Some(state) = self.slots.open(conn) else { return };
+        if patient {
+            state.flags.set(Flags::PATIENT);
+        } else {
+            state.flags.clear(Flags::PATIENT);
+        }
+    }
+
+    /// Stops or resumes the reports of input of all connections that are patient, in constant time. No system call.
+    pub fn hold_patient(&mut self, hold: bool) {
+        self.held = Flags::HELD;
+        if hold {
+            self.held.set(Flags::PATIENT);
         }
     }
 

@@ -525,6 +525,32 @@ fn reading_can_be_paused() {
 }
 
 #[test]
+fn those_who_are_patient_wait_together() {
+    let mut server = Server::new();
+    let (conn, mut peer) = server.pair();
+    let (other, mut marker) = server.pair();
+    server.tcp.set_patient(conn, true);
+    peer.write_all(b"one").expect("write");
+    assert_eq!(server.receive(conn, 3), b"one");
+    server.tcp.hold_patient(true);
+    peer.write_all(b"two").expect("write");
+    for _ in 0..3 {
+        marker.write_all(b"m").expect("write");
+        server.until(|_, _, event| {
+            assert_ne!(*event, Event::Readable { conn });
+            (*event == Event::Readable { conn: other }).then_some(())
+        });
+        assert_eq!(server.receive(other, 1), b"m");
+    }
+    // What is held is no reason to look again at once.
+    let mut events = Vec::new();
+    server.tcp.poll(Some(Duration::ZERO), &mut events).expect("it is there");
+    assert_eq!((events.as_slice(), server.tcp.timeout()), (&[][..], None));
+    server.tcp.hold_patient(false);
+    assert_eq!(server.receive(conn, 3), b"two");
+}
+
+#[test]
 fn a_paused_connection_that_is_reset_ends() {
     let mut server = Server::new();
     let (conn, peer) = server.pair();

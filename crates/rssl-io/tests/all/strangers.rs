@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use net::tcp::SocketOptions;
+use net::tcp::{SocketOptions, Tcp, TcpConfig};
 use rssl::ws::frame::{self, OpCode};
 use rssl::ws::upgrade::Protocol;
 use rssl::ws::{Limits, Role, Socket};
@@ -305,6 +305,84 @@ fn many_strangers_together_have_so_much_and_the_quiet_stay() {
         closed += 1;
     }
     assert!(closed < count, "some have their share");
+}
+
+/// A session of RSSL that is up.
+fn come_in(server: &mut Server) -> TcpStream {
+    let mut client = server.client();
+    client.write_all(&handshake()).expect("room");
+    assert!(matches!(server.next(), Seen::Opened(_)));
+    client
+}
+
+/// A message of one byte.
+fn message(byte: u8) -> [u8; 4] {
+    [0, 4, 2, byte]
+}
+
+/// What these have written is at the server's sockets, so that one turn finds all of it.
+fn until_arrived<'a>(clients: impl IntoIterator<Item = &'a TcpStream>) {
+    let mut tcp = Tcp::new(TcpConfig::default()).expect("descriptors");
+    for client in clients {
+        let conn = tcp.adopt(client.try_clone().expect("a descriptor")).expect("a socket");
+        while tcp.kernel_backlog(conn) > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn who_has_logged_in_is_read_before_strangers_who_spoke_first() {
+    let mut server = Server::new(|_| {});
+    let mut known = come_in(&mut server);
+    known.write_all(&message(1)).expect("room");
+    assert_eq!(server.next(), Seen::Message(vec![1]));
+    server.recorder.knows_nobody = true;
+    let mut strangers: Vec<_> = (0..20).map(|_| come_in(&mut server)).collect();
+    for stranger in &mut strangers {
+        stranger.write_all(&message(9)).expect("room");
+    }
+    known.write_all(&message(2)).expect("room");
+    until_arrived(strangers.iter().chain([&known]));
+    assert_eq!(server.next(), Seen::Message(vec![2]), "it is read first");
+    for _ in strangers {
+        assert_eq!(server.next(), Seen::Message(vec![9]), "all of them are read");
+    }
+}
+
+#[test]
+fn who_says_least_is_read_first_of_strangers() {
+    let mut server = Server::new(|_| {});
+    server.recorder.knows_nobody = true;
+    let (mut talker, mut modest) = (come_in(&mut server), come_in(&mut server));
+    talker.write_all(&message(8).repeat(100)).expect("room");
+    for _ in 0..100 {
+        assert_eq!(server.next(), Seen::Message(vec![8]));
+    }
+    talker.write_all(&message(9)).expect("room");
+    modest.write_all(&message(1)).expect("room");
+    until_arrived([&talker, &modest]);
+    assert_eq!(server.next(), Seen::Message(vec![1]));
+    assert_eq!(server.next(), Seen::Message(vec![9]));
+}
+
+/// Pings of RSSL have no answer, and cost time all the same.
+#[test]
+fn who_has_logged_in_and_pings_without_an_end_is_read_behind_the_others() {
+    let mut server = Server::new(|_| {});
+    let mut loud = come_in(&mut server);
+    let mut quiet: Vec<_> = (0..5).map(|_| come_in(&mut server)).collect();
+    loud.write_all(&[&rssl::frame::PING.repeat(100_000)[..], &message(3)].concat()).expect("room");
+    assert_eq!(server.next(), Seen::Message(vec![3]));
+    loud.write_all(&message(1)).expect("room");
+    for client in &mut quiet {
+        client.write_all(&message(2)).expect("room");
+    }
+    until_arrived(quiet.iter().chain([&loud]));
+    for _ in quiet {
+        assert_eq!(server.next(), Seen::Message(vec![2]));
+    }
+    assert_eq!(server.next(), Seen::Message(vec![1]));
 }
 
 #[test]
