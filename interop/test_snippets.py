@@ -45,6 +45,7 @@ READY = {
     "rrcpd": r"(?m)^ready ",
     "sink-driven-src": r"is published on",
     "test-client": IMAGES,
+    "replay": r"is replayed on",
     "lbmsub": r"(?m)^ready",
     "lbmpub": RATES,
 }
@@ -88,6 +89,7 @@ GROWN = {"session.pcap": 20_000}
 BLOCKS = {
     "make run": Skip("builds the release; `quoteway demo`, which it starts, is the next block"),
     "quoteway demo": Run(),
+    "quoteway record today": Run(before=[DEMO]),
     "quoteway serve --route provider-host:14010": Run(before=[SOURCE], alone=True),
     "quoteway config > quoteway.toml": Run(files={"rmds.cnf": ("docs/operating/examples/site.cnf", None)}),
     "quoteway desktop  ": Run(

@@ -6,6 +6,7 @@
 //! * [`Recorder`] writes in a thread of its own; a serving thread hands messages over by a [`Handover`], which never waits.
 //!   [`Journal`] is the same without a thread.
 //! * [`Recording`] reads: [`Recording::from_time`], [`Recording::of_item`], [`Recording::image_at`], [`Recording::info`].
+//! * [`Player`] has the images of all items as they were at a time, and goes on from there.
 //! * [`compact`] makes a finished recording smaller.
 //!
 //! What is missing is told where it is missing: a [`Gap`] is a record as any other, and an image behind it says that it is in one.
@@ -33,16 +34,19 @@ mod frame;
 mod images;
 mod index;
 mod journal;
+mod play;
 mod reader;
 mod record;
 mod recorder;
 mod segment;
+mod state;
 mod store;
 
 pub use compact::{Compacted, Left, compact};
 pub use error::{Damage, Error};
 pub use index::Count;
 pub use journal::{Journal, JournalConfig, JournalCounters, MESSAGE_MAX};
+pub use play::{Play, Player, PlayerItem};
 pub use reader::{Cursor, Entry, ImageAt, Info, Recording};
 pub use record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};
 pub use recorder::{Clock, Handover, ItemId, Recorder, RecorderConfig, RecorderStatus};

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A recording as it was when it was opened. Its writer may go on; what it writes then is seen by whoever opens it again.
 #[derive(Debug)]
 pub struct Recording<S> {
-    store: S,
-    segments: Vec<Segment>,
+    pub(crate) store: S,
+    pub(crate) segments: Vec<Segment>,
     damage: Vec<Damage>,
 }
 
@@ -216,7 +216,7 @@ impl<S: Store> Recording<S> {
     }
 
     /// The last segment that has a record up to this time.
-    fn segment_at(&self, at: u64) -> Option<usize> {
+    pub(crate) fn segment_at(&self, at: u64) -> Option<usize> {
         self.segments.iter().rposition(|segment| segment.index.blocks.first().is_some_and(|block| block.begin <= at))
     }
 
@@ -252,7 +252,7 @@ impl<S: Store> Recording<S> {
     }
 
     /// A block; `None` if it is damaged.
-    fn block(&self, segment: &Segment, place: &BlockPlace) -> Result<Option<Block>, Error> {
+    pub(crate) fn block(&self, segment: &Segment, place: &BlockPlace) -> Result<Option<Block>, Error> {
         let payload = segment.payload(&self.store, place.offset, place.len, FrameKind::Block)?;
         // An index that tells of other records than there are is damaged, too.
         let block = payload.and_then(|payload| decode::decode(&payload));
@@ -317,7 +317,8 @@ pub struct Cursor<'a, S> {
 }
 
 /// Record that a cursor comes to.
-enum Step {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
     Row,
     Gap,
     End,
@@ -351,25 +352,38 @@ impl<'a, S: Store> Cursor<'a, S> {
     /// A segment cannot be read. The cursor is behind the block that it tried.
     #[expect(clippy::should_implement_trait, reason = "what it gives is lent")]
     pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
-        match self.step()? {
-            Step::End => Ok(None),
+        let step = self.step()?;
+        Ok(self.entry(step))
+    }
+
+    /// The record that the last step came to.
+    pub(crate) fn entry(&self, step: Step) -> Option<Entry<'_>> {
+        match step {
+            Step::End => None,
             Step::Gap => {
                 let clocks = Clocks { wall: self.time, mono: 0, source: None };
                 let gap = self.gap.as_ref();
-                Ok(gap.map(|(sequence, body)| Entry {
+                gap.map(|(sequence, body)| Entry {
                     record: Record { sequence: *sequence, time: self.time, kind: Kind::Gap, item: 0, clocks, body },
                     item: None,
-                }))
+                })
             }
             Step::Row => {
-                let Some((block, segment)) = &self.current else { return Ok(None) };
+                let (block, segment) = self.current.as_ref()?;
                 let items = &self.recording.segments[*segment].index.items;
-                Ok(block.record(self.row - 1).map(|record| Entry { record, item: item_of(items, record.item) }))
+                block.record(self.row - 1).map(|record| Entry { record, item: item_of(items, record.item) })
             }
         }
     }
 
-    fn step(&mut self) -> Result<Step, Error> {
+    /// The segment of the record that the last step came to, and its items; `None` for gaps in the place of what cannot be read.
+    pub(crate) fn place(&self) -> Option<(usize, &'a [Item])> {
+        let (_, segment) = self.current.as_ref()?;
+        Some((*segment, &self.recording.segments[*segment].index.items))
+    }
+
+    /// Goes on to the next record.
+    pub(crate) fn step(&mut self) -> Result<Step, Error> {
         loop {
             if let Some((block, _)) = &self.current {
                 while let Some((item, time)) = block.place(self.row) {

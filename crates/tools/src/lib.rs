@@ -25,6 +25,7 @@ pub mod outbox;
 pub mod output;
 pub mod places;
 pub mod recording;
+pub mod replay;
 pub mod sink_driven_src;
 pub mod source;
 pub mod table;

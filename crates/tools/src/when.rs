@@ -1,5 +1,6 @@
-//! Times of day and date in what tools print: UTC, to the nanosecond.
+//! Times of day and date on command lines and in what tools print: UTC, to the nanosecond.
 
+use anyhow::anyhow;
 use feed::session::{DAY, Date, SECOND};
 
 /// A time as `2026-11-27T14:30:00.000000000Z`, with as few decimals as say it: none, 3, 6 or 9.
@@ -32,16 +33,85 @@ pub(crate) fn length(nanos: u64) -> String {
     }
 }
 
+/// A time from its text, nanoseconds since 1970: `2026-11-27T14:30:00Z`, with up to nine decimals; `T` may be a blank, and `Z` be left out.
+///
+/// # Errors
+/// A text for the user.
+pub(crate) fn parse(text: &str) -> anyhow::Result<u64> {
+    read(text).ok_or_else(|| {
+        anyhow!("write a time of UTC, from 1970 on, as 2026-11-27T14:30:00Z or 2026-11-27T14:30:00.123456789Z")
+    })
+}
+
+fn read(text: &str) -> Option<u64> {
+    let text = text.strip_suffix(['Z', 'z']).unwrap_or(text);
+    let (date, time) = text.split_once(['T', 't', ' '])?;
+    let mut parts = date.split('-').map(number);
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let mut clock = time.split(':').map(number);
+    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next().unwrap_or(Some(0))?);
+    let is_over = parts.next().is_some() || clock.next().is_some() || fraction.len() > 9;
+    if is_over || hours > 23 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let fraction = if fraction.is_empty() { 0 } else { number(&format!("{fraction:0<9}"))? };
+    let nanos = (hours * 3600 + minutes * 60 + seconds) * SECOND + fraction;
+    days_of(year, month, day)?.checked_mul(DAY)?.checked_add(nanos)
+}
+
+/// A number of digits alone.
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { text.parse().ok() } else { None }
+}
+
+/// Days since 1970 of a date that there is.
+fn days_of(year: u64, month: u64, day: u64) -> Option<u64> {
+    if !(1970..=2500).contains(&year) || !(1..=12).contains(&month) {
+        return None;
+    }
+    // Near enough; the date itself says which day it is.
+    let about = (year - 1970) * 365 + (year - 1969) / 4 + (month - 1) * 30;
+    let is_it = |days: &u64| {
+        let date = Date::from_days(*days as u32);
+        (u64::from(date.year), u64::from(date.month), u64::from(date.day)) == (year, month, day)
+    };
+    (about.saturating_sub(8)..about + 48).find(is_it)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_have_as_few_decimals_as_say_them() {
-        let second = 1_795_789_800 * SECOND;
-        let texts = [second, second + 5_000_000, second + 5_000, second + 5].map(text);
-        let expected = ["", ".005", ".000005", ".000000005"].map(|decimals| format!("2026-11-27T14:30:00{decimals}Z"));
-        assert_eq!(texts, expected);
+    fn every_day_and_time_comes_back() {
+        for days in 0..193_000 {
+            let Date { year, month, day } = Date::from_days(days);
+            assert_eq!(days_of(year.into(), month.into(), day.into()), Some(days.into()), "{year}-{month}-{day}");
+        }
+        for nanos in [0, 1, 1_000, 1_000_000, SECOND, 1_795_789_800_123_456_789, 1_795_789_800 * SECOND] {
+            assert_eq!(parse(&text(nanos)).expect("our own"), nanos, "{}", text(nanos));
+        }
+        assert_eq!(text(1_795_789_800 * SECOND), "2026-11-27T14:30:00Z");
+        assert_eq!(parse("2026-11-27 14:30").expect("short"), 1_795_789_800 * SECOND);
+        assert_eq!(parse("2026-11-27T14:30:00.5").expect("short"), 1_795_789_800 * SECOND + SECOND / 2);
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for wrong in [
+            "",
+            "2026-11-27",
+            "2026-02-30T00:00Z",
+            "2026-11-27T24:00Z",
+            "1969-12-31T23:59:59Z",
+            "2026-11-27T1:2:3:4",
+            "-1-1-1T0:0",
+            "2026-11-27T14:30:00.0123456789Z",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub use post::{Post, Posted};
 pub use session::{Session, SessionId};
 
 use rwf::dictionary::Dictionary;
-use rwf::msg::Domain;
+use rwf::msg::{Domain, RefreshMsg};
 use rwf::rdm::{dictionary, directory, login};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct ProviderConfig {
     pub service: String,
     /// Its id on every connection.
     pub service_id: u16,
+    /// Further services, by id and name, that differ from it in nothing else.
+    pub also: Vec<(u16, String)>,
     /// Domains of its items.
     pub domains: Vec<Domain>,
     /// `OpenWindow` of the directory; `None` says nothing.
@@ -43,6 +45,7 @@ impl Default for ProviderConfig {
         Self {
             service: "DIRECT_FEED".to_owned(),
             service_id: 1,
+            also: Vec::new(),
             domains: vec![Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER, Domain::MARKET_BY_PRICE, Domain::SYMBOL_LIST],
             open_window: None,
             vendor: "Quoteway".to_owned(),
@@ -82,7 +85,7 @@ impl Provider {
     /// How a connection is to answer: one service, posts and batches taken, as many streams as are asked for.
     fn role(&self) -> Arc<omm::provider::ProviderConfig> {
         Arc::new(omm::provider::ProviderConfig {
-            services: vec![self.service()],
+            services: std::iter::once(self.service()).chain(self.also()).collect(),
             features: login::Features {
                 post: Some(true),
                 batch: Some(login::batch::REQUESTS),
@@ -91,6 +94,14 @@ impl Provider {
             dictionary: Some(Arc::clone(&self.dictionary)),
             streams_max: usize::MAX,
             batch_max: usize::MAX,
+        })
+    }
+
+    /// The further services.
+    fn also(&self) -> impl Iterator<Item = directory::Service> {
+        self.config.also.iter().map(|(id, name)| {
+            let config = ProviderConfig { service: name.clone(), service_id: *id, ..self.config.clone() };
+            Self { config, is_up: true, dictionary: Arc::clone(&self.dictionary) }.service()
         })
     }
 
@@ -129,6 +140,8 @@ pub struct Open<'a> {
     pub session: SessionId,
     /// On which stream.
     pub stream_id: i32,
+    /// Of which service, by its id.
+    pub service: u16,
     /// Of which domain.
     pub domain: Domain,
     /// For which name.
@@ -173,6 +186,16 @@ pub trait Items {
 
     /// Appends part `part` of the image of an item to `out`.
     fn image(&mut self, item: ItemId, domain: Domain, part: usize, out: &mut Vec<u8>) -> ImagePart;
+
+    /// What a refresh of an item says besides its payload, where that is the item's own: `refresh` is what it would say.
+    fn dress<'m>(&'m self, _item: ItemId, refresh: RefreshMsg<'m>) -> RefreshMsg<'m> {
+        refresh
+    }
+
+    /// The state of an item that was opened and has no image yet: it is told instead, and the image comes by [`Session::refresh`].
+    fn without_image(&self, _item: ItemId) -> Option<State<'static>> {
+        None
+    }
 
     /// A stream ended.
     fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32);

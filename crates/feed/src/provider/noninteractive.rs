@@ -108,7 +108,8 @@ impl NonInteractive {
         for name in &names {
             let Some(stream) = self.role.open(DOMAIN, self.service, name.as_str()) else { break };
             let (session, stream_id) = (self.id, stream.get());
-            let open = Open { session, stream_id, domain: DOMAIN, name, streaming: true };
+            let service = self.service;
+            let open = Open { session, stream_id, service, domain: DOMAIN, name, streaming: true };
             if let Ok(item) = items.open(open) {
                 self.published.push((item, stream));
                 self.publish_image(items, (item, stream));

@@ -100,6 +100,24 @@ impl Session {
         self.send(reply);
     }
 
+    /// Sends a part of an image of an open item, solicited where one is owed. A final state ends the stream, of which the items are not told.
+    pub fn refresh(&mut self, refresh: &RefreshMsg<'_>, reply: Reply<'_>) {
+        self.role.refresh(refresh);
+        if refresh.state.stream.is_final() {
+            self.streams.remove(&refresh.stream_id);
+        }
+        self.send(reply);
+    }
+
+    /// Sends the state of an open item; a final one ends the stream, of which the items are not told.
+    pub fn status(&mut self, stream_id: i32, state: State<'_>, reply: Reply<'_>) {
+        self.role.status(stream_id, state);
+        if state.stream.is_final() {
+            self.streams.remove(&stream_id);
+        }
+        self.send(reply);
+    }
+
     /// Whether the consumer's login is accepted.
     pub fn is_logged_in(&self) -> bool {
         self.role.is_logged_in()
@@ -159,9 +177,9 @@ impl Session {
     }
 
     fn open(&mut self, items: &mut dyn Items, asked: &Asked) {
-        let Asked { stream_id, domain, streaming, .. } = *asked;
+        let Asked { stream_id, domain, service, streaming, .. } = *asked;
         let name = String::from_utf8_lossy(&asked.name);
-        match items.open(Open { session: self.id, stream_id, domain, name: &name, streaming }) {
+        match items.open(Open { session: self.id, stream_id, service, domain, name: &name, streaming }) {
             Err(Refusal { code, text }) => {
                 let state = State::new(StreamState::CLOSED, DataState::SUSPECT, code, &text);
                 self.role.status(stream_id, state);
@@ -178,6 +196,10 @@ impl Session {
     /// Sends an image in its parts.
     fn show(&mut self, items: &mut dyn Items, shown: Shown) {
         let Shown { item, stream_id, domain, streaming } = shown;
+        if let Some(state) = items.without_image(item) {
+            self.role.status(stream_id, state);
+            return;
+        }
         let stream = if streaming { StreamState::OPEN } else { StreamState::NON_STREAMING };
         let multi_part = domain != Domain::MARKET_PRICE;
         let mut part = 0;
@@ -198,7 +220,7 @@ impl Session {
                 body: &self.payload,
                 ..RefreshMsg::new(domain, stream_id)
             };
-            self.role.refresh(&refresh);
+            self.role.refresh(&items.dress(item, refresh));
             part += 1;
             if !image.more {
                 return;

@@ -26,6 +26,11 @@ impl Process {
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
+
+    /// The line that it was waited for.
+    pub(crate) fn line(&self) -> &str {
+        &self.line
+    }
 }
 
 impl Drop for Process {

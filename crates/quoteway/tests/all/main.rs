@@ -22,6 +22,7 @@ mod operation;
 mod permissions;
 mod persistence;
 mod recording;
+mod replaying;
 mod report1;
 mod rooms;
 mod services;

@@ -16,8 +16,8 @@ use tools::consumer::{Consumer, Heard, Identity};
 use crate::chain::{From, Process, serve, source, start};
 
 const SECOND: u64 = 1_000_000_000;
-const SERVICE: &str = "DIRECT_FEED";
-const ITEMS: [&str; 3] = ["IBM.N", "MSFT.O", "GE.N"];
+pub(crate) const SERVICE: &str = "DIRECT_FEED";
+pub(crate) const ITEMS: [&str; 3] = ["IBM.N", "MSFT.O", "GE.N"];
 
 /// A consumer of some items, and all that came of them: the item's place in the list, and the message.
 struct Watch {
@@ -91,6 +91,11 @@ impl Watcher {
         }
     }
 
+    /// All that came: the item's place in the list, and the message.
+    pub(crate) fn came(&self) -> &[(usize, Vec<u8>)] {
+        &self.watch.came
+    }
+
     /// The messages of an item of a class, without their stream ids.
     pub(crate) fn of(&self, item: usize, class: MsgClass) -> Vec<Vec<u8>> {
         let of = self.watch.came.iter().filter(|(n, msg)| *n == item && rwf::peek::class(msg) == Some(class));
@@ -140,7 +145,7 @@ pub(crate) fn end(recorder: Process, folder: &Path) {
 }
 
 /// The records of a kind of an item, on stream 0.
-fn recorded(recording: &Recording<Folder>, domain: u8, name: &str, kind: Kind) -> Vec<Vec<u8>> {
+pub(crate) fn recorded(recording: &Recording<Folder>, domain: u8, name: &str, kind: Kind) -> Vec<Vec<u8>> {
     let item = Item { service: SERVICE.into(), domain, name: name.into() };
     let mut cursor = recording.of_item(&item, 0);
     let mut all = Vec::new();

@@ -43,22 +43,26 @@ pub(crate) fn refresh(values: &[(i16, i64)]) -> Vec<u8> {
     })
 }
 
-fn closed() -> Vec<u8> {
+pub(crate) fn closed() -> Vec<u8> {
     let state = State::new(StreamState::CLOSED, rwf::DataState::SUSPECT, StateCode::NOT_FOUND, "gone");
     message(|w| StatusMsg { state: Some(state), ..StatusMsg::new(Domain(6), 3) }.encode(w))
 }
 
 /// The fields of the image at a time; `None` without an image.
-fn image_at(recording: &Recording<Memory>, name: &str, nanos: u64) -> Option<(BTreeMap<i16, u64>, bool)> {
+pub(crate) fn image_at(recording: &Recording<Memory>, name: &str, nanos: u64) -> Option<(BTreeMap<i16, u64>, bool)> {
     let found = recording.image_at(&item(name), at(nanos).wall).expect("memory can be read")?;
     let mut buf = vec![0; 4000];
     let mut writer = Writer::new(&mut buf);
     found.image.parts(RefreshMsg::new(Domain(6), 0), 3000).write(&mut writer).expect("a small image");
-    let Ok(Msg::Refresh(refresh)) = Msg::decode(writer.written()) else { panic!("no refresh") };
+    Some((fields_of(writer.written()), found.is_in_gap))
+}
+
+/// The fields of a refresh.
+pub(crate) fn fields_of(msg: &[u8]) -> BTreeMap<i16, u64> {
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(msg) else { panic!("no refresh") };
     let list = FieldList::decode(refresh.body, &SetScope::NONE).expect("a field list");
     let number = |data: &[u8]| data[1..].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    let fields = list.entries().flatten().map(|entry| (entry.fid, number(entry.data))).collect();
-    Some((fields, found.is_in_gap))
+    list.entries().flatten().map(|entry| (entry.fid, number(entry.data))).collect()
 }
 
 /// Item, time and what came, with what the model has of it.

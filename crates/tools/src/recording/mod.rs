@@ -37,7 +37,8 @@ const TURN: u64 = SECOND / 20;
     quoteway record today --server p2ps1:14002 --service FEED --items list.txt --domain 6 --domain 7\n  \
     quoteway record today --service FEED --symbols 0#ALL --pattern '*.N' --keep-megabytes 50000\n  \
     quoteway record info today\n  \
-    quoteway record compact today"
+    quoteway record compact today\n\n\
+    quoteway replay today    serves it to any client, from any time on."
 )]
 pub struct Args {
     #[command(subcommand)]

@@ -442,7 +442,7 @@ mod tests {
 
     fn open(load: &mut Load, name: &str, stream_id: i32) -> ItemId {
         let domain = Domain::MARKET_PRICE;
-        load.open(Open { session: SessionId(0), stream_id, domain, name, streaming: true }).unwrap()
+        load.open(Open { session: SessionId(0), stream_id, service: 1, domain, name, streaming: true }).unwrap()
     }
 
     #[test]

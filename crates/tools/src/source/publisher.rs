@@ -13,7 +13,8 @@ use feed::{MarketSource, session::Nanos};
 use net::tcp::{ConnId, SocketOptions};
 use rssl::{ClientConfig, Packer, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
-use rwf::msg::{Domain, MsgClass};
+use rwf::State;
+use rwf::msg::{Domain, MsgClass, RefreshMsg};
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,6 +36,11 @@ pub trait Feed {
 
     /// When there will be something to write, as far as sessions can be written to.
     fn due(&self, now: Nanos, egress: &Egress<'_>) -> Option<Nanos>;
+
+    /// Whether it goes on while its service is down: one that tells by itself what its sessions get.
+    fn publishes_while_down(&self) -> bool {
+        false
+    }
 
     /// Writes what is due.
     fn publish(&mut self, now: Nanos, egress: &mut Egress<'_>);
@@ -99,6 +105,26 @@ impl Egress<'_> {
         if let Some(Some(conn)) = self.conns.get_mut(session.0 as usize) {
             conn.backlog = self.io.send(now, conn.id, write).unwrap_or(0);
         }
+    }
+
+    /// A part of the image of an open item, on the stream that it names: solicited where one is owed. A final state ends the stream.
+    pub fn refresh(&mut self, session: SessionId, refresh: &RefreshMsg<'_>) {
+        self.answer(session, |it, reply| it.refresh(refresh, reply));
+    }
+
+    /// The state of an open item. A final one ends its stream.
+    pub fn status(&mut self, session: SessionId, stream_id: i32, state: State<'_>) {
+        self.answer(session, |it, reply| it.status(stream_id, state, reply));
+    }
+
+    fn answer(&mut self, session: SessionId, say: impl FnOnce(&mut Session, &mut dyn FnMut(&[u8]))) {
+        let Some(Some(conn)) = self.conns.get_mut(session.0 as usize) else { return };
+        let Side::Interactive(it) = &mut conn.side else { return };
+        if conn.outbox.is_empty() {
+            self.dirty.push(session.0);
+        }
+        let outbox = &mut conn.outbox;
+        say(it, &mut |msg| outbox.push(msg));
     }
 
     /// Adds a message to what the session gets at the end of the turn.
@@ -190,7 +216,7 @@ impl<F: Feed> Publisher<F> {
 
     /// When the feed has something to write.
     pub fn due(&mut self, now: Nanos, io: &mut RsslIo) -> Option<Nanos> {
-        if !self.provider.is_up {
+        if !self.provider.is_up && !self.feed.publishes_while_down() {
             return None;
         }
         let egress = Egress { io, conns: &mut self.conns, dirty: &mut self.dirty };
@@ -257,7 +283,7 @@ impl<F: Feed> Publisher<F> {
                 tracing::info!("{} of domain {} was posted, and is no item here", post.name, post.domain.0);
             }
         }
-        if provider.is_up {
+        if provider.is_up || feed.publishes_while_down() {
             feed.publish(now, egress);
         }
         self.flush(io, now);

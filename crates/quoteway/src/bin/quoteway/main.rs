@@ -84,6 +84,8 @@ enum Command {
     Delay(tools::delay::Args),
     /// Record a service as it comes, show what a recording holds, make it smaller
     Record(tools::recording::Args),
+    /// Play a recording to any client, from any time on
+    Replay(tools::replay::Args),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
     #[command(aliases = ["sink_driven_src", "Sink_Driven_Src"])]
     SinkDrivenSrc(tools::sink_driven_src::Args),
@@ -158,6 +160,7 @@ fn main() -> ExitCode {
         Command::Rrcpd(args) => roles::rrcpd::run(&args),
         Command::Delay(args) => tools::delay::run(&args),
         Command::Record(args) => tools::recording::run(&args),
+        Command::Replay(args) => tools::replay::run(&args),
         Command::MarketfeedLines(args) => tools::marketfeed_lines::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),

@@ -1,0 +1,164 @@
+//! Replays by real processes: clients get what they saw when it was recorded, and from any time on the image of then.
+
+use std::path::Path;
+
+use record::{Item, Kind};
+use rwf::DataState;
+use rwf::image::{Image, Schema};
+use rwf::msg::{Msg, MsgClass, RefreshMsg};
+use rwf::wire::Writer;
+
+use crate::chain::{From, Process, serve, source, start};
+use crate::recording::{ITEMS, SERVICE, Watcher, end, open, record, recorded, until_recorded, without_stream};
+
+/// A replay, and its port.
+fn replay(folder: &Path, args: &[&str]) -> (Process, u16) {
+    let folder = folder.to_str().expect("UTF-8");
+    let fixed = ["replay", folder, "--port", "0", "--interval", "0"];
+    let process = start(&[&fixed[..], args].concat(), &From::Error, "is replayed on");
+    let address = process.line().split(" on ").nth(1).and_then(|rest| rest.split(',').next()).expect("an address");
+    let port = address.parse::<std::net::SocketAddr>().expect("an address").port();
+    (process, port)
+}
+
+/// A recording of a market of which a client saw the same beside it.
+fn market() -> (tempfile::TempDir, Watcher) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-Q", "market"]);
+    let (_server, port) = serve(&["--route", &at]);
+    let mut watcher = Watcher::new(port, SERVICE, &ITEMS);
+    watcher.until("the images", |came| (0..ITEMS.len()).all(|n| came.iter().any(|(item, _)| *item == n)));
+    let recorder = record(port, folder.path(), &["--item-list", &ITEMS.join(",")]);
+    until_recorded(folder.path(), 40);
+    end(recorder, folder.path());
+    let recording = open(folder.path());
+    for (n, name) in ITEMS.iter().enumerate() {
+        let Some(last) = recorded(&recording, 6, name, Kind::Update).pop() else { continue };
+        watcher.until("the last update", |came| came.iter().any(|(at, msg)| *at == n && without_stream(msg) == last));
+    }
+    (folder, watcher)
+}
+
+fn updates_in(folder: &Path) -> usize {
+    let recording = open(folder);
+    ITEMS.iter().map(|name| recorded(&recording, 6, name, Kind::Update).len()).sum()
+}
+
+fn is_update(msg: &[u8]) -> bool {
+    rwf::peek::class(msg) == Some(MsgClass::UPDATE)
+}
+
+#[test]
+fn a_replay_gives_what_was_recorded_and_the_same_each_time() {
+    let (folder, _) = market();
+    let count = updates_in(folder.path());
+    let play = || {
+        let (_replay, port) = replay(folder.path(), &["--speed", "max", "--start-on-open", "3"]);
+        let mut watcher = Watcher::new(port, SERVICE, &ITEMS);
+        watcher.until("all updates", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= count);
+        watcher
+    };
+    let first = play();
+    let recording = open(folder.path());
+    for (n, name) in ITEMS.iter().enumerate() {
+        assert_eq!(first.of(n, MsgClass::UPDATE), recorded(&recording, 6, name, Kind::Update), "{name}");
+        let body = |msg: &Vec<u8>| rwf::peek::body(msg).map(<[u8]>::to_vec);
+        let images = recorded(&recording, 6, name, Kind::Refresh);
+        assert_eq!(
+            first.of(n, MsgClass::REFRESH).iter().map(body).collect::<Vec<_>>(),
+            images.iter().map(body).collect::<Vec<_>>()
+        );
+    }
+    assert_eq!(play().came(), first.came(), "byte for byte");
+}
+
+/// What a client has made of its messages, up to and with one of them, as a refresh's body.
+fn image_after(watcher: &Watcher, item: usize, last: &[u8]) -> Vec<u8> {
+    let mut image = Image::new();
+    for (_, msg) in watcher.came().iter().filter(|(n, _)| *n == item) {
+        match Msg::decode(msg).expect("a message") {
+            Msg::Refresh(refresh) => image.refresh(&refresh, &Schema::NONE).expect("an image"),
+            Msg::Update(update) => image.update(&update, &Schema::NONE).expect("an update"),
+            _ => {}
+        }
+        if without_stream(msg) == last {
+            break;
+        }
+    }
+    let mut buf = vec![0; 65_000];
+    let mut w = Writer::new(&mut buf);
+    image.parts(RefreshMsg::new(rwf::msg::Domain(6), 0), 60_000).write(&mut w).expect("a small image");
+    rwf::peek::body(w.written()).expect("a body").to_vec()
+}
+
+/// The first image that comes of an item: its body and state.
+fn first_image(port: u16, service: &str, name: &str) -> (Vec<u8>, DataState) {
+    let mut watcher = Watcher::new(port, service, &[name]);
+    watcher.until("the image", |came| !came.is_empty());
+    let (_, msg) = &watcher.came()[0];
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(msg) else { panic!("no image: {:?}", Msg::decode(msg)) };
+    (refresh.body.to_vec(), refresh.state.data)
+}
+
+#[test]
+fn whoever_opens_at_a_time_gets_the_image_that_a_client_had_then() {
+    let (folder, watcher) = market();
+    let recording = open(folder.path());
+    let item = Item { service: SERVICE.into(), domain: 6, name: ITEMS[0].into() };
+    let mut times = Vec::new();
+    let mut cursor = recording.of_item(&item, 0);
+    while let Some(entry) = cursor.next().expect("it can be read") {
+        if entry.record.kind == Kind::Update {
+            times.push((entry.record.time, without_stream(entry.record.body)));
+        }
+    }
+    // One in the middle that nothing else has come with.
+    let at = (times.len() / 2..times.len() - 1).find(|n| times[*n].0 < times[n + 1].0).expect("a moment");
+    let (time, last) = &times[at];
+    let expected = (image_after(&watcher, 0, last), DataState::OK);
+    let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
+    let date =
+        std::process::Command::new("date").args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%S"]).output();
+    let date = String::from_utf8(date.expect("date runs").stdout).expect("text");
+    let moment = format!("{}.{nanos:09}Z", date.trim());
+    let (_replay, port) = replay(folder.path(), &["--from", &moment, "--speed", "0.000001", "--at", &moment]);
+    assert_eq!(first_image(port, SERVICE, ITEMS[0]), expected);
+    // The same as another service, and for an item alone.
+    let other = format!("{SERVICE}@{moment}");
+    let short = other.replace("000Z", "Z").replace("000Z", "Z").replace(".Z", "Z");
+    assert_eq!(first_image(port, &short, ITEMS[0]), expected);
+    assert_eq!(first_image(port, SERVICE, &format!("{}@{moment}", ITEMS[0])), expected);
+    // From there on it goes on.
+    let (_replay, port) = replay(folder.path(), &["--from", &moment, "--speed", "max", "--start-on-open"]);
+    let mut from_there = Watcher::new(port, SERVICE, &ITEMS[..1]);
+    let rest: Vec<Vec<u8>> = times[at + 1..].iter().map(|(_, msg)| msg.clone()).collect();
+    from_there.until("the rest", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= rest.len());
+    assert_eq!(from_there.of(0, MsgClass::UPDATE), rest);
+}
+
+#[test]
+fn a_gap_makes_items_suspect_until_their_next_image() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-U", "100"]);
+    let (_server, port) = serve(&["--route", &at]);
+    for life in 1..=2 {
+        let recorder = record(port, folder.path(), &["--item-list", "RDT{0..4}"]);
+        until_recorded(folder.path(), 50 * life);
+        // The first one by SIGKILL.
+        if life == 2 {
+            end(recorder, folder.path());
+        }
+    }
+    let count = recorded(&open(folder.path()), 6, "RDT0", Kind::Update).len();
+    let (_replay, port) = replay(folder.path(), &["--speed", "max", "--start-on-open", "--loop"]);
+    let mut watcher = Watcher::new(port, SERVICE, &["RDT0"]);
+    watcher.until("two rounds", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= 2 * count);
+    let states: Vec<(MsgClass, DataState)> = watcher
+        .came()
+        .iter()
+        .filter_map(|(_, msg)| Some((rwf::peek::class(msg)?, Msg::decode(msg).ok()?.state()?.data)))
+        .collect();
+    let (ok, suspect) = ((MsgClass::REFRESH, DataState::OK), (MsgClass::STATUS, DataState::SUSPECT));
+    // No image yet, the image, the gap, the image of the second life; and again.
+    assert_eq!(states[..8], [suspect, ok, suspect, ok, suspect, ok, suspect, ok]);
+}

@@ -1,0 +1,229 @@
+//! `quoteway replay`: a recording as an interactive provider, served to any client from any time on.
+
+mod served;
+mod service;
+mod timeline;
+
+use crate::source::publisher::Publisher;
+use crate::when;
+use anyhow::{Context as _, anyhow};
+use clap::Args as ClapArgs;
+use feed::provider::{Provider, ProviderConfig};
+use net::tcp::SocketOptions;
+use permissions::rights::Pattern;
+use record::{Folder, Item, Recording};
+use rssl::ServerConfig;
+use rssl_io::RsslIo;
+use rwf::msg::Domain;
+use served::{Plan, Replay};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use timeline::{Pace, Span};
+
+const SECOND: u64 = 1_000_000_000;
+/// How often time is looked at when nothing happens, nanoseconds.
+const STOP_EVERY: u64 = SECOND / 10;
+/// Bytes of a stranger that are read at a time.
+const READ_MOST: usize = 2 << 10;
+/// Id of the service; those of other times have the next ones.
+const SERVICE_ID: u16 = 1;
+
+/// Play a recording to any client, from any time on.
+///
+/// It serves the recorded service on a port, to EMA, ETA and other RSSL consumers, or as a provider to `quoteway serve --route` and with that
+/// to WebSocket clients. Everybody who opens an item gets its image as it was at the time that the replay has come to, and the messages from
+/// there on, as they were recorded. Behind a gap of the recording items are Suspect until an image is known again.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Examples:\n  \
+    quoteway replay today\n  \
+    quoteway replay today --from 2026-11-27T14:30:00Z --to 2026-11-27T14:35:00Z --speed 10 --loop\n  \
+    quoteway replay today --speed max --start-on-open 100\n  \
+    quoteway replay today --at 2026-11-27T14:30:00Z\n\n\
+    With --at there is a second service, FEED@2026-11-27T14:30:00Z beside FEED: a snapshot of it is the image of then, and a stream goes on from\n\
+    there when the first item is opened. The same without --at, for a single item: IBM.N@2026-11-27T14:30:00Z.\n\
+    The same recording and command give the same messages in the same order.")]
+pub struct Args {
+    /// Folder of the recording, or one of its segments
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Recorded service, if there are several
+    #[arg(long, value_name = "NAME")]
+    pub service: Option<String>,
+    /// Name under which it is served
+    #[arg(long = "as", value_name = "NAME")]
+    pub served_as: Option<String>,
+    /// Port to listen on
+    #[arg(long, value_name = "PORT", default_value_t = 14_010)]
+    pub port: u16,
+    /// Address to listen on; 0.0.0.0 for clients on other hosts
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub bind: IpAddr,
+    /// Seconds of the recording in a second, or max: as fast as the clients take it
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = pace)]
+    speed: Pace,
+    /// Time to begin at: UTC, 2026-11-27T14:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = when::parse)]
+    pub from: Option<u64>,
+    /// Time to end at
+    #[arg(long, value_name = "TIME", value_parser = when::parse)]
+    pub to: Option<u64>,
+    /// Begin anew at the end
+    #[arg(long = "loop")]
+    pub repeats: bool,
+    /// Begin when so many items are open
+    #[arg(long, value_name = "ITEMS", num_args = 0..=1, default_missing_value = "1")]
+    pub start_on_open: Option<usize>,
+    /// Only items that match: * stands for any text, ? for a character, ^... is a regular expression
+    #[arg(long = "item", value_name = "PATTERN")]
+    pub items: Vec<String>,
+    /// Only items of these domains, by number
+    #[arg(long = "domain", value_name = "NUMBER")]
+    pub domains: Vec<u8>,
+    /// One more service, as of a time; may be given several times
+    #[arg(long = "at", value_name = "TIME", value_parser = when::parse)]
+    pub at: Vec<u64>,
+    /// Seconds between two lines of progress; 0 for none
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub interval: u64,
+}
+
+/// What `--speed` says.
+fn pace(text: &str) -> anyhow::Result<Pace> {
+    let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite() && *speed > 0.0);
+    match (text, speed) {
+        ("max", _) => Ok(Pace::Unpaced),
+        (_, Some(speed)) => Ok(Pace::Scaled(speed)),
+        _ => Err(anyhow!("write a factor as 1, 0.5 or 60, or max")),
+    }
+}
+
+/// Replays until it is stopped.
+///
+/// # Errors
+/// A text for the user: the recording cannot be read or has no such service or items, or the port cannot be used.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    net::signal::install().map_err(|e| anyhow!("signals: {e}"))?;
+    let recording = Recording::open(Folder::to_read(&args.folder))?;
+    for found in recording.damage() {
+        eprintln!("{}: {}", args.folder.display(), net::plain::escaped(&found.to_string()));
+    }
+    let service = service_of(args, &recording)?;
+    let (first, last) = recording.info().span.ok_or_else(|| anyhow!("{} has no records", args.folder.display()))?;
+    let span = Span {
+        from: args.from.unwrap_or_else(|| first.saturating_sub(1)),
+        to: args.to.unwrap_or(u64::MAX),
+        repeats: args.repeats,
+    };
+    if span.from > span.to || span.from > last {
+        let (first, last) = (when::text(first), when::text(last));
+        return Err(anyhow!(
+            "nothing is recorded in the time from --from to --to: the recording goes from {first} to {last}"
+        ));
+    }
+    let wanted = wanted(args, &service)?;
+    let items: Vec<&Item> = recording.items().into_iter().filter(|item| wanted(item)).collect();
+    if items.is_empty() {
+        return Err(anyhow!("the recording has no such items of {service}; quoteway record info shows what it has"));
+    }
+    let domains: BTreeSet<Domain> = items.iter().map(|item| Domain(item.domain)).collect();
+    let name = args.served_as.clone().unwrap_or_else(|| service.clone());
+    let also: Vec<(u16, String)> =
+        (SERVICE_ID + 1..).zip(&args.at).map(|(id, at)| (id, format!("{name}@{}", when::text(*at)))).collect();
+    let config = ProviderConfig {
+        service: name.clone(),
+        service_id: SERVICE_ID,
+        also: also.clone(),
+        domains: domains.into_iter().collect(),
+        ..ProviderConfig::default()
+    };
+    let dictionary = service::dictionary(&recording, &service, span.from)?;
+    if dictionary.is_none() {
+        eprintln!("the recording has no whole dictionary: the built-in one is handed out");
+    }
+    let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
+    net::signal::wake(&io.tcp().waker());
+    let mut provider = Provider::new(config, Arc::new(dictionary.unwrap_or_else(rwf::dictionary::Dictionary::builtin)));
+    provider.is_up = service::is_up_at(&recording, &service, span.from)?;
+    let plan =
+        Plan { service, span, pace: args.speed, begin_with: args.start_on_open.unwrap_or(0), at: args.at.clone() };
+    let now = net::clock::now();
+    let replay = Replay::new(&recording, plan, &wanted, now).context("the recording")?;
+    let bound = listen(args, &mut io)?;
+    let from = when::text(span.from.max(first));
+    eprintln!("{name} is replayed on {bound}, {} items, from {from} to {}", items.len(), when::text(span.to.min(last)));
+    for (_, name) in &also {
+        eprintln!("{name} is served beside it");
+    }
+    if !bound.ip().is_loopback() {
+        eprintln!("open to all who reach this host: whoever connects is served (--bind 127.0.0.1 closes it)");
+    }
+    play(args, &mut io, &mut Publisher::new(provider, replay))
+}
+
+fn play(args: &Args, io: &mut RsslIo, publisher: &mut Publisher<Replay<'_>>) -> anyhow::Result<()> {
+    let every = args.interval.saturating_mul(SECOND);
+    let mut now = net::clock::now();
+    let (mut line_at, mut last) = (now.saturating_add(every), (now, 0));
+    while net::signal::stop_requested() == 0 {
+        let due = publisher.due(now, io).unwrap_or(u64::MAX).min(now + STOP_EVERY);
+        now = publisher.turn(io, due).map_err(|e| anyhow!("sockets: {e}"))?;
+        if let Some(error) = publisher.feed().take_failure() {
+            return Err(anyhow!(error).context("the recording"));
+        }
+        for line in publisher.feed().take_lines() {
+            eprintln!("{line}");
+        }
+        if let Some(is_up) = publisher.feed().take_service() {
+            publisher.set_service(is_up);
+        }
+        if every > 0 && now >= line_at {
+            line_at = now + every;
+            let (time, streams, told) = publisher.feed().figures();
+            let rate = told.saturating_sub(last.1) as f64 * 1e9 / now.saturating_sub(last.0).max(1) as f64;
+            last = (now, told);
+            eprintln!("{}: {streams} streams, {told} messages, {rate:.0}/s", when::text(time));
+        }
+    }
+    Ok(())
+}
+
+fn listen(args: &Args, io: &mut RsslIo) -> anyhow::Result<SocketAddr> {
+    let options = SocketOptions { no_delay: true, ..SocketOptions::default() };
+    let address = SocketAddr::new(args.bind, args.port);
+    let (listener, bound) = io
+        .listen(address, &options, Arc::new(ServerConfig::default()))
+        .map_err(|e| anyhow!("cannot listen on {address}: {e}; choose another port with --port"))?;
+    io.limit_reading(listener, READ_MOST);
+    Ok(bound)
+}
+
+/// The service that is meant.
+fn service_of(args: &Args, recording: &Recording<Folder>) -> anyhow::Result<String> {
+    let known: BTreeSet<&str> = recording.items().into_iter().map(|item| &*item.service).collect();
+    let all = || known.iter().copied().collect::<Vec<_>>().join(", ");
+    match &args.service {
+        Some(name) if known.contains(name.as_str()) => Ok(name.clone()),
+        Some(name) => Err(anyhow!("the recording has no service {name}; it has {}", all())),
+        None if known.len() == 1 => Ok(known.first().copied().unwrap_or_default().to_owned()),
+        None => Err(anyhow!("name one of the recorded services with --service: {}", all())),
+    }
+}
+
+/// Whether an item is to be served.
+fn wanted(args: &Args, service: &str) -> anyhow::Result<impl Fn(&Item) -> bool + use<>> {
+    let patterns: Vec<Pattern> = args
+        .items
+        .iter()
+        .map(|text| Pattern::parse(text).map_err(|e| anyhow!("--item: {e}")))
+        .collect::<anyhow::Result<_>>()?;
+    let (service, domains) = (service.to_owned(), args.domains.clone());
+    Ok(move |item: &Item| {
+        let is_item = ![Domain::SOURCE, Domain::DICTIONARY].contains(&Domain(item.domain)) && !item.name.is_empty();
+        is_item
+            && *item.service == *service
+            && (domains.is_empty() || domains.contains(&item.domain))
+            && (patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(&*item.name)))
+    })
+}

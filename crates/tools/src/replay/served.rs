@@ -1,0 +1,216 @@
+//! The recording behind a provider on sockets: its service as it goes by, and as of other times.
+
+use super::SERVICE_ID;
+use super::service::ServiceWatch;
+use super::timeline::{NO_IMAGE, Pace, Span, Timeline, Turn};
+use crate::source::publisher::{Egress, Feed};
+use crate::when;
+use feed::provider::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
+use feed::session::Nanos;
+use record::{Error, Folder, Item, Player, PlayerItem, Recording};
+use rwf::msg::{Domain, RefreshMsg};
+use rwf::{State, StateCode};
+
+/// Bits of an [`ItemId`] for the item; the others are for the timeline.
+const ITEM_BITS: u32 = 26;
+/// Timelines at a time: each keeps all images.
+const TIMELINES: usize = 32;
+
+/// What is replayed, and how.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The recorded service.
+    pub(super) service: String,
+    pub(super) span: Span,
+    pub(super) pace: Pace,
+    /// Items that have to be open before time passes.
+    pub(super) begin_with: usize,
+    /// Times of further services.
+    pub(super) at: Vec<u64>,
+}
+
+/// A recording that is replayed.
+pub(super) struct Replay<'a> {
+    recording: &'a Recording<Folder>,
+    wanted: &'a dyn Fn(&Item) -> bool,
+    plan: Plan,
+    /// By number: the replay itself, then those of other times, with these times.
+    timelines: Vec<Option<(u64, Timeline<'a>)>>,
+    watch: ServiceWatch,
+    service: Option<bool>,
+    lines: Vec<String>,
+    failure: Option<Error>,
+    /// The time of the last turn.
+    now: Nanos,
+}
+
+impl<'a> Replay<'a> {
+    pub(super) fn new(
+        recording: &'a Recording<Folder>,
+        plan: Plan,
+        wanted: &'a dyn Fn(&Item) -> bool,
+        now: Nanos,
+    ) -> Result<Self, Error> {
+        let player = Player::at(recording, plan.span.from, wanted)?;
+        let main = Timeline::new(player, plan.span, plan.pace, plan.begin_with, now)?;
+        let watch = ServiceWatch::new(&plan.service);
+        let timelines = vec![Some((plan.span.from, main))];
+        Ok(Self { recording, wanted, plan, timelines, watch, service: None, lines: Vec::new(), failure: None, now })
+    }
+
+    /// What could not be read.
+    pub(super) fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
+    }
+
+    /// What there is to say to the user.
+    pub(super) fn take_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Whether the service went up or down.
+    pub(super) fn take_service(&mut self) -> Option<bool> {
+        self.service.take()
+    }
+
+    /// The time that the replay has come to; streams and messages of all times.
+    pub(super) fn figures(&self) -> (u64, usize, u64) {
+        let time = self.timelines.first().and_then(Option::as_ref).map_or(0, |(_, main)| main.player().time());
+        let all = || self.timelines.iter().flatten();
+        (time, all().map(|(_, it)| it.streams()).sum(), all().map(|(_, it)| it.told()).sum())
+    }
+
+    /// The timeline of a time, made if there is none.
+    fn timeline(&mut self, at: u64) -> Result<usize, Refusal> {
+        let others = || self.timelines.iter().enumerate().skip(1);
+        if let Some((n, _)) = others().find(|(_, it)| it.as_ref().is_some_and(|(time, _)| *time == at)) {
+            return Ok(n);
+        }
+        let free = others().find(|(_, it)| it.as_ref().is_none_or(|(_, it)| it.streams() == 0)).map(|(n, _)| n);
+        let n = free.filter(|_| self.timelines.len() >= TIMELINES).unwrap_or(self.timelines.len());
+        if n >= TIMELINES {
+            let text = format!("{TIMELINES} times of the recording are watched already, as many as can be at once");
+            return Err(Refusal { code: StateCode::TOO_MANY_ITEMS, text });
+        }
+        let span = Span { from: at, to: u64::MAX, repeats: false };
+        let made = Player::at(self.recording, at, self.wanted)
+            .and_then(|player| Timeline::new(player, span, self.plan.pace, 1, self.now));
+        match made {
+            Ok(made) if n < self.timelines.len() => self.timelines[n] = Some((at, made)),
+            Ok(made) => self.timelines.push(Some((at, made))),
+            Err(error) => {
+                let text = format!("the recording cannot be read: {error}");
+                return Err(Refusal { code: StateCode::ERROR, text });
+            }
+        }
+        Ok(n)
+    }
+
+    /// Timeline and name that are asked for: the name of an item may end in a time.
+    fn asked<'n>(&mut self, open: &Open<'n>) -> Result<(usize, &'n str), Refusal> {
+        if open.service != SERVICE_ID {
+            let at = self.plan.at.get(usize::from(open.service.wrapping_sub(SERVICE_ID + 1))).copied();
+            return Ok((at.map_or(Ok(0), |at| self.timeline(at))?, open.name));
+        }
+        let time = open.name.rsplit_once('@').and_then(|(name, time)| Some((name, when::parse(time).ok()?)));
+        match time {
+            Some((name, at)) => Ok((self.timeline(at)?, name)),
+            None => Ok((0, open.name)),
+        }
+    }
+
+    fn of(&self, item: ItemId) -> Option<(&Timeline<'a>, PlayerItem)> {
+        let (_, timeline) = self.timelines.get((item.0 >> ITEM_BITS) as usize)?.as_ref()?;
+        Some((timeline, PlayerItem(item.0 & ((1 << ITEM_BITS) - 1))))
+    }
+
+    fn of_mut(&mut self, item: ItemId) -> Option<(&mut Timeline<'a>, PlayerItem)> {
+        let (_, timeline) = self.timelines.get_mut((item.0 >> ITEM_BITS) as usize)?.as_mut()?;
+        Some((timeline, PlayerItem(item.0 & ((1 << ITEM_BITS) - 1))))
+    }
+}
+
+impl Items for Replay<'_> {
+    fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal> {
+        let (n, name) = self.asked(&open)?;
+        let now = self.now;
+        let refusal = |text: String| Refusal { code: StateCode::NOT_FOUND, text };
+        let wanted = Item { service: self.plan.service.as_str().into(), domain: open.domain.0, name: name.into() };
+        let Some((_, timeline)) = self.timelines[n].as_mut() else { return Err(refusal("no such time".to_owned())) };
+        let found = timeline.player().find(&wanted).filter(|item| item.0 < 1 << ITEM_BITS);
+        let Some(item) = found else {
+            return Err(refusal(format!("the recording has no {name:?} of domain {}", open.domain.0)));
+        };
+        if open.streaming {
+            timeline.watch(item, open.session, open.stream_id, now);
+        } else if timeline.player().image(item).is_none() {
+            let time = when::text(timeline.player().time());
+            return Err(refusal(format!("the recording has no image of {name:?} at {time}")));
+        }
+        Ok(ItemId((n as u32) << ITEM_BITS | item.0))
+    }
+
+    fn image(&mut self, item: ItemId, _: Domain, part: usize, out: &mut Vec<u8>) -> ImagePart {
+        let none =
+            ImagePart { container: rwf::DataType::NO_DATA, sequence: None, data: rwf::DataState::SUSPECT, more: false };
+        self.of_mut(item).map_or(none, |(timeline, item)| timeline.image(item, part, out))
+    }
+
+    fn dress<'m>(&'m self, item: ItemId, refresh: RefreshMsg<'m>) -> RefreshMsg<'m> {
+        match self.of(item) {
+            Some((timeline, item)) => timeline.dress(item, refresh),
+            None => refresh,
+        }
+    }
+
+    fn without_image(&self, item: ItemId) -> Option<State<'static>> {
+        let (timeline, item) = self.of(item)?;
+        timeline.player().image(item).is_none().then_some(NO_IMAGE)
+    }
+
+    fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32) {
+        if let Some((timeline, item)) = self.of_mut(item) {
+            timeline.leave(item, session, stream_id);
+        }
+    }
+}
+
+impl Feed for Replay<'_> {
+    fn items(&mut self, _: SessionId) -> &mut dyn Items {
+        self
+    }
+
+    fn due(&self, _: Nanos, egress: &Egress<'_>) -> Option<Nanos> {
+        self.timelines.iter().flatten().filter_map(|(_, timeline)| timeline.next(egress)).min()
+    }
+
+    fn publishes_while_down(&self) -> bool {
+        true
+    }
+
+    fn publish(&mut self, now: Nanos, egress: &mut Egress<'_>) {
+        self.now = now;
+        for n in 0..self.timelines.len() {
+            let Some((_, timeline)) = &mut self.timelines[n] else { continue };
+            let mut turn = Turn::default();
+            if let Err(error) = timeline.advance(now, egress, &mut turn) {
+                self.failure.get_or_insert(error);
+                return;
+            }
+            // Another time's stream has ended or begun anew, and the service is as it was: they are for who watches alone.
+            if n > 0 {
+                continue;
+            }
+            let time = when::text(timeline.player().time());
+            for msg in turn.directory {
+                self.service = self.watch.hear(&msg).or(self.service);
+            }
+            if turn.is_over {
+                self.lines.push(format!("the replay is over, at {time}; items stay as they are"));
+            }
+            if turn.has_begun {
+                self.lines.push("the replay begins anew".to_owned());
+            }
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! A recording on its way: who watches which item, and what they get when its time has come.
+
+use crate::source::publisher::Egress;
+use feed::provider::{ImagePart, SessionId};
+use feed::session::Nanos;
+use record::{Error, Folder, Gap, Kind, Play, Player, PlayerItem};
+use rwf::msg::{Msg, RefreshFlags, RefreshMsg, StatusMsg, UpdateFlags, UpdateMsg};
+use rwf::wire::Writer;
+use rwf::{DataState, DataType, State, StateCode, StreamState, peek};
+
+/// Things that happen in one turn at most: a recording that is behind must not keep requests waiting.
+const TURN: usize = 2_048;
+/// Room for a message, bytes.
+const ROOM: usize = 128_000;
+
+/// How fast a recording goes by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Pace {
+    /// So many seconds of it in a second.
+    Scaled(f64),
+    /// As fast as those who watch take it.
+    Unpaced,
+}
+
+/// What of a recording is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Span {
+    /// It begins with everything as it was at this time, nanoseconds since 1970.
+    pub(super) from: u64,
+    /// It ends with the last that came up to this time.
+    pub(super) to: u64,
+    /// And begins anew then.
+    pub(super) repeats: bool,
+}
+
+/// Whether time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clock {
+    /// For so many open items.
+    Waiting(usize),
+    /// `from` of the span was at this time.
+    Running(Nanos),
+    Over,
+}
+
+/// A stream of a session that watches an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Watcher {
+    session: SessionId,
+    stream_id: i32,
+    /// It has not got the image that the next messages are about.
+    waits: bool,
+}
+
+/// A recording from a time on.
+pub(super) struct Timeline<'a> {
+    player: Player<'a, Folder>,
+    span: Span,
+    pace: Pace,
+    clock: Clock,
+    due: Option<u64>,
+    /// By item.
+    watchers: Vec<Vec<Watcher>>,
+    streams: usize,
+    /// The image that is being shown, and the part.
+    shown: Option<(PlayerItem, usize, Vec<Vec<u8>>)>,
+    told: u64,
+}
+
+/// What a turn has brought besides messages for those who watch.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// The directory's messages.
+    pub(super) directory: Vec<Vec<u8>>,
+    /// The recording is over.
+    pub(super) is_over: bool,
+    /// It has begun anew.
+    pub(super) has_begun: bool,
+}
+
+impl<'a> Timeline<'a> {
+    /// A recording that begins when so many items are open; 0: now.
+    pub(super) fn new(
+        mut player: Player<'a, Folder>,
+        span: Span,
+        pace: Pace,
+        begin_with: usize,
+        now: Nanos,
+    ) -> Result<Self, Error> {
+        let due = player.due()?;
+        let watchers = vec![Vec::new(); player.items().len()];
+        let clock = if begin_with == 0 { Clock::Running(now) } else { Clock::Waiting(begin_with) };
+        Ok(Self { player, span, pace, clock, due, watchers, streams: 0, shown: None, told: 0 })
+    }
+
+    pub(super) const fn player(&self) -> &Player<'a, Folder> {
+        &self.player
+    }
+
+    /// Streams that watch.
+    pub(super) const fn streams(&self) -> usize {
+        self.streams
+    }
+
+    /// Messages that were told.
+    pub(super) const fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Has an item watched from its image on, which is shown next if there is one.
+    pub(super) fn watch(&mut self, item: PlayerItem, session: SessionId, stream_id: i32, now: Nanos) {
+        let waits = self.player.image(item).is_none() || self.player.is_refreshing(item);
+        self.watchers[item.0 as usize].push(Watcher { session, stream_id, waits });
+        self.streams += 1;
+        if let Clock::Waiting(count) = self.clock
+            && self.streams >= count
+        {
+            self.clock = Clock::Running(now);
+        }
+    }
+
+    pub(super) fn leave(&mut self, item: PlayerItem, session: SessionId, stream_id: i32) {
+        let watchers = &mut self.watchers[item.0 as usize];
+        if let Some(at) = watchers.iter().position(|w| (w.session, w.stream_id) == (session, stream_id)) {
+            watchers.remove(at);
+            self.streams -= 1;
+        }
+    }
+
+    /// Appends a part of an item's image.
+    pub(super) fn image(&mut self, item: PlayerItem, part: usize, out: &mut Vec<u8>) -> ImagePart {
+        let (_, at, parts) = match self.shown.take() {
+            Some(shown) if part > 0 && shown.0 == item => self.shown.insert(shown),
+            _ => self.shown.insert((item, part, self.player.parts(item))),
+        };
+        *at = part;
+        let refresh = part_of(parts, part);
+        out.extend_from_slice(refresh.as_ref().map_or(&[], |refresh| refresh.body));
+        ImagePart {
+            container: refresh.as_ref().map_or(DataType::NO_DATA, |refresh| refresh.container),
+            sequence: refresh.as_ref().and_then(|refresh| refresh.seq_num),
+            data: refresh.map_or(DataState::SUSPECT, |refresh| refresh.state.data),
+            more: part + 1 < parts.len(),
+        }
+    }
+
+    /// What a refresh of an item says of the recording's: state, quality of service, permission data.
+    pub(super) fn dress<'m>(&'m self, item: PlayerItem, refresh: RefreshMsg<'m>) -> RefreshMsg<'m> {
+        let Some((_, part, parts)) = &self.shown else { return refresh };
+        let part = *part;
+        let Some(own) = part_of(parts, part) else { return refresh };
+        let state = State { stream: refresh.state.stream, ..state_of(&self.player, item, own.state) };
+        let part_num = (parts.len() > 1).then_some(part as u16);
+        RefreshMsg { state, part_num, qos: own.qos, perm_data: own.perm_data, ..refresh }
+    }
+
+    /// When there is something to write.
+    pub(super) fn next(&self, egress: &Egress<'_>) -> Option<Nanos> {
+        let Clock::Running(began) = self.clock else { return None };
+        match self.pace {
+            Pace::Scaled(speed) => {
+                let due = self.due.map_or(self.player.time(), |due| due.min(self.span.to));
+                let distance = due.saturating_sub(self.span.from) as f64 / speed;
+                Some(began.saturating_add(distance as u64))
+            }
+            // Who waits until the sockets take more is woken by that.
+            Pace::Unpaced => (self.streams > 0 && egress.sessions().all(|it| egress.is_clear(it))).then_some(0),
+        }
+    }
+
+    /// Tells what is due.
+    pub(super) fn advance(&mut self, now: Nanos, egress: &mut Egress<'_>, turn: &mut Turn) -> Result<(), Error> {
+        let Clock::Running(began) = self.clock else { return Ok(()) };
+        let until = match self.pace {
+            Pace::Scaled(speed) => {
+                let gone = now.saturating_sub(began) as f64 * speed;
+                self.span.from.saturating_add(gone as u64)
+            }
+            Pace::Unpaced if self.next(egress).is_none() => return Ok(()),
+            Pace::Unpaced => u64::MAX,
+        };
+        let Self { player, watchers, streams, told, span, .. } = self;
+        let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
+        player.advance(until.min(span.to), TURN, &mut |player, play| teller.play(player, play, turn))?;
+        self.due = self.player.due()?;
+        let is_done = self.due.is_none_or(|due| due > self.span.to);
+        // Behind the last message, time goes on to the end of the span.
+        let end = if self.due.is_some() { self.span.to } else { self.player.time() };
+        if is_done && until >= end {
+            if self.span.repeats {
+                self.begin_anew(now, egress)?;
+                turn.has_begun = true;
+            } else {
+                self.clock = Clock::Over;
+                turn.is_over = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_anew(&mut self, now: Nanos, egress: &mut Egress<'_>) -> Result<(), Error> {
+        self.player.seek(self.span.from)?;
+        self.due = self.player.due()?;
+        self.clock = Clock::Running(now);
+        self.shown = None;
+        let Self { player, watchers, streams, told, .. } = self;
+        let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
+        for at in 0..player.items().len() {
+            let item = PlayerItem(at as u32);
+            if player.image(item).is_some() {
+                teller.whole(player, item, false);
+            } else {
+                teller.watchers[at].iter_mut().for_each(|watcher| watcher.waits = true);
+                teller.state(at, NO_IMAGE);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// State of items that have no image at the time.
+pub(super) const NO_IMAGE: State<'static> = State {
+    stream: StreamState::OPEN,
+    data: DataState::SUSPECT,
+    code: StateCode::NONE,
+    text: b"The recording has no image of this item yet",
+};
+
+fn part_of(parts: &[Vec<u8>], part: usize) -> Option<RefreshMsg<'_>> {
+    match Msg::decode(parts.get(part)?) {
+        Ok(Msg::Refresh(refresh)) => Some(refresh),
+        _ => None,
+    }
+}
+
+/// The state of an item: its own, or that of what is behind a gap.
+fn state_of<'m>(player: &Player<'_, Folder>, item: PlayerItem, own: State<'m>) -> State<'m> {
+    if player.is_in_gap(item) && own.data == DataState::OK {
+        let text = b"The recording has a gap behind this image";
+        return State { data: DataState::SUSPECT, code: StateCode::GAP_DETECTED, text, ..own };
+    }
+    own
+}
+
+/// Tells those who watch what happens.
+struct Teller<'t, 'e> {
+    watchers: &'t mut Vec<Vec<Watcher>>,
+    streams: &'t mut usize,
+    told: &'t mut u64,
+    egress: &'t mut Egress<'e>,
+    buf: Vec<u8>,
+    copy: Vec<u8>,
+}
+
+impl Teller<'_, '_> {
+    fn play(&mut self, player: &Player<'_, Folder>, play: Play<'_>, turn: &mut Turn) {
+        match play {
+            Play::Directory(msg) => turn.directory.push(msg.to_vec()),
+            Play::Gap(gap) => self.gap(player, gap),
+            Play::Image(item) => self.whole(player, item, false),
+            Play::Message { item, kind, body } => {
+                if self.watchers[item.0 as usize].is_empty() {
+                    return;
+                }
+                match kind {
+                    Kind::Update | Kind::Generic => self.pass(item.0 as usize, kind, body),
+                    Kind::Refresh => self.refresh(player, item, body),
+                    Kind::Status => self.status(item.0 as usize, body),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// A message that goes out as it came.
+    fn pass(&mut self, at: usize, kind: Kind, body: &[u8]) {
+        self.copy.clear();
+        let has_key =
+            kind == Kind::Update && peek::flags(body).is_some_and(|flags| flags & UpdateFlags::HAS_MSG_KEY.0 != 0);
+        // The key has the id that the service had where it was recorded.
+        match Msg::decode(body).ok().filter(|_| has_key) {
+            Some(Msg::Update(update)) => {
+                let mut w = Writer::new(&mut self.buf);
+                let message = UpdateMsg { key: None, ..update };
+                if message.encode(&mut w).is_ok() {
+                    self.copy.extend_from_slice(w.written());
+                }
+            }
+            _ => self.copy.extend_from_slice(body),
+        }
+        for watcher in self.watchers[at].iter().filter(|watcher| !watcher.waits) {
+            peek::set_stream_id(&mut self.copy, watcher.stream_id);
+            self.egress.queue(watcher.session, &self.copy);
+            *self.told += 1;
+        }
+    }
+
+    /// A part of an image. Who waits gets it whole when it is.
+    fn refresh(&mut self, player: &Player<'_, Folder>, item: PlayerItem, body: &[u8]) {
+        let Ok(Msg::Refresh(refresh)) = Msg::decode(body) else { return };
+        let at = item.0 as usize;
+        if refresh.state.stream.is_final() {
+            return self.end(at, refresh.state);
+        }
+        for watcher in self.watchers[at].iter().filter(|watcher| !watcher.waits) {
+            let stream_id = watcher.stream_id;
+            self.egress
+                .refresh(watcher.session, &RefreshMsg { stream_id, key: None, group_id: &[], ..refresh.clone() });
+            *self.told += 1;
+        }
+        if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
+            self.whole(player, item, true);
+        }
+    }
+
+    /// The whole image, for all who watch or for those who wait for it.
+    fn whole(&mut self, player: &Player<'_, Folder>, item: PlayerItem, only_who_waits: bool) {
+        let watchers = &mut self.watchers[item.0 as usize];
+        let is_wanted = |watcher: &Watcher| watcher.waits || !only_who_waits;
+        if !watchers.iter().any(is_wanted) {
+            return;
+        }
+        let parts = player.parts(item);
+        for watcher in watchers.iter_mut().filter(|watcher| is_wanted(watcher)) {
+            for (part, refresh) in parts.iter().enumerate().filter_map(|(n, _)| Some((n, part_of(&parts, n)?))) {
+                let part_num = (parts.len() > 1).then_some(part as u16);
+                let state = state_of(player, item, refresh.state);
+                let flags = refresh.flags.with(if part == 0 { RefreshFlags::CLEAR_CACHE } else { RefreshFlags::NONE });
+                let refresh = RefreshMsg { stream_id: watcher.stream_id, key: None, flags, state, part_num, ..refresh };
+                self.egress.refresh(watcher.session, &refresh);
+                *self.told += 1;
+            }
+            watcher.waits &= parts.is_empty();
+        }
+    }
+
+    fn status(&mut self, at: usize, body: &[u8]) {
+        let Ok(Msg::Status(status)) = Msg::decode(body) else { return };
+        match status.state {
+            Some(state) if state.stream.is_final() => self.end(at, state),
+            Some(state) if status.perm_data.is_none() => self.state(at, state),
+            _ => {
+                for watcher in &self.watchers[at] {
+                    let mut w = Writer::new(&mut self.buf);
+                    let stream_id = watcher.stream_id;
+                    let message = StatusMsg { stream_id, key: None, group_id: None, ..status.clone() };
+                    if message.encode(&mut w).is_ok() {
+                        self.egress.queue(watcher.session, w.written());
+                        *self.told += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    fn state(&mut self, at: usize, state: State<'_>) {
+        for watcher in &self.watchers[at] {
+            self.egress.status(watcher.session, watcher.stream_id, state);
+            *self.told += 1;
+        }
+    }
+
+    /// The item is over.
+    fn end(&mut self, at: usize, state: State<'_>) {
+        self.state(at, state);
+        *self.streams -= std::mem::take(&mut self.watchers[at]).len();
+    }
+
+    fn gap(&mut self, player: &Player<'_, Folder>, gap: Gap) {
+        let text = format!("The recording has a gap: {}", gap.reason.text());
+        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED, &text);
+        for at in 0..self.watchers.len() {
+            if player.image(PlayerItem(at as u32)).is_some() {
+                self.state(at, state);
+            }
+        }
+    }
+}
