@@ -135,7 +135,7 @@ pub(crate) fn until_recorded(folder: &Path, updates: u64) {
 }
 
 /// Ends a recorder in order.
-pub(crate) fn end(recorder: Process, folder: &Path) {
+pub(crate) fn end(recorder: &Process, folder: &Path) {
     assert!(Command::new("kill").args(["-TERM", &recorder.id().to_string()]).status().expect("kill runs").success());
     let deadline = net::clock::now() + 60 * SECOND;
     while Recording::open(Folder::to_read(folder)).map_or(true, |recording| recording.info().is_open) {
@@ -171,7 +171,7 @@ fn what_is_recorded_is_what_a_consumer_saw_beside_it() {
     let names = ITEMS.join(",");
     let recorder = record(port, folder.path(), &["--item-list", &names, "--symbols", "0#ALL", "--pattern", "GE.*"]);
     until_recorded(folder.path(), 30);
-    end(recorder, folder.path());
+    end(&recorder, folder.path());
     let recording = open(folder.path());
     assert_eq!((recording.damage(), recording.info().gaps), (&[][..], vec![]));
     let of_last = recorded(&recording, 6, ITEMS[0], Kind::Update).last().cloned().expect("an update");
@@ -225,7 +225,7 @@ fn a_recorder_that_was_killed_goes_on_with_a_gap() {
     let second = record(port, folder.path(), &args);
     let updates = before.counts.iter().find(|(kind, _)| *kind == Kind::Update).expect("updates").1.messages;
     until_recorded(folder.path(), updates + 100);
-    end(second, folder.path());
+    end(&second, folder.path());
     let recording = open(folder.path());
     let info = recording.info();
     assert_eq!(info.gaps.iter().map(|(_, gap)| gap.reason).collect::<Vec<_>>(), [GapReason::Restart]);

@@ -30,7 +30,7 @@ fn market() -> (tempfile::TempDir, Watcher) {
     watcher.until("the images", |came| (0..ITEMS.len()).all(|n| came.iter().any(|(item, _)| *item == n)));
     let recorder = record(port, folder.path(), &["--item-list", &ITEMS.join(",")]);
     until_recorded(folder.path(), 40);
-    end(recorder, folder.path());
+    end(&recorder, folder.path());
     let recording = open(folder.path());
     for (n, name) in ITEMS.iter().enumerate() {
         let Some(last) = recorded(&recording, 6, name, Kind::Update).pop() else { continue };
@@ -146,7 +146,7 @@ fn a_gap_makes_items_suspect_until_their_next_image() {
         until_recorded(folder.path(), 50 * life);
         // The first one by SIGKILL.
         if life == 2 {
-            end(recorder, folder.path());
+            end(&recorder, folder.path());
         }
     }
     let count = recorded(&open(folder.path()), 6, "RDT0", Kind::Update).len();

@@ -1,0 +1,123 @@
+//! What a recording costs: updates written, read, played, and images at times, each a second of one thread.
+//!
+//! `cargo bench -p record --bench write` prints them. The updates are quotes as a feed has them: two prices, their sizes, a volume and a time in
+//! milliseconds, of a thousand items.
+
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
+
+use record::{Clocks, Folder, Item, Journal, JournalConfig, Kind, Player, Recording};
+use rwf::container::FieldListEncoder;
+use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
+use rwf::wire::Writer;
+use rwf::{DataType, EncodeError, Real, State};
+use std::hint::black_box;
+use std::time::Instant;
+
+const ITEMS: u64 = 1_000;
+const UPDATES: u64 = 2_000_000;
+/// Distance of two updates, nanoseconds.
+const STEP: u64 = 1_000;
+const BEGIN: u64 = 1_795_789_800_000_000_000;
+
+fn encode(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
+    let mut buf = vec![0; 4096];
+    let mut w = Writer::new(&mut buf);
+    write(&mut w).expect("a small message fits");
+    w.into_written().to_vec()
+}
+
+/// A number that looks like any other.
+const fn mix(n: u64) -> u64 {
+    let n = (n ^ (n >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    n ^ (n >> 29)
+}
+
+fn fields(n: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    let (item, random) = (n % ITEMS, mix(n));
+    let price = 10_000 + (mix(item) % 5_000) as i64 + (random % 9) as i64;
+    let cents = |value: i64| Real { mantissa: value, hint: rwf::RealHint::EXPONENT_2 };
+    let mut list = FieldListEncoder::begin(w)?;
+    list.real(22, cents(price))?;
+    list.real(25, cents(price + 1 + (random >> 8) as i64 % 3))?;
+    list.uint(30, 100 * ((random >> 16) % 20))?;
+    list.uint(31, 100 * ((random >> 24) % 20))?;
+    list.uint(32, 1_000_000 + n / ITEMS * 300)?;
+    list.uint(3855, (BEGIN + n * STEP) / 1_000_000 % 86_400_000)?;
+    list.finish()
+}
+
+fn update(n: u64) -> Vec<u8> {
+    let body = encode(|w| fields(n, w));
+    let seq_num = Some((n / ITEMS) as u32);
+    encode(|w| {
+        let update =
+            UpdateMsg { container: DataType::FIELD_LIST, seq_num, body: &body, ..UpdateMsg::new(Domain(6), 0) };
+        update.encode(w)
+    })
+}
+
+fn image(n: u64) -> Vec<u8> {
+    let body = encode(|w| fields(n, w));
+    let (flags, container) = (RefreshFlags::REFRESH_COMPLETE, DataType::FIELD_LIST);
+    encode(|w| {
+        let state = State::OPEN_OK;
+        RefreshMsg { flags, container, state, body: &body, ..RefreshMsg::new(Domain(6), 0) }.encode(w)
+    })
+}
+
+fn item(n: u64) -> Item {
+    Item { service: "FEED".into(), domain: 6, name: format!("ITEM{n}.N").into() }
+}
+
+fn per_second(what: &str, count: u64, started: Instant) {
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{what:<12} {:>8.3} M/s", count as f64 / seconds / 1e6);
+}
+
+fn main() {
+    let folder = std::env::temp_dir().join(format!("record-bench-{}", std::process::id()));
+    let updates: Vec<Vec<u8>> = (0..UPDATES).map(update).collect();
+    let raw: usize = updates.iter().map(Vec::len).sum();
+    println!("{UPDATES} updates of {:.1} bytes, {ITEMS} items", raw as f64 / UPDATES as f64);
+    let store = Folder::to_write(&folder).expect("a folder");
+    let mut journal = Journal::open(store, JournalConfig::default(), &mut Vec::new()).expect("a journal");
+    let items: Vec<u32> = (0..ITEMS).map(|n| journal.item(item(n))).collect();
+    let clocks = |n: u64| Clocks { wall: BEGIN + n * STEP, mono: n * STEP, source: None };
+    for n in 0..ITEMS {
+        journal.append(Kind::Refresh, Some(items[n as usize]), clocks(0), &image(n));
+    }
+    let started = Instant::now();
+    for (n, body) in (0..).zip(&updates) {
+        journal.append(Kind::Update, Some(items[(n % ITEMS) as usize]), clocks(n), body);
+        if n % 50_000 == 0 {
+            journal.sync(clocks(n));
+        }
+    }
+    journal.close().expect("it is written");
+    per_second("written", UPDATES, started);
+    let recording = Recording::open(Folder::to_read(&folder)).expect("a recording");
+    println!("{:.2} bytes a record", recording.info().bytes_a_record());
+    let started = Instant::now();
+    let (mut cursor, mut count) = (recording.from_time(0), 0);
+    while let Some(entry) = cursor.next().expect("it can be read") {
+        black_box(entry.record.body);
+        count += 1;
+    }
+    per_second("read", count, started);
+    let started = Instant::now();
+    let mut player = Player::at(&recording, 0, &|_| true).expect("it can be read");
+    let count = player.advance(u64::MAX, usize::MAX, &mut |_, play| _ = black_box(play)).expect("it can be read");
+    per_second("played", count as u64, started);
+    let started = Instant::now();
+    for n in 0..20 {
+        let at = BEGIN + mix(n) % (UPDATES * STEP);
+        black_box(recording.image_at(&item(mix(n) % ITEMS), at).expect("it can be read"));
+    }
+    println!("image at T   {:>8.3} ms", started.elapsed().as_secs_f64() * 1e3 / 20.0);
+    let started = Instant::now();
+    for n in 0..5 {
+        black_box(Player::at(&recording, BEGIN + mix(n) % (UPDATES * STEP), &|_| true).expect("it can be read"));
+    }
+    println!("all at T     {:>8.3} ms", started.elapsed().as_secs_f64() * 1e3 / 5.0);
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}
