@@ -270,7 +270,9 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
         }
         let old = self.order_at(place);
         let keeps_place = R::keeps_place(&old, new) && old.side == new.side && old.price == new.price;
-        self.put(place, &old, new, keeps_place, events)
+        // Who keeps the place has had it since then.
+        let since = if keeps_place && R::PRIORITY == Priority::Time { old.priority } else { new.priority };
+        self.put(place, &old, &Order { priority: since, ..*new }, keeps_place, events)
     }
 
     /// Replaces an order by one with another number on its side, with its owner: one change. The new order stands last at its price. Its book

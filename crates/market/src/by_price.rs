@@ -87,6 +87,13 @@ impl PriceBook {
         self.ladders[side as usize].iter().map(move |rung| level(rung.goodness, rung.level))
     }
 
+    /// The level at a price.
+    pub fn level(&self, side: Side, price: i64) -> Option<Level> {
+        let ladder = &self.ladders[side as usize];
+        let rung = ladder.at(ladder.find(side.goodness(price)).ok()?);
+        Some(Level { price, size: rung.level.size, orders: rung.level.orders })
+    }
+
     /// How the best prices stand to each other.
     pub fn state(&self) -> BookState {
         let price = |side| self.levels(side).next().map(|level| level.price);

@@ -2,6 +2,7 @@
 //!
 //! * [`sequence`]: messages of several lines in order, once; gaps told, asked for, repaired or given up.
 //! * [`nasdaq`]: TotalView-ITCH 5.0 over `MoldUDP64`, `SoupBinTCP`, GLIMPSE and day files.
+//! * [`iex`]: TOPS 1.6 and DEEP 1.0 over IEX-TP.
 //! * [`dbn`]: records of Databento files, and the books that those by order make.
 //! * [`Market`]: who takes what a handler tells. Order books are of the crate [`market`].
 //!
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dbn;
+pub mod iex;
 mod market_events;
 pub mod nasdaq;
 pub mod sequence;

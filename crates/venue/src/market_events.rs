@@ -32,6 +32,8 @@ pub struct Trade {
     pub order: Option<u64>,
     /// Where it came from.
     pub kind: TradeKind,
+    /// It counts for the last, highest, lowest and first price; others count for the volume alone.
+    pub is_eligible: bool,
 }
 
 /// Receiver of what a handler tells; `N` is the venue's type for what only it has. Book events come by [`Events`]. All but these and

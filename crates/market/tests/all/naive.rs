@@ -45,7 +45,9 @@ impl Naive {
         if let Some(at) = self.at(new.reference) {
             let old = self.orders[at];
             if place.unwrap_or_else(|| R::keeps_place(&old, &new)) {
-                self.orders[at] = new;
+                // Who keeps the place has had it since then.
+                let since = if R::PRIORITY == Priority::Time { old.priority } else { new.priority };
+                self.orders[at] = Order { priority: since, ..new };
             } else {
                 self.orders.remove(at);
                 self.add::<R>(new);

@@ -299,6 +299,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
                 aggressor: Some(left.side.opposite()),
                 order: Some(order),
                 kind,
+                is_eligible: true,
             };
             self.trades.keep(book.0 as u16, &trade);
             market.trade(book, &trade);
@@ -317,7 +318,8 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
         market: &mut M,
     ) {
         if size > 0 {
-            let trade = Trade { number, price: i64::from(price), size, aggressor: None, order: None, kind };
+            let price = i64::from(price);
+            let trade = Trade { number, price, size, aggressor: None, order: None, kind, is_eligible: true };
             self.trades.keep(locate, &trade);
             market.trade(BookId(u32::from(locate)), &trade);
         }

@@ -93,6 +93,7 @@ impl Trades {
             aggressor,
             order: is_of_the_book.then_some(kept.order),
             kind,
+            is_eligible: true,
         };
         Some((kept.locate, trade))
     }

@@ -5,7 +5,7 @@ use venue::nasdaq::soup;
 
 use crate::day::{Day, Random, Settings};
 use crate::itch::encoded;
-use crate::{kept, targets};
+use crate::{iex, kept, targets};
 
 fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
@@ -93,6 +93,25 @@ fn records(seed: u64) -> Vec<u8> {
     all
 }
 
+/// Operations of a channel of IEX: segments that lose and come twice, beginnings anew, time.
+fn segments(seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let (mut all, mut next) = (Vec::new(), 1u64);
+    for (n, messages) in iex::session(seed, 120).chunks(3).enumerate() {
+        if random.chance(0.05) {
+            next = 1;
+        }
+        let offset = i64::from(next != 1);
+        let bytes = iex::segment(7, next, offset, n as i64, messages);
+        next += messages.len() as u64;
+        for _ in 0..random.below(3) {
+            all.extend_from_slice(&[random.below(8) as u8, bytes.len() as u8]);
+            all.extend_from_slice(&bytes);
+        }
+    }
+    all
+}
+
 #[test]
 fn changed_days_channels_and_connections_stop_nothing() {
     let mut random = Random::new(11);
@@ -101,6 +120,7 @@ fn changed_days_channels_and_connections_stop_nothing() {
         targets::venue_mold(&changed(&operations(seed), &mut random));
         targets::venue_dbn(&changed(&records(seed), &mut random));
         targets::venue_soup(&changed(&server_bytes(seed), &mut random));
+        targets::venue_iex(&changed(&segments(seed), &mut random));
     }
 }
 
@@ -111,4 +131,5 @@ fn what_fuzzing_has_learnt_stops_nothing() {
     kept::run(folder, "venue_mold", targets::venue_mold);
     kept::run(folder, "venue_dbn", targets::venue_dbn);
     kept::run(folder, "venue_soup", targets::venue_soup);
+    kept::run(folder, "venue_iex", targets::venue_iex);
 }

@@ -10,6 +10,7 @@ mod targets;
 
 mod dbn;
 mod hostile;
+mod iex;
 mod itch;
 mod lines;
 mod naive;

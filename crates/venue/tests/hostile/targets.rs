@@ -1,6 +1,8 @@
 //! What fuzzing runs; the tests run it on mutated and kept inputs.
 
-use venue::dbn::{DbnFile, MboBooks, Record};
+use venue::dbn::{DbnFile, DbnReader, MboBooks, Record};
+use venue::iex::tp::TpReceiver;
+use venue::iex::{self, IexDay};
 use venue::nasdaq::itch::Message;
 use venue::nasdaq::mold::{Header, Join, Line};
 use venue::nasdaq::soup::{Login, SoupClient};
@@ -81,6 +83,11 @@ pub(crate) fn venue_soup(data: &[u8]) {
 
 /// Bytes as a DBN file: what is read holds together, and every byte is read or told of.
 pub(crate) fn venue_dbn(data: &[u8]) {
+    let mut reader = DbnReader::new();
+    for piece in data.chunks(usize::from(data.first().copied().unwrap_or(0)) + 1) {
+        reader.push(piece);
+        while let Ok(Some(_)) = reader.next_record() {}
+    }
     let Ok(mut file) = DbnFile::new(data) else { return };
     let mut books = MboBooks::new();
     let mut before = file.rest();
@@ -92,4 +99,50 @@ pub(crate) fn venue_dbn(data: &[u8]) {
         before = file.rest();
     }
     books.books().check_invariants();
+}
+
+/// Bytes as operations on a channel of IEX: segments, time; what leaves is in order, the books hold together.
+pub(crate) fn venue_iex(data: &[u8]) {
+    let limits = Limits { window: 64, held_bytes: 4_096, attempts: 2, ..Limits::default() };
+    let (mut tp, mut applied, mut now, mut rest) = (TpReceiver::new(limits), Iex::default(), 0u64, data);
+    while let Some(([act, length], behind)) = rest.split_first_chunk::<2>() {
+        let (bytes, behind) = behind.split_at(usize::from(*length).min(behind.len()));
+        rest = behind;
+        now = now.saturating_add(u64::from(*act) << 16);
+        if act % 4 == 3 {
+            now = tp.timer().unwrap_or(now).max(now);
+        } else {
+            tp.receive(bytes, now, &mut applied);
+        }
+        tp.on_timer(now, &mut applied);
+        if let Some(wanted) = tp.poll_request() {
+            assert!(wanted.start > applied.last && wanted.end > wanted.start);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Iex {
+    day: IexDay,
+    last: u64,
+}
+
+impl Receiver for Iex {
+    fn message(&mut self, number: u64, message: &[u8]) {
+        assert!(number > self.last, "in order, once");
+        self.last = number;
+        if let Ok(message) = iex::messages::Message::decode(message) {
+            let mut again = Vec::new();
+            message.encode(&mut again);
+            assert_eq!(iex::messages::Message::decode(&again), Ok(message));
+        }
+        let _unreadable = self.day.apply(message, &mut ());
+    }
+
+    fn change(&mut self, change: &Change) {
+        if let Change::Session { next, .. } = change {
+            self.day.begin(&mut ());
+            self.last = next - 1;
+        }
+    }
 }

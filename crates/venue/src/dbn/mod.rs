@@ -11,6 +11,10 @@ use thiserror::Error;
 
 use crate::market_events::{Market, Trade, TradeKind};
 
+mod stream;
+
+pub use stream::{DbnReader, Mapping, Metadata};
+
 /// No price.
 pub const UNDEFINED_PRICE: i64 = i64::MAX;
 
@@ -157,20 +161,27 @@ impl<'a> DbnFile<'a> {
     /// # Errors
     /// A record's length cannot be; nothing behind it can be read.
     pub fn next_record(&mut self) -> Result<Option<Record>, NotDbn> {
-        let Some([words, rtype]) = self.bytes[self.at..].first_chunk::<2>() else { return Ok(None) };
-        let length = usize::from(*words) * 4;
-        let least = match *rtype {
-            MBO => 56,
-            MBP_1 => 80,
-            _ => HEAD,
-        };
-        if length < least {
-            return Err(NotDbn::Record { rtype: *rtype, length, at: self.at });
-        }
-        let Some(record) = self.bytes[self.at..].get(..length) else { return Ok(None) };
-        self.at += length;
-        Ok(Some(read(record, *rtype)))
+        let found = record_at(&self.bytes[self.at..], self.at)?;
+        Ok(found.map(|(record, length)| {
+            self.at += length;
+            record
+        }))
     }
+}
+
+/// The record at the beginning of `bytes`, which lie at `at` in the file, and its length; `None`: it is not whole.
+fn record_at(bytes: &[u8], at: usize) -> Result<Option<(Record, usize)>, NotDbn> {
+    let Some([words, rtype]) = bytes.first_chunk::<2>() else { return Ok(None) };
+    let length = usize::from(*words) * 4;
+    let least = match *rtype {
+        MBO => 56,
+        MBP_1 => 80,
+        _ => HEAD,
+    };
+    if length < least {
+        return Err(NotDbn::Record { rtype: *rtype, length, at });
+    }
+    Ok(bytes.get(..length).map(|record| (read(record, *rtype), length)))
 }
 
 /// Reads a record that is as long as its type.
@@ -320,6 +331,13 @@ impl MboBooks {
         is_last
     }
 
+    /// The book whose snapshot ends ahead of this record, which is none of it: the book may be published before the record is applied.
+    pub fn ends_before(&self, record: &Mbo) -> Option<BookId> {
+        let book = self.book(record.head.instrument).filter(|_| record.flags & SNAPSHOT == 0)?;
+        let instrument = &self.instruments[book.0 as usize];
+        (instrument.is_in_snapshot && instrument.is_in_event).then_some(book)
+    }
+
     /// How the best prices of a book stand to each other. Before the opening a crossed book is lawful.
     pub fn state(&self, book: BookId) -> BookState {
         self.books.state(book)
@@ -379,6 +397,7 @@ fn trade<M: Market<Mbo>>(book: BookId, record: &Mbo, market: &mut M) {
         aggressor: side_of(record.side),
         order: None,
         kind: TradeKind::Book,
+        is_eligible: true,
     };
     market.trade(book, &trade);
 }
