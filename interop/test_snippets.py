@@ -43,6 +43,7 @@ READY = {
     "p2ps": r"(?m)^ready rssl",
     "desktop": r"(?m)^ready rssl",
     "rrcpd": r"(?m)^ready ",
+    "feed": r"is published on",
     "sink-driven-src": r"is published on",
     "test-client": IMAGES,
     "replay": r"is replayed on",
@@ -131,6 +132,7 @@ BLOCKS = {
         },
     ),
     "quoteway sink-driven-src -S RDFD -N 14002": Run(replace=[("{0..99999}", "{0..99}")]),
+    "python3 - > day.itch": Run(script=True),
     "(sleep 10; echo 'suspect": Run(replace=[("sleep 10", "sleep 1"), ("sleep 5", "sleep 0.1"), ("sleep 20", "sleep 0.1"), ("-Q market", "-Q market --seconds 3")], script=True),
     "$ quoteway ctl providers": Run(
         before=["quoteway sink-driven-src -S FEED -N 14002 -K", "quoteway serve --config site.toml --rssl-port 14012"],

@@ -58,6 +58,8 @@ fids! {
     RECORDTYPE = 259,
     BID_MMID1 = 293,
     ASK_MMID1 = 296,
+    IRGPRC = 372,
+    IRGVOL = 373,
     SALTIM = 379,
     GV1_TEXT = 1000,
     SEQNUM = 1021,
@@ -70,7 +72,9 @@ fids! {
     YRLOW_52 = 3266,
     ASKXID = 3297,
     BIDXID = 3298,
+    OFF_CLOSE = 3372,
     QUOTE_DATE = 3386,
+    THEO_PRC = 3396,
     VWAP = 3404,
     PROV_SYMB = 3422,
     NO_L2_ROWS = 3424,
@@ -79,14 +83,34 @@ fids! {
     ORDER_SIDE = 3428,
     ORDER_SIZE = 3429,
     NO_ORD = 3430,
+    MMID = 3435,
     TRDTIM_MS = 3853,
     SALTIM_MS = 3854,
     QUOTIM_MS = 3855,
+    TRADE_ID = 3900,
     TIM_TRK_1 = 3902,
     TIM_TRK_2 = 3903,
+    THEO_VOL = 4107,
+    OFF_OPEN = 4311,
+    IMB_SH = 4338,
+    IMB_SIDE = 4340,
     ACC_SIZE = 4356,
+    REF_PRICE = 5302,
+    BOOK_STATE = 6516,
+    HALT_REASN = 6517,
+    PR_TIM_MS = 6520,
+    PR_DATE = 6522,
     LV_TIM_MS = 6527,
     LV_DATE = 6529,
+    SH_SAL_RES = 6577,
+    TRD_STATUS = 6614,
+    MKT_PHASE = 8548,
+    INST_PHASE = 8927,
+    AGGRS_SID1 = 12770,
+    QUOTIM_NS = 14265,
+    SALTIM_NS = 14266,
+    LV_TIM_NS = 14268,
+    PR_TIM_NS = 14275,
 }
 
 /// Appends what `write` encodes to `out`; nothing when it fails. `room` bytes must be enough, which the caller's shapes
@@ -148,6 +172,13 @@ impl FieldWriter<'_, '_> {
         self.value(id, &Primitive::Enum(value));
     }
 
+    /// An enumeration's number, if it is known; without one there is no field.
+    pub fn known(&mut self, id: Fid, value: Option<u16>) {
+        if let Some(value) = value {
+            self.enumeration(id, value);
+        }
+    }
+
     /// A time of day in whole seconds; `nanos` since midnight.
     pub fn time_of_second(&mut self, id: Fid, nanos: u64) {
         self.value(id, &Primitive::Time(Time::from_nanos(nanos / 1_000_000_000 * 1_000_000_000)));
@@ -156,6 +187,11 @@ impl FieldWriter<'_, '_> {
     /// A time of day as exact as a millisecond; `nanos` since midnight.
     pub fn time(&mut self, id: Fid, nanos: u64) {
         self.value(id, &Primitive::Time(Time::from_nanos(nanos / 1_000_000 * 1_000_000)));
+    }
+
+    /// A time of day as exact as it is; `nanos` since midnight.
+    pub fn time_exact(&mut self, id: Fid, nanos: u64) {
+        self.value(id, &Primitive::Time(Time::from_nanos(nanos)));
     }
 
     /// A date.

@@ -3,9 +3,8 @@
 //! A level's key is its price and side (`1013525B`), an order's key its id; neither is meant to be taken apart.
 
 use super::Model;
-use super::book::{Action, Book, BookChanges, BookSide, Level, LevelChange, Order};
+use super::book::{Action, Book, BookChanges, BookSide, Level, Order};
 use super::fields::{self as fid, append, write_fields};
-use super::replay::exchange::LevelBook;
 use super::session::Moment;
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
@@ -69,34 +68,6 @@ pub fn append_update(book: &Book, changes: &BookChanges, model: Model, shape: Sh
                 let level = book.level(c.side, c.price).map(summed);
                 write_level(&mut map, map_action(c.action), c.side, c.price, level, shape, at)?;
             }
-        }
-        map.finish()
-    });
-}
-
-/// Appends all levels of a book that knows no orders.
-pub fn append_level_image(book: &LevelBook, shape: Shape, at: Moment, out: &mut Vec<u8>) {
-    let entries = book.levels().count();
-    append(out, ENTRY_ROOM * (entries + 2), |w| {
-        let head = MapHead { count_hint: Some(entries as u32), ..head(Model::ByPrice) };
-        let mut map = MapEncoder::begin(w, head)?;
-        map.summary(LenForm::Shortest, |w| write_summary(shape, at, w))?;
-        for (side, price, level) in book.levels() {
-            write_level(&mut map, MapAction::ADD, side, price, Some((u64::from(level.size), None)), shape, level.at)?;
-        }
-        map.finish()
-    });
-}
-
-/// Appends what changed in a book that knows no orders: each level with the time at which it was told.
-pub fn append_level_changes(book: &LevelBook, changes: &[LevelChange], shape: Shape, at: Moment, out: &mut Vec<u8>) {
-    append(out, ENTRY_ROOM * (changes.len() + 1), |w| {
-        let mut map = MapEncoder::begin(w, head(Model::ByPrice))?;
-        for c in changes {
-            let level = book.at(c.side, c.price);
-            let at = level.map_or(at, |level| level.at);
-            let level = level.map(|level| (u64::from(level.size), None));
-            write_level(&mut map, map_action(c.action), c.side, c.price, level, shape, at)?;
         }
         map.finish()
     });

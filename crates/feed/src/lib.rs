@@ -70,6 +70,15 @@ pub enum Payload {
     Status,
     /// A whole image that replaces what went before (a new trading day): an unsolicited refresh with a cleared cache.
     NewImage,
+    /// A part of such an image, of a book that is too large for one message. The first part clears what went before.
+    ImagePart {
+        /// Number of the part, from 0.
+        part: u16,
+        /// Another part follows.
+        more: bool,
+        /// Whether what it shows is good.
+        data: DataState,
+    },
 }
 
 /// Something happened to an instrument.

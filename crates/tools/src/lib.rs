@@ -11,6 +11,7 @@ pub mod ctl;
 pub mod delay;
 mod dialled;
 pub mod dump;
+pub mod exchange_feed;
 pub mod flags;
 pub mod hubstat;
 pub mod lbmdump;

@@ -212,17 +212,30 @@ fn write_event(
             }
             _ => Err(EncodeError::Unrepresentable("a state that is none")),
         },
-        Payload::NewImage => RefreshMsg {
-            container,
-            flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
-            seq_num: Some(item.sequence),
-            state: State::OPEN_OK,
-            qos: Some(Qos::REALTIME_TICK),
-            key: Some(MsgKey { name_type: Some(1), ..MsgKey::item(service_id, item.name.as_bytes()) }),
-            body: event.body,
-            ..RefreshMsg::new(domain, 0)
+        Payload::NewImage => image(item, service_id, event, None).encode(w),
+        Payload::ImagePart { part, more, data } => {
+            let mut flags = RefreshFlags::NONE;
+            flags.set(RefreshFlags::CLEAR_CACHE, part == 0);
+            flags.set(RefreshFlags::REFRESH_COMPLETE, !more);
+            let part_num = Some(part).filter(|_| event.model != Model::Price);
+            let state = State { data, ..State::OPEN_OK };
+            RefreshMsg { flags, state, ..image(item, service_id, event, part_num) }.encode(w)
         }
-        .encode(w),
+    }
+}
+
+/// An image that nobody asked for.
+fn image<'a>(item: &'a Item, service_id: u16, event: &Event<'a>, part_num: Option<u16>) -> RefreshMsg<'a> {
+    RefreshMsg {
+        container: container_of(event.model),
+        flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
+        seq_num: Some(item.sequence),
+        state: State::OPEN_OK,
+        qos: Some(Qos::REALTIME_TICK),
+        key: Some(MsgKey { name_type: Some(1), ..MsgKey::item(service_id, item.name.as_bytes()) }),
+        part_num,
+        body: event.body,
+        ..RefreshMsg::new(domain_of(event.model), 0)
     }
 }
 

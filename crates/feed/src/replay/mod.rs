@@ -3,10 +3,9 @@
 //!
 //! At the end a replay begins again as a new trading day: every watched instrument gets a new image.
 
-pub mod exchange;
-pub mod iex;
 pub mod market;
 pub mod ticks;
+pub mod venue;
 
 /// How fast recorded time passes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,6 +7,7 @@ mod chain;
 mod config;
 mod delay;
 mod doors;
+mod exchange_feed;
 mod full_disk;
 mod history;
 mod hostile;

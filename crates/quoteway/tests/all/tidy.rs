@@ -143,7 +143,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("venue", &["market"]),
         ("permissions", &[]),
         ("marketfeed", &["rwf"]),
-        ("feed", &["capture", "marketfeed", "omm", "rwf"]),
+        ("feed", &["capture", "market", "marketfeed", "omm", "rwf", "venue"]),
         ("record", &["rwf"]),
         ("measure", &["net"]),
         ("floor", &["net"]),

@@ -14,4 +14,4 @@ mod stream;
 pub mod template;
 
 pub use args::{Args, Idle, args_from};
-pub use run::{run, run_until};
+pub use run::{publish_opened, run, run_until};

@@ -9,7 +9,7 @@ use crate::dump;
 use crate::output::Output;
 use crate::places::Places;
 use crate::source::publisher::{Egress, Feed, MarketFeed, Publisher};
-use crate::source::serve::{Composite, SourceSettings, is_capture};
+use crate::source::serve::{Composite, SourceSettings, VenueSettings, is_capture};
 use crate::{names, table};
 use anyhow::anyhow;
 use feed::MarketSource;
@@ -19,6 +19,7 @@ use feed::provider::{Items, Post, Prank, Provider, ProviderConfig, SessionId};
 use feed::records::RecordStream;
 use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
+use feed::replay::venue::VenueFile;
 use measure::latency::{Latency, Summary};
 use measure::observer::Observer;
 use net::tcp::SocketOptions;
@@ -80,10 +81,39 @@ pub fn run_until(args: &Args, stop: &dyn Fn() -> bool, ready: impl FnOnce(Socket
             Composite::open(&settings, generated, &mut |line| eprintln!("{line}"))?
         }
     };
+    publish_source(args, source, Provider::new(config, dictionary), (io, now), stop, ready)
+}
+
+/// Publishes a source that was opened elsewhere, as `args` say, until `stop` says so.
+///
+/// # Errors
+/// A text for the user.
+pub fn publish_opened(
+    args: &Args,
+    source: Composite,
+    stop: &dyn Fn() -> bool,
+    ready: impl FnOnce(SocketAddr),
+) -> anyhow::Result<()> {
+    net::signal::install().map_err(|e| anyhow!("signals: {e}"))?;
+    let dictionary = Arc::new(dump::load_dictionary(args.dictionary.as_deref())?);
+    let config = ProviderConfig { service: args.service.clone(), ..ProviderConfig::default() };
+    let now = net::clock::now();
+    let io = RsslIo::new(now).map_err(|e| anyhow!("no sockets: {e}"))?;
+    publish_source(args, source, Provider::new(config, dictionary), (io, now), stop, ready)
+}
+
+fn publish_source(
+    args: &Args,
+    source: Composite,
+    provider: Provider,
+    (mut io, now): (RsslIo, u64),
+    stop: &dyn Fn() -> bool,
+    ready: impl FnOnce(SocketAddr),
+) -> anyhow::Result<()> {
     let stamped = args.timestamps || args.stamp_all;
     let pacer = is_paced(args).then(|| Pacer::new(args.shape(), args.update_rate, now));
-    let feed = MarketFeed::new(source, config.service_id, now).stamped(stamped).paced(pacer);
-    publish(args, &mut io, Provider::new(config, dictionary), feed, stop, ready)
+    let feed = MarketFeed::new(source, provider.config.service_id, now).stamped(stamped).paced(pacer);
+    publish(args, &mut io, provider, feed, stop, ready)
 }
 
 /// What `-Q` names.
@@ -116,7 +146,7 @@ fn data_of(args: &Args, dictionary: &Dictionary) -> anyhow::Result<Data> {
         eprintln!("{} is not there; the reference updates are published, which it held", path.display());
         return reference();
     }
-    if path.is_dir() || is_capture(path) {
+    if path.is_dir() || is_capture(path) || VenueFile::of(path).is_ok_and(|file| file.is_some()) {
         return Ok(Data::Market(Some(path.clone())));
     }
     let file = DataFile::open(path, dictionary)?;
@@ -154,6 +184,7 @@ fn settings_of(args: &Args, data: Option<std::path::PathBuf>) -> SourceSettings 
     SourceSettings {
         service: args.service.clone(),
         replay: ReplayConfig { pace, repeat: args.cycle, pause: 0, ..ReplayConfig::default() },
+        venue: VenueSettings::default(),
         start_on_open: args.start_on_open,
         seed: args.seed,
         rate: 1.0,

@@ -7,8 +7,8 @@ use feed::datafile::DataFile;
 use feed::generator::{Generator, GeneratorConfig};
 use feed::provider::{Prank, Provider, ProviderConfig};
 use feed::recording::Recording;
-use feed::replay::exchange::CaptureReplay;
 use feed::replay::market::{ReplayConfig, TickReplay};
+use feed::replay::venue::{self, VenueConfig, VenueFile, VenueReplay};
 use feed::session::{Calendar, Nanos};
 use feed::{Event, InstrumentId, MarketSource, Model};
 use net::tcp::SocketOptions;
@@ -32,6 +32,8 @@ pub struct SourceSettings {
     pub data: Option<PathBuf>,
     /// How recorded data is played.
     pub replay: ReplayConfig,
+    /// What only files of venues need.
+    pub venue: VenueSettings,
     /// Recorded data begins when the first item of it is opened, not with the source.
     pub start_on_open: bool,
     /// Seed of the generated market.
@@ -42,6 +44,17 @@ pub struct SourceSettings {
     pub stamps: bool,
 }
 
+/// How files of venues are played.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VenueSettings {
+    /// What was before that is taken in silently: time since midnight on the venue's clock.
+    pub from: Option<Nanos>,
+    /// The day of a file that does not say its own, as days since 1970; `None`: that of its name, else today.
+    pub date: Option<u32>,
+    /// Behind each symbol of the venue; `None`: what is usual for it.
+    pub suffix: Option<String>,
+}
+
 impl Default for SourceSettings {
     /// `DIRECT_FEED`, generated, at its own rate.
     fn default() -> Self {
@@ -49,6 +62,7 @@ impl Default for SourceSettings {
             service: "DIRECT_FEED".to_owned(),
             data: None,
             replay: ReplayConfig::default(),
+            venue: VenueSettings::default(),
             start_on_open: false,
             seed: 1,
             rate: 1.0,
@@ -89,7 +103,7 @@ impl Composite {
     pub fn open(settings: &SourceSettings, generated: bool, progress: &mut dyn FnMut(&str)) -> io::Result<Self> {
         let mut composite = Self { parts: Vec::new(), recorded: Vec::new(), recordings: 0, start: Start::At(0) };
         if let Some(path) = &settings.data {
-            composite.add_recorded(path, settings.replay, progress)?;
+            composite.add_recorded(path, settings, progress)?;
             composite.begin_recordings(settings);
         }
         if generated {
@@ -141,9 +155,18 @@ impl Composite {
     }
 
     /// A capture or a recording; or a folder of ticks, of captures, or of folders with such names.
-    fn add_recorded(&mut self, path: &Path, config: ReplayConfig, progress: &mut dyn FnMut(&str)) -> io::Result<()> {
+    fn add_recorded(
+        &mut self,
+        path: &Path,
+        settings: &SourceSettings,
+        progress: &mut dyn FnMut(&str),
+    ) -> io::Result<()> {
+        let config = settings.replay;
+        if path.is_file() && self.add_venue(path, settings, progress)? {
+            return Ok(());
+        }
         if path.is_file() && is_capture(path) {
-            return self.add_capture(path, config, progress);
+            return Err(no_venue(path));
         }
         if path.is_file() {
             let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
@@ -170,7 +193,9 @@ impl Composite {
             captures.retain(|p| is_capture(p));
             captures.sort();
             for capture in captures {
-                self.add_capture(&capture, config, progress)?;
+                if !self.add_venue(&capture, settings, progress)? {
+                    return Err(no_venue(&capture));
+                }
             }
         }
         if self.parts.is_empty() {
@@ -180,21 +205,35 @@ impl Composite {
         Ok(())
     }
 
-    fn add_capture(&mut self, path: &Path, config: ReplayConfig, progress: &mut dyn FnMut(&str)) -> io::Result<()> {
-        let capture = CaptureReplay::open(path, config)?;
-        let names: Vec<&str> = capture.names().collect();
-        let listed = names[..names.len().min(LISTED)].join(" ");
-        let more = match names.len().saturating_sub(LISTED) {
-            0 => String::new(),
-            more => format!(" and {more} more, which the symbol list 0#ALL has"),
+    /// A file of a venue; false: it is none.
+    fn add_venue(
+        &mut self,
+        path: &Path,
+        settings: &SourceSettings,
+        progress: &mut dyn FnMut(&str),
+    ) -> io::Result<bool> {
+        let (replay, VenueSettings { from, date, suffix }) = (settings.replay, settings.venue.clone());
+        let said = date.or_else(|| venue::date_in_name(path));
+        let config = VenueConfig {
+            pace: replay.pace,
+            from,
+            date: said.unwrap_or_else(|| venue::day_of(net::clock::wall())),
+            suffix,
+            repeat: replay.repeat,
+            pause: replay.pause,
         };
-        progress(&format!("replaying {}: {} names: {listed}{more}", path.display(), names.len()));
-        if let Some(unread) = capture.unread() {
+        let Some(replay) = VenueReplay::open(path, config, progress)? else { return Ok(false) };
+        if said.is_none() && replay.file() == VenueFile::NasdaqDay {
+            progress(&format!("{} does not say of which day it is: today's date is shown (--date)", path.display()));
+        }
+        let names: Vec<&str> = replay.names().collect();
+        progress(&format!("{} is {}: {}", path.display(), replay.file(), listed(&names)));
+        if let Some(unread) = replay.unread() {
             progress(&unread);
         }
         self.recorded.extend(names.into_iter().map(str::to_owned));
-        self.parts.push(Box::new(capture));
-        Ok(())
+        self.parts.push(Box::new(replay));
+        Ok(true)
     }
 
     fn outer(&self, part: usize, id: InstrumentId) -> InstrumentId {
@@ -209,6 +248,22 @@ impl Composite {
 
 /// Names of a capture that are listed when it is opened.
 const LISTED: usize = 40;
+
+fn no_venue(path: &Path) -> io::Error {
+    let text =
+        format!("{}: a capture without any exchange's messages that are read here (IEX, Nasdaq ITCH)", path.display());
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// How many names there are, and the first of them.
+fn listed(names: &[&str]) -> String {
+    let listed = names[..names.len().min(LISTED)].join(" ");
+    let more = match names.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more, which the symbol list 0#ALL has"),
+    };
+    format!("{} names: {listed}{more}", names.len())
+}
 
 /// Whether a file is a packet capture, by its first bytes; of one that is gzipped, by those of its content.
 pub fn is_capture(path: &Path) -> bool {
@@ -324,6 +379,21 @@ pub fn serve(
 ) -> anyhow::Result<()> {
     let source =
         Composite::open(settings, true, &mut |line| tracing::info!("{line}")).map_err(|e| anyhow!("source: {e}"))?;
+    serve_source(addr, source, settings, stop, ready, faults)
+}
+
+/// Listens on `addr` and publishes a source that was opened, until `stop` is set: the body of a thread, see [`serve`].
+///
+/// # Errors
+/// A text for the user: the address cannot be used.
+pub fn serve_source(
+    addr: SocketAddr,
+    source: Composite,
+    settings: &SourceSettings,
+    stop: &Arc<AtomicBool>,
+    ready: impl FnOnce(SocketAddr),
+    faults: &Receiver<Fault>,
+) -> anyhow::Result<()> {
     let config = ProviderConfig { service: settings.service.clone(), ..ProviderConfig::default() };
     let service_id = config.service_id;
     let provider = Provider::new(config, Arc::new(Dictionary::builtin()));

@@ -101,7 +101,7 @@ fn every_quote_and_trade_of_a_symbol_comes_in_recorded_order() {
                         told_ask = (price, real(event.body, fid::ASKSIZE).unwrap());
                     }
                 }
-                Payload::NewImage | Payload::Typed(_) | Payload::Status => {}
+                Payload::NewImage | Payload::ImagePart { .. } | Payload::Typed(_) | Payload::Status => {}
             }
         });
     }

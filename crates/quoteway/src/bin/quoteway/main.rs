@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod feed;
 mod lab;
 
 use anyhow::anyhow;
@@ -78,6 +79,8 @@ enum Command {
     #[command(after_help = "Examples:\n  quoteway rrcpd --interface 10.0.0.7\n  quoteway rrcpd --config site.toml\n\n\
         One daemon a host, or one a network card. P2PSs and Source Distributors of the host have transport = \"lbt-ipc\" in [hub].")]
     Rrcpd(roles::rrcpd::RrcpdArgs),
+    /// Turn an exchange's own file (Nasdaq ITCH, DBN, IEX) into a live service: prices, books, trades, status
+    Feed(feed::FeedArgs),
     /// Give items as raw Marketfeed by lines of text on a plain socket (not SSL)
     MarketfeedLines(tools::marketfeed_lines::Args),
     /// Publish the data of a service later, under another name
@@ -158,6 +161,7 @@ fn main() -> ExitCode {
         Command::P2ps(args) => roles::p2ps::run(&args),
         Command::Desktop(args) => roles::desktop::run(&args),
         Command::Rrcpd(args) => roles::rrcpd::run(&args),
+        Command::Feed(args) => feed::run(&args),
         Command::Delay(args) => tools::delay::run(&args),
         Command::Record(args) => tools::recording::run(&args),
         Command::Replay(args) => tools::replay::run(&args),

@@ -1,3 +1,5 @@
+//! A plain reader of captures, which shares no code with the handlers: what it hears is what they are held to.
+//!
 //! Captures of the exchange IEX: its TOPS feed (best quotes and trades) and its DEEP feed (price levels and trades).
 //!
 //! A capture is a pcap or pcapng file, plain or gzipped, of UDP packets. A packet's payload is a 40-byte header of the
@@ -464,6 +466,3 @@ impl Capture {
         self.pending.push_back(Heard::Restart);
     }
 }
-
-#[cfg(test)]
-mod tests;

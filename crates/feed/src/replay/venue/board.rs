@@ -1,0 +1,520 @@
+//! What a venue's handler tells, as items of a service: values, books, states, and the messages that tell what changed.
+//!
+//! Handlers tell of a message as they apply it ([`Board::begin`], events, [`Board::trade`], ...); once it is applied, [`Board::settle`] compares the
+//! books with what was told of them. What is not watched costs a comparison of the best prices.
+
+use std::collections::HashMap;
+
+use market::{BookId, Event as BookEvent, Events, Level, LevelChange, Side};
+use rwf::msg::{Domain, StatusMsg};
+use rwf::{DataState, MapAction, State, StateCode, StreamState};
+
+use super::depth::{Books, Depth, ENTRIES, LevelTimes, LevelTouch, OrderChange};
+use super::values::{Auction, Facts, Print, Status, Values};
+use crate::fields::{append, append_fields};
+use crate::{Event, InstrumentId, Model, Payload, UpdateKind};
+
+/// No item.
+const NONE: u32 = u32::MAX;
+/// Books are numbered densely by venues; more than this is a number that was made up.
+const MOST_BOOKS: u32 = 1 << 20;
+
+/// All items of a feed.
+pub(super) struct Board {
+    facts: Facts,
+    models: &'static [Model],
+    suffix: String,
+    items: Vec<Item>,
+    by_name: HashMap<String, u32>,
+    by_book: Vec<u32>,
+    touched: Vec<u32>,
+    outbox: Outbox,
+    /// Venue's time of the message that is being applied, nanoseconds since 1970.
+    now: u64,
+    /// Nanoseconds from 1970 to where the venue's orders count their time from.
+    pub(super) midnight: u64,
+    /// Why all items are in doubt.
+    doubt: Option<String>,
+    /// Nothing has come since the session began.
+    is_fresh: bool,
+    /// The beginning is passed over: nothing is told.
+    is_silent: bool,
+    /// Where the market is in its day.
+    phase: Option<&'static str>,
+    resolved: Vec<(MapAction, Side, Level)>,
+}
+
+struct Item {
+    name: String,
+    symbol: String,
+    book: Option<BookId>,
+    values: Values,
+    times: LevelTimes,
+    /// By model: see [`slot`].
+    watched: [bool; 3],
+    /// Its own messages named what is not there.
+    is_in_doubt: bool,
+    is_touched: bool,
+    changes: Changes,
+}
+
+/// What happened since the item was last told.
+#[derive(Default)]
+struct Changes {
+    /// The book: its best prices may be others.
+    book: bool,
+    /// The venue tells best prices itself.
+    quote: Option<[Option<Level>; 2]>,
+    /// All went at once: nothing but an image tells that.
+    is_cleared: bool,
+    orders: Vec<OrderChange>,
+    levels: Vec<LevelTouch>,
+}
+
+/// Messages that wait for the end of what is being applied.
+#[derive(Default)]
+struct Outbox {
+    bytes: Vec<u8>,
+    /// Item, what it is, and where its body ends.
+    entries: Vec<(u32, Model, Payload, usize)>,
+}
+
+impl Outbox {
+    fn put(&mut self, item: u32, model: Model, payload: Payload, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.entries.push((item, model, payload, self.bytes.len()));
+    }
+}
+
+fn slot(model: Model) -> Option<usize> {
+    match model {
+        Model::Price => Some(0),
+        Model::ByOrder => Some(1),
+        Model::ByPrice => Some(2),
+        Model::SymbolList => None,
+    }
+}
+
+const PRICE: usize = 0;
+const BY_ORDER: usize = 1;
+const BY_PRICE: usize = 2;
+
+/// Names and who watches them.
+impl Board {
+    pub(super) fn new(facts: Facts, models: &'static [Model], suffix: &str) -> Self {
+        Self {
+            facts,
+            models,
+            suffix: suffix.to_owned(),
+            items: Vec::new(),
+            by_name: HashMap::new(),
+            by_book: Vec::new(),
+            touched: Vec::new(),
+            outbox: Outbox::default(),
+            now: 0,
+            midnight: 0,
+            doubt: None,
+            is_fresh: true,
+            is_silent: false,
+            phase: None,
+            resolved: Vec::new(),
+        }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().map(|item| item.name.as_str())
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn models(&self) -> &'static [Model] {
+        self.models
+    }
+
+    pub(super) fn watch(&mut self, item: u32, model: Model, on: bool) {
+        if let Some(slot) = slot(model) {
+            self.items[item as usize].watched[slot] = on;
+        }
+    }
+
+    /// The item of a venue's symbol, made if it is new.
+    pub(super) fn item(&mut self, symbol: &str) -> u32 {
+        let name = format!("{symbol}{}", self.suffix);
+        if let Some(at) = self.by_name.get(&name) {
+            return *at;
+        }
+        let at = self.items.len() as u32;
+        self.by_name.insert(name.clone(), at);
+        self.items.push(Item {
+            name,
+            symbol: symbol.to_owned(),
+            book: None,
+            values: Values::begin(self.phase),
+            times: LevelTimes::default(),
+            watched: [false; 3],
+            is_in_doubt: false,
+            is_touched: false,
+            changes: Changes::default(),
+        });
+        at
+    }
+
+    /// Venue's time of what is being applied, nanoseconds since 1970.
+    pub(super) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// From now on a book is that of a symbol.
+    pub(super) fn name_book(&mut self, book: BookId, symbol: &str) -> u32 {
+        let at = self.item(symbol);
+        if book.0 < MOST_BOOKS {
+            if self.by_book.len() <= book.0 as usize {
+                self.by_book.resize(book.0 as usize + 1, NONE);
+            }
+            self.by_book[book.0 as usize] = at;
+            self.items[at as usize].book = Some(book);
+        }
+        at
+    }
+
+    pub(super) fn is_named(&self, book: BookId) -> bool {
+        self.at(book).is_some()
+    }
+
+    fn at(&self, book: BookId) -> Option<u32> {
+        self.by_book.get(book.0 as usize).copied().filter(|at| *at != NONE)
+    }
+
+    pub(super) fn data_state(&self, item: u32) -> DataState {
+        let is_good = self.doubt.is_none() && !self.items[item as usize].is_in_doubt;
+        if is_good { DataState::OK } else { DataState::SUSPECT }
+    }
+
+    pub(super) fn image(&self, item: u32, model: Model, part: usize, books: &dyn Books, out: &mut Vec<u8>) -> bool {
+        let at = &self.items[item as usize];
+        if model == Model::Price {
+            append_fields(out, |fields| at.values.write_image(&self.facts, &at.name, &at.symbol, fields));
+            return false;
+        }
+        self.depth(at, books).append_image(model, self.now, part, out)
+    }
+
+    fn depth<'a>(&'a self, item: &'a Item, books: &'a dyn Books) -> Depth<'a> {
+        Depth { facts: &self.facts, books, book: item.book, times: &item.times, midnight: self.midnight }
+    }
+}
+
+/// What handlers tell.
+impl Board {
+    /// What is told from here on has this time of the venue.
+    pub(super) fn begin(&mut self, at: u64) {
+        self.now = at;
+    }
+
+    /// A new session: books and values of the one before are void, and so is what was in doubt.
+    pub(super) fn begin_session(&mut self) {
+        let was_good = self.doubt.take().is_none();
+        if std::mem::replace(&mut self.is_fresh, true) && was_good {
+            return;
+        }
+        self.by_book.clear();
+        self.phase = None;
+        for at in 0..self.items.len() as u32 {
+            let item = &mut self.items[at as usize];
+            item.book = None;
+            item.values = Values::begin(None);
+            item.times.clear();
+            item.is_in_doubt = false;
+            item.changes = Changes { is_cleared: true, book: true, ..Changes::default() };
+            self.touch(at);
+        }
+    }
+
+    /// The best prices, of a venue that tells no books.
+    pub(super) fn quote(&mut self, item: u32, bid: Option<Level>, ask: Option<Level>) {
+        let changes = &mut self.items[item as usize].changes;
+        (changes.book, changes.quote) = (true, Some([bid, ask]));
+        self.touch(item);
+    }
+
+    pub(super) fn trade(&mut self, item: u32, print: Print) {
+        let change = self.items[item as usize].values.trade(print);
+        self.tell_values(item, UpdateKind::Trade, |values, facts, fields| values.write_trade(facts, change, fields));
+    }
+
+    pub(super) fn break_trade(&mut self, item: u32, number: u64) {
+        if self.items[item as usize].values.break_trade(number) {
+            self.tell_values(item, UpdateKind::Correction, Values::write_correction);
+        }
+    }
+
+    /// Changes what the venue says of the item; told if that is news.
+    pub(super) fn status(&mut self, item: u32, change: impl FnOnce(&mut Status)) {
+        let values = &mut self.items[item as usize].values;
+        let before = values.status.clone();
+        change(&mut values.status);
+        if before != values.status {
+            self.tell_values(item, UpdateKind::Unspecified, Values::write_status);
+        }
+    }
+
+    pub(super) fn auction(&mut self, item: u32, auction: Auction) {
+        let values = &mut self.items[item as usize].values;
+        if values.auction.replace(auction) != Some(auction) {
+            self.tell_values(item, UpdateKind::Unspecified, Values::write_auction);
+        }
+    }
+
+    /// Where the market is in its day, told of all items.
+    pub(super) fn market_phase(&mut self, phase: &'static str) {
+        self.phase = Some(phase);
+        for at in 0..self.items.len() as u32 {
+            self.status(at, |status| status.market = Some(phase));
+        }
+    }
+
+    fn tell_values(
+        &mut self,
+        at: u32,
+        kind: UpdateKind,
+        write: impl FnOnce(&Values, &Facts, &mut crate::fields::FieldWriter<'_, '_>),
+    ) {
+        self.is_fresh = false;
+        let Self { items, outbox, facts, is_silent, .. } = self;
+        let item = &items[at as usize];
+        if item.watched[PRICE] && !*is_silent {
+            outbox.put(at, Model::Price, Payload::Update(kind), |out| {
+                append_fields(out, |fields| write(&item.values, facts, fields));
+            });
+        }
+    }
+
+    /// The item of a book, if the venue has named it.
+    pub(super) fn of_book(&self, book: BookId) -> Option<u32> {
+        self.at(book)
+    }
+
+    /// Nobody knows of which items messages are missing: all are Suspect until [`Board::trust`] or the next session.
+    pub(super) fn doubt(&mut self, why: &str) {
+        if self.doubt.is_none() {
+            self.doubt = Some(why.to_owned());
+            self.tell_state(|item| !item.is_in_doubt, DataState::SUSPECT, why);
+        }
+    }
+
+    /// All that was missing has come.
+    pub(super) fn trust(&mut self) {
+        if self.doubt.take().is_some() {
+            self.tell_state(|item| !item.is_in_doubt, DataState::OK, "all that was missing has come");
+        }
+    }
+
+    /// A book's messages name what is not there.
+    pub(super) fn doubt_book(&mut self, book: BookId, why: &str) {
+        let Some(at) = self.at(book) else { return };
+        if !std::mem::replace(&mut self.items[at as usize].is_in_doubt, true) && self.doubt.is_none() {
+            self.tell_state_of(at, DataState::SUSPECT, why);
+        }
+    }
+
+    fn tell_state(&mut self, which: impl Fn(&Item) -> bool, data: DataState, text: &str) {
+        for at in 0..self.items.len() as u32 {
+            if which(&self.items[at as usize]) {
+                self.tell_state_of(at, data, text);
+            }
+        }
+    }
+
+    fn tell_state_of(&mut self, at: u32, data: DataState, text: &str) {
+        if self.is_silent {
+            return;
+        }
+        let state = State { stream: StreamState::OPEN, data, code: StateCode::NONE, text: text.as_bytes() };
+        let status = StatusMsg { state: Some(state), ..StatusMsg::new(Domain::MARKET_PRICE, 0) };
+        for model in [Model::Price, Model::ByOrder, Model::ByPrice] {
+            if slot(model).is_some_and(|slot| self.items[at as usize].watched[slot]) {
+                let write = |out: &mut Vec<u8>| append(out, text.len() + 64, |w| status.encode(w));
+                self.outbox.put(at, model, Payload::Status, write);
+            }
+        }
+    }
+
+    fn touch(&mut self, at: u32) {
+        let item = &mut self.items[at as usize];
+        if !std::mem::replace(&mut item.is_touched, true) {
+            self.touched.push(at);
+        }
+    }
+}
+
+impl Events for Board {
+    const WANTS_RANK: bool = false;
+
+    fn event(&mut self, book: BookId, event: &BookEvent) {
+        self.is_fresh = false;
+        let Some(at) = self.at(book) else { return };
+        let now = self.now;
+        let item = &mut self.items[at as usize];
+        let order = |action, order| OrderChange { action, order };
+        if item.watched[BY_ORDER] && !item.changes.is_cleared {
+            let orders = &mut item.changes.orders;
+            match event {
+                BookEvent::Added(new) => orders.push(order(MapAction::ADD, *new)),
+                BookEvent::Reduced { order: left, .. } => orders.push(order(MapAction::UPDATE, *left)),
+                BookEvent::Removed { order: old, .. } => orders.push(order(MapAction::DELETE, *old)),
+                BookEvent::Replaced { old, new, .. } if old.reference == new.reference => {
+                    orders.push(order(MapAction::UPDATE, *new));
+                }
+                BookEvent::Replaced { old, new, .. } => {
+                    orders.extend([order(MapAction::DELETE, *old), order(MapAction::ADD, *new)]);
+                }
+                BookEvent::FillTold { .. } | BookEvent::Level { .. } | BookEvent::Cleared { .. } => {}
+            }
+        }
+        match event {
+            BookEvent::Level { side, level, change, .. } => item.level(*side, level.price, *change, now),
+            BookEvent::Cleared { side } => {
+                item.times.retain(|key, _| side.is_some_and(|side| side != key.0));
+                item.changes = Changes { is_cleared: true, book: true, ..Changes::default() };
+                // What nobody had heard of is gone with the rest.
+                item.is_in_doubt &= side.is_some();
+            }
+            _ => {}
+        }
+        self.touch(at);
+    }
+}
+
+impl Item {
+    fn level(&mut self, side: Side, price: i64, change: LevelChange, now: u64) {
+        self.changes.book = true;
+        if change == LevelChange::Gone {
+            self.times.remove(&(side, price));
+        } else {
+            self.times.insert((side, price), now);
+        }
+        let is_told = self.watched[BY_PRICE] && !self.changes.is_cleared;
+        let touches = &mut self.changes.levels;
+        if is_told && !touches.iter().any(|touch| (touch.side, touch.price) == (side, price)) {
+            touches.push(LevelTouch { side, price, was: change != LevelChange::New });
+        }
+    }
+}
+
+/// What is told.
+impl Board {
+    /// Nothing is told until [`Board::speak`].
+    pub(super) fn be_silent(&mut self) {
+        self.is_silent = true;
+    }
+
+    /// From now on all is told, beginning with images of what is watched.
+    pub(super) fn speak(&mut self) {
+        self.is_silent = false;
+        for at in 0..self.items.len() as u32 {
+            self.items[at as usize].changes.is_cleared = true;
+            self.touch(at);
+        }
+    }
+
+    /// A message has been applied, and the books are fit to be published: puts what it changed into the outbox.
+    pub(super) fn settle(&mut self, books: &dyn Books) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for at in touched.drain(..) {
+            self.settle_one(at, books);
+        }
+        self.touched = touched;
+    }
+
+    /// One book is fit to be published; others may be within an event.
+    pub(super) fn settle_book(&mut self, book: BookId, books: &dyn Books) {
+        let Some(at) = self.at(book) else { return };
+        if let Some(touched) = self.touched.iter().position(|touched| *touched == at) {
+            self.touched.swap_remove(touched);
+            self.settle_one(at, books);
+        }
+    }
+
+    fn settle_one(&mut self, at: u32, books: &dyn Books) {
+        let item = &mut self.items[at as usize];
+        item.is_touched = false;
+        let mut changes = std::mem::take(&mut item.changes);
+        self.settle_item(at, &changes, books);
+        // Their memory is used again.
+        changes.orders.clear();
+        changes.levels.clear();
+        (changes.book, changes.quote, changes.is_cleared) = (false, None, false);
+        self.items[at as usize].changes = changes;
+    }
+
+    fn settle_item(&mut self, at: u32, changes: &Changes, books: &dyn Books) {
+        let now = self.now;
+        let item = &mut self.items[at as usize];
+        let best = |side| item.book.and_then(|book| books.best(book, side));
+        let [bid, ask] = changes.quote.unwrap_or_else(|| Side::BOTH.map(best));
+        let change =
+            if changes.book { item.values.quote(bid, ask, now) } else { super::values::QuoteChange::default() };
+        let watched = item.watched;
+        if self.is_silent || watched == [false; 3] {
+            return;
+        }
+        if changes.is_cleared {
+            return self.tell_images(at, books);
+        }
+        let mut outbox = std::mem::take(&mut self.outbox);
+        let mut resolved = std::mem::take(&mut self.resolved);
+        let item = &self.items[at as usize];
+        if watched[PRICE] && !change.is_none() {
+            outbox.put(at, Model::Price, Payload::Update(UpdateKind::Quote), |out| {
+                append_fields(out, |fields| item.values.write_quote(&self.facts, change, fields));
+            });
+        }
+        let depth = self.depth(item, books);
+        let plain = Payload::Update(UpdateKind::Unspecified);
+        for some in changes.orders.chunks(ENTRIES) {
+            outbox.put(at, Model::ByOrder, plain, |out| depth.append_orders(some, out));
+        }
+        depth.resolve(&changes.levels, &mut resolved);
+        for some in resolved.chunks(ENTRIES) {
+            outbox.put(at, Model::ByPrice, plain, |out| depth.append_levels(some, out));
+        }
+        (self.outbox, self.resolved) = (outbox, resolved);
+    }
+
+    /// Images of all that is watched of an item.
+    fn tell_images(&mut self, at: u32, books: &dyn Books) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        for model in [Model::Price, Model::ByOrder, Model::ByPrice] {
+            let mut part = 0;
+            while slot(model).is_some_and(|slot| self.items[at as usize].watched[slot]) {
+                let start = outbox.bytes.len();
+                let more = self.image(at, model, part, books, &mut outbox.bytes);
+                debug_assert!(outbox.bytes.len() > start, "an image without a byte");
+                let payload = Payload::ImagePart { part: part as u16, more, data: self.data_state(at) };
+                outbox.entries.push((at, model, payload, outbox.bytes.len()));
+                part += 1;
+                if !more {
+                    break;
+                }
+            }
+        }
+        self.outbox = outbox;
+    }
+
+    /// Gives what waits; returns how much that was.
+    pub(super) fn flush(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> usize {
+        let Outbox { bytes, entries } = &mut self.outbox;
+        let mut start = 0;
+        for (item, model, payload, end) in entries.iter() {
+            let body = &bytes[start..*end];
+            sink(Event { instrument: InstrumentId(*item), model: *model, payload: *payload, body });
+            start = *end;
+        }
+        let told = entries.len();
+        bytes.clear();
+        entries.clear();
+        told
+    }
+}

@@ -1,0 +1,267 @@
+//! Databento files: orders, of which books are made, and best prices.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+use market::{BookId, Event, Events, Level, Refused, Side};
+use venue::dbn::{DbnReader, Mbo, MboBooks, Mbp1, Metadata, Record, SNAPSHOT, UNDEFINED_PRICE};
+use venue::{Market, Trade};
+
+use super::board::Board;
+use super::bytes::Bytes;
+use super::depth::Books;
+use super::input::Input;
+use super::values::{Facts, Print};
+use crate::Model;
+use crate::session::{DAY, Date, Nanos};
+
+/// Prices have nine decimals; neither currency nor exchange is told.
+pub(super) const FACTS: Facts = Facts { decimals: 9, currency: None, exchange: None, quote_exchange: None };
+
+const BY_ORDER: u16 = 0;
+const BEST_PRICES: u16 = 1;
+
+/// A file that is being read.
+pub(super) struct Dbn {
+    bytes: Bytes,
+    reader: DbnReader,
+    piece: Vec<u8>,
+    has_ended: bool,
+    next: Option<Record>,
+    books: MboBooks,
+    /// Items of instruments that have no book.
+    quoted: HashMap<u32, u32>,
+    records: u64,
+    /// Records of types that are not read.
+    other: u64,
+    trouble: Option<String>,
+    now: u64,
+}
+
+impl Dbn {
+    /// Opens a file and reads what it says of itself.
+    ///
+    /// # Errors
+    /// It cannot be read, is no such file, or has records of another schema alone.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let mut new = Self {
+            bytes: Bytes::open(path)?,
+            reader: DbnReader::new(),
+            piece: Vec::new(),
+            has_ended: false,
+            next: None,
+            books: MboBooks::new(),
+            quoted: HashMap::new(),
+            records: 0,
+            other: 0,
+            trouble: None,
+            now: 0,
+        };
+        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+        while new.reader.metadata().map_err(|why| invalid(why.to_string()))?.is_none() {
+            if !new.push() {
+                return Err(invalid("it ends within what it says of itself".to_owned()));
+            }
+        }
+        let schema = new.metadata().map_or(BY_ORDER, |metadata| metadata.schema);
+        if ![BY_ORDER, BEST_PRICES].contains(&schema) {
+            return Err(invalid(format!("its records are of schema {schema}; mbo (0) and mbp-1 (1) are read")));
+        }
+        new.fill();
+        Ok(new)
+    }
+
+    fn metadata(&mut self) -> Option<&Metadata> {
+        self.reader.metadata().ok().flatten()
+    }
+
+    /// Models that the file's records make.
+    pub(super) fn models(&mut self) -> &'static [Model] {
+        match self.metadata() {
+            Some(metadata) if metadata.schema == BEST_PRICES => &[Model::Price],
+            _ => &[Model::Price, Model::ByOrder, Model::ByPrice],
+        }
+    }
+
+    /// Symbols that the file says it has.
+    pub(super) fn symbols(&mut self) -> Vec<String> {
+        let mappings = self.metadata().map(|metadata| metadata.mappings.as_slice()).unwrap_or_default();
+        mappings.iter().map(|mapping| mapping.symbol.clone()).collect()
+    }
+
+    fn push(&mut self) -> bool {
+        self.has_ended = self.has_ended || !self.bytes.next(&mut self.piece);
+        if !self.has_ended {
+            self.reader.push(&self.piece);
+        }
+        !self.has_ended
+    }
+
+    /// Reads the next record of a type that is read.
+    fn fill(&mut self) {
+        self.next = None;
+        while self.next.is_none() {
+            match self.reader.next_record() {
+                Ok(Some(Record::Other(_))) => self.other += 1,
+                Ok(Some(record)) => self.next = Some(record),
+                Ok(None) => {
+                    if !self.push() {
+                        return;
+                    }
+                }
+                Err(why) => {
+                    self.trouble = Some(format!("{why}; nothing behind it can be read"));
+                    return;
+                }
+            }
+        }
+        // Orders of a snapshot have times of their own; the file's pace is that of its capture.
+        let at = match self.next {
+            Some(Record::Mbo(record)) => record.receive_time,
+            Some(Record::Mbp1(record)) => record.head.event_time,
+            _ => 0,
+        };
+        self.now = self.now.max(at);
+    }
+
+    /// The venue's symbol of an instrument, else its number.
+    fn symbol(&mut self, instrument: u32) -> String {
+        let date = Date::from_days((self.now / DAY) as u32);
+        let day = u32::from(date.year) * 10_000 + u32::from(date.month) * 100 + u32::from(date.day);
+        let symbol = self.metadata().and_then(|metadata| metadata.symbol(instrument, day)).map(str::to_owned);
+        symbol.unwrap_or_else(|| instrument.to_string())
+    }
+
+    fn apply_mbo(&mut self, record: &Mbo, board: &mut Board) {
+        if let Some(book) = self.books.ends_before(record) {
+            board.settle_book(book, self.books.books());
+        }
+        if self.books.book(record.head.instrument).is_none() {
+            // The book gets the next number when its first record is applied.
+            let book = BookId(self.books.books().books() as u32);
+            let symbol = self.symbol(record.head.instrument);
+            board.name_book(book, &symbol);
+        }
+        let is_snapshot = record.flags & SNAPSHOT != 0;
+        board.begin(if is_snapshot { record.receive_time } else { record.head.event_time });
+        let is_last = self.books.apply(record, &mut ToBoard { board });
+        if let (true, Some(book)) = (is_last, self.books.book(record.head.instrument)) {
+            board.settle_book(book, self.books.books());
+        }
+    }
+
+    fn apply_mbp(&mut self, record: &Mbp1, board: &mut Board) {
+        let instrument = record.head.instrument;
+        let item = if let Some(item) = self.quoted.get(&instrument) {
+            *item
+        } else {
+            let symbol = self.symbol(instrument);
+            let item = board.item(&symbol);
+            self.quoted.insert(instrument, item);
+            item
+        };
+        board.begin(record.head.event_time);
+        if record.action == b'T' {
+            let aggressor = match record.side {
+                b'B' => Some(Side::Bid),
+                b'A' => Some(Side::Ask),
+                _ => None,
+            };
+            let (number, size) = (u64::from(record.sequence), u64::from(record.size));
+            let at = record.head.event_time;
+            board.trade(item, Print { number, price: record.price, size, at, aggressor, is_eligible: true });
+        }
+        let level = |level: Level| Some(level).filter(|level| level.price != UNDEFINED_PRICE);
+        board.quote(item, level(record.bid), level(record.ask));
+    }
+}
+
+impl Input for Dbn {
+    fn next_at(&self) -> Option<u64> {
+        self.next.map(|_| self.now)
+    }
+
+    fn step(&mut self, board: &mut Board) {
+        match self.next {
+            Some(Record::Mbo(record)) => self.apply_mbo(&record, board),
+            Some(Record::Mbp1(record)) => {
+                self.apply_mbp(&record, board);
+                board.settle(self.books.books());
+            }
+            _ => {}
+        }
+        self.records += 1;
+        self.fill();
+    }
+
+    fn settles_itself(&self) -> bool {
+        true
+    }
+
+    fn is_at_traffic(&self) -> bool {
+        false
+    }
+
+    fn books(&self) -> &dyn Books {
+        self.books.books()
+    }
+
+    fn at_clock(&self, since_midnight: Nanos) -> u64 {
+        self.now / DAY * DAY + since_midnight
+    }
+
+    fn messages(&self) -> u64 {
+        self.records
+    }
+
+    fn unread(&self) -> Option<String> {
+        let torn = (self.has_ended && self.reader.rest() > 0)
+            .then(|| format!("the last record is torn: {} bytes of it are there", self.reader.rest()));
+        self.bytes.trouble().map(str::to_owned).or_else(|| self.trouble.clone()).or(torn)
+    }
+
+    fn remarks(&self) -> Option<String> {
+        let bad = self.books.bad();
+        let kinds = [
+            ("orders that are not there", bad.unknown_order),
+            ("orders that cannot be added", bad.bad_add),
+            ("cancels of more than there was", bad.exceeds),
+            ("unknown actions and sides", bad.unknown),
+            ("records of too many instruments", bad.too_many),
+            ("records of types that are not read", self.other),
+        ];
+        let texts: Vec<String> =
+            kinds.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what}: {count}")).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+}
+
+/// Takes what records tell.
+struct ToBoard<'a> {
+    board: &'a mut Board,
+}
+
+impl Events for ToBoard<'_> {
+    const WANTS_RANK: bool = false;
+
+    #[inline]
+    fn event(&mut self, book: BookId, event: &Event) {
+        self.board.event(book, event);
+    }
+}
+
+impl Market<Mbo> for ToBoard<'_> {
+    fn trade(&mut self, book: BookId, trade: &Trade) {
+        let Some(item) = self.board.of_book(book) else { return };
+        let Trade { number, price, size, aggressor, .. } = *trade;
+        let at = self.board.now();
+        if price != UNDEFINED_PRICE {
+            self.board.trade(item, Print { number, price, size, at, aggressor, is_eligible: true });
+        }
+    }
+
+    fn doubt(&mut self, book: BookId, why: &Refused) {
+        self.board.doubt_book(book, &format!("records are missing: {why}"));
+    }
+}

@@ -1,0 +1,224 @@
+//! Books of venues as maps: orders by number, levels by price and side.
+
+use market::{BookId, Level, Order, Side};
+use rustc_hash::FxHashMap;
+use rwf::wire::{LenForm, Writer};
+use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
+
+use super::values::{Facts, number, price, whole};
+use crate::Model;
+use crate::fields::{self as fid, append, write_fields};
+use crate::session::Moment;
+
+/// Where the books of a venue's handler are.
+pub(super) trait Books {
+    /// The best level of a side.
+    fn best(&self, book: BookId, side: Side) -> Option<Level>;
+    /// The level at a price.
+    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level>;
+    /// Levels of a side, the best first.
+    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_>;
+    /// Orders of a side, as they will be executed; none where the venue tells of none.
+    fn orders(&self, _book: BookId, _side: Side) -> Box<dyn Iterator<Item = Order> + '_> {
+        Box::new(std::iter::empty())
+    }
+}
+
+impl<R: market::Rules> Books for market::OrderBooks<R> {
+    fn best(&self, book: BookId, side: Side) -> Option<Level> {
+        Self::best(self, book, side)
+    }
+
+    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
+        Self::level(self, book, side, price)
+    }
+
+    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_> {
+        Box::new(Self::levels(self, book, side))
+    }
+
+    fn orders(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Order> + '_> {
+        Box::new(Self::orders(self, book, side))
+    }
+}
+
+/// When each level of an instrument was last told, nanoseconds since 1970.
+pub(super) type LevelTimes = FxHashMap<(Side, i64), u64>;
+
+/// What happened to an order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OrderChange {
+    pub action: MapAction,
+    pub order: Order,
+}
+
+/// What became of a level since the book was last told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LevelTouch {
+    pub side: Side,
+    pub price: i64,
+    /// It was there when the book was last told.
+    pub was: bool,
+}
+
+/// Entries of one part of an image, and of one update.
+pub(super) const ENTRIES: usize = 200;
+const ENTRY_ROOM: usize = 192;
+
+/// What all entries of a book have in common.
+pub(super) struct Depth<'a> {
+    pub facts: &'a Facts,
+    pub books: &'a dyn Books,
+    /// `None`: the venue has not told of the instrument's book yet.
+    pub book: Option<BookId>,
+    pub times: &'a LevelTimes,
+    /// Nanoseconds from 1970 to where the venue's orders count their time from.
+    pub midnight: u64,
+}
+
+impl Depth<'_> {
+    /// Appends part `part` of the image; true when another follows. The summary comes with the first part.
+    pub(super) fn append_image(&self, model: Model, at: u64, part: usize, out: &mut Vec<u8>) -> bool {
+        let mut more = false;
+        append(out, ENTRY_ROOM * (ENTRIES + 2), |w| {
+            let mut map = MapEncoder::begin(w, head(model))?;
+            if part == 0 {
+                map.summary(LenForm::Shortest, |w| self.write_summary(at, w))?;
+            }
+            let (skip, most) = (part * ENTRIES, ENTRIES + 1);
+            if model == Model::ByOrder {
+                for (n, order) in self.orders().skip(skip).take(most).enumerate() {
+                    more = n == ENTRIES;
+                    if !more {
+                        self.write_order(&mut map, MapAction::ADD, &order)?;
+                    }
+                }
+            } else {
+                for (n, (side, level)) in self.levels().skip(skip).take(most).enumerate() {
+                    more = n == ENTRIES;
+                    if !more {
+                        self.write_level(&mut map, MapAction::ADD, side, &level)?;
+                    }
+                }
+            }
+            map.finish()
+        });
+        more
+    }
+
+    /// Appends an update of orders, at most [`ENTRIES`] of them.
+    pub(super) fn append_orders(&self, changes: &[OrderChange], out: &mut Vec<u8>) {
+        append(out, ENTRY_ROOM * (changes.len() + 1), |w| {
+            let mut map = MapEncoder::begin(w, head(Model::ByOrder))?;
+            for change in changes {
+                self.write_order(&mut map, change.action, &change.order)?;
+            }
+            map.finish()
+        });
+    }
+
+    /// Appends an update of levels, at most [`ENTRIES`] of them.
+    pub(super) fn append_levels(&self, changes: &[(MapAction, Side, Level)], out: &mut Vec<u8>) {
+        append(out, ENTRY_ROOM * (changes.len() + 1), |w| {
+            let mut map = MapEncoder::begin(w, head(Model::ByPrice))?;
+            for (action, side, level) in changes {
+                self.write_level(&mut map, *action, *side, level)?;
+            }
+            map.finish()
+        });
+    }
+
+    /// What levels that were touched are now, against what was told of them.
+    pub(super) fn resolve(&self, touches: &[LevelTouch], out: &mut Vec<(MapAction, Side, Level)>) {
+        out.clear();
+        for LevelTouch { side, price, was } in touches {
+            let now = self.book.and_then(|book| self.books.level(book, *side, *price));
+            match now {
+                Some(level) => out.push((if *was { MapAction::UPDATE } else { MapAction::ADD }, *side, level)),
+                None if *was => out.push((MapAction::DELETE, *side, Level { price: *price, size: 0, orders: 0 })),
+                None => {}
+            }
+        }
+    }
+
+    fn levels(&self) -> impl Iterator<Item = (Side, Level)> {
+        let of = move |side| self.book.into_iter().flat_map(move |book| self.books.levels(book, side));
+        Side::BOTH.into_iter().flat_map(move |side| of(side).map(move |level| (side, level)))
+    }
+
+    fn orders(&self) -> impl Iterator<Item = Order> {
+        let of = move |side| self.book.into_iter().flat_map(move |book| self.books.orders(book, side));
+        Side::BOTH.into_iter().flat_map(of)
+    }
+
+    fn write_summary(&self, at: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        write_fields(w, |fields| {
+            fields.uint(fid::PROD_PERM, 6_562);
+            for (id, value) in [(fid::CURRENCY, self.facts.currency), (fid::RDN_EXCHD2, self.facts.exchange)] {
+                fields.known(id, value);
+            }
+            fields.enumeration(fid::TRD_UNITS, u16::from(self.facts.decimals));
+            fields.date(fid::ACTIV_DATE, Moment::from_epoch(at).date());
+        })
+    }
+
+    /// Key: price in the venue's smallest unit, and B or A.
+    fn write_level(
+        &self,
+        map: &mut MapEncoder<'_, '_>,
+        action: MapAction,
+        side: Side,
+        level: &Level,
+    ) -> Result<(), EncodeError> {
+        let key = format!("{}{}", level.price, if side == Side::Bid { 'B' } else { 'A' });
+        let key = Primitive::Buffer(key.as_bytes());
+        if action == MapAction::DELETE {
+            return map.delete(&key);
+        }
+        map.entry(action, &key, |w| {
+            write_fields(w, |fields| {
+                price(fields, fid::ORDER_PRC, Some(level.price), self.facts);
+                fields.enumeration(fid::ORDER_SIDE, number(side));
+                fields.real(fid::ACC_SIZE, whole(level.size), 0);
+                if level.orders > 0 {
+                    fields.uint(fid::NO_ORD, u64::from(level.orders));
+                }
+                if let Some(at) = self.times.get(&(side, level.price)).map(|at| Moment::from_epoch(*at)) {
+                    fields.uint(fid::LV_TIM_MS, at.millis());
+                    fields.time_exact(fid::LV_TIM_NS, at.time);
+                    fields.date(fid::LV_DATE, at.date());
+                }
+            })
+        })
+    }
+
+    /// Key: the venue's number of the order, in decimal.
+    fn write_order(&self, map: &mut MapEncoder<'_, '_>, action: MapAction, order: &Order) -> Result<(), EncodeError> {
+        let id = order.reference.to_string();
+        let key = Primitive::Buffer(id.as_bytes());
+        if action == MapAction::DELETE {
+            return map.delete(&key);
+        }
+        map.entry(action, &key, |w| {
+            write_fields(w, |fields| {
+                fields.text(fid::ORDER_ID, &id);
+                price(fields, fid::ORDER_PRC, Some(order.price), self.facts);
+                fields.enumeration(fid::ORDER_SIDE, number(order.side));
+                fields.real(fid::ORDER_SIZE, whole(order.size), 0);
+                if order.owner != 0 {
+                    let owner = order.owner.to_be_bytes();
+                    fields.text(fid::MMID, String::from_utf8_lossy(owner.trim_ascii_end()).as_ref());
+                }
+                let at = Moment::from_epoch(self.midnight.saturating_add(order.priority));
+                fields.uint(fid::PR_TIM_MS, at.millis());
+                fields.time_exact(fid::PR_TIM_NS, at.time);
+                fields.date(fid::PR_DATE, at.date());
+            })
+        })
+    }
+}
+
+fn head(model: Model) -> MapHead {
+    let key_field_id = (model == Model::ByOrder).then_some(fid::ORDER_ID);
+    MapHead { key_field_id, ..MapHead::new(DataType::BUFFER, DataType::FIELD_LIST) }
+}

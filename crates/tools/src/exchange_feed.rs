@@ -1,0 +1,202 @@
+//! `quoteway feed`: an exchange's own file as a live service of prices, books and trades.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+
+use anyhow::anyhow;
+use clap::Parser;
+use feed::MarketSource as _;
+use feed::replay::ReplaySpeed;
+use feed::replay::market::ReplayConfig;
+use feed::replay::venue;
+use feed::session::{Nanos, SECOND};
+
+use crate::flags;
+use crate::sink_driven_src;
+use crate::source::serve::{Composite, SourceSettings, VenueSettings, serve_source};
+
+/// Turns an exchange's own file into a live service: prices, books by order and by price, trades, status, symbol list.
+///
+/// FILE is told by its content, packed or not (gzip, zstd): a day of Nasdaq TotalView-ITCH 5.0, a capture (pcap, pcapng) of its `MoldUDP64` with any
+/// number of lines, Databento's DBN (mbo, mbp-1), or a capture of IEX (TOPS, DEEP). It is played at the pace of its own times. Items are named by
+/// the venue's symbols, 0#ALL lists them, and other names are refused. From a gap to its repair the items that it can touch are Suspect.
+#[derive(Clone, Debug, Parser)]
+#[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
+#[command(name = "feed", after_help = EXAMPLES)]
+pub struct Args {
+    /// The file
+    pub file: PathBuf,
+
+    /// Name of the service
+    #[arg(long, value_name = "NAME", default_value = "DIRECT_FEED")]
+    pub service: String,
+
+    /// Port to listen on: a Source Distributor dials it (--route), or consumers connect; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 14010)]
+    pub port: u16,
+
+    /// Address to listen on; 0.0.0.0 serves whoever reaches this host
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub bind: IpAddr,
+
+    /// Connect to this Source Distributor as a non-interactive provider instead of listening, for example localhost:14003: prices alone
+    #[arg(long, value_name = "HOST:PORT")]
+    pub nip: Option<String>,
+
+    /// Items that a non-interactive provider publishes, separated by commas [default: all]
+    #[arg(long, value_name = "NAMES", requires = "nip")]
+    pub items: Option<String>,
+
+    /// How fast the file's time passes: 1 is real time, 10 ten times as fast, max as fast as consumers take it
+    #[arg(long, value_name = "FACTOR|max", default_value = "1", value_parser = speed)]
+    pub speed: Pace,
+
+    /// Begin when the first item is opened: whoever comes first misses nothing
+    #[arg(long)]
+    pub start_on_open: bool,
+
+    /// Take in silently what was before this time of the venue's day (New York; DBN: UTC)
+    #[arg(long, value_name = "HH:MM[:SS]", value_parser = time)]
+    pub from: Option<Nanos>,
+
+    /// The day of an ITCH file whose name does not tell it
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
+    pub date: Option<u32>,
+
+    /// Behind each symbol: with .ITCH, AAPL is AAPL.ITCH [default: nothing; IEX: .IEX of TOPS, .DEEP]
+    #[arg(long, value_name = "TEXT")]
+    pub suffix: Option<String>,
+
+    /// Begin again at the end of the file
+    #[arg(long)]
+    pub repeat: bool,
+
+    /// Seconds between two lines of statistics
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = flags::seconds)]
+    pub interval: f64,
+
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = flags::seconds)]
+    pub seconds: Option<f64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quoteway feed 12302019.NASDAQ_ITCH50.gz --from 09:29 --serve
+  quoteway feed glbx-mdp3-20231225.mbo.dbn.zst --speed 10 --start-on-open
+  quoteway feed lines.pcapng --suffix .ITCH & quoteway serve --route localhost:14010
+
+Then look at it:
+  quoteway test-client -h localhost -p 14010 -S DIRECT_FEED -il AAPL
+  quoteway test-client -h localhost -p 14010 -S DIRECT_FEED -il AAPL -md 7        (orders; 8 is levels)
+
+Which field tells what of a venue: docs/feeds.";
+
+/// How fast a file's time passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace(ReplaySpeed);
+
+fn speed(text: &str) -> anyhow::Result<Pace> {
+    if text == "max" {
+        return Ok(Pace(ReplaySpeed::Unpaced));
+    }
+    let factor: f64 = text.parse().map_err(|_| anyhow!("a factor, as 1 or 0.5, or max"))?;
+    let is_speed = factor.is_finite() && factor > 0.0;
+    is_speed.then_some(Pace(ReplaySpeed::Scaled(factor))).ok_or_else(|| anyhow!("must be over 0, or max"))
+}
+
+fn time(text: &str) -> anyhow::Result<Nanos> {
+    let parts: Result<Vec<u64>, _> = text.split(':').map(str::parse).collect();
+    let (hours, minutes, seconds) = match parts.as_deref() {
+        Ok([hours, minutes]) => (*hours, *minutes, 0),
+        Ok([hours, minutes, seconds]) => (*hours, *minutes, *seconds),
+        _ => return Err(anyhow!("a time of day is written 09:29 or 09:29:30")),
+    };
+    if hours > 23 || minutes > 59 || seconds > 59 {
+        return Err(anyhow!("there is no such time of day"));
+    }
+    Ok((hours * 3_600 + minutes * 60 + seconds) * SECOND)
+}
+
+fn date(text: &str) -> anyhow::Result<u32> {
+    venue::date_of(text).ok_or_else(|| anyhow!("a date is written 2019-12-30"))
+}
+
+impl Args {
+    fn settings(&self) -> SourceSettings {
+        SourceSettings {
+            service: self.service.clone(),
+            data: Some(self.file.clone()),
+            replay: ReplayConfig { pace: self.speed.0, repeat: self.repeat, pause: 0, ..ReplayConfig::default() },
+            venue: VenueSettings { from: self.from, date: self.date, suffix: self.suffix.clone() },
+            start_on_open: self.start_on_open,
+            stamps: false,
+            ..SourceSettings::default()
+        }
+    }
+
+    fn open(&self) -> anyhow::Result<Composite> {
+        if !self.file.is_file() {
+            return Err(anyhow!("{}: there is no such file", self.file.display()));
+        }
+        Ok(Composite::open(&self.settings(), false, &mut |line| eprintln!("{line}"))?)
+    }
+}
+
+/// Publishes until it is stopped, to whoever connects or at a Source Distributor.
+///
+/// # Errors
+/// A text for the user.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let source = args.open()?;
+    let mut publishing = sink_driven_src::Args::parse_from(["feed"]);
+    // Commas separate names there: no venue has them in symbols.
+    publishing.items = args.items.clone().unwrap_or_else(|| source.symbols().join(","));
+    publishing.service.clone_from(&args.service);
+    publishing.nip.clone_from(&args.nip);
+    (publishing.port, publishing.bind, publishing.tcp_no_delay) = (args.port, args.bind, true);
+    (publishing.interval, publishing.seconds) = (args.interval, args.seconds);
+    "feed".clone_into(&mut publishing.name);
+    sink_driven_src::publish_opened(&publishing, source, &|| net::signal::stop_requested() > 0, |_| {})
+}
+
+/// Publishes on a free port of the loopback until `stop` is set, for a server in the same process: the body of a thread. `ready` gets the
+/// address.
+///
+/// # Errors
+/// A text for the user.
+pub fn serve(args: &Args, stop: &Arc<AtomicBool>, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
+    let source = args.open()?;
+    let (_nobody, faults) = channel();
+    serve_source(SocketAddr::from(([127, 0, 0, 1], 0)), source, &args.settings(), stop, ready, &faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Args, clap::Error> {
+        Args::try_parse_from([&["feed", "FILE"], words].concat())
+    }
+
+    #[test]
+    fn times_dates_and_speeds_are_written_as_people_do() {
+        let args = parse(&["--from", "09:29:30", "--date", "2019-12-30", "--speed", "max"]).unwrap();
+        assert_eq!((args.from, args.date), (Some(34_170 * SECOND), Some(18_260)));
+        assert_eq!(args.speed, Pace(ReplaySpeed::Unpaced));
+        assert_eq!(parse(&["--speed", "2.5"]).unwrap().speed, Pace(ReplaySpeed::Scaled(2.5)));
+        for wrong in [
+            ["--from", "9"],
+            ["--from", "24:00"],
+            ["--date", "2019-02-30"],
+            ["--speed", "0"],
+            ["--speed", "nan"],
+            ["--items", "AAPL"],
+        ] {
+            assert!(parse(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
