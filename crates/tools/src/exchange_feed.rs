@@ -11,7 +11,7 @@ use clap::Parser;
 use feed::MarketSource as _;
 use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
-use feed::replay::venue;
+use feed::replay::venue::{self, VenueFile};
 use feed::session::{Nanos, SECOND};
 
 use crate::flags;
@@ -142,6 +142,14 @@ impl Args {
         if !self.file.is_file() {
             return Err(anyhow!("{}: there is no such file", self.file.display()));
         }
+        let file = VenueFile::of(&self.file).map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
+        if file.is_none() {
+            return Err(anyhow!(
+                "{} is no file of an exchange that is read here: a day or a capture of Nasdaq TotalView-ITCH, a capture of IEX, Databento's DBN \
+                 (other recordings: quoteway sink-driven-src -Q)",
+                self.file.display()
+            ));
+        }
         Ok(Composite::open(&self.settings(), false, &mut |line| eprintln!("{line}"))?)
     }
 }
@@ -180,6 +188,20 @@ mod tests {
 
     fn parse(words: &[&str]) -> Result<Args, clap::Error> {
         Args::try_parse_from([&["feed", "FILE"], words].concat())
+    }
+
+    #[test]
+    fn a_file_of_no_exchange_is_refused_with_what_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("data.json");
+        let why = |file: &std::path::Path| {
+            let args = Args::try_parse_from(["feed".as_ref(), file.as_os_str()]).unwrap();
+            args.open().map(drop).unwrap_err().to_string()
+        };
+        assert!(why(&file).contains("there is no such file"));
+        std::fs::write(&file, "{\"ID\":5,\"Type\":\"Update\"}\n".repeat(2_000)).unwrap();
+        let text = why(&file);
+        assert!(text.contains("ITCH") && text.contains("sink-driven-src -Q"), "{text}");
     }
 
     #[test]

@@ -67,10 +67,28 @@ struct MoldCapture {
     has_ended: bool,
 }
 
-/// Whether the beginning of a file is that of a day file: a message of a known type behind its length.
+/// Messages at the beginning of a file that have to be such, as far as the beginning has them whole.
+const HELD_TO: usize = 8;
+/// Longer messages are of no version: two letters are a length, too.
+const LONGEST: usize = 128;
+
+/// Whether the beginning of a file is that of a day file: messages of known types behind their lengths.
 pub(super) fn is_day_file(head: &[u8]) -> bool {
-    let message = head.split_first_chunk::<2>().map(|(length, rest)| (usize::from(u16::from_be_bytes(*length)), rest));
-    message.is_some_and(|(length, rest)| rest.get(..length).is_some_and(|message| Message::decode(message).is_ok()))
+    let mut rest = head;
+    for n in 0..HELD_TO {
+        let message = rest.split_first_chunk::<2>().and_then(|(length, behind)| {
+            let length = usize::from(u16::from_be_bytes(*length));
+            // A file that is shorter, or a message that is not whole yet.
+            (length <= LONGEST).then(|| behind.split_at_checked(length))
+        });
+        match message {
+            Some(Some((message, behind))) if Message::decode(message).is_ok() => rest = behind,
+            Some(None) => return n > 0,
+            None => return n > 0 && rest.len() < 2,
+            Some(Some(_)) => return false,
+        }
+    }
+    true
 }
 
 /// Whether a datagram is of `MoldUDP64` with ITCH in it, or a sign of life of such a session.

@@ -77,6 +77,26 @@ fn names_that_the_day_does_not_have_are_not_found_and_suffixes_are_the_callers()
 }
 
 #[test]
+fn what_is_no_day_is_not_taken_for_one() {
+    // Two letters are a length, and the third one a type.
+    let json = "{\"ID\":5,\"Type\":\"Update\",\"Fields\":{\"BID\":1.25}}\n".repeat(2_000);
+    let texts =
+        [json.clone(), format!("\0{json}"), "<?xml version=\"1.0\"?>".repeat(4_000), "S".repeat(70_000), String::new()];
+    for text in texts {
+        let file = file("data", text.as_bytes());
+        assert_eq!(VenueFile::of(&file.path).expect("a file"), None, "{}", &text[..text.len().min(20)]);
+    }
+    let whole = day_file(&messages(3, 2, 40));
+    for length in [14, 60, 200, whole.len()] {
+        let file = file("day", &whole[..length]);
+        assert_eq!(VenueFile::of(&file.path).expect("a file"), Some(VenueFile::NasdaqDay), "{length} bytes");
+    }
+    let mut third = whole.clone();
+    third[2 + 12 + 2 + 39 + 2] = b'?';
+    assert_eq!(VenueFile::of(&file("day", &third).path).expect("a file"), None);
+}
+
+#[test]
 fn packed_files_of_several_members_are_read_whole_and_cut_ones_say_so() {
     let messages = messages(4, 2, 4_000);
     let bytes = day_file(&messages);
