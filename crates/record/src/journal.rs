@@ -23,7 +23,7 @@ const RETRY: u64 = 1_000_000_000;
 /// A checkpoint is written when the blocks since the last one are so many times its size.
 const CHECKPOINT_SHARE: u64 = 8;
 /// Bytes of blocks between two checkpoints at least.
-const CHECKPOINT_MIN: u64 = 1 << 20;
+const CHECKPOINT_MIN: u64 = 128 << 10;
 
 /// How a recording is cut into pieces, and how much of it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
