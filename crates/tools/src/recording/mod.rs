@@ -3,6 +3,8 @@
 //! Format, writer and reader are the crate `record`; here is the consumer in front of it.
 
 mod compact;
+mod dictionary;
+mod export;
 mod info;
 mod source_time;
 mod subscriber;
@@ -11,6 +13,7 @@ use crate::names;
 use crate::places::Places;
 use anyhow::{Context as _, anyhow};
 use clap::{Args as ClapArgs, Subcommand};
+pub(crate) use dictionary::dictionary;
 use permissions::rights::Pattern;
 use record::{JournalConfig, Recorder, RecorderConfig, RecorderStatus};
 use rssl_io::RsslIo;
@@ -37,7 +40,8 @@ const TURN: u64 = SECOND / 20;
     quoteway record today --server p2ps1:14002 --service FEED --items list.txt --domain 6 --domain 7\n  \
     quoteway record today --service FEED --symbols 0#ALL --pattern '*.N' --keep-megabytes 50000\n  \
     quoteway record info today\n  \
-    quoteway record compact today\n\n\
+    quoteway record compact today\n  \
+    quoteway record export today --as csv -o today.csv\n\n\
     quoteway replay today    serves it to any client, from any time on."
 )]
 pub struct Args {
@@ -120,6 +124,8 @@ enum Action {
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
+    /// Write the records as lines of JSON or as CSV
+    Export(export::Args),
 }
 
 impl Args {
@@ -156,6 +162,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     match (&args.action, &args.folder, &args.service) {
         (Some(Action::Info { path, json }), ..) => info::show(path, *json),
         (Some(Action::Compact { folder }), ..) => compact::run(folder),
+        (Some(Action::Export(args)), ..) => export::run(args),
         (None, Some(folder), Some(service)) => write(args, folder, service),
         (None, ..) => Err(anyhow!("name a folder and a --service")),
     }

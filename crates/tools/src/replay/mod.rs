@@ -4,6 +4,7 @@ mod served;
 mod service;
 mod timeline;
 
+use crate::recording::dictionary;
 use crate::source::publisher::Publisher;
 use crate::when;
 use anyhow::{Context as _, anyhow};
@@ -138,7 +139,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         domains: domains.into_iter().collect(),
         ..ProviderConfig::default()
     };
-    let dictionary = service::dictionary(&recording, &service, span.from)?;
+    let dictionary = dictionary(&recording, &service, span.from)?;
     if dictionary.is_none() {
         eprintln!("the recording has no whole dictionary: the built-in one is handed out");
     }
