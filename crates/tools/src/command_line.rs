@@ -1,6 +1,7 @@
 //! What the programs of the workspace have in common at their command line.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
+use std::sync::mpsc::{Receiver, channel};
 
 /// `println!` panics when the reader of standard output has gone (`| head`): that is no fault, and ends the process quietly.
 /// The signal's default would do so for sockets, too.
@@ -26,4 +27,19 @@ pub fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Lines of standard input, read by a thread of their own; whoever waits is woken by each.
+pub fn lines_of_input(waker: net::Waker) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+            waker.wake();
+        }
+    });
+    receiver
 }

@@ -1,7 +1,7 @@
 //! The binary as its users run it: source, server and clients as processes of their own, joined by sockets.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -25,6 +25,12 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Writes a line to its standard input.
+    pub(crate) fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("piped");
+        writeln!(input, "{line}").expect("it reads");
     }
 
     /// The line that it was waited for.

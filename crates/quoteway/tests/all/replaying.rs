@@ -29,7 +29,7 @@ fn market() -> (tempfile::TempDir, Watcher) {
     let mut watcher = Watcher::new(port, SERVICE, &ITEMS);
     watcher.until("the images", |came| (0..ITEMS.len()).all(|n| came.iter().any(|(item, _)| *item == n)));
     let recorder = record(port, folder.path(), &["--item-list", &ITEMS.join(",")]);
-    until_recorded(folder.path(), 40);
+    until_recorded(folder.path(), 100);
     end(&recorder, folder.path());
     let recording = open(folder.path());
     for (n, name) in ITEMS.iter().enumerate() {
@@ -100,10 +100,9 @@ fn first_image(port: u16, service: &str, name: &str) -> (Vec<u8>, DataState) {
     (refresh.body.to_vec(), refresh.state.data)
 }
 
-#[test]
-fn whoever_opens_at_a_time_gets_the_image_that_a_client_had_then() {
-    let (folder, watcher) = market();
-    let recording = open(folder.path());
+/// A moment in the middle of a recording, as text; the first item's image of then as a client had it, and the updates behind it.
+fn middle(folder: &Path, watcher: &Watcher) -> (String, (Vec<u8>, DataState), Vec<Vec<u8>>) {
+    let recording = open(folder);
     let item = Item { service: SERVICE.into(), domain: 6, name: ITEMS[0].into() };
     let mut times = Vec::new();
     let mut cursor = recording.of_item(&item, 0);
@@ -115,12 +114,20 @@ fn whoever_opens_at_a_time_gets_the_image_that_a_client_had_then() {
     // One in the middle that nothing else has come with.
     let at = (times.len() / 2..times.len() - 1).find(|n| times[*n].0 < times[n + 1].0).expect("a moment");
     let (time, last) = &times[at];
-    let expected = (image_after(&watcher, 0, last), DataState::OK);
+    let expected = (image_after(watcher, 0, last), DataState::OK);
     let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
     let date =
         std::process::Command::new("date").args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%S"]).output();
     let date = String::from_utf8(date.expect("date runs").stdout).expect("text");
     let moment = format!("{}.{nanos:09}Z", date.trim());
+    let rest = times[at + 1..].iter().map(|(_, msg)| msg.clone()).collect();
+    (moment, expected, rest)
+}
+
+#[test]
+fn whoever_opens_at_a_time_gets_the_image_that_a_client_had_then() {
+    let (folder, watcher) = market();
+    let (moment, expected, rest) = middle(folder.path(), &watcher);
     let (_replay, port) = replay(folder.path(), &["--from", &moment, "--speed", "0.000001", "--at", &moment]);
     assert_eq!(first_image(port, SERVICE, ITEMS[0]), expected);
     // The same as another service, and for an item alone.
@@ -131,7 +138,6 @@ fn whoever_opens_at_a_time_gets_the_image_that_a_client_had_then() {
     // From there on it goes on.
     let (_replay, port) = replay(folder.path(), &["--from", &moment, "--speed", "max", "--start-on-open"]);
     let mut from_there = Watcher::new(port, SERVICE, &ITEMS[..1]);
-    let rest: Vec<Vec<u8>> = times[at + 1..].iter().map(|(_, msg)| msg.clone()).collect();
     from_there.until("the rest", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= rest.len());
     assert_eq!(from_there.of(0, MsgClass::UPDATE), rest);
 }
@@ -161,4 +167,30 @@ fn a_gap_makes_items_suspect_until_their_next_image() {
     let (ok, suspect) = ((MsgClass::REFRESH, DataState::OK), (MsgClass::STATUS, DataState::SUSPECT));
     // No image yet, the image, the gap, the image of the second life; and again.
     assert_eq!(states[..8], [suspect, ok, suspect, ok, suspect, ok, suspect, ok]);
+}
+
+#[test]
+fn a_replay_is_paused_stepped_and_sought_by_its_input() {
+    let (folder, watcher) = market();
+    let (moment, expected, rest) = middle(folder.path(), &watcher);
+    // It waits for items that nobody opens.
+    let (mut replay, port) = replay(folder.path(), &["--item", ITEMS[0], "--start-on-open", "1000"]);
+    let mut watcher = Watcher::new(port, SERVICE, &ITEMS[..1]);
+    watcher.until("the state of an item without an image", |came| !came.is_empty());
+    replay.tell(&format!("seek {moment}"));
+    watcher.until("the image of then", |came| came.len() == 2);
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(&watcher.came()[1].1) else { panic!("no image") };
+    assert_eq!((refresh.body.to_vec(), refresh.state.data), expected);
+    replay.tell("step");
+    replay.tell("what");
+    replay.tell("where");
+    watcher.until("an update", |came| came.len() == 3);
+    replay.tell("speed max");
+    replay.tell("go");
+    watcher.until("the rest", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= rest.len());
+    assert_eq!(watcher.of(0, MsgClass::UPDATE), rest);
+    // Back again: nothing was lost on the way.
+    replay.tell(&format!("seek {moment}"));
+    watcher.until("the rest again", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= 2 * rest.len());
+    assert_eq!(watcher.of(0, MsgClass::UPDATE), [&rest[..], &rest[..]].concat());
 }

@@ -1,5 +1,6 @@
 //! `quoteway replay`: a recording as an interactive provider, served to any client from any time on.
 
+mod order;
 mod served;
 mod service;
 mod timeline;
@@ -11,6 +12,7 @@ use anyhow::{Context as _, anyhow};
 use clap::Args as ClapArgs;
 use feed::provider::{Provider, ProviderConfig};
 use net::tcp::SocketOptions;
+use order::Order;
 use permissions::rights::Pattern;
 use record::{Folder, Item, Recording};
 use rssl::ServerConfig;
@@ -44,6 +46,7 @@ const SERVICE_ID: u16 = 1;
     quoteway replay today --at 2026-11-27T14:30:00Z\n\n\
     With --at there is a second service, FEED@2026-11-27T14:30:00Z beside FEED: a snapshot of it is the image of then, and a stream goes on from\n\
     there when the first item is opened. The same without --at, for a single item: IBM.N@2026-11-27T14:30:00Z.\n\
+    Lines of standard input steer it: pause, go, step, step 10, speed 2, speed max, seek 2026-11-27T14:30:00Z, where.\n\
     The same recording and command give the same messages in the same order.")]
 pub struct Args {
     /// Folder of the recording, or one of its segments
@@ -165,6 +168,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn play(args: &Args, io: &mut RsslIo, publisher: &mut Publisher<Replay<'_>>) -> anyhow::Result<()> {
     let every = args.interval.saturating_mul(SECOND);
+    let orders = crate::command_line::lines_of_input(io.tcp().waker());
     let mut now = net::clock::now();
     let (mut line_at, mut last) = (now.saturating_add(every), (now, 0));
     while net::signal::stop_requested() == 0 {
@@ -175,6 +179,13 @@ fn play(args: &Args, io: &mut RsslIo, publisher: &mut Publisher<Replay<'_>>) -> 
         }
         for line in publisher.feed().take_lines() {
             eprintln!("{line}");
+        }
+        while let Ok(line) = orders.try_recv() {
+            match Order::parse(&line) {
+                Ok(Some(order)) => publisher.feed().order(order),
+                Ok(None) => {}
+                Err(error) => eprintln!("{error}"),
+            }
         }
         if let Some(is_up) = publisher.feed().take_service() {
             publisher.set_service(is_up);

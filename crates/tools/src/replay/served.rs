@@ -1,7 +1,8 @@
 //! The recording behind a provider on sockets: its service as it goes by, and as of other times.
 
 use super::SERVICE_ID;
-use super::service::ServiceWatch;
+use super::order::Order;
+use super::service::{ServiceWatch, is_up_at};
 use super::timeline::{NO_IMAGE, Pace, Span, Timeline, Turn};
 use crate::source::publisher::{Egress, Feed};
 use crate::when;
@@ -40,8 +41,8 @@ pub(super) struct Replay<'a> {
     service: Option<bool>,
     lines: Vec<String>,
     failure: Option<Error>,
-    /// The time of the last turn.
-    now: Nanos,
+    /// To be done in the next turn.
+    orders: Vec<Order>,
 }
 
 impl<'a> Replay<'a> {
@@ -55,12 +56,47 @@ impl<'a> Replay<'a> {
         let main = Timeline::new(player, plan.span, plan.pace, plan.begin_with, now)?;
         let watch = ServiceWatch::new(&plan.service);
         let timelines = vec![Some((plan.span.from, main))];
-        Ok(Self { recording, wanted, plan, timelines, watch, service: None, lines: Vec::new(), failure: None, now })
+        Ok(Self {
+            recording,
+            wanted,
+            plan,
+            timelines,
+            watch,
+            service: None,
+            lines: Vec::new(),
+            failure: None,
+            orders: Vec::new(),
+        })
     }
 
     /// What could not be read.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
+    }
+
+    /// Has something done in the next turn.
+    pub(super) fn order(&mut self, order: Order) {
+        self.orders.push(order);
+    }
+
+    /// Does what the user wants of the replay itself; times beside it go on as they do.
+    fn obey(&mut self, now: Nanos, egress: &mut Egress<'_>, turn: &mut Turn) -> Result<(), Error> {
+        let Some((_, main)) = self.timelines.first_mut().and_then(Option::as_mut) else { return Ok(()) };
+        for order in self.orders.drain(..) {
+            match order {
+                Order::Pause => main.pause(),
+                Order::Go => main.go(now),
+                Order::Step(count) => main.step(count, egress, turn)?,
+                Order::Speed(pace) => main.set_pace(pace, now),
+                Order::Seek(to) => {
+                    main.seek(to, now, egress)?;
+                    self.service = Some(is_up_at(self.recording, &self.plan.service, to)?);
+                }
+                Order::Where => {}
+            }
+            self.lines.push(format!("the replay is at {}", when::text(main.player().time())));
+        }
+        Ok(())
     }
 
     /// What there is to say to the user.
@@ -94,7 +130,7 @@ impl<'a> Replay<'a> {
         }
         let span = Span { from: at, to: u64::MAX, repeats: false };
         let made = Player::at(self.recording, at, self.wanted)
-            .and_then(|player| Timeline::new(player, span, self.plan.pace, 1, self.now));
+            .and_then(|player| Timeline::new(player, span, self.plan.pace, 1, net::clock::now()));
         match made {
             Ok(made) if n < self.timelines.len() => self.timelines[n] = Some((at, made)),
             Ok(made) => self.timelines.push(Some((at, made))),
@@ -133,7 +169,6 @@ impl<'a> Replay<'a> {
 impl Items for Replay<'_> {
     fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal> {
         let (n, name) = self.asked(&open)?;
-        let now = self.now;
         let refusal = |text: String| Refusal { code: StateCode::NOT_FOUND, text };
         let wanted = Item { service: self.plan.service.as_str().into(), domain: open.domain.0, name: name.into() };
         let Some((_, timeline)) = self.timelines[n].as_mut() else { return Err(refusal("no such time".to_owned())) };
@@ -142,7 +177,7 @@ impl Items for Replay<'_> {
             return Err(refusal(format!("the recording has no {name:?} of domain {}", open.domain.0)));
         };
         if open.streaming {
-            timeline.watch(item, open.session, open.stream_id, now);
+            timeline.watch(item, open.session, open.stream_id, net::clock::now());
         } else if timeline.player().image(item).is_none() {
             let time = when::text(timeline.player().time());
             return Err(refusal(format!("the recording has no image of {name:?} at {time}")));
@@ -181,6 +216,9 @@ impl Feed for Replay<'_> {
     }
 
     fn due(&self, _: Nanos, egress: &Egress<'_>) -> Option<Nanos> {
+        if !self.orders.is_empty() {
+            return Some(0);
+        }
         self.timelines.iter().flatten().filter_map(|(_, timeline)| timeline.next(egress)).min()
     }
 
@@ -189,7 +227,14 @@ impl Feed for Replay<'_> {
     }
 
     fn publish(&mut self, now: Nanos, egress: &mut Egress<'_>) {
-        self.now = now;
+        let mut ordered = Turn::default();
+        if let Err(error) = self.obey(now, egress, &mut ordered) {
+            self.failure.get_or_insert(error);
+            return;
+        }
+        for msg in ordered.directory {
+            self.service = self.watch.hear(&msg).or(self.service);
+        }
         for n in 0..self.timelines.len() {
             let Some((_, timeline)) = &mut self.timelines[n] else { continue };
             let mut turn = Turn::default();

@@ -38,8 +38,9 @@ pub(super) struct Span {
 enum Clock {
     /// For so many open items.
     Waiting(usize),
-    /// `from` of the span was at this time.
+    /// `base` of the timeline was at this time.
     Running(Nanos),
+    Paused,
     Over,
 }
 
@@ -58,6 +59,8 @@ pub(super) struct Timeline<'a> {
     span: Span,
     pace: Pace,
     clock: Clock,
+    /// Where time was set to last.
+    base: u64,
     due: Option<u64>,
     /// By item.
     watchers: Vec<Vec<Watcher>>,
@@ -90,7 +93,7 @@ impl<'a> Timeline<'a> {
         let due = player.due()?;
         let watchers = vec![Vec::new(); player.items().len()];
         let clock = if begin_with == 0 { Clock::Running(now) } else { Clock::Waiting(begin_with) };
-        Ok(Self { player, span, pace, clock, due, watchers, streams: 0, shown: None, told: 0 })
+        Ok(Self { player, span, pace, clock, base: span.from, due, watchers, streams: 0, shown: None, told: 0 })
     }
 
     pub(super) const fn player(&self) -> &Player<'a, Folder> {
@@ -160,7 +163,7 @@ impl<'a> Timeline<'a> {
         match self.pace {
             Pace::Scaled(speed) => {
                 let due = self.due.map_or(self.player.time(), |due| due.min(self.span.to));
-                let distance = due.saturating_sub(self.span.from) as f64 / speed;
+                let distance = due.saturating_sub(self.base) as f64 / speed;
                 Some(began.saturating_add(distance as u64))
             }
             // Who waits until the sockets take more is woken by that.
@@ -174,7 +177,7 @@ impl<'a> Timeline<'a> {
         let until = match self.pace {
             Pace::Scaled(speed) => {
                 let gone = now.saturating_sub(began) as f64 * speed;
-                self.span.from.saturating_add(gone as u64)
+                self.base.saturating_add(gone as u64)
             }
             Pace::Unpaced if self.next(egress).is_none() => return Ok(()),
             Pace::Unpaced => u64::MAX,
@@ -199,10 +202,19 @@ impl<'a> Timeline<'a> {
     }
 
     fn begin_anew(&mut self, now: Nanos, egress: &mut Egress<'_>) -> Result<(), Error> {
-        self.player.seek(self.span.from)?;
-        self.due = self.player.due()?;
         self.clock = Clock::Running(now);
+        self.seek(self.span.from, now, egress)
+    }
+
+    /// Goes to a time: everybody gets the images of then. Time passes, or not, as before; one that was over goes on.
+    pub(super) fn seek(&mut self, to: u64, now: Nanos, egress: &mut Egress<'_>) -> Result<(), Error> {
+        self.player.seek(to)?;
+        self.due = self.player.due()?;
         self.shown = None;
+        self.base = to;
+        if matches!(self.clock, Clock::Running(_) | Clock::Over) {
+            self.clock = Clock::Running(now);
+        }
         let Self { player, watchers, streams, told, .. } = self;
         let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
         for at in 0..player.items().len() {
@@ -214,6 +226,49 @@ impl<'a> Timeline<'a> {
                 teller.state(at, NO_IMAGE);
             }
         }
+        Ok(())
+    }
+
+    /// Time stands still.
+    pub(super) const fn pause(&mut self) {
+        if !matches!(self.clock, Clock::Over) {
+            self.clock = Clock::Paused;
+        }
+    }
+
+    /// Time passes from where it is, whether or not somebody was waited for.
+    pub(super) const fn go(&mut self, now: Nanos) {
+        if !matches!(self.clock, Clock::Over) {
+            self.base = self.player.time();
+            self.clock = Clock::Running(now);
+        }
+    }
+
+    /// Another speed from here on.
+    pub(super) const fn set_pace(&mut self, pace: Pace, now: Nanos) {
+        self.pace = pace;
+        if matches!(self.clock, Clock::Running(_)) {
+            self.go(now);
+        }
+    }
+
+    /// Time stands still, and the next messages come, so many.
+    pub(super) fn step(&mut self, count: usize, egress: &mut Egress<'_>, turn: &mut Turn) -> Result<(), Error> {
+        self.pause();
+        let Self { player, watchers, streams, told, span, .. } = self;
+        let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
+        let mut plays = 0;
+        // Records of what is not served are passed over.
+        while plays < count {
+            let mut tell = |player: &Player<'_, Folder>, play: Play<'_>| {
+                plays += 1;
+                teller.play(player, play, turn);
+            };
+            if player.advance(span.to, 1, &mut tell)? == 0 {
+                break;
+            }
+        }
+        self.due = self.player.due()?;
         Ok(())
     }
 }

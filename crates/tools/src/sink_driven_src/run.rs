@@ -5,6 +5,7 @@ use super::commands::{self, Command};
 use super::load::{Load, LoadConfig};
 use super::series::Catalogue;
 use super::stream::Origin;
+use crate::command_line::lines_of_input;
 use crate::dump;
 use crate::output::Output;
 use crate::places::Places;
@@ -28,10 +29,8 @@ use rssl_io::RsslIo;
 use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
 use rwf::{DataState, State, StateCode, StreamState};
-use std::io::BufRead as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
@@ -241,7 +240,7 @@ fn publish<F: Steered>(
     let mut publisher = Publisher::new(provider, feed);
     let waker = io.tcp().waker();
     net::signal::wake(&waker);
-    let commands = read_commands(waker);
+    let commands = lines_of_input(waker);
     if let Some(server) = &args.nip {
         let names = names::parse_list(&args.items)?;
         let places = Places::of(server, "--nip")?;
@@ -311,21 +310,6 @@ fn listen(args: &Args, io: &mut RsslIo) -> anyhow::Result<SocketAddr> {
         eprintln!("open to all who reach this host: whoever connects is served (--bind 127.0.0.1 closes it)");
     }
     Ok(bound)
-}
-
-/// Lines of standard input, read by a thread of their own.
-fn read_commands(waker: net::Waker) -> Receiver<String> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if sender.send(line).is_err() {
-                return;
-            }
-            waker.wake();
-        }
-    });
-    receiver
 }
 
 /// What a command does to the streams of an item, or of all; `None` if it is about something else.
