@@ -291,14 +291,17 @@ impl<S: Servers> World<S> {
         let request =
             login::Request { name: name.to_owned(), role: Some(login::ROLE_PROVIDER), ..login::Request::default() };
         self.send(name, &bytes_of(|w| request.encode(w))?)?;
-        self.hear()?;
         let is_login = |told: &&Told| told.class == "REFRESH" && told.domain == Domain::LOGIN;
-        let actor = self.actor(name)?;
-        let accepted =
-            actor.aside.iter().find(is_login).is_some_and(|told| told.differs(&["Open/Ok".into()]).is_none());
-        if !accepted {
-            return Err(format!("its login is not accepted: {:?} {}", actor.aside, actor.lines()));
-        }
+        self.patiently(|runner| {
+            let actor = runner.actor(name)?;
+            let accepted =
+                actor.aside.iter().find(is_login).is_some_and(|told| told.differs(&["Open/Ok".into()]).is_none());
+            if accepted {
+                Ok(())
+            } else {
+                Err(format!("its login is not accepted: {:?} {}", actor.aside, actor.lines()))
+            }
+        })?;
         let refresh = rdm_directory::Refresh {
             solicited: false,
             stream_id: directory::STREAM,
@@ -326,13 +329,14 @@ impl<S: Servers> World<S> {
         let asked = Words::new(&directory).number("directory")?;
         let request = rdm_directory::Request { filter: asked.unwrap_or(filter::ALL), ..directory_request() };
         self.send(name, &bytes_of(|w| request.encode(w))?)?;
-        self.hear()?;
-        let actor = self.actor(name)?;
-        if actor.aside.iter().any(|told| told.class == "REFRESH" && told.domain == Domain::SOURCE) {
-            Ok(())
-        } else {
-            Err(format!("no directory came: {}", actor.lines()))
-        }
+        self.patiently(|runner| {
+            let actor = runner.actor(name)?;
+            if actor.aside.iter().any(|told| told.class == "REFRESH" && told.domain == Domain::SOURCE) {
+                Ok(())
+            } else {
+                Err(format!("no directory came: {}", actor.lines()))
+            }
+        })
     }
 
     fn goes_away(&mut self, name: &str) -> Result<(), String> {
