@@ -38,6 +38,9 @@ struct Stream {
     states: States,
     /// The first image is whole.
     is_whole: bool,
+    /// Of each whole image, how many parts it had and which of the states it is.
+    images: Vec<(usize, usize)>,
+    parts: usize,
     data: Vec<DataState>,
     /// Closed by the other side.
     closed: Option<StateCode>,
@@ -82,10 +85,13 @@ impl Watch {
                 if is_book {
                     if first {
                         stream.held.clear();
+                        stream.parts = 0;
                     }
+                    stream.parts += 1;
                     stream.held.apply(refresh.body, decimals);
                     if last {
                         stream.states.push(&stream.held);
+                        stream.images.push((stream.parts, stream.states.0.len() - 1));
                     }
                 } else if stream.domain == Some(Domain::SYMBOL_LIST) {
                     let map = Map::decode(refresh.body, &SetScope::default()).expect("a map");
@@ -197,8 +203,8 @@ impl Expected {
 }
 
 /// A day of ITCH by seed, in a file, and the states of each stock's books.
-fn itch_day(folder: &Path, stocks: u16, count: usize) -> (PathBuf, BTreeMap<String, Expected>) {
-    let mut day = Day::new(Settings { seed: 37, stocks, longest_life: 3_000.0 });
+fn itch_day(folder: &Path, stocks: u16, count: usize, longest_life: f64) -> (PathBuf, BTreeMap<String, Expected>) {
+    let mut day = Day::new(Settings { seed: 37, stocks, longest_life });
     let (mut file, mut books) = (Vec::new(), TotalView::<true>::default());
     let mut all: BTreeMap<u16, Expected> = (1..=stocks).map(|locate| (locate, Expected::default())).collect();
     for _ in 0..count {
@@ -240,7 +246,7 @@ fn provide(path: &Path, args: &[&str]) -> (Process, u16) {
 #[test]
 fn a_consumer_of_a_served_itch_day_holds_the_book_of_every_message() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (path, expected) = itch_day(folder.path(), 3, 12_000);
+    let (path, expected) = itch_day(folder.path(), 3, 12_000, 3_000.0);
     // Twelve milliseconds of the venue's time in some two seconds.
     let (_feed, port) = serve(&path, &["--speed", "0.005"]);
     let both = |name: &'static str| [(name, Domain::MARKET_BY_ORDER), (name, Domain::MARKET_BY_PRICE)];
@@ -254,10 +260,51 @@ fn a_consumer_of_a_served_itch_day_holds_the_book_of_every_message() {
     }
 }
 
+/// The same file, in which time goes a thousand times slower.
+fn slowed(path: &Path) {
+    let mut bytes = std::fs::read(path).expect("the file");
+    let mut at = 0;
+    while at < bytes.len() {
+        let length = usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+        let field = at + 7..at + 13;
+        let time = bytes[field.clone()].iter().fold(0u64, |time, byte| time << 8 | u64::from(*byte));
+        let slowed = 34_200 * SECOND + (time - 34_200 * SECOND) * 1_000;
+        bytes[field].copy_from_slice(&slowed.to_be_bytes()[2..]);
+        at += 2 + length;
+    }
+    std::fs::write(path, bytes).expect("the file");
+}
+
+/// Images that nobody asked for, in parts, pass through a Source Distributor and a P2PS.
+#[test]
+fn a_file_that_begins_again_is_told_as_new_images_and_goes_on_from_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, expected) = itch_day(folder.path(), 1, 4_500, 100_000.0);
+    slowed(&path);
+    let (_feed, port) = serve(&path, &["--from", "09:30:02", "--speed", "2", "--repeat"]);
+    let items = [("S1", Domain::MARKET_BY_ORDER), ("S1", Domain::MARKET_BY_PRICE)];
+    let is_done = |stream: &Stream| {
+        let again = stream.images.get(1).map_or(usize::MAX, |image| image.1);
+        stream.states.0.len() > again.saturating_add(500)
+    };
+    for stream in watch(port, &items, 4, |streams| streams.iter().all(is_done)) {
+        let all = expected["S1"].of(stream.domain.expect("a domain"));
+        let (first, again) = (stream.images[0].1, stream.images[1]);
+        assert!(stream.domain != Some(Domain::MARKET_BY_ORDER) || again.0 > 1, "an image in parts: {again:?}");
+        // What was before is not told: the image is that of the moment, and the states behind it are the venue's.
+        let told = &stream.states.0[again.1..];
+        let at = all.iter().position(|state| *state == told[0]).expect("a state of the book");
+        let length = told.len().min(all.len() - at);
+        assert!(at > 500 && length > 400 && told[..length] == all[at..at + length], "from state {at} on");
+        assert!(all[at..].contains(&stream.states.0[first]), "the first image is later, if anything");
+        assert_eq!(stream.data, [DataState::OK]);
+    }
+}
+
 #[test]
 fn names_that_the_exchange_does_not_have_are_refused_and_the_others_are_listed() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (path, _) = itch_day(folder.path(), 3, 200);
+    let (path, _) = itch_day(folder.path(), 3, 200, 3_000.0);
     let (_feed, port) = serve(&path, &["--suffix", ".ITCH"]);
     let items = [
         ("NOSUCH.ITCH", Domain::MARKET_PRICE),
