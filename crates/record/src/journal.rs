@@ -489,6 +489,8 @@ impl<S: Store> Journal<S> {
                 count.bytes = count.bytes.saturating_sub(record.body.len() as u64);
             }
         }
+        let gaps = block.records().filter(|record| record.kind == Kind::Gap).count() as u64;
+        self.counters.gaps = self.counters.gaps.saturating_sub(gaps);
         self.counters.written.messages -= block.len() as u64;
         self.counters.written.bytes -= all;
         self.lose(lost.messages, lost.bytes);

@@ -144,6 +144,7 @@ fn a_full_disk_is_a_gap_and_images_behind_it_are_right() {
     let gaps = recording.info().gaps;
     let lost: Option<u64> = gaps.iter().map(|(_, gap)| gap.messages).sum();
     assert_eq!((gaps[0].1.reason, lost), (GapReason::Disk, Some(counters.lost.messages)));
+    assert_eq!(counters.gaps, gaps.len() as u64, "a gap that was lost itself is not one");
     let image = recording.image_at(&crate::item("IBM.N"), u64::MAX).expect("memory").expect("it is open");
     assert!(!image.is_in_gap);
 }

@@ -202,7 +202,7 @@ fn write(args: &Args, folder: &Path, service: &str) -> anyhow::Result<()> {
         if now >= look_at {
             look_at = now + SECOND;
             let status = recorder.status();
-            subscriber.in_segment(status.counters.segments);
+            subscriber.recorder_is(&status);
             progress.tell(now, &status, &subscriber);
         }
     }

@@ -8,7 +8,7 @@ use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::{ConnectionList, Server};
 use permissions::rights::Pattern;
-use record::{Clock, Clocks, Handover, Item, Kind};
+use record::{Clock, Clocks, Handover, Item, Kind, RecorderStatus};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgClass, StatusMsg};
 use rwf::rdm::dictionary::{ENUMS, FIELDS};
@@ -88,6 +88,8 @@ struct Out {
     /// The dictionaries as they came, for segments to come: a segment is to be read by itself.
     dictionaries: Vec<(record::ItemId, Vec<u8>)>,
     segments: u64,
+    /// Failures of the disk that were over.
+    had_failures: u64,
     /// Messages were lost: items whose images are to be asked for when there is room again.
     lost: bool,
     anew: VecDeque<ItemId>,
@@ -109,6 +111,7 @@ impl Out {
             enums,
             dictionaries: Vec::new(),
             segments: 1,
+            had_failures: 0,
             lost: false,
             anew: VecDeque::new(),
         }
@@ -131,12 +134,8 @@ impl Out {
         self.dictionaries.push((item, msg.to_vec()));
     }
 
-    /// The recorder is in its so-manieth segment: a new one is to have dictionaries and directory, too.
-    fn in_segment(&mut self, count: u64, services: &mut dyn Iterator<Item = Service>) {
-        if count <= self.segments {
-            return;
-        }
-        self.segments = count;
+    /// Dictionaries and directory once more.
+    fn service(&mut self, services: &mut dyn Iterator<Item = Service>) {
         for (item, msg) in std::mem::take(&mut self.dictionaries) {
             self.put(Kind::Dictionary, item, &msg);
             self.dictionaries.push((item, msg));
@@ -264,9 +263,18 @@ impl Subscriber {
         }
     }
 
-    /// The recorder is in its so-manieth segment.
-    pub(super) fn in_segment(&mut self, count: u64) {
-        self.out.in_segment(count, &mut self.consumer.services().cloned());
+    /// How the recorder is: a new segment is to have dictionaries and directory, too, and so has what comes behind a failure of the disk, which
+    /// may have lost them.
+    pub(super) fn recorder_is(&mut self, status: &RecorderStatus) {
+        let is_new = status.counters.segments > self.out.segments;
+        self.out.segments = self.out.segments.max(status.counters.segments);
+        let has_recovered = self.out.had_failures != status.counters.failures && status.trouble.is_none();
+        if status.trouble.is_none() {
+            self.out.had_failures = status.counters.failures;
+        }
+        if is_new || has_recovered {
+            self.out.service(&mut self.consumer.services().cloned());
+        }
     }
 
     /// Logs out.
