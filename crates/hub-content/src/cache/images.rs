@@ -378,6 +378,7 @@ impl Cache {
         } else if part.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
             // Locks of entries are not part of a held image.
             cached.standing = if cached.is_next_locked { Standing::Blank } else { Standing::Current };
+            cached.image.note_layout(&mut self.plans);
         }
         self.failures += u64::from(applied.is_err());
     }

@@ -4,7 +4,9 @@ use super::turn::BodyId;
 use crate::egress::Merging;
 use crate::filter::bodies::Left;
 use crate::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};
+use crate::items::Items;
 use crate::items::watchers::Watcher;
+use crate::sources::Source;
 use crate::sources::services::Provider;
 use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Request, Seen, flags};
 use crate::{P2ps, encode};
@@ -12,6 +14,30 @@ use rwf::msg::UpdateFlags;
 use rwf::peek;
 use rwf::rdm::directory::{self, Action};
 use rwf::{DataState, State, StateCode, StreamState};
+
+/// Updates whose items are looked at ahead, so that the processor waits for the lines of all of them at once. By measurement: 8 still wait
+/// for memory at a million items in no order, 32 gain nothing more.
+const AHEAD: usize = 16;
+/// Items from which on looking ahead pays: the tables of fewer lie in the caches of the processor.
+const MANY: usize = 16 << 10;
+
+/// Looks at the items of the next updates: at the entry of each handle, then at the watchers of each. None of these looks depends on another
+/// one. Gives the number of updates looked at.
+#[inline]
+fn look_ahead(source: &Source, items: &Items, ahead: &mut Messages<'_>) -> usize {
+    let mut ids = [ItemId::NONE; AHEAD];
+    let mut count = 0;
+    while count < AHEAD
+        && let Some(message) = ahead.next_update()
+    {
+        ids[count] = source.item(Handle(message.handle));
+        count += 1;
+    }
+    let first = |id: &ItemId| items.watchers(*id).open().first().map_or(0, |watcher| watcher.client.0);
+    let seen = ids[..count].iter().filter(|id| id.is_item()).fold(0, |seen, id| seen ^ first(id));
+    std::hint::black_box(seen);
+    count
+}
 
 impl P2ps {
     pub(crate) fn read_block<const COPY: bool>(&mut self, number: SourceId, bytes: &[u8]) -> Result<(), HubError> {
@@ -120,7 +146,14 @@ impl P2ps {
         let (mut read, mut unwatched, mut delivered) = (0, 0, 0);
         let (mut mirrored, mut repeated) = (0, 0);
         let mut careful = None;
-        while let Some(message) = messages.next_update() {
+        let looks_ahead = items.len() >= MANY;
+        let (mut ahead, mut near) = (messages.clone(), 0);
+        loop {
+            if looks_ahead && near == 0 {
+                near = look_ahead(source, items, &mut ahead);
+            }
+            let Some(message) = messages.next_update() else { break };
+            near = near.wrapping_sub(1);
             read += 1;
             let id = source.item(Handle(message.handle));
             if !id.is_item() {

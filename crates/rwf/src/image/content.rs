@@ -62,6 +62,13 @@ impl Payload {
         }
     }
 
+    /// Notes the layout of a field list for [`Payload::update_planned`].
+    pub(super) fn note_layout(&mut self, plans: &mut Plans) {
+        if let Content::Fields(fields) = &mut self.content {
+            plans.note_layout(fields);
+        }
+    }
+
     /// Has the memory come near that the next update changes.
     #[inline]
     pub(super) fn touch(&self) -> u8 {

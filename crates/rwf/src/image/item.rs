@@ -186,6 +186,14 @@ impl Image {
         self.update(&UpdateMsg::decode(message)?, &plans.schema())
     }
 
+    /// Notes the layout of a whole image for [`Image::update_planned`] while its bytes are near, as they are when a refresh has just come: its
+    /// first update finds what is planned for others like it, and does not have to read the image.
+    pub fn note_layout(&mut self, plans: &mut Plans) {
+        if let Some(whole) = &mut self.whole {
+            whole.note_layout(plans);
+        }
+    }
+
     /// Has the memory come near that the next update changes: for many images one after the other, before updates of them are applied. The
     /// value means nothing; it is to be kept ([`std::hint::black_box`]) so that nobody leaves the look out.
     #[inline]

@@ -379,6 +379,25 @@ impl Fields {
         self.chains.set_layout(layout);
     }
 
+    /// The entries.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Other entries take the place of all, as many as `count`, which are of this layout.
+    pub(super) fn replace_all(&mut self, entries: &[u8], count: u16, layout: u32) {
+        let before = self.bytes.len();
+        self.bytes.clear();
+        if self.bytes.capacity() < entries.len() {
+            self.bytes.reserve_exact(entries.len().max(before + spare(before)));
+        }
+        self.bytes.extend_from_slice(entries);
+        self.count = count;
+        self.chains = Chains::default();
+        self.chains.set_layout(layout);
+    }
+
     /// The entries, to have values of the same lengths.
     #[inline]
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {

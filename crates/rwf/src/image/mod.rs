@@ -59,6 +59,7 @@ mod content;
 mod item;
 mod lists;
 mod plans;
+mod rebuilds;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,14 @@
 //!
 //! A *layout* is the field ids and the lengths of the values of a held list, in their order; many items have the same. The *make* of an
 //! update is the same of an update. Where an update changes no length, a [`Plan`] says which bytes go where, what ripples included, and
-//! nobody has to look for a field. Whatever has no plan goes the way of [`Image::update`](super::Image::update), which does the same.
+//! nobody has to look for a field; where it does, or brings fields, the list is written anew ([`rebuilds`](super::rebuilds)). Whatever has no plan goes the way of [`Image::update`](super::Image::update), which does the same.
 //!
 //! What is planned is bounded, whatever a provider sends; and where layouts change with nearly every update, making plans costs little
 //! more than none: it is tried as often as it was worth it.
 
 use super::Schema;
 use super::lists::{ENTRY, ESC, Fields, LONG, has_escape, head, may_be_text};
+use super::rebuilds::Rebuild;
 use crate::dictionary::Dictionary;
 use crate::msg::{UpdateFlags, UpdateMsg};
 use crate::{DataType, FieldList, peek};
@@ -29,6 +30,8 @@ const MAX_FIELDS: usize = 256;
 const MAX_HELD: usize = u16::MAX as usize;
 /// Makes of updates that are planned for one layout.
 const MAX_PLANS: usize = 8;
+/// Of these, such as change the layout: where lengths change again and again, those that change none have room.
+const MAX_REBUILDS: usize = 4;
 /// Bytes of an update that is planned.
 const MAX_UPDATE: usize = 1_024;
 /// Bytes that are copied word by word; more are copied at once.
@@ -36,7 +39,8 @@ const MAX_IN_WORDS: usize = 64;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
-/// Most attempts that are saved up. Each update that was planned gives one, and each look for a layout takes one.
+/// Most attempts that are saved up. Each update that was planned before it came gives one; each attempt to find or to make a plan takes one,
+/// and gives it back if one was found.
 const MAX_CREDIT: u32 = 1_024;
 /// Updates without a plan after which there are some attempts again, and how many.
 const RENEWED_AFTER: u32 = 1_024;
@@ -54,6 +58,8 @@ pub struct Plans {
     index: HashTable<u32>,
     /// Heads of the layout at hand.
     heads: Vec<u32>,
+    /// A list that is written anew.
+    room: Vec<u8>,
     /// Attempts to plan that are left.
     credit: u32,
     /// Updates without a plan, and layouts that found no room.
@@ -95,6 +101,7 @@ impl Plans {
             layouts: Vec::new(),
             index: HashTable::new(),
             heads: Vec::new(),
+            room: Vec::new(),
             credit: MAX_CREDIT,
             misses: 0,
             strangers: 0,
@@ -116,7 +123,7 @@ impl Plans {
             && let Some(plan) = layout.plans.iter().find(|plan| plan.is_for(message))
         {
             self.credit = (self.credit + 1).min(MAX_CREDIT);
-            plan.carry_out(fields.bytes_mut(), message, seq_num);
+            plan.carry_out(fields, message, seq_num, &mut self.room);
             return true;
         }
         self.plan(fields, message, seq_num)
@@ -136,19 +143,51 @@ impl Plans {
         let Some(at) = self.layout_of(fields) else { return false };
         let layout = &mut self.layouts[at];
         if let Some(plan) = layout.plans.iter().find(|plan| plan.is_for(message)) {
-            plan.carry_out(fields.bytes_mut(), message, seq_num);
+            // The first update of one of many items that are alike: a million of them are to cost what one does.
+            self.credit += 1;
+            plan.carry_out(fields, message, seq_num, &mut self.room);
             return true;
         }
         if layout.plans.len() >= MAX_PLANS {
             return false;
         }
-        let Some(plan) = Plan::new(fields, message, self.dictionary.as_deref()) else { return false };
+        let Some(plan) = self.new_plan(at, fields, message) else { return false };
         let applies = plan.is_for(message);
         if applies {
-            plan.carry_out(fields.bytes_mut(), message, seq_num);
+            plan.carry_out(fields, message, seq_num, &mut self.room);
         }
-        layout.plans.push(plan);
+        self.layouts[at].plans.push(plan);
         applies
+    }
+
+    /// Plans an update of a list of the layout at `at`, where that stays.
+    fn new_plan(&mut self, at: usize, fields: &mut Fields, message: &[u8]) -> Option<Plan> {
+        let update = Simple::read(message).filter(|_| fields.bytes().len() <= MAX_HELD)?;
+        let dictionary = self.dictionary.as_deref();
+        if fields.has_all(&message[update.entries.clone()], update.count) {
+            return Plan::in_place(fields, message, &update, dictionary);
+        }
+        let Layout { heads, plans } = &self.layouts[at];
+        if plans.iter().filter(|plan| matches!(plan.work, Work::Anew(_))).count() >= MAX_REBUILDS {
+            return None;
+        }
+        let rippling = dictionary.filter(|_| update.ripples);
+        let entries = (message, update.entries.clone(), update.count);
+        let mut rebuild = Rebuild::new(heads, entries, rippling, &mut self.heads)?;
+        let make = Make::of(message, &update, dictionary)?;
+        let becomes = self.layout_of_heads()?;
+        rebuild.set_layout(self.first + becomes);
+        Some(Plan { make, work: Work::Anew(rebuild) })
+    }
+
+    /// Has a list whose image has just come know its layout, if there is room for that one. Such lists are no sign that those that are known
+    /// are not those that come: an image may never have an update.
+    pub(super) fn note_layout(&mut self, fields: &mut Fields) {
+        let strangers = self.strangers;
+        if strangers + 1 < MAX_STRANGERS {
+            self.layout_of(fields);
+            self.strangers = strangers;
+        }
     }
 
     /// The layout of a list, which the list knows from now on. `None` if there is no room for another one, or it is not one for plans.
@@ -160,27 +199,35 @@ impl Plans {
         if !fields.read_heads(&mut self.heads, MAX_FIELDS) || self.first == 0 {
             return None;
         }
+        let at = self.layout_of_heads()?;
+        fields.set_layout(self.first + at);
+        Some(at as usize)
+    }
+
+    /// The layout of the heads at hand. `None` if there is no room for another one.
+    fn layout_of_heads(&mut self) -> Option<u32> {
+        if self.heads.len() > MAX_FIELDS {
+            return None;
+        }
         let (hash_of, layouts) = (hash(&self.heads), &self.layouts);
         let found = self.index.find(hash_of, |at| *layouts[*at as usize].heads == *self.heads);
-        let at = match found {
-            Some(&at) => at,
+        match found {
+            Some(&at) => Some(at),
             None if self.layouts.len() < MAX_LAYOUTS as usize => {
                 let at = self.layouts.len() as u32;
                 self.layouts.push(Layout { heads: self.heads.as_slice().into(), plans: Vec::new() });
                 let layouts = &self.layouts;
                 self.index.insert_unique(hash_of, at, |at| hash(&layouts[*at as usize].heads));
-                at
+                Some(at)
             }
             None => {
                 self.strangers += 1;
                 if self.strangers >= MAX_STRANGERS {
                     self.begin_anew();
                 }
-                return None;
+                None
             }
-        };
-        fields.set_layout(self.first + at);
-        Some(at as usize)
+        }
     }
 
     /// Forgets all layouts.
@@ -314,6 +361,22 @@ impl Copies {
 /// How updates of one make are applied to lists of one layout.
 #[derive(Debug)]
 struct Plan {
+    make: Make,
+    work: Work,
+}
+
+/// What there is to be done.
+#[derive(Debug)]
+enum Work {
+    /// The layout stays: what ripples within what is held, then what comes from the message.
+    InPlace { moves: Copies, copies: Copies },
+    /// The layout becomes another one.
+    Anew(Rebuild),
+}
+
+/// What is the same in all updates of a make.
+#[derive(Debug)]
+struct Make {
     /// Bytes of the message.
     len: usize,
     /// What of it says how it is to be read, and the last word of it.
@@ -323,10 +386,6 @@ struct Plan {
     seq_num_at: Option<u16>,
     /// Values that may be texts: such as change a part of a text are for others.
     texts: Box<[Range<u16>]>,
-    /// What ripples, within what is held; it comes before the values of the update.
-    moves: Copies,
-    /// From the message to what is held.
-    copies: Copies,
 }
 
 /// Offsets in a message: of the class, and of the flags.
@@ -342,33 +401,55 @@ const UNPLANNED: UpdateFlags = UpdateFlags(
         | UpdateFlags::DO_NOT_CACHE.0,
 );
 
-impl Plan {
-    /// Plans an update. `None` if it changes the layout, or is not so simple.
-    fn new(fields: &mut Fields, message: &[u8], dictionary: Option<&Dictionary>) -> Option<Self> {
+/// An update that can be planned.
+struct Simple {
+    header: peek::Header,
+    seq_num: Option<u32>,
+    ripples: bool,
+    /// Where its entries lie in its message, and how many they are.
+    entries: Range<usize>,
+    count: u16,
+}
+
+impl Simple {
+    /// `None` for an update that is not so simple. Nothing is allocated: such come again and again.
+    fn read(message: &[u8]) -> Option<Self> {
         let (header, update) = (peek::header(message).ok()?, UpdateMsg::decode(message).ok()?);
         let is_plain = header.container == DataType::FIELD_LIST && header.flags & UNPLANNED.0 == 0;
-        let (entries, count) = FieldList::plain(update.body).filter(|_| is_plain)?;
-        // Without memory of its own: updates that change lengths come again and again.
-        if message.len() > MAX_UPDATE || fields.bytes_mut().len() > MAX_HELD || !fields.has_all(entries, count) {
-            return None;
-        }
-        let mut moves = Copying::default();
-        if let Some(dictionary) = dictionary.filter(|_| !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE)) {
-            for (from, to, len) in fields.ripples_to(entries, count, dictionary)? {
-                // The lengths before the values are alike.
-                moves.add(from, to, len, 1);
-            }
-        }
+        let (entries, count) = FieldList::plain(update.body).filter(|_| is_plain && message.len() <= MAX_UPDATE)?;
+        let ripples = !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE);
+        let entries = message.len() - entries.len()..message.len();
+        Some(Self { header, seq_num: update.seq_num, ripples, entries, count })
+    }
+}
+
+impl Make {
+    /// `None` if an entry does not end within the message, or is long.
+    fn of(message: &[u8], update: &Simple, dictionary: Option<&Dictionary>) -> Option<Self> {
         // Flags, container and type of update come before the sequence number.
         let flags_len = 1 + usize::from(message[FLAGS_AT] >> 7);
         let seq_num_at = update.seq_num.map(|_| (FLAGS_AT + flags_len + 2) as u16);
         debug_assert_eq!(seq_num_at.map(|place| u32::from_be_bytes(at(message, place))), update.seq_num);
         let mut fixed = vec![0_u8; message.len()];
-        let start = message.len() - entries.len();
-        for place in [0..CLASS_AT + 1, FLAGS_AT..FLAGS_AT + flags_len + 1, header.body_offset..start] {
+        for place in
+            [0..CLASS_AT + 1, FLAGS_AT..FLAGS_AT + flags_len + 1, update.header.body_offset..update.entries.start]
+        {
             fixed[place].fill(0xFF);
         }
-        let (copies, texts) = plan_entries(fields, message, start..message.len(), count, dictionary, &mut fixed)?;
+        let mut texts = Vec::new();
+        let mut at_entry = update.entries.start;
+        for _ in 0..update.count {
+            let [hi, lo, len] = *message.get(at_entry..)?.first_chunk()?;
+            let end = at_entry + 3 + usize::from(len);
+            if u32::from(len) >= LONG || end > message.len() {
+                return None;
+            }
+            fixed[at_entry..at_entry + 3].fill(0xFF);
+            if may_be_text(i16::from_be_bytes([hi, lo]), dictionary) {
+                texts.push((at_entry + 3) as u16..end as u16);
+            }
+            at_entry = end;
+        }
         let masked = |place: usize| {
             let word = |bytes: &[u8]| u64::from_le_bytes(at(bytes, place as u16));
             Masked { bytes: word(message), mask: word(&fixed) }
@@ -378,9 +459,7 @@ impl Plan {
             words: (0..message.len() / WORD).map(|number| masked(number * WORD)).collect(),
             last: masked(message.len() - WORD),
             seq_num_at,
-            texts,
-            moves: moves.end(),
-            copies,
+            texts: texts.into(),
         })
     }
 
@@ -401,33 +480,50 @@ impl Plan {
         let text = |text: &Range<u16>| &message[usize::from(text.start)..usize::from(text.end)];
         self.texts.iter().any(|place| text(place).contains(&ESC))
     }
+}
 
-    /// Applies an update of this make to a list of the layout.
+impl Plan {
+    /// Plans an update that has fields of the list alone, with values of the lengths that are held. `None` if it is not so simple.
+    fn in_place(fields: &mut Fields, message: &[u8], update: &Simple, dictionary: Option<&Dictionary>) -> Option<Self> {
+        let mut moves = Copying::default();
+        if let Some(dictionary) = dictionary.filter(|_| update.ripples) {
+            for (from, to, len) in fields.ripples_to(&message[update.entries.clone()], update.count, dictionary)? {
+                // The lengths before the values are alike.
+                moves.add(from, to, len, 1);
+            }
+        }
+        let copies = copies(fields, message, update)?;
+        Some(Self { make: Make::of(message, update, dictionary)?, work: Work::InPlace { moves: moves.end(), copies } })
+    }
+
     #[inline]
-    fn carry_out(&self, held: &mut [u8], message: &[u8], seq_num: &mut Option<u32>) {
-        if let Some(place) = self.seq_num_at {
+    fn is_for(&self, message: &[u8]) -> bool {
+        self.make.is_for(message)
+    }
+
+    /// Applies an update of this make to a list of the layout. `room` is for a list that is written anew.
+    #[inline]
+    fn carry_out(&self, fields: &mut Fields, message: &[u8], seq_num: &mut Option<u32>, room: &mut Vec<u8>) {
+        if let Some(place) = self.make.seq_num_at {
             *seq_num = Some(u32::from_be_bytes(at(message, place)));
         }
-        self.moves.carry_out_within(held);
-        self.copies.carry_out(message, held);
+        match &self.work {
+            Work::InPlace { moves, copies } => {
+                moves.carry_out_within(fields.bytes_mut());
+                copies.carry_out(message, fields.bytes_mut());
+            }
+            Work::Anew(rebuild) => rebuild.carry_out(fields, message, room),
+        }
     }
 }
 
-/// Plans the entries of an update that lie there in its message. `None` if not all fields are held with values of these lengths.
-fn plan_entries(
-    fields: &Fields,
-    message: &[u8],
-    entries: Range<usize>,
-    count: u16,
-    dictionary: Option<&Dictionary>,
-    fixed: &mut [u8],
-) -> Option<(Copies, Box<[Range<u16>]>)> {
-    let mut texts = Vec::new();
+/// What is copied of an update whose fields are all held with values of these lengths. `None` if not, or if one is there twice.
+fn copies(fields: &Fields, message: &[u8], update: &Simple) -> Option<Copies> {
     let mut places = Vec::new();
     // Entries beside each other in both: from, to, bytes, entries.
     let mut runs: Vec<(usize, usize, usize, usize)> = Vec::new();
-    let (mut at, mut cursor) = (entries.start, 0);
-    for _ in 0..count {
+    let (mut at, mut cursor) = (update.entries.start, 0);
+    for _ in 0..update.count {
         let wanted = head(message.get(at..))? & ENTRY;
         let len = 3 + (wanted >> 16) as usize;
         let end = at + len;
@@ -439,10 +535,6 @@ fn plan_entries(
         // A field that is there twice has its last value: no bytes are to be written twice.
         if place.len() != len || places.contains(&place.start) {
             return None;
-        }
-        fixed[at..at + 3].fill(0xFF);
-        if may_be_text(fid, dictionary) {
-            texts.push((at + 3) as u16..end as u16);
         }
         match runs.last_mut() {
             Some((from, to, long, entries)) if *from + *long == at && *to + *long == place.start => {
@@ -467,12 +559,12 @@ fn plan_entries(
             at += 3 + value;
         }
     }
-    Some((copies.end(), texts.into()))
+    Some(copies.end())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_CREDIT, MAX_LAYOUTS, MAX_STRANGERS, Plans};
+    use super::{MAX_CREDIT, MAX_LAYOUTS, MAX_STRANGERS, Plans, Work};
     use crate::image::{Image, Schema};
     use crate::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
     use crate::wire::Writer;
@@ -518,6 +610,40 @@ mod tests {
         }
         assert_eq!((plans.layouts.len(), plans.layouts[0].plans.len()), (1, 1));
         assert_eq!(plans.credit, MAX_CREDIT, "all but the first of each image were planned");
+    }
+
+    #[test]
+    fn first_updates_of_many_images_use_up_no_attempts() {
+        let mut plans = Plans::new(None);
+        let mut images: Vec<_> = (0..3 * MAX_CREDIT).map(|_| image(&[(1, b"abc"), (2, b"12345")])).collect();
+        let (noted, others) = images.split_at_mut(MAX_CREDIT as usize);
+        for image in &mut *noted {
+            image.note_layout(&mut plans);
+        }
+        for image in noted.iter_mut().chain(others) {
+            update(image, &mut plans, &[(2, b"54321")]);
+            assert!(plans.credit + 1 >= MAX_CREDIT, "{} attempts are left", plans.credit);
+        }
+        assert_eq!((plans.layouts.len(), plans.layouts[0].plans.len(), plans.misses), (1, 1, 0));
+    }
+
+    #[test]
+    fn updates_that_change_lengths_and_bring_fields_are_planned_for_items_that_are_alike() {
+        let mut plans = Plans::new(None);
+        let mut images: Vec<_> = (0..5).map(|_| image(&[(1, b""), (2, b"12345"), (3, b"x")])).collect();
+        for image in &mut images {
+            update(image, &mut plans, &[(1, b"abc"), (3, b""), (4, b"new")]);
+            update(image, &mut plans, &[(1, b"def")]);
+        }
+        let work = |layout: usize| plans.layouts[layout].plans.iter().map(|plan| &plan.work).collect::<Vec<_>>();
+        assert!(matches!(work(0)[..], [Work::Anew(_)]) && matches!(work(1)[..], [Work::InPlace { .. }]));
+        assert_eq!((plans.layouts.len(), plans.misses), (2, 0));
+        for image in &images {
+            let mut buf = [0; 100];
+            let mut w = Writer::new(&mut buf);
+            image.payload().unwrap().write(&mut w).unwrap();
+            assert_eq!(w.written(), list(&[(1, b"def"), (2, b"12345"), (3, b""), (4, b"new")]));
+        }
     }
 
     /// Whatever comes, what is kept is bounded, and plans are made again when what comes is of few makes again.
