@@ -7,7 +7,7 @@ use std::ops::Range;
 /// What is known of the chains of fields in a held list, and of its layout.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
-    /// Where the chains are, if that is noted.
+    /// Where the chains are, if that is noted. Of no meaning while [`Chains::mark`] is 0.
     places: Option<Box<Places>>,
     /// Mark of the dictionary that this is of ([`Dictionary::chains_mark`], which is even); 0 if nobody has looked since a field was added.
     /// Without places: [`SOMEWHERE`] is set if something that is held ripples to something that is held, and is not noted, because there
@@ -72,9 +72,18 @@ impl Chains {
         self.layout = layout;
     }
 
-    /// The chains are looked for anew; no field has come or changed.
-    pub(super) fn replace(&mut self, found: Self) {
-        *self = Self { layout: self.layout, ..found };
+    /// The chains are looked for anew; no field has come or changed. Memory for places that is there is used again.
+    pub(super) fn replace(&mut self, Found { places, mark }: Found) {
+        self.mark = mark;
+        match (&mut self.places, places) {
+            (Some(room), Some(places)) => **room = places,
+            (room, places) => *room = places.map(Box::new),
+        }
+    }
+
+    /// Nothing is known any more; the memory for places stays.
+    pub(super) const fn forget(&mut self) {
+        (self.mark, self.layout) = (0, 0);
     }
 
     /// The entry at `start` has become longer by so many bytes, or shorter.
@@ -93,6 +102,12 @@ impl Chains {
             self.mark |= SOMEWHERE;
         }
     }
+}
+
+/// What a look through a list has found, for [`Chains::replace`].
+pub(super) struct Found {
+    places: Option<Places>,
+    mark: u32,
 }
 
 /// Takes chains in while a list is looked through.
@@ -134,13 +149,12 @@ impl Noting {
         self.noted.places.iter().any(|&noted| noted != END && usize::from(noted) == place)
     }
 
-    pub(super) fn end(self) -> Chains {
-        let (places, mark) = match (self.fits, self.len) {
-            (false, _) => (None, self.mark | SOMEWHERE),
-            (true, 0) => (None, self.mark),
-            (true, _) => (Some(Box::new(self.noted)), self.mark),
-        };
-        Chains { places, mark, layout: 0 }
+    pub(super) const fn end(self) -> Found {
+        match (self.fits, self.len) {
+            (false, _) => Found { places: None, mark: self.mark | SOMEWHERE },
+            (true, 0) => Found { places: None, mark: self.mark },
+            (true, _) => Found { places: Some(self.noted), mark: self.mark },
+        }
     }
 }
 

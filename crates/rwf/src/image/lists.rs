@@ -394,7 +394,7 @@ impl Fields {
         }
         self.bytes.extend_from_slice(entries);
         self.count = count;
-        self.chains = Chains::default();
+        self.chains.forget();
         self.chains.set_layout(layout);
     }
 

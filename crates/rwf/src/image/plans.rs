@@ -164,8 +164,11 @@ impl Plans {
     fn new_plan(&mut self, at: usize, fields: &mut Fields, message: &[u8]) -> Option<Plan> {
         let update = Simple::read(message).filter(|_| fields.bytes().len() <= MAX_HELD)?;
         let dictionary = self.dictionary.as_deref();
-        if fields.has_all(&message[update.entries.clone()], update.count) {
-            return Plan::in_place(fields, message, &update, dictionary);
+        // What ripples may change a length where the update itself does not.
+        if fields.has_all(&message[update.entries.clone()], update.count)
+            && let Some(plan) = Plan::in_place(fields, message, &update, dictionary)
+        {
+            return Some(plan);
         }
         let Layout { heads, plans } = &self.layouts[at];
         if plans.iter().filter(|plan| matches!(plan.work, Work::Anew(_))).count() >= MAX_REBUILDS {
