@@ -8,7 +8,7 @@ use state::Filing;
 pub(crate) use state::{Item, Kind, Left, News, Part, Place, UnwatchedTimer};
 
 use super::SessionId;
-use super::ids::{Epoch, GroupId, Handle, StreamId};
+use super::ids::{Epoch, GroupId, Handle, ImageSlot, StreamId};
 use crate::hash_seed::HashSeed;
 use crate::item::{HashedKey, ItemHash};
 use crate::roster::Roster;
@@ -182,6 +182,16 @@ impl Items {
     /// See [`Item::end`].
     pub(crate) fn end(&mut self, handle: Handle) -> bool {
         self.change(handle, Item::end)
+    }
+
+    /// See [`Item::become_cached`].
+    pub(crate) fn become_cached(&mut self, handle: Handle, image: ImageSlot) {
+        self.change(handle, |item| item.become_cached(image));
+    }
+
+    /// See [`Item::become_shared`].
+    pub(crate) fn become_shared(&mut self, handle: Handle) {
+        self.change(handle, Item::become_shared);
     }
 
     /// The item is in this group, as its provider says.

@@ -799,5 +799,6 @@ fn slot_of(session: SessionId) -> u16 {
     u16::try_from(session.0).expect("sessions beyond this slot are refused")
 }
 
+mod another_kind;
 #[cfg(test)]
 mod tests;

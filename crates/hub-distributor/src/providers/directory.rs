@@ -164,10 +164,10 @@ impl SourceDistributor {
             self.refuse_group_name(id, name, entry);
             return None;
         }
-        let Some(service) = self.services.find_or_add(name, cached) else {
+        let found = self.services.find_or_add(name, cached);
+        let Some(service) = found.or_else(|| self.change_kind_of(now, name, cached, out)) else {
             self.counters.refused_services += 1;
             self.refuse_service(id, name, entry);
-            self.give_up_restored(now, name, out);
             return None;
         };
         self.providers[id].forget_refused(entry.id);
@@ -211,31 +211,25 @@ impl SourceDistributor {
         }
     }
 
-    /// A provider of the other kind stands by for a service that nobody has offered since it was taken back: that is over.
-    fn give_up_restored(&mut self, now: u64, name: &str, out: &mut dyn ProviderSink) {
-        let restored = self.services.by_name(name).filter(|&service| self.services[service].is_restored);
-        if let Some(service) = restored {
-            self.services[service].is_restored = false;
-            self.take_over(now, service, out);
-        }
+    /// Who stands by for the name of a service that a provider of the other kind has, and what it says of it.
+    pub(super) fn stands_by(&self, service: u16) -> Option<(SessionId, Entry)> {
+        let name = &self.services[service].name;
+        self.providers.iter().find_map(|(id, session)| Some((id, session.refused(name)?.clone())))
     }
 
-    /// Nobody offers a service any more: if a provider of the other kind stands by for its name, that one takes over. Items and images of
-    /// the one that is gone are over: they are not what the other one has.
+    /// Nobody offers a service any more: if a provider of the other kind stands by for its name, that one takes over. The items stay, and are
+    /// that one's.
     pub(super) fn take_over(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let known = &self.services[service];
-        if !known.providers().is_empty() || known.is_deleting {
+        if !known.providers().is_empty() || known.is_settling {
             return;
         }
-        let stands_by =
-            |(id, session): (SessionId, &super::session::Session)| Some((id, session.refused(&known.name)?.clone()));
-        let standby = self.providers.iter().find_map(stands_by);
-        let Some((id, entry)) = standby else { return };
-        if known.advertised || self.items.of_service(service).len() > 0 {
-            // When it is done, this is called again.
-            return self.delete_service(now, service, out);
-        }
+        let Some((id, entry)) = self.stands_by(service) else { return };
         let session = &self.providers[id];
+        if known.cached != (session.origin == Origin::NonInteractive) {
+            // When it is done, this is called again.
+            return self.begin_change(service);
+        }
         let (provider, interactive) = (session.peer.address.clone(), session.origin != Origin::NonInteractive);
         self.notices.push(Notice::ServiceTakenOver { service: known.name.clone(), provider });
         if interactive {
@@ -323,7 +317,7 @@ impl SourceDistributor {
         // One that is new waits for the dictionaries of the first provider that has them all.
         let ready = |&id: &SessionId| self.providers.get(id).is_some_and(|session| !session.downloads.is_awaited());
         let known = service.is_restored || service.providers().iter().any(ready);
-        let wanted = service.advertised || !service.is_deleting && known;
+        let wanted = service.advertised || !service.is_settling && known;
         let news = !service.advertised
             || service.stale
             || service.state != state

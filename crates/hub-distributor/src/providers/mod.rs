@@ -13,6 +13,7 @@
 //! | `failover` | services that are down at one provider and up at another |
 //! | `interruption` | services that send no data at one provider |
 
+mod another_kind;
 mod cascade;
 mod dictionaries;
 mod directory;

@@ -46,6 +46,8 @@ enum Outage {
     Withdrawal { session: SessionId, service: u16, by: By },
     /// Nobody offers a service any more, and its last provider said so.
     Deletion { service: u16 },
+    /// A service is of the other kind: items that have yet to be.
+    Change { service: u16, items: Vec<Handle> },
 }
 
 /// Who has a service offered no more.
@@ -88,6 +90,11 @@ impl Outages {
         !(self.queue.is_empty() && self.moves.is_empty())
     }
 
+    /// The items of a service have another kind from now on.
+    pub(super) fn begin_change(&mut self, service: u16, items: Vec<Handle>) {
+        self.queue.push_back(Outage::Change { service, items });
+    }
+
     /// One more item is looked at. False if this turn may look at none.
     pub(crate) fn spend_one(&mut self) -> bool {
         let may = self.budget > 0;
@@ -109,7 +116,7 @@ impl Outage {
     fn is_of(&self, id: SessionId) -> bool {
         match *self {
             Self::Session { session, .. } | Self::Withdrawal { session, .. } => session == id,
-            Self::Deletion { .. } => false,
+            Self::Deletion { .. } | Self::Change { .. } => false,
         }
     }
 
@@ -118,7 +125,7 @@ impl Outage {
         match self {
             Self::Session { session, text, .. } => (*session == at).then_some(Cow::Borrowed(text)),
             Self::Withdrawal { session, service, by } => (*session == at && *service == of).then(|| by.text(texts)),
-            Self::Deletion { .. } => None,
+            Self::Deletion { .. } | Self::Change { .. } => None,
         }
     }
 }
@@ -161,9 +168,8 @@ impl SourceDistributor {
         // Its items are leaving already since it was withdrawn before, and none has been opened since.
         let is_leaving = self.providers[id].offer(service).is_some_and(|offer| !offer.is_settled());
         self.providers[id].offers.withdraw(service);
-        let known = &mut self.services[service];
-        known.remove_provider(id);
-        if delete && known.providers().is_empty() {
+        self.services[service].remove_provider(id);
+        if delete && self.services[service].providers().is_empty() && self.stands_by(service).is_none() {
             self.begin_deletion(service);
         }
         if !is_leaving {
@@ -172,14 +178,9 @@ impl SourceDistributor {
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.
-    pub(crate) fn delete_service(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
-        self.begin_deletion(service);
-        self.work_outages(now, out);
-    }
-
     fn begin_deletion(&mut self, service: u16) {
         self.tell_gone(service);
-        if !std::mem::replace(&mut self.services[service].is_deleting, true) {
+        if !std::mem::replace(&mut self.services[service].is_settling, true) {
             self.outages.queue.push_back(Outage::Deletion { service });
         }
     }
@@ -207,7 +208,17 @@ impl SourceDistributor {
         self.finish_outages(now, out, |outage| match *outage {
             Outage::Session { .. } => false,
             Outage::Withdrawal { session, service, .. } => (session, service) == (id, of),
-            Outage::Deletion { service } => service == of,
+            Outage::Deletion { service } | Outage::Change { service, .. } => service == of,
+        });
+    }
+
+    /// Nothing of a service goes away any more when this returns, whoever offered it.
+    pub(super) fn finish_outages_of(&mut self, now: u64, of: u16, out: &mut dyn ProviderSink) {
+        self.finish_outages(now, out, |outage| match outage {
+            Outage::Session { services, .. } => services.contains(&of),
+            Outage::Withdrawal { service, .. } | Outage::Deletion { service } | Outage::Change { service, .. } => {
+                *service == of
+            }
         });
     }
 
@@ -254,6 +265,18 @@ impl SourceDistributor {
                 self.leave_provider(now, (session, by, false), service, &text, out);
             }
             &mut Outage::Deletion { service } => self.end_items(now, service, out),
+            Outage::Change { service, items } => {
+                let (service, first) = (*service, items.len().saturating_sub(self.outages.budget));
+                let some = items.split_off(first);
+                self.outages.spend(some.len() + if first == 0 { SERVICE_COST } else { 0 });
+                if first == 0 {
+                    self.outages.queue.pop_front();
+                }
+                self.change_items(now, service, &some, out);
+                if first == 0 {
+                    self.end_change(now, service, out);
+                }
+            }
         }
         true
     }
@@ -306,7 +329,7 @@ impl SourceDistributor {
 
     /// Takes an item off an interactive provider that offers its service no more, if it is at one. A stream that the provider has closed
     /// by that needs no close; one that it may not even have opened yet does.
-    fn take_off(&mut self, now: u64, handle: Handle, by: By, out: &mut dyn ProviderSink) {
+    pub(super) fn take_off(&mut self, now: u64, handle: Handle, by: By, out: &mut dyn ProviderSink) {
         if by.has_items() || self.items[handle].is_asked() {
             self.close_upstream(now, handle, out);
         } else {
@@ -348,7 +371,7 @@ impl SourceDistributor {
         self.outages.queue.pop_front();
         let known = &mut self.services[service];
         known.clear_queues();
-        known.is_deleting = false;
+        known.is_settling = false;
         self.take_over(now, service, out);
         self.advertise(service);
     }

@@ -36,8 +36,9 @@ pub(crate) struct Service {
     pub(crate) is_restored: bool,
     /// P2PSs know it.
     pub(crate) advertised: bool,
-    /// P2PSs were told that it is gone, and its items have yet to end: until then nothing new is made of it.
-    pub(crate) is_deleting: bool,
+    /// P2PSs were told that it is gone, and its items have yet to end; or it is of the other kind, which they have yet to be: until then
+    /// nothing new is made of it, and nobody is asked.
+    pub(crate) is_settling: bool,
     /// What P2PSs were told last: `ServiceState`, `AcceptingRequests`.
     pub(crate) state: (bool, bool),
     /// What P2PSs were told last: the sites that it comes through.
@@ -264,8 +265,8 @@ impl Services {
     pub(crate) fn find_or_add(&mut self, name: &str, cached: bool) -> Option<u16> {
         if let Some(&id) = self.by_name.get(name) {
             let service = &mut self.list[usize::from(id) - 1];
-            // A service that nobody has, or ever published, may change its kind.
-            if service.cached != cached && service.providers.is_empty() && !service.advertised && !service.is_deleting {
+            // A service that nobody has, or ever published, may change its kind at once.
+            if service.cached != cached && service.providers.is_empty() && !service.advertised && !service.is_settling {
                 service.cached = cached;
             }
             return (service.cached == cached).then_some(id);

@@ -30,7 +30,7 @@ impl Awaited {
     }
 
     /// An open of an item is not answered, since there is no image of it.
-    pub(super) fn leave_unanswered(&mut self, handle: Handle) {
+    pub(crate) fn leave_unanswered(&mut self, handle: Handle) {
         self.unanswered.insert(handle);
     }
 

@@ -123,7 +123,7 @@ impl SourceDistributor {
     }
 
     /// The set under way will not be completed: those who wait for it get the image that there was before, if any.
-    pub(super) fn abandon_set(&mut self, handle: Handle) {
+    pub(crate) fn abandon_set(&mut self, handle: Handle) {
         let item = &mut self.items[handle];
         let Some(awaited) = item.abandon_cached_set() else { return };
         let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));

@@ -264,7 +264,7 @@ impl SourceDistributor {
     }
 
     /// A published item is new: it is a record if its service is one of those. One too many ends the oldest of its service.
-    pub(super) fn begin_record(&mut self, handle: Handle, age: u64, is_stored: bool) {
+    pub(crate) fn begin_record(&mut self, handle: Handle, age: u64, is_stored: bool) {
         let rules = &self.config.records;
         if !rules.is_on() {
             return;
@@ -506,7 +506,7 @@ impl SourceDistributor {
             known.qos.push(qos);
             known.stale = true;
         }
-        if known.providers().is_empty() && !known.is_deleting {
+        if known.providers().is_empty() && !known.is_settling {
             known.is_restored = true;
         }
         self.advertise(service);

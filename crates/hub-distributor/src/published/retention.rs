@@ -103,7 +103,7 @@ impl SourceDistributor {
         for id in self.services.ids() {
             let known = &self.services[id];
             // Its deletion has an end of its own.
-            if known.is_forgotten() || known.is_deleting {
+            if known.is_forgotten() || known.is_settling {
                 continue;
             }
             if !known.providers().is_empty() || self.items.any_of_service(id) {

@@ -284,7 +284,7 @@ impl SourceDistributor {
             let handle = waiting.handle;
             let Some(item) = self.items.get(handle).filter(|item| item.is_queued()) else { continue };
             let (service, domain) = (item.service(), item.domain());
-            if !self.services[service].is_deleting {
+            if !self.services[service].is_settling {
                 let route = self.route(handle);
                 let rests = self.is_given_up(now, service, self.items[handle].key(), domain);
                 waiting.since = route.ok().map(|_| waiting.since.unwrap_or(now));

@@ -70,7 +70,7 @@ impl SourceDistributor {
     /// Asks providers for what waits in a service's queue, as far as windows and this turn's requests go.
     pub(crate) fn ask_queued(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
         let (mut passed, mut set_aside) = (Vec::new(), 0);
-        if self.services[service].is_deleting {
+        if self.services[service].is_settling {
             return;
         }
         while passed.len() < LOOK_PAST && self.services[service].is_waiting() && self.upstream.pacing.may_send() {
@@ -119,7 +119,7 @@ impl SourceDistributor {
     /// What waits in a service's queue, and was to wait for moments when it came: who waits for it hears why, once that takes longer. An open
     /// limit may have been reached by those that were before it.
     pub(crate) fn explain_queue(&mut self, service: u16) {
-        if self.services[service].is_deleting {
+        if self.services[service].is_settling {
             return;
         }
         let mut kept = Vec::new();

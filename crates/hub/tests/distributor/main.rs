@@ -1,5 +1,6 @@
 //! The Source Distributor between hand-built providers and P2PSs.
 
+mod another_kind;
 mod awaited;
 mod cache;
 mod cascade;

@@ -155,7 +155,7 @@ fn an_interactive_provider_takes_the_name_over_that_was_only_taken_back() {
     next.route_up(4);
     next.directory(4, vec![service(7, "NI_PUB")]);
     next.turn();
-    assert!(next.kinds().contains(&Kind::ServiceGone), "what was held is over");
+    assert!(!next.kinds().contains(&Kind::ServiceGone), "it goes on");
     next.open(1, "A");
     assert!(next.requests(4).iter().any(|(_, name, _)| name == "A"), "it is asked for");
     keeper.take(&mut next, 9);

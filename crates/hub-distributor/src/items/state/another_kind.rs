@@ -1,0 +1,31 @@
+//! Items of a service that goes on with a provider of the other kind.
+
+use super::{GroupId, ImageSlot, ImagesDue, Item, Kind, Stage};
+
+impl Item {
+    /// Its images are published from now on, and held there. What it waited for at interactive providers is over.
+    pub(in crate::items) fn become_cached(&mut self, image: ImageSlot) {
+        assert!(
+            matches!(self.kind, Kind::Shared { .. }) && self.is_waiting(),
+            "{self:?} becomes one that is published"
+        );
+        self.kind = Kind::Cached { image };
+        self.begin_anew();
+    }
+
+    /// It is asked of providers from now on. Gives where its image was held.
+    pub(in crate::items) fn become_shared(&mut self) -> ImageSlot {
+        let image = self.image().expect("a cached item has an image");
+        assert!(self.stage == Stage::Idle, "{self:?} becomes one that is asked for");
+        self.kind = Kind::SHARED;
+        self.begin_anew();
+        image
+    }
+
+    fn begin_anew(&mut self) {
+        self.stage = Stage::Idle;
+        self.images = ImagesDue::NONE;
+        self.group = GroupId::NONE;
+        self.failures = 0;
+    }
+}
