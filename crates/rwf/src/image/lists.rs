@@ -64,7 +64,7 @@ pub(super) struct Fields {
 }
 
 /// Most fields that a value passes through when it ripples; the longest chain of the published dictionaries has five.
-const MAX_RIPPLE: usize = 16;
+pub(super) const MAX_RIPPLE: usize = 16;
 
 /// First byte of a partial text.
 pub(super) const ESC: u8 = 0x1B;

@@ -4,12 +4,10 @@
 //! The first update of an item is such a one as a rule: its image had blanks, or numbers of other lengths. Where many items are alike, the
 //! second of them does not look for its fields any more.
 
-use super::lists::{ENTRY, Fields, LONG, head};
+use super::lists::{ENTRY, Fields, LONG, MAX_RIPPLE, head};
 use crate::dictionary::{Dictionary, FieldDef};
 use std::ops::Range;
 
-/// Most fields that a value passes through when it ripples; as in [`lists`](super::lists).
-const MAX_RIPPLE: usize = 16;
 /// Bytes of an entry before its value: field id and length in the short form.
 const HEAD: usize = 3;
 /// Bytes of the field id.
@@ -170,7 +168,7 @@ fn follow(list: &[Entry], fid: i16, dictionary: &Dictionary) -> Vec<usize> {
     chain
 }
 
-/// What is written one behind the other; what lies side by side at once.
+/// The stretches to write one behind the other; those that lie side by side are one.
 fn stretches(list: &[Entry]) -> Option<Box<[Stretch]>> {
     let mut all: Vec<Stretch> = Vec::new();
     let mut add = |source: Source, from: usize, len: usize| {
