@@ -10,6 +10,7 @@ use super::ids::{ClientId, ServiceId};
 use super::items::state::Standing;
 use super::sources::services::Service;
 use super::{Config, Notice, P2ps};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Nanoseconds between two looks at the opens that wait.
@@ -392,12 +393,13 @@ impl P2ps {
         let services = count(&mut self.services.iter().map(|service| service.usage.load));
         assert_eq!(services, (c.services_burdened, c.services_overloaded), "services near their limit");
         let watchers = |id| self.items.watchers(id).len() as u64;
-        let mut counted = vec![0; usize::from(u16::MAX) + 1];
+        let mut counted: BTreeMap<u16, u64> = BTreeMap::new();
         for id in self.items.all_ids() {
-            counted[usize::from(self.items.get(id).service().0)] += watchers(id);
+            *counted.entry(self.items.get(id).service().0).or_default() += watchers(id);
         }
         for service in self.services.iter() {
-            assert_eq!(service.usage.watchers, counted[usize::from(service.id.0)], "watchers of {}", service.name);
+            let counted = counted.get(&service.id.0).copied().unwrap_or_default();
+            assert_eq!(service.usage.watchers, counted, "watchers of {}", service.name);
         }
     }
 }

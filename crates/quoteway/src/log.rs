@@ -55,8 +55,8 @@ const RECENT_BYTES_MAX: usize = 1 << 20;
 /// Lines are JSON.
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
-static LATEST: Mutex<Latest> = Mutex::new(Latest { lines: VecDeque::new(), bytes: 0 });
-static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// The last lines of this process.
+static LATEST: Mutex<Latest> = Mutex::new(Latest::NONE);
 
 hub::counters! {
 /// What the log of this process counts.
@@ -89,7 +89,7 @@ pub fn start(filter: EnvFilter, colours: bool, silent: bool) -> io::Result<Log> 
     let (filter, level) = reload::Layer::new(filter);
     let _ = LEVEL.set(level);
     // A log that nobody reads any more must not end the process: what cannot be written is dropped.
-    let layers = registry().with(filter).with(log.limit.clone()).with(Recent);
+    let layers = registry().with(filter).with(log.limit.clone()).with(Recent(&LATEST));
     layers.with(lines.log_internal_errors(false)).init();
     Ok(log)
 }
@@ -195,9 +195,13 @@ pub struct RecentLine {
 
 /// The last [`RECENT`] lines of the log after this number, oldest first.
 pub fn recent(after: u64) -> Vec<RecentLine> {
+    recent_of(&LATEST, after)
+}
+
+fn recent_of(latest: &Mutex<Latest>, after: u64) -> Vec<RecentLine> {
     // The lines themselves are copied behind the lock.
     let kept: Vec<Arc<RecentLine>> = {
-        let recent = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = latest.lock().unwrap_or_else(PoisonError::into_inner);
         recent.lines.iter().filter(|line| line.number > after).cloned().collect()
     };
     kept.iter().map(|line| RecentLine::clone(line)).collect()
@@ -213,9 +217,14 @@ pub struct Log {
 
 impl Log {
     fn new(out: impl Write + Send + 'static, room: usize) -> io::Result<Self> {
+        Self::by(Instant::now, out, room)
+    }
+
+    /// A log whose seconds are those of a clock.
+    fn by(clock: fn() -> Instant, out: impl Write + Send + 'static, room: usize) -> io::Result<Self> {
         let (queue, work) = sync_channel(room);
         let lines = Lines { queue, lost: Arc::default() };
-        let log = Self { lines, limit: Limit::default(), is_of_process: Arc::default() };
+        let log = Self { lines, limit: Limit(Arc::new(Kinds::by(clock))), is_of_process: Arc::default() };
         let mut scribe = Scribe {
             out,
             lost: log.lines.lost.clone(),
@@ -358,11 +367,12 @@ fn warning(text: &str) -> Vec<u8> {
 }
 
 /// Holds lines of a kind back of which there were [`PER_SECOND`] in this second.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Limit(Arc<Kinds>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kinds {
+    clock: fn() -> Instant,
     /// As many as there are places in the source that log.
     places: Mutex<HashMap<callsite::Identifier, Kind>>,
     some_held_back: AtomicBool,
@@ -387,6 +397,11 @@ struct Kind {
 }
 
 impl Kinds {
+    fn by(clock: fn() -> Instant) -> Self {
+        let (places, some_held_back, held_back, lines) = Default::default();
+        Self { clock, places, some_held_back, held_back, lines }
+    }
+
     /// Whether a line may be written.
     fn admit(&self, kind: callsite::Identifier, now: Instant, text: &str) -> bool {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -434,9 +449,11 @@ impl Kinds {
             return Vec::new();
         }
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |kind: &Kind| kind.held_back > 0 && (all || kind.since.elapsed() >= Duration::from_secs(1));
+        let now = (self.clock)();
+        let second = Duration::from_secs(1);
+        let is_over = |kind: &Kind| kind.held_back > 0 && (all || now.saturating_duration_since(kind.since) >= second);
         let told = places.values_mut().filter(|kind| is_over(kind)).map(|kind| {
-            (kind.since, kind.written) = (Instant::now(), 0);
+            (kind.since, kind.written) = (now, 0);
             (std::mem::take(&mut kind.example), std::mem::take(&mut kind.held_back))
         });
         let told = told.collect();
@@ -450,9 +467,11 @@ impl Kinds {
             return Vec::new();
         }
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = |kind: &Kind| kind.repeats > 0 && (all || kind.same_since.elapsed() >= SAME_FOR);
+        let now = (self.clock)();
+        let is_due =
+            |kind: &Kind| kind.repeats > 0 && (all || now.saturating_duration_since(kind.same_since) >= SAME_FOR);
         let told = places.values_mut().filter(|kind| is_due(kind)).map(|kind| {
-            kind.same_since = Instant::now();
+            kind.same_since = now;
             (start_of(&kind.last), std::mem::take(&mut kind.repeats))
         });
         let told = told.collect();
@@ -484,7 +503,7 @@ impl Kind {
 impl<S: Subscriber> Layer<S> for Limit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let kind = event.metadata();
-        *kind.level() > Level::INFO || self.0.admit(kind.callsite(), Instant::now(), &text_of(event))
+        *kind.level() > Level::INFO || self.0.admit(kind.callsite(), (self.0.clock)(), &text_of(event))
     }
 }
 
@@ -493,17 +512,26 @@ impl<S: Subscriber> Layer<S> for Limit {
 struct Latest {
     lines: VecDeque<Arc<RecentLine>>,
     bytes: usize,
+    /// The number of the last line.
+    number: u64,
 }
 
-/// Keeps a line for those who ask.
-fn keep(level: &'static str, mut text: String) {
+/// Keeps a line of this process for those who ask.
+fn keep(level: &'static str, text: String) {
+    keep_in(&LATEST, level, text);
+}
+
+fn keep_in(latest: &Mutex<Latest>, level: &'static str, mut text: String) {
     text.shrink_to_fit();
-    LATEST.lock().unwrap_or_else(PoisonError::into_inner).push(level, text);
+    latest.lock().unwrap_or_else(PoisonError::into_inner).push(level, text);
 }
 
 impl Latest {
+    const NONE: Self = Self { lines: VecDeque::new(), bytes: 0, number: 0 };
+
     fn push(&mut self, level: &'static str, text: String) {
-        let (number, time_ms) = (NUMBER.fetch_add(1, Ordering::Relaxed) + 1, net::clock::wall() / 1_000_000);
+        self.number += 1;
+        let (number, time_ms) = (self.number, net::clock::wall() / 1_000_000);
         self.bytes += text.len();
         self.lines.push_back(Arc::new(RecentLine { number, time_ms, level, text }));
         while self.lines.len() > RECENT || self.bytes > RECENT_BYTES_MAX {
@@ -514,11 +542,11 @@ impl Latest {
 }
 
 /// Keeps the last lines.
-struct Recent;
+struct Recent(&'static Mutex<Latest>);
 
 impl<S: Subscriber> Layer<S> for Recent {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        keep(name_of(*event.metadata().level()), text_of(event));
+        keep_in(self.0, name_of(*event.metadata().level()), text_of(event));
     }
 }
 
@@ -601,6 +629,17 @@ mod tests {
         tracing_subscriber::fmt::layer().with_writer(log.lines.clone()).with_ansi(false).event_format(Lined)
     }
 
+    /// A clock that stands: a machine that stops the test for a second ends no second of the log.
+    fn standing() -> Instant {
+        static BEGUN: OnceLock<Instant> = OnceLock::new();
+        *BEGUN.get_or_init(Instant::now)
+    }
+
+    /// Last lines of a test's own: other tests log, too.
+    fn latest() -> &'static Mutex<Latest> {
+        Box::leak(Box::new(Mutex::new(Latest::NONE)))
+    }
+
     #[test]
     fn lines_that_find_no_room_are_counted_and_told_of() {
         let ((go, gate), (seen, lines)) = (channel(), channel());
@@ -634,8 +673,9 @@ mod tests {
     fn a_flood_of_one_kind_is_cut_and_told_of() {
         let ((go, gate), (seen, lines)) = (channel(), channel());
         drop(go);
-        let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
-        let layers = registry().with(log.limit.clone()).with(Recent);
+        let log = Log::by(standing, Slow(gate, seen), QUEUE).expect("a thread");
+        let latest = latest();
+        let layers = registry().with(log.limit.clone()).with(Recent(latest));
         let layers = layers.with(plainly(&log));
         tracing::subscriber::with_default(layers, || {
             for n in 0..PER_SECOND + 50 {
@@ -646,11 +686,11 @@ mod tests {
         assert_eq!(log.limit.0.held_back.load(Ordering::Relaxed), 50);
         drop(log);
         // What was written is kept for those who ask, and nothing else.
-        let kept = recent(0);
+        let kept = recent_of(latest, 0);
         let of_kind = |text: &str| kept.iter().filter(|line| line.text.contains(text)).count();
         assert_eq!((of_kind("refused\\nby name"), of_kind("something else")), (PER_SECOND as usize, 1));
         let last = kept.last().expect("a line");
-        assert_eq!((recent(last.number).len(), last.level), (0, "warn"));
+        assert_eq!((recent_of(latest, last.number).len(), last.level), (0, "warn"));
         let written: Vec<String> = lines.try_iter().collect();
         let count = |what: &str| written.iter().filter(|line| line.contains(what)).count();
         assert_eq!(count("INFO"), PER_SECOND as usize);
@@ -664,7 +704,7 @@ mod tests {
     fn what_is_said_again_and_again_is_counted() {
         let ((go, gate), (seen, lines)) = (channel(), channel());
         drop(go);
-        let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
+        let log = Log::by(standing, Slow(gate, seen), QUEUE).expect("a thread");
         let layers = registry().with(log.limit.clone());
         let layers = layers.with(plainly(&log));
         tracing::subscriber::with_default(layers, || {
@@ -687,7 +727,8 @@ mod tests {
         let ((go, gate), (seen, lines)) = (channel(), channel());
         drop(go);
         let log = Log::new(Slow(gate, seen), QUEUE).expect("a thread");
-        let layers = registry().with(Recent);
+        let latest = latest();
+        let layers = registry().with(Recent(latest));
         let layers = layers.with(plainly(&log));
         let hostile = "x\r\n2026-01-01T00:00:00.000000Z  INFO audit: operator root: drained\u{1b}[2J\u{2028}\u{9b}";
         let long = "\n".repeat(50_000);
@@ -704,7 +745,7 @@ mod tests {
             assert!(!text.contains(net::plain::is_unprintable) && line.len() < LINE_BYTES_MAX, "{line:?}");
         }
         assert!(written[0].contains(r"x\r\n2026-01-01T00:00:00.000000Z  INFO audit:"), "{written:?}");
-        let kept = recent(0);
+        let kept = recent_of(latest, 0);
         assert!(kept.iter().all(|line| !line.text.contains(net::plain::is_unprintable)), "{kept:?}");
         let kept: Vec<_> = kept.iter().filter(|line| line.text.contains(r"\n\n")).collect();
         assert!(kept.iter().all(|line| line.text.capacity() < LINE_BYTES_MAX), "cut lines keep no room");
@@ -712,7 +753,7 @@ mod tests {
 
     #[test]
     fn kept_lines_are_bounded_by_their_bytes() {
-        let mut latest = Latest { lines: VecDeque::new(), bytes: 0 };
+        let mut latest = Latest::NONE;
         for n in 0..RECENT {
             latest.push("info", format!("{n:06}{}", "k".repeat(4_000)));
         }

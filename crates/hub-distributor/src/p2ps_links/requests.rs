@@ -133,6 +133,7 @@ impl SourceDistributor {
         self.owe_reissue(handle, slot, serial);
         self.reissue(now, handle, true, out);
         self.want_image(now, handle, slot, out);
+        self.renew_priority(now, handle, out);
         self.preempt(now, handle, out);
         self.explain_wait(handle, self.links.number(slot));
     }
@@ -273,6 +274,7 @@ impl SourceDistributor {
         } else {
             self.want_image(now, handle, open.slot, out);
         }
+        self.renew_priority(now, handle, out);
         self.explain_wait(handle, open.target);
     }
 
@@ -286,6 +288,7 @@ impl SourceDistributor {
             if item.is_open() && self.upstream.merge.is_to_pause(handle, item.interest().len()) {
                 self.reissue(now, handle, false, out);
             }
+            self.renew_priority(now, handle, out);
             return;
         }
         if item.may_age() && self.config.age_unwatched > 0 {

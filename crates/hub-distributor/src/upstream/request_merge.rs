@@ -79,6 +79,8 @@ pub(crate) struct RequestMerge {
     narrowed: FxHashSet<Handle>,
     /// Items that the last request on their present stream has paused.
     paused: FxHashSet<Handle>,
+    /// The priorities that were asked for last on items' present streams, where they are of another class than the usual one.
+    raised: FxHashMap<Handle, Priority>,
     /// A view that is the union of several.
     union: Vec<u8>,
 }
@@ -137,8 +139,13 @@ impl RequestMerge {
         self.left_stream(handle);
     }
 
-    /// A request was sent on the item's stream: for a view, with a pause.
-    pub(crate) fn note_sent(&mut self, handle: Handle, view: bool, pause: bool) {
+    /// A request was sent on the item's stream: for a view, with a pause, with a priority.
+    pub(crate) fn note_sent(&mut self, handle: Handle, view: bool, pause: bool, priority: Priority) {
+        if priority.class != Priority::default().class {
+            self.raised.insert(handle, priority);
+        } else if !self.raised.is_empty() {
+            self.raised.remove(&handle);
+        }
         if view || pause {
             self.narrowed.insert(handle);
         }
@@ -165,8 +172,22 @@ impl RequestMerge {
         !self.paused.contains(&handle) && wants_pause(demands, watching)
     }
 
+    /// Whether the last request on the item's present stream asked for another priority than its P2PSs want. Of the usual class, which most
+    /// items have, how many they are is worth no request.
+    pub(crate) fn is_priority_due(&self, handle: Handle, watching: usize) -> bool {
+        if self.items.is_empty() && self.raised.is_empty() {
+            return false;
+        }
+        let (usual, wanted) = (Priority::default(), self.priority(handle, watching));
+        let sent = self.raised.get(&handle).copied().unwrap_or(usual);
+        sent != wanted && (sent.class, wanted.class) != (usual.class, usual.class)
+    }
+
     /// The item is off its stream: the next one is asked for all that is wanted by then.
     pub(crate) fn left_stream(&mut self, handle: Handle) {
+        if !self.raised.is_empty() {
+            self.raised.remove(&handle);
+        }
         // Who is paused is narrowed, too.
         if !self.narrowed.is_empty() {
             self.narrowed.remove(&handle);
@@ -176,7 +197,7 @@ impl RequestMerge {
 
     /// The items that something special is known of.
     pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.items.keys().chain(&self.narrowed).copied()
+        self.items.keys().chain(&self.narrowed).chain(self.raised.keys()).copied()
     }
 
     /// The priority that all who have an item open ask for together, given how many P2PSs those are.

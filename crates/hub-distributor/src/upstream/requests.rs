@@ -272,7 +272,7 @@ impl SourceDistributor {
             ext_header: demands.ext_header,
             ..RequestMsg::new(Domain(key.domain), place.stream.0)
         };
-        let is_view = demands.flags.contains(RequestFlags::HAS_VIEW);
+        let (priority, is_view) = (demands.priority, demands.flags.contains(RequestFlags::HAS_VIEW));
         if !is_view || views {
             request.flags.set(RequestFlags::HAS_VIEW, is_view);
             (request.container, request.body) = (demands.container, demands.body);
@@ -280,7 +280,7 @@ impl SourceDistributor {
         if let Some(bytes) = self.composer.write(&mut self.counters, |w| request.encode(w)) {
             out.send(place.session, bytes);
         }
-        self.upstream.merge.note_sent(handle, is_view && views, pauses);
+        self.upstream.merge.note_sent(handle, is_view && views, pauses, priority);
     }
 
     /// A P2PS needs an image of an item that it has open.
@@ -341,6 +341,15 @@ impl SourceDistributor {
             self.request_image(now, handle, out);
         } else {
             self.send_request(handle, RequestFlags::NO_REFRESH, out);
+        }
+    }
+
+    /// Tells the provider of an open item what priority its P2PSs want together, where no request has: one has come whose image was held, or
+    /// one is gone.
+    pub(crate) fn renew_priority(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+        let item = &self.items[handle];
+        if item.is_open() && self.upstream.merge.is_priority_due(handle, item.interest().len()) {
+            self.reissue(now, handle, false, out);
         }
     }
 

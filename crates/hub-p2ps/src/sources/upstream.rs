@@ -375,6 +375,8 @@ impl P2ps {
             // The answer to a reissue is awaited, and may have been among what was lost: no image is known to hold what was asked
             // for before one that it stands in front of.
             ItemState::Open { .. } if self.items.is_reissued(id) => self.reissue_upstream(id, true),
+            // One request has both: asked for alone, the image would be asked for with the priority that is over.
+            ItemState::Open { .. } if self.wants_other_priority(id) => self.reissue_upstream(id, true),
             ItemState::Open { source, handle, .. } => {
                 self.items.get_mut(id).ask_image();
                 let in_stream = self.must_come_in_stream(id);
@@ -479,6 +481,11 @@ impl P2ps {
         }
     }
 
+    /// Whether the watchers of an item ask for another priority together than its last request did.
+    fn wants_other_priority(&self, root: ItemId) -> bool {
+        self.items.wanted_priority(root) != self.items.get(root).priority()
+    }
+
     fn renew_changed(&mut self) {
         while self.upstream.demands_left > 0
             && let Some(root) = self.upstream.demands_changed.pop_front()
@@ -491,7 +498,7 @@ impl P2ps {
                     // A reissue that is due carries it.
                     let rests = || !self.items.get(root).is_reissue_due() && self.wants_pause(root);
                     let is_to_rest = !self.items.is_pause_asked(root) && rests();
-                    if is_to_rest || self.items.wanted_priority(root) != self.items.get(root).priority() {
+                    if is_to_rest || self.wants_other_priority(root) {
                         self.reissue_upstream(root, false);
                     }
                 }

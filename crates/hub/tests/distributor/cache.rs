@@ -4,7 +4,7 @@ use crate::world::*;
 use hub::cache::rules::CacheRules;
 use hub::distributor::Config;
 use hub::stream::{Kind, Request, flags};
-use rwf::msg::{Domain, Msg, RefreshFlags, RequestFlags, RequestMsg, UpdateFlags, UpdateMsg};
+use rwf::msg::{Domain, Msg, Priority, RefreshFlags, RequestFlags, RequestMsg, UpdateFlags, UpdateMsg};
 use rwf::rdm::directory::{Group, Part};
 use rwf::rdm::request::{Payload, View};
 use rwf::{DataState, DataType, State, StateCode, StreamState};
@@ -48,6 +48,45 @@ fn a_p2ps_that_comes_later_gets_the_image_between_two_updates() {
     assert_eq!(world.closes(0), [stream], "closed as without a cache");
     world.events();
     assert_eq!(world.sd.counters().items_cached, 0);
+}
+
+/// What the last requests on A's stream asked the provider for: class, count, and whether an image.
+fn priorities(world: &mut World) -> Vec<(u8, u16, bool)> {
+    let sent = world.sent(0);
+    let requests = sent.iter().filter_map(|bytes| match Msg::decode(bytes) {
+        Ok(Msg::Request(request)) => Some(request),
+        _ => None,
+    });
+    let words = |request: RequestMsg<'_>| {
+        let priority = request.priority.expect("a priority");
+        (priority.class, priority.count, !request.flags.contains(RequestFlags::NO_REFRESH))
+    };
+    requests.map(words).collect()
+}
+
+#[test]
+fn a_provider_hears_of_another_priority_though_the_image_is_held() {
+    for (config, is_cached) in [(everything(), true), (Config::default(), false)] {
+        let mut world = cached(config);
+        let (handle, _) = world.open_imaged(1, "A");
+        world.sent(0);
+        let raised = RequestMsg { priority: Some(Priority { class: 3, count: 2 }), ..request("A") };
+        // One that comes, one that asks for more, and one that goes.
+        world.open_request(2, 1, flags::STREAMING, &raised);
+        assert_eq!(priorities(&mut world), [(3, 2, !is_cached)], "cached: {is_cached}");
+        let rwf = bytes_of(|w| raised.encode(w));
+        world.request(1, &Request::Reissue { handle, serial: Some(1), in_stream: false, rwf: &rwf }).unwrap();
+        assert_eq!(priorities(&mut world)[0], (3, 4, false), "cached: {is_cached}");
+        world.close(2, handle);
+        assert_eq!(priorities(&mut world), [(3, 2, false)], "cached: {is_cached}");
+        let usual = bytes_of(|w| request("A").encode(w));
+        world.request(1, &Request::Reissue { handle, serial: None, in_stream: false, rwf: &usual }).unwrap();
+        assert_eq!(priorities(&mut world), [(1, 1, false)], "cached: {is_cached}");
+        // How many want it with the usual class is told with what is asked for anyway.
+        world.open(2, "A");
+        assert_eq!(priorities(&mut world).len(), 0, "cached: {is_cached}");
+        world.sd.check_invariants();
+    }
 }
 
 #[test]

@@ -241,6 +241,36 @@ fn priorities_have_a_limit_and_a_usual_class() {
     assert_eq!(asked_priority(&mut world), Priority { class: 2, count: 1 }, "who says less has less");
 }
 
+/// One request upstream has both, the priority and the image: with two of them the first would ask for what is over.
+#[test]
+fn another_priority_and_an_image_are_asked_for_at_once() {
+    let mut world = World::with_feed();
+    world.clients([1, 2]);
+    let with = |class, count| Some(Priority { class, count });
+    world.request(1, &RequestMsg { priority: with(1, 1), ..item(5, "A") });
+    let token = world.token();
+    assert_eq!(asked_priority(&mut world), Priority { class: 1, count: 1 });
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    world.take(1);
+    // Another client opens it, and the first asks for more and for an image.
+    world.request(2, &RequestMsg { priority: with(3, 2), ..item(9, "A") });
+    assert_eq!(asked_priority(&mut world), Priority { class: 3, count: 2 });
+    world.publish(0, |p| {
+        p.answered(0, 1).image(0, &[(22, 2)]);
+    });
+    assert_eq!(world.take(2), ["refresh 9 solicited complete OPEN/OK group 3 key 1:A 22=2"]);
+    assert_eq!(world.take(1), [""; 0]);
+    world.request(1, &RequestMsg { priority: with(3, 1), ..item(5, "A") });
+    assert_eq!(asked_priority(&mut world), Priority { class: 3, count: 3 });
+    world.publish(0, |p| {
+        p.answered(0, 2).image(0, &[(22, 3)]);
+    });
+    assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=3"]);
+    assert_eq!((world.take(2), world.asked()), (vec![], vec![]));
+}
+
 /// How long 500 turns take, in each of which one watcher of an item asks for another priority, of so many.
 fn time_of_priorities(watchers: i32) -> std::time::Duration {
     let mut world = World::with_feed();
