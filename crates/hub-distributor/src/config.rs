@@ -138,7 +138,7 @@ pub struct Config {
     /// has no item; 0 for ever.
     pub age_unpublished: u64,
     /// How long an item may be asked for in vain after a non-interactive provider has offered its service, before it counts as one that is
-    /// not published; 0 refuses it at once.
+    /// not published, nanoseconds; up to [`crate::PATIENCES_MAX`] times that while others go on to be published. 0 refuses it at once.
     pub publication_patience: u64,
     /// How long a provider may take to answer login and directory requests before its session is closed.
     pub login_timeout: u64,

@@ -56,7 +56,7 @@ pub use counters::Counters;
 pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
 pub use providers::{Origin, PeerInfo, SessionId, SwitchError};
-pub use published::{Record, RecordChange, Restore, RestoreError, Restored};
+pub use published::{PATIENCES_MAX, Record, RecordChange, Restore, RestoreError, Restored};
 pub use upstream::item_priorities::{ItemPriorities, ItemPriority, LOCKED_MAX, LockError};
 
 use crate::cache::images::Cache;
@@ -346,7 +346,7 @@ impl SourceDistributor {
             Timer::Swapped => self.tell_swapped(),
             Timer::FailBack(service) => self.failback_timer(now, service, out),
             Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
-            Timer::Publication(handle, epoch) => self.publication_timer(handle, epoch),
+            Timer::Publication(handle, epoch) => self.publication_timer(now, handle, epoch),
             Timer::Retention => self.retention_timer(now, out),
             Timer::Records => self.records_timer(now),
             Timer::Heartbeat => self.heartbeat(now, out),

@@ -6,6 +6,7 @@ use crate::cascade::Lines;
 use crate::filter::rules::{Filters, ServiceFilter};
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::Handle;
+use crate::published::Publishing;
 use hub_content::headlines::HeadlineRule;
 use rwf::Qos;
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +33,8 @@ pub(crate) struct Service {
     pub(crate) served_from: Option<(SessionId, u16)>,
     /// When a provider has offered it that had not before, monotonic nanoseconds.
     pub(crate) offered_at: Option<u64>,
+    /// How far its non-interactive providers are with what they publish.
+    pub(crate) publishing: Publishing,
     /// It was taken back after a start, and no provider has offered it since: requests are answered from what is held.
     pub(crate) is_restored: bool,
     /// P2PSs know it.

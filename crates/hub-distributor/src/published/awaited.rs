@@ -2,8 +2,8 @@
 //!
 //! A non-interactive provider publishes its items one after the other, behind its directory. Who asks in between, as all do after this
 //! process was started again, must not be told that there is no such item. So an item of a service that a provider has offered only
-//! lately is made without an image, and waits: for [`crate::Config::publication_patience`], or, if a P2PS wants it back for watchers who
-//! have had an image, for as long as somebody watches.
+//! lately is made without an image, and waits: for [`crate::Config::publication_patience`], and on while other items go on to be published, up
+//! to [`PATIENCES_MAX`] times that; or, if a P2PS wants it back for watchers who have had an image, for as long as somebody watches.
 
 use crate::SourceDistributor;
 use crate::ids::{Epoch, Handle};
@@ -13,6 +13,35 @@ use crate::stream::flags;
 use crate::timers::Timer;
 use rustc_hash::FxHashSet;
 use rwf::{DataState, State, StateCode, StreamState};
+
+/// How many times the patience items are waited for whose provider is still busy publishing others: a minute by default. A million items at the
+/// pace of a provider written with EMA take half of that.
+pub const PATIENCES_MAX: u64 = 12;
+
+/// How far the non-interactive providers of a service are with what they publish.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Publishing {
+    /// Items that have come on a stream and were on none.
+    items: u64,
+    /// As many of them as there were at the last look, and when there was another one first, monotonic nanoseconds.
+    seen: u64,
+    seen_at: Option<u64>,
+}
+
+impl Publishing {
+    /// An item has come on a stream.
+    pub(super) fn count(&mut self) {
+        self.items += 1;
+    }
+
+    /// When items were seen to come last.
+    fn look(&mut self, now: u64) -> Option<u64> {
+        if self.items != self.seen {
+            (self.seen, self.seen_at) = (self.items, Some(now));
+        }
+        self.seen_at
+    }
+}
 
 /// Items without an image that somebody waits for.
 #[derive(Debug, Default)]
@@ -62,12 +91,22 @@ pub(crate) enum Patience {
 
 impl SourceDistributor {
     /// How long an open of an item that nobody has published is to wait; `None` if it is to be refused.
-    pub(crate) fn publication_patience(&self, now: u64, service: u16, bits: u8) -> Option<Patience> {
+    pub(crate) fn publication_patience(&mut self, now: u64, service: u16, bits: u8) -> Option<Patience> {
         if bits & flags::WANTED_BACK != 0 {
             return Some(Patience::Endless);
         }
-        let until = self.services[service].offered_at?.saturating_add(self.config.publication_patience);
-        (now < until).then_some(Patience::Until(until))
+        self.awaits_publication(now, service).map(Patience::Until)
+    }
+
+    /// Until when items of a service are awaited that nobody has published, if they still are.
+    fn awaits_publication(&mut self, now: u64, service: u16) -> Option<u64> {
+        let patience = self.config.publication_patience;
+        let known = &mut self.services[service];
+        let offered_at = known.offered_at?;
+        let at_most = offered_at.saturating_add(patience.saturating_mul(PATIENCES_MAX));
+        let last = known.publishing.look(now).map_or(offered_at, |seen_at| seen_at.max(offered_at));
+        let until = last.saturating_add(patience).min(at_most);
+        (now < until).then_some(until)
     }
 
     /// Makes the item of `self.key`, which nobody has published. `None` if there is no room for it.
@@ -89,12 +128,18 @@ impl SourceDistributor {
     }
 
     /// An item has waited for long enough to be published: it is told of as one that nobody publishes, unless it is wanted back.
-    pub(crate) fn publication_timer(&mut self, handle: Handle, epoch: Epoch) {
+    pub(crate) fn publication_timer(&mut self, now: u64, handle: Handle, epoch: Epoch) {
         let Some(item) = self.items.get(handle).filter(|item| item.epoch() == epoch) else { return };
         let Some(image) = item.image().filter(|_| !item.is_ended()) else { return };
         let is_there = item.place().is_some() || item.in_set() || self.published.images.get(image).is_whole();
         // Of an image that its publisher has not ended those who watch have had the beginning: the next one is to reach them.
         if is_there || item.is_answered() || self.published.awaited.wanted_back.contains(&handle) {
+            return;
+        }
+        let service = item.service();
+        if let Some(until) = self.awaits_publication(now, service) {
+            // Its provider is busy publishing others.
+            self.timers.set(until, Timer::Publication(handle, epoch));
             return;
         }
         self.counters.refused_not_found += 1;

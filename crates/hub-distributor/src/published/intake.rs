@@ -142,6 +142,9 @@ impl SourceDistributor {
         if self.items[handle].place() == Some(place) {
             return;
         }
+        if self.items[handle].place().is_none() {
+            self.services[self.items[handle].service()].publishing.count();
+        }
         self.clear_standby(place);
         if !self.displace(handle, place.session) {
             // A set does not go on elsewhere.

@@ -21,7 +21,8 @@ mod retention;
 mod standby;
 
 use awaited::Awaited;
-pub(crate) use awaited::NOT_PUBLISHED;
+pub use awaited::PATIENCES_MAX;
+pub(crate) use awaited::{NOT_PUBLISHED, Publishing};
 use held::{HeldImages, WaitingSnapshots};
 use records::Records;
 pub use records::{Record, RecordChange, Restore, Restored};

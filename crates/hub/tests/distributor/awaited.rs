@@ -61,6 +61,38 @@ fn an_item_that_nobody_publishes_is_told_so_when_its_provider_has_had_time() {
     world.sd.check_invariants();
 }
 
+/// A provider of many items is at them for longer than one of few: who asks for the last of them must not hear that there is none.
+#[test]
+fn an_item_is_waited_for_while_others_go_on_to_be_published() {
+    let mut world = world();
+    assert_eq!(opened(&mut world, "LAST", flags::STREAMING), [Kind::ItemOpened, Kind::ItemStatus]);
+    let mut items = 0;
+    let mut publish = |world: &mut World| {
+        items += 1;
+        world.publish(0, 7 + items, 3, &format!("I{items}"), &[(22, b"1")]);
+    };
+    for _ in 0..PATIENCE + 2 {
+        publish(&mut world);
+        world.pass(PATIENCE - 1);
+        assert!(world.events().iter().all(|event| event.kind == Kind::Heartbeat), "it is on its way");
+    }
+    // Who asks only now waits as well.
+    assert_eq!(opened(&mut world, "LATER", flags::STREAMING), [Kind::ItemOpened, Kind::ItemStatus]);
+    publish(&mut world);
+    world.publish(0, 7, 3, "LAST", &[(22, b"1")]);
+    assert_eq!(world.kinds(), [Kind::Image]);
+    // It is not waited for without an end, whatever else is published.
+    for _ in 0..3 * 12 {
+        publish(&mut world);
+        world.pass(PATIENCE / 2);
+    }
+    let events = world.events();
+    let ends: Vec<_> = events.iter().filter(|event| event.kind == Kind::ItemStatus).collect();
+    assert!(ends.len() == 1 && ends[0].has(flags::CLOSED), "{events:?}");
+    assert_eq!(opened(&mut world, "NEVER", flags::STREAMING), [Kind::Refused]);
+    world.sd.check_invariants();
+}
+
 #[test]
 fn an_item_that_is_wanted_back_waits_for_as_long_as_it_is_watched() {
     let mut world = world();

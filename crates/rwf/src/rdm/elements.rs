@@ -178,14 +178,27 @@ pub(crate) fn write_int(w: &mut Writer<'_>, value: i64) -> Result<(), EncodeErro
     w.buf16(&bytes[8 - significant.div_ceil(8) as usize..])
 }
 
-/// Runs `write` on a buffer of its own and gives what was written: attributes and bodies that stand inside a message.
-pub(crate) fn scratch(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Result<Vec<u8>, EncodeError> {
-    let mut buf = vec![0; 0x1_0000];
-    let mut w = Writer::new(&mut buf);
-    write(&mut w)?;
-    let len = w.position();
-    buf.truncate(len);
-    Ok(buf)
+/// What most attributes fit in, bytes: every login is written by way of [`scratch`].
+const SCRATCH: usize = 1 << 10;
+/// No buffer of a message is longer.
+const SCRATCH_MAX: usize = 1 << 16;
+
+/// Runs `write` on a buffer of its own, again with a larger one where it is full, and gives what was written: attributes and bodies that stand
+/// inside a message.
+pub(crate) fn scratch(write: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>) -> Result<Vec<u8>, EncodeError> {
+    let mut buf = vec![0; SCRATCH];
+    loop {
+        let mut w = Writer::new(&mut buf);
+        match write(&mut w) {
+            Ok(()) => {
+                let len = w.position();
+                buf.truncate(len);
+                return Ok(buf);
+            }
+            Err(EncodeError::BufferFull) if buf.len() < SCRATCH_MAX => buf = vec![0; buf.len() * 8],
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// An element of a known name, which must have its type.
