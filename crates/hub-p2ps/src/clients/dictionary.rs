@@ -232,7 +232,9 @@ impl P2ps {
         let half = Half::of(msg.key.name.unwrap_or_default());
         let name = msg.key.name_lossy();
         let refusal = refusal.or_else(|| match msg.key.service_id {
-            Some(id) if self.services.alive(ServiceId(id)).is_none() => {
+            // The dictionary is that of all services: who has asked for it by way of one that has just gone is answered as well. An EMA that
+            // hears a Closed then does not ask again, and gives up its start after 45 s.
+            Some(id) if self.services.get(ServiceId(id)).is_none() => {
                 Some(Refusal::UnknownService { id: Some(id), texts: self.config.status_texts })
             }
             _ if half.is_none() => Some(Refusal::UnknownDictionary { name: &name }),

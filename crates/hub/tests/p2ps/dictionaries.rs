@@ -127,6 +127,29 @@ fn what_is_no_dictionary_is_refused() {
     assert_eq!(world.take(1), ["dictionary status 1 OPEN/NO_CHANGE/ALREADY_OPEN"]);
 }
 
+/// EMA asks for the dictionary by way of the first service that is up, once: a request that crosses the end of that service is answered.
+#[test]
+fn a_service_that_has_just_gone_has_the_dictionary_of_all() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    world.publish(0, |p| {
+        p.event(hub::stream::Event::ServiceGone { service: 40 });
+    });
+    world.raw(1);
+    for (stream, name) in [(3, "RWFFld"), (4, "RWFEnum")] {
+        world.send_with(1, |w| Request { service_id: Some(1), ..request(stream, name, 7) }.encode(w));
+        let messages = world.raw(1);
+        let parts = parts(&messages);
+        let last = parts.last().expect("an answer");
+        assert!(
+            last.flags.contains(RefreshFlags::REFRESH_COMPLETE)
+                && last.key.as_ref().is_some_and(|key| key.service_id == Some(1))
+        );
+    }
+    world.send_with(1, |w| Request { service_id: Some(9), ..request(5, "RWFFld", 7) }.encode(w));
+    assert_eq!(world.take(1), ["dictionary status 5 CLOSED/SUSPECT/SOURCE_UNKNOWN"], "there was never one");
+}
+
 #[test]
 fn providers_add_to_the_dictionary_and_conflicts_are_reported_with_both_origins() {
     let mut world = World::with_feed_and(Config { dictionary: Some(small()), ..Config::default() });

@@ -68,6 +68,8 @@ pub(crate) struct Consumer {
     pub(crate) wired: bool,
     /// It has opened or closed many streams at once, and its P2PS may not be done with that, or with what it has said since.
     pub(crate) behind: bool,
+    /// It has said what its server is to it, and its P2PS may not have gone through all streams since: some are served until then.
+    pub(crate) is_swept: bool,
     /// What it says has to make sense as JSON: every request has a key.
     pub(crate) speaks_json: bool,
     /// It wants what others want, and changes how.
@@ -125,6 +127,7 @@ impl Consumer {
             hot: false,
             wired: false,
             behind: false,
+            is_swept: false,
             speaks_json: false,
             crowded: false,
             warm: false,
@@ -544,6 +547,7 @@ impl Consumer {
             Msg::Refresh(refresh) => watch.refresh(refresh, policy, truth),
             // What was merged before the P2PS could read that the stream wants something else; an image follows.
             Msg::Update(_) if watch.conflated && watch.opened == self.turn && watch.misses() => {}
+            Msg::Update(_) if self.is_swept && watch.stands_by && watch.misses() => {}
             Msg::Update(update) => {
                 if watch.opened < self.turn {
                     watch.view_has_arrived();

@@ -58,6 +58,7 @@ impl Consumer {
     /// What its streams miss, and what comes to them unasked.
     fn follow_standby(&mut self) {
         let (now, turn) = (self.now, self.turn);
+        (self.behind, self.is_swept) = (true, true);
         for watch in self.watches.values_mut().filter(|watch| watch.ended.is_none() && watch.kind != Kind::Snapshot) {
             let was_silent = watch.is_silent();
             let stood_by = std::mem::replace(&mut watch.stands_by, self.standby.is_for(watch.item.service));

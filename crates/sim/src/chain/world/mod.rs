@@ -298,6 +298,7 @@ impl World {
                 && self.consumer_wires.get(&at).is_none_or(Wire::is_idle)
                 && shard.speakers.get(&(at as u32)).is_none_or(JsonWire::is_idle);
             consumer.behind = !is_said || shard.machine.is_behind(ClientId(at as u32));
+            consumer.is_swept &= consumer.behind;
         }
     }
 
