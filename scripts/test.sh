@@ -70,7 +70,7 @@ websocket() {
     export QUOTEWAY_NODE_MODULES="$PWD/$node/node_modules"
     { [ -x "$venv/bin/python" ] || python3 -m venv "$venv"; } \
         && "$venv/bin/pip" -q install websocket-client==1.9.2 websockets==17.4 pyjwt==2.15.1 zstandard==0.25.0 cryptography==50.0.2 \
-            lseg-data==2.1.1 refinitiv-data==1.6.2 openapi-spec-validator==0.7.1 \
+            lseg-data==2.1.1 refinitiv-data==1.6.2 openapi-spec-validator==0.7.1 pyte==0.8.2 \
         && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
         && "$venv/bin/python" interop/websocket/test_websocket.py
 }
@@ -79,12 +79,15 @@ browser() {
     command -v chromium >/dev/null || { [ "$(id -u)" = 0 ] && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || true
     target/interop-python/bin/python interop/browser/test_page.py
 }
-export -f report run_program websocket browser
+terminal() {
+    target/interop-python/bin/python interop/terminal/test_demo.py
+}
+export -f report run_program websocket browser terminal
 
 run documentation cargo test --workspace --doc &
 run documents python3 scripts/documents.py check
 export QUOTEWAY_BIN="$PWD/target/debug/quoteway"
-{ run websocket websocket; run browser browser; } &
+{ run websocket websocket; run browser browser; run terminal terminal; } &
 run snippets python3 interop/test_snippets.py &
 run interop mvn -B -q -Dstyle.color=never -f interop/pom.xml test &
 # Tests between processes wait more than they compute: more of them than cores run at once.
