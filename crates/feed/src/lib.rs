@@ -122,6 +122,21 @@ pub trait MarketSource {
     /// Tells what happened until `now`, in order, but about `limit` events at most.
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>));
 
+    /// What happens is not known in advance, and has to be taken in even while nobody is connected.
+    fn is_live(&self) -> bool {
+        false
+    }
+
+    /// What there is to serve is known; before that the service is down.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// A name that is not found may be there later: whoever asks for it is to ask again.
+    fn may_come(&self, _name: &str) -> bool {
+        false
+    }
+
     /// What could not be told, for people; `None` when nothing was lost.
     fn remarks(&self) -> Option<String> {
         None

@@ -1,4 +1,7 @@
-//! `quoteway feed`: an exchange's own file as a live service of prices, books and trades.
+//! `quoteway feed`: an exchange's own feed or file as a service of prices, books and trades.
+
+mod live;
+mod site;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,21 +17,30 @@ use feed::replay::market::ReplayConfig;
 use feed::replay::venue::{self, VenueFile};
 use feed::session::{Nanos, SECOND};
 
+use self::live::LiveSource;
+use self::site::Site;
+pub use self::site::SiteArgs;
 use crate::flags;
 use crate::sink_driven_src;
 use crate::source::serve::{Composite, SourceSettings, VenueSettings, serve_source};
 
-/// Turns an exchange's own file into a live service: prices, books by order and by price, trades, status, symbol list.
+/// Turns an exchange's own feed or file into a live service: prices, books by order and by price, trades, status, symbol list.
 ///
-/// FILE is told by its content, packed or not (gzip, zstd): a day of Nasdaq TotalView-ITCH 5.0, a capture (pcap, pcapng) of its `MoldUDP64` with any
+/// A site is a feed as it comes: lines A and B of Nasdaq TotalView-ITCH (MoldUDP64, with --repeater for what no line brings, and --snapshot for GLIMPSE)
+/// or of IEX (IEX-TP), or a session of TotalView-ITCH over SoupBinTCP. A file is told by its content, packed or not (gzip, zstd): a day of Nasdaq TotalView-ITCH 5.0, a capture (pcap, pcapng) of its `MoldUDP64` with any
 /// number of lines, Databento's DBN (mbo, mbp-1), or a capture of IEX (TOPS, DEEP). It is played at the pace of its own times. Items are named by
 /// the venue's symbols, 0#ALL lists them, and other names are refused. From a gap to its repair the items that it can touch are Suspect.
 #[derive(Clone, Debug, Parser)]
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "feed", after_help = EXAMPLES)]
 pub struct Args {
-    /// The file
+    /// The file, or the site: mold:GROUP:PORT,GROUP:PORT (the lines A and B), soup:HOST:PORT, iex-tops:GROUP:PORT,... or iex-deep:GROUP:PORT,...
+    #[arg(value_name = "FILE-OR-SITE")]
     pub file: PathBuf,
+
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub site: SiteArgs,
 
     /// Name of the service
     #[arg(long, value_name = "NAME", default_value = "DIRECT_FEED")]
@@ -87,6 +99,8 @@ const EXAMPLES: &str = "\
 Examples:
   quoteway feed 12302019.NASDAQ_ITCH50.gz --from 09:29 --serve
   quoteway feed glbx-mdp3-20231225.mbo.dbn.zst --speed 10 --start-on-open
+  quoteway feed mold:233.54.12.111:26477,233.49.196.111:26477 --line-interface 10.1.0.5,10.2.0.5 --repeater rerequest:18001 --snapshot glimpse:18002 --user me
+  quoteway feed iex-deep:233.215.21.4:10378,233.215.21.132:10378 --serve
   quoteway feed lines.pcapng --suffix .ITCH & quoteway serve --route localhost:14010
 
 Then look at it:
@@ -139,6 +153,15 @@ impl Args {
     }
 
     fn open(&self) -> anyhow::Result<Composite> {
+        let say = &mut |line: &str| eprintln!("{line}");
+        let text = self.file.to_string_lossy();
+        if site::is_site(&text) {
+            self.refuse_what_only_files_have()?;
+            let source = LiveSource::open(&Site::parse(&text, &self.site, self.suffix.clone())?, &text, say)?;
+            let wake = source.wake().map_err(|e| anyhow!("{text}: {e}"))?;
+            return Ok(Composite::live(Box::new(source), wake));
+        }
+        self.site.refuse(&text)?;
         if !self.file.is_file() {
             return Err(anyhow!("{}: there is no such file", self.file.display()));
         }
@@ -150,7 +173,29 @@ impl Args {
                 self.file.display()
             ));
         }
-        Ok(Composite::open(&self.settings(), false, &mut |line| eprintln!("{line}"))?)
+        Ok(Composite::open(&self.settings(), false, say)?)
+    }
+
+    /// Of a feed that comes from the network.
+    fn refuse_what_only_files_have(&self) -> anyhow::Result<()> {
+        let is_paced = self.speed != Pace(ReplaySpeed::Scaled(1.0));
+        for (flag, is_given, why) in [
+            ("--speed", is_paced, "the feed comes when it comes"),
+            ("--from", self.from.is_some(), "the feed comes when it comes"),
+            ("--date", self.date.is_some(), "it is today's"),
+            ("--repeat", self.repeat, "it has no end"),
+            ("--start-on-open", self.start_on_open, "it does not wait"),
+            (
+                "--nip",
+                self.nip.is_some(),
+                "which items there are is not known when a provider has to say so; let a Source Distributor dial (--route)",
+            ),
+        ] {
+            if is_given {
+                return Err(anyhow!("{flag} is for files: {why}"));
+            }
+        }
+        Ok(())
     }
 }
 

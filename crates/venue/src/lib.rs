@@ -1,6 +1,7 @@
 //! Exchanges' own protocols as state machines: bytes or datagrams and `now` in; books, trades, notices, gaps and requests for repair out.
 //!
 //! * [`sequence`]: messages of several lines in order, once; gaps told, asked for, repaired or given up.
+//! * [`lines`]: which line was first, and by how much.
 //! * [`nasdaq`]: TotalView-ITCH 5.0 over `MoldUDP64`, `SoupBinTCP`, GLIMPSE and day files.
 //! * [`iex`]: TOPS 1.6 and DEEP 1.0 over IEX-TP.
 //! * [`dbn`]: records of Databento files, and the books that those by order make.
@@ -16,6 +17,7 @@
 
 pub mod dbn;
 pub mod iex;
+pub mod lines;
 mod market_events;
 pub mod nasdaq;
 pub mod sequence;

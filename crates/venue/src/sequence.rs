@@ -194,6 +194,11 @@ impl Arbiter {
         self.is_lost
     }
 
+    /// A snapshot is awaited: messages are held.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
     /// Counters.
     pub fn counts(&self) -> &Counts {
         &self.counts

@@ -274,10 +274,13 @@ impl<S: MarketSource> Items for Market<S> {
             };
         }
         let model = model_of(open.domain).ok_or_else(|| not_found(format!("no items of domain {}", open.domain.0)))?;
-        let id = self
-            .source
-            .find(open.name)
-            .ok_or_else(|| not_found(format!("{:?} is no instrument name of this source", open.name)))?;
+        let Some(id) = self.source.find(open.name) else {
+            if self.source.may_come(open.name) {
+                let text = format!("the source has not told of {:?} so far", open.name);
+                return Err(Refusal { code: StateCode::NOT_OPEN, text });
+            }
+            return Err(not_found(format!("{:?} is no instrument name of this source", open.name)));
+        };
         if !self.source.offers(id, model) {
             return Err(not_found(format!("{} has no data of domain {}", open.name, open.domain.0)));
         }

@@ -154,7 +154,7 @@ pub struct Open<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ItemId(pub u32);
 
-/// Why an item cannot be had: goes out as a closed status.
+/// Why an item cannot be had: goes out as a closed status. With [`StateCode::NOT_OPEN`] whoever asks is to ask again (closed, recoverable).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Code of the state.

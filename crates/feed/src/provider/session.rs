@@ -3,7 +3,7 @@
 use super::{ItemId, Items, Open, Post, Prank, Provider, Refusal};
 use omm::provider::{Asked, Event, Upstream};
 use rwf::msg::{Domain, NakCode, PostMsg, RefreshFlags, RefreshMsg, UpdateMsg};
-use rwf::{DataState, DataType, Qos, State, StreamState};
+use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -181,8 +181,9 @@ impl Session {
         let name = String::from_utf8_lossy(&asked.name);
         match items.open(Open { session: self.id, stream_id, service, domain, name: &name, streaming }) {
             Err(Refusal { code, text }) => {
-                let state = State::new(StreamState::CLOSED, DataState::SUSPECT, code, &text);
-                self.role.status(stream_id, state);
+                let may_come = code == StateCode::NOT_OPEN;
+                let stream = if may_come { StreamState::CLOSED_RECOVER } else { StreamState::CLOSED };
+                self.role.status(stream_id, State::new(stream, DataState::SUSPECT, code, &text));
             }
             Ok(item) => {
                 if streaming {

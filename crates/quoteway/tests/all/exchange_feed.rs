@@ -7,6 +7,7 @@ mod day;
 #[path = "../../../feed/tests/support/held.rs"]
 #[allow(dead_code, reason = "tests use different parts")]
 mod held;
+mod live;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

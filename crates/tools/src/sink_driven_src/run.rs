@@ -109,6 +109,7 @@ fn publish_source(
     stop: &dyn Fn() -> bool,
     ready: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<()> {
+    source.wake_with(&mut io).map_err(|e| anyhow!("no sockets: {e}"))?;
     let stamped = args.timestamps || args.stamp_all;
     let pacer = is_paced(args).then(|| Pacer::new(args.shape(), args.update_rate, now));
     let feed = MarketFeed::new(source, provider.config.service_id, now).stamped(stamped).paced(pacer);

@@ -37,6 +37,11 @@ pub trait Feed {
     /// When there will be something to write, as far as sessions can be written to.
     fn due(&self, now: Nanos, egress: &Egress<'_>) -> Option<Nanos>;
 
+    /// Whether what it serves is known; its service is down before that.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     /// Whether it goes on while its service is down: one that tells by itself what its sessions get.
     fn publishes_while_down(&self) -> bool {
         false
@@ -149,6 +154,8 @@ pub struct Publisher<F> {
     posts: Vec<Post>,
     /// Requests are taken in and not answered.
     mute: bool,
+    /// What the feed was ready for when sessions were told last.
+    was_ready: bool,
     counters: PublisherCounters,
 }
 
@@ -193,6 +200,7 @@ impl<F: Feed> Publisher<F> {
             dial: None,
             posts: Vec::new(),
             mute: false,
+            was_ready: true,
             counters,
         }
     }
@@ -269,6 +277,7 @@ impl<F: Feed> Publisher<F> {
     /// # Errors
     /// Only what makes all sockets unusable.
     pub fn turn(&mut self, io: &mut RsslIo, deadline: Nanos) -> std::io::Result<Nanos> {
+        self.tell_readiness();
         let deadline = self.dial_due(io).map_or(deadline, |at| at.min(deadline));
         io.turn(Some(deadline), self)?;
         let now = net::clock::now();
@@ -286,8 +295,18 @@ impl<F: Feed> Publisher<F> {
         if provider.is_up || feed.publishes_while_down() {
             feed.publish(now, egress);
         }
+        self.tell_readiness();
         self.flush(io, now);
         Ok(now)
+    }
+
+    /// The service goes up when the feed knows what it serves, and not before.
+    fn tell_readiness(&mut self) {
+        let is_ready = self.feed.is_ready();
+        if is_ready != self.was_ready {
+            self.was_ready = is_ready;
+            self.set_service(is_ready);
+        }
     }
 
     /// Connects when it is time to; says when that is next.
@@ -485,8 +504,18 @@ impl<S: MarketSource> Feed for MarketFeed<S> {
         self.market.post(post, &mut |session, msg| egress.queue(session, msg))
     }
 
+    fn is_ready(&self) -> bool {
+        self.market.source().is_ready()
+    }
+
+    fn publishes_while_down(&self) -> bool {
+        self.market.source().is_live()
+    }
+
     fn due(&self, now: Nanos, egress: &Egress<'_>) -> Option<Nanos> {
-        egress.sessions().next()?;
+        if !self.market.source().is_live() {
+            egress.sessions().next()?;
+        }
         let at = self.market.due()?.saturating_add(self.started_at);
         self.pacer.as_ref().map_or(Some(at), |pacer| pacer.next(now))
     }

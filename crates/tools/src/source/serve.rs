@@ -18,6 +18,7 @@ use rwf::dictionary::Dictionary;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,7 +82,12 @@ pub struct Composite {
     recordings: usize,
     /// When recordings begin.
     start: Start,
+    /// Readable when a part has something to take in.
+    wake: Option<OwnedFd>,
 }
+
+/// The number under which the sockets of a live source are watched.
+const WAKE: u32 = 0;
 
 /// When recordings begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +107,8 @@ impl Composite {
     /// # Errors
     /// Recorded data that is asked for cannot be read, or there is none.
     pub fn open(settings: &SourceSettings, generated: bool, progress: &mut dyn FnMut(&str)) -> io::Result<Self> {
-        let mut composite = Self { parts: Vec::new(), recorded: Vec::new(), recordings: 0, start: Start::At(0) };
+        let mut composite =
+            Self { parts: Vec::new(), recorded: Vec::new(), recordings: 0, start: Start::At(0), wake: None };
         if let Some(path) = &settings.data {
             composite.add_recorded(path, settings, progress)?;
             composite.begin_recordings(settings);
@@ -116,12 +123,26 @@ impl Composite {
     pub fn of_recording(file: DataFile, settings: &SourceSettings, generated: bool) -> Self {
         let recording = Recording::new(file, settings.replay);
         let recorded = recording.names().to_vec();
-        let mut composite = Self { recorded, parts: vec![Box::new(recording)], recordings: 0, start: Start::At(0) };
+        let parts: Vec<Box<dyn MarketSource>> = vec![Box::new(recording)];
+        let mut composite = Self { recorded, parts, recordings: 0, start: Start::At(0), wake: None };
         composite.begin_recordings(settings);
         if generated {
             composite.add_generator(settings);
         }
         composite
+    }
+
+    /// What comes from outside while it is served; `wake` is readable when there is something to take in.
+    pub fn live(source: Box<dyn MarketSource>, wake: OwnedFd) -> Self {
+        Self { parts: vec![source], recorded: Vec::new(), recordings: 0, start: Start::At(0), wake: Some(wake) }
+    }
+
+    /// Has the sockets of a server wake up when there is something to take in.
+    ///
+    /// # Errors
+    /// The process has no descriptors left.
+    pub fn wake_with(&self, io: &mut RsslIo) -> io::Result<()> {
+        self.wake.as_ref().map_or(Ok(()), |wake| io.tcp().watch(wake.as_fd(), WAKE))
     }
 
     /// All parts so far are recordings.
@@ -314,6 +335,18 @@ impl MarketSource for Composite {
         self.parts[part].data_state(id, model)
     }
 
+    fn is_live(&self) -> bool {
+        self.parts.iter().any(|part| part.is_live())
+    }
+
+    fn is_ready(&self) -> bool {
+        self.parts.iter().all(|part| part.is_ready())
+    }
+
+    fn may_come(&self, name: &str) -> bool {
+        self.parts.iter().any(|part| part.may_come(name))
+    }
+
     fn remarks(&self) -> Option<String> {
         joined(self.parts.iter().filter_map(|part| part.remarks()))
     }
@@ -398,6 +431,7 @@ pub fn serve_source(
     let service_id = config.service_id;
     let provider = Provider::new(config, Arc::new(Dictionary::builtin()));
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("source: {e}"))?;
+    source.wake_with(&mut io).map_err(|e| anyhow!("source: {e}"))?;
     let options = SocketOptions { no_delay: true, ..SocketOptions::default() };
     let (_, bound) = io
         .listen(addr, &options, Arc::new(ServerConfig::default()))

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use crate::lines::{LineCounts, Lines};
 use crate::sequence::{Arbiter, Change, Counts, Limits, Receiver};
 
 /// Bytes before the messages of a segment.
@@ -124,6 +125,7 @@ pub struct TpReceiver {
     stream: Option<Stream>,
     over: VecDeque<u32>,
     arbiter: Arbiter,
+    lines: Lines,
     /// How often numbers began again within a session.
     restarts: u64,
     bad: BadSegments,
@@ -136,13 +138,14 @@ impl TpReceiver {
             stream: None,
             over: VecDeque::new(),
             arbiter: Arbiter::new(1, limits),
+            lines: Lines::new(),
             restarts: 0,
             bad: BadSegments::default(),
         }
     }
 
-    /// Takes a segment of any line at time `now` (nanoseconds, never falling).
-    pub fn receive(&mut self, segment: &[u8], now: u64, receiver: &mut impl Receiver) {
+    /// Takes a segment of a line (A is 0, B is 1) at time `now` (nanoseconds, never falling).
+    pub fn receive(&mut self, line: u8, segment: &[u8], now: u64, receiver: &mut impl Receiver) {
         let Some((header, end)) = Header::read(segment).and_then(|header| Some((header, header.end()?))) else {
             self.bad.header += 1;
             return;
@@ -150,7 +153,8 @@ impl TpReceiver {
         if !self.is_of_the_stream(&header, receiver) {
             return;
         }
-        self.messages(&header, &segment[HEADER..], receiver);
+        let new = self.messages(&header, &segment[HEADER..], receiver);
+        self.lines.note(line, header.first, u64::from(header.count), new, now);
         self.arbiter.exists_until(end);
         self.arbiter.settle(now, receiver);
     }
@@ -178,6 +182,11 @@ impl TpReceiver {
     /// Counters of messages.
     pub fn counts(&self) -> &Counts {
         self.arbiter.counts()
+    }
+
+    /// Counters of a line.
+    pub fn line(&self, line: u8) -> LineCounts {
+        self.lines.counts(line)
     }
 
     /// Counters of segments that were wrong.
@@ -224,23 +233,27 @@ impl TpReceiver {
         let Header { protocol, channel, session, sent, .. } = *header;
         self.stream = Some(Stream { protocol, channel, session, began: sent, sent });
         self.arbiter.begin(1);
+        self.lines.forget_times();
         receiver.change(&Change::Session { name: session.to_string(), next: 1 });
     }
 
-    fn messages(&mut self, header: &Header, mut rest: &[u8], receiver: &mut impl Receiver) {
+    /// Gives the messages of a segment to the arbiter; how many were new.
+    fn messages(&mut self, header: &Header, mut rest: &[u8], receiver: &mut impl Receiver) -> u64 {
+        let mut new = 0;
         for number in (header.first..).take(usize::from(header.count)) {
             let message = rest
                 .split_first_chunk::<2>()
                 .and_then(|(length, behind)| behind.split_at_checked(usize::from(u16::from_le_bytes(*length))));
             let Some((message, behind)) = message else {
                 self.bad.cut += 1;
-                return;
+                return new;
             };
             if number > 0 {
-                self.arbiter.offer(number, message, receiver);
+                new += u64::from(self.arbiter.offer(number, message, receiver));
             }
             rest = behind;
         }
+        new
     }
 }
 

@@ -4,15 +4,13 @@
 //! is a heartbeat and 0xFFFF the end of the session; both carry the number that comes next. A request is the same twenty bytes with the count
 //! that is wanted, sent to a re-request server, which answers with an ordinary packet.
 
+use crate::lines::{LineCounts, Lines};
 use crate::sequence::{Arbiter, Change, Counts, Limits, Receiver};
 
 /// Bytes before the messages of a packet.
 pub const HEADER: usize = 20;
 
 const END_OF_SESSION: u16 = 0xFFFF;
-
-/// Lines whose counts are kept.
-pub const LINES: usize = 4;
 
 /// A packet's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +61,6 @@ pub enum Join {
     Live,
 }
 
-/// Packets of one line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LineCounts {
-    /// Packets.
-    pub packets: u64,
-    /// Messages that no other line had brought before.
-    pub first: u64,
-    /// Packets whose first message another line had brought a known time before.
-    pub behind: u64,
-    /// How long before, summed; nanoseconds.
-    pub behind_ns: u64,
-}
-
 /// Packets that were wrong, by kind; none of them stops anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BadPackets {
@@ -102,9 +87,6 @@ struct Strange {
 /// A number so far ahead is not believed of one packet: half a minute of the highest rates.
 const STRANGE_JUMP: u64 = 1 << 24;
 
-/// When messages first came, to know how far the other line is behind: so many packets are remembered.
-const REMEMBERED: usize = 1024;
-
 /// A `MoldUDP64` stream from all its lines.
 #[derive(Debug)]
 pub struct MoldReceiver {
@@ -116,9 +98,8 @@ pub struct MoldReceiver {
     /// The venue has ended the session.
     is_ending: bool,
     has_ended: bool,
-    lines: [LineCounts; LINES],
+    lines: Lines,
     bad: BadPackets,
-    first_seen: Vec<(u64, u64)>,
 }
 
 impl MoldReceiver {
@@ -132,9 +113,8 @@ impl MoldReceiver {
             arbiter: Arbiter::new(1, limits),
             is_ending: false,
             has_ended: false,
-            lines: [LineCounts::default(); LINES],
+            lines: Lines::new(),
             bad: BadPackets::default(),
-            first_seen: vec![(0, 0); REMEMBERED],
         }
     }
 
@@ -161,7 +141,9 @@ impl MoldReceiver {
             self.arbiter.answered_in_part(now);
         }
         self.arbiter.settle(now, receiver);
-        self.count_line(line, &header, new, now);
+        if let Line::Feed(line) = line {
+            self.lines.note(line, header.sequence, count, new, now);
+        }
         self.end_if_whole(receiver);
     }
 
@@ -208,6 +190,16 @@ impl MoldReceiver {
         self.session.is_none() || self.arbiter.is_in_doubt()
     }
 
+    /// Messages were lost, and nothing since has made up for it.
+    pub fn is_lost(&self) -> bool {
+        self.arbiter.is_lost()
+    }
+
+    /// What comes is held until [`MoldReceiver::resume`].
+    pub fn is_paused(&self) -> bool {
+        self.arbiter.is_paused()
+    }
+
     /// Counters of messages.
     pub fn counts(&self) -> &Counts {
         self.arbiter.counts()
@@ -220,7 +212,7 @@ impl MoldReceiver {
 
     /// Counters of a line.
     pub fn line(&self, line: u8) -> LineCounts {
-        self.lines.get(usize::from(line)).copied().unwrap_or_default()
+        self.lines.counts(line)
     }
 
     /// Number of the next message.
@@ -291,28 +283,13 @@ impl MoldReceiver {
         let is_live = self.join == Join::Live && self.session.is_none() && header.sequence > 1;
         self.previous = self.session.replace(header.session);
         (self.is_ending, self.has_ended) = (false, false);
-        self.first_seen.fill((0, 0));
+        self.lines.forget_times();
         let next = if is_live { header.sequence } else { 1 };
         self.arbiter.begin(next);
         receiver.change(&Change::Session { name: name_of(&header.session), next });
         if is_live {
             self.arbiter.pause();
             receiver.change(&Change::Gap { missing: 1..next });
-        }
-    }
-
-    #[inline]
-    fn count_line(&mut self, line: Line, header: &Header, new: u64, now: u64) {
-        let Line::Feed(line) = line else { return };
-        let Some(counts) = self.lines.get_mut(usize::from(line)) else { return };
-        counts.packets += 1;
-        counts.first += new;
-        let seen = &mut self.first_seen[header.sequence as usize % REMEMBERED];
-        if new > 0 {
-            *seen = (header.sequence, now);
-        } else if seen.0 == header.sequence && header.count > 0 {
-            counts.behind += 1;
-            counts.behind_ns += now.saturating_sub(seen.1);
         }
     }
 

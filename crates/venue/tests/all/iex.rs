@@ -246,7 +246,7 @@ proptest! {
             while let Some(due) = tp.timer().filter(|due| due <= at) {
                 tp.on_timer(due, &mut applied);
             }
-            tp.receive(frame, *at, &mut applied);
+            tp.receive(0, frame, *at, &mut applied);
         }
         prop_assert_eq!(&applied.numbers, &(1..=all.len() as u64).collect::<Vec<_>>());
         prop_assert_eq!(applied.changes.len(), 1, "{:?}", applied.changes);
@@ -282,13 +282,13 @@ fn a_late_copy_of_the_first_segment_begins_nothing_and_a_later_one_with_number_1
             .into_iter()
             .enumerate()
     {
-        tp.receive(&bytes, now as u64, &mut applied);
+        tp.receive(0, &bytes, now as u64, &mut applied);
     }
     assert_eq!((prices(&applied), &applied.changes[..]), (vec![3, 2, 1], &[named(5)][..]));
     // The heartbeat ahead of everything, sent when nothing newer had been: it begins anew. A copy of it does not.
-    tp.receive(&beat(1, 0, 4_000), 10, &mut applied);
-    tp.receive(&segment(5, 1, 0, 5_000_000_000, &[level(9, 1)]), 11, &mut applied);
-    tp.receive(&beat(1, 0, 4_000), 12, &mut applied);
+    tp.receive(0, &beat(1, 0, 4_000), 10, &mut applied);
+    tp.receive(0, &segment(5, 1, 0, 5_000_000_000, &[level(9, 1)]), 11, &mut applied);
+    tp.receive(0, &beat(1, 0, 4_000), 12, &mut applied);
     assert_eq!((prices(&applied), tp.restarts(), tp.counts().gaps), (vec![9], 1, 0));
     assert_eq!(applied.changes, [named(5), named(5)]);
 }
@@ -297,26 +297,26 @@ fn a_late_copy_of_the_first_segment_begins_nothing_and_a_later_one_with_number_1
 fn segments_that_overlap_are_used_in_part_and_gaps_are_told_filled_and_given_up() {
     let limits = Limits { attempts: 1, ..Limits::default() };
     let (mut tp, mut applied) = (TpReceiver::new(limits), Applied::default());
-    tp.receive(&segment(5, 1, 0, 1, &[level(1, 1), level(2, 1)]), 0, &mut applied);
-    tp.receive(&segment(5, 2, 0, 2, &[level(2, 1), level(3, 1)]), 1, &mut applied);
+    tp.receive(0, &segment(5, 1, 0, 1, &[level(1, 1), level(2, 1)]), 0, &mut applied);
+    tp.receive(0, &segment(5, 2, 0, 2, &[level(2, 1), level(3, 1)]), 1, &mut applied);
     assert_eq!(prices(&applied), [3, 2, 1]);
     // Number 4 is missing; a heartbeat alone tells of 6, too.
-    tp.receive(&segment(5, 5, 0, 3, &[level(5, 1)]), 2, &mut applied);
+    tp.receive(0, &segment(5, 5, 0, 3, &[level(5, 1)]), 2, &mut applied);
     let told = tp.timer().expect("a hole");
     tp.on_timer(told, &mut applied);
     assert_eq!(tp.poll_request(), Some(4..5));
     assert!(tp.is_in_doubt());
-    tp.receive(&segment(5, 4, 0, 3, &[level(4, 1)]), told + 1, &mut applied);
+    tp.receive(0, &segment(5, 4, 0, 3, &[level(4, 1)]), told + 1, &mut applied);
     assert_eq!(applied.changes[1..], [Change::Gap { missing: 4..5 }, Change::Repaired]);
     assert_eq!(prices(&applied), [5, 4, 3, 2, 1]);
-    tp.receive(&segment(5, 7, 0, 4, &[]), told + 2, &mut applied);
+    tp.receive(0, &segment(5, 7, 0, 4, &[]), told + 2, &mut applied);
     while let Some(at) = tp.timer() {
         tp.on_timer(at, &mut applied);
     }
     assert_eq!(applied.changes[3..], [Change::Gap { missing: 6..7 }, Change::Lost { missing: 6..7 }]);
     // A new session makes up for it; what comes of the old one is late.
-    tp.receive(&segment(6, 4, 0, 5, &[level(8, 1)]), told * 100, &mut applied);
-    tp.receive(&segment(5, 8, 0, 5, &[level(7, 1)]), told * 100, &mut applied);
+    tp.receive(0, &segment(6, 4, 0, 5, &[level(8, 1)]), told * 100, &mut applied);
+    tp.receive(0, &segment(5, 8, 0, 5, &[level(7, 1)]), told * 100, &mut applied);
     assert_eq!((applied.changes.last(), prices(&applied)), (Some(&named(6)), vec![]));
     assert_eq!(tp.bad().of_an_old_session, 1);
     while let Some(at) = tp.timer() {
@@ -329,16 +329,16 @@ fn segments_that_overlap_are_used_in_part_and_gaps_are_told_filled_and_given_up(
 fn what_is_cut_foreign_or_no_segment_is_counted_and_stops_nothing() {
     let (mut tp, mut applied) = (TpReceiver::new(Limits::default()), Applied::default());
     let whole = segment(5, 1, 0, 1, &[level(1, 1), level(2, 1)]);
-    tp.receive(&whole[..whole.len() - 1], 0, &mut applied);
+    tp.receive(0, &whole[..whole.len() - 1], 0, &mut applied);
     assert_eq!((prices(&applied), tp.bad().cut), (vec![1], 1));
     let mut other = segment(5, 2, 0, 2, &[level(3, 1)]);
     other[4] = 2;
-    tp.receive(&other, 1, &mut applied);
-    tp.receive(&whole[..39], 2, &mut applied);
+    tp.receive(0, &other, 1, &mut applied);
+    tp.receive(0, &whole[..39], 2, &mut applied);
     let mut version = whole.clone();
     version[0] = 2;
-    tp.receive(&version, 3, &mut applied);
+    tp.receive(0, &version, 3, &mut applied);
     assert_eq!((prices(&applied), tp.bad().foreign, tp.bad().header), (vec![1], 1, 2));
-    tp.receive(&whole, 4, &mut applied);
+    tp.receive(0, &whole, 4, &mut applied);
     assert_eq!(prices(&applied), [2, 1]);
 }

@@ -112,7 +112,7 @@ pub(crate) fn venue_iex(data: &[u8]) {
         if act % 4 == 3 {
             now = tp.timer().unwrap_or(now).max(now);
         } else {
-            tp.receive(bytes, now, &mut applied);
+            tp.receive(0, bytes, now, &mut applied);
         }
         tp.on_timer(now, &mut applied);
         if let Some(wanted) = tp.poll_request() {

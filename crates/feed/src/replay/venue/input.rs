@@ -13,6 +13,8 @@ use super::datagrams::Datagrams;
 use super::dbn::{self, Dbn};
 use super::depth::Books;
 use super::iex::{self, Iex};
+use super::iex_messages;
+use super::itch;
 use super::nasdaq::{self, Nasdaq};
 use super::values::Facts;
 use crate::Model;
@@ -33,12 +35,13 @@ pub(super) const LIMITS: Limits = Limits {
 pub(super) fn tell_change(board: &mut Board, change: &Change) {
     match change {
         Change::Session { .. } => board.begin_session(),
+        Change::Gap { missing } if missing.is_empty() => board.doubt("the connection to the exchange is lost"),
         Change::Gap { missing } => {
             let (count, first) = (missing.end - missing.start, missing.start);
             board.doubt(&format!("{count} messages from number {first} on are missing"));
         }
         Change::Lost { missing } => {
-            board.doubt(&format!("{} messages are not in the recording", missing.end - missing.start));
+            board.doubt(&format!("{} messages are lost: nobody has brought them", missing.end - missing.start));
         }
         Change::Repaired | Change::Resumed { .. } => board.trust(),
         Change::Ended => {}
@@ -132,9 +135,9 @@ impl VenueFile {
 
     pub(super) fn facts(self) -> Facts {
         match self {
-            Self::NasdaqDay | Self::NasdaqMold => nasdaq::FACTS,
+            Self::NasdaqDay | Self::NasdaqMold => itch::FACTS,
             Self::Dbn => dbn::FACTS,
-            Self::IexTops | Self::IexDeep => iex::FACTS,
+            Self::IexTops | Self::IexDeep => iex_messages::FACTS,
         }
     }
 

@@ -10,6 +10,7 @@ mod held;
 mod dbn;
 mod iex;
 mod lines;
+mod live;
 mod nasdaq;
 #[allow(dead_code, unreachable_pub, reason = "a reader by itself")]
 mod plain_iex;
