@@ -1,5 +1,5 @@
 //! What both halves of the hub are built on, and what crosses no wire: keys of items, lists of items by what they have in common, queues, the rule of sequence numbers,
-//! the secret that tables are hashed with, counters as data, the words of texts.
+//! the secret that tables are hashed with, counters as data, broken invariants, the words of texts.
 //!
 //! Nothing here knows of clients, providers or sources.
 #![forbid(unsafe_code)]
@@ -7,6 +7,7 @@
 pub mod cascade;
 pub mod counters;
 pub mod dates;
+pub mod faults;
 pub mod hash_seed;
 pub mod item;
 pub mod item_index;

@@ -244,7 +244,7 @@ impl Egress {
     /// Keeps the deliveries of a client that do not pass.
     pub(crate) fn hold(&mut self, id: ClientId, deliveries: Deliveries<'_>) {
         let Some(queue) = self.queues.get_mut(id.0 as usize) else {
-            debug_assert!(false, "deliveries for one who is not there: {id:?}");
+            hub_items::fault!("deliveries for one who is not there: {id:?}");
             return;
         };
         debug_assert!(queue.flow != Flow::Passing, "what passes is not held");
@@ -261,7 +261,7 @@ impl Egress {
     /// So many bytes wait in a client's session.
     pub(crate) fn report(&mut self, id: ClientId, session: usize, turn: &mut Turn) {
         let Some(queue) = self.queues.get_mut(id.0 as usize) else {
-            debug_assert!(false, "a session of one who is not there: {id:?}");
+            hub_items::fault!("a session of one who is not there: {id:?}");
             return;
         };
         if queue.behind {

@@ -300,7 +300,7 @@ impl P2ps {
         let watchers = &mut self.counters.watchers;
         *watchers = if comes { *watchers + 1 } else { *watchers - 1 };
         let Some(known) = self.services.get_mut(service) else {
-            debug_assert!(false, "a watcher of a service that never was: {service:?}");
+            hub_items::fault!("a watcher of a service that never was: {service:?}");
             return;
         };
         let watchers = &mut known.usage.watchers;

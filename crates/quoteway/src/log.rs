@@ -20,6 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use hub::faults;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber, callsite};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
@@ -59,20 +60,41 @@ static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 static LATEST: Mutex<Latest> = Mutex::new(Latest::NONE);
 
 hub::counters! {
-/// What the log of this process counts.
+/// What the log of this process counts, and the faults of the program that it tells of.
 pub struct Counters {
     /// Lines that were not written, because their reader did not keep up.
     pub lines_lost: u64,
     /// Lines that were not written, because there were too many of their kind in a second, or they said the same as others.
     pub lines_held_back: u64,
+    /// Broken invariants: faults of this program. The log has a line for each place in the source at which there was one.
+    pub internal_faults: u64,
 }
 }
 
 /// What was counted since the log was started; 0 without one.
 pub fn counters() -> Counters {
-    let Some((lost, kinds)) = STARTED.get() else { return Counters::default() };
+    let internal_faults = if faults::places() == 0 { 0 } else { faults::total() };
+    let Some((lost, kinds)) = STARTED.get() else { return Counters { internal_faults, ..Counters::default() } };
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    Counters { lines_lost: count(lost), lines_held_back: count(&kinds.held_back) }
+    Counters { lines_lost: count(lost), lines_held_back: count(&kinds.held_back), internal_faults }
+}
+
+/// Tells of places in the source at which an invariant was broken since the last call: a line each, once. Costs a load where there is none.
+pub fn tell_faults() {
+    static TOLD: AtomicU64 = AtomicU64::new(0);
+    let told = TOLD.load(Ordering::Relaxed);
+    let places = faults::places();
+    // Of several threads one tells of them.
+    if places == told || TOLD.compare_exchange(told, places, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        return;
+    }
+    for fault in faults::behind(told).iter().take(usize::try_from(places - told).unwrap_or(usize::MAX)) {
+        tracing::error!(
+            "internal fault at {}: {}. This is a fault of the program, which goes on; further ones there are counted as internal_faults alone. Please report it.",
+            fault.place,
+            fault.what
+        );
+    }
 }
 
 /// Starts the log of the process on standard error. What is still to be written is written when the result is dropped. Where the screen

@@ -190,7 +190,7 @@ impl Merged {
         let ripples = ripple.then_some(ripples);
         if self.content.is_none() {
             let Ok(first) = UpdateMsg::decode(&self.last) else {
-                debug_assert!(false, "an update was read when it came");
+                hub_items::fault!("an update was read when it came");
                 return false;
             };
             let mut content = Content::new(first.container);
@@ -243,7 +243,7 @@ impl Merged {
     /// Somebody who waits since an update waits no more.
     pub fn leave(&mut self, since: u32) {
         let Ok(at) = self.place(since) else {
-            debug_assert!(false, "nobody waits since update {since}");
+            hub_items::fault!("nobody waits since update {since}");
             return;
         };
         self.starts[at].waiting -= 1;
@@ -297,7 +297,7 @@ impl Merged {
             return Ok(1);
         };
         let (Ok(last), Ok(start)) = (UpdateMsg::decode(&self.last), self.place(since)) else {
-            debug_assert!(false, "an update was read when it came, and somebody waits since {since}");
+            hub_items::fault!("an update was read when it came, and somebody waits since {since}");
             return Ok(0);
         };
         let start = self.starts[start];

@@ -126,7 +126,7 @@ impl<V: Copy + Eq + Hash + Debug> SharedMerges<V> {
     pub fn take(&mut self, id: MergeId, since: u32, now: u64, f: impl FnMut(&[u8])) -> Result<u16, EncodeError> {
         let Self { merges, room, .. } = self;
         let Some(Some(shared)) = merges.get(id.0 as usize) else {
-            debug_assert!(false, "somebody waits for {id:?}, which is over");
+            hub_items::fault!("somebody waits for {id:?}, which is over");
             return Ok(0);
         };
         let written = shared.merged.write(since, now, room, f);

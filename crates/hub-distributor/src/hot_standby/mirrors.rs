@@ -82,7 +82,11 @@ impl SourceDistributor {
                 self.pop_filling(service);
                 continue;
             }
-            let place = self.items[handle].place().expect("an item that is open has a place");
+            let Some(place) = self.items[handle].place() else {
+                hub_items::fault!("{handle:?} is open, and has no stream");
+                self.pop_filling(service);
+                continue;
+            };
             match self.standby_for(handle, place.session) {
                 Err(Wait::Window) => {
                     if let Some(filling) = self.hot_standby.filling.get_mut(&service) {

@@ -145,7 +145,9 @@ impl HotStandby {
 
     fn set_mirror(&mut self, handle: Handle, service: u16, mirror: Mirror) {
         let key = list(mirror.place.session, service);
-        let pair = self.pair_mut(handle).expect("an item that may have a mirror");
+        let Some(pair) = self.pair_mut(handle) else {
+            return hub_items::fault!("{handle:?} may have no mirror");
+        };
         assert!(pair.mirror.is_none(), "an item has one mirror");
         pair.mirror = Some(mirror);
         self.mirrors.refile(handle.0, None, Some(key));
@@ -216,7 +218,10 @@ impl HotStandby {
         let room = TAILS_BYTES.saturating_sub(self.tail_bytes);
         let Some(Pair { sequence, mirror: Some(mirror) }) = self.pair_mut(handle) else { return };
         let grown = sequence.keep(&mut mirror.tail, number, 0, msg, room);
-        self.tail_bytes = self.tail_bytes.checked_add_signed(grown).expect("bytes in tails are counted");
+        self.tail_bytes = self.tail_bytes.checked_add_signed(grown).unwrap_or_else(|| {
+            hub_items::fault!("{grown} bytes are more than all tails have");
+            0
+        });
     }
 
     /// The numbers of before mean nothing any more.

@@ -129,7 +129,9 @@ impl SourceDistributor {
         if !self.lose_item(handle, StateCode::NONE, TEXT.as_bytes()) {
             return;
         }
-        let image = self.items[handle].image().expect("a cached item has an image");
+        let Some(image) = self.items[handle].image() else {
+            return hub_items::fault!("{handle:?} has no image, and is published");
+        };
         self.end_record(handle, image);
         self.published.awaited.forget(handle);
         self.published.standby.forget_item(handle);

@@ -226,7 +226,9 @@ impl SourceDistributor {
         let budget = self.outages.budget;
         while let Some(at) = self.outages.queue.iter().position(&which) {
             // To the front: most often that is where the outage is.
-            let outage = self.outages.queue.remove(at).expect("at a place in the queue");
+            let Some(outage) = self.outages.queue.remove(at) else {
+                return hub_items::fault!("no outage at {at} of {}", self.outages.queue.len());
+            };
             self.outages.queue.push_front(outage);
             self.outages.budget = usize::MAX;
             while self.outages.queue.front().is_some_and(&which) {

@@ -30,7 +30,9 @@ impl SourceDistributor {
 
     /// Publishes the held image of an item, or that there is none.
     pub(super) fn answer_now(&mut self, handle: Handle, target: u16) {
-        let image = self.items[handle].image().expect("a cached item has an image");
+        let Some(image) = self.items[handle].image() else {
+            return hub_items::fault!("{handle:?} has no image, and is published");
+        };
         if self.published.images.get(image).is_whole() {
             self.publish_image(handle, handle, target);
         } else {
@@ -43,7 +45,9 @@ impl SourceDistributor {
     /// A snapshot of a published item: an instance of its own, answered as soon as the image is whole.
     pub(crate) fn open_snapshot(&mut self, now: u64, instance: Handle) {
         let item = &self.items[instance];
-        let shared = self.items.find(item.service(), item.key()).expect("a snapshot is made of an item that is there");
+        let Some(shared) = self.items.find(item.service(), item.key()) else {
+            return hub_items::fault!("{instance:?} is a snapshot of no item");
+        };
         self.published.snapshots.add(shared, instance);
         if self.items[shared].in_set() {
             return self.await_set(now, instance);
@@ -56,7 +60,9 @@ impl SourceDistributor {
 
     /// Answers the snapshots that wait for an item's image, if it is whole.
     pub(super) fn answer_snapshots(&mut self, shared: Handle) {
-        let image = self.items[shared].image().expect("a cached item has an image");
+        let Some(image) = self.items[shared].image() else {
+            return hub_items::fault!("{shared:?} has no image, and is published");
+        };
         if !self.published.images.get(image).is_whole() {
             return;
         }
@@ -126,8 +132,8 @@ impl SourceDistributor {
     pub(crate) fn abandon_set(&mut self, handle: Handle) {
         let item = &mut self.items[handle];
         let Some(awaited) = item.abandon_cached_set() else { return };
-        let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));
-        image.abandon_refresh();
+        let Some(image) = item.image() else { return hub_items::fault!("{handle:?} has no image, and is published") };
+        self.published.images.get_mut(image).abandon_refresh();
         if awaited {
             self.answer_now(handle, ALL);
         }
@@ -159,7 +165,10 @@ impl SourceDistributor {
         for &handle in handles {
             let item = &self.items[handle];
             let tell = item.has_interest() && !at_once && !item.is_suspect();
-            let image = item.image().expect("a cached item has an image");
+            let Some(image) = item.image() else {
+                hub_items::fault!("{handle:?} has no image, and is published");
+                continue;
+            };
             self.published.images.get_mut(image).set_state(&state);
             self.note_changed(handle);
             self.abandon_set(handle);

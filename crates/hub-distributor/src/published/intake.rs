@@ -153,7 +153,11 @@ impl SourceDistributor {
         self.unpublish(handle);
         let evicted = self.providers[place.session].streams.set(place.stream, Stream::new(handle, false)).handle();
         self.items.publish_on(handle, place);
-        self.published.images.touch(self.items[handle].image().expect("a cached item has an image"));
+        if let Some(image) = self.items[handle].image() {
+            self.published.images.touch(image);
+        } else {
+            hub_items::fault!("{handle:?} has no image, and is published");
+        }
         if let Some(evicted) = evicted {
             assert_ne!(evicted, handle, "an item that is on no stream was found on one");
             let text = "Provider has put another item on the stream";
@@ -171,7 +175,8 @@ impl SourceDistributor {
         let complete = refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
         let part = item.take_cached_part(item.begins_set(refresh.part_num), complete, refresh.state.data);
         let (group, watched) = (item.group(), item.has_interest());
-        let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));
+        let Some(image) = item.image() else { return hub_items::fault!("{handle:?} has no image, and is published") };
+        let image = self.published.images.get_mut(image);
         let schema = self.config.page_sizes.schema(&self.services[item.service()].name);
         if image.refresh(refresh, &schema).is_err() {
             self.counters.cache_failures += 1;
@@ -257,7 +262,8 @@ impl SourceDistributor {
     /// Applies an update to the held image. One that cannot be applied makes it Suspect.
     pub(super) fn take_update(&mut self, handle: Handle, update: &UpdateMsg<'_>) {
         let item = &self.items[handle];
-        let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));
+        let Some(image) = item.image() else { return hub_items::fault!("{handle:?} has no image, and is published") };
+        let image = self.published.images.get_mut(image);
         if item.is_lost() {
             // What is held is of an earlier life of the provider.
             image.update_next(update, &Schema::NONE);
@@ -292,7 +298,8 @@ impl SourceDistributor {
     /// Applies a status that leaves the item open to its held image, and publishes it.
     pub(super) fn publish_open_status(&mut self, handle: Handle, group: GroupId, status: &StatusMsg<'_>, rwf: &[u8]) {
         let item = &mut self.items[handle];
-        let image = self.published.images.get_mut(item.image().expect("a cached item has an image"));
+        let Some(image) = item.image() else { return hub_items::fault!("{handle:?} has no image, and is published") };
+        let image = self.published.images.get_mut(image);
         if let Some(perm_data) = status.perm_data {
             image.set_perm_data(perm_data);
         }

@@ -43,7 +43,11 @@ impl SourceDistributor {
             return Err(NO_LOCK);
         }
         let handle = self.posted_to(service, handle, post, nested.as_ref())?;
-        self.published.images.touch(self.items[handle].image().expect("a published item has an image"));
+        if let Some(image) = self.items[handle].image() {
+            self.published.images.touch(image);
+        } else {
+            hub_items::fault!("{handle:?} has no image, and is published");
+        }
         let (post_user_info, domain) = (Some(post.post_user_info), Domain(self.items[handle].domain()));
         match nested {
             None => {

@@ -250,7 +250,9 @@ impl SourceDistributor {
     #[inline]
     pub(super) fn note_published(&mut self, handle: Handle) {
         if !self.published.records.notes.is_empty() {
-            let slot = self.items[handle].image().expect("a published item has an image");
+            let Some(slot) = self.items[handle].image() else {
+                return hub_items::fault!("{handle:?} has no image, and is published");
+            };
             self.published.records.touch(slot);
         }
     }
@@ -258,7 +260,9 @@ impl SourceDistributor {
     /// What is held of an item says something else.
     pub(super) fn note_changed(&mut self, handle: Handle) {
         if !self.published.records.notes.is_empty() {
-            let slot = self.items[handle].image().expect("a published item has an image");
+            let Some(slot) = self.items[handle].image() else {
+                return hub_items::fault!("{handle:?} has no image, and is published");
+            };
             self.published.records.change(slot);
         }
     }
@@ -269,8 +273,10 @@ impl SourceDistributor {
         if !rules.is_on() {
             return;
         }
-        let (service, slot) =
-            (self.items[handle].service(), self.items[handle].image().expect("a published item has an image"));
+        let service = self.items[handle].service();
+        let Some(slot) = self.items[handle].image() else {
+            return hub_items::fault!("{handle:?} has no image, and is published");
+        };
         let name = &self.services[service].name;
         let (is_kept, expires) = (rules.kept.has(name), rules.expiring.has(name));
         if !is_kept && !expires {

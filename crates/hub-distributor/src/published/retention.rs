@@ -68,7 +68,9 @@ impl SourceDistributor {
     }
 
     fn look_at(&mut self, handle: Handle, looks: u16) {
-        let image = self.items[handle].image().expect("an unpublished item has an image");
+        let Some(image) = self.items[handle].image() else {
+            return hub_items::fault!("{handle:?} has no image, and is published");
+        };
         if !self.is_idle(handle) {
             self.published.images.touch(image);
         } else if self.published.images.look(image) >= looks {

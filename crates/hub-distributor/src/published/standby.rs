@@ -67,7 +67,10 @@ impl StandbyImages {
     /// Takes out what stands by on a stream, if anything does.
     fn remove(&mut self, place: Place) -> Option<Standby> {
         let standby = self.by_place.remove(&(place.session, place.stream))?;
-        let places = self.by_item.get_mut(&standby.handle).expect("both tables know what stands by");
+        let Some(places) = self.by_item.get_mut(&standby.handle) else {
+            hub_items::fault!("{:?} does not know what stands by for it", standby.handle);
+            return Some(standby);
+        };
         places.retain(|&other| other != place);
         if places.is_empty() {
             self.by_item.remove(&standby.handle);
@@ -156,7 +159,9 @@ impl SourceDistributor {
         let at = (place.session, place.stream);
         match msg {
             Msg::Update(update) => {
-                let standby = standbys.by_place.get_mut(&at).expect("the caller has found it");
+                let Some(standby) = standbys.by_place.get_mut(&at) else {
+                    return hub_items::fault!("nothing stands by at {at:?}");
+                };
                 if standby.image.update(update, &Schema::NONE).is_err() {
                     self.counters.cache_failures += 1;
                 }
@@ -166,7 +171,9 @@ impl SourceDistributor {
                 standbys.remove(place);
             }
             Msg::Status(status) => {
-                let standby = standbys.by_place.get_mut(&at).expect("the caller has found it");
+                let Some(standby) = standbys.by_place.get_mut(&at) else {
+                    return hub_items::fault!("nothing stands by at {at:?}");
+                };
                 if let Some(state) = &status.state {
                     standby.image.set_state(state);
                 }

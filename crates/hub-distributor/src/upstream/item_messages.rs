@@ -306,8 +306,11 @@ impl SourceDistributor {
         self.clear_doubt(handle);
         self.begin_pair(handle);
         let item = &self.items[handle];
-        let (service, place) = (item.service(), item.place().expect("an item that is answered has a stream"));
-        if let Some(offer) = self.providers[place.session].offer_mut(service) {
+        let service = item.service();
+        if item.place().is_none() {
+            hub_items::fault!("{handle:?} is answered, and has no stream");
+        }
+        if let Some(offer) = item.place().and_then(|place| self.providers[place.session].offer_mut(service)) {
             offer.answered();
         }
         Some(service)

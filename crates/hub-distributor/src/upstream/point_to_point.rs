@@ -164,7 +164,7 @@ impl SourceDistributor {
     /// Publishes an image to those that have asked for one.
     pub(super) fn publish_image_to(&mut self, to: &Recipients, image: &Event<'_>) {
         let &Event::Image { handle, group, flags, rwf, .. } = image else {
-            unreachable!("only images have recipients")
+            return hub_items::fault!("no image: {image:?}");
         };
         let all = to.alone.union(&to.by_stream);
         if (to.alone.is_empty() || all.len() >= CROWD) && all == *self.items[Handle(handle)].interest() {

@@ -216,7 +216,9 @@ impl SourceDistributor {
 
     /// Writes the request for an item as its P2PSs want it together, on the stream that it has.
     fn send_request(&mut self, handle: Handle, extra: RequestFlags, out: &mut dyn ProviderSink) {
-        let place = self.items[handle].place().expect("a request goes out on the stream of its item");
+        let Some(place) = self.items[handle].place() else {
+            return hub_items::fault!("a request for {handle:?}, which has no stream");
+        };
         self.send_request_to(place, handle, extra, out);
     }
 

@@ -129,7 +129,7 @@ impl P2ps {
             return Ok(Identity { user: request.name.clone(), token: None });
         };
         let Some(known) = self.clients.get(client) else {
-            debug_assert!(false, "a login of a client that is gone: {client:?}");
+            hub_items::fault!("a login of a client that is gone: {client:?}");
             return Err(Rejected { code: StateCode::USAGE_ERROR, text: String::new() });
         };
         let name = if token.is_some() { None } else { Some(request.name.as_str()) };

@@ -98,7 +98,7 @@ impl Backlogs {
     /// There is no room: so many bytes of the client wait.
     fn push(&mut self, client: ClientId, msg: &[u8]) -> Result<(), usize> {
         let Some(backlog) = self.queue.get_mut(client) else {
-            debug_assert!(false, "{client:?} has nothing waiting");
+            hub_items::fault!("{client:?} has nothing waiting");
             return Err(0);
         };
         let cost = KeptMessages::cost(msg);

@@ -265,7 +265,7 @@ impl P2ps {
     /// Notes what is wanted on a dictionary stream; false if it is not open: a snapshot.
     fn note_dictionary(&mut self, client: ClientId, wanted: DictionaryStream, streaming: bool) -> bool {
         let Some(known) = self.clients.get_mut(client) else {
-            debug_assert!(false, "a request of a client that is gone: {client:?}");
+            hub_items::fault!("a request of a client that is gone: {client:?}");
             return false;
         };
         let open = known.streams.get(wanted.stream).is_some();
@@ -381,7 +381,7 @@ impl P2ps {
     fn merge_dictionary(&mut self, source: SourceId, service: RemoteService) {
         let Self { dictionaries, counters, notices, items, .. } = self;
         let Some(incoming) = dictionaries.incoming.remove(&(source, service)) else {
-            debug_assert!(false, "no dictionary comes from {source:?} {service:?}");
+            hub_items::fault!("no dictionary comes from {source:?} {service:?}");
             return;
         };
         let conflicts = dictionaries.add(&incoming.dictionary);

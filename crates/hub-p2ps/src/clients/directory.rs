@@ -42,7 +42,7 @@ impl P2ps {
         let service = request.service_id.map(ServiceId);
         let wanted = DirectoryStream { stream, filter: request.filter, service, serial };
         let Some(known) = self.clients.get_mut(client) else {
-            debug_assert!(false, "a request of a client that is gone: {client:?}");
+            hub_items::fault!("a request of a client that is gone: {client:?}");
             return;
         };
         match known.streams.get(stream) {
@@ -112,7 +112,7 @@ impl P2ps {
         }
         let offer = Offer::of(entry);
         let Some(service) = self.services.get_mut(id) else {
-            debug_assert!(false, "a service that has an id: {id:?}");
+            hub_items::fault!("a service that has an id: {id:?}");
             return;
         };
         let is_new = !service.alive;
@@ -251,7 +251,7 @@ impl P2ps {
         let gone = || Change { entry: directory::Service::delete(id.0), parts: 0 };
         let change = if shown { whole_entry(service) } else { gone() };
         let Some(known) = self.clients.get(client) else {
-            debug_assert!(false, "a directory of a client that is gone: {client:?}");
+            hub_items::fault!("a directory of a client that is gone: {client:?}");
             return;
         };
         let policy = known.policy;

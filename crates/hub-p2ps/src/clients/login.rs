@@ -37,7 +37,7 @@ impl P2ps {
         };
         cut_texts(&mut request);
         let Some(known) = self.clients.get(client) else {
-            debug_assert!(false, "a login of a client that is gone: {client:?}");
+            hub_items::fault!("a login of a client that is gone: {client:?}");
             return;
         };
         match known.login.as_ref().map(|login| login.stream) {
@@ -134,7 +134,7 @@ impl P2ps {
         let policy = self.policy_of(request);
         let known = self.clients.get_mut(client);
         let Some((known, login)) = known.and_then(|known| known.login.take().map(|login| (known, login))) else {
-            debug_assert!(false, "a login again of one who is not logged in: {client:?}");
+            hub_items::fault!("a login again of one who is not logged in: {client:?}");
             return;
         };
         let was_paused = login.paused;

@@ -282,7 +282,7 @@ impl P2ps {
         rights: Option<PostRights>,
     ) -> bool {
         let Some(known) = self.clients.get(client) else {
-            debug_assert!(false, "a post of a client that is gone: {client:?}");
+            hub_items::fault!("a post of a client that is gone: {client:?}");
             return false;
         };
         let mut user = post.post_user_info;

@@ -216,7 +216,7 @@ impl P2ps {
 
     fn check_limits(&self, client: ClientId) -> Result<(), Refusal<'_>> {
         let Some(known) = self.clients.get(client) else {
-            debug_assert!(false, "a request of a client that is gone: {client:?}");
+            hub_items::fault!("a request of a client that is gone: {client:?}");
             return Err(Refusal::NotLoggedIn);
         };
         self.check_total()?;
@@ -307,7 +307,7 @@ impl P2ps {
     fn note_priority(&mut self, watcher: Watcher, item: ItemId, asked: Priority) {
         let priority = Priority { class: asked.class.min(self.config.max_priority_class), ..asked };
         let Some(known) = self.clients.get_mut(watcher.client) else {
-            debug_assert!(false, "a priority of a client that is gone: {watcher:?}");
+            hub_items::fault!("a priority of a client that is gone: {watcher:?}");
             return;
         };
         let before = if priority == Priority::default() {
@@ -330,7 +330,7 @@ impl P2ps {
             turn.resumes(item);
         }
         let Some((place, watch)) = clients.watch(watcher) else {
-            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            hub_items::fault!("a watcher that its client does not know: {watcher:?}");
             return;
         };
         watch.check(true);
@@ -341,7 +341,7 @@ impl P2ps {
     pub(super) fn make_held(&mut self, watcher: Watcher, item: ItemId) {
         let Self { clients, items, .. } = self;
         let Some((place, _)) = clients.watch(watcher) else {
-            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            hub_items::fault!("a watcher that its client does not know: {watcher:?}");
             return;
         };
         items.watchers_mut(item).make_held(place, |watcher, place| clients.set_place(watcher, place));
@@ -522,7 +522,7 @@ impl P2ps {
         }
         let Self { clients, items, .. } = self;
         let Some((place, watch)) = clients.remove_watcher(watcher) else {
-            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            hub_items::fault!("a watcher that its client does not know: {watcher:?}");
             return;
         };
         debug_assert_eq!(items.watchers(item).all().get(place as usize), Some(&watcher), "place of a watcher");
@@ -542,7 +542,7 @@ impl P2ps {
         debug_assert_eq!(self.items.root(from), self.items.root(to), "a watcher moves between views of one item");
         let Self { clients, items, .. } = self;
         let Some((place, watch)) = clients.watch(watcher) else {
-            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            hub_items::fault!("a watcher that its client does not know: {watcher:?}");
             return;
         };
         if let Some(streams) = clients.streams_mut(watcher.client) {

@@ -85,7 +85,7 @@ impl P2ps {
             let Some((stream, measurement)) =
                 login.and_then(|login| login.round_trip.as_mut().map(|measurement| (login.stream, measurement)))
             else {
-                debug_assert!(false, "{client:?} is measured and not logged in");
+                hub_items::fault!("{client:?} is measured and not logged in");
                 continue;
             };
             let given_up = measurement.under_way.replace(ticks).is_some();

@@ -269,7 +269,7 @@ impl P2ps {
         // A login of a cookie has a number below zero too.
         let mut below = (i32::MIN..listed.last).rev().chain((i32::MIN..0).rev()).map(StreamId);
         let Some(stream) = below.find(|&stream| known.streams.get(stream).is_none()) else {
-            debug_assert!(false, "a client has two thousand million streams");
+            hub_items::fault!("a client has two thousand million streams");
             return;
         };
         listed.insert(name.clone(), stream);

@@ -421,7 +421,7 @@ impl P2ps {
             Event::Answered { serial, position, .. } => self.items.reissue_answered(id, serial, position),
             Event::ItemStatus { group, flags, rwf, .. } => self.item_status(number, id, HubGroup(group), flags, rwf),
             Event::Generic { has_key, rwf, .. } => self.generic_from_source(id, has_key, rwf),
-            _ => debug_assert!(false, "no event of an item: {event:?}"),
+            _ => hub_items::fault!("no event of an item: {event:?}"),
         }
     }
 

@@ -244,7 +244,7 @@ impl P2ps {
         give: impl FnOnce(&mut Self, Option<&[u8]>) -> u64,
     ) -> u64 {
         let Some(spec) = self.items.spec_of(view) else {
-            debug_assert!(false, "{view:?} is a view without a view");
+            hub_items::fault!("{view:?} is a view without a view");
             return 0;
         };
         if spec.shows_all() {
@@ -325,7 +325,7 @@ impl P2ps {
         for recipient in recipients {
             let Watcher { client, stream } = recipient.watcher;
             let Some(policy) = self.clients.get(client).map(|known| known.policy) else {
-                debug_assert!(false, "a watcher of a client that is gone: {client:?}");
+                hub_items::fault!("a watcher of a client that is gone: {client:?}");
                 continue;
             };
             if is_guarded && let Err(denial) = self.admit(recipient.watcher) {
@@ -383,7 +383,7 @@ impl P2ps {
             if all { (watchers.open_and_waiting(), watchers.open_count() as usize) } else { (watchers.waiting(), 0) };
         for (at, &watcher) in watchers.iter().enumerate() {
             let Some((_, watch)) = self.clients.watch(watcher) else {
-                debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+                hub_items::fault!("a watcher that its client does not know: {watcher:?}");
                 continue;
             };
             let open = at < open_count;

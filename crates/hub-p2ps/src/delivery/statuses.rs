@@ -195,7 +195,7 @@ impl P2ps {
     ) -> Option<State<'s>> {
         let (Some(known), Some((place, watch))) = (self.clients.get(watcher.client), self.clients.watch(watcher))
         else {
-            debug_assert!(false, "a watcher that its client does not know: {watcher:?}");
+            hub_items::fault!("a watcher that its client does not know: {watcher:?}");
             return None;
         };
         let gets_updates = self.items.watchers(id).is_open(place);

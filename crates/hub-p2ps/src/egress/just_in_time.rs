@@ -251,7 +251,7 @@ impl SlowClients {
     pub(crate) fn keep(&mut self, watcher: Watcher, body: &[u8]) {
         let Self { queues, merges, touched, came, .. } = self;
         let Some(Some(queue)) = queues.get_mut(watcher.client.0 as usize) else {
-            debug_assert!(false, "{:?} is not conflated", watcher.client);
+            hub_items::fault!("{:?} is not conflated", watcher.client);
             return;
         };
         *came += 1;

@@ -17,7 +17,7 @@ impl P2ps {
     pub(crate) fn permit_open(&mut self, watcher: Watcher, root: ItemId, is_snapshot: bool) -> Result<(), Denial> {
         let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
         let Some(seat) = self.gate.seats.get_mut(&watcher.client) else {
-            debug_assert!(false, "a request of one who is not logged in: {watcher:?}");
+            hub_items::fault!("a request of one who is not logged in: {watcher:?}");
             return Err(Failure::Forced.into());
         };
         let item = if let Some(known) = self.gate.items.get(&root) {
@@ -45,11 +45,11 @@ impl P2ps {
         let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
         let seat = self.gate.seats.get_mut(&watcher.client);
         let Some(opens) = seat.map(|seat| &mut seat.opens) else {
-            debug_assert!(false, "an image for one who is not logged in: {watcher:?}");
+            hub_items::fault!("an image for one who is not logged in: {watcher:?}");
             return Err(Failure::Forced.into());
         };
         let Some(&open) = opens.get(&watcher.stream) else {
-            debug_assert!(false, "an image for a stream that is not open: {watcher:?}");
+            hub_items::fault!("an image for a stream that is not open: {watcher:?}");
             return Err(Failure::Forced.into());
         };
         permissions.admit(self.now, open).inspect_err(|_| _ = opens.remove(&watcher.stream))
@@ -101,7 +101,7 @@ impl P2ps {
     /// A client may not see an item that it watches (any more).
     pub(crate) fn deny_watcher(&mut self, watcher: Watcher, denial: &Denial) {
         let Some(Open::Item(item)) = self.clients.open_on(watcher.client, watcher.stream) else {
-            debug_assert!(false, "a denial of a stream that is not open: {watcher:?}");
+            hub_items::fault!("a denial of a stream that is not open: {watcher:?}");
             return;
         };
         self.deny_item(watcher.client, watcher.stream, self.items.root(item), denial);
@@ -162,7 +162,7 @@ impl P2ps {
     ) -> Result<Option<PostRights>, Denial> {
         let Some(permissions) = &mut self.gate.permissions else { return Ok(None) };
         let Some(seat) = self.gate.seats.get(&client) else {
-            debug_assert!(false, "a post of one who is not logged in: {client:?}");
+            hub_items::fault!("a post of one who is not logged in: {client:?}");
             return Err(Failure::Forced.into());
         };
         let inner = if post.container == DataType::MSG { Msg::decode(post.body).ok() } else { None };

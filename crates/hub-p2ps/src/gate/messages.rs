@@ -68,7 +68,7 @@ pub(crate) fn stripped(msg: &Msg<'_>, length: usize) -> Option<Vec<u8>> {
             encode::append(&mut out, 64 + length, |w| bare.encode(w))
         }
         _ => {
-            debug_assert!(false, "only updates and generic messages have a lock of their own");
+            hub_items::fault!("only updates and generic messages have a lock of their own");
             return None;
         }
     };

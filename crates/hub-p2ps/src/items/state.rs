@@ -489,7 +489,7 @@ impl Item {
     /// The Source Distributor has opened it; the image that the open asked for follows.
     pub(super) fn opened(&mut self, handle: Handle) {
         let State::Opening { source, reissue_due, .. } = self.state else {
-            debug_assert!(false, "an answer to an open in {:?}", self.state);
+            hub_items::fault!("an answer to an open in {:?}", self.state);
             return;
         };
         self.state = State::Open { source, handle, image: Progress::Asked, reissue_due };
@@ -522,7 +522,7 @@ impl Item {
     /// An image of the open item is asked for; false if one is asked for already.
     pub(crate) fn ask_image(&mut self) -> bool {
         let State::Open { image, .. } = &mut self.state else {
-            debug_assert!(false, "an image is asked for in {:?}", self.state);
+            hub_items::fault!("an image is asked for in {:?}", self.state);
             return false;
         };
         let news = !image.is_asked();
@@ -581,7 +581,7 @@ impl Item {
     pub(crate) fn reissue_later(&mut self) {
         match &mut self.state {
             State::Opening { reissue_due, .. } | State::Open { reissue_due, .. } => *reissue_due = true,
-            other => debug_assert!(false, "a reissue of {other:?}"),
+            other => hub_items::fault!("a reissue of {other:?}"),
         }
     }
 

@@ -318,7 +318,7 @@ impl Items {
             let left = !viewed.views.is_empty();
             self.watchers_mut(parent).mark_views(left);
         } else {
-            debug_assert!(false, "{parent:?} does not know its view {view:?}");
+            hub_items::fault!("{parent:?} does not know its view {view:?}");
         }
         self.views.release(number);
         Some(parent)

@@ -75,7 +75,7 @@ impl P2ps {
     /// takes requests.
     pub(crate) fn leave_down_sources(&mut self, service: ServiceId) {
         let Some(known) = self.services.get(service) else {
-            debug_assert!(false, "a service that never was: {service:?}");
+            hub_items::fault!("a service that never was: {service:?}");
             return;
         };
         let up = known.providers.iter().filter(|provider| provider.offer.condition.up).count();

@@ -136,7 +136,7 @@ impl P2ps {
         self.counters.hub_gaps += 1;
         self.counters.hub_messages_lost += to.saturating_sub(from);
         let Some(source) = self.sources.up_mut(number) else {
-            debug_assert!(false, "a gap in the stream of {number:?}, which is not there");
+            hub_items::fault!("a gap in the stream of {number:?}, which is not there");
             return;
         };
         source.behind_gap.await_answer(to, deadline);
@@ -152,7 +152,7 @@ impl P2ps {
     ) -> Result<(), HubError> {
         let limit = self.config.hold_bytes;
         let Some(source) = self.sources.up_mut(number) else {
-            debug_assert!(false, "a block of {number:?}, which is not there");
+            hub_items::fault!("a block of {number:?}, which is not there");
             return Ok(());
         };
         if source.behind_gap.is_empty() {

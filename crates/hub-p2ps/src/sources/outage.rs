@@ -219,7 +219,7 @@ impl P2ps {
     pub(crate) fn withdraw_service(&mut self, service: ServiceId, number: SourceId) {
         self.finish_outages_in(service);
         let Some(known) = self.services.get(service) else {
-            debug_assert!(false, "a service that never was: {service:?}");
+            hub_items::fault!("a service that never was: {service:?}");
             return;
         };
         let mut outage = Outage {
@@ -261,7 +261,7 @@ impl P2ps {
         let text = format!("The source {} and has not answered.", outage.why);
         let unanswered = ServiceOutage { text, relayed: Relayed::No, meaning, staying: Vec::new() };
         let Some(known) = self.services.get_mut(service) else {
-            debug_assert!(false, "a service that never was: {service:?}");
+            hub_items::fault!("a service that never was: {service:?}");
             return unanswered;
         };
         if !known.lose_provider(outage.source) {
@@ -368,7 +368,7 @@ impl P2ps {
     /// Tells those who watch an item that is lost, and has it asked for again; what that cost.
     fn lose_item(&mut self, outage: &mut Outage, service: ServiceId, id: ItemId) -> usize {
         let Some(begun) = outage.begun.get(&service) else {
-            debug_assert!(false, "an item is lost before its service: {id:?}");
+            hub_items::fault!("an item is lost before its service: {id:?}");
             return 1;
         };
         let item = self.items.get(id);

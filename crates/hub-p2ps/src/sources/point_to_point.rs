@@ -25,13 +25,13 @@ impl P2ps {
     /// Takes in an image that came to this P2PS alone.
     pub(super) fn point_to_point_image(&mut self, number: SourceId, event: &Event<'_>) {
         let &Event::Image { handle, group, flags, position, rwf, .. } = event else {
-            debug_assert!(false, "no image: {event:?}");
+            hub_items::fault!("no image: {event:?}");
             return;
         };
         let limit = self.config.hold_bytes;
         let part = Part { handle: Handle(handle), group: HubGroup(group), flags, position, rwf: rwf.into() };
         let Some(source) = self.sources.up_mut(number) else {
-            debug_assert!(false, "an image of {number:?}, which is not there");
+            hub_items::fault!("an image of {number:?}, which is not there");
             return;
         };
         if position <= source.read_to && source.early_images.parts.is_empty() {

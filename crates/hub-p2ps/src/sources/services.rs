@@ -381,7 +381,7 @@ impl Services {
         waits: impl Fn(ItemId) -> bool,
     ) {
         let Some(place) = self.place(service) else {
-            debug_assert!(false, "an item of a service that never was: {id:?}");
+            hub_items::fault!("an item of a service that never was: {id:?}");
             return;
         };
         let queue = self.known[place].queue.of(is_poll);

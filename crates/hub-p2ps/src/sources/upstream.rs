@@ -274,7 +274,7 @@ impl P2ps {
             kind |= flags::WANTED_BACK;
         }
         let Some(at) = self.sources.up_mut(source) else {
-            debug_assert!(false, "{source:?} was chosen, and is not there");
+            hub_items::fault!("{source:?} was chosen, and is not there");
             return;
         };
         let token = at.new_token(id);
@@ -325,7 +325,7 @@ impl P2ps {
     /// asked for than before: without one, nobody would know from when on it comes.
     pub(crate) fn reissue_upstream(&mut self, id: ItemId, with_image: bool) {
         let Some((source, handle)) = self.items.open_at(id) else {
-            debug_assert!(false, "a reissue of {id:?}, which is not open");
+            hub_items::fault!("a reissue of {id:?}, which is not open");
             return;
         };
         let mut request = Vec::new();
@@ -387,7 +387,7 @@ impl P2ps {
                 }
             }
             ItemState::Opening { .. } => {}
-            ItemState::View { .. } | ItemState::Free => debug_assert!(false, "an image is asked for of {id:?}"),
+            ItemState::View { .. } | ItemState::Free => hub_items::fault!("an image is asked for of {id:?}"),
         }
     }
 

@@ -347,6 +347,7 @@ impl Providers {
         for notice in self.distributor.notices() {
             tracing::info!("{notice}");
         }
+        crate::log::tell_faults();
         for (session, reason) in closes.drain(..) {
             if let Some(&Some(conn)) = self.conns.get(session.0 as usize) {
                 tracing::warn!("closing the session with a provider: {reason}");

@@ -98,14 +98,14 @@ mod tests {
         let mut status = Status::open().expect("a socket");
         let address = status.listener.local_addr().expect("bound");
         let mut asker = UnixStream::connect_addr(&address).expect("it listens");
-        let counters = Counters { lines_lost: 7, lines_held_back: 1 };
+        let counters = Counters { lines_lost: 7, lines_held_back: 1, internal_faults: 0 };
         status
             .question(1)
             .expect("one asks")
             .answer(|samples| samples.add(Part::Log, &[("of", "this\tprocess".to_owned())], &counters));
         let mut text = String::new();
         asker.read_to_string(&mut text).expect("an answer, then the end");
-        assert_eq!(text, "log\tof=this?process\tlines_lost=7\tlines_held_back=1\nend\n");
+        assert_eq!(text, "log\tof=this?process\tlines_lost=7\tlines_held_back=1\tinternal_faults=0\nend\n");
         for _ in 0..2 * PER_SECOND {
             let mut asker = UnixStream::connect_addr(&address).expect("it listens");
             if let Some(question) = status.question(1) {

@@ -131,7 +131,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("hub-distributor", &["hub-content", "hub-items", "hub-stream", "omm", "permissions", "rwf"]),
         ("hub-items", &["rwf"]),
         ("hub-p2ps", &["hub-content", "hub-items", "hub-stream", "permissions", "rwf"]),
-        ("hub-content", &["hub-stream", "permissions", "rwf"]),
+        ("hub-content", &["hub-items", "hub-stream", "permissions", "rwf"]),
         ("hub-stream", &["rwf"]),
         ("net", &[]),
         ("lbm-io", &["lbm", "net"]),
@@ -200,6 +200,32 @@ fn uses(krate: &str) -> Vec<String> {
         .filter(|name| root().join("crates").join(name).is_dir() || *name == "quoteway-lab")
         .map(str::to_owned)
         .collect()
+}
+
+/// Both halves of the hub do the same where an invariant is broken: `fault!`, and a legal state. What still ends the process is counted here.
+#[test]
+fn broken_invariants_are_faults_that_are_counted() {
+    for (krate, most) in [("hub-content", 2), ("hub-distributor", 39), ("hub-p2ps", 6)] {
+        let (mut silent, mut ends) = (Vec::new(), Vec::new());
+        visit(&root().join("crates").join(krate).join("src"), ".rs", &mut |path, text| {
+            let is_test = |part: std::path::Component<'_>| part.as_os_str().to_string_lossy().starts_with("tests");
+            if path.components().any(is_test) || path.ends_with("invariants.rs") {
+                return;
+            }
+            let code = text.split("#[cfg(test)]").next().unwrap_or(text);
+            for (line, text) in (1..).zip(code.lines()) {
+                let place = || format!("{}:{line}", path.display());
+                if text.contains("debug_assert!(false") {
+                    silent.push(place());
+                }
+                if [".expect(", "unreachable!(", "panic!("].iter().any(|end| text.contains(end)) {
+                    ends.push(place());
+                }
+            }
+        });
+        fail_if_any(&silent, "a fault that a server does not tell of: hub_items::fault! counts it and asserts");
+        assert!(ends.len() <= most, "{krate} has {} places that end the process, and {most} are the most", ends.len());
+    }
 }
 
 #[test]

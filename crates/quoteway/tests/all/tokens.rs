@@ -194,12 +194,11 @@ fn logins_follow_the_keys_of_their_issuer() {
         assert!(is_alice(&takes(by, &old)) && is_alice(&takes(by, &new)), "{by:?}: the keys stay those of before");
     }
     publish(&file, &[&second]);
-    while is_alice(&takes(By::Json, &old)) {
-        in_time("the first key still holds");
-    }
     for by in [By::Rssl, By::Json] {
-        let withdrawn = takes(by, &old);
-        assert!(is_refused(&withdrawn), "{by:?}: {withdrawn:?}");
+        // One who is not answered in time on a full machine is not refused yet.
+        while !is_refused(&takes(by, &old)) {
+            in_time("the first key still holds");
+        }
         assert!(is_alice(&takes(by, &new)), "{by:?}");
     }
 }

@@ -122,7 +122,7 @@ impl Book {
     /// Writes the map of what has changed since an update, that one included.
     pub(super) fn write_since(&self, since: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let Some(head) = self.head else {
-            debug_assert!(false, "a book of no map");
+            hub_items::fault!("a book of no map");
             return Ok(());
         };
         let mut map = MapEncoder::begin(w, head)?;

@@ -85,6 +85,7 @@ impl Consumers {
                 tracing::info!("{notice}");
             }
         }
+        crate::log::tell_faults();
     }
 
     /// Those whose latency is followed, and for whom nothing composed waits, have got it.
