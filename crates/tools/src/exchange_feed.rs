@@ -152,8 +152,7 @@ impl Args {
         }
     }
 
-    fn open(&self) -> anyhow::Result<Composite> {
-        let say = &mut |line: &str| eprintln!("{line}");
+    fn open(&self, say: &mut dyn FnMut(&str)) -> anyhow::Result<Composite> {
         let text = self.file.to_string_lossy();
         if site::is_site(&text) {
             self.refuse_what_only_files_have()?;
@@ -204,7 +203,7 @@ impl Args {
 /// # Errors
 /// A text for the user.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let source = args.open()?;
+    let source = args.open(&mut |line| eprintln!("{line}"))?;
     let mut publishing = sink_driven_src::Args::parse_from(["feed"]);
     // Commas separate names there: no venue has them in symbols.
     publishing.items = args.items.clone().unwrap_or_else(|| source.symbols().join(","));
@@ -222,7 +221,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// # Errors
 /// A text for the user.
 pub fn serve(args: &Args, stop: &Arc<AtomicBool>, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
-    let source = args.open()?;
+    let source = args.open(&mut |line| tracing::info!("{line}"))?;
     let (_nobody, faults) = channel();
     serve_source(SocketAddr::from(([127, 0, 0, 1], 0)), source, &args.settings(), stop, ready, &faults)
 }
@@ -241,7 +240,7 @@ mod tests {
         let file = folder.path().join("data.json");
         let why = |file: &std::path::Path| {
             let args = Args::try_parse_from(["feed".as_ref(), file.as_os_str()]).unwrap();
-            args.open().map(drop).unwrap_err().to_string()
+            args.open(&mut |_| {}).map(drop).unwrap_err().to_string()
         };
         assert!(why(&file).contains("there is no such file"));
         std::fs::write(&file, "{\"ID\":5,\"Type\":\"Update\"}\n".repeat(2_000)).unwrap();

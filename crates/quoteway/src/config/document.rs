@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{AnySection, Config, Route};
+use super::{AnySection, Config, Feed, Route};
 
 impl Config {
     /// Every parameter with default, RMDS name and meaning, as a TOML file that changes nothing.
@@ -13,6 +13,7 @@ impl Config {
             describe(&mut out, "", section);
             if i == 0 {
                 self.describe_routes(&mut out);
+                self.describe_feeds(&mut out);
             }
         }
         out
@@ -25,9 +26,29 @@ impl Config {
             change(&mut out, "", section, false);
             if i == 0 {
                 self.routes.iter().for_each(|route| change(&mut out, "[", route, true));
+                for (name, feed) in &self.feeds {
+                    let mut text = String::new();
+                    change(&mut text, "", feed, true);
+                    out += &named(&text, name);
+                }
             }
         }
         out
+    }
+
+    fn describe_feeds(&self, out: &mut String) {
+        if self.feeds.is_empty() {
+            let mut example = String::new();
+            describe(&mut example, "", &Feed { source: "iex-deep:233.215.21.4:10378".into(), ..Feed::default() });
+            for line in named(&example, "NAME").lines() {
+                let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "# " });
+            }
+        }
+        for (name, feed) in &self.feeds {
+            let mut text = String::new();
+            describe(&mut text, "", feed);
+            *out += &named(&text, name);
+        }
     }
 
     fn describe_routes(&self, out: &mut String) {
@@ -42,6 +63,13 @@ impl Config {
             describe(out, "[", route);
         }
     }
+}
+
+/// The table of a feed, under its name.
+fn named(table: &str, name: &str) -> String {
+    let is_bare = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') && !name.is_empty();
+    let name = if is_bare { name.to_owned() } else { super::Parameter::show(&name.to_owned()) };
+    table.replace("\n[feed]\n", &format!("\n[feed.{name}]\n")).replacen("[feed]\n", &format!("[feed.{name}]\n"), 1)
 }
 
 fn change(out: &mut String, bracket: &str, section: &dyn AnySection, always: bool) {

@@ -97,6 +97,7 @@ pub(super) fn exposed(config: &Config, path: &Path) -> Vec<String> {
     secrets.extend(
         config.routes.iter().map(|route| ("route.proxy_credentials_file", route.proxy_credentials_file.as_str())),
     );
+    secrets.extend(config.feeds.values().map(|feed| ("feed.login_password_file", feed.login_password_file.as_str())));
     if !config.http.users.is_empty() {
         secrets.push(("the configuration, whose http.users has hashes of passwords,", &name));
     }

@@ -42,7 +42,7 @@ pub use hub::{
 };
 pub use item_priorities::item_priorities;
 pub use listing::{json, search};
-pub use params::{DictionaryFiles, Http, Log, P2ps, Permissions, Route, SourceDistributor};
+pub use params::{DictionaryFiles, Feed, Http, Log, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};
 pub use reload::{Applies, Change, applies, changes, routes};
 pub use rmds::import::import;
@@ -53,6 +53,7 @@ pub use value::{
     ServerOrder, ServiceGroupList, ServiceIdList,
 };
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -65,6 +66,8 @@ pub struct Config {
     pub source_distributor: SourceDistributor,
     /// Interactive providers to dial.
     pub routes: Vec<Route>,
+    /// Exchanges' feeds that the process takes in itself, by name.
+    pub feeds: BTreeMap<String, Feed>,
     /// Fewer updates.
     pub conflation: Conflation,
     /// What is kept from all who watch.
@@ -86,7 +89,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The sections that a file can have once, in the order in which they are shown. Routes come after the first.
+    /// The sections that a file can have once, in the order in which they are shown. Routes and feeds come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
         vec![
             &self.source_distributor,

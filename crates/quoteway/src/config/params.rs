@@ -249,6 +249,22 @@ section! {
 }
 
 section! {
+    /// An exchange's feed that the process takes in itself and serves as one of its services, a table [feed.NAME] for each (docs/operating/feeds.md).
+    Feed = "feed", "feed";
+    feed_enabled: bool = true, "", "Take it in at all.";
+    source: String = String::new(), "", "Where it comes from: mold:GROUP:PORT,GROUP:PORT, soup:HOST:PORT, iex-tops:GROUP:PORT,... or iex-deep:GROUP:PORT,...; or a file, which is played once at its own pace.";
+    service: String = String::new(), "", "Name of its service; empty means NAME of [feed.NAME].";
+    suffix: String = String::from("usual"), "", "Behind each symbol; \"usual\" is nothing, .IEX of TOPS and .DEEP of DEEP.";
+    line_interfaces: Vec<String> = Vec::new(), "", "Address of the interface on which its lines come, or one for each line; empty means as the routes of the host say.";
+    repeater: String = String::new(), "", "HOST:PORT of the server that repeats messages (MoldUDP64 re-requests); empty means none.";
+    snapshot_server: String = String::new(), "", "HOST:PORT of the server of snapshots (GLIMPSE); empty means none.";
+    login_user: String = String::new(), "", "User name at the server of the session or of snapshots.";
+    login_password_file: String = String::new(), "", "File whose first line is the password there.";
+    login_session: String = String::new(), "", "Session there; empty means the one that runs.";
+    receive_buffer: u32 = 16 << 20, "", "Receive buffer of the socket of each line, bytes.";
+}
+
+section! {
     /// Who may see what (docs/operating/permissions.md).
     Permissions = "permissions", "P2PS";
     mode: PermissionMode = PermissionMode::default(), "", "What permissions do: \"off\"; \"test\" checks and logs and denies nothing; \"on\".";

@@ -1,5 +1,7 @@
 //! What of a configuration may change while a process runs: the table, and what differs between two configurations.
 
+use std::collections::BTreeSet;
+
 use super::{Config, Route};
 
 /// When a changed value counts.
@@ -77,6 +79,13 @@ pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
             found.push(Change { what, applies: when });
         }
     }
+    let names = old.feeds.keys().chain(new.feeds.keys()).collect::<BTreeSet<_>>();
+    found.extend(
+        names
+            .into_iter()
+            .filter(|name| old.feeds.get(*name) != new.feeds.get(*name))
+            .map(|name| Change { what: format!("feed.{name} is another one"), applies: Applies::Restart }),
+    );
     let told = |route: &Route| format!("route to {}", route.host_list.join(", "));
     let (gone, come) = routes(old, new);
     found.extend(gone.iter().map(|r| Change { what: format!("{} is ended", told(r)), applies: Applies::Reload }));
@@ -143,6 +152,9 @@ mod tests {
                 ("route to b:1 is dialled".to_owned(), Applies::Reload),
             ]
         );
+        let fed = parse("[feed.a]\nsource = \"a.pcap\"\n");
+        assert_eq!(changes(&Config::default(), &fed)[0].what, "feed.a is another one");
+        assert_eq!(Config::default().reloaded(&fed), Config::default());
         assert_eq!(changes(&next, &new).len(), 1, "what needs a restart is said each time");
     }
 

@@ -138,6 +138,21 @@ fn what_has_no_effect_is_accepted_in_toml_too() {
 
 /// A parameter that no code outside of the configuration reads would silently do nothing.
 #[test]
+fn feeds_have_names_and_survive_being_shown() {
+    let text = "[feed.nasdaq]\nsource = \"mold:239.1.1.1:9,239.1.1.2:9\"\nline_interfaces = [\"10.0.0.1\"]\n\n[feed.\"a b\"]\nsource = \"x.pcap\"\nsuffix = \"\"\n";
+    let config = Config::parse("test.toml", text).expect("a configuration");
+    assert_eq!(config.feeds["nasdaq"].line_interfaces, ["10.0.0.1"]);
+    for shown in [config.document(), config.changes()] {
+        assert_eq!(Config::parse("shown.toml", &shown).expect("a configuration"), config, "{shown}");
+    }
+    let why = |text: &str| Config::parse("test.toml", text).expect_err("a fault").to_string();
+    assert!(why("[feed]\nsource = \"x\"\n").contains("[feed.NAME]"));
+    assert!(why("[[feed]]\nsource = \"x\"\n").contains("[feed.NAME]"));
+    assert!(why("[feed.a]\nservice = \"x\"\n").contains("needs source"));
+    assert!(why("[feed.a]\nsource = \"x\"\nrepeeter = \"x\"\n").contains("the nearest is repeater"));
+}
+
+#[test]
 fn every_parameter_is_read_by_somebody() {
     fn gather(dir: &std::path::Path, all: &mut String) {
         for entry in std::fs::read_dir(dir).expect("sources").flatten() {
@@ -151,9 +166,9 @@ fn every_parameter_is_read_by_somebody() {
     }
     let mut sources = String::new();
     gather(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut sources);
-    let (config, route) = (Config::default(), super::Route::default());
+    let (config, route, feed) = (Config::default(), super::Route::default(), super::Feed::default());
     let mut unread = Vec::new();
-    for section in config.sections().into_iter().chain([&route as &dyn super::AnySection]) {
+    for section in config.sections().into_iter().chain([&route as &dyn super::AnySection, &feed]) {
         for info in section.infos() {
             let used = sources
                 .match_indices(&format!(".{}", info.key))

@@ -3,8 +3,8 @@
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    AnySection, Config, ConfigError, Hub, Loaded, Note, P2ps, Raw, Route, Section, SourceDistributor, Weight, effect,
-    nearest, rules,
+    AnySection, Config, ConfigError, Feed, Hub, Loaded, Note, P2ps, Raw, Route, Section, SourceDistributor, Weight,
+    effect, nearest, rules,
 };
 
 /// Reads TOML text; `name` stands for the file in messages.
@@ -51,6 +51,9 @@ impl Reader<'_> {
         if name == Route::NAME {
             return self.routes(config, at, value);
         }
+        if name == Feed::NAME {
+            return self.feeds(config, at, value);
+        }
         let mut sections = config.sections_mut();
         match (sections.iter_mut().find(|s| s.name() == name), value) {
             (Some(section), DeValue::Table(t)) => self.fill(*section, t),
@@ -59,7 +62,7 @@ impl Reader<'_> {
             }
             (Some(_), _) => self.add(at, &format!("{name} is a section: write [{name}] and its keys below")),
             (None, _) => {
-                let names = sections.iter().map(|s| s.name()).chain([Route::NAME]);
+                let names = sections.iter().map(|s| s.name()).chain([Route::NAME, Feed::NAME]);
                 let hint = match sections.iter().find(|s| s.infos().iter().any(|p| p.key == name)) {
                     Some(owner) => format!(": {name} is a key of [{}]", owner.name()),
                     None if let Some(ours) = rmds_name(name) => format!(": {name} is [{ours}] here"),
@@ -90,6 +93,25 @@ impl Reader<'_> {
                 _ => self.add(entry.span().start, "a route is a table: write [[route]] and its keys below"),
             }
             config.routes.push(route);
+        }
+    }
+
+    fn feeds(&mut self, config: &mut Config, at: usize, value: &DeValue<'_>) {
+        let DeValue::Table(table) = value else {
+            return self.add(at, "feeds are written [feed.NAME], each with a name of its own");
+        };
+        for (name, entry) in table {
+            let DeValue::Table(keys) = entry.get_ref() else {
+                self.add(name.span().start, "a feed has a name: write [feed.NAME] and its keys below");
+                continue;
+            };
+            let (mut feed, faults) = (Feed::default(), self.faults.len());
+            self.fill(&mut feed, keys);
+            if feed.source.is_empty() && faults == self.faults.len() {
+                let what = "a feed needs source, such as source = \"mold:233.54.12.111:26477,233.49.196.111:26477\"";
+                self.add(name.span().start, what);
+            }
+            config.feeds.insert(name.get_ref().to_string(), feed);
         }
     }
 
@@ -147,8 +169,8 @@ impl Reader<'_> {
     fn unknown(&mut self, section: &dyn AnySection, name: &str, at: usize) {
         let infos = section.infos();
         let defaults = Config::default();
-        let route = Route::default();
-        let owner = (defaults.sections().into_iter().chain([&route as &dyn AnySection]))
+        let (route, feed) = (Route::default(), Feed::default());
+        let owner = (defaults.sections().into_iter().chain([&route as &dyn AnySection, &feed]))
             .find(|s| s.infos().iter().any(|p| p.key == name));
         let hint = match owner {
             Some(owner) => format!(": it belongs to [{}]", owner.name()),

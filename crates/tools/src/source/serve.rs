@@ -86,6 +86,9 @@ pub struct Composite {
     wake: Option<OwnedFd>,
 }
 
+/// How often a live source says in the log how it stands, nanoseconds.
+const STATUS_EVERY: Nanos = 60_000_000_000;
+
 /// The number under which the sockets of a live source are watched.
 const WAKE: u32 = 0;
 
@@ -427,6 +430,8 @@ pub fn serve_source(
     ready: impl FnOnce(SocketAddr),
     faults: &Receiver<Fault>,
 ) -> anyhow::Result<()> {
+    let is_live = source.is_live();
+    let mut status_due = net::clock::now() + STATUS_EVERY;
     let config = ProviderConfig { service: settings.service.clone(), ..ProviderConfig::default() };
     let service_id = config.service_id;
     let provider = Provider::new(config, Arc::new(Dictionary::builtin()));
@@ -441,6 +446,12 @@ pub fn serve_source(
     ready(bound);
     while !stop.load(Ordering::Acquire) {
         let now = net::clock::now();
+        if now >= status_due {
+            status_due = now + STATUS_EVERY;
+            if let Some(text) = publisher.feed().source().remarks().filter(|_| is_live) {
+                tracing::info!("{text}");
+            }
+        }
         let wake = publisher.due(now, &mut io).unwrap_or(Nanos::MAX).min(now + STOP_EVERY);
         publisher.turn(&mut io, wake).map_err(|e| anyhow!("source: {e}"))?;
         // Whoever plays faults may be gone: then there are no more.

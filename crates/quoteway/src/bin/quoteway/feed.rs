@@ -1,15 +1,11 @@
 //! `quoteway feed`: an exchange's file as a provider, or with a server around it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::thread::Builder;
-
-use anyhow::anyhow;
 use clap::Args;
 use quoteway::roles::process::HttpArgs;
 use quoteway::roles::serve::{self, ServeArgs};
 use tools::exchange_feed;
+
+use crate::feeds::Feeds;
 
 /// What `quoteway feed` is told.
 #[derive(Debug, Clone, Args)]
@@ -42,17 +38,8 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<()> {
     if !args.serve {
         return exchange_feed::run(&args.source);
     }
-    let (stop, (ready, bound)) = (Arc::new(AtomicBool::new(false)), channel());
-    let (source, flag) = (args.source.clone(), stop.clone());
-    let provider = Builder::new().name("feed".into()).spawn(move || {
-        // Nobody waits for the address any more only if the start has failed elsewhere.
-        exchange_feed::serve(&source, &flag, |at| ready.send(at).unwrap_or_default())
-    })?;
-    let ended = |thread: std::thread::JoinHandle<anyhow::Result<()>>| {
-        thread.join().unwrap_or_else(|_| Err(anyhow!("the thread of the feed has failed")))
-    };
-    // Without an address it has ended before it was ready, and says why.
-    let Ok(at) = bound.recv() else { return ended(provider) };
+    let mut feeds = Feeds::default();
+    let at = feeds.start("feed", args.source.clone())?;
     let server = ServeArgs {
         routes: vec![at.to_string()],
         rssl_port: args.rssl_port,
@@ -61,7 +48,5 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<()> {
         http: args.http.clone(),
         ..ServeArgs::default()
     };
-    let served = serve::run(&server);
-    stop.store(true, Ordering::Release);
-    served.and(ended(provider))
+    serve::run(&server).and(feeds.end())
 }

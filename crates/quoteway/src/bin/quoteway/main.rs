@@ -3,6 +3,7 @@
 
 mod demo;
 mod feed;
+mod feeds;
 mod lab;
 
 use anyhow::anyhow;
@@ -156,8 +157,8 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Demo(args) => demo::run(&args),
-        Command::Serve(args) => roles::serve::run(&args),
-        Command::SourceDistributor(args) => roles::source_distributor::run(&args),
+        Command::Serve(args) => feeds::serve(&args),
+        Command::SourceDistributor(args) => feeds::source_distributor(&args),
         Command::P2ps(args) => roles::p2ps::run(&args),
         Command::Desktop(args) => roles::desktop::run(&args),
         Command::Rrcpd(args) => roles::rrcpd::run(&args),

@@ -243,6 +243,18 @@ fn take(site: &str, args: &[&str]) -> (Process, u16) {
     (process, port)
 }
 
+/// A server that takes a feed in itself, as its file says, and the port on which consumers connect.
+fn take_with(folder: &Path, feed: &str) -> (Process, u16) {
+    let file = folder.join("server.toml");
+    std::fs::write(&file, format!("[http]\nenabled = false\n\n[feed.nasdaq]\nservice = \"DIRECT_FEED\"\n{feed}"))
+        .expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let ports = ["--rssl-port", "0", "--nip-port", "0", "--interface", "127.0.0.1"];
+    let process = start(&[&["serve", "--config", file], &ports[..]].concat(), &From::Output, "ready ");
+    let port = port_of(&process, "rssl=");
+    (process, port)
+}
+
 /// Watches all books, tells the exchange when it has them, and goes on until they are those of the end and good.
 fn watch_all(port: u16, signals: &Signals, expected: &BTreeMap<String, Expected>, doubts: usize) -> Vec<Stream> {
     let both = |name: &'static str| [(name, Domain::MARKET_BY_ORDER), (name, Domain::MARKET_BY_PRICE)];
@@ -295,6 +307,30 @@ fn lines_that_lose_and_a_late_start_make_the_book_of_a_whole_line() {
     let streams = watch_all(port, &signals, &at_the_end(&all), 1);
     assert!(streams.iter().all(|stream| stream.data[0] == DataState::OK), "the service is up behind the snapshot");
     assert!(signals.connections.load(Ordering::Relaxed) >= 2 && signals.requests.load(Ordering::Relaxed) > 0);
+    drop(exchange);
+}
+
+#[test]
+fn a_server_takes_in_the_feeds_of_its_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = Arc::new(messages(61, 6_000));
+    let (groups, signals) = (groups(), Arc::new(Signals::default()));
+    let repeats = sender();
+    let feed = format!(
+        "source = \"mold:{},{}\"\nline_interfaces = [\"127.0.0.1\"]\nrepeater = \"{}\"\n",
+        groups[0],
+        groups[1],
+        repeats.local_addr()
+    );
+    let (_server, port) = take_with(folder.path(), &feed);
+    let exchange = Exchange {
+        threads: vec![
+            lines(Arc::clone(&signals), groups, Arc::clone(&all), (61, 0, 1_000), 3_000..3_020),
+            repeater(Arc::clone(&signals), repeats, Arc::clone(&all), 63),
+        ],
+        signals: Arc::clone(&signals),
+    };
+    watch_all(port, &signals, &at_the_end(&all), 1);
     drop(exchange);
 }
 

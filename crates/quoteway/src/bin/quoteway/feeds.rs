@@ -1,0 +1,113 @@
+//! `[feed.NAME]`: exchanges' feeds that a server takes in itself, each a provider in a thread of its own, which the server dials.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{Builder, JoinHandle};
+
+use anyhow::anyhow;
+use clap::Parser as _;
+use quoteway::config::{self, ConfigArgs, Feed};
+use quoteway::roles::serve::{self, ServeArgs};
+use quoteway::roles::source_distributor::{self, SourceDistributorArgs};
+use tools::exchange_feed;
+
+/// Providers in threads, which stop with this.
+#[derive(Default)]
+pub(crate) struct Feeds {
+    stop: Arc<AtomicBool>,
+    threads: Vec<(String, JoinHandle<anyhow::Result<()>>)>,
+}
+
+impl Feeds {
+    /// Starts one, and gives the address at which it is to be dialled.
+    pub(crate) fn start(&mut self, name: &str, args: exchange_feed::Args) -> anyhow::Result<SocketAddr> {
+        let (flag, (ready, bound), told) = (self.stop.clone(), channel(), name.to_owned());
+        let thread = Builder::new().name(format!("feed {name}")).spawn(move || {
+            // Nobody waits for the address any more only if the start has failed elsewhere.
+            let ended = exchange_feed::serve(&args, &flag, |at| ready.send(at).unwrap_or_default());
+            if let Err(error) = &ended {
+                tracing::error!("feed {told} has ended: {error}");
+            }
+            ended
+        })?;
+        // Without an address it has ended before it was ready, and says why.
+        match bound.recv() {
+            Ok(at) => {
+                self.threads.push((name.to_owned(), thread));
+                Ok(at)
+            }
+            Err(_) => Err(joined(thread).err().unwrap_or_else(|| anyhow!("feed {name} has ended before it began"))),
+        }
+    }
+
+    /// Stops all and waits for them.
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        self.stop.store(true, Ordering::Release);
+        self.threads.into_iter().try_for_each(|(name, thread)| joined(thread).map_err(|e| anyhow!("feed {name}: {e}")))
+    }
+}
+
+fn joined(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
+    thread.join().unwrap_or_else(|_| Err(anyhow!("the thread of the feed has failed")))
+}
+
+fn args_of(name: &str, feed: &Feed) -> anyhow::Result<exchange_feed::Args> {
+    let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    let mut args = exchange_feed::Args::try_parse_from(["feed", "--", &feed.source])?;
+    args.service = some(&feed.service).unwrap_or_else(|| name.to_owned());
+    args.suffix = Some(feed.suffix.clone()).filter(|suffix| suffix != "usual");
+    let interfaces = feed.line_interfaces.iter().map(|text| {
+        text.parse().map_err(|_| anyhow!("feed.{name}.line_interfaces: {text} is no address of an interface"))
+    });
+    args.site = exchange_feed::SiteArgs {
+        line_interface: interfaces.collect::<anyhow::Result<_>>()?,
+        repeater: some(&feed.repeater),
+        snapshot: some(&feed.snapshot_server),
+        user: feed.login_user.clone(),
+        password_file: some(&feed.login_password_file).map(Into::into),
+        session: feed.login_session.clone(),
+        receive_buffer: feed.receive_buffer as usize,
+    };
+    Ok(args)
+}
+
+/// Starts what the file names, and runs a server that dials these addresses beside its other routes. What is wrong with the file the server says.
+fn around(file: &ConfigArgs, run: impl FnOnce(Vec<String>) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let loaded = file.config.as_ref().and_then(|path| config::load(path, &file.selection).ok());
+    let config = loaded.map(|loaded| loaded.config).unwrap_or_default();
+    if !config.feeds.is_empty() {
+        quoteway::log::set_first_format(config.log.format == config::LogFormat::Json);
+    }
+    let mut feeds = Feeds::default();
+    let mut routes = Vec::new();
+    for (name, feed) in config.feeds.iter().filter(|(_, feed)| feed.feed_enabled) {
+        let started = args_of(name, feed).and_then(|args| feeds.start(name, args));
+        routes.push(started.map_err(|e| anyhow!("[feed.{name}]: {e}"))?.to_string());
+    }
+    run(routes).and(feeds.end())
+}
+
+/// `quoteway serve`, with its feeds.
+///
+/// # Errors
+/// A text for the user.
+pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
+    around(&args.file, |routes| {
+        serve::run(&ServeArgs { routes: [args.routes.clone(), routes].concat(), ..args.clone() })
+    })
+}
+
+/// `quoteway source-distributor`, with its feeds.
+///
+/// # Errors
+/// A text for the user.
+pub(crate) fn source_distributor(args: &SourceDistributorArgs) -> anyhow::Result<()> {
+    around(&args.file, |routes| {
+        source_distributor::run(&SourceDistributorArgs {
+            routes: [args.routes.clone(), routes].concat(),
+            ..args.clone()
+        })
+    })
+}
