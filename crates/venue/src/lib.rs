@@ -4,6 +4,7 @@
 //! * [`lines`]: which line was first, and by how much.
 //! * [`nasdaq`]: TotalView-ITCH 5.0 over `MoldUDP64`, `SoupBinTCP`, GLIMPSE and day files.
 //! * [`iex`]: TOPS 1.6 and DEEP 1.0 over IEX-TP.
+//! * [`cme`]: MDP 3.0 by the schema of the exchange.
 //! * [`dbn`]: records of Databento files, and the books that those by order make.
 //! * [`Market`]: who takes what a handler tells. Order books are of the crate [`market`].
 //!
@@ -15,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cme;
 pub mod dbn;
 pub mod iex;
 pub mod lines;

@@ -8,6 +8,7 @@ mod kept;
 #[path = "../hostile/targets.rs"]
 mod targets;
 
+mod cme;
 mod dbn;
 mod hostile;
 mod iex;

@@ -1,5 +1,6 @@
 //! What fuzzing runs; the tests run it on mutated and kept inputs.
 
+use venue::cme::{CmeChannel, Schema};
 use venue::dbn::{DbnFile, DbnReader, MboBooks, Record};
 use venue::iex::tp::TpReceiver;
 use venue::iex::{self, IexDay};
@@ -99,6 +100,35 @@ pub(crate) fn venue_dbn(data: &[u8]) {
         before = file.rest();
     }
     books.books().check_invariants();
+}
+
+/// Bytes as packets of a channel of CME: incremental ones with numbers that follow or jump, snapshots, definitions, time. Then as a schema.
+pub(crate) fn venue_cme(data: &[u8]) {
+    const SCHEMA: &str = include_str!("../support/mdp.xml");
+    let limits = Limits { window: 64, held_bytes: 4_096, attempts: 2, ..Limits::default() };
+    let mut channel = CmeChannel::new(Schema::read(SCHEMA).expect("a schema"), limits);
+    let (mut now, mut rest, mut next) = (0u64, data, 1u32);
+    while let Some(([act, length], behind)) = rest.split_first_chunk::<2>() {
+        let (bytes, behind) = behind.split_at(usize::from(*length).min(behind.len()));
+        rest = behind;
+        now = now.saturating_add(u64::from(*act) << 16);
+        let numbered = [&next.to_le_bytes()[..], &now.to_le_bytes(), bytes].concat();
+        match act % 6 {
+            0..=2 => {
+                channel.incremental(act % 2, &numbered, now, &mut ());
+                next = next.wrapping_add(1 + u32::from(*act > 200));
+            }
+            3 => channel.recovery(&numbered, &mut ()),
+            4 => channel.incremental(0, bytes, now, &mut ()),
+            _ => now = channel.timer().unwrap_or(now).max(now),
+        }
+        channel.on_timer(now, &mut ());
+        let _unanswered = channel.poll_request();
+    }
+    channel.orders().check_invariants();
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _no_schema = Schema::read(text);
+    }
 }
 
 /// Bytes as operations on a channel of IEX: segments, time; what leaves is in order, the books hold together.
