@@ -218,6 +218,15 @@ pub enum Command {
         #[allow(missing_docs, reason = "clap would show it")]
         why: Why,
     },
+    /// What a process records of itself, and how that goes; begin or end it
+    Record {
+        /// What is to be done [default: show how it goes]
+        #[arg(value_enum, requires = "record_why")]
+        what: Option<Recording>,
+        /// Goes to the log
+        #[arg(id = "record_why", long = "why", value_name = "TEXT", requires = "what")]
+        why: Option<String>,
+    },
     /// Change how much is logged, until the process ends
     #[command(alias = "log-level")]
     Log {
@@ -342,6 +351,15 @@ pub struct Why {
     pub why: String,
 }
 
+/// What can be done with a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Recording {
+    /// Begin, or go on
+    Start,
+    /// End
+    Stop,
+}
+
 /// What a user may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UserRole {
@@ -446,6 +464,9 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
         Command::Drain { close: true, why } => act("drain", json!({ "why": why.why, "clients": "close" })),
         Command::Drain { close: false, why } => act("drain", json!({ "why": why.why })),
         Command::Undrain { why } => act("undrain", json!({ "why": why.why })),
+        Command::Record { what: None, .. } => api("recording"),
+        Command::Record { what: Some(Recording::Start), why } => act("recording/start", json!({ "why": why })),
+        Command::Record { what: Some(Recording::Stop), why } => act("recording/stop", json!({ "why": why })),
         Command::Log { level } => act("log", json!({ "level": level })),
         Command::Clients { .. } | Command::Items { .. } => Err(anyhow!("lists come page by page")),
         Command::Password { .. } => Err(anyhow!("no process is asked for a password")),
@@ -603,6 +624,12 @@ impl<'de, F: FnMut(Value)> Visitor<'de> for Rows<'_, F> {
 fn text(command: &Command, answer: &Value) -> String {
     match command {
         Command::Process => process_text(answer),
+        Command::Record { what: None, .. } => {
+            let services = table(&answer["services"], &["name", "up", "items", "open"]);
+            let Value::Object(mut members) = answer.clone() else { return services };
+            members.remove("services");
+            lines("", &Value::Object(members)) + &services
+        }
         Command::Services => {
             let mut columns = vec!["name", "up", "accepting", "waiting", "suspect", "providers"];
             // A service that comes from no other site has this one on its way, and nothing to tell.

@@ -9,7 +9,6 @@ pub mod command_line;
 pub mod consumer;
 pub mod ctl;
 pub mod delay;
-mod dialled;
 pub mod dump;
 pub mod exchange_feed;
 pub mod flags;

@@ -108,6 +108,16 @@ impl Renewal {
     }
 }
 
+impl rssl_io::Reach for Places {
+    fn address(&self) -> SocketAddr {
+        Self::address(self)
+    }
+
+    fn go_on(&mut self) {
+        Self::go_on(self);
+    }
+}
+
 impl std::fmt::Display for Places {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.address().fmt(f)

@@ -8,12 +8,14 @@
 //!
 //! Nothing here runs in a serving thread: reloads and drains have threads of their own, and ask the serving ones.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::oversight::Asker;
+use super::recording::Recording;
 use hub::p2ps::BlockedList;
 
 use crate::config::{self, Applies, Config, LogFormat};
@@ -42,6 +44,7 @@ struct Inner {
     draining: AtomicBool,
     ending: AtomicBool,
     over: AtomicBool,
+    recording: OnceLock<Recording>,
 }
 
 /// What a reload has brought, in words.
@@ -81,12 +84,36 @@ impl Lifecycle {
             draining: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            recording: OnceLock::new(),
         }))
     }
 
     /// The ways to ask the serving threads.
     pub fn askers(&self) -> &[Asker] {
         &self.0.askers
+    }
+
+    /// Records what the configuration says, of the consumers' side at `address`.
+    pub fn record(&self, config: &Config, address: SocketAddr) {
+        if let Some(recording) = Recording::of(config, address) {
+            self.0.recording.get_or_init(|| recording);
+        }
+    }
+
+    /// What is recorded here, if anything is to be.
+    pub fn recording(&self) -> Option<&Recording> {
+        self.0.recording.get()
+    }
+
+    /// Writes the end of what is recorded.
+    pub fn end_recording(&self) {
+        // Where it was not being recorded, there is nothing to end.
+        if let Some(recording) = self.recording()
+            && recording.standing().state != "stopped"
+            && let Err(why) = recording.stop()
+        {
+            tracing::error!("the recording has no end: {why}");
+        }
     }
 
     /// Has somebody told of each configuration that is taken over from now on.

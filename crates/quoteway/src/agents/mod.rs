@@ -24,6 +24,7 @@ pub mod oversight;
 pub mod p2ps;
 pub mod permissions;
 pub mod providers;
+pub mod recording;
 pub mod records;
 pub mod routes;
 pub mod send_coalescing;

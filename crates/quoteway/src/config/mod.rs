@@ -22,6 +22,7 @@ mod params;
 mod patterns;
 mod placement;
 mod ports;
+mod record;
 mod reload;
 pub mod rmds;
 mod rules;
@@ -30,6 +31,7 @@ mod service_qos;
 mod toml_file;
 mod value;
 
+pub use self::record::Record;
 pub use aeron::{Aeron, AeronDriver, AeronFlowControl, AeronIdle, AeronMedium};
 pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
@@ -84,6 +86,8 @@ pub struct Config {
     pub aeron: Aeron,
     /// Web page, metrics, administration.
     pub http: Http,
+    /// What is recorded.
+    pub record: Record,
     /// What is logged, and how.
     pub log: Log,
 }
@@ -102,6 +106,7 @@ impl Config {
             &self.rrcpd,
             &self.aeron,
             &self.http,
+            &self.record,
             &self.log,
         ]
     }
@@ -119,6 +124,7 @@ impl Config {
             &mut self.rrcpd,
             &mut self.aeron,
             &mut self.http,
+            &mut self.record,
             &mut self.log,
         ]
     }

@@ -8,6 +8,7 @@ use rssl::ws::pages::{Origin, OwnPage, Pages};
 
 use super::hub::{SMALLEST_WINDOW, names_of_pair};
 use super::patterns::{PATTERNS, are_patterns};
+use super::record::{self, Record};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
     HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, by_service,
@@ -41,6 +42,9 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     }
     if let Some((key, what)) = headlines::fault(&config.source_distributor) {
         found.push(Broken { section: SourceDistributor::NAME, key, what });
+    }
+    if let Some((key, what)) = record::fault(&config.record) {
+        found.push(Broken { section: Record::NAME, key, what });
     }
     if let Some((key, what)) = service_qos::fault(&config.source_distributor) {
         found.push(Broken { section: SourceDistributor::NAME, key, what });
@@ -458,6 +462,10 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
         "websocket_ping_timeout_s",
         "enable_nip_server and websocket are true",
     );
+    for param in Record::params().iter().filter(|param| param.info.key != "folder") {
+        idle(config.record.folder.is_empty(), Record::NAME, param.info.key, "folder is set");
+    }
+    idle(config.record.symbol_lists.is_empty(), Record::NAME, "patterns", "symbol_lists names one");
     let c = &config.conflation;
     let none = c.update_aggregation.is_empty();
     idle(none, Conflation::NAME, "aggregation_interval_ms", "update_aggregation names its service");

@@ -18,11 +18,12 @@ use super::history::{self, Histories};
 use super::metrics;
 use super::passwords::Role;
 use super::threads::{Silent, Threads};
-use super::{About, RRCPD, actions, rights};
+use super::{About, RRCPD, actions, recording, rights};
 use crate::agents::history::History;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::oversight::Thread;
 use crate::agents::permissions::{Administration, On};
+use crate::agents::recording::Recording;
 
 /// What the requests are answered from.
 pub(super) struct Api {
@@ -229,6 +230,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/permissions/explain", Viewer, "Why a user may, or may not, see an item", rights::EXPLAIN, &[], rights::Explained, rights::explain),
     endpoint!("GET" "/api/v1/permissions/who", Viewer, "Who may see a product (pe) or a subservice of a service", rights::WHO, &[], Vec<String>, rights::who),
     endpoint!("GET" "/api/v1/permissions/usage", Viewer, "How often items were opened today, by user, service and subservice", &[], &[], Vec<rights::Used>, rights::usage),
+    endpoint!("GET" "/api/v1/recording", Viewer, "What this process records of itself, and how that goes", &[], &[], recording::Recorded, recording::recording),
     endpoint!("GET" "/api/v1/events", Viewer, "The last lines of the log", &[("after", "Only those after this number.")], &[], Vec<Event>, events),
     endpoint!("GET" "/api/v1/openapi.json", Viewer, "This interface as an OpenAPI document", &[], &[], Value, openapi),
     endpoint!("POST" "/api/v1/clients/{id}/disconnect", Operator, "Close a client's connection", &[], WHY, Done, actions::disconnect),
@@ -246,6 +248,8 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("POST" "/api/v1/unlock", Operator, "Let an item give its place to another again", &[], ITEM, Done, actions::unlock),
     endpoint!("POST" "/api/v1/permissions/logout", Operator, "End all logins of a user", &[], rights::USER, Done, rights::logout),
     endpoint!("POST" "/api/v1/permissions/repermission", Operator, "Check again what a user, or everybody, has open", &[], rights::ANYBODY, Done, rights::repermission),
+    endpoint!("POST" "/api/v1/recording/start", Operator, "Record, as the configuration says; into the same folder, behind a gap", &[], WHY, Done, recording::start),
+    endpoint!("POST" "/api/v1/recording/stop", Operator, "End the recording, once all that was heard is written", &[], WHY, Done, recording::stop),
     endpoint!("POST" "/api/v1/log", Operator, "Change how much is logged, until the process ends", &[], &[("level", "error, warn, info, debug, trace, or by module as QUOTEWAY_LOG.")], Done, actions::log_level),
 ];
 
@@ -330,7 +334,8 @@ async fn metrics_text(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let silent = answers.iter().filter(|answer| answer.is_err()).count();
     let named = api.threads.names().map(str::to_owned).zip(answers);
     let readings = named.filter_map(|(name, answer)| answer.ok().map(|reading| metrics::Reading { name, ..reading }));
-    let text = metrics::text(&readings.collect::<Vec<_>>(), silent, api.about.started);
+    let standing = api.life.recording().map(Recording::standing);
+    let text = metrics::text(&readings.collect::<Vec<_>>(), silent, api.about.started, standing.as_ref());
     let (kind, text) = metrics::wanted(&asked.accept, text);
     Ok(Answer::Text(kind, text))
 }

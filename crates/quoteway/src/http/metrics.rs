@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::facts::{Provider, Service};
 use crate::agents::consumers::Protocol;
 use crate::agents::oversight::{BOUNDS_NS, Thread, TurnLatency};
+use crate::agents::recording::Standing;
 use crate::counters::Samples;
 
 /// The type of `OpenMetrics`, for `Content-Type`.
@@ -118,7 +119,7 @@ pub(super) fn read(thread: &mut Thread<'_>) -> Reading {
 }
 
 /// The whole text.
-pub(super) fn text(readings: &[Reading], silent: usize, started: u64) -> String {
+pub(super) fn text(readings: &[Reading], silent: usize, started: u64, recording: Option<&Standing>) -> String {
     let mut out = String::new();
     let mut samples = Samples::default();
     let many = readings.len() > 1;
@@ -130,6 +131,9 @@ pub(super) fn text(readings: &[Reading], silent: usize, started: u64) -> String 
     samples.open_metrics(&mut out);
     families(&mut out, readings);
     histograms(&mut out, readings);
+    if let Some(standing) = recording {
+        super::recording::metrics(&mut out, standing);
+    }
     head(&mut out, "quoteway_threads_silent", "gauge", "Serving threads that did not answer.");
     let _ = writeln!(out, "quoteway_threads_silent {silent}");
     head(&mut out, "quoteway_start_time_seconds", "gauge", "When the process was ready, Unix time.");
@@ -139,7 +143,7 @@ pub(super) fn text(readings: &[Reading], silent: usize, started: u64) -> String 
     out + "# EOF\n"
 }
 
-fn head(out: &mut String, family: &str, kind: &str, help: &str) {
+pub(super) fn head(out: &mut String, family: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# TYPE {family} {kind}");
     if let Some(unit) = ["seconds", "bytes"].iter().find(|unit| family.ends_with(**unit)) {
         let _ = writeln!(out, "# UNIT {family} {unit}");
@@ -257,6 +261,7 @@ fn histogram(out: &mut String, family: &str, labels: &str, latency: &TurnLatency
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agents::recording::Counts;
     use crate::counters::Part;
 
     #[test]
@@ -316,7 +321,15 @@ mod tests {
             });
             readings.push(reading);
         }
-        let text = text(&readings, 0, 5);
+        let standing = Standing {
+            state: "recording",
+            trouble: None,
+            folder: "today".to_owned(),
+            services: Vec::new(),
+            counts: Counts::default(),
+            waiting: 7,
+        };
+        let text = text(&readings, 0, 5, Some(&standing));
         assert!(text.ends_with("# EOF\n"));
         let mut families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let count = families.len();

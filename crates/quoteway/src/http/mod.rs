@@ -10,6 +10,7 @@
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
 //! | `images` | how the image of an item is told |
 //! | `history` | what items were worth before the page was opened |
+//! | `recording` | what administrators ask and do about what is recorded |
 //! | [`metrics`] | the counters as OpenMetrics |
 //! | `access` | who may look, who may act: pages of other servers, users |
 //! | `passwords` | names and passwords, checked in a thread of their own |
@@ -33,6 +34,7 @@ mod openapi;
 mod paced;
 mod passwords;
 mod places;
+mod recording;
 mod rights;
 mod serve;
 mod threads;

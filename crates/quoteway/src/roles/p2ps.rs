@@ -100,11 +100,14 @@ pub(super) fn serve(config: &Config, again: Load) -> anyhow::Result<()> {
         ..process::about(config)
     };
     let life = Lifecycle::new(config.clone(), askers, again);
+    life.record(config, bound.rssl);
     let administration = permissioning.as_ref().map(Permissioning::administration);
     let web = http::start(&config.http, about, &life, administration).map_err(anyhow::Error::msg)?;
     exposure::tell(config, Sides { consumers: true, providers: false, hub: false });
     let line = ready_line(&bound) + &process::web(web.as_ref());
-    run_all(config, &life, first, agents, &line)
+    let result = run_all(config, &life, first, agents, &line);
+    life.end_recording();
+    result
 }
 
 /// Runs the first agent here and each other one in a thread of its own.

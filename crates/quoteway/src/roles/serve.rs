@@ -78,17 +78,23 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let result = if config.p2ps.writer_thread_count == 0 {
         let mut server = Server::new(&config, process::incarnation())?;
         let life = lifecycle(args, &config, server.askers());
+        life.record(&config, server.addresses().rssl);
         let about = about(&config, server.addresses(), "serve");
         let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
-        server.run(|| process::turn_over(&pulse, &life))
+        let result = server.run(|| process::turn_over(&pulse, &life));
+        life.end_recording();
+        result
     } else {
         let mut server = Sharded::new(&config, process::incarnation())?;
         let life = lifecycle(args, &config, server.askers());
+        life.record(&config, server.addresses().rssl);
         let about = about(&config, server.addresses(), "serve");
         let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
-        server.run(|| process::turn_over(&pulse, &life))
+        let result = server.run(|| process::turn_over(&pulse, &life));
+        life.end_recording();
+        result
     };
     service::stopping();
     Ok(result?)

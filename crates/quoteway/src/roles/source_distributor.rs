@@ -79,6 +79,9 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
         ..process::about(&config)
     };
     let again = args.clone();
+    if !config.record.folder.is_empty() {
+        tracing::warn!("record.folder has no effect here: a Source Distributor has no consumers; its P2PS records");
+    }
     let life = Lifecycle::new(config.clone(), vec![agent.asker()], Box::new(move || again.configuration()));
     let web = http::start(&config.http, about, &life, None).map_err(anyhow::Error::msg)?;
     exposure::tell(&config, Sides { consumers: false, providers: addresses.nip.is_some(), hub: true });

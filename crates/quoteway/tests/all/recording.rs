@@ -13,7 +13,8 @@ use rwf::msg::{Domain, Msg, MsgClass, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
 use tools::consumer::{Consumer, Heard, Identity};
 
-use crate::chain::{From, Process, serve, source, start};
+use crate::chain::{From, Process, config_file, serve, source, start};
+use crate::http;
 
 const SECOND: u64 = 1_000_000_000;
 pub(crate) const SERVICE: &str = "DIRECT_FEED";
@@ -208,6 +209,122 @@ fn what_is_recorded_is_what_a_consumer_saw_beside_it() {
         with_source += usize::from(entry.record.clocks.source.is_some());
     }
     assert!(with_source > 0, "the market's updates say when they were made");
+}
+
+/// What `ctl` says to a process, and whether it has done it.
+fn ctl(server: &http::Process, args: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_quoteway")).args(["ctl", "--at", &server.web()]).args(args).output();
+    let output = output.expect("it runs");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).expect("text"))
+}
+
+/// The value of a counter in `/metrics`.
+fn metric(server: &http::Process, name: &str) -> u64 {
+    let (_, _, text) = server.get("/metrics");
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+}
+
+/// A server records itself from its start on, and is steered.
+fn records_itself(server: &http::Process, folder: &Path) {
+    let recording = || server.json("/api/v1/recording");
+    until_recorded(folder, 20);
+    let open = |text: &str| text.contains("\"open\":10");
+    server.wait_for("/api/v1/recording", |_, text| open(text) && text.contains("\"state\":\"recording\""));
+    let (is_done, said) = ctl(server, &["record", "stop", "--why", "enough"]);
+    assert!(is_done && said.contains("the recording is ended"), "{said}");
+    let told = recording();
+    assert_eq!((told["state"].as_str(), told["lost"].as_u64()), (Some("stopped"), Some(0)), "{told}");
+    let info = self::open(folder).info();
+    assert!(!info.is_open && info.gaps.is_empty(), "{info:?}");
+    // The counters are what stands in the files.
+    assert_eq!(told["records"].as_u64(), Some(info.records()), "{told}");
+    assert_eq!(metric(server, "quoteway_record_records_total"), info.records());
+    assert_eq!(metric(server, "quoteway_record_recording"), 0);
+    assert!(!ctl(server, &["record", "stop", "--why", "again"]).0, "it is stopped already");
+    let (is_done, said) = ctl(server, &["record", "start", "--why", "more"]);
+    assert!(is_done, "{said}");
+    assert!(!ctl(server, &["record", "start", "--why", "again"]).0, "it is being recorded already");
+    let updates = info.counts.iter().find(|(kind, _)| *kind == Kind::Update).expect("updates").1.messages;
+    until_recorded(folder, updates + 20);
+    assert_eq!(metric(server, "quoteway_record_recording"), 1);
+    let (is_done, said) = ctl(server, &["record"]);
+    assert!(is_done && said.contains("state: recording") && said.contains(SERVICE), "{said}");
+    assert!(Command::new("kill").args(["-TERM", &server.child.id().to_string()]).status().expect("kill").success());
+    let deadline = net::clock::now() + 60 * SECOND;
+    while self::open(folder).info().is_open {
+        assert!(net::clock::now() < deadline, "the recording has no end");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let recording = self::open(folder);
+    assert_eq!(recording.damage(), &[][..]);
+    let reasons: Vec<GapReason> = recording.info().gaps.iter().map(|(_, gap)| gap.reason).collect();
+    assert_eq!(reasons, [GapReason::Restart], "a recording that was stopped goes on behind a gap");
+    assert_eq!(recorded(&recording, 6, "RDT3", Kind::Refresh).len(), 2);
+}
+
+fn of_itself(folder: &Path, rest: &str) -> tempfile::NamedTempFile {
+    let names = (0..10).map(|n| format!("\"RDT{n}\"")).collect::<Vec<_>>().join(", ");
+    config_file(&format!(
+        "[record]\nfolder = {:?}\nservices = [\"{SERVICE}\"]\nitems = [{names}]\n{rest}",
+        folder.to_str().expect("UTF-8")
+    ))
+}
+
+#[test]
+fn a_server_records_itself_from_its_start_on_and_is_steered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-U", "200"]);
+    for (shards, place) in [("0", "one"), ("2", "two")] {
+        let folder = folder.path().join(place);
+        let config = of_itself(&folder, "");
+        let config = config.path().to_str().expect("UTF-8");
+        let server = http::serve(&["--route", &at, "--config", config, "--shards", shards]);
+        records_itself(&server, &folder);
+    }
+}
+
+#[test]
+fn a_p2ps_records_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-U", "200"]);
+    let ports = ["--nip-port", "0", "--hub-port", "0", "--http-port", "0"];
+    let distributor = http::start(&[&["source-distributor", "--route", &at][..], &ports].concat());
+    let config = of_itself(folder.path(), "");
+    let hub = format!("127.0.0.1:{}", distributor.at("hub").rsplit_once(':').expect("a port").1);
+    let server = http::start(&[
+        "p2ps",
+        "--source-distributor",
+        &hub,
+        "--rssl-port",
+        "0",
+        "--http-port",
+        "0",
+        "--config",
+        config.path().to_str().expect("UTF-8"),
+    ]);
+    records_itself(&server, folder.path());
+}
+
+#[test]
+fn a_recording_that_cannot_begin_leaves_the_server_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-U", "200"]);
+    // Somebody else writes it.
+    let other = Folder::to_write(folder.path()).expect("a folder");
+    let config = of_itself(folder.path(), "");
+    let server = http::serve(&["--route", &at, "--config", config.path().to_str().expect("UTF-8")]);
+    let told = server.json("/api/v1/recording");
+    assert_eq!(told["state"], "failed", "{told}");
+    assert!(told["trouble"].as_str().is_some_and(|why| !why.is_empty()), "{told}");
+    server.wait_for("/readyz", |status, _| status == 200);
+    let (is_done, said) = ctl(&server, &["record", "start", "--why", "try"]);
+    assert!(!is_done, "{said}");
+    drop(other);
+    let (is_done, said) = ctl(&server, &["record", "start", "--why", "try again"]);
+    assert!(is_done, "{said}");
+    until_recorded(folder.path(), 20);
 }
 
 #[test]

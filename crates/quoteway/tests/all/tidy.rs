@@ -145,6 +145,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("marketfeed", &["rwf"]),
         ("feed", &["capture", "market", "marketfeed", "omm", "rwf", "venue"]),
         ("record", &["rwf"]),
+        ("record-io", &["net", "omm", "permissions", "record", "rssl-io", "rwf"]),
         ("measure", &["net"]),
         ("floor", &["net"]),
         (
@@ -160,6 +161,7 @@ fn crates_use_only_what_the_architecture_allows() {
                 "omm",
                 "permissions",
                 "record",
+                "record-io",
                 "rssl",
                 "rssl-io",
                 "rwf",

@@ -2,14 +2,13 @@
 
 use super::files::Files;
 use super::{Args, SECOND, wall_clock};
-use crate::dialled::Dialled;
 use crate::places::Places;
 use feed::delay::{Key, Play, Player, Recorder, RecorderConfig, Rules};
 use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::publisher::{self, Publisher, PublisherConfig, StreamId};
 use omm::{ConnectionList, Server};
-use rssl_io::{Ended, Handler, Opened, RsslIo};
+use rssl_io::{Dialled, Ended, Handler, Opened, RsslIo};
 use rwf::image::Image;
 use rwf::msg::{Domain, Msg, MsgClass, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
@@ -35,8 +34,8 @@ struct Output {
 }
 
 pub(super) struct Relay {
-    source: Dialled,
-    target: Dialled,
+    source: Dialled<Places>,
+    target: Dialled<Places>,
     consumer: Consumer,
     keys: HashMap<ItemId, Key>,
     files: Files,

@@ -6,8 +6,6 @@ mod compact;
 mod dictionary;
 mod export;
 mod info;
-mod source_time;
-mod subscriber;
 
 use crate::names;
 use crate::places::Places;
@@ -16,10 +14,10 @@ use clap::{Args as ClapArgs, Subcommand};
 pub(crate) use dictionary::dictionary;
 use permissions::rights::Pattern;
 use record::{JournalConfig, Recorder, RecorderConfig, RecorderStatus};
+use record_io::{Limits, Subscriber, Wanted};
 use rssl_io::RsslIo;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use subscriber::Subscriber;
 
 const SECOND: u64 = 1_000_000_000;
 /// How often time is looked at when nothing happens, nanoseconds.
@@ -184,9 +182,10 @@ fn write(args: &Args, folder: &Path, service: &str) -> anyhow::Result<()> {
     }
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
     net::signal::wake(&io.tcp().waker());
-    let wanted = subscriber::Wanted { service, names: &names, lists: &lists, patterns, domains: &args.domains };
-    let limits = subscriber::Limits { items: args.items_max, generic: args.generic };
-    let mut subscriber = Subscriber::new(server, &args.user, wanted, limits, recorder.handover())?;
+    let wanted = Wanted { service: service.to_owned(), names, lists, patterns, domains: args.domains.clone() };
+    let limits = Limits { items: args.items_max, generic: args.generic };
+    let tell = Box::new(|line: &str| eprintln!("{line}"));
+    let mut subscriber = Subscriber::new(server, &args.user, &wanted, limits, recorder.handover(), tell)?;
     eprintln!("{service} of {} is recorded into {}", args.server, folder.display());
     let started = net::clock::now();
     let end = args.seconds.map_or(u64::MAX, |seconds| started.saturating_add(seconds.saturating_mul(SECOND)));
@@ -235,7 +234,7 @@ impl Progress {
     }
 
     /// To be called each second.
-    fn tell(&mut self, now: u64, status: &RecorderStatus, subscriber: &Subscriber) {
+    fn tell(&mut self, now: u64, status: &RecorderStatus, subscriber: &Subscriber<Places>) {
         if status.trouble != self.trouble {
             self.end();
             match &status.trouble {
@@ -252,7 +251,7 @@ impl Progress {
         }
     }
 
-    fn line(&mut self, now: u64, status: &RecorderStatus, subscriber: &Subscriber) {
+    fn line(&mut self, now: u64, status: &RecorderStatus, subscriber: &Subscriber<Places>) {
         let counters = status.counters;
         let rows = counters.written.messages;
         let seconds = now.saturating_sub(self.last.0).max(1) as f64 / 1e9;

@@ -1,8 +1,11 @@
 //! When a source has made a message, by what the message's fields say.
 
-use feed::session::{DAY, SECOND};
 use rwf::dictionary::Dictionary;
 use rwf::{DataType, FieldList, Primitive, SetScope, peek};
+
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SECOND;
 
 /// Fields that say when something happened, the best first: of milliseconds since midnight, then of a time of day.
 const FIELDS: [&str; 8] = ["TIMACT_MS", "QUOTIM_MS", "SALTIM_MS", "TRDTIM_MS", "TIMACT", "QUOTIM", "SALTIM", "EXCHTIM"];

@@ -1,15 +1,12 @@
 //! The consumer of a service whose messages go to a recorder.
 
-use super::source_time::SourceTime;
-use crate::dialled::Dialled;
-use crate::places::Places;
-use anyhow::anyhow;
+use crate::source_time::SourceTime;
 use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::{ConnectionList, Server};
 use permissions::rights::Pattern;
 use record::{Clock, Clocks, Handover, Item, Kind, RecorderStatus};
-use rssl_io::{Ended, Handler, Opened, RsslIo};
+use rssl_io::{Dialled, Ended, Handler, Opened, Reach, RsslIo};
 use rwf::msg::{Domain, Msg, MsgClass, StatusMsg};
 use rwf::rdm::dictionary::{ENUMS, FIELDS};
 use rwf::rdm::directory::{Refresh, Service, filter};
@@ -25,30 +22,53 @@ const ROOM: usize = 1 << 20;
 const ANEW: usize = 1_000;
 
 /// What is to be recorded.
-pub(super) struct Wanted<'a> {
-    pub(super) service: &'a str,
-    pub(super) names: &'a [String],
-    pub(super) lists: &'a [String],
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Name of the service.
+    pub service: String,
+    /// Names of items.
+    pub names: Vec<String>,
+    /// Symbol lists whose names are recorded, now and when they come.
+    pub lists: Vec<String>,
     /// Of the lists' names; none: all.
-    pub(super) patterns: Vec<Pattern>,
-    pub(super) domains: &'a [u8],
+    pub patterns: Vec<Pattern>,
+    /// Domains of the items, by number.
+    pub domains: Vec<u8>,
 }
 
+/// More items are named than may be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{given} items are more than --items-max (record.items_max) allows, {most}")]
+pub struct TooMany {
+    /// Items that are named.
+    pub given: usize,
+    /// Items that may be.
+    pub most: usize,
+}
+
+/// Takes lines for the user.
+pub type Tell = Box<dyn FnMut(&str) + Send>;
+
 /// How much is recorded.
-#[derive(Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) items: usize,
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Items, over all domains and with symbol lists.
+    pub items: usize,
     /// Generic messages and acks, too.
-    pub(super) generic: bool,
+    pub generic: bool,
 }
 
 /// What is heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
     /// Items that were asked for.
-    pub(super) items: usize,
+    pub items: usize,
     /// Items that have had an image.
-    pub(super) open: usize,
+    pub open: usize,
+    /// Whether the service is up.
+    pub is_up: bool,
+    /// Connections that were lost.
+    pub lost: u64,
 }
 
 /// An item that is recorded.
@@ -61,8 +81,8 @@ struct Recorded {
 }
 
 /// Watches a service, and hands over what comes.
-pub(super) struct Subscriber {
-    source: Dialled,
+pub struct Subscriber<R> {
+    source: Dialled<R>,
     consumer: Consumer,
     service: String,
     domains: Vec<u8>,
@@ -75,6 +95,9 @@ pub(super) struct Subscriber {
     out: Out,
     /// Said once: the service is not there; there are too many names.
     said: (bool, bool),
+    is_up: bool,
+    connections_lost: u64,
+    tell: Tell,
 }
 
 /// The way to the recorder.
@@ -159,37 +182,46 @@ impl Out {
     }
 }
 
-impl Subscriber {
-    pub(super) fn new(
-        server: Places,
+impl<R: Reach> Subscriber<R> {
+    /// A consumer that is not connected yet; [`Subscriber::work`] connects it. It logs in as `user`, and `tell` takes lines about what it
+    /// meets, with texts that servers have chosen escaped.
+    ///
+    /// # Errors
+    /// More items are named than `limits` allows.
+    pub fn new(
+        server: R,
         user: &str,
-        wanted: Wanted<'_>,
+        wanted: &Wanted,
         limits: Limits,
         handover: Handover,
-    ) -> anyhow::Result<Self> {
+        tell: Tell,
+    ) -> Result<Self, TooMany> {
         let mut config = ConsumerConfig::new(ConnectionList::new(vec![Server::new("", 0)]), user);
         config.login.attributes.application_name = Some("record".to_owned());
         let mut subscriber = Self {
             source: Dialled::new(server),
             consumer: Consumer::new(config),
-            service: wanted.service.to_owned(),
-            domains: wanted.domains.to_vec(),
-            patterns: wanted.patterns,
+            service: wanted.service.clone(),
+            domains: wanted.domains.clone(),
+            patterns: wanted.patterns.clone(),
             limits,
             items: HashMap::new(),
             listed: HashSet::new(),
             open: 0,
-            out: Out::new(wanted.service, handover),
+            out: Out::new(&wanted.service, handover),
             said: (false, false),
+            is_up: false,
+            connections_lost: 0,
+            tell,
         };
         let given = wanted.names.len() * wanted.domains.len() + wanted.lists.len();
         if given > limits.items {
-            return Err(anyhow!("{given} items are more than --items-max allows, {}", limits.items));
+            return Err(TooMany { given, most: limits.items });
         }
-        for list in wanted.lists {
+        for list in &wanted.lists {
             subscriber.open(Domain::SYMBOL_LIST.0, list, true);
         }
-        for name in wanted.names {
+        for name in &wanted.names {
             subscriber.open_of_all_domains(name);
         }
         Ok(subscriber)
@@ -207,7 +239,8 @@ impl Subscriber {
         }
         if self.items.len() >= self.limits.items {
             if !std::mem::replace(&mut self.said.1, true) {
-                eprintln!("there are more names than --items-max allows ({}): the rest is left out", self.limits.items);
+                let most = self.limits.items;
+                self.tell(&format!("there are more names than may be recorded ({most}): the rest is left out"));
             }
             return;
         }
@@ -219,7 +252,7 @@ impl Subscriber {
     }
 
     /// Connects, asks anew for what was lost, sends, and gives the recorder what was heard in this turn.
-    pub(super) fn work(&mut self, now: u64, io: &mut RsslIo) {
+    pub fn work(&mut self, now: u64, io: &mut RsslIo) {
         self.consumer.handle_timeout(now);
         self.hear();
         if self.source.conn.is_none() && self.consumer.poll_connect(now).is_some() && !self.source.dial(now, io) {
@@ -265,7 +298,7 @@ impl Subscriber {
 
     /// How the recorder is: a new segment is to have dictionaries and directory, too, and so has what comes behind a failure of the disk, which
     /// may have lost them.
-    pub(super) fn recorder_is(&mut self, status: &RecorderStatus) {
+    pub fn recorder_is(&mut self, status: &RecorderStatus) {
         let is_new = status.counters.segments > self.out.segments;
         self.out.segments = self.out.segments.max(status.counters.segments);
         let has_recovered = self.out.had_failures != status.counters.failures && status.trouble.is_none();
@@ -278,13 +311,19 @@ impl Subscriber {
     }
 
     /// Logs out.
-    pub(super) fn end(&mut self, now: u64, io: &mut RsslIo) {
+    pub fn end(&mut self, now: u64, io: &mut RsslIo) {
         self.consumer.shut_down();
         self.send(now, io);
     }
 
-    pub(super) fn heard(&self) -> Heard {
-        Heard { items: self.items.len(), open: self.open }
+    /// What was heard so far.
+    pub fn heard(&self) -> Heard {
+        Heard { items: self.items.len(), open: self.open, is_up: self.is_up, lost: self.connections_lost }
+    }
+
+    /// A line for the user.
+    fn tell(&mut self, line: &str) {
+        (self.tell)(&net::plain::escaped(line));
     }
 
     fn hear(&mut self) {
@@ -301,15 +340,17 @@ impl Subscriber {
                     }
                 }
                 Event::Dictionary(dictionary) => self.out.times = SourceTime::of(&dictionary),
-                Event::DictionaryFailed(reason) => tell(&format!("no dictionary: {reason}")),
+                Event::DictionaryFailed(reason) => self.tell(&format!("no dictionary: {reason}")),
                 Event::LoginRefused(state) => {
-                    tell(&format!("the login at {} is refused: {}", self.source.to, state.as_state()));
+                    self.tell(&format!("the login at {} is refused: {}", self.source.to, state.as_state()));
                 }
                 Event::ServiceUp { name, .. } if name == self.service => {
-                    tell(&format!("{name} is up at {}", self.source.to));
+                    self.is_up = true;
+                    self.tell(&format!("{name} is up at {}", self.source.to));
                 }
                 Event::ServiceDown { name, .. } if name == self.service => {
-                    tell(&format!("{name} is down at {}", self.source.to));
+                    self.is_up = false;
+                    self.tell(&format!("{name} is down at {}", self.source.to));
                 }
                 _ => {}
             }
@@ -321,7 +362,7 @@ impl Subscriber {
         let names: Vec<&str> = self.consumer.services().filter_map(Service::name).collect();
         if !names.is_empty() && !names.contains(&self.service.as_str()) && !std::mem::replace(&mut self.said.0, true) {
             let known = names.join(", ");
-            tell(&format!(
+            self.tell(&format!(
                 "{} has no service {}, which is waited for; there are {known}",
                 self.source.to, self.service
             ));
@@ -362,7 +403,7 @@ impl Subscriber {
     }
 }
 
-impl Handler for Subscriber {
+impl<R: Reach> Handler for Subscriber<R> {
     fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
         if self.source.conn == Some(conn) {
             self.consumer.handle_connected(now);
@@ -389,15 +430,12 @@ impl Handler for Subscriber {
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         if self.source.conn == Some(conn) {
-            tell(&format!("{}: {}; trying again", self.source.to, ended.why));
+            self.tell(&format!("{}: {}; trying again", self.source.to, ended.why));
             self.source.lost(ended);
+            self.connections_lost += 1;
+            self.is_up = false;
             self.consumer.handle_disconnected(now);
             self.hear();
         }
     }
-}
-
-/// A line for the user, with texts that servers have chosen.
-fn tell(line: &str) {
-    eprintln!("{}", net::plain::escaped(line));
 }
