@@ -1,6 +1,7 @@
 //! Exchanges' own protocols as state machines: bytes or datagrams and `now` in; books, trades, notices, gaps and requests for repair out.
 //!
 //! * [`sequence`]: messages of several lines in order, once; gaps told, asked for, repaired or given up.
+//! * [`kraken`]: books of its WebSocket, proved by their checksums.
 //! * [`lines`]: which line was first, and by how much.
 //! * [`nasdaq`]: TotalView-ITCH 5.0 over `MoldUDP64`, `SoupBinTCP`, GLIMPSE and day files.
 //! * [`iex`]: TOPS 1.6 and DEEP 1.0 over IEX-TP.
@@ -19,6 +20,7 @@
 pub mod cme;
 pub mod dbn;
 pub mod iex;
+pub mod kraken;
 pub mod lines;
 mod market_events;
 pub mod nasdaq;

@@ -5,7 +5,7 @@ use venue::nasdaq::soup;
 
 use crate::day::{Day, Random, Settings};
 use crate::itch::encoded;
-use crate::{cme, iex, kept, targets};
+use crate::{cme, iex, kept, kraken, targets};
 
 fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
@@ -122,6 +122,7 @@ fn changed_days_channels_and_connections_stop_nothing() {
         targets::venue_soup(&changed(&server_bytes(seed), &mut random));
         targets::venue_iex(&changed(&segments(seed), &mut random));
         targets::venue_cme(&changed(&cme::operations(seed), &mut random));
+        targets::venue_kraken(&changed(&kraken::texts(seed), &mut random));
     }
 }
 

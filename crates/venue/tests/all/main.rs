@@ -13,6 +13,7 @@ mod dbn;
 mod hostile;
 mod iex;
 mod itch;
+mod kraken;
 mod lines;
 mod naive;
 mod snapshots;

@@ -1,9 +1,11 @@
 //! What fuzzing runs; the tests run it on mutated and kept inputs.
 
+use market::Side;
 use venue::cme::{CmeChannel, Schema};
 use venue::dbn::{DbnFile, DbnReader, MboBooks, Record};
 use venue::iex::tp::TpReceiver;
 use venue::iex::{self, IexDay};
+use venue::kraken::Kraken;
 use venue::nasdaq::itch::Message;
 use venue::nasdaq::mold::{Header, Join, Line};
 use venue::nasdaq::soup::{Login, SoupClient};
@@ -129,6 +131,20 @@ pub(crate) fn venue_cme(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         let _no_schema = Schema::read(text);
     }
+}
+
+/// Bytes as texts of a connection to Kraken, one a line, with time in between.
+pub(crate) fn venue_kraken(data: &[u8]) {
+    let (mut kraken, mut now) = (Kraken::new(&["XBT/CHF".to_owned()], 12), 0u64);
+    kraken.connected(now);
+    for line in data.split(|byte| *byte == b'\n') {
+        now = now.saturating_add(u64::from(line.first().copied().unwrap_or(0)) << 24);
+        kraken.text(line, now, &mut ());
+        kraken.on_timer(kraken.timer().unwrap_or(now).max(now));
+        while kraken.poll().is_some() {}
+    }
+    let book = kraken.book("XBT/CHF").expect("a pair");
+    assert!(Side::BOTH.into_iter().all(|side| book.levels(side).count() <= 12));
 }
 
 /// Bytes as operations on a channel of IEX: segments, time; what leaves is in order, the books hold together.

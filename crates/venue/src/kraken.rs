@@ -1,0 +1,439 @@
+//! Kraken's books (WebSocket API 1, channel `book`): texts in, books by price out, each proved by the checksum that comes with it.
+//!
+//! There are no sequence numbers: a message that is lost shows by the checksum of a later one. Then that pair is suspect, and is subscribed to
+//! again. Ten levels a side are under the checksum; those below are right if all messages were applied, and the side is cut to the depth that was
+//! subscribed to behind each of them.
+//!
+//! ```
+//! use market::Side;
+//! use venue::kraken::{Kraken, Want};
+//!
+//! let mut kraken = Kraken::new(&["XBT/CHF".to_owned()], 10);
+//! kraken.connected(0);
+//! assert!(matches!(kraken.poll(), Some(Want::Say(text)) if text.contains("subscribe")));
+//! let snapshot = r#"[1,{"as":[["100.5","2.00000000","1.0"]],"bs":[["99.5","1.00000000","1.0"]]},"book-10","XBT/CHF"]"#;
+//! kraken.text(snapshot.as_bytes(), 1, &mut ());
+//! let best = kraken.book("XBT/CHF").expect("a pair").levels(Side::Bid).next().expect("a bid");
+//! assert_eq!((best.price, best.size, kraken.price_decimals("XBT/CHF")), (995, 100_000_000, Some(1)));
+//! ```
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use market::{BookId, Events, Level, PriceBook, Side};
+use serde_json::Value;
+
+use crate::market_events::Market;
+
+/// Decimals of sizes. Those of prices are the pair's, as its snapshot has them.
+pub const SIZE_DECIMALS: usize = 8;
+/// Levels a side that the checksum is of.
+const CHECKED: usize = 10;
+
+const SECOND: u64 = 1_000_000_000;
+/// The exchange says something each second; silence of so long is no connection.
+const SILENCE: u64 = 10 * SECOND;
+/// Between two subscriptions of a pair at first, and at most.
+const FIRST_RETRY: u64 = SECOND;
+const LONGEST_RETRY: u64 = 60 * SECOND;
+
+/// What becomes of a book.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It is not the exchange's, or may not be: why.
+    Suspect(Doubt),
+    /// It is the exchange's.
+    Good,
+    /// The exchange refuses the pair, in its words.
+    Refused(String),
+}
+
+/// Why a book is in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Its checksum is another one.
+    Checksum,
+    /// The connection is gone.
+    Connection,
+    /// A message about it cannot be read.
+    Unreadable,
+}
+
+/// What is to be done, once each, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// A text to be sent.
+    Say(String),
+    /// The connection is silent: a new one.
+    Reconnect,
+}
+
+/// What cannot be what was meant, by kind; none stops anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bad {
+    /// No JSON, or none of the exchange's.
+    pub text: u64,
+    /// A price, size or time that is none.
+    pub value: u64,
+    /// A level was deleted that is not there.
+    pub unknown_level: u64,
+    /// Checksums that were wrong.
+    pub checksum: u64,
+    /// Changes of a pair without a snapshot.
+    pub early: u64,
+}
+
+/// How much is known of a pair's book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No snapshot has come since the subscription, or what came was wrong.
+    Waiting,
+    /// There is a snapshot behind a doubt, and no right checksum yet.
+    Unproved,
+    Good,
+}
+
+#[derive(Debug)]
+struct Pair {
+    name: String,
+    book: PriceBook,
+    /// Of its prices, by the snapshot.
+    decimals: usize,
+    /// By price: price and size as they were sent, without the point and the zeros in front.
+    digits: [BTreeMap<i64, String>; 2],
+    state: State,
+    /// It was good once: the snapshot of a pair that never was needs no proof.
+    was_good: bool,
+    /// When it is subscribed to again, if no snapshot has come.
+    retry_at: u64,
+    retry: u64,
+}
+
+/// A connection's pairs.
+#[derive(Debug)]
+pub struct Kraken {
+    depth: usize,
+    pairs: Vec<Pair>,
+    numbers: HashMap<String, usize>,
+    is_connected: bool,
+    heard: u64,
+    wants: VecDeque<Want>,
+    messages: u64,
+    proved: u64,
+    bad: Bad,
+}
+
+impl Kraken {
+    /// Books of these pairs, of so many levels a side: 10, 25, 100, 500 or 1000.
+    pub fn new(pairs: &[String], depth: usize) -> Self {
+        let pair = |(at, name): (usize, &String)| Pair {
+            name: name.clone(),
+            book: PriceBook::new(BookId(at as u32)),
+            decimals: 0,
+            digits: Default::default(),
+            state: State::Waiting,
+            was_good: false,
+            retry_at: u64::MAX,
+            retry: FIRST_RETRY,
+        };
+        Self {
+            depth,
+            pairs: pairs.iter().enumerate().map(pair).collect(),
+            numbers: pairs.iter().enumerate().map(|(at, name)| (name.clone(), at)).collect(),
+            is_connected: false,
+            heard: 0,
+            wants: VecDeque::new(),
+            messages: 0,
+            proved: 0,
+            bad: Bad::default(),
+        }
+    }
+
+    /// A connection stands: all pairs are subscribed to.
+    pub fn connected(&mut self, now: u64) {
+        (self.is_connected, self.heard) = (true, now);
+        self.wants.clear();
+        let names: Vec<&str> = self.pairs.iter().map(|pair| pair.name.as_str()).collect();
+        let text = self.request("subscribe", &names);
+        self.wants.push_back(Want::Say(text));
+        for pair in &mut self.pairs {
+            (pair.retry, pair.retry_at) = (FIRST_RETRY, now.saturating_add(LONGEST_RETRY));
+        }
+    }
+
+    /// The connection is gone.
+    pub fn disconnected<M: Market<Notice>>(&mut self, market: &mut M) {
+        self.is_connected = false;
+        self.wants.clear();
+        for at in 0..self.pairs.len() {
+            self.doubt(at, Doubt::Connection, market);
+        }
+    }
+
+    /// Takes a message of the connection.
+    pub fn text<M: Market<Notice>>(&mut self, text: &[u8], now: u64, market: &mut M) {
+        self.heard = now;
+        self.messages += 1;
+        match serde_json::from_slice::<Value>(text) {
+            Ok(Value::Array(parts)) => self.array(&parts, now, market),
+            Ok(Value::Object(event)) => {
+                let refused = event.get("status").and_then(Value::as_str) == Some("error");
+                let at = event.get("pair").and_then(Value::as_str).and_then(|name| self.numbers.get(name)).copied();
+                if let (true, Some(at)) = (refused, at) {
+                    let why = event.get("errorMessage").and_then(Value::as_str).unwrap_or_default();
+                    self.pairs[at].retry_at = now.saturating_add(LONGEST_RETRY);
+                    market.notice(Some(BookId(at as u32)), &Notice::Refused(why.to_owned()));
+                }
+            }
+            _ => self.bad.text += 1,
+        }
+    }
+
+    /// When [`Kraken::on_timer`] wants to be called.
+    pub fn timer(&self) -> Option<u64> {
+        let retries = self.pairs.iter().filter(|pair| pair.state == State::Waiting).map(|pair| pair.retry_at);
+        self.is_connected.then(|| retries.chain([self.heard.saturating_add(SILENCE)]).min()).flatten()
+    }
+
+    /// Subscribes again to pairs of which no snapshot has come, or finds that the connection is silent.
+    pub fn on_timer(&mut self, now: u64) {
+        if !self.is_connected {
+            return;
+        }
+        if now >= self.heard.saturating_add(SILENCE) {
+            // Said once: the answer is the end of this connection.
+            self.heard = now;
+            self.wants.push_back(Want::Reconnect);
+            return;
+        }
+        for at in 0..self.pairs.len() {
+            if self.pairs[at].state == State::Waiting && self.pairs[at].retry_at <= now {
+                self.subscribe_again(at, now);
+            }
+        }
+    }
+
+    /// What is to be done.
+    pub fn poll(&mut self) -> Option<Want> {
+        self.wants.pop_front()
+    }
+
+    /// The book of a pair; its number is the pair's place among those that were asked for.
+    pub fn book(&self, pair: &str) -> Option<&PriceBook> {
+        self.numbers.get(pair).map(|at| &self.pairs[*at].book)
+    }
+
+    /// Decimals of a pair's prices; `None`: there is no such pair.
+    pub fn price_decimals(&self, pair: &str) -> Option<usize> {
+        self.numbers.get(pair).map(|at| self.pairs[*at].decimals)
+    }
+
+    /// Whether the book of a pair is the exchange's, as far as is known.
+    pub fn is_good(&self, pair: &str) -> bool {
+        self.numbers.get(pair).is_some_and(|at| self.pairs[*at].state == State::Good)
+    }
+
+    /// Messages that came, and checksums that were right.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.messages, self.proved)
+    }
+
+    /// What was wrong.
+    pub fn bad(&self) -> &Bad {
+        &self.bad
+    }
+
+    fn request(&self, event: &str, pairs: &[&str]) -> String {
+        let book = serde_json::json!({ "name": "book", "depth": self.depth });
+        serde_json::json!({ "event": event, "pair": pairs, "subscription": book }).to_string()
+    }
+
+    /// One pair alone; there is one request of it at a time, each later than the one before.
+    fn subscribe_again(&mut self, at: usize, now: u64) {
+        for event in ["unsubscribe", "subscribe"] {
+            let text = self.request(event, &[&self.pairs[at].name]);
+            self.wants.push_back(Want::Say(text));
+        }
+        let pair = &mut self.pairs[at];
+        pair.retry_at = now.saturating_add(pair.retry);
+        pair.retry = (pair.retry * 2).min(LONGEST_RETRY);
+    }
+
+    fn doubt<M: Market<Notice>>(&mut self, at: usize, why: Doubt, market: &mut M) {
+        if std::mem::replace(&mut self.pairs[at].state, State::Waiting) == State::Good {
+            market.notice(Some(BookId(at as u32)), &Notice::Suspect(why));
+        }
+    }
+
+    /// The book is not the exchange's: that pair is subscribed to again, at once if the last time is long enough ago.
+    fn wrong<M: Market<Notice>>(&mut self, at: usize, why: Doubt, now: u64, market: &mut M) {
+        let is_first = self.pairs[at].state == State::Good;
+        self.doubt(at, why, market);
+        if is_first {
+            self.subscribe_again(at, now);
+        } else {
+            let pair = &mut self.pairs[at];
+            pair.retry_at = now.saturating_add(pair.retry);
+        }
+    }
+
+    /// `[channel, change, "book-10", pair]`, or with a second change in front of the name.
+    fn array<M: Market<Notice>>(&mut self, parts: &[Value], now: u64, market: &mut M) {
+        let (Some(changes @ [_, ..]), Some(at)) = (
+            parts.get(1..parts.len().saturating_sub(2)),
+            parts.last().and_then(Value::as_str).and_then(|name| self.numbers.get(name)).copied(),
+        ) else {
+            self.bad.text += 1;
+            return;
+        };
+        if !parts[parts.len() - 2].as_str().is_some_and(|name| name.starts_with("book")) {
+            return;
+        }
+        let is_snapshot = changes.iter().any(|change| change.get("as").is_some() || change.get("bs").is_some());
+        if !is_snapshot && self.pairs[at].state == State::Waiting {
+            // What is under way from before the subscription.
+            self.bad.early += 1;
+            return;
+        }
+        let book = BookId(at as u32);
+        let decimals = if is_snapshot { decimals_of(changes) } else { self.pairs[at].decimals };
+        let Some(rows) = rows_of(changes, decimals) else {
+            self.bad.value += 1;
+            return self.wrong(at, Doubt::Unreadable, now, market);
+        };
+        market.begin(Some(book), rows.iter().map(|row| row.time).max().unwrap_or(0));
+        let pair = &mut self.pairs[at];
+        if is_snapshot {
+            pair.decimals = decimals;
+            pair.book.clear(market);
+            pair.digits.iter_mut().for_each(BTreeMap::clear);
+        }
+        for row in &rows {
+            self.bad.unknown_level += u64::from(!pair.apply(row, market));
+        }
+        // Behind the whole message, and only what is beyond the depth.
+        pair.cut(self.depth, market);
+        if is_snapshot {
+            let is_proved = !pair.was_good;
+            (pair.state, pair.was_good) = (if is_proved { State::Good } else { State::Unproved }, true);
+            if is_proved {
+                market.notice(Some(book), &Notice::Good);
+            }
+        }
+        if let Some(said) = changes.iter().find_map(|change| change.get("c")) {
+            self.prove(at, said, now, market);
+        }
+        market.end(Some(book));
+    }
+
+    fn prove<M: Market<Notice>>(&mut self, at: usize, said: &Value, now: u64, market: &mut M) {
+        let pair = &mut self.pairs[at];
+        let said = said.as_str().and_then(|text| text.parse::<u32>().ok());
+        if said == Some(pair.checksum()) {
+            self.proved += 1;
+            if std::mem::replace(&mut pair.state, State::Good) != State::Good {
+                pair.retry = FIRST_RETRY;
+                market.notice(Some(BookId(at as u32)), &Notice::Good);
+            }
+            return;
+        }
+        self.bad.checksum += 1;
+        self.wrong(at, Doubt::Checksum, now, market);
+    }
+}
+
+impl Pair {
+    /// False: a level was deleted that is not there.
+    fn apply<E: Events>(&mut self, row: &Row<'_>, events: &mut E) -> bool {
+        let level = Level { price: row.price, size: row.size, orders: 0 };
+        let digits = &mut self.digits[row.side as usize];
+        if row.size == 0 {
+            digits.remove(&row.price);
+        } else {
+            let mut text = String::with_capacity(row.price_text.len() + row.size_text.len());
+            push_digits(&mut text, row.price_text);
+            push_digits(&mut text, row.size_text);
+            digits.insert(row.price, text);
+        }
+        self.book.set(row.side, level, events).is_ok()
+    }
+
+    fn cut<E: Events>(&mut self, depth: usize, events: &mut E) {
+        self.book.cut(depth, events);
+        let [bids, asks] = &mut self.digits;
+        while bids.len() > depth {
+            bids.pop_first();
+        }
+        while asks.len() > depth {
+            asks.pop_last();
+        }
+    }
+
+    /// CRC-32 of ten asks, the lowest first, then ten bids, the highest first.
+    fn checksum(&self) -> u32 {
+        let [bids, asks] = &self.digits;
+        let mut sum = crc32fast::Hasher::new();
+        for text in asks.values().take(CHECKED).chain(bids.values().rev().take(CHECKED)) {
+            sum.update(text.as_bytes());
+        }
+        sum.finalize()
+    }
+}
+
+/// A level as it was sent.
+struct Row<'a> {
+    side: Side,
+    price: i64,
+    size: u64,
+    price_text: &'a str,
+    size_text: &'a str,
+    /// Nanoseconds since 1970.
+    time: u64,
+}
+
+/// The most decimals that a price of a snapshot has.
+fn decimals_of(changes: &[Value]) -> usize {
+    let lists = changes.iter().flat_map(|change| ["as", "bs"].map(|key| change.get(key))).flatten();
+    let rows = lists.filter_map(Value::as_array).flatten();
+    let prices = rows.filter_map(|row| row.get(0)?.as_str());
+    prices.map(|price| price.split_once('.').map_or(0, |(_, part)| part.len())).max().unwrap_or(0)
+}
+
+/// The rows of a message in their order; `None`: one of them cannot be read, so that none is used.
+fn rows_of(changes: &[Value], decimals: usize) -> Option<Vec<Row<'_>>> {
+    let mut rows = Vec::new();
+    for change in changes {
+        for (key, side) in [("as", Side::Ask), ("bs", Side::Bid), ("a", Side::Ask), ("b", Side::Bid)] {
+            let Some(list) = change.get(key) else { continue };
+            for row in list.as_array()? {
+                let text = |n: usize| row.get(n).and_then(Value::as_str);
+                let (price_text, size_text) = (text(0)?, text(1)?);
+                rows.push(Row {
+                    side,
+                    price: scaled(price_text, decimals)?,
+                    size: scaled(size_text, SIZE_DECIMALS)? as u64,
+                    price_text,
+                    size_text,
+                    time: scaled(text(2)?, 9)? as u64,
+                });
+            }
+        }
+    }
+    Some(rows)
+}
+
+/// A number in decimal, times ten to the power of `decimals`; `None`: it is none, has more decimals, or cannot be counted so.
+fn scaled(text: &str, decimals: usize) -> Option<i64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = !whole.is_empty() && whole.bytes().chain(part.bytes()).all(|byte| byte.is_ascii_digit());
+    let part = if part.len() > decimals { part.trim_end_matches('0') } else { part };
+    if !is_number || part.len() > decimals {
+        return None;
+    }
+    let digits = whole.bytes().chain(part.bytes()).chain(std::iter::repeat_n(b'0', decimals - part.len()));
+    digits.map(|byte| i64::from(byte - b'0')).try_fold(0i64, |value, digit| value.checked_mul(10)?.checked_add(digit))
+}
+
+/// Digits without the point and the zeros in front.
+fn push_digits(out: &mut String, text: &str) {
+    out.extend(text.chars().filter(|c| *c != '.').skip_while(|c| *c == '0'));
+}
