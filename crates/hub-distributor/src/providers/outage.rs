@@ -246,7 +246,7 @@ impl SourceDistributor {
                 let (id, text) = (*session, text.clone());
                 let Some(&service) = services.front() else {
                     debug_assert_eq!(self.providers[id].streams.iter().count(), 0, "items that no service had");
-                    self.forget_asked_singly(id);
+                    self.forget_asked_in_doubt(id);
                     self.providers.forget(id);
                     self.outages.queue.pop_front();
                     return true;

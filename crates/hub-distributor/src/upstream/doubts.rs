@@ -3,7 +3,7 @@
 //! Some providers close their connection at a request that they do not like. Asked again with all others after each reconnect, such an
 //! item would take the service from everybody, every second. So what was unanswered is asked last, when the provider has answered
 //! all that the others want, and singly; only where another provider is there that one is asked at once, the first time. An item that its provider went at [`MOST`] times in a row is given up: those who
-//! wait for it hear why, and for [`REST`] it is asked for no more. One that those who watch have had before is not ended but asked again
+//! wait for it hear why, and for [`REST`] it is asked for no more. The last time counts only where nothing else in doubt was unanswered: of two of them the provider went at one. One that those who watch have had before is not ended but asked again
 //! after that time. Where a provider has answered nothing of a domain so far, and [`MOST`] items of that were asked singly and it went at each,
 //! the domain is given up for that time.
 
@@ -11,6 +11,7 @@ use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::Handle;
 use crate::items::{Item, Kind};
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
+use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 
@@ -56,11 +57,13 @@ impl Doubt {
         self.losses > 1 || !self.is_elsewhere
     }
 
-    fn another(&mut self, now: u64) {
+    /// A provider went while it was asked for this one: with others in doubt, at one of them.
+    fn another(&mut self, now: u64, with_others: bool) {
         if now.saturating_sub(self.at) > FORGET {
             self.losses = 0;
         }
-        (self.losses, self.at) = (self.losses.saturating_add(1), now);
+        let losses = self.losses.saturating_add(1);
+        (self.losses, self.at) = (if with_others { losses.min(MOST - 1) } else { losses }, now);
     }
 }
 
@@ -84,6 +87,8 @@ pub(crate) struct Doubts {
     waiting: VecDeque<Waiting>,
     /// What is asked for singly, by provider; of those that were answered some are still here.
     asked: Vec<(SessionId, Handle)>,
+    /// What a provider was asked for in doubt, of whatever service, singly or not, and has not answered: until its end was told everywhere.
+    unanswered: FxHashMap<SessionId, FxHashSet<Handle>>,
     /// Something may have changed since the queue was looked at.
     is_due: bool,
     key: Vec<u8>,
@@ -97,6 +102,7 @@ impl Doubts {
             bytes: 0,
             waiting: VecDeque::new(),
             asked: Vec::new(),
+            unanswered: FxHashMap::default(),
             is_due: false,
             key: Vec::new(),
         }
@@ -133,7 +139,7 @@ impl Doubts {
     }
 
     /// A provider went while it was asked for this item. How often it did, or `None` if there is no room to know.
-    fn note(&mut self, now: u64, service: u16, key: &[u8], is_elsewhere: bool) -> Option<u8> {
+    fn note(&mut self, now: u64, service: u16, key: &[u8], is_elsewhere: bool, with_others: bool) -> Option<u8> {
         write_key(&mut self.key, service, key);
         let cost = self.key.len() + ENTRY_COST;
         if !self.items.contains_key(self.key.as_slice()) {
@@ -147,7 +153,7 @@ impl Doubts {
             self.items.insert(self.key.as_slice().into(), Doubt::default());
         }
         let doubt = self.items.get_mut(self.key.as_slice())?;
-        doubt.another(now);
+        doubt.another(now, with_others);
         doubt.is_elsewhere = is_elsewhere;
         Some(doubt.losses)
     }
@@ -218,6 +224,10 @@ impl SourceDistributor {
     pub(super) fn clear_doubt(&mut self, handle: Handle) {
         let item = &self.items[handle];
         self.services[item.service()].answered.insert(item.domain());
+        if let Some(place) = item.place() {
+            self.forget_unanswered(handle, place.session);
+        }
+        let item = &self.items[handle];
         self.upstream.doubts.forget(item.service(), item.key());
         self.upstream.doubts.domains.remove(&(item.service(), item.domain()));
     }
@@ -227,15 +237,19 @@ impl SourceDistributor {
     pub(crate) fn doubt(&mut self, now: u64, id: SessionId, asked: &[Handle], handles: &mut Vec<Handle>) {
         let singly = self.upstream.doubts.asked.iter().find(|(session, _)| *session == id).map(|&(_, handle)| handle);
         let mut over = Vec::new();
+        // Also of other services: it is one connection.
+        let with_others = self.upstream.doubts.unanswered.get(&id).is_some_and(|handles| handles.len() > 1);
         for &handle in asked {
             let item = &self.items[handle];
             let (service, domain) = (item.service(), item.domain());
             let others = self.services[service].providers().iter().filter(|&&other| other != id);
             let is_elsewhere = others.clone().any(|&other| self.providers.get(other).is_some());
-            let Some(losses) = self.upstream.doubts.note(now, service, item.key(), is_elsewhere) else { continue };
+            let Some(losses) = self.upstream.doubts.note(now, service, item.key(), is_elsewhere, with_others) else {
+                continue;
+            };
             self.counters.doubted += 1;
             if singly == Some(handle) && !self.services[service].answered.contains(domain) {
-                self.upstream.doubts.domains.entry((service, domain)).or_default().another(now);
+                self.upstream.doubts.domains.entry((service, domain)).or_default().another(now, false);
             }
             if losses >= MOST && !item.is_answered() {
                 over.push(handle);
@@ -248,8 +262,31 @@ impl SourceDistributor {
     }
 
     /// A provider that is gone is asked for nothing any more.
-    pub(crate) fn forget_asked_singly(&mut self, id: SessionId) {
+    pub(crate) fn forget_asked_in_doubt(&mut self, id: SessionId) {
+        self.forget_asked_singly(id);
+        self.upstream.doubts.unanswered.remove(&id);
+    }
+
+    fn forget_asked_singly(&mut self, id: SessionId) {
         self.upstream.doubts.asked.retain(|(session, _)| *session != id);
+    }
+
+    /// A provider is asked for an item.
+    pub(super) fn note_asked_in_doubt(&mut self, handle: Handle, id: SessionId) {
+        let item = &self.items[handle];
+        if self.upstream.doubts.get(item.service(), item.key()).is_some() {
+            self.upstream.doubts.unanswered.entry(id).or_default().insert(handle);
+        }
+    }
+
+    /// A provider has answered for an item, or is asked for it no more.
+    pub(super) fn forget_unanswered(&mut self, handle: Handle, id: SessionId) {
+        if let Some(handles) = self.upstream.doubts.unanswered.get_mut(&id) {
+            handles.remove(&handle);
+            if handles.is_empty() {
+                self.upstream.doubts.unanswered.remove(&id);
+            }
+        }
     }
 
     /// An item that was never answered is asked for no more.

@@ -203,6 +203,7 @@ impl SourceDistributor {
             offer.asked(item.is_snapshot());
         }
         self.items.ask(handle, id, stream);
+        self.note_asked_in_doubt(handle, id);
         self.await_answer(now, handle);
         self.counters.requests += 1;
         self.send_request(handle, RequestFlags::NONE, out);
@@ -387,6 +388,7 @@ impl SourceDistributor {
     pub(crate) fn close_upstream(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) -> Option<SessionId> {
         let domain = self.items[handle].domain();
         let (session, stream) = self.detach(now, handle, out)?;
+        self.forget_unanswered(handle, session);
         let close = CloseMsg::new(Domain(domain), stream.0);
         self.counters.closes += 1;
         self.send(session, out, |w| close.encode(w));

@@ -100,6 +100,10 @@ pub(crate) struct Provider {
     groups: bool,
     /// It answers the items that it never answers otherwise.
     pub(crate) healed: bool,
+    /// It closes its connection at a request for such an item, as some do at what they do not like.
+    pub(crate) hangs_up: bool,
+    /// It was asked for one, and is about to go.
+    pub(crate) is_going: bool,
     pub(crate) inbox: VecDeque<Vec<u8>>,
     pub(crate) outbox: VecDeque<Vec<u8>>,
     /// Posts that want an ack: stream, domain, id.
@@ -125,6 +129,8 @@ impl Provider {
             pauses: false,
             groups: true,
             healed: false,
+            hangs_up: false,
+            is_going: false,
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
             posts: Vec::new(),
@@ -134,9 +140,10 @@ impl Provider {
     /// It is reached: another life. `services` are those that it has, by number.
     pub(crate) fn start(&mut self, services: &[u8], truth: &mut Truth, random: &mut Random) {
         let (distributor, session, healed, now) = (self.distributor, self.session, self.healed, self.now);
+        let hangs_up = self.hangs_up;
         let ids: Vec<u16> = self.offers.iter().map(|offer| offer.id).collect();
         *self = Self::new(distributor, session);
-        (self.healed, self.now) = (healed, now);
+        (self.healed, self.hangs_up, self.now) = (healed, hangs_up, now);
         self.up = true;
         self.life = truth.begin_interactive_life();
         self.views = random.chance(50);
@@ -165,6 +172,7 @@ impl Provider {
     pub(crate) fn stop(&mut self) {
         self.up = false;
         self.ready = false;
+        self.is_going = false;
         self.streams.clear();
         self.inbox.clear();
         self.outbox.clear();
@@ -281,6 +289,7 @@ impl Provider {
             return;
         }
         assert!(!has(RequestFlags::NO_REFRESH), "a first request without refresh");
+        self.is_going |= self.hangs_up && !self.healed && *name == "MUTE";
         let (private, snapshot) = (has(RequestFlags::PRIVATE_STREAM), !has(RequestFlags::STREAMING));
         if !private && !snapshot {
             let twice = self.streams.values().any(|other| other.item == item && !other.private && !other.snapshot);

@@ -320,6 +320,29 @@ fn data_are_interrupted_and_come_again() {
     );
 }
 
+/// From this seed on providers close the connection at a request for one of the items: it is asked last, and given up in the end, and all others
+/// have what they ask for.
+const TRAPPED: u64 = 18_000_000;
+
+#[test]
+fn worlds_whose_providers_hang_up_at_a_request_keep_the_rules() {
+    if number("QUOTEWAY_SEED").or(number("QUOTEWAY_FIRST_SEED")).is_none() {
+        keep(Between::Nothing, TRAPPED..TRAPPED + 120, "random_worlds");
+        keep(Between::Network, TRAPPED..TRAPPED + 60, "a_network_apart");
+    }
+}
+
+#[test]
+fn items_at_which_providers_hang_up_are_given_up() {
+    let lines: Vec<String> = (TRAPPED..TRAPPED + 100).flat_map(|seed| chain::history(seed, Between::Nothing)).collect();
+    let counts =
+        lines.iter().filter_map(|line| line.split_once("items in doubt, and given up: ")).map(|(_, counts)| counts);
+    let digits = counts.flat_map(|text| text.split(|c: char| !c.is_ascii_digit()));
+    let numbers: Vec<u64> = digits.filter_map(|word| word.parse::<u64>().ok()).collect();
+    let sum = |at: usize| numbers.iter().skip(at).step_by(2).sum::<u64>();
+    assert!(sum(0) >= 100 && sum(1) >= 6, "{} items in doubt, {} given up", sum(0), sum(1));
+}
+
 /// From this seed on worlds are as those, and most have two distributors, which stand by for each other at P2PSs.
 const PAIRED: u64 = 17_000_000;
 

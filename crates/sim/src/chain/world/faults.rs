@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    fn provider_up(&mut self, at: usize) {
+    pub(super) fn provider_up(&mut self, at: usize) {
         self.note(|| format!("provider {at} up"));
         self.asked.retain(|(of, _), _| *of != at);
         let Self { providers, provider_wires, json_providers, truth, random, hub, now, json, .. } = self;
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    fn provider_down(&mut self, at: usize) {
+    pub(super) fn provider_down(&mut self, at: usize) {
         self.note(|| format!("provider {at} down"));
         self.provider_wires.remove(&at);
         self.json_providers.remove(&at);

@@ -68,6 +68,8 @@ pub(crate) struct World {
     json: bool,
     /// Clients say whether their server serves them or stands by.
     warm: bool,
+    /// Providers close the connection at some requests.
+    trapped: bool,
     log: Option<Vec<String>>,
 }
 
@@ -92,6 +94,8 @@ const HOT: u64 = 15_000_000;
 const WATCHED: u64 = 16_000_000;
 /// Worlds from this seed on are as those, and most have two distributors, which stand by for each other.
 const PAIRED: u64 = 17_000_000;
+/// Worlds from this seed on are of the kinds that JSON worlds are of, and their providers close the connection at a request for one of the items.
+const TRAPPED: u64 = 18_000_000;
 /// Bytes that a distributor of a paced world reads from a provider at a time.
 const READ: usize = 1_200;
 
@@ -117,7 +121,8 @@ impl World {
             Between::Nothing if random.chance(50) => Layout::Inline,
             Between::Nothing => Layout::Rings,
         };
-        let paired = seed >= PAIRED;
+        let trapped = seed >= TRAPPED;
+        let paired = seed >= PAIRED && !trapped;
         let two = if paired {
             90
         } else if between == Between::Network {
@@ -130,8 +135,8 @@ impl World {
         let crowded = seed_of_kind >= CROWDED;
         let shards = if layout == Layout::Inline { 1 } else { 1 + random.below(if crowded { 5 } else { 3 }) };
         let kind = ((PACED..SLOW).contains(&seed_of_kind), seed_of_kind >= SLOW, seed_of_kind >= CONFLATED);
-        let watched = seed >= WATCHED;
-        let hot = (seed >= HOT && !(watched && seed.is_multiple_of(3))).then_some(seed % 4 < 2);
+        let watched = seed >= WATCHED && !trapped;
+        let hot = (seed >= HOT && !trapped && !(watched && seed.is_multiple_of(3))).then_some(seed % 4 < 2);
         let filtering = filtering(seed);
         let mut hub =
             Hub::new((distributors, shards), layout, kind, (filtering, hot, watched, paired), now, &mut random);
@@ -170,8 +175,10 @@ impl World {
             crowded,
             json: (JSON..WARM).contains(&seed) || seed >= FILTERED && seed.is_multiple_of(7),
             warm: (WARM..FILTERED).contains(&seed) || seed >= FILTERED && seed.is_multiple_of(3),
+            trapped,
             log: logged.then(Vec::new),
         };
+        world.providers.iter_mut().for_each(|provider| provider.hangs_up = trapped);
         if hot == Some(true) {
             world.truth.share_life();
         }
@@ -226,6 +233,12 @@ impl World {
         };
         let silent: Vec<(u64, u64, u64)> = self.hub.distributors.iter().map(of).collect();
         self.note(|| format!("interruptions, items Suspect by them, and resumptions: {silent:?}"));
+        let of = |distributor: &super::hub::Distributor| {
+            let counters = distributor.machine.counters();
+            (counters.doubted, counters.given_up)
+        };
+        let given_up: Vec<(u64, u64)> = self.hub.distributors.iter().map(of).collect();
+        self.note(|| format!("items in doubt, and given up: {given_up:?}"));
         self.note(|| format!("{above} images at distributors and {given} at P2PSs came out of caches"));
         self.leave();
     }

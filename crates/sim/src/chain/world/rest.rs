@@ -124,7 +124,9 @@ impl World {
                 }
             }
             self.drain();
-            self.pass(SECOND);
+            // What was given up, were it for providers that went at the wrong moment, is asked for again after five minutes.
+            let is_given_up = self.trapped && round == 10;
+            self.pass(if is_given_up { 301 * SECOND } else { SECOND });
         }
         self.drain();
         self.end_intervals();

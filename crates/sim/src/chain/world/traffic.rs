@@ -100,6 +100,14 @@ impl World {
                 provider.update(truth, random);
             }
         }
+        if provider.is_going {
+            // Most are there again at once.
+            self.provider_down(at);
+            if self.random.chance(80) {
+                self.provider_up(at);
+            }
+            return;
+        }
         let sends = random.below(provider.outbox.len() + 2);
         self.deliver_provider(at, sends);
     }
