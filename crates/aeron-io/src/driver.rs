@@ -81,7 +81,7 @@ impl Driver {
         }
     }
 
-    /// Those who are woken when something has come.
+    /// Threads that are woken when something has come.
     pub(crate) fn sleepers(&self) -> &Sleepers {
         &self.sleepers
     }

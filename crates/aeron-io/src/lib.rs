@@ -64,7 +64,7 @@ pub enum Offer {
     Full,
     /// Nobody subscribes, or there is no media driver: it is gone.
     Unheard,
-    /// It is longer than a third of what the term buffers allow: it is gone.
+    /// The block is longer than a third of what the term buffers allow: it is gone.
     TooLong,
 }
 

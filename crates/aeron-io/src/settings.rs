@@ -103,16 +103,16 @@ pub enum FlowControl {
 /// What a thread does while there is nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// It sleeps: each nap is twice as long as the one before, so that what comes waits no longer than nothing had come before.
+    /// The thread sleeps: each nap is twice as long as the one before, so that what comes waits no longer than nothing had come before.
     Backoff {
         /// The first nap.
         first: Duration,
         /// The longest.
         longest: Duration,
     },
-    /// It lets others run.
+    /// The thread lets others run.
     Yield,
-    /// It does not let go of its processor.
+    /// The thread does not let go of its processor.
     Spin,
 }
 

@@ -30,7 +30,7 @@ pub struct Ip<'a> {
 }
 
 impl Ip<'_> {
-    /// It has a part of the payload of a whole packet.
+    /// The packet has a part of the payload of a whole packet.
     pub fn is_fragment(&self) -> bool {
         self.more || self.offset != 0
     }
@@ -58,7 +58,7 @@ pub struct Segment<'a> {
     pub destination: SocketAddr,
     /// The number of its first byte; of a segment that opens a connection, one before that.
     pub sequence: u32,
-    /// It opens a connection (SYN).
+    /// The segment opens a connection (SYN).
     pub opens: bool,
     /// What was captured of it.
     pub payload: &'a [u8],

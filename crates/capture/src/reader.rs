@@ -27,7 +27,7 @@ pub enum CaptureError {
     /// There is not a byte in it.
     #[error("is empty")]
     Empty,
-    /// It begins as no capture does.
+    /// The file begins as no capture does.
     #[error("is no pcap or pcapng capture")]
     NoCapture,
     /// Its content contradicts itself.

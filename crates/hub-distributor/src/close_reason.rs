@@ -45,7 +45,7 @@ pub enum CloseReason {
     RouteRemoved,
     /// As many non-interactive providers are connected as may be.
     MountsTaken {
-        /// That many.
+        /// The highest number that is allowed.
         max: usize,
     },
     /// There are as many sessions as there may be.

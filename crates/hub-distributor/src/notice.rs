@@ -10,7 +10,7 @@ pub enum Notice {
     ServiceState {
         /// Its name.
         service: String,
-        /// It is up.
+        /// The service is up.
         up: bool,
     },
     /// A provider offers a service whose name is taken by one of the other kind: it stands by until that one is gone.
@@ -19,7 +19,7 @@ pub enum Notice {
         service: String,
         /// Address of the provider that stands by.
         provider: String,
-        /// That provider is an interactive one.
+        /// The provider that has the name is an interactive one.
         interactive: bool,
     },
     /// A provider offers a service that finds no id: as many are known as there can be.
@@ -69,7 +69,7 @@ pub enum Notice {
         provider: String,
         /// Items that were open there, or asked for.
         items: usize,
-        /// It is up there, and its data are interrupted.
+        /// The service is up there, and its data are interrupted.
         silent: bool,
     },
     /// A provider is connected, has items of a service open and has sent no data of it for too long.
@@ -109,7 +109,7 @@ pub enum Notice {
         provider: String,
         /// Items that were taken over.
         items: usize,
-        /// Those of them that went on with the next update, without a new image.
+        /// Items among them that went on with the next update, without a new image.
         in_sequence: usize,
     },
     /// A provider says Suspect of items that their hot standby has good: that one has taken them over. Or they have gone back.
@@ -122,11 +122,11 @@ pub enum Notice {
         to: String,
         /// Items that have gone over.
         items: usize,
-        /// Those of them that went on with the next update, without a new image.
+        /// Items among them that went on with the next update, without a new image.
         in_sequence: usize,
         /// The state of the first of them at the provider that had them; empty if it said so earlier.
         state: String,
-        /// They have gone back to the first provider, which has had them good again for long enough.
+        /// The items have gone back to the first provider, which has had them good again for long enough.
         returns: bool,
     },
     /// A provider is at its limit, and an item of a higher priority class has taken the place of another there.

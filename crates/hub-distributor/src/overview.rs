@@ -37,7 +37,7 @@ pub struct OfferOverview<'a> {
     pub member: Option<&'a str>,
     /// How loaded the provider says that it is (`LoadFactor`), up to 65,535; 0 if it says nothing.
     pub load_factor: u64,
-    /// It should send data, and is silent.
+    /// The provider should send data, and is silent.
     pub interrupted: bool,
 }
 

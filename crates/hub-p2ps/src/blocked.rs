@@ -77,7 +77,7 @@ impl Blocked {
 pub enum BlockError {
     /// There are so many already.
     TooMany,
-    /// It is.
+    /// The item is blocked already.
     Already,
 }
 

@@ -37,14 +37,14 @@ pub enum CloseReason {
         /// Bytes of its messages that wait.
         waiting: usize,
     },
-    /// It sends more while what it has asked for in a batch is not done, and has so many bytes waiting, than can wait.
+    /// The client sends more while what it has asked for in a batch is not done, and has so many bytes waiting, than can wait.
     Occupied {
         /// Bytes of its messages that wait.
         waiting: usize,
     },
     /// As many clients are connected as may be.
     MountsTaken {
-        /// That many.
+        /// The highest number that is allowed.
         max: usize,
     },
     /// No new clients are taken, because an operator wants that, or the process is about to end.
@@ -59,7 +59,7 @@ pub enum CloseReason {
         /// Who, and why.
         why: String,
     },
-    /// It was not logged in for too long.
+    /// The client was not logged in for too long.
     NoLogin {
         /// The time that it had.
         seconds: u64,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Limits and times of a [`super::P2ps`]. Names are those of the RMDS parameters, in snake case, where there is one.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// This life of the P2PS, for Source Distributors that have known an earlier one: another number in every start.
+    /// Number of this life of the P2PS, for Source Distributors that have known an earlier one: another one in every start.
     pub incarnation: u32,
     /// Text that names this server in the login ("Login accepted by host ...").
     pub host_name: String,

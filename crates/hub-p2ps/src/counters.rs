@@ -106,9 +106,9 @@ pub struct Counters {
     pub mirror_updates: u64,
     /// Items that went on at the Source Distributor that stood by.
     pub hot_takeovers: u64,
-    /// Those among them that went on with their next update, and needed no image.
+    /// Items among them that went on with their next update, and needed no image.
     pub hot_takeovers_in_sequence: u64,
-    /// Those among them that did because of a state that their Source Distributor told of them.
+    /// Items among them that were taken over because of a state that their Source Distributor told of them.
     pub suspect_takeovers: u64,
     /// Updates dropped after such a takeover, because the Source Distributor before had sent them.
     pub updates_repeated: u64,

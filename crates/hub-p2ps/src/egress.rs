@@ -103,11 +103,11 @@ enum Flow {
     /// To the session, in the turn that brings them.
     #[default]
     Passing,
-    /// They are kept here: the session has enough.
+    /// The messages are kept here: the session has enough.
     Held,
-    /// They are kept here, and the session takes more of them in the next flush.
+    /// The messages are kept here, and the session takes more of them in the next flush.
     Releasing,
-    /// It is cut off: nothing goes out any more.
+    /// The client is cut off: nothing goes out any more.
     CutOff,
 }
 
@@ -353,7 +353,7 @@ impl Egress {
             self.judge(id, turn);
         }
         for id in self.handed_out.drain(..) {
-            // It may have gone meanwhile, and then has nothing.
+            // The client may have gone meanwhile, and then has nothing.
             if let Some(queue) = self.queues.get_mut(id.0 as usize) {
                 queue.kept.trim();
             }
@@ -373,7 +373,7 @@ impl Egress {
         }
     }
 
-    /// Those that are cut off since the last call, and why. Nothing waits for them any more.
+    /// Clients that are cut off since the last call, and why. Nothing waits for them any more.
     pub(crate) fn take_cut_off(&mut self, turn: &mut Turn) -> Vec<(ClientId, CloseReason)> {
         for (id, _) in &self.cut_off {
             end_conflation(*id, turn);

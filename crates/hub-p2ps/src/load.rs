@@ -63,9 +63,9 @@ impl Default for Percents {
 /// Where the states of a queue begin, and how far below that each of them ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueMarks {
-    /// It is burdened (`openQueueBurdenedThreshold`); 0 for never.
+    /// The queue is burdened from this length on (`openQueueBurdenedThreshold`); 0 for never.
     pub burdened: u32,
-    /// It is overloaded (`openQueueHeavilyBurdenedThreshold`); 0 for never.
+    /// The queue is overloaded from this length on (`openQueueHeavilyBurdenedThreshold`); 0 for never.
     pub overloaded: u32,
     /// A state ends at so many less (`openQueueHysteresis`).
     pub hysteresis: u32,
@@ -82,7 +82,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// Those of a limit; `None` for one that is none.
+    /// The marks of a limit; `None` for one that is none.
     fn of_limit(limit: u32, percents: Percents) -> Option<Self> {
         let part = |percent: u32| (u64::from(limit) * u64::from(percent.min(100))).div_ceil(100).max(1);
         let upper = part(percents.upper);
@@ -116,7 +116,7 @@ impl Marks {
 }
 
 impl Marks {
-    /// Those of no limit: no load reaches them.
+    /// The marks of no limit: no load reaches them.
     const NONE: Self =
         Self { burdened: u64::MAX, overloaded: u64::MAX, burdened_ends: u64::MAX, overloaded_ends: u64::MAX };
 }

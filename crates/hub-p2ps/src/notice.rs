@@ -37,7 +37,7 @@ pub enum Notice {
     ServiceState {
         /// Its name.
         service: String,
-        /// It is up.
+        /// The service is up.
         up: bool,
     },
     /// A service is down at one source: its items were given back there, and are asked for at another.
@@ -70,7 +70,7 @@ pub enum Notice {
         from: String,
         /// How many.
         items: u64,
-        /// Those among them that went on with their next update; the others get a new image.
+        /// Items among them that went on with their next update; the others get a new image.
         in_sequence: u64,
     },
     /// Another source is the first of those that have a service.

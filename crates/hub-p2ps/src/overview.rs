@@ -14,7 +14,7 @@ pub struct SourceOverview<'a> {
     pub name: &'a str,
     /// The service is up there.
     pub up: bool,
-    /// It takes requests.
+    /// The service takes requests.
     pub accepting: bool,
     /// Items open there.
     pub open: usize,

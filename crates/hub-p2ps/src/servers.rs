@@ -65,9 +65,9 @@ pub(crate) struct Servers {
     serial: u64,
     /// What each Source Distributor has said last, as it is written.
     heard: BTreeMap<SourceId, Box<[u8]>>,
-    /// Those of the hub, best first.
+    /// The servers of the hub, best first.
     of_hub: Vec<Member>,
-    /// Those that clients are told of: the configured ones as they are, where there are any, else those of the hub.
+    /// The servers that clients are told of: the configured ones as they are, where there are any, else those of the hub.
     members: Vec<Member>,
     /// Another one each time that `members` change.
     edition: u64,
@@ -84,7 +84,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Those that are configured, if any are.
+    /// The servers that are configured, if any are.
     pub(crate) fn new(connections: &Connections) -> Self {
         let members = connections.members();
         Self { told: members.clone(), members, ..Self::default() }
@@ -117,7 +117,7 @@ impl Servers {
         self.settled_at = now.saturating_add(SETTLE);
     }
 
-    /// Those of the hub by what is heard now.
+    /// The servers of the hub by what is heard now.
     fn gathered(&self, now: u64) -> Vec<Member> {
         let read = |bytes| Server::read_all(Kind::Servers, bytes).unwrap_or_default();
         let own = read(&self.own);

@@ -27,7 +27,7 @@ pub enum Health {
     Well = 0,
     /// A service is down there, or it has none.
     Impaired = 1,
-    /// It takes no new clients.
+    /// The server takes no new clients.
     Draining = 2,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Server<'a> {
             _ => return Err(bad("health of a server")),
         };
         let (host, rest) = rest.split_at_checked(usize::from(length)).ok_or(bad("host of a server"))?;
-        // It goes to consumers as ASCII.
+        // The host goes to consumers as ASCII.
         let is_printed = !host.is_empty() && host.iter().all(u8::is_ascii_graphic);
         let host = std::str::from_utf8(host).ok().filter(|_| is_printed).ok_or(bad("host of a server"))?;
         let rssl = u16::from_le_bytes([rssl_0, rssl_1]);

@@ -582,7 +582,7 @@ fn place(scenario: &Scenario, nodes: &Nodes, process: &str) -> Vec<String> {
     place_as(scenario, nodes.enter(process), process)
 }
 
-/// Those of an `rrcpd` on the node of another process: the reports bind and prioritise daemons by themselves.
+/// The place of an `rrcpd` on the node of another process: the reports bind and prioritise daemons by themselves.
 fn daemon_place(scenario: &Scenario, nodes: &Nodes, beside: &str) -> Vec<String> {
     place_as(scenario, nodes.enter(beside), "rrcpd")
 }

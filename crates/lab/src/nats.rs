@@ -345,7 +345,7 @@ pub fn run(peers: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metri
         command.arg("-c").arg(file);
     }
     let mut server = Process::start("nats-server", &mut command)?;
-    // It names the port of WebSocket first.
+    // The server names the port of WebSocket first.
     let websocket = by_websocket.then(|| named_port(&mut server, "Listening for websocket clients on")).transpose()?;
     let port = named_port(&mut server, "Listening for client connections on")?;
     let seconds = scenario.seconds + scenario.warmup;

@@ -28,7 +28,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Those that come with the program.
+    /// The tables that come with the program.
     pub fn built_in() -> Self {
         Self {
             latency: Csv::read(include_str!("../published/latency.csv")),
@@ -37,7 +37,7 @@ impl Tables {
         }
     }
 
-    /// Those of a folder; a file that is not there is the built-in one.
+    /// The tables of a folder; a file that is not there is the built-in one.
     ///
     /// # Errors
     /// There is no such folder, or a file cannot be read.

@@ -40,7 +40,7 @@ pub fn run(peer: Side, places: &Places, scenario: &Scenario, rate: Option<f64>) 
 const WARMUP: u32 = 5;
 const QUICK_WARMUP: u32 = 2;
 
-/// That of a run: shorter where the run itself only shows that everything works.
+/// The warm-up of a run: shorter where the run itself only shows that everything works.
 fn warmup(scenario: &Scenario) -> u32 {
     if scenario.seconds < 1.0 { QUICK_WARMUP } else { WARMUP }
 }

@@ -103,7 +103,7 @@ pub struct Metrics {
 pub struct Observed {
     /// Latencies of the steady state from the intended time, by bucket of 10 us.
     pub buckets: BTreeMap<u64, u64>,
-    /// Those of LBM, the shortest by microsecond: one way from the call, there and back from the intended time.
+    /// The latencies of LBM, the shortest by microsecond: one way from the call, there and back from the intended time.
     pub fine: Vec<u64>,
     /// The same latencies as an HDR histogram shows them.
     pub percentiles: Vec<Percentile>,

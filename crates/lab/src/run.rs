@@ -131,7 +131,7 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
         } else if let Some(interval) = Interval::read(line.at, &line.text) {
             let [source, server] = chain.cpu();
             costs.push([source, server, cpu_of(first, rest)]);
-            // They end by themselves, so that what counts is the last that is seen.
+            // The clients end by themselves, so that what counts is the last that is seen.
             clients_bytes = resident_of(first, rest).or(clients_bytes);
             intervals.push(interval);
         }

@@ -143,7 +143,7 @@ impl Session {
                     Err(Fault::Stopped) => return Err(Fault::Stopped),
                     Err(Fault::Failed(why)) => {
                         self.note(outcome, format!("{label}, {side}: {why}"));
-                        // It keeps its place, so that pairs stay pairs.
+                        // The run keeps its place, so that pairs stay pairs.
                         outcome.rows[at].add(*side, Metrics::default());
                         *failures += 1;
                         if *failures > 1 {

@@ -226,7 +226,7 @@ fn has_aeron() -> Result<(), Fault> {
     let mut process = product::start("a Source Distributor over Aeron", &[], &words(&flags))?;
     let said = process.wait_for("ready ", PATIENCE);
     drop(process);
-    // It had no time to do so itself.
+    // The process had no time to do so itself.
     let _ = std::fs::remove_dir_all(dir);
     said.map(drop)
 }

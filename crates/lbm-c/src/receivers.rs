@@ -100,7 +100,7 @@ pub unsafe extern "C" fn qw_lbm_wildcard_rcv_create(
 /// Takes the options of wildcard receivers over into those of receivers.
 fn copy_wildcard(from: &Options, to: &mut Options) {
     for entry in TABLE.iter().filter(|e| e.scope == Scope::Wildcard && from.is_set(e.scope, e.name)) {
-        // It was accepted once.
+        // The option was accepted once.
         let _ = to.set(entry.scope, entry.name, from.text(entry.scope, entry.name));
     }
 }

@@ -252,7 +252,7 @@ impl Inbound {
             opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
         }
         let Err(error) = opened else { return true };
-        // It is tried again with each advertisement; the operator is told once.
+        // The session is tried again with each advertisement; the operator is told once.
         if warnings.len() < WARNINGS_MAX && self.warned.len() < SESSIONS_MAX && self.warned.insert(transport) {
             warnings.push(Warning::Session { session: transport.to_string(), reason: error.to_string() });
         }

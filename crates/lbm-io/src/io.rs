@@ -91,7 +91,7 @@ impl Io {
 
     /// Before the descriptor is closed.
     pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>, number: u32) {
-        // It fails only for a descriptor that is not in the set; then there is nothing to take back.
+        // The call fails only for a descriptor that is not in the set; then there is nothing to take back.
         let _ = self.tcp.unwatch(fd);
         self.watches[number as usize] = None;
     }

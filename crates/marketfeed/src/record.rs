@@ -116,7 +116,7 @@ struct Separators<'a> {
 }
 
 impl<'a> Separators<'a> {
-    /// Those behind the first byte.
+    /// The separators behind the first byte.
     #[inline]
     const fn behind_first(bytes: &'a [u8]) -> Self {
         let ahead = if let [_, ahead @ ..] = bytes { ahead } else { bytes };
@@ -332,7 +332,7 @@ fn take_status<'a>(parts: &mut Parts<'a>) -> Option<&'a [u8]> {
 pub struct Fields<'a> {
     /// Empty, or from an RS on: where the fields do not begin with one, no separators are found.
     rest: &'a [u8],
-    /// Those behind the first byte of `rest`.
+    /// The separators behind the first byte of `rest`.
     separators: Separators<'a>,
     /// Offset of the end of the fields in the message.
     end: usize,

@@ -53,7 +53,7 @@ fn digits(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Those of more than a word.
+/// The digits of more than a word.
 #[inline(never)]
 fn long_digits(text: &[u8]) -> Option<u64> {
     if text.len() > SAFE_DIGITS {

@@ -33,7 +33,7 @@ impl From<&str> for Fault {
 pub struct Line {
     /// When it was read, monotonic nanoseconds.
     pub at: u64,
-    /// It came on standard output.
+    /// The line came on standard output.
     pub is_output: bool,
     /// Without its end.
     pub text: String,

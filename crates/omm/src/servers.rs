@@ -33,7 +33,7 @@ pub struct ConnectionList {
 }
 
 impl ConnectionList {
-    /// These servers, pauses of 1 to 5 seconds (the defaults of EMA).
+    /// A list of these servers, with pauses of 1 to 5 seconds (the defaults of EMA).
     pub const fn new(servers: Vec<Server>) -> Self {
         Self { servers, preferred: None, fall_back_ns: None, retry_min_ns: 1_000_000_000, retry_max_ns: 5_000_000_000 }
     }
@@ -163,7 +163,7 @@ mod tests {
         let hosts = |walk: &mut Walk| (0..4).map(|_| walk.take().unwrap()).collect::<Vec<_>>();
         let mut walk = walk(Some(2));
         assert_eq!(walk.take(), Some(2));
-        // Those of the list, then a and b; c is in use.
+        // The servers of the list, then a and b; c is in use.
         assert_eq!(walk.learn(2, told(&["x", "c"])), 1);
         assert_eq!(walk.list.servers.iter().map(|server| server.host.as_str()).collect::<String>(), "xcab");
         assert_eq!(hosts(&mut walk), [0, 1, 2, 3]);

@@ -58,17 +58,17 @@ pub enum Overdrawn {
         /// As many as may.
         most: usize,
     },
-    /// It asks for answers, pings as a rule, and does not take them.
+    /// The peer asks for answers, pings as a rule, and does not take them.
     Answers {
         /// Bytes of answers that wait for it.
         waiting: usize,
     },
-    /// It has not logged in, and holds more in messages that are not whole than may be kept for it.
+    /// The peer has not logged in, and holds more in messages that are not whole than may be kept for it.
     Unfinished {
         /// Bytes that are kept.
         bytes: usize,
     },
-    /// It has not logged in, and says more than a login takes.
+    /// The peer has not logged in, and says more than a login takes.
     Talkative {
         /// Bytes that it has said.
         bytes: usize,
@@ -188,7 +188,7 @@ impl Account {
         self.noise = self.noise.saturating_add(bytes + ANSWER_NOISE * answers);
     }
 
-    /// It has said much beside messages in this second or in the last one.
+    /// The peer has said much beside messages in this second or in the last one.
     #[inline]
     pub(crate) fn is_loud(&mut self, now: u64) -> bool {
         (self.noise > 0 || self.was_loud) && self.weigh_noise(now)

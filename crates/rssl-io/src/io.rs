@@ -37,7 +37,7 @@ pub struct RsslIo {
     large: Vec<Vec<u8>>,
     /// Bytes that are taken from one connection a turn.
     read_most: usize,
-    /// That the batching is refused has been said.
+    /// True once the log has said that the batching is refused.
     told_refusal: bool,
     /// What [`RsslIo::flush_all`] hands over.
     batch: Vec<(ConnId, Vec<u8>)>,

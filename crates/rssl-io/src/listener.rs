@@ -45,7 +45,7 @@ impl Listener {
 /// Whether a port speaks TLS.
 #[derive(Clone)]
 pub enum Encryption {
-    /// It does not.
+    /// The port has no encryption.
     None,
     /// Connections that begin with a TLS handshake get it; others are plain.
     Offered(TlsServer),

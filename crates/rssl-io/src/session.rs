@@ -115,7 +115,7 @@ pub(crate) struct Session {
     pub(crate) read_most: usize,
     /// What waits for it, and what it has not finished.
     pub(crate) account: Account,
-    /// It is read behind the others: it came in, and has not logged in as far as is known, or is loud ([`Account::is_loud`]).
+    /// The session is read behind the others: it came in, and has not logged in as far as is known, or is loud ([`Account::is_loud`]).
     pub(crate) is_last: bool,
     /// What was read of it lately, if so.
     pub(crate) heard: Heard,

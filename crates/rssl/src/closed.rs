@@ -12,7 +12,7 @@ pub enum Closed {
         /// The server's own text.
         text: String,
     },
-    /// We refused the client; the refusal is in `out`.
+    /// This side refused the client; the refusal is in `out`.
     Refusing {
         /// The text that was sent.
         text: String,

@@ -165,9 +165,9 @@ pub struct ConnectAck<'a> {
 /// What a server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// It accepts.
+    /// The server accepts.
     Ack(ConnectAck<'a>),
-    /// It refuses, with a text (without the NUL at its end).
+    /// The server refuses, with a text (without the NUL at its end).
     Nak(&'a [u8]),
 }
 

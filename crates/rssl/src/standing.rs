@@ -3,9 +3,9 @@
 /// What the owner of a session says of its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It has not logged in: little is kept for it.
+    /// The peer has not logged in: little is kept for it.
     Stranger,
-    /// It has: the bounds of the configuration hold.
+    /// The peer has logged in: the bounds of the configuration hold.
     Known,
     /// Nothing more is taken from it.
     Over,

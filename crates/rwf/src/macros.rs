@@ -69,14 +69,14 @@ macro_rules! flag_set {
                 self.0 & other.0 == other.0
             }
 
-            /// These bits and those of `other`.
+            /// The bits of both, this one and `other`.
             #[inline]
             #[must_use]
             pub const fn with(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
-            /// These bits without those of `other`.
+            /// The bits of this one without those of `other`.
             #[inline]
             #[must_use]
             pub const fn without(self, other: Self) -> Self {

@@ -72,7 +72,7 @@ struct Instance {
 struct Watch {
     item: usize,
     snapshot: bool,
-    /// It has had its image.
+    /// The watcher has had its image.
     sees: bool,
 }
 

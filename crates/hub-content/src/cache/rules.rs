@@ -76,7 +76,7 @@ pub enum ServiceSet {
     None,
     /// Every service.
     All,
-    /// These.
+    /// The services of these names.
     Named(BTreeSet<String>),
 }
 

@@ -35,7 +35,7 @@ pub enum JustInTime {
     /// None: a client that takes too little is cut off.
     #[default]
     Off,
-    /// Those whose request allows it: it asks for the rate Just-in-time, or for a range in which that lies, or for no quality at all.
+    /// Streams whose request allows it: one that asks for the rate Just-in-time, or for a range in which that lies, or for no quality at all.
     Asked,
     /// All but private ones, whatever was asked for.
     All,
@@ -118,7 +118,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of a service.
+    /// The settings of a service.
     pub fn of(&self, service: &str) -> &ServiceConflation {
         self.services.get(service).unwrap_or(&self.others)
     }
@@ -163,11 +163,11 @@ pub const FIRST: u32 = 1;
 /// What becomes of an update of a view that is conflated by time.
 #[derive(Debug)]
 pub enum Added {
-    /// It waits.
+    /// The update waits.
     Waits,
-    /// It waits, and what waited before goes out: the two do not merge.
+    /// The update waits, and what waited before goes out: the two do not merge.
     Follows(Merged),
-    /// It goes out now, behind what waited.
+    /// The update goes out now, behind what waited.
     Passes(Option<Merged>),
 }
 

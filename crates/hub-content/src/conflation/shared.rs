@@ -25,7 +25,7 @@ impl MergeId {
 #[derive(Debug)]
 struct Shared<V> {
     view: V,
-    /// It takes in what comes.
+    /// The merge takes in what comes.
     goes_on: bool,
     merged: Merged,
 }

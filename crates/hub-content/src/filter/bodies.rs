@@ -41,13 +41,13 @@ impl Passing for ServiceFilter {
 /// What is left of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// It was filtered.
+    /// The body was filtered.
     Part,
-    /// It was filtered, and nothing passes: what was written is a container without entries.
+    /// The body was filtered, and nothing passes: what was written is a container without entries.
     Nothing,
-    /// It is of a kind that is not filtered.
+    /// The body is of a kind that is not filtered.
     Whole,
-    /// It cannot be read, or not be written without what does not pass: it stays whole.
+    /// The body cannot be read, or not be written without what does not pass: it stays whole.
     Unreadable,
 }
 

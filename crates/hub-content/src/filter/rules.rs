@@ -160,7 +160,7 @@ pub enum FieldRule {
     /// Every field.
     #[default]
     All,
-    /// These.
+    /// The fields of this set.
     Only(FieldSet),
     /// All but these.
     AllBut(FieldSet),

@@ -131,7 +131,7 @@ impl SourceDistributor {
         if item.service() != service || !item.is_open() || !item.is_answered() || !self.is_hot(handle) {
             return false;
         }
-        // It was opened before there was hot standby, and perhaps through a view.
+        // The item was opened before there was hot standby, and perhaps through a view.
         if self.upstream.merge.is_narrowed(handle) {
             return false;
         }

@@ -50,7 +50,7 @@ struct Mirror {
     is_whole: bool,
     /// Since when it is not Suspect; 0 if it has never been, as far as is known. None: it is.
     good_since: Option<u64>,
-    /// It was Suspect, and the item may go back to it then: there is an entry in [`HotStandby::returns`].
+    /// The mirror was Suspect, and the item may go back to it then: there is an entry in [`HotStandby::returns`].
     returns_at: Option<u64>,
     tail: Tail,
 }
@@ -70,7 +70,7 @@ struct Filling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
     pub(crate) items: usize,
-    /// Those among them that needed no new image.
+    /// The items among them that needed no new image.
     pub(crate) in_sequence: usize,
 }
 

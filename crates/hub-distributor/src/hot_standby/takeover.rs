@@ -15,9 +15,9 @@ use rwf::peek;
 pub(crate) enum Former {
     /// Its provider has ended it, or is gone.
     Gone,
-    /// It is closed.
+    /// The former stream is closed.
     Closed,
-    /// It is the mirror from now on.
+    /// The former stream is the mirror from now on.
     StandsBy,
     /// As that; its provider says that it is Suspect.
     Suspect,
@@ -31,7 +31,7 @@ impl Former {
 }
 
 impl SourceDistributor {
-    /// Those of these items that no mirror takes over; the others have gone over to it when this returns.
+    /// Items among these that no mirror takes over; the others have gone over to it when this returns.
     pub(crate) fn not_taken_over(
         &mut self,
         now: u64,
@@ -130,7 +130,7 @@ impl SourceDistributor {
         self.hot_standby.set_mirror(handle, service, mirror);
     }
 
-    /// Those who watch get the updates that the provider before has not sent, and nothing else.
+    /// Watchers get the updates that the provider before has not sent, and nothing else.
     fn go_on_in_sequence(&mut self, handle: Handle, new: Place, group: GroupId, tail: Tail) {
         self.items.take_over(handle, new, true);
         self.items.renew(handle);
@@ -159,7 +159,7 @@ impl SourceDistributor {
         }
     }
 
-    /// Those who watch get one new image of the new provider, and no updates before it.
+    /// Watchers get one new image of the new provider, and no updates before it.
     fn go_on_with_image(&mut self, now: u64, handle: Handle, new: Place, out: &mut dyn ProviderSink) {
         self.cache.lose(handle.0);
         self.upstream.left_stream(handle);

@@ -96,7 +96,7 @@ impl FlowControl {
             Some(Reader { bytes: self.published, moved: (self.published, now), is_left_behind: false });
     }
 
-    /// It is gone.
+    /// A P2PS is gone.
     pub(crate) fn left(&mut self, slot: Slot) {
         if let Some(reader) = self.readers.get_mut(usize::from(slot.0))
             && reader.take().is_some()
@@ -105,7 +105,7 @@ impl FlowControl {
         }
     }
 
-    /// It has read the stream up to a position.
+    /// A P2PS has read the stream up to a position.
     pub(crate) fn has_read(&mut self, now: u64, slot: Slot, position: u64) {
         if !self.readers.get(usize::from(slot.0)).is_some_and(Option::is_some) {
             // One that nobody waits for.

@@ -119,7 +119,7 @@ impl P2psSet {
         self.combine(other, |a, b| a & b)
     }
 
-    /// Those that are in this set and not in the other one.
+    /// The P2PSs that are in this set and not in the other one.
     #[inline]
     pub(crate) fn without(&self, other: &Self) -> Self {
         self.combine(other, |a, b| a & !b)

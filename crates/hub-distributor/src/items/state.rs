@@ -99,7 +99,7 @@ impl Since {
 pub(crate) enum UnwatchedTimer {
     /// Somebody watches it again.
     Watched,
-    /// It was watched in between: come back then.
+    /// The item was watched in between: come back then.
     NotYet(u64),
     /// Its time is over.
     Over,
@@ -141,7 +141,7 @@ enum Told {
     Waits,
     Good,
     Suspect,
-    /// It was good or Suspect, and its provider is gone, or is silent: the next image is a recovery.
+    /// The item was good or Suspect, and its provider is gone, or is silent: the next image is a recovery.
     Lost,
     /// Its provider is gone, and another has it already: nobody was told, and the next image is a recovery.
     TakenOver,
@@ -196,7 +196,7 @@ impl Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Set {
     None,
-    /// It answers a request.
+    /// The set answers a request.
     Solicited,
     Unsolicited,
 }
@@ -222,7 +222,7 @@ impl ImagesDue {
 pub(crate) struct Part {
     pub(crate) first: bool,
     pub(crate) complete: bool,
-    /// It answers a request that somebody waits for.
+    /// The part answers a request that somebody waits for.
     pub(crate) solicited: bool,
     /// The item was lost, and this brings it back.
     pub(crate) recovery: bool,
@@ -232,9 +232,9 @@ pub(crate) struct Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     None,
-    /// It was good, and is Suspect.
+    /// The item was good, and is Suspect.
     Suspect,
-    /// It was Suspect, and is good again.
+    /// The item was Suspect, and is good again.
     GoodAgain,
 }
 
@@ -242,7 +242,7 @@ pub(crate) enum News {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Filing {
     pub(super) service: Option<ListKey>,
-    /// It has a stream at this session.
+    /// The item has a stream at this session.
     pub(super) offer: Option<ListKey>,
     /// Its provider has named this group for it, or the one before did.
     pub(super) group: Option<ListKey>,
@@ -490,7 +490,7 @@ impl Item {
         }
     }
 
-    /// It waits for a provider, in the queue of its service. False if it is there already, or over.
+    /// The item waits for a provider, in the queue of its service. False if it is there already, or over.
     pub(crate) fn queue(&mut self) -> bool {
         assert!(!self.kind.is_of_cached_service(), "a cached item is asked of nobody");
         assert!(self.place().is_none(), "an item with a stream waits for none");
@@ -531,7 +531,7 @@ impl Item {
         self.images = ImagesDue { expecting: true, unanswered: 1, ..ImagesDue::NONE };
     }
 
-    /// It is good, and no image is under way or asked for.
+    /// The item is good, and no image is under way or asked for.
     pub(crate) fn is_undisturbed(&self) -> bool {
         self.is_open() && self.told == Told::Good && self.images == ImagesDue::NONE
     }
@@ -568,7 +568,7 @@ impl Item {
         Some(place)
     }
 
-    /// It is over; P2PSs give the handle back. It must have no stream any more. True if it was lost.
+    /// The item is over; P2PSs give the handle back. It must have no stream any more. True if it was lost.
     pub(super) fn end(&mut self) -> bool {
         assert!(self.place().is_none(), "an item ends after it has left its stream");
         let was_lost = self.told.is_lost();
@@ -604,7 +604,7 @@ impl Item {
         self.is_open() && self.told == Told::Suspect
     }
 
-    /// It was answered and lost: the next image is a recovery.
+    /// The item was answered and lost: the next image is a recovery.
     pub(crate) fn is_lost(&self) -> bool {
         self.told.is_lost()
     }

@@ -111,7 +111,7 @@ impl SourceDistributor {
             let request = Request::decode(&message?)?;
             self.request(now, slot, from, &request, out)?;
             if self.links.id(slot) != Some(from) {
-                // It has left, or was cut off for what it asked.
+                // The P2PS has left, or was cut off for what it asked.
                 return Ok(());
             }
         }
@@ -308,7 +308,7 @@ impl SourceDistributor {
             return Ok(());
         }
         let missed = super::gap_recovery::Missed::read(self.hub.kept(from, to), id);
-        // It goes to this P2PS alone, which waits for it before it reads on.
+        // The answer goes to this P2PS alone, which waits for it before it reads on.
         self.swap_point_to_point(slot);
         self.tell_again(slot, id, missed);
         self.hub.event(&Event::CaughtUp { target: id, to });

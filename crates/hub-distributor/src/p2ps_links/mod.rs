@@ -34,7 +34,7 @@ struct Link {
     id: Option<u16>,
     /// What it says it is, whichever number it has; 0 if it does not say.
     key: u64,
-    /// It has joined over a network: its requests may end before it has read the stream up to there.
+    /// The P2PS has joined over a network: its requests may end before it has read the stream up to there.
     over_network: bool,
     /// Tells it from others that have had the slot.
     serial: u32,
@@ -94,7 +94,7 @@ impl OpenedItems {
 enum Gap {
     /// Positions that it cannot have lost, or was told of already.
     Impossible,
-    /// It loses too much to be able to follow.
+    /// The P2PS loses too much to be able to follow.
     TooMany,
     Recoverable,
 }
@@ -280,7 +280,7 @@ impl Links {
         if too_many { Gap::TooMany } else { Gap::Recoverable }
     }
 
-    /// We stood still ourselves, and have heard nobody: that time does not count.
+    /// The process stood still itself, and has heard nobody: that time does not count.
     fn excuse(&mut self, now: u64, late: u64) {
         for link in self.slots.iter_mut().flatten() {
             link.last_heard = link.last_heard.saturating_add(late).min(now);

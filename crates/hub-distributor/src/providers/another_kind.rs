@@ -49,7 +49,7 @@ impl SourceDistributor {
     pub(super) fn change_items(&mut self, now: u64, service: u16, items: &[Handle], out: &mut dyn ProviderSink) {
         self.counters.items_touched += items.len() as u64;
         for &handle in items {
-            // It may have ended meanwhile, and another may have its handle.
+            // The item may have ended meanwhile, and another may have its handle.
             if self.items.get(handle).is_some_and(|item| item.service() == service && !item.is_ended()) {
                 self.change_item(now, handle, out);
             }

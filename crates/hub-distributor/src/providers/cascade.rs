@@ -28,11 +28,11 @@ struct Linked {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It comes another way, and may be offered.
+    /// The service comes another way, and may be offered.
     Taken,
-    /// It has come through this site.
+    /// The service has come through this site.
     ComesBack,
-    /// It came through this site before, and has not since this time.
+    /// The service came through this site before, and has not since this time.
     Clear { since: u64 },
 }
 

@@ -19,7 +19,7 @@ pub(crate) const LAST_STREAM: i32 = FIRST_STREAM + DICTIONARIES.len() as i32 - 1
 #[derive(Debug, Default)]
 pub(crate) struct Downloads {
     states: [Download; DICTIONARIES.len()],
-    /// They have been waited for: they came, or were refused, or took too long.
+    /// The dictionaries have been waited for: they came, or were refused, or took too long.
     waited: bool,
 }
 

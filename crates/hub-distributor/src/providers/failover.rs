@@ -20,9 +20,9 @@ use std::fmt;
 enum Why {
     /// The service is down there.
     Down,
-    /// It sends no data there. Items that no other provider has stay, and are told Suspect.
+    /// The service sends no data there. Items that no other provider has stay, and are told Suspect.
     Silent,
-    /// It sends data again: the items stay, and those that were told Suspect get an image.
+    /// The service sends data again: the items stay, and those that were told Suspect get an image.
     Returns,
     /// Another provider comes first: address of that one, and whether an operator has said so.
     NotFirst { first: String, by_hand: bool },
@@ -51,7 +51,7 @@ pub enum SwitchError {
     NoProvider {
         /// The address that was asked for.
         provider: String,
-        /// Those of the providers that have the service.
+        /// Names of the providers that have the service.
         known: Vec<String>,
     },
     /// The service is down there, or takes no requests.

@@ -41,14 +41,14 @@ enum Due {
     /// The timer was set for a deadline that has moved since.
     Moved,
     Nothing,
-    /// It has been silent for this long.
+    /// The service has been silent for this long.
     Interrupted(u64),
-    /// It has nothing open any more, and is on trial from now on.
+    /// The service has nothing open any more, and is on trial from now on.
     Trial,
 }
 
 impl DataFlow {
-    /// It is silent, and should not be.
+    /// The service is silent, and should not be.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
@@ -60,7 +60,7 @@ impl DataFlow {
         std::mem::take(&mut self.is_interrupted)
     }
 
-    /// It is on trial from now on.
+    /// The service is on trial from now on.
     fn try_again(&mut self, now: u64) {
         (self.is_interrupted, self.is_on_trial, self.last) = (false, true, now);
     }

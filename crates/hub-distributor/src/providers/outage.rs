@@ -55,7 +55,7 @@ enum Outage {
 pub(super) enum By {
     /// The provider has said so: with the service its items are closed.
     Provider,
-    /// It is not taken any more, as it goes in a circle: the provider has its items still.
+    /// The service is not taken any more, as it goes in a circle: the provider has its items still.
     Site,
     /// A service group is served from another of its members at the provider, which has its items still.
     Group,

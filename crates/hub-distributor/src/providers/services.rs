@@ -27,7 +27,7 @@ pub(crate) struct Service {
     pub(crate) item_list: Option<String>,
     /// Non-interactive: its images are held here.
     pub(crate) cached: bool,
-    /// It is a service group: it has no provider but by its members.
+    /// The service is a service group: it has no provider but by its members.
     pub(crate) is_group: bool,
     /// The first provider of a service group that takes requests, and the member that it is served from there, as the operator knows it.
     pub(crate) served_from: Option<(SessionId, u16)>,
@@ -35,7 +35,7 @@ pub(crate) struct Service {
     pub(crate) offered_at: Option<u64>,
     /// How far its non-interactive providers are with what they publish.
     pub(crate) publishing: Publishing,
-    /// It was taken back after a start, and no provider has offered it since: requests are answered from what is held.
+    /// The service was taken back after a start, and no provider has offered it since: requests are answered from what is held.
     pub(crate) is_restored: bool,
     /// P2PSs know it.
     pub(crate) advertised: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Service {
     untold: VecDeque<Handle>,
     /// Looks in a row that have found it without a provider and without items.
     pub(crate) idle_looks: u16,
-    /// It has no name any more; its id waits for another.
+    /// The service has no name any more; its id waits for another.
     forgotten: bool,
     /// What P2PSs were told is out of date.
     pub(crate) stale: bool,
@@ -79,7 +79,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// It has no name any more.
+    /// The service has no name any more.
     pub(crate) fn is_forgotten(&self) -> bool {
         self.forgotten
     }

@@ -20,7 +20,7 @@ pub struct SessionId(pub u32);
 /// How a session came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// We dialled out to an interactive provider; the number is the route's.
+    /// This process dialled out to an interactive provider; the number is the route's.
     Route(u16),
     /// A non-interactive provider dialled in.
     NonInteractive,
@@ -108,7 +108,7 @@ pub(crate) struct Offer {
     pub(crate) states_no_qos: bool,
     /// The sites that it has come through.
     pub(crate) path: Vec<String>,
-    /// It is a service group's, served from this member.
+    /// The offer is a service group's, served from this member.
     pub(crate) member: Option<Member>,
     /// What it sends, where that is watched for interruptions.
     pub(crate) flow: DataFlow,
@@ -119,11 +119,11 @@ pub(crate) struct Offer {
 /// `Directory.SourceMirroringMode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It is asked, and nobody stands by.
+    /// The provider is asked, and nobody stands by.
     ActiveNoStandby = 0,
-    /// It is asked, or has items; others stand by.
+    /// The provider is asked, or has items; others stand by.
     ActiveWithStandby = 1,
-    /// It is not asked.
+    /// The provider is not asked.
     Standby = 2,
 }
 
@@ -132,9 +132,9 @@ pub(crate) enum Role {
 enum OfferPhase {
     #[default]
     Offered,
-    /// It is withdrawn, and has items that have yet to leave.
+    /// The offer is withdrawn, and has items that have yet to leave.
     Withdrawn,
-    /// It is made again, and those items have yet to leave.
+    /// The offer is made again, and those items have yet to leave.
     Renewed,
 }
 
@@ -379,7 +379,7 @@ impl Session {
         self.login.as_deref().is_some_and(|login| login.features().post == Some(false))
     }
 
-    /// It offers a service whose name is taken, or says something else of it. True if that is news.
+    /// The provider offers a service whose name is taken, or says something else of it. True if that is news.
     pub(super) fn note_refused(&mut self, entry: &Entry) -> bool {
         if let Some(known) = self.refused.iter_mut().find(|known| known.id == entry.id) {
             known.info = entry.info.clone().or(known.info.take());
@@ -399,7 +399,7 @@ impl Session {
         self.refused.iter().any(|known| known.id == provider_id)
     }
 
-    /// It offers the service no more, or the service is ours from now on.
+    /// The provider offers the service no more, or the service is ours from now on.
     pub(super) fn forget_refused(&mut self, provider_id: u16) {
         self.refused.retain(|known| known.id != provider_id);
     }

@@ -48,7 +48,7 @@ impl Publishing {
 pub(crate) struct Awaited {
     /// P2PSs have opened them, and were told that there is no image yet: the first one is the answer.
     unanswered: FxHashSet<Handle>,
-    /// Those that are waited for without an end.
+    /// Items that are waited for without an end.
     wanted_back: FxHashSet<Handle>,
 }
 

@@ -78,7 +78,7 @@ impl WaitingSnapshots {
         waiting.push(instance);
     }
 
-    /// Those that wait for an item, in the order in which they came. They wait no more.
+    /// Snapshots that wait for an item, in the order in which they came. They wait no more.
     pub(crate) fn take(&mut self, shared: Handle) -> Vec<Handle> {
         if self.waiting.is_empty() {
             return Vec::new();

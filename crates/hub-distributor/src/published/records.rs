@@ -41,9 +41,9 @@ const RESTORED: State<'static> = State {
 /// What has become of a record since it was taken last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordChange<'a> {
-    /// It is there, or has changed.
+    /// The record is there, or has changed.
     Image(Record<'a>),
-    /// It is no more.
+    /// The record is no more.
     Gone {
         /// Its service.
         service: &'a str,
@@ -68,7 +68,7 @@ pub struct Record<'a> {
 /// How a record is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restore {
-    /// It is Suspect until it is published again; otherwise as it was.
+    /// The record is Suspect until it is published again; otherwise as it was.
     pub as_stale: bool,
     /// Whoever keeps records has it already.
     pub is_kept: bool,
@@ -77,9 +77,9 @@ pub struct Restore {
 /// What has become of a record that was to be taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restored {
-    /// It is there.
+    /// The record is taken over.
     Taken,
-    /// It is too old, or one too many for its service.
+    /// The record is too old, or one too many for its service.
     Expired,
     /// The item is published already.
     Known,
@@ -90,10 +90,10 @@ pub enum Restored {
 struct Note {
     handle: Handle,
     service: u16,
-    /// It stands in the list of its service.
+    /// The slot stands in the list of its service.
     is_record: bool,
     is_kept: bool,
-    /// It waits in `changed`.
+    /// The slot waits in `changed`.
     is_changed: bool,
     /// Whoever keeps records has it.
     is_stored: bool,

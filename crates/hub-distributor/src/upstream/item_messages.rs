@@ -191,7 +191,7 @@ impl SourceDistributor {
     /// What a part of an image says to watchers that it may not be for, or that were told the contrary.
     fn tell_news(&mut self, handle: Handle, news: News, part: Part, one_shot: bool, state: &State<'_>) {
         match news {
-            // It is Suspect to everyone on the stream, also to those that this answer is not for.
+            // The item is Suspect to everyone on the stream, also to those that this answer is not for.
             News::Suspect if part.solicited && !part.recovery && !one_shot => {
                 self.publish_status(handle, ALL, 0, State { stream: StreamState::OPEN, ..*state });
             }
@@ -211,7 +211,7 @@ impl SourceDistributor {
         let position = self.hub.next_position();
         let image = Event::Image { target: ALL, handle: handle.0, group, flags, position, rwf };
         if self.upstream.delivery.is_on() && item.is_snapshot() {
-            // It is one P2PS's own.
+            // The image is one P2PS's own.
             let to = Recipients { alone: interest, by_stream: P2psSet::EMPTY };
             return self.publish_image_to(&to, &image);
         }

@@ -11,9 +11,9 @@ pub const LOCKED_MAX: usize = 10_000;
 /// What a list says of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemPriority {
-    /// It is asked for with this priority class at least.
+    /// The item is asked for with this priority class at least.
     Class(u8),
-    /// It gives its place to nobody.
+    /// The item gives its place to nobody.
     Locked,
 }
 
@@ -53,7 +53,7 @@ impl ItemPriorities {
 pub enum LockError {
     /// There are so many already.
     TooMany,
-    /// It is.
+    /// The item is locked already.
     Already,
 }
 

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pending {
     slot: Slot,
-    /// It has opened the item, so none of its watchers has had an image.
+    /// The P2PS has opened the item, so none of its watchers has had an image.
     opened: bool,
     /// Answers to earlier requests that may come before its own.
     earlier: u8,
@@ -54,7 +54,7 @@ impl PendingImages {
         others
     }
 
-    /// Those that have opened the item and wait for their first image.
+    /// The P2PSs that have opened the item and wait for their first image.
     pub(crate) fn opened(&self, handle: Handle) -> P2psSet {
         self.slots(handle, |known| known.opened)
     }

@@ -45,7 +45,7 @@ pub(crate) struct PointToPoint {
     /// Images go to one P2PS alone where it does not say otherwise.
     on: bool,
     wanted: FxHashMap<Handle, Recipients>,
-    /// Those that the set under way is for.
+    /// The P2PSs that the set under way is for.
     served: FxHashMap<Handle, Recipients>,
 }
 

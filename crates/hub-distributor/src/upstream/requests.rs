@@ -151,7 +151,7 @@ impl SourceDistributor {
     pub(crate) fn explain_wait(&mut self, handle: Handle, target: u16) {
         let Some(state) = self.reason_to_wait(handle) else { return };
         if target != ALL && self.has_stale_image(handle) {
-            // It was given the image of before the loss, which says so.
+            // The P2PS was given the image of before the loss, which says so.
             return;
         }
         self.publish_status(handle, target, flags::WAITING_ONLY, state);
@@ -295,7 +295,7 @@ impl SourceDistributor {
         }
     }
 
-    /// Those who watch an interactive item need another image: after the set under way, by the request under way, or by one more.
+    /// Watchers of an interactive item need another image: after the set under way, by the request under way, or by one more.
     pub(crate) fn want_another_image(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &mut self.items[handle];
         if !item.is_watched() {
@@ -458,7 +458,7 @@ impl SourceDistributor {
         if item.give_up_image() {
             self.counters.request_timeouts += 1;
             if item.is_taken_over() {
-                // Those who watch were told nothing of the takeover, since its image was a matter of moments.
+                // Watchers were told nothing of the takeover, since its image was a matter of moments.
                 item.explain_wait();
                 self.publish_status(handle, ALL, 0, UNANSWERED);
             }

@@ -134,7 +134,7 @@ impl SourceDistributor {
             if let Err(reason) = self.place_at(session, offer, item.is_snapshot()) {
                 wait = wait.min(reason);
                 full = full.or((reason == Wait::Window).then_some(member));
-                // Those behind it stand by, and are not there for what has to wait a moment.
+                // Providers behind this one stand by, and are not there for what has to wait a moment.
                 if is_preferred && reason == Wait::Window && best.is_none() {
                     break;
                 }

@@ -39,7 +39,7 @@ enum HeldBack {
     None,
     /// Its last part has not come; the number of the first.
     Arriving(u32),
-    /// It was dropped whole: another one is to be asked for when the stream has caught up.
+    /// The set was dropped whole: another one is to be asked for when the stream has caught up.
     Whole(u32),
 }
 

@@ -146,7 +146,7 @@ impl Backlogs {
         Some(next)
     }
 
-    /// It is the turn of the client behind the one in front, which goes to the end if it has more.
+    /// The turn goes to the client behind the one in front, which goes to the end if it has more.
     fn rotate(&mut self, client: ClientId) {
         if self.queue.front().is_none_or(|(front, _)| front != client) {
             return;

@@ -35,7 +35,7 @@ pub(super) enum Batch {
 /// What concerns all streams of a client that have items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sweep {
-    /// They are paused, or go on.
+    /// The streams are paused, or go on.
     Pause(bool),
     /// This server stands by for their client, or serves it.
     StandBy,
@@ -75,7 +75,7 @@ impl Names {
         Self { ends: ends.collect(), bytes, done: 0 }
     }
 
-    /// Those that are left.
+    /// The names that are left.
     fn left(&self) -> impl Iterator<Item = &[u8]> {
         (self.done..self.ends.len()).map(|at| {
             let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);

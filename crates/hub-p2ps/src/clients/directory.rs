@@ -97,7 +97,7 @@ impl P2ps {
             return;
         }
         let Some(id) = self.id_of_service(name) else { return };
-        // It may have given the id of a service that is gone to another, and this P2PS has not heard of that.
+        // The Source Distributor may have given the id of a service that is gone to another, and this P2PS has not heard of that.
         let is_at = |provider: &Provider| (provider.source, provider.service) == (source, remote);
         let before = self.sources.service_of(source, remote).filter(|&before| before != id);
         let moved = before

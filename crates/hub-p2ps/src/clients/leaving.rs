@@ -34,9 +34,9 @@ impl Leaving {
 /// By which budget streams end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Budget {
-    /// That of clients that leave.
+    /// The budget of clients that leave.
     Leaving,
-    /// That of batches.
+    /// The budget of batches.
     Batches,
     /// None: all of them.
     Unlimited,

@@ -120,7 +120,7 @@ pub(crate) struct Client {
     pub(crate) load: LoadState,
     /// Tokens of its posts that are not answered.
     pub(crate) posts: BTreeSet<u32>,
-    /// It is to be closed, or gone: nothing more is read from it.
+    /// The client is to be closed, or gone: nothing more is read from it.
     pub(crate) closing: bool,
     /// Its login is over, and not all streams have ended that it had.
     pub(crate) is_leaving: bool,

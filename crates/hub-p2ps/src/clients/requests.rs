@@ -517,7 +517,7 @@ impl P2ps {
             self.items.replace_priority(item, priority, Priority::default());
             self.queue_demands(item);
         } else if !self.items.watchers(item).held().is_empty() {
-            // Those that are left may all be paused.
+            // Watchers that are left may all be paused.
             self.queue_demands(item);
         }
         let Self { clients, items, .. } = self;

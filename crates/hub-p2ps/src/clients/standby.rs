@@ -24,7 +24,7 @@ const STANDBY: u64 = 1;
 /// What a server is to a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Standby {
-    /// It stands by in the services of which nothing else was said.
+    /// The server stands by in the services of which nothing else was said.
     everywhere: bool,
     /// Whether it stands by, for the services of which the client has said something.
     services: BTreeMap<ServiceId, bool>,

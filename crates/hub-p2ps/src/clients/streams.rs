@@ -52,19 +52,19 @@ pub(crate) enum Open {
 /// How far the image of a watcher is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Image {
-    /// It is owed none that it asked for, and is in no set.
+    /// The watcher is owed none that it asked for, and is in no set.
     #[default]
     Settled = 0,
-    /// It asked for an image, and none has begun to arrive since: the next one is its answer, a solicited one. One that
+    /// The watcher asked for an image, and none has begun to arrive since: the next one is its answer, a solicited one. One that
     /// waits without having asked (resumed without a refresh, say) gets its image unsolicited, and is `Settled`.
     Asked = 1,
-    /// It has had the first part of a set that nobody asked for, and gets the others.
+    /// The watcher has had the first part of a set that nobody asked for, and gets the others.
     Arriving = 2,
-    /// It has had the first part of the set that answers it.
+    /// The watcher has had the first part of the set that answers it.
     Answering = 3,
-    /// It asked for an image while a set arrived that nobody asked for.
+    /// The watcher asked for an image while a set arrived that nobody asked for.
     ArrivingAsked = 4,
-    /// It asked for another image while the answer arrived.
+    /// The watcher asked for another image while the answer arrived.
     AnsweringAsked = 5,
 }
 
@@ -184,22 +184,22 @@ impl WatchState {
         self.facts.has(Facts::STANDBY)
     }
 
-    /// It has had an image, or began without one: states for open streams are for it too.
+    /// The watcher has had an image, or began without one: states for open streams are for it too.
     pub(crate) const fn is_answered(self) -> bool {
         self.facts.has(Facts::ANSWERED)
     }
 
-    /// It was told that the item is suspect, and no good state since.
+    /// The watcher was told that the item is suspect, and no good state since.
     pub(crate) const fn is_told_suspect(self) -> bool {
         self.facts.has(Facts::TOLD_SUSPECT)
     }
 
-    /// It asked for an image, and none that answers has begun to arrive.
+    /// The watcher asked for an image, and none that answers has begun to arrive.
     pub(crate) const fn is_asked(self) -> bool {
         self.image.is_asked()
     }
 
-    /// It has had the first part of the set that is on its way, and gets the others.
+    /// The watcher has had the first part of the set that is on its way, and gets the others.
     pub(crate) const fn is_in_set(self) -> bool {
         self.image.is_arriving()
     }
@@ -219,47 +219,47 @@ impl WatchState {
         !self.waits() && !self.is_in_set()
     }
 
-    /// It asks for an image.
+    /// The watcher asks for an image.
     #[must_use]
     pub(crate) const fn ask(self) -> Self {
         Self { image: self.image.asked(), ..self }
     }
 
-    /// It begins without an image: it has one from elsewhere.
+    /// The watcher begins without an image: it has one from elsewhere.
     #[must_use]
     pub(crate) fn begin_without_image(self) -> Self {
         debug_assert!(!self.is_answered() && self.image == Image::Asked, "it has begun: {self:?}");
         Self { image: Image::Settled, facts: self.facts.with(Facts::ANSWERED, true) }
     }
 
-    /// It wants no data until it is resumed. It misses updates between the parts of a set from now on.
+    /// The watcher wants no data until it is resumed. It misses updates between the parts of a set from now on.
     #[must_use]
     pub(crate) const fn pause(self) -> Self {
         let Self { image, facts } = self.leave_set();
         Self { image, facts: facts.with(Facts::PAUSED, true) }
     }
 
-    /// It wants data again, and has missed some if it was paused.
+    /// The watcher wants data again, and has missed some if it was paused.
     #[must_use]
     pub(crate) const fn resume(self) -> Self {
         let Self { image, facts } = if self.rests() { self.leave_set() } else { self };
         Self { image, facts: facts.with(Facts::PAUSED, false) }
     }
 
-    /// This server stands by for its client from now on, or serves it again: then it has missed some.
+    /// The server stands by for the watcher's client from now on, or serves it again: then it has missed some.
     #[must_use]
     pub(crate) const fn stand_by(self, stands_by: bool) -> Self {
         let Self { image, facts } = if self.stands_by() == stands_by { self } else { self.leave_set() };
         Self { image, facts: facts.with(Facts::STANDBY, stands_by) }
     }
 
-    /// It is in a set no more before its end. An answer that is broken off is owed as before.
+    /// The watcher is in a set no more before its end. An answer that is broken off is owed as before.
     #[must_use]
     pub(crate) const fn leave_set(self) -> Self {
         Self { image: self.image.broken_off(), ..self }
     }
 
-    /// It learns this state of its data.
+    /// The watcher learns this state of its data.
     #[must_use]
     pub(crate) fn told(self, data: DataState) -> Self {
         let facts = match data {
@@ -270,7 +270,7 @@ impl WatchState {
         Self { facts, ..self }
     }
 
-    /// It gets the first part of an image; `whole` if no part follows.
+    /// The watcher gets the first part of an image; `whole` if no part follows.
     #[must_use]
     pub(crate) fn image_begins(self, solicited: bool, whole: bool) -> Self {
         debug_assert!(solicited || !self.image.is_asked(), "an image for one who asked is its answer: {self:?}");
@@ -282,7 +282,7 @@ impl WatchState {
         Self { image, facts: self.facts.with(Facts::ANSWERED, true) }
     }
 
-    /// It gets the last part of the set that it is in.
+    /// The watcher gets the last part of the set that it is in.
     #[must_use]
     pub(crate) fn image_whole(self) -> Self {
         debug_assert!(self.is_answered(), "a last part before the first: {self:?}");

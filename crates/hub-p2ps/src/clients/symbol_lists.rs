@@ -131,7 +131,7 @@ impl Named {
                 self.client += 1;
                 return Some((client, name.clone()));
             }
-            // It is nobody's turn any more. The last client takes the place, and has not had this name.
+            // The turn is nobody's any more. The last client takes the place, and has not had this name.
             self.first.swap_remove(self.client);
         }
     }
@@ -283,7 +283,7 @@ impl P2ps {
         if let Err(told) = self.open_stream(watcher, &msg, &Wanted::whole()) {
             self.refuse_told(client, stream, msg.domain, &told);
         }
-        // It may have been refused, or answered whole and for good.
+        // The stream may have been refused, or answered whole and for good.
         let is_open = matches!(self.clients.open_on(client, stream), Some(Open::Item(_)));
         if let Some(known) = self.clients.get_mut(client).filter(|_| !is_open) {
             known.end_listed(stream);

@@ -17,7 +17,7 @@ const FIELDS_A_PIECE: usize = 64;
 pub(super) enum WantedView {
     /// Everything is wanted.
     Whole,
-    /// This much is wanted.
+    /// The fields of this subset are wanted.
     View(Subset),
     /// The view stays as it is.
     Keep,

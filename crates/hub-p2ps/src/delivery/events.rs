@@ -79,7 +79,7 @@ impl P2ps {
                 self.counters.hub_gaps += 1;
                 self.begin_again(number, StateCode::GAP_DETECTED, "has lost messages");
                 if let Some(source) = self.sources.up_mut(number) {
-                    // It is the same life: a loss of the first answers is to be noticed as well.
+                    // The source's life is the same: a loss of the first answers is to be noticed as well.
                     source.continuity = continuity;
                     source.heard = true;
                 }
@@ -112,7 +112,7 @@ impl P2ps {
                         self.bar_earlier_images(number, &message);
                     }
                     if !self.sources.is_up(number) {
-                        // It has ended, or this P2PS is not joined to it any more.
+                        // The source has ended, or this P2PS is not joined to it any more.
                         return Ok(());
                     }
                 }
@@ -448,7 +448,7 @@ impl P2ps {
             return self.mirror_opened(number, handle, token, id);
         }
         if handle.0 >= self.config.max_handles {
-            // It has more items than this P2PS takes it for, or somebody else has sent that: not asked for again at once.
+            // The Source Distributor has more items than this P2PS takes it for, or somebody else has sent that: not asked for again at once.
             source.writer.request(&Request::Close { handle: handle.0 });
             self.counters.hub_messages_bad += 1;
             let text = "The Source Distributor has more items than are taken of it (hub.max_items).";
@@ -473,7 +473,7 @@ impl P2ps {
             service.providers.iter().any(is_down)
         });
         if down && self.can_move(id) {
-            // It has gone down since the open was sent, and another source has the service.
+            // The service has gone down since the open was sent, and another source has the service.
             self.give_back(id);
             return self.recover(id);
         }

@@ -29,7 +29,7 @@ pub(crate) struct Scratch {
     pub(super) cached: (Vec<u8>, Vec<usize>),
     variants: Vec<(Variant, BodyId)>,
     filtered: Vec<u8>,
-    /// Those that the set at hand goes to, if they are to be known.
+    /// Watchers that the set at hand goes to, if they are to be known.
     pub(crate) reached: Option<Vec<(ItemId, Watcher)>>,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct Scratch {
 pub(super) struct Recipient {
     pub(super) watcher: Watcher,
     pub(super) watch: WatchState,
-    /// It takes part in updates.
+    /// The watcher takes part in updates.
     pub(super) open: bool,
-    /// It asked for this one.
+    /// The watcher asked for this image.
     pub(super) solicited: bool,
-    /// It asked, and would have had this one anyhow, as all do who have the item open: it gets that, too, before the answer. For a watchlist
+    /// The watcher asked, and would have had this one anyhow, as all do who have the item open: it gets that, too, before the answer. For a watchlist
     /// (EMA's) has several of a client's requests on one stream, and gives an answer to those of them alone that asked.
     pub(super) also_unsolicited: bool,
 }
@@ -72,17 +72,17 @@ pub(super) struct Image<'a> {
     pub(super) refresh: &'a RefreshMsg<'a>,
     pub(super) first: bool,
     pub(super) complete: bool,
-    /// It goes to all, asked for or not: those that have the item open have to know it too.
+    /// The image goes to all, asked for or not: those that have the item open have to know it too.
     pub(super) everyone: bool,
-    /// It says that the item is good to those that were told the contrary.
+    /// The image says that the item is good to those that were told the contrary.
     pub(super) good_again: bool,
     /// Who had an image begins afresh.
     pub(super) afresh: bool,
-    /// It holds all that was asked for, so views that were waiting for more have it now.
+    /// The image holds all that was asked for, so views that were waiting for more have it now.
     pub(super) widened: bool,
     /// Nothing follows it.
     pub(super) last: bool,
-    /// It is of before a loss: who gets it takes no part in updates before the next image.
+    /// The image is of before a loss: who gets it takes no part in updates before the next image.
     pub(super) stale: bool,
     /// Its source, for the group.
     pub(super) source: SourceId,
@@ -224,7 +224,7 @@ impl P2ps {
         self.counters.images_out += reached;
         self.counters.images_unwanted += u64::from(reached == 0);
         let (item, state) = (self.items.get(id), image.refresh.state);
-        // It may have ended with its last watcher. A later part says that the item is good to those that are in the set, and to no
+        // The item may have ended with its last watcher. A later part says that the item is good to those that are in the set, and to no
         // others that were told the contrary.
         if item.is_live() && (image.first || state.data != DataState::OK) {
             if reached > 0 && item.is_suspect() == (state.data == DataState::OK) {
@@ -267,7 +267,7 @@ impl P2ps {
 
     fn end_set(&mut self, id: ItemId, last: bool) {
         let item = self.items.get_mut(id);
-        // It may have ended with its last watcher.
+        // The item may have ended with its last watcher.
         if !item.is_open() {
             return;
         }

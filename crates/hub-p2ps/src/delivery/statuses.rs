@@ -22,7 +22,7 @@ pub(crate) enum Pending {
     Alone,
     /// None: the state is of streams that have had a response.
     Untold,
-    /// Those for whom it is a final one.
+    /// Watchers for whom the status is a final one.
     ToldIfFinal,
     /// All.
     Told,
@@ -40,7 +40,7 @@ pub(crate) enum Relayed {
         /// Directory streams that were open then have heard: `Clients::directories_opened`.
         at: u64,
     },
-    /// That the service is deleted, which closes everything.
+    /// The service is deleted, which closes everything.
     Deleted {
         /// As above.
         at: u64,
@@ -117,7 +117,7 @@ impl P2ps {
             self.note_state(id, *state, telling.pending);
         }
         let views = self.items.views_of(id).to_vec();
-        // It may end with its last watcher.
+        // The item may end with its last watcher.
         let item = self.items.get(id);
         let (service, name) = (item.service(), status.state.and_then(|_| item.key().name.map(Box::<[u8]>::from)));
         let mut told = Told::default();
@@ -162,7 +162,7 @@ impl P2ps {
         let item = self.items.get(root);
         let (stream, text) = match item.trouble() {
             Trouble::None => return,
-            // It is about to hear of its end.
+            // The watcher is about to hear of its end.
             Trouble::Lost if item.is_private() => return,
             Trouble::Unanswered => (StreamState::OPEN, "Its provider does not send the image; it is asked for."),
             Trouble::Lost => (StreamState::CLOSED_RECOVER, "The item was lost; it is asked for again by itself."),
@@ -251,7 +251,7 @@ impl P2ps {
         let variant = (stream, data, is_bare);
         let perm_data = status.perm_data.filter(|_| !is_bare);
         if let Some(listed) = self.listed_on(watcher.client, watcher.stream) {
-            // It may be the first that this stream hears.
+            // The status may be the first that this stream hears.
             let key = status.key.or_else(|| Some(listed_key(&listed)));
             let own = StatusMsg { state, perm_data, key, ..status.clone() };
             if let Some(body) = self.body(256 + listed.1.len() + status.body.len(), |w| own.encode(w)) {

@@ -37,9 +37,9 @@ struct Delivery {
 #[derive(Debug, Default)]
 struct List {
     deliveries: Vec<Delivery>,
-    /// It had something since the last [`Turn::trim`].
+    /// The client had something since the last [`Turn::trim`].
     busy: bool,
-    /// It is served behind all that are not: what it gets is to be converted for it.
+    /// The client is served behind all that are not: what it gets is to be converted for it.
     comes_last: bool,
     /// It gets so many of them and no more.
     muted: Option<usize>,

@@ -112,7 +112,7 @@ struct Queue {
     bytes: usize,
     /// More was to be kept than may be for anybody.
     is_too_much: bool,
-    /// It got something since [`SlowClients::take_touched`].
+    /// The queue got something since [`SlowClients::take_touched`].
     is_touched: bool,
 }
 

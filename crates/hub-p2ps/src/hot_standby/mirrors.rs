@@ -13,7 +13,7 @@ use rwf::{DataState, State, StreamState};
 enum Need {
     /// Nothing, or nothing that can be had now.
     Nothing,
-    /// It is to be opened there.
+    /// The item is to be opened there.
     Open(StandbyAt),
     /// Its mirror, which is open there, lacks its image.
     Image(SourceId, Handle),
@@ -154,7 +154,7 @@ impl P2ps {
             return Need::Nothing;
         }
         if self.hot_standby.add_pair(id) {
-            // It was opened before there was hot standby: its numbers are not known.
+            // The item was opened before there was hot standby: its numbers are not known.
             self.items.watchers_mut(id).mark_paired(self.config.sequence_numbers);
         }
         self.standby_for(id).map_or(Need::Nothing, Need::Open)
@@ -355,7 +355,7 @@ impl P2ps {
                 self.mirror_image(number, id, HubGroup(group), flags, (position, false), rwf);
             }
             Event::ItemStatus { group, flags, rwf, .. } => self.mirror_status(id, HubGroup(group), flags, rwf),
-            // It asks for no more than it was opened with, and nobody hears it.
+            // The mirror asks for no more than it was opened with, and nobody hears it.
             _ => {}
         }
     }
@@ -381,7 +381,7 @@ impl P2ps {
         let service = self.items.get(id).service();
         let is_over = self.hot_standby.change(id, |mirror| {
             if first && is_beside && position < mirror.not_before {
-                // It lies before something that it does not know of.
+                // The image lies before something that it does not know of.
                 mirror.is_in_set = false;
                 if mirror.image == ImageOf::Asked {
                     mirror.image = ImageOf::Wanted;
@@ -526,7 +526,7 @@ impl P2ps {
 
     /// Mirrors that are open at a source, and that are asked for there, for checks.
     pub(crate) fn mirrors_at(&self, source: SourceId) -> (usize, usize) {
-        // Those at one that is lost are given up in turns, and have nothing there.
+        // Mirrors at one that is lost are given up in turns, and have nothing there.
         let is_up = self.sources.is_up(source);
         let at = |mirror: &&Mirror| is_up && mirror.source == source;
         let mirrors = || self.hot_standby.paired().filter_map(|(_, pair)| pair.mirror.as_ref()).filter(at);

@@ -83,7 +83,7 @@ struct Mirror {
 /// How a mirror comes to its image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ImageOf {
-    /// It needs none.
+    /// The mirror needs none.
     Here,
     /// One is to be asked for.
     Wanted,
@@ -141,7 +141,7 @@ struct Filling {
 pub(crate) struct Taken {
     /// How many.
     pub(crate) items: u64,
-    /// Those among them that needed no new image.
+    /// Items among them that needed no new image.
     pub(crate) in_sequence: u64,
 }
 

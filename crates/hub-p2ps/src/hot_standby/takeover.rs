@@ -14,9 +14,9 @@ use rwf::{DataState, State, StreamState};
 /// What becomes of the handle that was in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Former {
-    /// It is given back, unless its source is gone.
+    /// The former handle is given back, unless its source is gone.
     GivenBack,
-    /// It is the mirror's from now on.
+    /// The former handle is the mirror's from now on.
     StandsBy,
     /// As that; its source says that it is Suspect.
     Suspect,
@@ -143,7 +143,7 @@ impl P2ps {
         })
     }
 
-    /// Those who watch get what the mirror holds, or wait for an image.
+    /// Watchers get what the mirror holds, or wait for an image.
     fn go_on(&mut self, id: ItemId, (source, _): (SourceId, Handle), group: HubGroup, tail: Option<Tail>) {
         if !group.is_none() {
             self.items.set_group(id, group);
@@ -277,7 +277,7 @@ impl P2ps {
     /// when the source has caught up, or after a while.
     pub(crate) fn holds_back(&mut self, id: ItemId, refresh: &RefreshMsg<'_>, first: bool, complete: bool) -> bool {
         let State { stream, data, .. } = refresh.state;
-        // Those who were told Suspect begin afresh with whatever image is good.
+        // Watchers that were told Suspect begin afresh with whatever image is good.
         let may_wait = stream == StreamState::OPEN && data != DataState::SUSPECT && !self.items.get(id).is_suspect();
         let number = refresh.seq_num.filter(|_| may_wait);
         let Some(pair) = self.hot_standby.pair_mut(id) else { return false };

@@ -53,11 +53,11 @@ impl PendingImage {
 /// What becomes of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Added {
-    /// It waits for the others.
+    /// The part waits for the others.
     Kept,
-    /// It was the last one: the set is whole.
+    /// The part was the last one: the set is whole.
     Whole,
-    /// It is of no set whose beginning is here.
+    /// The part is of no set whose beginning is here.
     Stray,
     /// There is no room for it.
     NoRoom,

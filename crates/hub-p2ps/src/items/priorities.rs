@@ -48,7 +48,7 @@ impl Priorities {
         if class > usual.class {
             return joined(class, highest.count);
         }
-        // Those that ask for nothing are of the usual class: there is one class below, and none between.
+        // Watchers that ask for nothing are of the usual class: there is one class below, and none between.
         let others = watchers().saturating_sub(self.of(root).map(|(_, class)| u64::from(class.watchers)).sum());
         match (class == usual.class, others) {
             (true, others) => joined(class, highest.count + others * u64::from(usual.count)),

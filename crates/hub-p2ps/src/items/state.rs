@@ -131,7 +131,7 @@ pub(crate) enum Trouble {
     None,
     /// Its provider does not answer.
     Unanswered,
-    /// It is lost, or closed for recovery, and its source recovers it.
+    /// The item is lost, or closed for recovery, and its source recovers it.
     Lost,
 }
 
@@ -225,9 +225,9 @@ pub(crate) struct Item {
     past: Past,
     /// Clients may know it by another group than its present one.
     regrouped: bool,
-    /// It is in the queue of images to ask for.
+    /// The item is in the queue of images to ask for.
     refresh_queued: bool,
-    /// It shows more than was asked for upstream: no image fits before the answer to the reissue that asks for more.
+    /// The item shows more than was asked for upstream: no image fits before the answer to the reissue that asks for more.
     awaits_wider: bool,
     /// As asked for last: the highest class of all watchers, and the counts of those that are in it.
     priority: Priority,
@@ -443,7 +443,7 @@ impl Item {
         matches!(self.state, State::Opening { reissue_due: true, .. } | State::Open { reissue_due: true, .. })
     }
 
-    /// It is to be opened as soon as there is room; false if it is queued already, waits for its time, or does not wait.
+    /// The item is to be opened as soon as there is room; false if it is queued already, waits for its time, or does not wait.
     pub(super) fn queue(&mut self) -> bool {
         let queues = self.state == State::Waiting(Wait::Parked);
         if queues {
@@ -459,7 +459,7 @@ impl Item {
         self.state = State::Waiting(Wait::Parked);
     }
 
-    /// It is tried again later; tells how often it failed before, or `None` if it is to be opened anyhow.
+    /// The item is tried again later; tells how often it failed before, or `None` if it is to be opened anyhow.
     pub(super) fn retry_later(&mut self) -> Option<u8> {
         if self.state != State::Waiting(Wait::Parked) {
             return None;
@@ -593,7 +593,7 @@ impl Item {
         }
     }
 
-    /// It is lost, or ended for recovery: the next image is for all that watch.
+    /// The item is lost, or ended for recovery: the next image is for all that watch.
     pub(super) fn recover(&mut self) {
         debug_assert!(self.is_waiting(), "recovered from {:?}", self.state);
         debug_assert!(!self.is_view());
@@ -624,7 +624,7 @@ impl Item {
         self.regrouped = regrouped;
     }
 
-    /// It is put in the queue of images to ask for, or taken out of it; tells whether that is news.
+    /// The item is put in the queue of images to ask for, or taken out of it; tells whether that is news.
     pub(crate) fn set_refresh_queued(&mut self, queued: bool) -> bool {
         std::mem::replace(&mut self.refresh_queued, queued) != queued
     }

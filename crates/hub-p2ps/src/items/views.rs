@@ -214,7 +214,7 @@ pub(crate) struct ViewedItem {
     asked: Option<ViewSpec>,
     /// What was asked for is to rest: the provider may send no updates, only images that are asked for.
     paused: bool,
-    /// It may rest until the answer to the reissue that resumed it: what comes before that answer is followed by no updates.
+    /// The item may rest until the answer to the reissue that resumed it: what comes before that answer is followed by no updates.
     was_paused: bool,
     /// What images are sure to hold until the answer to a reissue that asked for more; `None` if none is awaited.
     shown: Option<ViewSpec>,
@@ -222,7 +222,7 @@ pub(crate) struct ViewedItem {
     serial: u32,
     /// Position of the last such answer: images from there on hold what was asked for.
     wide_from: u64,
-    /// It is among those that may ask for less.
+    /// The item is among those that may ask for less.
     narrow_queued: bool,
 }
 
@@ -261,7 +261,7 @@ impl ViewedItem {
 pub(crate) enum Coverage {
     /// Images hold it.
     Shown,
-    /// It was asked for, and no image is known to hold it yet.
+    /// What the watcher is to see was asked for, and no image is known to hold it yet.
     Asked,
     /// More has to be asked for.
     Lacking,
@@ -270,7 +270,7 @@ pub(crate) enum Coverage {
 /// Why an item cannot be seen through a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoView {
-    /// It has as many views as it may have.
+    /// The item has as many views as it may have.
     TooMany,
     /// There is no item number left.
     NoNumber,

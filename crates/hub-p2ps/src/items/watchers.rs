@@ -85,25 +85,25 @@ impl Watchers {
         }
     }
 
-    /// Those that get updates.
+    /// Watchers that get updates.
     #[inline]
     pub(crate) fn open(&self) -> &[Watcher] {
         &self.all()[..self.open as usize]
     }
 
-    /// Those that wait for an image.
+    /// Watchers that wait for an image.
     #[inline]
     pub(crate) fn waiting(&self) -> &[Watcher] {
         &self.all()[self.open as usize..self.len() - self.idle() as usize]
     }
 
-    /// Those that get updates, and those that wait for an image.
+    /// Watchers that get updates, and those that wait for an image.
     #[inline]
     pub(crate) fn open_and_waiting(&self) -> &[Watcher] {
         &self.all()[..self.len() - self.idle() as usize]
     }
 
-    /// Those that wait or are paused.
+    /// Watchers that wait or are paused.
     #[inline]
     pub(crate) fn held(&self) -> &[Watcher] {
         &self.all()[self.open as usize..]

@@ -46,7 +46,7 @@ pub enum SwitchError {
     NoSource {
         /// The name that was asked for.
         source: String,
-        /// Those of the Source Distributors that have the service.
+        /// Names of the Source Distributors that have the service.
         known: Vec<String>,
     },
     /// The service is down there, or takes no requests.

@@ -49,7 +49,7 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// Its place in the configured order; those that are not in it share the last one.
     pub(crate) rank: usize,
-    /// Those that stand by for each other have the same number here.
+    /// Source Distributors that stand by for each other have the same number here.
     pub(crate) pair: Option<usize>,
     /// The number that this P2PS has there.
     pub(crate) number: u16,
@@ -236,7 +236,7 @@ impl Source {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     table: Vec<Option<Box<Source>>>,
-    /// Those whose transports are to be ended, and why.
+    /// Sources whose transports are to be ended, and why.
     closing: Vec<(SourceId, &'static str)>,
 }
 
@@ -321,7 +321,7 @@ impl Sources {
         (0..).map(SourceId).zip(&mut self.table).filter_map(|(id, source)| Some((id, source.as_deref_mut()?)))
     }
 
-    /// Those that are there.
+    /// The sources that are there.
     pub(crate) fn iter_up(&mut self) -> impl Iterator<Item = (SourceId, &mut Source)> {
         self.iter_mut().filter(|(_, source)| source.up)
     }

@@ -55,9 +55,9 @@ struct ServiceOutage {
 enum Meaning {
     /// The source had withdrawn it before: only what was asked for and not answered is left.
     Unanswered,
-    /// It has a source less.
+    /// The service has a source less.
     SourceLost,
-    /// It is gone.
+    /// The service is gone.
     Deleted,
 }
 
@@ -274,7 +274,7 @@ impl P2ps {
         let at = self.clients.directories_opened();
         let mut staying = Vec::new();
         if !outage.whole {
-            // It will answer yet.
+            // The source will answer yet.
             staying.extend(self.items.standing(service, Standing::Opening(outage.source)).rev());
         }
         let any = !staying.is_empty() || self.next_at(service, outage).is_some();
@@ -486,7 +486,7 @@ impl P2ps {
         rejoin.bytes += block.len();
         rejoin.blocks.push((point_to_point, block.into()));
         if rejoin.bytes > self.config.hold_bytes {
-            // It has more to say than can be kept.
+            // The source has more to say than can be kept.
             self.finish_outage_of(source);
         }
         true
@@ -581,7 +581,7 @@ impl P2ps {
     /// Has a lost item opened again, if someone is left who watches it.
     pub(crate) fn recover(&mut self, id: ItemId) {
         let item = self.items.get(id);
-        // It may be gone with its last watcher, or be asked for already.
+        // The item may be gone with its last watcher, or be asked for already.
         if !item.is_waiting() {
             return;
         }
@@ -607,7 +607,7 @@ impl P2ps {
     /// After a final state: those who are left want it again.
     pub(crate) fn recover_later(&mut self, id: ItemId) {
         let item = self.items.get(id);
-        // It may be gone with its last watcher.
+        // The item may be gone with its last watcher.
         if !item.is_waiting() {
             return;
         }

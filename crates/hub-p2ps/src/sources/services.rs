@@ -96,9 +96,9 @@ impl Provider {
 /// Items of a service that wait to be opened. A queue may hold the numbers of items that are gone.
 #[derive(Debug, Default)]
 pub(crate) struct OpenQueue {
-    /// Those that are asked for the first time.
+    /// Items that are asked for the first time.
     fresh: VecDeque<ItemId>,
-    /// Those that were lost, or refused: clients have heard of them.
+    /// Items that were lost, or refused: clients have heard of them.
     polls: VecDeque<ItemId>,
 }
 
@@ -159,7 +159,7 @@ pub(crate) struct Service {
     pub(crate) usage: ServiceUsage,
     /// When it went, if it was ever there.
     gone_at: u64,
-    /// It has no name any more; its id waits for another.
+    /// The service has no name any more; its id waits for another.
     nameless: bool,
 }
 
@@ -346,7 +346,7 @@ impl Services {
         self.known.iter()
     }
 
-    /// Those of [`Services::iter`] from a place on.
+    /// The services of [`Services::iter`] from a place on.
     pub(crate) fn from(&self, place: usize) -> &[Service] {
         self.known.get(place..).unwrap_or_default()
     }
@@ -535,7 +535,7 @@ impl P2ps {
         let is_used = |service: &Service| outages.has_work() || named.contains(&service.id) || has_items(service.id);
         let looked = services.free_ids(self.now, rest, &is_used);
         if looked && services.free.is_empty() {
-            // Those whose source is lost, and that nobody asks for, are gone from now on: their ids are free after the rest.
+            // Services whose source is lost, and that nobody asks for, are gone from now on: their ids are free after the rest.
             let down =
                 services.iter().filter(|service| service.alive && service.providers.is_empty() && !is_used(service));
             for id in down.map(|service| service.id).take(DELETED_AT_ONCE).collect::<Vec<_>>() {

@@ -34,7 +34,7 @@ pub(crate) struct Upstream {
     demands_left: u32,
     /// Items of which more is asked for when the image on its way has come, and until when that may take, in order.
     deferred: VecDeque<(u64, ItemId)>,
-    /// Those that are in that list: each once.
+    /// Items that are in that list: each once.
     is_deferred: FxHashSet<ItemId>,
     /// Opens and refreshes that may still be sent in this turn.
     opens_left: u32,
@@ -212,7 +212,7 @@ impl P2ps {
                     if due && self.settle(id) {
                         continue;
                     }
-                    // It waits until something changes for its service.
+                    // The item waits until something changes for its service.
                     if due {
                         self.park(id);
                     }

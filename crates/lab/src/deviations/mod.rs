@@ -30,7 +30,7 @@ pub struct Deviation {
 pub enum Same {
     /// Nothing is easier or harder here by this.
     Yes,
-    /// It differs.
+    /// The value differs.
     No,
     /// The report does not say how it was there.
     NotSaid,

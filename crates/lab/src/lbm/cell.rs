@@ -57,7 +57,7 @@ pub enum Profile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Idle {
-    /// They yield, which needs a processor for each.
+    /// The threads yield, which needs a processor for each.
     #[default]
     Yield,
     /// Receivers block, sources sleep.

@@ -6,7 +6,7 @@ use measure::process::Fault;
 pub(super) const STEPS: u32 = 7;
 /// Probes of a quick run.
 pub(super) const QUICK_STEPS: u32 = 3;
-/// It ends when the rate is known to this share of the ceiling.
+/// The search ends when the rate is known to this share of the ceiling.
 const FINE: f64 = 0.03;
 
 /// The highest rate up to `top` for which `held` says yes; `None` if there was none.

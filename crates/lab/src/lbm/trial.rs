@@ -133,7 +133,7 @@ impl Trial<'_> {
         }
         let mut metrics = self.metrics(&reports);
         if side == Side::Aeron {
-            // Those of the two clients; most of its work is the driver's.
+            // The figures of the two clients; most of its work is the driver's.
             metrics.figures.retain(|(name, _)| !name.ends_with("_ns"));
         }
         Ok(metrics)

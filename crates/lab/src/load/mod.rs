@@ -49,7 +49,7 @@ pub enum Act {
     Idle,
     /// All are gone, and come back.
     Storm,
-    /// They come and go.
+    /// The clients come and go.
     Cycles,
     /// Some take slowly.
     Slow,

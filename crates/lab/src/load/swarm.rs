@@ -44,7 +44,7 @@ pub(crate) struct Swarm {
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
     opened: Vec<ConnId>,
-    /// Those that are logged in.
+    /// Connections that are logged in.
     pub(crate) present: Vec<ConnId>,
     /// Images, updates, statuses.
     pub(crate) images: u64,

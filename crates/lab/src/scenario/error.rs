@@ -25,7 +25,7 @@ pub enum ScenarioError {
     /// A parameter that there is not, or a value of another type.
     #[error(transparent)]
     Value(#[from] toml::de::Error),
-    /// It cannot be written as a table, to be changed.
+    /// The scenario cannot be written as a table, to be changed.
     #[error(transparent)]
     Table(#[from] toml::ser::Error),
     /// A value that is not possible, by itself or beside others.

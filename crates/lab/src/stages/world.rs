@@ -146,7 +146,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// That will watch these items.
+    /// A client that will watch these items.
     pub fn new(watchlist: Vec<u32>) -> Self {
         let identity = Identity {
             user: "lab".to_owned(),

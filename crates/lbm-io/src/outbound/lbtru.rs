@@ -83,7 +83,7 @@ impl LbtruOut {
     pub(super) fn receive(&mut self, now: u64, place: Option<u32>, slabs: &mut Slabs, fault: &mut Fault) {
         let socket = match place {
             None => &mut self.socket,
-            // It may have gone since the set has reported it.
+            // The client may have gone since the set has reported it.
             Some(place) => match self.own.get_mut(place as usize) {
                 Some(Some(own)) => &mut own.socket,
                 _ => return,

@@ -18,7 +18,7 @@ use crate::random;
 enum Slow {
     /// All wait for the slowest.
     Wait,
-    /// It misses what it cannot take, and learns that from the numbers.
+    /// The receiver misses what it cannot take, and learns that from the numbers.
     Skip,
 }
 

@@ -380,7 +380,7 @@ impl Options {
         self.number(scope, name).saturating_mul(factor)
     }
 
-    /// These options, but those of the scope `context` as in `context`: what a source or receiver of that context works with.
+    /// The same options, but those of the scope `context` as in `context`: what a source or receiver of that context works with.
     #[must_use]
     pub fn within(&self, context: &Self) -> Self {
         let of_context = |index: &usize| TABLE[*index].scope == Scope::Context;

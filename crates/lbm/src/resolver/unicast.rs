@@ -115,7 +115,7 @@ impl Bucket {
 struct Client {
     heard_at: u64,
     joined_at: u64,
-    /// It was heard again after it was answered for the first time: until then it gets signs of life only, one for each packet.
+    /// The client was heard again after it was answered for the first time: until then it gets signs of life only, one for each packet.
     confirmed: bool,
     out: Bucket,
 }

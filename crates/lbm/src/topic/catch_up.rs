@@ -222,7 +222,7 @@ impl CatchUp {
         if let Some((at, _)) = self.info {
             return Some(at);
         }
-        // Those that were not asked for yet wait for an answer to another one.
+        // Messages that were not asked for yet wait for an answer to another one.
         let ready = |entry: &Entry| match entry {
             Entry::Wanted { next, asked, .. } if *asked || !full => Some(*next),
             _ => None,

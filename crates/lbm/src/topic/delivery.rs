@@ -378,7 +378,7 @@ impl Delivery {
         }
     }
 
-    /// It has come, and the application cannot have it: to the application that is a loss like any other.
+    /// The message has come, and the application cannot have it: to the application that is a loss like any other.
     #[cold]
     fn undeliverable(&mut self, sqn: u32, sink: &mut impl TopicSink) {
         if self.delivered {

@@ -14,7 +14,7 @@ pub(super) enum Added<'a> {
     Part,
     /// Of a message of which an earlier fragment is missing, and was reported.
     Orphan,
-    /// It belongs to no message that could be put together: too long, or it does not fit what came before.
+    /// The fragment belongs to no message that could be put together: too long, or it does not fit what came before.
     Refused,
 }
 

@@ -84,7 +84,7 @@ pub enum Order {
 pub enum LossReason {
     /// Not repaired within the NAK generation interval.
     Timeout,
-    /// It has left the source's transmission window.
+    /// The datagram has left the source's transmission window.
     Window,
     /// The source refused to send it again.
     Refused,

@@ -394,7 +394,7 @@ impl<F: Framing> Receiver<F> {
             recovery.restart(first);
             (self.proven, self.claimed) = (first, first);
         } else if behind {
-            // We were led too far ahead; what was lost there never existed.
+            // This receiver was led too far ahead; what was lost there never existed.
             self.lost = [(0, 0); LOST_RANGES];
             self.recovery.restart(first);
             (self.proven, self.claimed) = (first, first);

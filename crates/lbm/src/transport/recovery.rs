@@ -378,7 +378,7 @@ impl Recovery {
             let slot = &self.slots[sqn as usize & (slots - 1)];
             match slot.state {
                 State::Missing => assert_eq!(asked, 1, "{sqn} is missing, and so many ranges ask for it"),
-                // It may have no bytes: a datagram without messages.
+                // A datagram without messages has no bytes.
                 State::Held => {}
                 State::Lost(_) => assert!(i > 0, "{sqn} is lost, and nobody is told"),
             }

@@ -388,7 +388,7 @@ impl<F: Framing> Sender<F> {
     pub fn output(&mut self, now: u64) -> Output<'_> {
         self.release(now);
         self.retransmit.tick(now);
-        // Those that have left the window while they waited cannot be sent any more.
+        // Datagrams that have left the window while they waited cannot be sent any more.
         let mut i = 0;
         while i < self.queue.len() && !self.window.holds(self.queue[i]) {
             i += 1;

@@ -213,7 +213,7 @@ pub struct LateJoinInfo {
     pub low_sqn: u32,
     /// Newest.
     pub high_sqn: u32,
-    /// That of the request.
+    /// The number of the request.
     pub request: u32,
 }
 

@@ -70,7 +70,7 @@ pub enum Body<'a> {
         reason: NcfReason,
         /// 0: a list of sequence numbers.
         format: u8,
-        /// Those of the NAK.
+        /// The numbers of the NAK.
         sqns: SqnList<'a>,
     },
 }

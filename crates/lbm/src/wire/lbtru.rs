@@ -83,7 +83,7 @@ pub enum Body<'a> {
         reason: NcfReason,
         /// 0: a list.
         format: u8,
-        /// Those of the NAK.
+        /// The numbers of the NAK.
         sqns: SqnList<'a>,
     },
     /// The client lives and has everything up to `sqn`.

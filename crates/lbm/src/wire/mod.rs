@@ -266,11 +266,11 @@ impl fmt::Debug for SqnList<'_> {
 pub enum NcfReason {
     /// The datagram will not be sent again.
     DoNotRetry,
-    /// It was sent again within the ignore interval.
+    /// The datagram was sent again within the ignore interval.
     Ignored,
-    /// It waits for the retransmission rate limit.
+    /// The retransmission waits for the retransmission rate limit.
     RetransmitDelay,
-    /// It was dropped by the retransmission rate limit.
+    /// The retransmission was dropped by the retransmission rate limit.
     Shed,
     /// A value that this version does not know (low four bits); receivers treat it like [`NcfReason::Ignored`].
     Other(u8),

@@ -27,7 +27,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// These servers: twice, five seconds each, as the system does by itself.
+    /// A resolver that asks these servers: twice, five seconds each, as the system does by itself.
     pub fn at(servers: Vec<SocketAddr>) -> Self {
         Self { servers, search: Vec::new(), patience: Duration::from_secs(5), rounds: 2 }
     }

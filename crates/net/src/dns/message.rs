@@ -18,7 +18,7 @@ pub(super) enum Answer {
     NotOffered,
     /// The name is unknown, or has no SRV records.
     NoRecords,
-    /// It did not fit a datagram: ask by TCP.
+    /// The answer did not fit a datagram: ask by TCP.
     Truncated,
     /// The server does not say, for this reason.
     Refused(&'static str),

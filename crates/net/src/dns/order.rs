@@ -6,7 +6,7 @@ use super::Server;
 /// a number below its argument.
 pub(super) fn draw(servers: &[Server], mut random: impl FnMut(u64) -> u64) -> Vec<&Server> {
     let mut left: Vec<&Server> = servers.iter().collect();
-    // Those without a weight are first among equals: a draw of 0 finds them, so they have a small chance and not none.
+    // Servers without a weight are first among equals: a draw of 0 finds them, so they have a small chance and not none.
     left.sort_by_key(|server| (server.priority, server.weight > 0));
     let mut drawn = Vec::with_capacity(left.len());
     while let Some(priority) = left.first().map(|server| server.priority) {

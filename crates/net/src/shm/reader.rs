@@ -31,9 +31,9 @@ impl std::error::Error for Overrun {}
 /// What has become of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriterState {
-    /// It writes, or may.
+    /// The writer writes, or may.
     Alive,
-    /// It has left in order. What it has published can still be read.
+    /// The writer has left in order. What it has published can still be read.
     Ended,
     /// Its process has died. What it has published can still be read.
     Dead,

@@ -35,7 +35,7 @@ struct Listener {
     fd: OwnedFd,
     /// The caller wants connections.
     wanted: bool,
-    /// It could not accept and waits for its time.
+    /// The listener could not accept and waits for its time.
     paused: bool,
     registered: bool,
 }

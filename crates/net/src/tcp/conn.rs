@@ -35,7 +35,7 @@ impl Flags {
     pub(super) const FAULTY: Self = Self(1 << 10);
     /// A fault keeps it from being read.
     pub(super) const STALLED: Self = Self(1 << 11);
-    /// It is one of those that wait when the caller says so.
+    /// The connection is one of those that wait when the caller says so.
     pub(super) const PATIENT: Self = Self(1 << 12);
 
     /// What keeps input from being reported.

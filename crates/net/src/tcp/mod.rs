@@ -369,7 +369,7 @@ impl Tcp {
                 events.push(Event::Drained { conn: id });
             }
         } else if conn.flags.has(Flags::ARMED) {
-            // It was armed and nothing waits: only now is the call to disarm worth its while (see the module's documentation).
+            // The connection was armed and nothing waits: only now is the call to disarm worth its while (see the module's documentation).
             conn.flags.clear(Flags::ARMED);
             self.counters.arms += 1;
             if let Err(e) = self.epoll.modify(conn.fd(), BASE, token(id)) {

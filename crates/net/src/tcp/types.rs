@@ -104,11 +104,11 @@ pub enum CloseReason {
     PeerClosed,
     /// The peer, or something between, reset the connection.
     Reset,
-    /// It could not be established; the `errno`.
+    /// The connection could not be established; the `errno`.
     ConnectFailed(i32),
     /// Any other failure of the connection; the `errno` (`ETIMEDOUT`: the peer no longer acknowledges).
     Failed(i32),
-    /// This side closed it.
+    /// This side closed the connection.
     Local {
         /// All that had been sent was handed to the kernel and the peer has seen the end of stream.
         drained: bool,

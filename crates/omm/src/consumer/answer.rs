@@ -56,9 +56,9 @@ pub enum ItemStream {
     Asked,
     /// The image is whole.
     Live,
-    /// It has ended before an image was whole.
+    /// The stream has ended before an image was whole.
     Refused,
-    /// It has ended after an image was whole.
+    /// The stream has ended after an image was whole.
     Lost,
 }
 

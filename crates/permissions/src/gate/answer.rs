@@ -29,7 +29,7 @@ pub mod code {
 pub enum StreamState {
     /// The client may try again by itself.
     ClosedRecover = 3,
-    /// It is over.
+    /// The stream is over.
     Closed = 4,
 }
 

@@ -30,7 +30,7 @@ pub enum Opened {
 /// What becomes of a contribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Posted {
-    /// It may go to the source, with these rights of the poster, whatever the client wrote.
+    /// The post may go to the source, with these rights of the poster, whatever the client wrote.
     Yes(PostRights),
     /// Refused: answer with a negative acknowledgement (1, denied by source) and the denial's text.
     No(Denial),

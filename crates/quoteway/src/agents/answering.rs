@@ -11,11 +11,11 @@ pub(super) struct Answering<C> {
 /// Whether an answer is given.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It is.
+    /// The answer is given.
     Yes,
-    /// It is not, and the connection is to end: so many bytes would wait.
+    /// The answer is not given, and the connection is to end: so many bytes would wait.
     Last { bytes: usize },
-    /// It is not; its connection ends already.
+    /// The answer is not given; its connection ends already.
     No,
 }
 

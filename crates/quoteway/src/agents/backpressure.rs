@@ -34,7 +34,7 @@ struct Watched {
     since: u64,
     /// [`Load::taken`] then.
     taken: u64,
-    /// They hold the providers meanwhile: they have just fallen behind, or took enough in the period before.
+    /// The clients hold the providers meanwhile: they have just fallen behind, or took enough in the period before.
     hold: bool,
 }
 
@@ -144,7 +144,7 @@ mod tests {
         }
         // What they took does not count twice.
         assert!(!providers.must_wait(50 * PERIOD, behind(49 * 20 * TAKEN + 20 * TAKEN - 1)));
-        // They were kept from running, not unwilling: once they take what is there, they count again.
+        // The clients were kept from running, not unwilling: once they take what is there, they count again.
         assert!(providers.must_wait(51 * PERIOD, behind(51 * 20 * TAKEN)));
         assert!(!providers.must_wait(51 * PERIOD, Load { taken: 51 * 20 * TAKEN, ..clients(5, 20) }));
     }

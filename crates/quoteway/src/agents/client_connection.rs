@@ -52,6 +52,6 @@ pub struct Connection<'a> {
     pub protocol: Protocol,
     /// When it came, monotonic nanoseconds.
     pub since: u64,
-    /// It is not read for now: too much waits for it, or enough was opened for a while.
+    /// The connection is not read for now: too much waits for it, or enough was opened for a while.
     pub is_held_back: bool,
 }

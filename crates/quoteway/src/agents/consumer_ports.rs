@@ -18,11 +18,11 @@ const READ_MOST: usize = 8 << 10;
 pub struct Port {
     /// Its number; 0 takes a free one.
     pub number: u16,
-    /// That of the encrypted connection type.
+    /// Port of the encrypted connection type.
     pub encrypted: u16,
-    /// That by which WebSocket clients find a server by habit, if it is opened.
+    /// Port by which WebSocket clients find a server by habit, if it is opened.
     pub websocket: Option<u16>,
-    /// That on which every client gets Marketfeed.
+    /// Port on which every client gets Marketfeed.
     pub marketfeed: u16,
     /// Several shards listen on it; the kernel spreads the connections.
     pub shared: bool,
@@ -87,11 +87,11 @@ fn tell_taken(port: u16) {
 pub struct Bound {
     /// All of them.
     pub rssl: SocketAddr,
-    /// Those with the encrypted connection type, if there is a certificate.
+    /// Address of the encrypted connection type, if there is a certificate.
     pub encrypted: Option<SocketAddr>,
     /// WebSocket clients, if they may: a port of their own, or that of all.
     pub websocket: Option<SocketAddr>,
-    /// Those that want Marketfeed, if there is such a port.
+    /// Address for clients that want Marketfeed, if there is such a port.
     pub marketfeed: Option<SocketAddr>,
 }
 

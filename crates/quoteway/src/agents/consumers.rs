@@ -121,7 +121,7 @@ struct Client {
     paused: bool,
     requesting: bool,
     paced: bool,
-    /// It has sent more than it may.
+    /// The client has sent more than it may.
     over_rate: bool,
     unflushed: bool,
     /// What it gets as Marketfeed.
@@ -410,7 +410,7 @@ impl Consumers {
         self.due = self.p2ps.timeout();
         let resume = (!self.paced.is_empty()).then_some(self.open_rate.resumes_at());
         let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
-        // Those that this turn did not come to.
+        // Clients that this turn did not come to.
         let unsent = self.json.has_unsent().then_some(0);
         let unforgotten = self.marketfeed.has_left().then_some(0);
         let outage = self.outage.timeout();

@@ -51,9 +51,9 @@ struct Limited {
     messages: u64,
     /// The time that is used up at the rate.
     used_until: u64,
-    /// It is not read until then.
+    /// The connection is not read until then.
     paused_until: Option<u64>,
-    /// It was held back, and is not within its limit again before this time.
+    /// The connection was held back, and is not within its limit again before this time.
     over_until: Option<u64>,
 }
 
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(world.over, [0, 1], "it is over its limit once");
         let (over, pauses) = world.rates.counts();
         assert!(over == 1 && (50..200).contains(&pauses), "a tenth of a second at a time: {pauses}");
-        // It keeps within its limit, and is so again after a while.
+        // The connection keeps within its limit, and is so again after a while.
         for _ in 0..6_000 {
             world.turn(now, 5, 50);
             now += MILLISECOND;

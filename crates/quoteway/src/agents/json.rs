@@ -48,7 +48,7 @@ const SENT_IN_A_TURN: usize = 64;
 /// What a client gets that does not come from the P2PS.
 enum Reply {
     Text(ConnId, String),
-    /// It has asked for more answers in this turn than may wait for it.
+    /// The client has asked for more answers in this turn than may wait for it.
     Overdrawn(ConnId, usize),
     Close(ConnId, CloseReason),
 }
@@ -165,7 +165,7 @@ impl JsonClients {
         !self.unsent.is_empty()
     }
 
-    /// Those that are to be sent to in this turn: not all if they are many, so that what comes meanwhile for others is not kept waiting.
+    /// Clients that are to be sent to in this turn: not all if they are many, so that what comes meanwhile for others is not kept waiting.
     pub(super) fn next_unsent(&mut self) -> impl Iterator<Item = ConnId> {
         let count = self.unsent.len().min(SENT_IN_A_TURN);
         self.unsent.drain(..count)

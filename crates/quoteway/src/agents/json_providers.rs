@@ -79,7 +79,7 @@ impl ServiceNames for Names {
 /// What a provider gets, or its session, that does not come from the Source Distributor.
 enum Reply {
     Text(ConnId, String),
-    /// It has asked for more answers in this turn than may wait for it.
+    /// The provider has asked for more answers in this turn than may wait for it.
     Overdrawn(ConnId, usize),
     /// The provider has taken our login; what it says of itself.
     LoggedIn(ConnId, Option<u8>, Option<usize>),

@@ -14,7 +14,7 @@ pub(super) const SENT_AT_ONCE: usize = 1_000;
 pub(super) enum Change {
     /// The services are down for long enough: clients go.
     Out,
-    /// They are up again.
+    /// The services are up again.
     Back,
 }
 

@@ -52,7 +52,7 @@ pub struct Thread<'a> {
     pub consumers: Option<&'a mut Consumers>,
     /// The side that faces providers, if it is this thread's.
     pub providers: Option<&'a mut Providers>,
-    /// Those at the other end of the hub, where they are processes of their own.
+    /// Peers at the other end of the hub, where they are processes of their own.
     pub peers: Vec<HubPeer>,
     /// What it has counted.
     pub samples: Samples,

@@ -94,7 +94,7 @@ struct Session {
 struct NipPort {
     listener: ListenerId,
     addr: SocketAddr,
-    /// Those that were admitted and are not gone.
+    /// Connections that were admitted and are not gone.
     open: usize,
     /// By connection slot: it is one of them.
     admitted: Vec<bool>,

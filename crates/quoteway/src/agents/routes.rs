@@ -69,7 +69,7 @@ enum State {
     Resolving,
     /// A connection is being made, or there is a session.
     Connected(ConnId),
-    /// It is in the configuration no more; its number is given to no other.
+    /// The route is in the configuration no more; its number is given to no other.
     Ended,
 }
 

@@ -155,7 +155,7 @@ impl Server {
         sessions.exchange(now, io);
         let before = std::mem::replace(holding, backpressure.must_wait(now, sessions.consumers.load()));
         if before || *holding {
-            // Those that came since are held, too.
+            // Providers that came since are held, too.
             sessions.providers.hold(*holding, io);
         }
         self.oversight.end_turn(now, || self.sessions.consumers.p2ps.delivered());

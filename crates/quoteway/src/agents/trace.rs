@@ -67,7 +67,7 @@ impl Trace {
         Self { number, pcap, capture, messages: 0, lost: 0, client, stream, until, since_epoch, ends }
     }
 
-    /// It is over, and nobody has taken it for long.
+    /// The trace is over, and nobody has taken it for long.
     pub fn is_forgotten(&self, now: u64) -> bool {
         now > self.until.saturating_add(KEPT)
     }

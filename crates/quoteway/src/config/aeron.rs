@@ -77,10 +77,10 @@ choice! {
 choice! {
     /// What a thread does while there is nothing to do.
     AeronIdle, "\"backoff\", \"yield\" or \"spin\"";
-    /// It sleeps, longer and longer.
+    /// The thread sleeps, longer and longer.
     Backoff = "backoff",
-    /// It lets others run.
+    /// The thread lets others run.
     Yield = "yield",
-    /// It keeps its processor.
+    /// The thread keeps its processor.
     Spin = "spin",
 }

@@ -115,7 +115,7 @@ pub fn routes(old: &Config, new: &Config) -> (Vec<Route>, Vec<Route>) {
 }
 
 impl Config {
-    /// This configuration with what a reload takes over from another.
+    /// The configuration with what a reload takes over from another.
     #[must_use]
     pub fn reloaded(&self, new: &Self) -> Self {
         let mut next = self.clone();

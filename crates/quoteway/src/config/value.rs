@@ -177,7 +177,7 @@ impl Parameter for DomainList {
 pub enum MarketfeedClients {
     /// Nobody.
     Off,
-    /// Those whose login asks for it.
+    /// Clients whose login asks for it.
     #[default]
     Asked,
     /// All that speak RSSL.

@@ -18,11 +18,11 @@ use super::places::Whose;
 pub(super) enum Denial {
     /// A name and a password are wanted, or others.
     WhoAreYou,
-    /// This one may not.
+    /// The user may not.
     MayNot,
     /// The browser of somebody sends it for a page of another server.
     Foreign,
-    /// It does not say which server it is for, or says it in two ways.
+    /// The request does not say which server it is for, or says it in two ways.
     NoHost,
     /// The address has tried too many passwords.
     TooMany,
@@ -36,7 +36,7 @@ pub(super) struct Sent<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) uri: &'a Uri,
     pub(super) version: Version,
-    /// It is to change something.
+    /// The request is to change something.
     pub(super) acts: bool,
     pub(super) whose: Whose,
 }

@@ -170,7 +170,7 @@ pub(super) struct Done {
 /// Whether a process is fit.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 struct Fitness {
-    /// It is.
+    /// The process is fit.
     ok: bool,
     /// What is in the way.
     why: Vec<String>,

@@ -45,7 +45,7 @@ pub struct Process {
     pub default_service: String,
     /// Clients may speak WebSocket on the ports for consumers.
     pub takes_websocket: bool,
-    /// It takes no new clients.
+    /// The process takes no new clients.
     pub draining: bool,
     /// Its serving threads.
     pub threads: Vec<ThreadFacts>,
@@ -73,7 +73,7 @@ pub struct Addresses {
 pub struct ThreadFacts {
     /// Its name.
     pub name: String,
-    /// It has answered.
+    /// The thread has answered.
     pub answers: bool,
     /// Connections that are open.
     pub connections: u64,
@@ -181,9 +181,9 @@ pub struct Offer {
     pub address: String,
     /// The provider's service that a service group is served from there; empty for a service that is no group.
     pub served_from: String,
-    /// It says that the service is up.
+    /// The provider says that the service is up.
     pub up: bool,
-    /// It takes requests.
+    /// The provider takes requests.
     pub accepting: bool,
     /// How loaded it says that it is (`LoadFactor` of its directory), up to 65,535; 0 if it says nothing.
     pub load_factor: u64,
@@ -193,7 +193,7 @@ pub struct Offer {
     pub standby: u64,
     /// Requests that it has not answered.
     pub outstanding: u64,
-    /// It should send data, and sends none (`interruption_detection` of its route).
+    /// The provider should send data, and sends none (`interruption_detection` of its route).
     pub silent: bool,
 }
 
@@ -505,7 +505,7 @@ pub(super) fn items(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> 
         return (Vec::new(), None);
     }
     let (found, next) = p2ps.item_overview(from, (filter.limit, LOOKED_AT), |of, name, state, is_suspect| {
-        // Those that are suspect are found wherever they stand, a view with the item that it is of.
+        // Items that are suspect are found wherever they stand, a view with the item that it is of.
         let is_of_state = filter.state == state || filter.state == "suspect" && is_suspect && state != "view";
         service.is_none_or(|service| service == of)
             && (filter.state.is_empty() || is_of_state)
@@ -746,7 +746,7 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
     found
 }
 
-/// Those at the other end of the hub, or the streams of a daemon.
+/// Peers at the other end of the hub, or the streams of a daemon.
 pub(super) fn peers(thread: &mut Thread<'_>) -> Vec<Peer> {
     let peer = |peer: HubPeer| Peer {
         kind: peer.kind.to_owned(),

@@ -12,7 +12,7 @@ use crate::counters::Samples;
 
 /// The type of `OpenMetrics`, for `Content-Type`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// That of the format that Prometheus has read since 2014, and that all others read as well.
+/// Content type of the format that Prometheus has read since 2014, and that all others read as well.
 const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The text in the format that a caller would rather read, by its `Accept`, and the type of that. Who does not ask for `OpenMetrics` gets the

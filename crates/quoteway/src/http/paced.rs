@@ -119,7 +119,7 @@ mod tests {
             let mut paced = Paced::new(here, place, patience);
             let bytes = vec![7; 1 << 16];
             let begun = Instant::now();
-            // It takes a part, before its time is over, and nothing of what follows.
+            // The reader takes a part, before its time is over, and nothing of what follows.
             let reader = std::thread::spawn(move || {
                 std::thread::sleep(patience / 4);
                 there.read_exact(&mut vec![0; 256 << 10]).map(|()| there)

@@ -49,11 +49,11 @@ pub(super) struct Bounds {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has asked nothing, or nothing more, or its request is not whole.
+    /// The connection has asked nothing, or nothing more, or its request is not whole.
     Quiet,
-    /// It is being answered.
+    /// The connection is being answered.
     Answered,
-    /// It has an answer, and has not taken all of it.
+    /// The connection has an answer, and has not taken all of it.
     Standing,
 }
 
@@ -62,7 +62,7 @@ struct Row {
     whose: Whose,
     stage: Stage,
     since: Instant,
-    /// It has a place for an answer.
+    /// The connection has a place for an answer.
     has_answer: bool,
     bytes: usize,
     end: Arc<Notify>,

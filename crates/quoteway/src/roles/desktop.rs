@@ -97,7 +97,7 @@ fn suit_hub(hub: &mut Hub) {
     suit(&mut hub.udp_send_buf_size, &usual.udp_send_buf_size, 64 << 10);
     suit(&mut hub.tcp_send_buf_size, &usual.tcp_send_buf_size, 64 << 10);
     suit(&mut hub.tcp_recv_buf_size, &usual.tcp_recv_buf_size, 256 << 10);
-    // Those of the file come behind, and win.
+    // The options of the file come behind, and win.
     hub.lbm_options.splice(0..0, MANY_RECEIVERS.map(str::to_owned));
 }
 
@@ -115,7 +115,7 @@ fn suit_p2ps(p2ps: &mut P2ps) {
     suit(&mut p2ps.pool_size, &usual.pool_size, 5_000);
     suit(&mut p2ps.max_output_buffers, &usual.max_output_buffers, 1_000);
     suit(&mut p2ps.guaranteed_output_buffers, &usual.guaranteed_output_buffers, 100);
-    // It is nobody's server: other programs of the machine come first as often.
+    // A desktop is nobody's server: other programs of the machine come first as often.
     suit(&mut p2ps.slice_us, &usual.slice_us, 0);
 }
 

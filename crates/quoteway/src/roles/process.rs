@@ -25,7 +25,7 @@ pub struct HttpArgs {
 pub enum HttpPort {
     /// None.
     Off,
-    /// This one; 0 takes a free one.
+    /// The port of this number; 0 takes a free one.
     At(u16),
 }
 

@@ -25,9 +25,9 @@ pub(super) struct Pace {
     left: i64,
     /// When it was looked at last.
     since: u64,
-    /// They wait until there is more.
+    /// The connections wait until there is more.
     waits: bool,
-    /// Those of a turn that have something, by the bytes that were read of them in this second.
+    /// Connections of a turn that have something, by the bytes that were read of them in this second.
     line: Vec<(u32, ConnId)>,
 }
 
@@ -54,7 +54,7 @@ impl Pace {
     /// Takes off what was needed since then.
     fn spend(&mut self, since: u64, now: u64) {
         if self.is_full() {
-            // It is counted from here on.
+            // The time is counted from here on.
             self.since = since;
         }
         self.left -= now.saturating_sub(since) as i64;

@@ -201,7 +201,7 @@ impl JsonPeer {
             Kind::Update => match self.streams.get(&id) {
                 Some(stream) if stream.in_updates && stream.is_answered => out.extend_from_slice(stream.key.as_bytes()),
                 Some(_) => {}
-                // It has closed the stream, or did not choose it.
+                // The peer has closed the stream, or did not choose it.
                 None => self.own = true,
             },
             Kind::Other => {}

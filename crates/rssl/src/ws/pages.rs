@@ -88,13 +88,13 @@ impl FromStr for Host {
 }
 
 impl Host {
-    /// It is this machine by an address or name that leads nowhere else.
+    /// The host is this machine by an address or name that leads nowhere else.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.name.is_loopback()
     }
 
-    /// It is an address and no name, which nobody can have lead elsewhere.
+    /// The host is an address and no name, which nobody can have lead elsewhere.
     #[must_use]
     pub fn is_address(&self) -> bool {
         matches!(self.name, Name::Address(_))
@@ -107,7 +107,7 @@ pub struct Origin {
     /// In lower case.
     scheme: String,
     name: Name,
-    /// That of the scheme where none is said; 0 for a scheme that has none.
+    /// The port of the scheme where none is said; 0 for a scheme that has none.
     port: u16,
 }
 
@@ -145,7 +145,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// That of the pages of a server that is reached by `scheme` at this host.
+    /// The origin of the pages of a server that is reached by `scheme` at this host.
     #[must_use]
     pub fn of(scheme: &str, host: &Host) -> Self {
         let port = host.port.unwrap_or_else(|| port_of(scheme));
@@ -170,7 +170,7 @@ impl Origin {
 pub struct OwnPage(Arc<AtomicU16>);
 
 impl OwnPage {
-    /// It is shown at this port from now on.
+    /// The page is shown at this port from now on.
     pub fn is_at(&self, port: u16) {
         self.0.store(port, Ordering::Relaxed);
     }
@@ -193,11 +193,11 @@ impl Eq for OwnPage {}
 pub struct Pages {
     /// Every page of every server.
     pub any: bool,
-    /// Those of the host that is asked, whatever their port, and those of the loopback.
+    /// Pages of the host that is asked, whatever their port, and those of the loopback.
     pub same_host: bool,
     /// The one that the process shows itself, by an address of the loopback.
     pub own: Option<OwnPage>,
-    /// These.
+    /// Pages of these origins.
     pub listed: Vec<Origin>,
     /// Names in `Host` by which this machine is known; addresses and `localhost` need not be here.
     pub names: Vec<Host>,

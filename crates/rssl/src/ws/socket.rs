@@ -42,9 +42,9 @@ impl Default for Limits {
 /// Which side of a session this is: a client masks what it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It connected; the number seeds its masks.
+    /// This side connected; the number seeds its masks.
     Client(u64),
-    /// It was connected to.
+    /// This side was connected to.
     Server,
 }
 
@@ -221,7 +221,7 @@ impl Socket {
         }
         if header.fin {
             self.message(begun, out, sink)?;
-            // It may go on all the same.
+            // A message that was interrupted may go on all the same.
             self.begun = outer;
         } else {
             self.begun = Some(begun);

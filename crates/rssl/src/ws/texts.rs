@@ -51,7 +51,7 @@ pub struct JsonTexts {
     /// Where the text of a body is, by the body's address and length, and the body's [`hash_of`]. Good for one flush, through which bodies stay
     /// where they are.
     bodies: FxHashMap<(usize, usize), (Text, u64)>,
-    /// That of the last body, since many in turn get the same.
+    /// The text of the last body, since many in turn get the same.
     last: Option<((usize, usize), Text)>,
     keys: KeyTexts,
     /// The part of a message that is one client's own.

@@ -74,9 +74,9 @@ pub struct Refusal {
 pub enum Request {
     /// The header goes on.
     Incomplete,
-    /// It is whole: so many bytes, then frames.
+    /// The request is whole: so many bytes, then frames.
     Upgrade(Box<Upgrade>, usize),
-    /// It is whole, and nothing that can be answered by 101.
+    /// The request is whole, and nothing that can be answered by 101.
     Refused(Refusal),
 }
 

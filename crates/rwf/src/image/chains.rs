@@ -226,8 +226,8 @@ impl Places {
 /// What chain a field is of.
 enum Of {
     Nothing,
-    /// It begins with the field.
+    /// The chain begins with the field.
     Chain(Range<usize>),
-    /// It goes through the field.
+    /// The chain goes through the field.
     Middle,
 }

@@ -259,7 +259,7 @@ impl Image {
         if !self.extra.as_deref().is_some_and(is_known) {
             let extra = self.extra.get_or_insert_default();
             extra.perm_data = Some(perm_data.into());
-            // It is of the item, whichever payload stands.
+            // The lock is of the item, whichever payload stands.
             extra.before = extra.before.is_some().then(|| Demand(extra.perm_data.clone()));
             extra.settle();
         }

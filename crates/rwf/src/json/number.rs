@@ -139,7 +139,7 @@ fn decimal(mantissa: i64, exponent: i32, out: &mut Vec<u8>) {
         }
         digits.byte(b'.');
     } else {
-        // They are zeros.
+        // The digits are zeros.
         digits.at -= exponent as usize;
     }
     digits.whole(left);

@@ -93,7 +93,7 @@ impl Page {
     fn print(&mut self, codes: &[u8]) {
         let (Place { row, column }, pen, is_past_end) = (self.cursor, self.pen, self.is_past_end);
         let places = self.row_mut(row).get_mut(usize::from(column)..).unwrap_or_default();
-        // They end before the last column, as nearly all do.
+        // The characters end before the last column, as nearly all do.
         if !is_past_end && codes.len() < places.len() {
             pen.write(&mut places[..codes.len()], codes);
             self.cursor.column += codes.len() as u16;

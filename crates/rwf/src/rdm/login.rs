@@ -327,9 +327,9 @@ pub struct ConnectionConfig {
 pub struct Refresh {
     /// Stream of the login.
     pub stream_id: i32,
-    /// It answers a request.
+    /// The refresh answers a request.
     pub solicited: bool,
-    /// It replaces what was known of the user.
+    /// The refresh replaces what was known of the user.
     pub clear_cache: bool,
     /// Sequence number of the stream.
     pub sequence: Option<u32>,

@@ -66,22 +66,22 @@ pub(crate) struct Consumer {
     next_post: u32,
     /// What it says and hears is on its way for a while.
     pub(crate) wired: bool,
-    /// It has opened or closed many streams at once, and its P2PS may not be done with that, or with what it has said since.
+    /// The consumer has opened or closed many streams at once, and its P2PS may not be done with that, or with what it has said since.
     pub(crate) behind: bool,
-    /// It has said what its server is to it, and its P2PS may not have gone through all streams since: some are served until then.
+    /// The consumer has said what its server is to it, and its P2PS may not have gone through all streams since: some are served until then.
     pub(crate) is_swept: bool,
     /// What it says has to make sense as JSON: every request has a key.
     pub(crate) speaks_json: bool,
-    /// It wants what others want, and changes how.
+    /// The consumer wants what others want, and changes how.
     pub(crate) crowded: bool,
-    /// It knows several servers, and says what this one is to it.
+    /// The consumer knows several servers, and says what this one is to it.
     pub(crate) warm: bool,
     pub(super) standby: Standby,
     /// What passes of services.
     pub(crate) filtering: Filtering,
     /// Providers have hot standbys.
     pub(crate) hot: bool,
-    /// It asks for what is conflated by time, where that is offered.
+    /// The consumer asks for what is conflated by time, where that is offered.
     pub(crate) by_time: bool,
     /// Its streams may be conflated when it is slow.
     pub(crate) when_slow: bool,
@@ -403,7 +403,7 @@ impl Consumer {
             watch.ask();
         }
         watch.asked_at(self.now);
-        // It may be ended by this, and the next one would be a request.
+        // The stream may be ended by this, and the next one would be a request.
         watch.opened = self.turn;
         let mut flags = RequestFlags::NONE;
         flags.set(RequestFlags::NO_REFRESH, no_refresh);

@@ -112,7 +112,7 @@ pub(crate) fn update_type(version: u16) -> UpdateType {
 pub(crate) struct SetInfo {
     /// Nobody asked for it, or somebody asked twice: open watchers may get it.
     pub(crate) for_everyone: bool,
-    /// It is one of several answers that are owed at once, perhaps to an older request.
+    /// The set is one of several answers that are owed at once, perhaps to an older request.
     pub(crate) late: bool,
 }
 

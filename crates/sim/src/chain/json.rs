@@ -41,7 +41,7 @@ pub(crate) fn texts(service_numbers: bool) -> JsonTexts {
 #[derive(Debug)]
 struct Known<'a> {
     names: &'a BTreeMap<u16, String>,
-    /// It numbers services in what it says.
+    /// The client numbers services in what it says.
     numbers: bool,
 }
 
@@ -365,7 +365,7 @@ pub(crate) struct JsonProviderWire {
     dictionary: Arc<Dictionary>,
     /// Its services.
     names: BTreeMap<u16, String>,
-    /// It numbers its services.
+    /// The provider numbers its services.
     numbers: bool,
 }
 

@@ -377,7 +377,7 @@ impl Hub {
                 };
                 note(&mut self.trace, &format!("p2ps {at} -> distributor {number}"), &block);
                 if let Err(error) = machine.request_block(now, connection.number, &block, sink) {
-                    // It was cut off for what it sent before.
+                    // The P2PS was cut off for what it sent before.
                     assert!(matches!(error, HubError::Gap { .. }), "a request block: {error}");
                     connection.at_distributor = false;
                     connection.down.push_back(Down::End);

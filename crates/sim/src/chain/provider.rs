@@ -46,7 +46,7 @@ pub(crate) struct Stream {
     pub(crate) imaged: bool,
     sending: Option<Sending>,
     view: Option<View>,
-    /// It gets no updates, but between the parts of an image.
+    /// The stream gets no updates, but between the parts of an image.
     paused: bool,
 }
 
@@ -92,13 +92,13 @@ pub(crate) struct Provider {
     shared: BTreeMap<Item, Shared>,
     /// The version of each item that it has come to, where others say the same.
     versions: BTreeMap<Item, u16>,
-    /// It filters by views.
+    /// The provider filters by views.
     views: bool,
-    /// It pauses streams.
+    /// The provider pauses streams.
     pauses: bool,
     /// Its items are in groups; JSON has no place for them.
     groups: bool,
-    /// It answers the items that it never answers otherwise.
+    /// The provider answers the items that it never answers otherwise.
     pub(crate) healed: bool,
     /// It closes its connection at a request for such an item, as some do at what they do not like.
     pub(crate) hangs_up: bool,
@@ -137,7 +137,7 @@ impl Provider {
         }
     }
 
-    /// It is reached: another life. `services` are those that it has, by number.
+    /// The provider is reached: another life. `services` are those that it has, by number.
     pub(crate) fn start(&mut self, services: &[u8], truth: &mut Truth, random: &mut Random) {
         let (distributor, session, healed, now) = (self.distributor, self.session, self.healed, self.now);
         let hangs_up = self.hangs_up;
@@ -158,7 +158,7 @@ impl Provider {
         }
     }
 
-    /// It speaks JSON in this life.
+    /// The provider speaks JSON in this life.
     pub(crate) fn speak_json(&mut self) {
         self.groups = false;
     }

@@ -106,7 +106,7 @@ impl Publisher {
                 self.next_stream = -2;
                 self.send(|w| refresh.encode(w));
             }
-            // It hears what consumers have to say on its streams.
+            // The publisher hears what consumers have to say on its streams.
             Msg::Generic(_) => {}
             other => panic!("publisher got {other:?}"),
         }

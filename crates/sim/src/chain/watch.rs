@@ -55,7 +55,7 @@ pub(crate) struct Watch {
     again: bool,
     /// An image will come that was not asked for: resumed or widened without refresh.
     pub(crate) unasked: bool,
-    /// It had its first image, or a part of it.
+    /// The stream had its first image, or a part of it.
     pub(crate) imaged: bool,
     /// The stream is over.
     pub(crate) ended: Option<StreamState>,
@@ -71,17 +71,17 @@ pub(crate) struct Watch {
     set: Option<Set>,
     pub(crate) rows: Rows,
     pub(crate) group: Vec<u8>,
-    /// It missed updates by its own wish: paused, or another view.
+    /// The stream missed updates by its own wish: paused, or another view.
     gap: bool,
     /// Since when it waits for an image that it has to have before it can go on. None if it does not wait.
     waits_since: Option<u64>,
-    /// It was told Suspect, and nothing better since: that explains the wait.
+    /// The stream was told Suspect, and nothing better since: that explains the wait.
     explained: bool,
     /// Its updates may be merged.
     pub(crate) conflated: bool,
     /// Its provider may be followed by a hot standby: without a word of a loss another image comes, which begins afresh.
     pub(crate) hot: bool,
-    /// It has heard something since it was looked at last: its time begins again.
+    /// The stream has heard something since it was looked at last: its time begins again.
     heard: bool,
 }
 
@@ -136,7 +136,7 @@ impl Watch {
         self.ended.is_none() && !self.explained && self.waits_since.is_some_and(|since| now - since > limit)
     }
 
-    /// It has asked for something else at this time: it waits from now on if it cannot go on with what it has.
+    /// The stream has asked for something else at this time: it waits from now on if it cannot go on with what it has.
     pub(crate) fn asked_at(&mut self, now: u64) {
         if self.is_silent() && !self.asked {
             self.waits_since = None;
@@ -150,7 +150,7 @@ impl Watch {
         self.paused || self.stands_by
     }
 
-    /// It has had an image, and gets no updates before the next one.
+    /// The stream has had an image, and gets no updates before the next one.
     pub(crate) fn misses(&self) -> bool {
         self.imaged && (self.gap || self.is_silent())
     }
@@ -427,7 +427,7 @@ impl Watch {
         let private = self.kind == Kind::Private;
         let suspect = state.stream == StreamState::OPEN && state.data == DataState::SUSPECT;
         assert!(!suspect || policy.single_open || policy.allow_suspect_data, "{state} to one who takes neither");
-        // It may be published again, and then is good again; who was told this would not hear of it.
+        // The item may be published again, and then is good again; who was told this would not hear of it.
         let unpublished = state.text.starts_with(b"Item is not published");
         assert!(!(unpublished && self.imaged && self.kind != Kind::Snapshot), "{state} to one who has had the item");
         let recover = state.stream == StreamState::CLOSED_RECOVER;

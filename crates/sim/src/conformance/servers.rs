@@ -20,7 +20,7 @@ pub enum Deed<'a> {
     Time(u64),
     /// A Source Distributor ends.
     Dies(usize),
-    /// It starts again.
+    /// The server starts again.
     Starts(usize),
     /// So many bytes have not been taken by the connection of a consumer.
     Backlog(u32, usize),

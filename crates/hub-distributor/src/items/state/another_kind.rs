@@ -13,7 +13,7 @@ impl Item {
         self.begin_anew();
     }
 
-    /// It is asked of providers from now on. Gives where its image was held.
+    /// The item is asked of providers from now on. Gives where its image was held.
     pub(in crate::items) fn become_shared(&mut self) -> ImageSlot {
         let image = self.image().expect("a cached item has an image");
         assert!(self.stage == Stage::Idle, "{self:?} becomes one that is asked for");

@@ -22,19 +22,19 @@ pub const LONGEST_BLOCK: usize = 64 << 20;
 /// What a P2PS says first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// This life of the P2PS.
+    /// Number of this life of the P2PS.
     pub incarnation: u32,
-    /// It wants the data stream on this connection too.
+    /// The P2PS wants the data stream on this connection too.
     pub data: bool,
     /// One of very many (a desktop): nobody waits for it.
     pub unpaced: bool,
-    /// It is a Source Distributor that starts, and wants a copy of the images that are held; it does not join.
+    /// The peer is a Source Distributor that starts, and wants a copy of the images that are held; it does not join.
     pub copy: bool,
     /// The hub that it means to join.
     pub hub: String,
     /// Its name, for people.
     pub name: String,
-    /// It has the hub's key: what the Source Distributor is to sign.
+    /// What the Source Distributor is to sign, if the P2PS has the hub's key.
     pub nonce: Option<Nonce>,
 }
 
@@ -59,14 +59,14 @@ pub struct Proof {
 pub enum Welcome {
     /// The P2PS has joined.
     Joined {
-        /// This life of the Source Distributor: that of its data stream's blocks.
+        /// Number of this life of the Source Distributor: that of its data stream's blocks.
         incarnation: u32,
         /// The P2PS's number there, which `target` names in events.
         number: u16,
         /// Position in the data stream at which everything for this P2PS begins.
         position: u64,
     },
-    /// It has not, and why.
+    /// The Source Distributor has not taken the P2PS, and why.
     Refused(String),
 }
 

@@ -124,7 +124,7 @@ struct Source {
 /// How a Source Distributor is known.
 enum Origin {
     Configured,
-    /// It is, or was, among the servers of a service of this number.
+    /// The Source Distributor is, or was, among the servers of a service of this number.
     Service {
         number: usize,
         is_listed: bool,

@@ -29,7 +29,7 @@ use rssl_io::RsslIo;
 pub const MOST: u16 = 2_048;
 /// Connections at a time, those included that have not greeted.
 pub const CONNECTIONS: usize = 4_096;
-/// Those of one address that have not greeted.
+/// Connections of one address that have not greeted.
 const UNGREETED_OF_HOST: usize = 64;
 /// Longest block that is sent; longer ones are cut between messages.
 const CUT: usize = LONGEST_BLOCK / 4;
@@ -140,7 +140,7 @@ pub(super) struct Link {
 
 pub(super) enum State {
     New,
-    /// It is to prove that it has the key.
+    /// The P2PS is to prove that it has the key.
     Challenged(Hello, Nonce),
     Greeted(Hello),
     Joined {
@@ -191,7 +191,7 @@ impl State {
 enum Fault {
     /// Its connection is of no use.
     Broken(String),
-    /// It is told.
+    /// The peer is told.
     Refused(String),
 }
 

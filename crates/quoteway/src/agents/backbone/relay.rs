@@ -93,9 +93,9 @@ struct Side {
 enum Route {
     /// Not looked at yet.
     New,
-    /// It is this process's own, or of a transport that belongs to the other side.
+    /// The stream is this process's own, or of a transport that belongs to the other side.
     Ignored,
-    /// It goes on by this source of the other side.
+    /// The stream goes on by this source of the other side.
     To(SourceId),
 }
 
@@ -124,7 +124,7 @@ impl Relay {
         let mut lines = config.hub.lbm_options.clone();
         lines.extend_from_slice(&config.rrcpd.local_lbm_options);
         let local = config::Hub { transport: HubTransport::LbtIpc, lbm_options: lines, ..config.hub.clone() };
-        // Those of one daemon have one key.
+        // The hubs of one daemon have one key.
         let trusts =
             || hubs(config).map(|hub| Trust::new(&config::Hub { name: hub.clone(), ..config.hub.clone() })).collect();
         let mut network = Side::new(&config.hub, trusts)?;

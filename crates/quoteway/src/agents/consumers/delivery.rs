@@ -35,7 +35,7 @@ impl Consumers {
             let conn = client.conn;
             latency.bring(conn, client.protocol);
             let backlog = if let Some(peer) = &mut client.json {
-                // They are sent to at the turn's end, behind all others.
+                // JSON clients are sent to at the turn's end, behind all others.
                 if !std::mem::replace(&mut client.unflushed, true) {
                     json.await_sending(conn);
                 }
@@ -88,7 +88,7 @@ impl Consumers {
         crate::log::tell_faults();
     }
 
-    /// Those whose latency is followed, and for whom nothing composed waits, have got it.
+    /// Clients whose latency is followed, and for whom nothing composed waits, have got it.
     fn settle_latency(&mut self) {
         let Self { latency, clients, numbers, .. } = self;
         latency.settle(net::clock::now, |conn| {

@@ -38,7 +38,7 @@ pub struct Tick {
     pub time_ms: u64,
     /// The last trade (`TRDPRC_1`); of an item that is not traded the middle between `BID` and `ASK`.
     pub price: f64,
-    /// It is a trade; else a price that was there already, or the middle of a quote.
+    /// The tick is a trade; else a price that was there already, or the middle of a quote.
     pub trade: bool,
     /// The size of the trade (`TRDVOL_1`), where it was told.
     pub size: Option<f64>,

@@ -203,7 +203,7 @@ impl Store {
 
 /// Why a file cannot be opened.
 enum Fault {
-    /// It is not what was written.
+    /// The file is not what was written.
     Damaged(String),
     /// The file may be good.
     Ours(io::Error),

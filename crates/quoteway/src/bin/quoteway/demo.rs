@@ -195,7 +195,7 @@ fn start_source(
     })?;
     match bound.recv() {
         Ok(at) => Ok((source, at)),
-        // It has ended before it was ready, and says why.
+        // The source has ended before it was ready, and says why.
         Err(_) => match source.join() {
             Ok(Err(e)) => Err(e),
             _ => Err(anyhow!("the demo's source has failed")),

@@ -419,13 +419,13 @@ fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> 
     }
 }
 
-/// Those whose lines are True or False, and say as much when they are False.
+/// Parameters whose lines are True or False, and say as much when they are False.
 const FLAGS: [&str; 2] = ["supportsSnapshots", "supportsOutofBandSnapshots"];
 /// Lists of regular expressions.
 const EXPRESSIONS: [&str; 2] = ["serverPartitionList", "serverPartitionNegationList"];
 /// The lists by service whose lines are True or False, and that have those services for which they are True.
 const SWITCHES: [&str; 2] = ["updateAggregation", "dismountOnOutage"];
-/// Those whose lines are texts: names of files and servers, words that the rules look at.
+/// Parameters whose lines are texts: names of files and servers, words that the rules look at.
 const TEXTS: [&str; 6] =
     ["blockedItemsFile", "blockedServerList", "itemPriorityFile", "newsNameList", "qosRate", "qosTimeliness"];
 

@@ -52,7 +52,7 @@ impl Request {
 pub struct Refresh {
     /// Stream of the directory; 0 or below from a non-interactive provider.
     pub stream_id: i32,
-    /// It answers a request.
+    /// The refresh answers a request.
     pub solicited: bool,
     /// No further part follows.
     pub complete: bool,

@@ -21,11 +21,11 @@ mod id {
 /// What happens to a service or link: the action of its map entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It changes.
+    /// The service changes.
     Update,
-    /// It is new.
+    /// The service is new.
     Add,
-    /// It is gone.
+    /// The service is gone.
     Delete,
 }
 

@@ -131,7 +131,7 @@ impl World {
         self.drain();
         self.end_intervals();
         self.check_rest();
-        // It still flows.
+        // The market still flows.
         for at in 0..self.providers.len() {
             let Self { providers, truth, random, .. } = self;
             for _ in 0..5 {

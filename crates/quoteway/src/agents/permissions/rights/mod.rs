@@ -29,11 +29,11 @@ pub(super) enum Source {
 /// What a look at a source has brought.
 #[derive(Debug, PartialEq, Eq)]
 enum Look {
-    /// It is there, and says what it said, or nothing that could be taken over.
+    /// The source of rights is there, and says what it said, or nothing that could be taken over.
     Same,
     /// New rights.
     New,
-    /// It is not there, and why.
+    /// The source of rights is not there, and why.
     Gone(String),
 }
 
