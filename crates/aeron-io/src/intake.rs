@@ -58,7 +58,7 @@ impl<'a> Intake<'a> {
     pub(crate) fn message(&mut self, bytes: &[u8], header: &AeronHeader) -> Action {
         let source = header.session_id().map(|session| Source { subscription: self.subscription, session });
         let Some(stream) = source.and_then(|source| self.streams.iter().position(|s| *s == Some(source))) else {
-            // Its end was told already.
+            // The end of the message's stream was told already.
             return Action::AERON_ACTION_CONTINUE;
         };
         match self.writer.push((stream as u32) << KIND_BITS | MESSAGE, bytes) {

@@ -84,7 +84,7 @@ pub enum Event<'a> {
     Message {
         /// The stream's number.
         stream: usize,
-        /// Its bytes.
+        /// The bytes of the block.
         bytes: &'a [u8],
     },
     /// No more comes of a publication.

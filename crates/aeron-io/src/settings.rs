@@ -18,7 +18,7 @@ const RESTS_FOR: u32 = 10;
 pub struct Settings {
     /// Whose the media driver is.
     pub driver: DriverOf,
-    /// Its directory; without one, a driver of this process has one of its own in `/dev/shm`.
+    /// The driver's directory; without one, a driver of this process has one of its own in `/dev/shm`.
     pub dir: Option<PathBuf>,
     /// What it goes over.
     pub medium: Medium,

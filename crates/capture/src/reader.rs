@@ -8,7 +8,7 @@ use std::ops::Range;
 /// A captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Its place in the file, from 1.
+    /// The frame's place in the file, from 1.
     pub number: u64,
     /// When it was captured: nanoseconds since 1970, 0 where the capture does not say.
     pub nanos: u64,
@@ -30,7 +30,7 @@ pub enum CaptureError {
     /// The file begins as no capture does.
     #[error("is no pcap or pcapng capture")]
     NoCapture,
-    /// Its content contradicts itself.
+    /// The file's content contradicts itself.
     #[error("is damaged after frame {after}: {what}")]
     Damaged {
         /// The last frame before.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub enum Piece<'a> {
     /// A connection begins: what was before belongs to another one.
     Opened,
-    /// Its next bytes.
+    /// The stream's next bytes.
     Bytes(&'a [u8]),
     /// So many bytes are not in the capture.
     Hole(u64),

@@ -116,9 +116,9 @@ pub struct Distribution {
     pub min: f64,
     /// Half are shorter.
     pub median: f64,
-    /// Their mean.
+    /// Mean of the latencies.
     pub mean: f64,
-    /// Their standard deviation.
+    /// Standard deviation of the latencies.
     pub stddev: f64,
     /// Nine in ten are shorter.
     pub p90: f64,

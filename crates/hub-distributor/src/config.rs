@@ -75,7 +75,7 @@ pub struct RouteConfig {
     pub not_partitions: Vec<NamePattern>,
     /// Items that may be open at the provider at a time, of each of its services, where it states no lower limit (`maxCache`); 0 for any number.
     pub max_items: u32,
-    /// Its services are watched for interruptions of their data; not if `None`.
+    /// The route's services are watched for interruptions of their data; not if `None`.
     pub interruption: Option<Interruption>,
 }
 

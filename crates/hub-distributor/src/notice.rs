@@ -8,14 +8,14 @@ use std::fmt;
 pub enum Notice {
     /// A service that was announced goes down at its last provider, or is up again at one.
     ServiceState {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// The service is up.
         up: bool,
     },
     /// A provider offers a service whose name is taken by one of the other kind: it stands by until that one is gone.
     ServiceTaken {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider that stands by.
         provider: String,
@@ -24,7 +24,7 @@ pub enum Notice {
     },
     /// A provider offers a service that finds no id: as many are known as there can be.
     NoServiceIds {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider.
         provider: String,
@@ -47,14 +47,14 @@ pub enum Notice {
     },
     /// A provider of the other kind takes a service over: those that offered it are gone.
     ServiceTakenOver {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider that has it now.
         provider: String,
     },
     /// A service of a provider has come through this site, or through too many: it is not taken.
     ServiceComesBack {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider.
         provider: String,
@@ -63,7 +63,7 @@ pub enum Notice {
     },
     /// A service is down at one provider: its items were closed there, and are asked for at others.
     ItemsMoved {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider at which it is down.
         provider: String,
@@ -74,7 +74,7 @@ pub enum Notice {
     },
     /// A provider is connected, has items of a service open and has sent no data of it for too long.
     DataInterrupted {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider.
         provider: String,
@@ -83,14 +83,14 @@ pub enum Notice {
     },
     /// A provider that was silent sends data of a service again.
     DataResumed {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider.
         provider: String,
     },
     /// A provider is preferred to others that have a service: its items were closed there, and are asked for at that one.
     ItemsSwitched {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider that has left them.
         from: String,
@@ -103,7 +103,7 @@ pub enum Notice {
     },
     /// A provider has left items, and the hot standby of each has taken it over.
     ItemsTakenOver {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider that has left them.
         provider: String,
@@ -114,7 +114,7 @@ pub enum Notice {
     },
     /// A provider says Suspect of items that their hot standby has good: that one has taken them over. Or they have gone back.
     SuspectItems {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider that had them.
         from: String,
@@ -148,12 +148,12 @@ pub enum Notice {
         provider: String,
         /// The item.
         item: String,
-        /// Its domain.
+        /// The item's domain.
         domain: u8,
     },
     /// A non-interactive provider has left items that another one publishes too: that one has them back.
     ItemsTakenBack {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Address of the provider that has them now.
         provider: String,

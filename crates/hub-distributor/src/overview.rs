@@ -44,7 +44,7 @@ pub struct OfferOverview<'a> {
 /// A service over all providers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceOverview<'a> {
-    /// Its name.
+    /// The service's name.
     pub name: &'a str,
     /// Published by non-interactive providers: its images are held here.
     pub is_cached: bool,

@@ -21,7 +21,7 @@ pub enum Notice {
     },
     /// A Source Distributor is lost; its items are suspect.
     SourceLost {
-        /// Its name, or its number if it has none.
+        /// The Source Distributor's name, or its number if it has none.
         source: String,
         /// Items that it served.
         items: u64,
@@ -30,19 +30,19 @@ pub enum Notice {
     },
     /// A service has come.
     ServiceUp {
-        /// Its name.
+        /// The service's name.
         service: String,
     },
     /// A service that is here goes down at the last source that had it, or is up again.
     ServiceState {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// The service is up.
         up: bool,
     },
     /// A service is down at one source: its items were given back there, and are asked for at another.
     ItemsMoved {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Where it is down: name, or number.
         source: String,
@@ -51,7 +51,7 @@ pub enum Notice {
     },
     /// The items of a service go from one source to another that comes before it.
     ItemsSwitched {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Where they were: name, or number.
         from: String,
@@ -64,7 +64,7 @@ pub enum Notice {
     },
     /// Items of a service have gone on at the source that stood by, after their own was lost or gave them up.
     ItemsTakenOver {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// The one that had them: name, or number.
         from: String,
@@ -75,7 +75,7 @@ pub enum Notice {
     },
     /// Another source is the first of those that have a service.
     FirstSource {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// The source: name, or number.
         source: String,
@@ -84,7 +84,7 @@ pub enum Notice {
     },
     /// All items of a service that were lost have their images again.
     ItemsWhole {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Items that were lost.
         items: u64,
@@ -93,7 +93,7 @@ pub enum Notice {
     },
     /// A service is gone.
     ServiceGone {
-        /// Its name.
+        /// The service's name.
         service: String,
     },
     /// Something has come near its limit, has reached it, or is away from it again.
@@ -109,7 +109,7 @@ pub enum Notice {
     },
     /// A service cannot be offered: all ids are in use.
     NoServiceIds {
-        /// Its name.
+        /// The service's name.
         service: String,
         /// Services that were refused so since the start.
         refused: u64,

@@ -8,9 +8,9 @@ use super::sources::services::{Provider, Service};
 /// A service as one Source Distributor offers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceOverview<'a> {
-    /// Its number here.
+    /// The Source Distributor's number here.
     pub id: SourceId,
-    /// Its name; empty if it has none.
+    /// The Source Distributor's name; empty if it has none.
     pub name: &'a str,
     /// The service is up there.
     pub up: bool,
@@ -27,9 +27,9 @@ pub struct SourceOverview<'a> {
 /// A service as clients know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceOverview<'a> {
-    /// Its id here.
+    /// The service's id here.
     pub id: u16,
-    /// Its name.
+    /// The service's name.
     pub name: &'a str,
     /// Some source has it.
     pub present: bool,
@@ -50,19 +50,19 @@ pub struct ServiceOverview<'a> {
 /// An item as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemOverview {
-    /// Its number, by which a list goes on.
+    /// The item's number, by which a list goes on.
     pub number: u32,
     /// The id of its service.
     pub service: u16,
-    /// Its name; bytes that are no UTF-8 are replaced.
+    /// The item's name; bytes that are no UTF-8 are replaced.
     pub name: String,
     /// The domain's number.
     pub domain: u8,
     /// Where it stands: `waiting`, `opening`, `open`, `view`; `suspect` or `recovering` instead of `open` where that is so.
     pub state: &'static str,
-    /// Its watchers were told that it is suspect, and nothing good since, wherever it stands.
+    /// The item's watchers were told that it is suspect, and nothing good since, wherever it stands.
     pub is_suspect: bool,
-    /// Its Source Distributor, if it is open or asked for.
+    /// The item's Source Distributor, if it is open or asked for.
     pub source: Option<u32>,
     /// Watchers that get updates.
     pub open_watchers: usize,

@@ -12,11 +12,11 @@ pub enum Event<'a> {
     Service {
         /// The P2PS that has just come, or [`ALL`].
         target: u16,
-        /// Its id in this incarnation; it never gets another name.
+        /// The service's id in this incarnation; it never gets another name.
         service: u16,
         /// The Source Distributor holds its images.
         cached: bool,
-        /// Its name.
+        /// The service's name.
         name: &'a str,
         /// RWF filter list as in the map entry of a directory refresh: Info (normalised) and State.
         filters: &'a [u8],
@@ -104,7 +104,7 @@ pub enum Event<'a> {
         target: u16,
         /// The item.
         handle: u32,
-        /// Its group from now on; [`super::NO_GROUP`] leaves it.
+        /// The item's group from now on; [`super::NO_GROUP`] leaves it.
         group: u32,
         /// [`flags::CLOSED`], [`flags::PENDING_TOO`], [`flags::WAITING_ONLY`].
         flags: u8,

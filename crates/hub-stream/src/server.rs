@@ -40,7 +40,7 @@ impl<'a> Server<'a> {
     /// Servers that anybody is told of at most.
     pub const MOST: usize = 64;
 
-    /// Its place among others: the healthiest first, of those the least loaded. One that does not say how loaded it is comes behind those that do.
+    /// The server's place among others: the healthiest first, of those the least loaded. One that does not say its load comes behind those that do.
     /// What is left decides so that everybody has the same order.
     pub fn rank(&self) -> (Health, u32, &'a str, u16, u16) {
         (self.health, self.load_factor.map_or(u32::MAX, u32::from), self.host, self.rssl, self.websocket)

@@ -287,7 +287,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
             break;
         }
     }
-    // Its bar must not be drawn into the report.
+    // The session's bar must not be drawn into the report.
     drop(session);
     write_reports(args, &tables, &environment, &outcomes)?;
     let is_empty =

@@ -195,7 +195,7 @@ impl Series {
 }
 
 impl Point {
-    /// Its figures by the names of ours, as far as they are published.
+    /// The point's figures by the names of ours, as far as they are published.
     pub fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let all = [Some(self.mean_us), Some(self.stddev_us), Some(self.max_us), self.min_us, self.samples];
         let names = ["mean_us", "stddev_us", "max_us", "min_us", "samples"];

@@ -39,7 +39,7 @@ pub const OTHERS: [Side; 7] =
     [Side::Smooth, Side::Sampled, Side::Variant, Side::Floor, Side::Eta, Side::Nats, Side::Aeron];
 
 impl Side {
-    /// Its name in records, goals and on the command line.
+    /// The side's name in records, goals and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
@@ -53,7 +53,7 @@ impl Side {
         }
     }
 
-    /// Its name for people.
+    /// The side's name for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::Ours => "Quoteway",
@@ -265,7 +265,7 @@ pub struct Outcome {
     pub name: String,
     /// The report that it belongs to, if it does.
     pub group: String,
-    /// Its title.
+    /// The outcome's title.
     pub title: String,
     /// What the reader has to know.
     pub about: String,

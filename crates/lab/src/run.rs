@@ -104,7 +104,7 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
     // The source begins when the clients' tables show all images: up to an interval after the last one.
     let warmup = scenario.warmup + 2.0 * INTERVAL + waiting(scenario, shares.len());
     let flags = format!("-I {INTERVAL} --warmup {warmup} --seconds {} -l 1", scenario.seconds);
-    // Its end is that of the run.
+    // What is beside ends with the run.
     let _beside = beside(&chain, scenario)?;
     let mut clients = match scenario.clients {
         Clients::Rssl => chain.clients(scenario, &flags, observation)?,

@@ -78,7 +78,7 @@ impl Transport {
         }
     }
 
-    /// Its datagrams may be lost: elsewhere the kernel repairs, or nothing can be.
+    /// The transport's datagrams may be lost: elsewhere the kernel repairs, or nothing can be.
     fn is_lossy(self) -> bool {
         matches!(self.middle().0, Middle::Udp | Middle::Multicast)
     }

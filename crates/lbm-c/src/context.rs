@@ -46,7 +46,7 @@ pub unsafe extern "C" fn qw_lbm_context_delete(context: *mut ContextHandle) -> c
     guard(|| {
         // SAFETY: this function's contract.
         let handle = unsafe { borrowed(context, "the context") }?;
-        // Its thread may be in a callback that waits for the context whose callback this is.
+        // The context's thread may be in a callback that waits for the context whose callback this is.
         callbacks::refuse_in_callback("a context cannot be deleted")?;
         handle.engine.stop()?;
         // SAFETY: this function's contract.

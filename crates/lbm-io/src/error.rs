@@ -12,7 +12,7 @@ pub enum ContextError {
     Interface {
         /// The option.
         option: &'static str,
-        /// Its value.
+        /// The option's value.
         value: String,
     },
     /// Every port of a pool is taken.

@@ -119,7 +119,7 @@ impl Sources {
     ///
     /// # Errors
     /// As [`Sources::send`].
-    // Its frame would cost the short way of `send` a quarter of its instructions.
+    // The frame of this call would cost the short way of `send` a quarter of its instructions.
     #[inline(never)]
     pub fn send_headed(
         &mut self,

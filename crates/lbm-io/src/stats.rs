@@ -53,7 +53,7 @@ pub struct SendingTopic {
     pub source: SourceId,
     /// The topic's name.
     pub topic: String,
-    /// Its counters.
+    /// The source's counters.
     pub stats: SourceStats,
 }
 

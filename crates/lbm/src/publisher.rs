@@ -98,7 +98,7 @@ impl Topics {
             self.timers.pop();
             let index = topic.wrapping_sub(self.first_topic) as usize;
             let Some(Some(entry)) = self.sources.get_mut(index) else { continue };
-            // Its source may have sent since, and be due later.
+            // The entry's source may have sent since, and be due later.
             entry.source.on_timer(now, carrier);
             entry.timed = entry.source.timeout().is_some();
             if let Some(at) = entry.source.timeout() {

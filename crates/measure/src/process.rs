@@ -81,7 +81,7 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, input, lines, errors: Vec::new() })
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

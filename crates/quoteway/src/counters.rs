@@ -29,19 +29,19 @@ use crate::{agents, log};
 pub enum Part {
     /// The Source Distributor's state machine.
     SourceDistributor,
-    /// Its sessions with providers.
+    /// A Source Distributor's sessions with providers.
     Providers,
-    /// Its persistent cache.
+    /// A Source Distributor's persistent cache.
     Records,
-    /// Its side of the hub between processes.
+    /// A Source Distributor's side of the hub between processes.
     HubPublisher,
     /// One P2PS, as its Source Distributor sees it.
     P2psOf,
     /// The P2PS's state machine.
     P2ps,
-    /// Its sessions with consumers.
+    /// A P2PS's sessions with consumers.
     Consumers,
-    /// Its side of the hub between processes.
+    /// A P2PS's side of the hub between processes.
     HubSubscriber,
     /// One end of the hub's data stream over Aeron.
     HubAeron,
@@ -70,7 +70,7 @@ impl Part {
         Self::Log,
     ];
 
-    /// Its name in metrics, after `quoteway_`.
+    /// The part's name in metrics, after `quoteway_`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SourceDistributor => "source_distributor",
@@ -88,7 +88,7 @@ impl Part {
         }
     }
 
-    /// Its counters.
+    /// The part's counters.
     pub const fn table(self) -> &'static [Counter] {
         match self {
             Self::SourceDistributor => hub::distributor::Counters::TABLE,

@@ -211,7 +211,7 @@ pub struct RecentLine {
     pub time_ms: u64,
     /// `error`, `warn`, `info`, `debug` or `trace`.
     pub level: &'static str,
-    /// Its text.
+    /// The line's text.
     pub text: String,
 }
 

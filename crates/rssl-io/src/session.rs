@@ -109,7 +109,7 @@ pub(crate) struct Session {
     pub(crate) spoke: bool,
     /// When a session that has not spoken is closed; `u64::MAX` for never.
     pub(crate) speak_by: u64,
-    /// Its place among the timers; 0 if nothing is due.
+    /// The session's place among the timers; 0 if nothing is due.
     pub(crate) timer_at: u64,
     /// Bytes that are read from it in one turn at most.
     pub(crate) read_most: usize,

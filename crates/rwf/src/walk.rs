@@ -17,11 +17,11 @@ pub const MAX_DEPTH: usize = 16;
 pub enum Visit<'a> {
     /// A container or message, before what is inside.
     Container {
-        /// Its type.
+        /// The container's type.
         data_type: DataType,
-        /// Its bytes.
+        /// The bytes within it.
         data: &'a [u8],
-        /// Its nesting, from 1.
+        /// Nesting of the container, from 1.
         depth: usize,
     },
     /// A value: of a field, an element, a map key, an array item.

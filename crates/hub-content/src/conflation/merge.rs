@@ -135,7 +135,7 @@ pub struct Room {
 pub struct Merged {
     /// The last one, as it came.
     last: Vec<u8>,
-    /// Its number; the first one has 1.
+    /// The number of the last update; the first one has 1.
     number: u32,
     /// Updates so far, those counted that were merged before they came. It wraps.
     total: u32,

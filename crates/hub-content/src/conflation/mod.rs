@@ -61,7 +61,7 @@ pub struct Granted {
     pub source: Qos,
     /// Interval in milliseconds, 0 for none.
     pub interval: u16,
-    /// Its quality is Just-in-time.
+    /// The stream's quality is Just-in-time.
     pub just_in_time: bool,
 }
 

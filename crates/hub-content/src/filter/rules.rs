@@ -44,7 +44,7 @@ pub struct ServiceFilter {
 pub struct FieldSelector {
     /// The field, such as 259, the type of the record.
     pub fid: i16,
-    /// Its values that select an item.
+    /// The field's values that select an item.
     pub values: Vec<FieldValue>,
 }
 

@@ -46,7 +46,7 @@ struct Mirror {
     asked_at: Option<u64>,
     /// As of the last image or status.
     group: GroupId,
-    /// Its image has come.
+    /// The mirror's image has come.
     is_whole: bool,
     /// Since when it is not Suspect; 0 if it has never been, as far as is known. None: it is.
     good_since: Option<u64>,

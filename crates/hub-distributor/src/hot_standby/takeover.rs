@@ -13,7 +13,7 @@ use rwf::peek;
 /// What becomes of the stream that was in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Former {
-    /// Its provider has ended it, or is gone.
+    /// The stream's provider has ended it, or is gone.
     Gone,
     /// The former stream is closed.
     Closed,

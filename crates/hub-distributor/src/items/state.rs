@@ -101,7 +101,7 @@ pub(crate) enum UnwatchedTimer {
     Watched,
     /// The item was watched in between: come back then.
     NotYet(u64),
-    /// Its time is over.
+    /// The item's time is over.
     Over,
 }
 
@@ -143,7 +143,7 @@ enum Told {
     Suspect,
     /// The item was good or Suspect, and its provider is gone, or is silent: the next image is a recovery.
     Lost,
-    /// Its provider is gone, and another has it already: nobody was told, and the next image is a recovery.
+    /// The item's provider is gone, and another has it already: nobody was told, and the next image is a recovery.
     TakenOver,
     /// Lost, and parts of the image that recovers it have come.
     Returning,
@@ -244,9 +244,9 @@ pub(super) struct Filing {
     pub(super) service: Option<ListKey>,
     /// The item has a stream at this session.
     pub(super) offer: Option<ListKey>,
-    /// Its provider has named this group for it, or the one before did.
+    /// The item's provider has named this group for it, or the one before did.
     pub(super) group: Option<ListKey>,
-    /// Its image is held, and no provider publishes it.
+    /// The item's image is held, and no provider publishes it.
     pub(super) unpublished: Option<ListKey>,
 }
 
@@ -368,7 +368,7 @@ impl Item {
         matches!(self.kind, Kind::Snapshot | Kind::PrivateSnapshot | Kind::CachedSnapshot)
     }
 
-    /// Its image is held here: it is published, or may be again.
+    /// The item's image is held here: it is published, or may be again.
     pub(crate) fn is_cached(&self) -> bool {
         self.image().is_some()
     }
@@ -429,7 +429,7 @@ impl Item {
         matches!((self.kind, self.stage), (Kind::Shared { .. }, Stage::Open { .. })) && self.told.is_answered()
     }
 
-    /// Its last watcher is gone. True if a timer for the end of its unwatched time has to be set: there is none.
+    /// The item's last watcher is gone. True if a timer for the end of its unwatched time has to be set: there is none.
     pub(crate) fn starts_aging(&mut self, now: u64) -> bool {
         assert!(self.may_age() && !self.has_interest());
         let Kind::Shared { unwatched } = &mut self.kind else { unreachable!("only shared items age") };
@@ -599,7 +599,7 @@ impl Item {
         self.told.is_suspect()
     }
 
-    /// Its provider has said Suspect of it, and has it open still.
+    /// The item's provider has said Suspect of it, and has it open still.
     pub(crate) fn is_suspect_there(&self) -> bool {
         self.is_open() && self.told == Told::Suspect
     }
@@ -627,7 +627,7 @@ impl Item {
         debug_assert!(self.is_answered());
     }
 
-    /// Its provider is there and sends no data: the next image is a recovery. False if it was not good, or an image of it is under way.
+    /// The item's provider is there and sends no data: the next image is a recovery. False if it was not good, or an image of it is under way.
     pub(crate) fn fall_silent(&mut self) -> bool {
         let falls = self.is_open() && !self.is_private() && self.told == Told::Good && !self.in_set();
         if falls {
@@ -636,7 +636,7 @@ impl Item {
         falls
     }
 
-    /// Its provider is gone. True if it was not lost already; an item without an answer has nothing to lose.
+    /// The item's provider is gone. True if it was not lost already; an item without an answer has nothing to lose.
     pub(crate) fn lose(&mut self) -> bool {
         assert!(!self.is_private() && !self.is_ended(), "a private stream ends with its provider");
         debug_assert!(!self.is_open() && !self.is_asked());

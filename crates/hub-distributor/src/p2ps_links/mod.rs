@@ -30,7 +30,7 @@ const LONGEST_GAP_UNPACED: u64 = 100_000;
 /// One P2PS: what it said of itself, how far it has come, and what it has cost since the last heartbeat.
 #[derive(Debug)]
 struct Link {
-    /// Its number; `None` if it is gone, and only its lease holds the slot.
+    /// The P2PS's number; `None` if it is gone, and only its lease holds the slot.
     id: Option<u16>,
     /// What it says it is, whichever number it has; 0 if it does not say.
     key: u64,

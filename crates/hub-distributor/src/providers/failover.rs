@@ -56,7 +56,7 @@ pub enum SwitchError {
     },
     /// The service is down there, or takes no requests.
     NotUp {
-        /// Its address.
+        /// The provider's address.
         provider: String,
     },
 }

@@ -165,7 +165,7 @@ impl SourceDistributor {
 
     pub(super) fn begin_withdrawal(&mut self, id: SessionId, service: u16, delete: bool, by: By) {
         self.forget_standbys_of(id, service);
-        // Its items are leaving already since it was withdrawn before, and none has been opened since.
+        // The service's items are leaving already since it was withdrawn before, and none has been opened since.
         let is_leaving = self.providers[id].offer(service).is_some_and(|offer| !offer.is_settled());
         self.providers[id].offers.withdraw(service);
         self.services[service].remove_provider(id);

@@ -68,7 +68,7 @@ impl Domains {
 /// The member that a session serves a service group from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// Its place in the group, from 0.
+    /// The member's place in the group, from 0.
     pub(crate) place: u16,
     /// Our id of it.
     pub(crate) service: u16,

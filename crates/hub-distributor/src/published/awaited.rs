@@ -138,7 +138,7 @@ impl SourceDistributor {
         }
         let service = item.service();
         if let Some(until) = self.awaits_publication(now, service) {
-            // Its provider is busy publishing others.
+            // The item's provider is busy publishing others.
             self.timers.set(until, Timer::Publication(handle, epoch));
             return;
         }

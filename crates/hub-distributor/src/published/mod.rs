@@ -47,11 +47,11 @@ pub(crate) struct Published {
 /// Why a record cannot be taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoreError {
-    /// Its key cannot be read.
+    /// The record's key cannot be read.
     Key,
-    /// Its image cannot be read.
+    /// The record's image cannot be read.
     Image,
-    /// Its service is one of interactive providers, or finds no id.
+    /// The record's service is one of interactive providers, or finds no id.
     Service,
     /// As many items are held as may be.
     Room,

@@ -45,9 +45,9 @@ pub enum RecordChange<'a> {
     Image(Record<'a>),
     /// The record is no more.
     Gone {
-        /// Its service.
+        /// The record's service.
         service: &'a str,
-        /// Its key.
+        /// The record's key.
         key: &'a [u8],
     },
 }
@@ -55,7 +55,7 @@ pub enum RecordChange<'a> {
 /// A record as it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its service.
+    /// The record's service.
     pub service: &'a str,
     /// Canonical bytes of its key.
     pub key: &'a [u8],
@@ -300,7 +300,7 @@ impl SourceDistributor {
         let records = &mut self.published.records;
         let Some(note) = records.note(slot).copied() else { return };
         records.unlink(slot.0);
-        // Its place in the queue of those that have changed stays, and is passed over.
+        // The slot's place in the queue of those that have changed stays, and is passed over.
         records.notes[slot.0 as usize] = Note::NOTHING;
         if !note.is_stored {
             return;

@@ -104,7 +104,7 @@ impl SourceDistributor {
         self.services.rest_is_over();
         for id in self.services.ids() {
             let known = &self.services[id];
-            // Its deletion has an end of its own.
+            // The deletion of a service has an end of its own.
             if known.is_forgotten() || known.is_settling {
                 continue;
             }

@@ -11,7 +11,7 @@ use rwf::{Qos, StateCode};
 /// Why an item cannot be asked for at a provider now. In order: what the best provider lacks counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wait {
-    /// Its open window is full; it will not take long.
+    /// The provider's open window is full; it will not take long.
     Window,
     OpenLimit,
     NotAccepting,

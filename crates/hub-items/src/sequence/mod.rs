@@ -37,7 +37,7 @@ enum HeldBack {
     /// There is none.
     #[default]
     None,
-    /// Its last part has not come; the number of the first.
+    /// The set's last part has not come; the number of the first.
     Arriving(u32),
     /// The set was dropped whole: another one is to be asked for when the stream has caught up.
     Whole(u32),

@@ -16,7 +16,7 @@ pub const fn is_after(a: u32, b: u32) -> bool {
 /// An update that is held.
 #[derive(Debug)]
 pub struct TailUpdate {
-    /// Its sequence number.
+    /// The update's sequence number.
     pub number: u32,
     /// Bits of `hub_stream::flags` that it came with; 0 where there are none.
     pub flags: u8,

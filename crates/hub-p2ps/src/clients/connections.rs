@@ -41,9 +41,9 @@ pub enum ServerOrder {
 /// A client that has asked which servers there are, and is told when they change.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    /// Its login, without its name, which may be a token, and what proves who it is.
+    /// The client's login, without its name, which may be a token, and what proves who it is.
     request: login::Request,
-    /// Its place in the order of logins, which is all that spreading needs.
+    /// The client's place in the order of logins, which is all that spreading needs.
     turn: u64,
     /// What it was told last.
     edition: u64,

@@ -122,13 +122,13 @@ pub(crate) struct Client {
     pub(crate) posts: BTreeSet<u32>,
     /// The client is to be closed, or gone: nothing more is read from it.
     pub(crate) closing: bool,
-    /// Its login is over, and not all streams have ended that it had.
+    /// The client's login is over, and not all streams have ended that it had.
     pub(crate) is_leaving: bool,
-    /// Its connection is gone, and not all of its streams have ended.
+    /// The client's connection is gone, and not all of its streams have ended.
     pub(crate) is_gone: bool,
-    /// Its directories show no service groups.
+    /// The client's directories show no service groups.
     pub(crate) hides_groups: bool,
-    /// Its messages go to it as JSON.
+    /// The client's messages go to it as JSON.
     pub(crate) speaks_json: bool,
     /// What symbol lists have opened for it.
     pub(crate) listed: Option<Box<ListedStreams>>,
@@ -164,7 +164,7 @@ impl Client {
         }
     }
 
-    /// Its item streams, with what is open on them.
+    /// The client's item streams, with what is open on them.
     pub(crate) fn item_streams(&self) -> Vec<(StreamId, ItemId)> {
         let item = |(stream, open)| if let Open::Item(item) = open { Some((stream, item)) } else { None };
         self.streams.iter().filter_map(item).collect()

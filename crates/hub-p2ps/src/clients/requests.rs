@@ -98,7 +98,7 @@ impl P2ps {
             return Ok(());
         }
         let why = self.why_it_waits(root, &accepted);
-        // Its stale image says it all.
+        // The item's stale image says it all.
         let why = why.filter(|_| accepted.kind.snapshot || !self.has_stale_image(watcher.client, root));
         let held = why.is_some();
         if why.is_some_and(|why| self.tell_unavailable(watcher, msg.domain, &accepted, &why)) {

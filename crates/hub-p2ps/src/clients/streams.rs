@@ -147,19 +147,19 @@ impl WatchState {
         Self { image: Image::Asked, facts }
     }
 
-    /// Its updates may be conflated when its client is slow; with `just_in_time` that is the quality it was granted.
+    /// The watcher's updates may be conflated when its client is slow; with `just_in_time` that is the quality it was granted.
     #[must_use]
     pub(crate) const fn conflatable(self, conflatable: bool, just_in_time: bool) -> Self {
         let facts = self.facts.with(Facts::CONFLATABLE, conflatable || just_in_time);
         Self { facts: facts.with(Facts::JUST_IN_TIME, just_in_time), ..self }
     }
 
-    /// Its updates may be conflated when its client is slow.
+    /// The watcher's updates may be conflated when its client is slow.
     pub(crate) const fn is_conflatable(self) -> bool {
         self.facts.has(Facts::CONFLATABLE)
     }
 
-    /// Its quality is Just-in-time.
+    /// The watcher's quality is Just-in-time.
     pub(crate) const fn is_just_in_time(self) -> bool {
         self.facts.has(Facts::JUST_IN_TIME)
     }
@@ -174,7 +174,7 @@ impl WatchState {
         self.rests() || self.stands_by()
     }
 
-    /// Its client has paused it.
+    /// The stream's client has paused it.
     pub(crate) const fn rests(self) -> bool {
         self.facts.has(Facts::PAUSED)
     }

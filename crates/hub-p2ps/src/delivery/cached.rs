@@ -190,7 +190,7 @@ impl P2ps {
             let got = to(self, &image);
             reached = reached.or(Some(got));
             if !self.items.get(root).is_live() {
-                // Its last watcher may not see it, or wanted the image alone.
+                // The item's last watcher may not see it, or wanted the image alone.
                 break;
             }
         }

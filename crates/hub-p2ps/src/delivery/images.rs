@@ -84,7 +84,7 @@ pub(super) struct Image<'a> {
     pub(super) last: bool,
     /// The image is of before a loss: who gets it takes no part in updates before the next image.
     pub(super) stale: bool,
-    /// Its source, for the group.
+    /// The image's source, for the group.
     pub(super) source: SourceId,
 }
 
@@ -118,7 +118,7 @@ impl P2ps {
         self.counters.images_in += 1;
         let has = |flag| bits & flag != 0;
         let (first, complete, last) = (has(flags::FIRST), has(flags::COMPLETE), has(flags::SNAPSHOT));
-        // Its service may be gone, and clients know that: an image that comes by itself may be later than that word.
+        // The item's service may be gone, and clients know that: an image that comes by itself may be later than that word.
         self.settle(id);
         if self.leaves_by_image(source, id, group, (bits, position), &refresh, rwf)
             || self.holds_back(id, &refresh, first, complete)

@@ -211,7 +211,7 @@ impl P2ps {
         }
         let heard = match telling.relayed {
             Relayed::No => false,
-            // Its directory was told the state of streams that are not private ones.
+            // The watcher's directory was told the state of streams that are not private ones.
             Relayed::Status { filter, at } => {
                 let relayed = status.state.map(|state| known.policy.apply(state));
                 watch.is_answered() && relayed == state && known.heard_of(service, filter, at)

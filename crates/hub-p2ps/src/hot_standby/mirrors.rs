@@ -15,7 +15,7 @@ enum Need {
     Nothing,
     /// The item is to be opened there.
     Open(StandbyAt),
-    /// Its mirror, which is open there, lacks its image.
+    /// The item's mirror, which is open there, lacks its image.
     Image(SourceId, Handle),
 }
 
@@ -407,7 +407,7 @@ impl P2ps {
             self.hot_standby.queue(service, id);
         }
         if is_over == Some(true) {
-            // Its provider does not stream it.
+            // The item's provider does not stream it.
             self.leave_mirror(id);
             self.look_again_later(service);
         } else if complete && !is_suspect {

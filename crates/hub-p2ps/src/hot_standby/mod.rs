@@ -68,9 +68,9 @@ struct Mirror {
     group: HubGroup,
     /// A set has begun and has not ended.
     is_in_set: bool,
-    /// Its image has come to the end, and nothing was lost since.
+    /// The mirror's image has come to the end, and nothing was lost since.
     is_whole: bool,
-    /// Its source says that it is good.
+    /// The mirror's source says that it is good.
     is_good: bool,
     /// An image is on its way, or is to be asked for by whoever looks next.
     image: ImageOf,

@@ -127,9 +127,9 @@ impl Kind {
 /// Why an item has no image to give, as its source has said: who comes later is told the same at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Its source has said nothing of the kind since the last image.
+    /// The item's source has said nothing of the kind since the last image.
     None,
-    /// Its provider does not answer.
+    /// The item's provider does not answer.
     Unanswered,
     /// The item is lost, or closed for recovery, and its source recovers it.
     Lost,
@@ -218,7 +218,7 @@ pub(crate) struct Item {
     group: HubGroup,
     service: ServiceId,
     kind: Kind,
-    /// Its watchers were told that it is suspect, and no good image came since.
+    /// The item's watchers were told that it is suspect, and no good image came since.
     suspect: bool,
     trouble: Trouble,
     /// After a loss the next image goes to all that watch.
@@ -364,7 +364,7 @@ impl Item {
         self.kind.snapshot
     }
 
-    /// Its group, in the numbers of its source.
+    /// The item's group, in the numbers of its source.
     pub(crate) const fn group(&self) -> HubGroup {
         self.group
     }
@@ -413,7 +413,7 @@ impl Item {
         self.key.is_of_name(name)
     }
 
-    /// Its key; that of a view is its parent's.
+    /// The item's key; that of a view is its parent's.
     pub(crate) fn key(&self) -> ItemKey<'_> {
         debug_assert!(!self.is_view(), "a view has the key of its parent");
         ItemKey::read(self.key.canonical()).unwrap_or_default()
@@ -495,7 +495,7 @@ impl Item {
         self.state = State::Open { source, handle, image: Progress::Asked, reissue_due };
     }
 
-    /// Its bond with a Source Distributor has ended, whatever it was: it waits from now on.
+    /// The item's bond with a Source Distributor has ended, whatever it was: it waits from now on.
     pub(super) fn detach(&mut self) {
         debug_assert!(self.is_live() && !self.is_view(), "only an item has a source, not {:?}", self.state);
         if self.source().is_some() {
@@ -558,7 +558,7 @@ impl Item {
         self.failures = 0;
     }
 
-    /// Its source has said why those who wait for an image have to.
+    /// The item's source has said why those who wait for an image have to.
     pub(crate) fn set_trouble(&mut self, trouble: Trouble) {
         debug_assert!(self.is_live() && !self.is_view());
         self.trouble = trouble;
@@ -600,7 +600,7 @@ impl Item {
         self.past = self.past.lost();
     }
 
-    /// Its watchers are told a state of its data.
+    /// The item's watchers are told a state of its data.
     pub(super) fn told(&mut self, data: DataState) {
         debug_assert!(self.is_live(), "no item is told of");
         debug_assert!(!self.is_view(), "a view is as its parent");

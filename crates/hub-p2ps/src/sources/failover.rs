@@ -51,7 +51,7 @@ pub enum SwitchError {
     },
     /// The service is down there, or takes no requests.
     NotUp {
-        /// Its name.
+        /// The Source Distributor's name.
         source: String,
     },
 }

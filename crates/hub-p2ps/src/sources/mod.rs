@@ -47,7 +47,7 @@ pub(crate) struct Source {
     pub(crate) up: bool,
     /// What it is called, the same in every life of it; empty where there is one only and nobody has named it.
     pub(crate) name: String,
-    /// Its place in the configured order; those that are not in it share the last one.
+    /// The source's place in the configured order; those that are not in it share the last one.
     pub(crate) rank: usize,
     /// Source Distributors that stand by for each other have the same number here.
     pub(crate) pair: Option<usize>,

@@ -317,7 +317,7 @@ impl P2ps {
                 outage.services.pop_front();
                 outage.begun.remove(&service);
                 self.outages.done_with(service);
-                // Their turn comes after the outages: what is left of the budget is not known here.
+                // The turn of parked items comes after the outages: what is left of the budget is not known here.
                 self.list_parked(service);
             }
         }

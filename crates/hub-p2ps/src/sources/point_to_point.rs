@@ -79,7 +79,7 @@ impl P2ps {
             Added::Stray => {
                 self.counters.images_unwanted += 1;
                 if is_last {
-                    // Its beginning was let go when updates found no room.
+                    // The set's beginning was let go when updates found no room.
                     self.image_late(id);
                 }
             }

@@ -73,7 +73,7 @@ impl Offer {
 #[derive(Debug)]
 pub(crate) struct Provider {
     pub(crate) source: SourceId,
-    /// Its id at the source.
+    /// The service's id at the source.
     pub(crate) service: RemoteService,
     pub(crate) offer: Offer,
 }

@@ -9,7 +9,7 @@ pub struct Report {
     pub title: &'static str,
     /// Charts across scenarios that stand above everything: title, and the tables in them.
     pub overviews: &'static [(&'static str, &'static [&'static str])],
-    /// Its tables and figures, in order.
+    /// The report's tables and figures, in order.
     pub entries: &'static [Entry],
 }
 
@@ -35,7 +35,7 @@ pub enum Place {
     Above,
     /// In a table of its own, with what is computed of ours.
     Differences,
-    /// Its cells alone, and why there is nothing of ours.
+    /// The cells of the report alone, and why there is nothing of ours.
     NotHere(&'static str),
 }
 

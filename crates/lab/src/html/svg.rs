@@ -41,7 +41,7 @@ pub enum Scale {
 pub struct Axis {
     /// Written along it, with the unit.
     pub name: &'static str,
-    /// Its division.
+    /// The axis' division.
     pub scale: Scale,
     /// A value as text.
     pub text: fn(f64) -> String,
@@ -236,7 +236,7 @@ pub struct Bar {
     pub name: String,
     /// CSS colour.
     pub colour: &'static str,
-    /// Its length.
+    /// The bar's length.
     pub value: f64,
     /// Least and greatest of several runs.
     pub range: Option<(f64, f64)>,

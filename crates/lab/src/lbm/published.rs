@@ -35,7 +35,7 @@ const CONDITIONS: &str = "Published: 18 May 2009, LBM 3.3.9 on SUSE Linux Enterp
 pub struct Table {
     /// Where they stand: `table 3-1, page 18`.
     pub place: String,
-    /// Their rows.
+    /// The table's rows.
     pub rows: Vec<Published>,
 }
 

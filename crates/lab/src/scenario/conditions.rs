@@ -32,7 +32,7 @@ impl Scenario {
         }
     }
 
-    /// Its parameters in a line, for a list.
+    /// The scenario's parameters in a line, for a list.
     pub fn parameters(&self) -> String {
         let original =
             if self.original_seconds > 0.0 { format!(" (--full: {} s)", self.original_seconds) } else { String::new() };

@@ -215,7 +215,7 @@ pub struct Original {
     /// The report, as the published files name it; empty: that of the scenario's group.
     #[serde(default)]
     pub report: String,
-    /// Its table or section.
+    /// The original's table or section.
     pub table: String,
     /// How the series is called: system and machine.
     pub label: String,
@@ -488,7 +488,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Its goals.
+    /// The scenario's goals.
     ///
     /// # Errors
     /// A line that is no goal.

@@ -156,7 +156,7 @@ impl Client {
         Self { consumer: Consumer::new(identity), watchlist, images: 0 }
     }
 
-    /// Its first message.
+    /// The client's first message.
     pub fn begin(&mut self, reply: &mut dyn FnMut(&[u8])) {
         self.consumer.begin(0, reply);
     }

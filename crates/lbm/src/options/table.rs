@@ -11,7 +11,7 @@ use super::{
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its LBM name.
+    /// The option's LBM name.
     pub name: &'static str,
     /// What it belongs to.
     pub scope: Scope,

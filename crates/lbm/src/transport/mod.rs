@@ -216,7 +216,7 @@ impl Framing for Lbtrm {
 pub enum Received<'a> {
     /// A datagram of messages.
     Data {
-        /// Its number.
+        /// The datagram's number.
         sqn: u32,
         /// Oldest number that can be had again.
         trail: u32,

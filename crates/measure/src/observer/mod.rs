@@ -255,7 +255,7 @@ impl Observer {
 /// A message at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Its id.
+    /// The message's id.
     pub id: u64,
     /// When it was handed over.
     pub at: u64,
@@ -266,7 +266,7 @@ pub struct Sent {
 /// A message at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Its id.
+    /// The message's id.
     pub id: u64,
     /// When it had arrived.
     pub at: u64,

@@ -44,7 +44,7 @@ pub const RULE: Rule =
 /// A window of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Window {
-    /// Its begin, in seconds since the first message was sent.
+    /// The window's begin, in seconds since the first message was sent.
     pub at_s: f64,
     /// Messages sent a second.
     pub sent_per_s: f64,

@@ -35,7 +35,7 @@ pub enum WriterState {
     Alive,
     /// The writer has left in order. What it has published can still be read.
     Ended,
-    /// Its process has died. What it has published can still be read.
+    /// The writer's process has died. What it has published can still be read.
     Dead,
 }
 

@@ -58,7 +58,7 @@ pub struct UdpCounters {
     pub send_calls: u64,
     /// Datagrams handed to the kernel.
     pub datagrams_sent: u64,
-    /// Their bytes.
+    /// Bytes of the datagrams that were sent.
     pub bytes_sent: u64,
     /// Datagrams that the network side of the kernel threw away at once: no route, a full device queue, a packet filter. They count as
     /// sent: to the peer it is loss like any other. [`UdpSocket::send_error`] has the last reason.
@@ -67,7 +67,7 @@ pub struct UdpCounters {
     pub recv_calls: u64,
     /// Datagrams received, parts of trains counted each.
     pub datagrams_received: u64,
-    /// Their bytes.
+    /// Bytes of the datagrams that were received.
     pub bytes_received: u64,
     /// Datagrams longer than [`UdpOptions::datagram_max`]: dropped.
     pub truncated: u64,

@@ -107,7 +107,7 @@ pub enum Close {
     Login {
         /// Which.
         login: LoginId,
-        /// Its connection, as the caller numbers it.
+        /// The client's connection, as the caller numbers it.
         connection: u64,
         /// Why.
         denial: Denial,

@@ -49,7 +49,7 @@ pub enum Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
     pub(crate) name: Box<str>,
-    /// Its number in locks.
+    /// The service's number in locks.
     pub(crate) id: u16,
     pub(crate) guard: Guard,
     /// Other numbers in locks that mean this service, when they are in the locks of its items.

@@ -27,7 +27,7 @@ impl Protocol {
         }
     }
 
-    /// Its name, as it stands in labels.
+    /// The protocol's name, as it stands in labels.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rssl => "rssl",

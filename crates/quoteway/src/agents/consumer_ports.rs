@@ -16,7 +16,7 @@ const READ_MOST: usize = 8 << 10;
 /// The port for consumers.
 #[derive(Debug, Clone, Copy)]
 pub struct Port {
-    /// Its number; 0 takes a free one.
+    /// The port's number; 0 takes a free one.
     pub number: u16,
     /// Port of the encrypted connection type.
     pub encrypted: u16,

@@ -126,7 +126,7 @@ struct Client {
     unflushed: bool,
     /// What it gets as Marketfeed.
     marketfeed: Wants,
-    /// Its messages are JSON.
+    /// The client's messages are JSON.
     json: Option<Box<JsonPeer>>,
 }
 

@@ -46,7 +46,7 @@ pub const BOUNDS_NS: [u64; 16] = [
 pub struct Thread<'a> {
     /// The time of the turn.
     pub now: u64,
-    /// Its sockets.
+    /// The thread's sockets.
     pub io: &'a mut RsslIo,
     /// The side that faces consumers, if it is this thread's.
     pub consumers: Option<&'a mut Consumers>,

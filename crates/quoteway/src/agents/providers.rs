@@ -84,7 +84,7 @@ struct Session {
     conn: ConnId,
     /// No slot of connections: what is left of a session that is lost may be worked off long after its connection's slot is another's.
     id: SessionId,
-    /// Its Marketfeed records become field lists.
+    /// The session's Marketfeed records become field lists.
     converts: bool,
     /// What it sends is bounded.
     is_limited: bool,

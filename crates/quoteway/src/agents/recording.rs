@@ -77,7 +77,7 @@ pub struct Standing {
     pub state: &'static str,
     /// What is in the way.
     pub trouble: Option<String>,
-    /// Its folder.
+    /// The recording's folder.
     pub folder: String,
     /// Service, whether it is up, items, items with an image.
     pub services: Vec<(String, bool, usize, usize)>,

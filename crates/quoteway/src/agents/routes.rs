@@ -65,7 +65,7 @@ struct Route {
 enum State {
     /// Dial at this time.
     Waiting(u64),
-    /// Its name is being looked up by a thread.
+    /// A thread looks up the host's name.
     Resolving,
     /// A connection is being made, or there is a session.
     Connected(ConnId),

@@ -20,7 +20,7 @@ const HEADERS: usize = 20 + 20 + 3;
 /// One trace.
 #[derive(Debug)]
 pub struct Trace {
-    /// Its number in the thread.
+    /// The trace's number in the thread.
     pub number: u32,
     /// A capture: nanosecond pcap of IP packets.
     pub capture: Vec<u8>,

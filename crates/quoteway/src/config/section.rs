@@ -7,7 +7,7 @@ use super::value::Raw;
 
 /// One parameter of a section, as people and files see it.
 pub struct Param<S> {
-    /// Its name, type, default and meaning.
+    /// The parameter's name, type, default and meaning.
     pub info: Info,
     /// Sets it.
     pub set: fn(&mut S, &Raw<'_>) -> Result<(), String>,
@@ -42,7 +42,7 @@ pub trait Section: Default + Clone + PartialEq + std::fmt::Debug + 'static {
     const RMDS: &'static str;
     /// What the section is for.
     const ABOUT: &'static str;
-    /// Its parameters, in the order in which they are shown.
+    /// The section's parameters, in the order in which they are shown.
     fn params() -> &'static [Param<Self>];
 }
 
@@ -54,7 +54,7 @@ pub trait AnySection {
     fn rmds(&self) -> &'static str;
     /// What the section is for.
     fn about(&self) -> &'static str;
-    /// Its parameters.
+    /// The section's parameters.
     fn infos(&self) -> Vec<&'static Info>;
     /// Sets the parameter of this index.
     ///

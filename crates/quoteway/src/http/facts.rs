@@ -27,13 +27,13 @@ const CLIENTS: usize = 250;
 /// A process.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Process {
-    /// Its version.
+    /// The program's version.
     pub version: String,
     /// What it is: serve, demo, p2ps, source-distributor, rrcpd.
     pub role: String,
     /// The host's name.
     pub host: String,
-    /// Its number on the host.
+    /// The process' number on the host.
     pub pid: u32,
     /// When it was ready, Unix seconds.
     pub started: u64,
@@ -47,7 +47,7 @@ pub struct Process {
     pub takes_websocket: bool,
     /// The process takes no new clients.
     pub draining: bool,
-    /// Its serving threads.
+    /// The process' serving threads.
     pub threads: Vec<ThreadFacts>,
     /// All threads together.
     pub totals: Totals,
@@ -71,7 +71,7 @@ pub struct Addresses {
 /// A serving thread.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ThreadFacts {
-    /// Its name.
+    /// The thread's name.
     pub name: String,
     /// The thread has answered.
     pub answers: bool,
@@ -152,7 +152,7 @@ impl From<LoadState> for Load {
 /// A service.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Service {
-    /// Its name.
+    /// The service's name.
     pub name: String,
     /// Clients get data of it.
     pub up: bool,
@@ -177,7 +177,7 @@ pub struct Service {
 pub struct Offer {
     /// The provider's number, as in `/providers`; empty for a Source Distributor, at a P2PS.
     pub provider: String,
-    /// Its address; a Source Distributor's name.
+    /// The provider's address; a Source Distributor's name.
     pub address: String,
     /// The provider's service that a service group is served from there; empty for a service that is no group.
     pub served_from: String,
@@ -200,11 +200,11 @@ pub struct Offer {
 /// A provider: a route that is dialled, or a non-interactive one that has come.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Provider {
-    /// Its number: THREAD.SESSION; empty for a route without a session.
+    /// The provider's number: THREAD.SESSION; empty for a route without a session.
     pub id: String,
     /// `route` or `non-interactive`.
     pub kind: String,
-    /// Its address, or those that are tried.
+    /// The provider's address, or those that are tried.
     pub address: String,
     /// What the configuration calls it (`server_id`); empty for nothing.
     pub server_id: String,
@@ -241,7 +241,7 @@ impl Connection {
 pub struct Peer {
     /// `source-distributor` or `p2ps`; of an rrcpd's streams `stream-to-host` or `stream-to-network`.
     pub kind: String,
-    /// Its name and address; a stream's topic, and where it comes from.
+    /// The peer's name and address; a stream's topic, and where it comes from.
     pub name: String,
     /// `joined`, or how far the connection has come; `carried` of a stream.
     pub state: String,
@@ -252,7 +252,7 @@ pub struct Peer {
 /// A client.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Client {
-    /// Its number: THREAD.CONNECTION.
+    /// The client's number: THREAD.CONNECTION.
     pub id: String,
     /// Address and port.
     pub address: String,
@@ -276,7 +276,7 @@ pub struct Client {
     pub load: Load,
     /// Bytes that wait for it.
     pub queued_bytes: u64,
-    /// Its requests wait.
+    /// The client's requests wait.
     pub held_back: bool,
     /// The last round trip over its login stream, microseconds: the program's own turn counts. Of clients that offer it (`RoundTripLatency`).
     pub login_round_trip_us: Option<u64>,
@@ -289,17 +289,17 @@ pub struct Client {
 /// An item.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Item {
-    /// Its number: THREAD.ITEM.
+    /// The item's number: THREAD.ITEM.
     pub id: String,
-    /// Its service.
+    /// The item's service.
     pub service: String,
-    /// Its name.
+    /// The item's name.
     pub name: String,
     /// Number of its domain: 6 is Market Price.
     pub domain: u8,
     /// Where it stands: `waiting`, `opening`, `open`, `suspect`, `recovering`, `view`.
     pub state: String,
-    /// Its watchers were told that it is suspect, and nothing good since, wherever it stands.
+    /// The item's watchers were told that it is suspect, and nothing good since, wherever it stands.
     pub suspect: bool,
     /// Watchers that get updates.
     pub watchers: u64,
@@ -331,7 +331,7 @@ pub struct ItemDetail {
     pub blocked: Option<String>,
     /// What its watchers were told last, oldest first.
     pub changes: Vec<Change>,
-    /// Its image, where this P2PS caches it, and the page's user may see it. Who was shown it is in the audit.
+    /// The item's image, where this P2PS caches it, and the page's user may see it. Who was shown it is in the audit.
     pub image: Option<CachedImage>,
     /// Why an image that there is, is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -356,9 +356,9 @@ pub struct Change {
 /// An item that is blocked, which is to say that nobody gets it, or locked, so that it gives its place to nobody.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Blocked {
-    /// Its service.
+    /// The item's service.
     pub service: String,
-    /// Its name.
+    /// The item's name.
     pub name: String,
     /// Why.
     pub why: String,
@@ -367,7 +367,7 @@ pub struct Blocked {
 /// A line of the log.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Event {
-    /// Its number: each line has the next.
+    /// The event's number: each line has the next.
     pub number: u64,
     /// When, Unix milliseconds.
     pub time_ms: u64,

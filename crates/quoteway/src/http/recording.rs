@@ -41,7 +41,7 @@ pub(super) struct Recorded {
 /// A service that is recorded.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 struct RecordedService {
-    /// Its name.
+    /// The service's name.
     name: String,
     /// Whether the recorder has it up.
     up: bool,

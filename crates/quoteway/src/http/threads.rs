@@ -19,7 +19,7 @@ impl Threads {
         Self(askers)
     }
 
-    /// Their names, in the order of their numbers.
+    /// The threads' names, in the order of their numbers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|asker| asker.name.as_str())
     }

@@ -20,7 +20,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its name in `Sec-WebSocket-Protocol`.
+    /// The protocol's name in `Sec-WebSocket-Protocol`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ pub struct Upgrade {
     pub origin: Option<String>,
     /// What the client calls itself; empty if it does not say.
     pub user_agent: String,
-    /// Its cookies, as in the request; see [`Upgrade::cookie`].
+    /// The request's cookies, as in the request; see [`Upgrade::cookie`].
     pub cookies: String,
 }
 

@@ -33,7 +33,7 @@ pub struct MsgKey<'a> {
 pub struct Attrib<'a> {
     /// Type of the container.
     pub container: DataType,
-    /// Its bytes. Must be empty for [`DataType::NO_DATA`], which has no length on the wire.
+    /// The attributes' bytes. Must be empty for [`DataType::NO_DATA`], which has no length on the wire.
     pub data: &'a [u8],
     /// How the length is written. ETA writes the long form for attributes that were encoded in place. Not part of
     /// equality.

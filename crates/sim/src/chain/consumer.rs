@@ -83,7 +83,7 @@ pub(crate) struct Consumer {
     pub(crate) hot: bool,
     /// The consumer asks for what is conflated by time, where that is offered.
     pub(crate) by_time: bool,
-    /// Its streams may be conflated when it is slow.
+    /// The consumer's streams may be conflated when it is slow.
     pub(crate) when_slow: bool,
     pub(crate) out: Vec<Vec<u8>>,
     pub(crate) turn: u64,

@@ -363,7 +363,7 @@ pub(crate) struct JsonProviderWire {
     provider: Json,
     distributor: Json,
     dictionary: Arc<Dictionary>,
-    /// Its services.
+    /// The provider's services.
     names: BTreeMap<u16, String>,
     /// The provider numbers its services.
     numbers: bool,

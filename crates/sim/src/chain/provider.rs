@@ -96,7 +96,7 @@ pub(crate) struct Provider {
     views: bool,
     /// The provider pauses streams.
     pauses: bool,
-    /// Its items are in groups; JSON has no place for them.
+    /// The provider's items are in groups; JSON has no place for them.
     groups: bool,
     /// The provider answers the items that it never answers otherwise.
     pub(crate) healed: bool,
@@ -163,7 +163,7 @@ impl Provider {
         self.groups = false;
     }
 
-    /// Its services in this life, whether or not in its directory now: ids and names.
+    /// The provider's services in this life, whether or not in its directory now: ids and names.
     pub(crate) fn service_names(&self) -> BTreeMap<u16, String> {
         self.offers.iter().map(|offer| (offer.id, SERVICES[usize::from(offer.service)].to_owned())).collect()
     }

@@ -283,7 +283,7 @@ impl Publisher {
         }
     }
 
-    /// Its service in this life: id and name.
+    /// The publisher's service in this life: id and name.
     pub(crate) fn service_names(&self) -> BTreeMap<u16, String> {
         BTreeMap::from([(self.service_id, SERVICES[usize::from(PUBLISHED)].to_owned())])
     }

@@ -77,9 +77,9 @@ pub(crate) struct Watch {
     waits_since: Option<u64>,
     /// The stream was told Suspect, and nothing better since: that explains the wait.
     explained: bool,
-    /// Its updates may be merged.
+    /// The stream's updates may be merged.
     pub(crate) conflated: bool,
-    /// Its provider may be followed by a hot standby: without a word of a loss another image comes, which begins afresh.
+    /// The item's provider may be followed by a hot standby: without a word of a loss another image comes, which begins afresh.
     pub(crate) hot: bool,
     /// The stream has heard something since it was looked at last: its time begins again.
     heard: bool,

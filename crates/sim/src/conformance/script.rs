@@ -9,7 +9,7 @@ pub struct Scenario {
     pub only: Vec<String>,
     /// Settings of the servers: `key=value`.
     pub settings: Vec<(String, String)>,
-    /// Its steps, in order.
+    /// The scenario's steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -22,7 +22,7 @@ pub struct Step {
     pub text: String,
     /// The variants for which it counts; empty for all.
     pub only: Vec<String>,
-    /// Its words. Text in quotation marks is one word, with them.
+    /// The step's words. Text in quotation marks is one word, with them.
     pub words: Vec<String>,
 }
 

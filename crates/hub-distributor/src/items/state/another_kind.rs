@@ -3,7 +3,7 @@
 use super::{GroupId, ImageSlot, ImagesDue, Item, Kind, Stage};
 
 impl Item {
-    /// Its images are published from now on, and held there. What it waited for at interactive providers is over.
+    /// The item's images are published from now on, and held there. What it waited for at interactive providers is over.
     pub(in crate::items) fn become_cached(&mut self, image: ImageSlot) {
         assert!(
             matches!(self.kind, Kind::Shared { .. }) && self.is_waiting(),

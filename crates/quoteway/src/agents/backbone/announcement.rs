@@ -12,7 +12,7 @@ const LABEL: &str = "quoteway hub: announcement";
 /// Who sends a data stream, and where it can be joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement<'a> {
-    /// Its name: the same in every life of it, and no other's.
+    /// The Source Distributor's name: the same in every life of it, and no other's.
     pub name: &'a str,
     /// `address:port` for P2PSs.
     pub address: &'a str,
@@ -32,7 +32,7 @@ pub struct Proof<'a> {
 }
 
 impl<'a> Announcement<'a> {
-    /// Its bytes. Texts over 255 bytes are not written.
+    /// The announcement's bytes. Texts over 255 bytes are not written.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut out = vec![if self.proof.is_some() { SIGNED } else { PLAIN }];
         for text in [Some(self.name), Some(self.address), self.proof.map(|p| p.session)].into_iter().flatten() {

@@ -32,7 +32,7 @@ pub struct Hello {
     pub copy: bool,
     /// The hub that it means to join.
     pub hub: String,
-    /// Its name, for people.
+    /// The P2PS's name, for people.
     pub name: String,
     /// What the Source Distributor is to sign, if the P2PS has the hub's key.
     pub nonce: Option<Nonce>,

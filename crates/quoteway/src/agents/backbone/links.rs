@@ -107,7 +107,7 @@ struct Source {
     /// Further addresses of that name, to be tried before it is looked up again.
     addresses: VecDeque<SocketAddr>,
     origin: Origin,
-    /// Its life as it was announced last, or as it has said itself.
+    /// The Source Distributor's life as it was announced last, or as it has said itself.
     incarnation: u32,
     /// The time that its last signed announcement gave.
     signed_at: u64,

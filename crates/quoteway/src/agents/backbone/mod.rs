@@ -60,7 +60,7 @@ const DATA: u32 = 1;
 pub struct HubPeer {
     /// What it is: `p2ps`, `source-distributor`; of a daemon `stream-to-host` or `stream-to-network`.
     pub kind: &'static str,
-    /// Its name, as it has said or as it is configured, with its address.
+    /// The peer's name, as it has said or as it is configured, with its address.
     pub name: String,
     /// How far the connection has come: `joined`, or what is done about it; `carried` of a stream.
     pub state: &'static str,

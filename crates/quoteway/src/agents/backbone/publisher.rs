@@ -120,7 +120,7 @@ pub struct Publisher {
 /// A P2PS that has joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Newcomer {
-    /// Its number.
+    /// The newcomer's number.
     pub number: u16,
     /// Nobody is to wait for it.
     pub unpaced: bool,
@@ -189,7 +189,7 @@ impl State {
 
 /// A failure of a peer, in words.
 enum Fault {
-    /// Its connection is of no use.
+    /// The peer's connection is of no use.
     Broken(String),
     /// The peer is told.
     Refused(String),

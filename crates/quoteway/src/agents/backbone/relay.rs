@@ -102,7 +102,7 @@ enum Route {
 /// A source that carries a stream of the other side.
 struct Carried {
     id: SourceId,
-    /// Its topic, and where it comes from.
+    /// The stream's topic, and where it comes from.
     from: String,
     waiting: VecDeque<Box<[u8]>>,
     waiting_bytes: usize,

@@ -40,7 +40,7 @@ struct Service {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its servers are asked for at the first time; a loss brings that forward, but not before the second.
+    /// The service's servers are asked for at the first time; a loss brings that forward, but not before the second.
     Due { at: u64, earliest: u64 },
     /// A thread asks.
     Asking,

@@ -184,7 +184,7 @@ fn unix_ms() -> u64 {
 enum Standing {
     /// Asked for, or to be asked for again; why it is not open.
     Waiting(String),
-    /// Its image has come, and updates follow: there is a right to it.
+    /// The item's image has come, and updates follow: there is a right to it.
     Open,
     /// The server has refused it, at this time.
     Refused(Refused, u64),

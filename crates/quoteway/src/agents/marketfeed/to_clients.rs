@@ -35,7 +35,7 @@ const CLOSED_KEPT: usize = 1 << 20;
 struct Item {
     service: u16,
     name: Box<[u8]>,
-    /// Its transactions so far: all clients see the same number in the same record.
+    /// The item's transactions so far: all clients see the same number in the same record.
     rtl: u16,
     /// Streams on which it is.
     streams: u32,
@@ -575,7 +575,7 @@ mod tests {
         assert_eq!(clients.items[0].streams as i32, many + 1);
         end_flush(&mut clients);
         assert_eq!(clients.items[0].streams, 6, "so many a flush");
-        // Its number is another's by now, who has none of its streams.
+        // The client's number is another's by now, who has none of its streams.
         assert_eq!(said(clients.message(a, &update(101), 5)), None);
         end_flush(&mut clients);
         assert_eq!((clients.items[0].streams, clients.left.len()), (1, 0));

@@ -79,7 +79,7 @@ impl World {
         let provider = &mut providers[at];
         provider.now = *now;
         provider.start(OFFERS[at], truth, random);
-        // Its session before may not have lost all of its items, or is replaced by this one.
+        // The provider's session before may not have lost all of its items, or is replaced by this one.
         provider.session = at as u32 + super::OTHER_SLOT * u32::from(provider.life % 3 % 2);
         if *json && random.chance(50) {
             provider.speak_json();
