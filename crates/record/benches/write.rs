@@ -1,22 +1,28 @@
-//! What a recording costs: updates written, read, played, and images at times, each a second of one thread.
+//! What a recording costs: updates written, read, played, and images at times, each a second of one thread; and what a serving thread waits for
+//! the hand-over of an update to the writing thread.
 //!
 //! `cargo bench -p record --bench write` prints them. The updates are quotes as a feed has them: two prices, their sizes, a volume and a time in
 //! milliseconds, of a thousand items.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
 
-use record::{Clocks, Folder, Item, Journal, JournalConfig, Kind, Player, Recording};
+use record::{Clock, Clocks, Folder, Item, Journal, JournalConfig, Kind, Player, Recorder, RecorderConfig, Recording};
 use rwf::container::FieldListEncoder;
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError, Real, State};
 use std::hint::black_box;
-use std::time::Instant;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 const ITEMS: u64 = 1_000;
 const UPDATES: u64 = 2_000_000;
 /// Distance of two updates, nanoseconds.
 const STEP: u64 = 1_000;
+/// Updates that are handed over to a thread, so many a turn, and a turn each so often: 100,000/s.
+const HANDED: u64 = 300_000;
+const A_TURN: usize = 10;
+const TURN: Duration = Duration::from_micros(100);
 const BEGIN: u64 = 1_795_789_800_000_000_000;
 
 fn encode(write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
@@ -74,6 +80,41 @@ fn per_second(what: &str, count: u64, started: Instant) {
     println!("{what:<12} {:>8.3} M/s", count as f64 / seconds / 1e6);
 }
 
+/// How long hand-overs take a serving thread: each of an update with its clocks, and the flush at the end of each turn.
+fn hand_over(folder: &Path, updates: &[Vec<u8>]) {
+    let (recorder, _) = Recorder::start(folder, RecorderConfig::default()).expect("a folder");
+    let mut handover = recorder.handover();
+    let items: Vec<record::ItemId> = (0..ITEMS).map(|n| handover.item(&item(n))).collect();
+    let mut clock = Clock::start();
+    let (mut messages, mut flushes) = (Vec::with_capacity(updates.len()), Vec::with_capacity(updates.len()));
+    let mut next = Instant::now();
+    for (turn, batch) in updates.chunks(A_TURN).enumerate() {
+        while Instant::now() < next {
+            std::hint::spin_loop();
+        }
+        next += TURN;
+        for (n, body) in batch.iter().enumerate() {
+            let item = items[(turn * A_TURN + n) % items.len()];
+            let started = Instant::now();
+            handover.message(Kind::Update, Some(item), clock.now(), body);
+            messages.push(started.elapsed());
+        }
+        let started = Instant::now();
+        handover.flush();
+        flushes.push(started.elapsed());
+    }
+    drop(handover);
+    let counters = recorder.finish().expect("it is written");
+    assert_eq!((counters.written.messages, counters.lost.messages), (updates.len() as u64, 0));
+    for (what, times) in [("handed over", &mut messages), ("flushed", &mut flushes)] {
+        times.sort_unstable();
+        let share = times.partition_point(|time| *time <= Duration::from_micros(1)) as f64 / times.len() as f64;
+        let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_nanos();
+        let (half, most, worst) = (at(0.5), at(0.99), at(0.999));
+        println!("{what:<12} {:.2} % within 1 us; 50 % {half} ns, 99 % {most} ns, 99.9 % {worst} ns", share * 100.0);
+    }
+}
+
 fn main() {
     let folder = std::env::temp_dir().join(format!("record-bench-{}", std::process::id()));
     let updates: Vec<Vec<u8>> = (0..UPDATES).map(update).collect();
@@ -119,5 +160,7 @@ fn main() {
         black_box(Player::at(&recording, BEGIN + mix(n) % (UPDATES * STEP), &|_| true).expect("it can be read"));
     }
     println!("all at T     {:>8.3} ms", started.elapsed().as_secs_f64() * 1e3 / 5.0);
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+    hand_over(&folder, &updates[..HANDED as usize]);
     std::fs::remove_dir_all(&folder).expect("it is ours");
 }

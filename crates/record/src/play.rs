@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::images::{Held, Keeping, parts};
 use crate::reader::{Cursor, Recording, Step};
-use crate::record::{Gap, GapReason, Item, Kind};
+use crate::record::{Gap, Item, Kind};
 use crate::state::{Checkpoint, checkpoints, numbers, place_of};
 use crate::store::Store;
 use rwf::image::Image;
@@ -237,7 +237,7 @@ impl<'a, S: Store> Player<'a, S> {
 
     fn begin_gap(&mut self, gap: Gap, each: &mut dyn FnMut(&Self, Play<'_>)) {
         // Nothing is missing.
-        if gap.reason == GapReason::ClockSetBack {
+        if !gap.reason.hides_messages() {
             return;
         }
         self.held.iter_mut().filter(|held| held.is_open).for_each(|held| held.is_in_gap = true);

@@ -289,7 +289,7 @@ fn apply(block: &Block, number: Option<ItemNumber>, next: u64, at: u64, held: &m
         }
         if Some(item) == number {
             keeping.apply(held, record.kind, record.body);
-        } else if record.kind == Kind::Gap && Gap::decode(record.body).is_some_and(|gap| gap.reason.makes_suspect()) {
+        } else if record.kind == Kind::Gap && Gap::decode(record.body).is_some_and(|gap| gap.reason.hides_messages()) {
             held.is_in_gap = true;
         }
     }

@@ -133,6 +133,12 @@ impl GapReason {
         !matches!(self, Self::ClockSetBack | Self::Disk)
     }
 
+    /// Whether messages are missing behind which a reader's images may be wrong, until the next refresh or checkpoint. While the disk takes nothing the
+    /// writer's images are right, and a checkpoint has them behind the gap; what is not in that has ended meanwhile, or was suspect already.
+    pub const fn hides_messages(self) -> bool {
+        !matches!(self, Self::ClockSetBack)
+    }
+
     /// In words.
     pub const fn text(self) -> &'static str {
         match self {

@@ -188,7 +188,7 @@ impl State {
                     self.keeping.apply(&mut self.held[place], record.kind, record.body);
                 }
                 None if record.kind == Kind::Gap
-                    && Gap::decode(record.body).is_some_and(|gap| gap.reason.makes_suspect()) =>
+                    && Gap::decode(record.body).is_some_and(|gap| gap.reason.hides_messages()) =>
                 {
                     self.gap(record.sequence);
                 }

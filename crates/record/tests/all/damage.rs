@@ -150,6 +150,43 @@ fn a_full_disk_is_a_gap_and_images_behind_it_are_right() {
 }
 
 #[test]
+fn an_item_that_ends_while_the_disk_is_full_is_not_shown_as_good() {
+    let store = Memory { room: Some(usize::MAX), ..Memory::default() };
+    let mut journal = Journal::open(store, one_segment(), &mut Vec::new()).expect("memory");
+    let (stays, ends) = (journal.item(crate::item("IBM.N")), journal.item(crate::item("AIG.N")));
+    // A block of its own.
+    for item in [[stays; 6].as_slice(), &[ends]].concat() {
+        journal.append(record::Kind::Refresh, Some(item), crate::at(0), &crate::images::refresh(&[(22, 1)]));
+    }
+    journal.sync(crate::at(10));
+    let mut now = 1_000_000_000;
+    let mut send = |journal: &mut Journal<Memory>, count: u64| {
+        for _ in 0..count {
+            now += 100_000_000;
+            journal.append(record::Kind::Update, Some(stays), crate::at(now), &body(now));
+            journal.sync(crate::at(now));
+        }
+    };
+    journal.store_mut().room = Some(0);
+    send(&mut journal, 2);
+    journal.append(record::Kind::Status, Some(ends), crate::at(1_250_000_000), &crate::images::closed());
+    send(&mut journal, 40);
+    journal.store_mut().room = None;
+    send(&mut journal, 40);
+    assert_eq!(journal.trouble(), None);
+    let recording = Recording::open(close(journal)).expect("a recording");
+    let reasons: Vec<GapReason> = recording.info().gaps.iter().map(|(_, gap)| gap.reason).collect();
+    assert_eq!(reasons, [GapReason::Disk]);
+    let image = |name: &str, at: u64| recording.image_at(&crate::item(name), at).expect("memory");
+    let is_good = |name: &str, at: u64| image(name, at).is_some_and(|image| !image.is_in_gap);
+    let (from, to) = recording.info().gaps.iter().map(|(_, gap)| (gap.from, gap.to)).next().expect("a gap");
+    assert_eq!(["IBM.N", "AIG.N"].map(|name| is_good(name, from - 1)), [true, true]);
+    for at in [to, u64::MAX] {
+        assert_eq!(["IBM.N", "AIG.N"].map(|name| is_good(name, at)), [true, false], "at {at}");
+    }
+}
+
+#[test]
 fn a_clock_that_is_set_back_is_told_and_time_stands_still_until_it_is_reached() {
     let mut journal = Journal::open(Memory::default(), small(), &mut Vec::new()).expect("memory");
     let set_back =

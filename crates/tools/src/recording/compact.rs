@@ -1,5 +1,6 @@
 //! A recording becomes smaller.
 
+use super::counted;
 use anyhow::anyhow;
 use record::{Compacted, Folder, Left};
 use std::path::Path;
@@ -24,11 +25,12 @@ pub(super) fn run(folder: &Path) -> anyhow::Result<()> {
 
 fn line(done: &Compacted) -> String {
     let Compacted { segment, records, before, after, left } = done;
+    let records = counted(*records, "record");
     let left = match left {
-        None => return format!("{segment}: {records} records, {before} bytes became {after}"),
+        None => return format!("{segment}: {records}, {before} bytes became {after}"),
         Some(Left::Open) => "it has no end: whoever wrote it was killed, or writes it still",
         Some(Left::Damaged) => "it is damaged, which a copy would hide",
         Some(Left::Small) => "it would not become smaller",
     };
-    format!("{segment}: {records} records, {before} bytes, left as it is: {left}")
+    format!("{segment}: {records}, {before} bytes, left as it is: {left}")
 }

@@ -1,5 +1,6 @@
 //! What a recording holds, for people and as JSON.
 
+use super::counted;
 use crate::output::Output;
 use crate::when;
 use record::{Folder, Gap, Info, Recording};
@@ -62,8 +63,8 @@ fn as_value(info: &Info, rates: &[f64], damage: &[String]) -> serde_json::Value 
 fn text(name: &str, info: &Info, rates: &[f64], damage: &[String]) -> String {
     let mut out = String::new();
     let end = if info.is_open { "without an end: it is being written, or its writer was killed" } else { "finished" };
-    let (segments, megabytes) = (info.segments, info.bytes as f64 / 1e6);
-    let _ = writeln!(out, "{name}: {segments} segments, {megabytes:.3} MB, {end}");
+    let (segments, megabytes) = (counted(info.segments as u64, "segment"), info.bytes as f64 / 1e6);
+    let _ = writeln!(out, "{name}: {segments}, {megabytes:.3} MB, {end}");
     let Some((first, last)) = info.span else {
         let _ = writeln!(out, "no records");
         return out;
@@ -84,7 +85,7 @@ fn text(name: &str, info: &Info, rates: &[f64], damage: &[String]) -> String {
     let _ = writeln!(out, "         {}", sparkline(rates));
     let _ = writeln!(out, "gaps     {}", info.gaps.len());
     for (time, gap) in info.gaps.iter().take(GAPS) {
-        let missing = gap.messages.map_or("nobody knows how much".to_owned(), |count| format!("{count} messages"));
+        let missing = gap.messages.map_or("nobody knows how much".to_owned(), |count| counted(count, "message"));
         let length = when::length(gap.to.saturating_sub(gap.from));
         let _ = writeln!(out, "         {} {}: {length}, {missing}", when::text(*time), gap.reason.text());
     }
@@ -135,6 +136,9 @@ mod tests {
             rate     10.0 a second, at most 29.7\n         \u{20}▁█\ngaps     1\n         \
             1970-01-01T00:00:03Z the recorder could not follow: 2.0 s, 7 messages\ndamage   0000000000.qwr: cut\n";
         assert_eq!(shown, expected);
+        let gaps = vec![(3_000_000_000, Gap { messages: Some(1), ..gap })];
+        let shown = text("x", &Info { segments: 1, gaps, ..info.clone() }, &[], &[]);
+        assert!(shown.starts_with("x: 1 segment, ") && shown.contains(", 1 message\n"), "{shown}");
         let value = as_value(&info, &[1.4], &[]);
         assert_eq!((&value["kinds"]["update"]["records"], &value["gaps"][0]["messages"]), (&json!(90), &json!(7)));
         assert_eq!(value["records_by_time"], json!([1.0]));

@@ -126,6 +126,11 @@ enum Action {
     Export(export::Args),
 }
 
+/// So many of something, as people say it.
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 impl Args {
     fn names(&self) -> anyhow::Result<Vec<String>> {
         let mut all = self.names.as_deref().map(names::parse_list).transpose()?.unwrap_or_default();
@@ -211,8 +216,11 @@ fn write(args: &Args, folder: &Path, service: &str) -> anyhow::Result<()> {
     let counters = recorder.finish().with_context(|| "the end of the recording is not written")?;
     progress.end();
     eprintln!(
-        "{} records of {} items, {} bytes, {} lost",
-        counters.written.messages, heard.items, counters.file_bytes, counters.lost.messages
+        "{} of {}, {}, {} lost",
+        counted(counters.written.messages, "record"),
+        counted(heard.items as u64, "item"),
+        counted(counters.file_bytes, "byte"),
+        counters.lost.messages
     );
     Ok(())
 }
@@ -258,13 +266,14 @@ impl Progress {
         let rate = rows.saturating_sub(self.last.1) as f64 / seconds;
         let heard = subscriber.heard();
         let line = format!(
-            "{rows} rows, {rate:.0}/s, {:.1} MB ({:.1} bytes a row), {} of {} items, {} lost, {} gaps",
+            "{}, {rate:.0}/s, {:.1} MB ({:.1} bytes a row), {} of {}, {} lost, {}",
+            counted(rows, "row"),
             counters.file_bytes as f64 / 1e6,
             counters.file_bytes as f64 / rows.max(1) as f64,
             heard.open,
-            heard.items,
+            counted(heard.items as u64, "item"),
             counters.lost.messages,
-            counters.gaps
+            counted(counters.gaps, "gap")
         );
         self.last = (now, rows);
         if self.in_place {
