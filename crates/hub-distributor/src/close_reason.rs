@@ -32,7 +32,7 @@ pub enum CloseReason {
     NoAnswer,
     /// The provider ended the login, or refused it.
     LoginClosed {
-        /// Its words.
+        /// The provider's words.
         text: String,
     },
     /// A non-interactive provider has logged out.

@@ -333,7 +333,7 @@ impl HashedKey {
         self.bytes().get(HASH_BYTES..).unwrap_or_default()
     }
 
-    /// Their hash, `None` for the default.
+    /// Hash of the canonical bytes, `None` for the default.
     #[inline]
     pub fn hash(&self) -> Option<ItemHash> {
         Some(ItemHash(u32::from_ne_bytes(*self.bytes().first_chunk()?)))

@@ -20,7 +20,7 @@ pub enum CloseReason {
     WrongDirection {
         /// The class.
         class: MsgClass,
-        /// Its domain.
+        /// The message's domain.
         domain: Domain,
     },
     /// More waits for it than it may leave untaken.

@@ -168,7 +168,7 @@ pub enum Event<'a> {
     },
     /// An image that is held, for another Source Distributor that starts: no P2PS is sent it.
     Record {
-        /// Its service.
+        /// The item's service.
         service: &'a str,
         /// Canonical bytes of its key (`hub::item::ItemKey`).
         key: &'a [u8],

@@ -56,7 +56,7 @@ pub enum Part {
     Updates,
     /// The publisher of a test of nats-server
     NatsPublish(super::nats::Load),
-    /// Its subscribers
+    /// The subscribers of a test of nats-server
     NatsSubscribe(super::nats::Load),
     /// Clients of `tr_json2`
     JsonClients(super::websocket::clients::Load),

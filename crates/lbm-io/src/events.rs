@@ -81,7 +81,7 @@ impl<'a> Delivery<'a> {
 pub struct Request {
     /// The requester's request port.
     pub from: SocketAddrV4,
-    /// Its number there.
+    /// The request's number there.
     pub number: u32,
 }
 

@@ -31,7 +31,7 @@ struct Entry {
     name: Box<str>,
     /// The resolver's handle.
     advert: u32,
-    /// It is among the session's refused.
+    /// The source is among the session's refused.
     refused: bool,
 }
 

@@ -42,7 +42,7 @@ pub struct SendingStats {
     pub sent: SenderStats,
     /// Receivers, where they are known.
     pub receivers: Option<usize>,
-    /// Its sources.
+    /// The session's sources.
     pub topics: Vec<SendingTopic>,
 }
 
@@ -66,14 +66,14 @@ pub struct ReceivingStats {
     pub received: ReceiverStats,
     /// Datagrams handed to topics.
     pub session: SessionStats,
-    /// Its topics that somebody here wants.
+    /// The session's topics that somebody here wants.
     pub topics: Vec<ReceivingTopic>,
 }
 
 /// One topic of a receiving session.
 #[derive(Clone, Debug)]
 pub struct ReceivingTopic {
-    /// Its receivers.
+    /// The topic's receivers.
     pub receivers: Vec<ReceiverId>,
     /// The topic's name.
     pub topic: String,

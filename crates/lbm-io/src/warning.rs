@@ -19,7 +19,7 @@ pub enum Warning {
     Fragments {
         /// The option that says how long they are.
         option: &'static str,
-        /// Its value.
+        /// The option's value.
         datagram: usize,
         /// The interface.
         interface: String,

@@ -450,7 +450,7 @@ impl Subscriber {
                     receiver.is_ended()
                 }
                 Link::Lbtru(client) => {
-                    // Its source has answered from where it says that it is.
+                    // The client's source has answered from where it says that it is.
                     client.on_timer(now, &mut topics.dispatch(now, sink), |packet| {
                         if naks.admit(now, packet.len(), true) {
                             send(session, &transport, packet);

@@ -81,7 +81,7 @@ struct StoredLevel {
 pub struct Place {
     /// Orders of its price that are before it.
     pub orders_ahead: u32,
-    /// Their sizes.
+    /// Sizes of the orders before it.
     pub size_ahead: u64,
 }
 

@@ -399,14 +399,14 @@ fn any_field_id(head: &[u8]) -> Option<i16> {
 pub enum Scan {
     /// A message lies at `start..end`; go on at `end`.
     Message {
-        /// Its first byte.
+        /// The message's first byte.
         start: usize,
         /// The byte after its last.
         end: usize,
     },
     /// A message begins at `start` and has not come to its end: keep the bytes from there, and read more.
     Partial {
-        /// Its first byte.
+        /// The message's first byte.
         start: usize,
     },
     /// No message begins here.

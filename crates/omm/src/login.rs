@@ -202,7 +202,7 @@ pub enum LoginPort {
     Out,
     /// A login is accepted.
     Up {
-        /// Its stream.
+        /// The login's stream.
         stream_id: i32,
     },
 }

@@ -99,7 +99,7 @@ pub enum Event {
     },
     /// An item is not wanted any more, or its connection is gone.
     Close {
-        /// Its stream.
+        /// The item's stream.
         stream_id: i32,
     },
     /// The login was closed: the consumer ends the session.

@@ -23,7 +23,7 @@ pub enum Event<'a> {
     Frame {
         /// Where it begins in its direction's stream.
         position: u64,
-        /// Its bytes.
+        /// The frame's bytes.
         wire: &'a [u8],
     },
     /// The client asks.

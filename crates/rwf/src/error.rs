@@ -88,7 +88,7 @@ pub enum EncodeError {
     TooLong {
         /// The part.
         what: &'static str,
-        /// Its length, in the unit that `what` implies.
+        /// The part's length, in the unit that `what` implies.
         len: usize,
         /// The largest length that can be written.
         max: usize,

@@ -81,7 +81,7 @@ pub struct Whole<'a> {
 struct Place {
     /// The image, if it is not taken out and the place not free.
     image: Option<Cached>,
-    /// Its item.
+    /// The image's item.
     item: u32,
     wanted: Neighbours,
 }

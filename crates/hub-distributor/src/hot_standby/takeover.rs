@@ -195,7 +195,7 @@ impl SourceDistributor {
             let item = &self.items[handle];
             assert!(item.is_open(), "{handle:?} has a mirror and is not open: {item:?}");
             assert!(item.place().is_some_and(|used| used.session != place.session), "{handle:?} mirrors itself");
-            // Its session may be lost, and the outage go on in the next turn.
+            // The mirror's session may be lost, and the outage go on in the next turn.
             let stream = self.providers[place.session].streams.get(place.stream);
             assert_eq!(stream.mirror(), Some(handle), "the stream of a mirror");
             mirrors += 1;

@@ -69,7 +69,7 @@ impl Kept {
         self.first + self.handles.len() as u64
     }
 
-    /// Its messages from one position up to before another.
+    /// Messages that are kept, from one position up to before another.
     fn messages(&self, from: u64, to: u64) -> impl Iterator<Item = Message<'_>> {
         let (from, to) = (from.max(self.first), to.min(self.end()));
         let mut other = self.others.partition_point(|other| other.position < from);

@@ -18,7 +18,7 @@ const BESIDE_MAX: usize = 1_024;
 /// Which of the watchers that wait for an image are told a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
-    /// They alone: the state says why they wait. Those that wait for their first image, or for another without getting updates.
+    /// Watchers that wait for their first image, or for another without getting updates, alone: the state says why they wait.
     Alone,
     /// None: the state is of streams that have had a response.
     Untold,

@@ -41,7 +41,7 @@ struct List {
     busy: bool,
     /// The client is served behind all that are not: what it gets is to be converted for it.
     comes_last: bool,
-    /// It gets so many of them and no more.
+    /// Number of deliveries that the client gets, and no more.
     muted: Option<usize>,
     /// What is for it goes to [`Turn::slow`], and nothing to the list.
     is_diverted: bool,

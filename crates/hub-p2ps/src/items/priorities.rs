@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Class {
     watchers: u32,
-    /// Their counts together: more than a message has room for.
+    /// Counts of the watchers together: more than a message has room for.
     count: u64,
 }
 

@@ -76,7 +76,7 @@ pub(super) fn of(scenario: &Scenario, place: Where<'_>) -> Vec<Deviation> {
     let ours = match (is_plain, is_latency) {
         (true, _) => "implicit_batching_minimum_length 1",
         (false, true) => "messages that are due share datagrams",
-        // That may be easier.
+        // Not waiting may be easier.
         (false, false) => {
             "messages that are due share datagrams, and wait for nothing when no more is due; 8192 there waits for a timer too"
         }

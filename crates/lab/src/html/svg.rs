@@ -56,7 +56,7 @@ struct Map {
 }
 
 impl Map {
-    /// That holds all values with some air.
+    /// A mapping that holds all values with some air.
     fn of(values: impl Iterator<Item = f64> + Clone, scale: Scale, to: (f64, f64)) -> Option<Self> {
         let sound = values.filter(|v| v.is_finite() && (scale == Scale::Linear || *v > 0.0));
         let (low, high) = (sound.clone().fold(f64::MAX, f64::min), sound.fold(f64::MIN, f64::max));

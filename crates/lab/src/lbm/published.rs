@@ -57,7 +57,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// Its mean.
+    /// The row's mean.
     pub fn mean_us(&self) -> f64 {
         self.figures[1]
     }

@@ -57,7 +57,7 @@ const FIGURES: [&str; 28] = [
     "naks",
     "retransmissions",
 ];
-/// Those that are shown of each path where there are several.
+/// Figures that are shown of each path where there are several.
 const OF_PATHS: [&str; 8] = [
     "rate",
     "call_p50_us",

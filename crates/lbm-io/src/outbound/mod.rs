@@ -65,7 +65,7 @@ pub(crate) enum Leave {
 /// Which of a session's sockets something has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// That of the session.
+    /// The socket of the session.
     Session,
     /// The one of an LBT-RU client, by its place.
     Client(u32),

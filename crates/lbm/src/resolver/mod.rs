@@ -60,7 +60,7 @@ impl Default for ResolverConfig {
 pub struct ResolverStats {
     /// Packets sent.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets sent.
     pub bytes: u64,
     /// Advertisements sent.
     pub adverts: u64,

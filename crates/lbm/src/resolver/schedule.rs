@@ -29,7 +29,7 @@ impl Progress {
         Self { since: now, interval: phases.first.max(1), due: now.saturating_add(delay) }
     }
 
-    /// It was sent: when next?
+    /// The packet was sent: when next?
     fn step(&mut self, now: u64, phases: &Phases) {
         let age = now.saturating_sub(self.since);
         if age < phases.initial {

@@ -70,11 +70,11 @@ impl Default for SenderConfig {
 pub struct SenderStats {
     /// New datagrams handed to the socket.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Bytes of the new datagrams.
     pub bytes: u64,
     /// Retransmissions handed to the socket.
     pub retransmissions: u64,
-    /// Their bytes.
+    /// Bytes of the retransmissions.
     pub retransmitted_bytes: u64,
     /// NAK packets received.
     pub nak_packets: u64,

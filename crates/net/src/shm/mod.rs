@@ -89,7 +89,7 @@ pub enum Pacing {
 pub enum ShmError {
     /// A writer that is alive has a segment of this name.
     InUse(PathBuf),
-    /// Its writer is dead or has left.
+    /// The segment's writer is dead or has left.
     Dead(PathBuf),
     /// The file is not a segment that this version can use.
     Unknown(PathBuf, &'static str),

@@ -112,7 +112,7 @@ pub enum Event {
     ItemState {
         /// The item.
         item: ItemId,
-        /// Its state. The item is recovered if its stream is open, and is no more otherwise.
+        /// The item's state. The item is recovered if its stream is open, and is no more otherwise.
         state: StateBuf,
     },
 }
@@ -208,7 +208,7 @@ impl Consumer {
         if stream_id >= FIRST_ITEM {
             let Self { session, directory, watchlist, events, .. } = self;
             if let Some(class @ (MsgClass::UPDATE | MsgClass::GENERIC | MsgClass::ACK)) = rwf::peek::class(msg) {
-                // These change nothing here, so that they cost one look-up.
+                // Messages of these classes change nothing here, so that they cost one look-up.
                 return watchlist.pass(stream_id, class, msg);
             }
             let given = watchlist.message(now, stream_id, msg, events);

@@ -33,7 +33,7 @@ pub enum Failure {
     Service {
         /// Whose right.
         who: Who,
-        /// Its name.
+        /// The service's name.
         service: Box<str>,
     },
     /// None of these PEs.

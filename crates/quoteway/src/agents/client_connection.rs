@@ -42,7 +42,7 @@ impl Protocol {
 pub struct Connection<'a> {
     /// Who it is to the P2PS.
     pub id: ClientId,
-    /// Its connection.
+    /// The client's connection.
     pub conn: ConnId,
     /// Address and port.
     pub address: &'a str,

@@ -24,7 +24,7 @@ pub const MESSAGES_MIN: u32 = 1_000;
 pub struct InputLimit {
     /// Bytes of its messages.
     pub bytes: u32,
-    /// Its messages.
+    /// The peer's messages.
     pub messages: u32,
 }
 
@@ -43,7 +43,7 @@ impl InputLimit {
 
 #[derive(Debug)]
 struct Limited {
-    /// Its address.
+    /// The peer's address.
     name: String,
     limit: InputLimit,
     /// Of this turn.

@@ -45,7 +45,7 @@ pub struct Counts {
     pub file_bytes: u64,
     /// Messages that were lost: nobody could write them as fast as they came.
     pub lost: u64,
-    /// Their bytes.
+    /// Bytes of the messages that were lost.
     pub lost_bytes: u64,
     /// Gaps that were recorded.
     pub gaps: u64,

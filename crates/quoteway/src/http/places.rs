@@ -231,7 +231,7 @@ impl Place {
         Ok(())
     }
 
-    /// Its request's body has still to come.
+    /// The body of the request has still to come.
     pub(super) fn awaits_body(&self) {
         let mut all = self.places.rows();
         if let Some(row) = all.row(self.number) {

@@ -11,8 +11,8 @@ use crate::handler::Handler;
 
 /// Time of a turn that they have, nanoseconds. Those who have logged in wait for that at most, and for the one read in which it ends.
 const TURN: i64 = 500_000;
-/// They are read for one part of so many of the time: a thread that is never idle is the last to get a processor where others want it, and
-/// whoever comes in by thousands after a restart is to be let in soon all the same.
+/// Whoever is read last is read for one part of so many of the time: a thread that is never idle is the last to get a processor where others
+/// want it, and whoever comes in by thousands after a restart is to be let in soon all the same.
 const PARTS: i64 = 2;
 /// Time that may be saved up for them, nanoseconds.
 const CREDIT: i64 = 1_000_000;

@@ -54,9 +54,9 @@ pub mod code {
 pub enum Closed {
     /// The peer closed it.
     Peer {
-        /// Its code; [`code::NONE`] if it gave none.
+        /// The peer's code; [`code::NONE`] if it gave none.
         code: u16,
-        /// Its reason, mostly empty.
+        /// The peer's reason, mostly empty.
         reason: String,
     },
     /// The peer broke the protocol; a close frame that says so is in the output.

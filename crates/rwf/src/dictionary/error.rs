@@ -57,9 +57,9 @@ pub enum Fault {
     AcronymMismatch {
         /// The field id.
         fid: i16,
-        /// Its name among the fields.
+        /// The field's name among the fields.
         fields: String,
-        /// Its name among the enumerations.
+        /// The field's name among the enumerations.
         enums: String,
     },
     /// The other kind of dictionary: `Type` is 1 for fields, 2 for enumerations.

@@ -25,7 +25,7 @@ struct Stretch {
 #[derive(Debug)]
 pub(super) struct Rebuild {
     stretches: Box<[Stretch]>,
-    /// Its entries.
+    /// The list's entries.
     count: u16,
     /// The number of its layout.
     layout: u32,

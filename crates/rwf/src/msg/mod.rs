@@ -139,7 +139,7 @@ open_enum! {
 open_enum! {
     /// Why a post or close was refused (ETA `NakCodes`).
     NakCode: u8 {
-        /// It was not.
+        /// The post or close was not refused.
         NONE = 0,
         /// No right.
         ACCESS_DENIED = 1,

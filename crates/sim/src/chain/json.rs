@@ -68,7 +68,7 @@ pub(crate) struct JsonWire {
     numbers: bool,
     /// What the server knows of it.
     peer: JsonPeer,
-    /// Its updates have keys.
+    /// The client's updates have keys.
     keys: bool,
     /// The names of items that it has asked for, by stream.
     asked: BTreeMap<i64, Vec<String>>,

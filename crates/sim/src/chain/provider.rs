@@ -100,9 +100,9 @@ pub(crate) struct Provider {
     groups: bool,
     /// The provider answers the items that it never answers otherwise.
     pub(crate) healed: bool,
-    /// It closes its connection at a request for such an item, as some do at what they do not like.
+    /// The provider closes its connection at a request for such an item, as some do at what they do not like.
     pub(crate) hangs_up: bool,
-    /// It was asked for one, and is about to go.
+    /// The provider was asked for one, and is about to go.
     pub(crate) is_going: bool,
     pub(crate) inbox: VecDeque<Vec<u8>>,
     pub(crate) outbox: VecDeque<Vec<u8>>,

@@ -127,7 +127,7 @@ fn from(
                     hello.write(&mut out);
                     wire.send(&out, (&mut tcp, conn, &mut cipher));
                 }
-                // Its name may have further addresses.
+                // The Source Distributor's name may have further addresses.
                 tcp::Event::Closed { why, .. } => match dial(&mut tcp).filter(|_| !is_connected) {
                     Some(next) => conn = next?,
                     None => return Err(CopyError::Closed(why.to_string())),

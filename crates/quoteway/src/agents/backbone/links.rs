@@ -180,7 +180,7 @@ enum State {
     Idle,
     /// Connect at this time.
     Waiting(u64),
-    /// Its name is being looked up by a thread.
+    /// The host's name is being looked up by a thread.
     Resolving,
     /// A connection is being made or greeted; it has until then.
     Greeting {

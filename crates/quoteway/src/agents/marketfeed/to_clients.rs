@@ -67,7 +67,7 @@ pub(in crate::agents) struct ToClients {
     who: MarketfeedClients,
     /// Names of services whose items everybody gets as Marketfeed.
     services: Vec<String>,
-    /// Their ids, by id, and of which state of the P2PS's services they are.
+    /// Whether a service is one of these, by id, and of which state of the P2PS's services that holds.
     ids: Vec<bool>,
     ids_of: (u64, usize),
     dictionary: Arc<Dictionary>,

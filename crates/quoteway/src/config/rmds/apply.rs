@@ -14,7 +14,7 @@ pub(crate) struct Reading {
     pub(crate) loaded: Loaded,
     /// Where the values come from.
     pub(crate) origins: Vec<Origin>,
-    /// Its lines.
+    /// The file's lines.
     pub(crate) lines: Vec<Line>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Mapped {
     pub(crate) section: &'static str,
     /// The index of the parameter within it.
     pub(crate) index: usize,
-    /// Its key.
+    /// The parameter's key.
     pub(crate) key: &'static str,
     /// RMDS's name.
     pub(crate) name: &'static str,
