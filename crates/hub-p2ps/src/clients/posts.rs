@@ -48,9 +48,15 @@ pub(crate) struct Posts {
     slots: Vec<Option<Pending>>,
     uses: Vec<u32>,
     free: Vec<u32>,
-    /// Token and time by which it must be answered, oldest first.
+    /// Token and time by which it must be answered, oldest first. Of those that were answered some are still here.
     deadlines: VecDeque<(u64, u32)>,
+    /// How many of them, at most.
+    answered: usize,
 }
+
+/// So many deadlines of answered posts are let be: a client that posts without an end has an answer to each, and would leave all of them here until
+/// their time.
+const ANSWERED_MAX: usize = 1_024;
 
 impl Posts {
     fn insert(&mut self, deadline: u64, pending: impl FnOnce(u32) -> Pending) -> Option<u32> {
@@ -77,7 +83,21 @@ impl Posts {
             return None;
         }
         self.free.push(token & (SLOTS - 1));
-        slot.take()
+        let taken = slot.take();
+        self.answered += 1;
+        if self.answered > ANSWERED_MAX && self.answered * 2 > self.deadlines.len() {
+            self.forget_answered();
+        }
+        taken
+    }
+
+    /// Takes the deadlines of answered posts out, and gives their room back.
+    fn forget_answered(&mut self) {
+        let slots = &self.slots;
+        let waits = |token: u32| slots[(token & (SLOTS - 1)) as usize].as_ref().is_some_and(|at| at.token == token);
+        self.deadlines.retain(|&(_, token)| waits(token));
+        self.deadlines.shrink_to(self.deadlines.len() + 2 * ANSWERED_MAX);
+        self.answered = 0;
     }
 
     /// When the oldest post has to be answered.
@@ -91,8 +111,11 @@ impl Posts {
                 return None;
             }
             self.deadlines.pop_front();
-            if let Some(pending) = self.take(token) {
-                return Some(pending);
+            let overdue = self.take(token);
+            // Answered or overdue: its deadline is not here any more.
+            self.answered = self.answered.saturating_sub(1);
+            if overdue.is_some() {
+                return overdue;
             }
         }
         None
@@ -111,6 +134,8 @@ impl Posts {
             count += 1;
         }
         assert_eq!(self.slots.iter().flatten().count(), count, "posts that are not answered");
+        let most = count + (ANSWERED_MAX + 1).max(self.deadlines.len() / 2 + 1);
+        assert!(self.deadlines.len() <= most, "{} deadlines of {count} posts", self.deadlines.len());
     }
 }
 
@@ -215,8 +240,8 @@ impl P2ps {
         Ok(Destination { service, name, item, source: provider.source, remote: provider.service, handle: None })
     }
 
-    /// The service and the name that a post is for, by all that it names one with. In JSON a key without a service has been given the
-    /// default one on its way: that of the stream's item, and that of the post's own key, count before it.
+    /// The service and the name that a post is for, by all that it names one with. In JSON the post's own key has been given the default service
+    /// on its way where it names none: that of the stream's item counts before it. The message within it has what the client has written.
     fn named_by(
         &self,
         item: Option<ItemId>,
@@ -229,8 +254,9 @@ impl P2ps {
         let own = item.map(|item| self.items.key(item));
         let keys = [post.key.as_ref(), inner];
         let [of_post, of_inner] = keys.map(|key| key.and_then(|key| key.service_id).map(ServiceId));
-        let given = [item.map(|item| self.items.get(item).service()), of_post, of_inner];
-        let service = if is_json { given.into_iter().flatten().next() } else { agreed(given)? };
+        let of_item = item.map(|item| self.items.get(item).service());
+        let service =
+            if is_json { agreed([of_item.or(of_post), of_inner])? } else { agreed([of_item, of_post, of_inner])? };
         // A name of another type is another name; without one it is a RIC.
         let named = |name: Option<&[u8]>, name_type: Option<u8>| {
             let name = name.filter(|name| !name.is_empty())?;

@@ -174,14 +174,41 @@ fn the_default_service_of_a_json_post_is_none_that_the_client_has_named() {
     let body = crate::world::fields(&[(22, 1)]);
     let (own, default) = (MsgKey::item(1, b"A"), MsgKey::item(2, b"A"));
     world.send_with(1, |w| post(5, Some(default), &body).encode(w));
-    let inner = nested(Some(default), &body);
-    world.send_with(1, |w| PostMsg { container: DataType::MSG, ..post(5, None, &inner) }.encode(w));
+    let inner = nested(Some(own), &body);
+    world.send_with(1, |w| PostMsg { container: DataType::MSG, ..post(5, Some(default), &inner) }.encode(w));
     world.send_with(1, |w| PostMsg { container: DataType::MSG, ..post(1, Some(own), &inner) }.encode(w));
     let to: Vec<String> = untokened(&world.asked()).iter().map(|words| words[..12].to_owned()).collect();
     assert_eq!(to, ["0: post 40 0", "0: post 40 0", "0: post 40 -"]);
-    // Another name is another item all the same.
+    // What stands within is what the client has written: another service there is another item, and so is another name.
+    let inner = nested(Some(default), &body);
+    world.send_with(1, |w| PostMsg { container: DataType::MSG, ..post(5, None, &inner) }.encode(w));
+    assert_eq!(world.take(1), ["ack 5 id 9 nak INVALID_CONTENT seq 4"]);
+    world.send_with(1, |w| PostMsg { container: DataType::MSG, ..post(1, Some(own), &inner) }.encode(w));
+    assert_eq!(world.take(1), ["ack 1 id 9 nak INVALID_CONTENT seq 4"]);
     world.send_with(1, |w| post(5, Some(MsgKey::item(2, b"B")), &body).encode(w));
     assert_eq!(world.take(1), ["ack 5 id 9 nak INVALID_CONTENT seq 4"]);
+}
+
+/// The world checks after each message that deadlines of answered posts do not pile up until their time.
+#[test]
+fn a_client_whose_posts_are_answered_at_once_leaves_nothing_of_them() {
+    let mut world = World::with_feed();
+    world.clients([1]);
+    let body = crate::world::fields(&[(22, 1)]);
+    world.send_with(1, |w| post(1, Some(MsgKey::item(1, b"SLOW")), &body).encode(w));
+    let slow = token_of(&world.asked()[0]);
+    for _ in 0..3_000 {
+        world.send_with(1, |w| post(1, Some(MsgKey::item(1, b"B")), &body).encode(w));
+        let token = token_of(&world.asked()[0]);
+        world.publish(0, |p| {
+            p.event(Event::Ack { target: 7, token, rwf: &ack(None, None) });
+        });
+        assert_eq!(world.take(1).len(), 1);
+    }
+    world.publish(0, |p| {
+        p.event(Event::Ack { target: 7, token: slow, rwf: &ack(None, None) });
+    });
+    assert_eq!(world.take(1).len(), 1, "one that waits is not forgotten with them");
 }
 
 #[test]

@@ -275,7 +275,8 @@ impl Pages {
 
     fn is_of_same_host(&self, origin: &Origin, host: &Host) -> bool {
         let is_known = host.is_address() || host.is_loopback() || self.names.iter().any(|own| own.name == host.name);
-        self.same_host && (origin.is_loopback() || (is_known && origin.name == host.name))
+        let is_page = matches!(origin.scheme.as_str(), "http" | "https");
+        self.same_host && is_page && (origin.is_loopback() || (is_known && origin.name == host.name))
     }
 
     fn is_own(&self, origin: &Origin, host: &Host) -> bool {
@@ -404,6 +405,8 @@ mod tests {
             ("http://localhost@evil.example", "localhost:14002"),
             ("null", "localhost:14002"),
             ("", "localhost:14002"),
+            ("ftp://127.0.0.1", "localhost:14002"),
+            ("file://localhost", "localhost:14002"),
             ("http://10.0.0.5", "10.0.0.6:14002"),
             ("http://10.0.0.5", ""),
         ] {

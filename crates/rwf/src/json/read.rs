@@ -381,6 +381,7 @@ mod tests {
     use super::*;
     use crate::dictionary::Dictionary;
     use crate::json::Settings;
+    use crate::msg::Msg;
     use proptest::prelude::*;
 
     /// Texts of which each is in reach of one that is read in one pass.
@@ -488,6 +489,24 @@ mod tests {
         match messages(converter, text).remove(0) {
             Ok(Incoming::Message(message)) => message,
             other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    /// The default service is for the message that goes somewhere, not for what stands within it: who checks a post tells what was written.
+    #[test]
+    fn a_key_within_a_post_has_the_service_that_was_written() {
+        let dictionary = Dictionary::builtin();
+        let settings = Settings { default_service_id: Some(9), ..Settings::rtds() };
+        let converter = Converter::new(&dictionary).with_settings(settings);
+        for (service, within) in [("", None), (r#""Service":4,"#, Some(4))] {
+            let text = format!(
+                r#"{{"ID":1,"Type":"Post","PostID":2,"Key":{{"Name":"A"}},"Message":{{"ID":0,"Type":"Update","Key":{{{service}"Name":"A"}},"Fields":{{"BID":1}}}}}}"#
+            );
+            let bytes = message(&converter, &text);
+            let Ok(Msg::Post(post)) = Msg::decode(&bytes) else { panic!("{text}") };
+            assert_eq!(post.key.as_ref().and_then(|key| key.service_id), Some(9));
+            let inner = Msg::decode(post.body).expect("a message within");
+            assert_eq!(inner.key().and_then(|key| key.service_id), within);
         }
     }
 

@@ -54,7 +54,7 @@ impl JsonReader<'_> {
             DataType::MAP => self.map(node, w),
             DataType::VECTOR => self.vector(node, w),
             DataType::SERIES => self.series(node, w),
-            DataType::MSG => self.message(node, w),
+            DataType::MSG => self.message_within(node, w),
             DataType::OPAQUE => w.bytes(&self.base64("Opaque", node)?),
             DataType::JSON => {
                 let mut text = String::new();

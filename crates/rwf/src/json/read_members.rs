@@ -23,17 +23,28 @@ pub(super) struct JsonReader<'c> {
     /// How many times its weight a node may take. Whatever was once too small makes all that follows larger, because
     /// parts are nested: if each tried for itself, a hostile text could make them try without end.
     growth: Cell<usize>,
+    /// A message within a message is read: its key says what was written alone.
+    is_within: Cell<bool>,
 }
 
 pub(super) type Encoded<T = ()> = Result<T, EncodeError>;
 
 impl<'c> JsonReader<'c> {
     pub(super) fn new(converter: Converter<'c>) -> Self {
-        Self { converter, error: RefCell::new(None), growth: Cell::new(1) }
+        Self { converter, error: RefCell::new(None), growth: Cell::new(1), is_within: Cell::new(false) }
     }
 }
 
 impl JsonReader<'_> {
+    /// Writes a message that stands within another one. A key without a service is not given the default one: that is for the message that goes
+    /// somewhere, and what is checked of a post has to be told from what was filled in.
+    pub(super) fn message_within(&self, node: &Node<'_>, w: &mut Writer<'_>) -> Encoded {
+        let before = self.is_within.replace(true);
+        let written = self.message(node, w);
+        self.is_within.set(before);
+        written
+    }
+
     /// Keeps the error and gives the one that stands for it.
     pub(super) fn fail(&self, kind: ErrorKind, text: String) -> EncodeError {
         self.error.borrow_mut().get_or_insert(JsonError::new(kind, text));
@@ -202,7 +213,7 @@ impl JsonReader<'_> {
         if NAMELESS.contains(&key.name_type) && key.name.as_ref().is_none_or(Vec::is_empty) {
             key.name = Some(vec![0]);
         }
-        if !matches!(domain, Domain::LOGIN | Domain::SOURCE) {
+        if !matches!(domain, Domain::LOGIN | Domain::SOURCE) && !self.is_within.get() {
             key.service_id = key.service_id.or(self.converter.settings.default_service_id);
         }
         Ok(key)
