@@ -98,6 +98,7 @@ BLOCKS = {
         files={"sd.toml": '[hub]\ntransport = "lbt-rm"\n'},
         output=False,
     ),
+    "quoteway feed mold:233.54.12.111:26477,": Skip("needs the lines of an exchange; crates/quoteway/tests/all/exchange_feed.rs runs such over loopback"),
     "quoteway desktop --source-distributor srv:": Skip("needs a zone of the DNS; crates/quoteway/tests/all/services.rs runs such"),
     "quoteway dump FILE...": Run(
         files={"message.hex": MESSAGE, "message.json": '{"ID":5,"Type":"Update","Fields":{"BID":1.25}}\n'},

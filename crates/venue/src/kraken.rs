@@ -300,6 +300,7 @@ impl Kraken {
             self.bad.value += 1;
             return self.wrong(at, Doubt::Unreadable, now, market);
         };
+        // Rows alone tell the time: a snapshot of an empty book has none, which is 0.
         market.begin(Some(book), rows.iter().map(|row| row.time).max().unwrap_or(0));
         let pair = &mut self.pairs[at];
         if is_snapshot {
