@@ -131,9 +131,9 @@ checksums: ## SHA-256 of everything in target/packages
 	cd $(PACKAGES) && sha256sum $$(ls | grep -v SHA256SUMS) > SHA256SUMS
 
 UPLOT = 1.6.32
-page-vendor: ## the chart library of the web page, anew from npm: crates/quoteway/src/http/page/vendor
+page-vendor: ## the chart library of the web page, anew from npm: crates/server/src/http/page/vendor
 	dir=$$(mktemp -d) && (cd $$dir && npm pack --silent uplot@$(UPLOT) && tar xzf uplot-$(UPLOT).tgz) && \
-		cp $$dir/package/dist/uPlot.iife.min.js $$dir/package/dist/uPlot.min.css $$dir/package/LICENSE crates/quoteway/src/http/page/vendor/ && rm -r $$dir
+		cp $$dir/package/dist/uPlot.iife.min.js $$dir/package/dist/uPlot.min.css $$dir/package/LICENSE crates/server/src/http/page/vendor/ && rm -r $$dir
 
 clean: ## remove everything that was built
 	$(CARGO) clean

@@ -89,7 +89,7 @@ fn environment(name: &str) -> String {
 .TP
 \\fBQUOTEWAY_LOG\\fR
 How much of the log goes to standard error: off, error, warn, info (the default), debug or trace; also for a part of the program,
-as in quoteway::agents=debug.
+as in server::agents=debug.
 "
     .to_owned();
     if SERVERS.contains(&name) {

@@ -7,8 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use rssl::{ClientConfig, Connection, ServerConfig, Sink};
 
 use super::world::{Client, Source, Work};
-use quoteway::agents::server::Server;
-use quoteway::config::{Config, Route};
+use server::agents::server::Server;
+use server::config::{Config, Route};
 
 /// Looks at sockets in which nothing moves before a world counts as stuck.
 const IDLE_MAX: u32 = 2_000;

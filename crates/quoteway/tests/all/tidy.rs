@@ -33,7 +33,7 @@ fn unsafe_code_is_forbidden_outside_net_and_the_c_library() {
         if krate.file_name() == "net" || krate.file_name() == "lbm-c" {
             continue;
         }
-        for top in ["src/lib.rs", "src/main.rs", "src/bin/quoteway/main.rs"] {
+        for top in ["src/lib.rs", "src/main.rs"] {
             let path = krate.path().join(top);
             if let Ok(text) = fs::read_to_string(&path)
                 && !text.contains("#![forbid(unsafe_code)]")
@@ -97,7 +97,7 @@ fn tables_of_what_peers_choose_are_hashed_with_a_key() {
         "omm",
         "permissions",
         "marketfeed",
-        "quoteway",
+        "server",
         "net",
         "lbm",
         "lbm-io",
@@ -178,18 +178,14 @@ fn crates_use_only_what_the_architecture_allows() {
         let found = uses(&name).into_iter().find(|other| other == "quoteway-lab" || other == "floor" && name != "lab");
         assert_eq!(found, None, "crates/{name} must not use it");
     }
-    // The servers know nothing of the tools: only the binary starts both.
-    let mut found = Vec::new();
-    let (servers, binary) = (root().join("crates/quoteway/src"), root().join("crates/quoteway/src/bin"));
-    visit(&servers, ".rs", &mut |path, text| {
-        let code = text.split("#[cfg(test)]").next().unwrap_or(text);
-        if !path.starts_with(&binary) && code.contains("tools::") {
-            found.push(path.display().to_string());
-        }
-    });
-    fail_if_any(&found, "servers that use the crate of the tools");
-    let manifest = fs::read_to_string(root().join("crates/quoteway/Cargo.toml")).unwrap();
-    assert!(!manifest.contains("\"floor\""), "net's feature `floor` is for the crate `floor`");
+    // Only the binary starts servers and tools: neither is built with the other.
+    for other in uses("server") {
+        assert!(!["tools", "quoteway-lab", "sim"].contains(&other.as_str()), "crates/server must not use {other}");
+    }
+    for krate in ["quoteway", "server"] {
+        let manifest = fs::read_to_string(root().join("crates").join(krate).join("Cargo.toml")).unwrap();
+        assert!(!manifest.contains("\"floor\""), "net's feature `floor` is for the crate `floor`");
+    }
 }
 
 /// The crates of the workspace that a crate is built of.

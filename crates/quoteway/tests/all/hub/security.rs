@@ -15,9 +15,9 @@ use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, SendFlags, Sources};
 use net::tcp::{ConnId, SocketOptions, Tcp, TcpConfig};
 use net::tls::TlsClient;
-use quoteway::agents::backbone::announcement::Announcement;
-use quoteway::agents::backbone::auth::Key;
-use quoteway::agents::backbone::frames::{Hello, Welcome};
+use server::agents::backbone::announcement::Announcement;
+use server::agents::backbone::auth::Key;
+use server::agents::backbone::frames::{Hello, Welcome};
 
 use crate::hub::names;
 use crate::hub::place::Place;

@@ -6,7 +6,7 @@
 //! ([`Part`]) and add it to a reading.
 //!
 //! ```
-//! use quoteway::counters::{Part, Samples};
+//! use server::counters::{Part, Samples};
 //!
 //! let mut samples = Samples::default();
 //! samples.add(Part::P2ps, &[("rssl", "127.0.0.1:14002".to_owned())], &hub::p2ps::Counters::default());

@@ -1,8 +1,8 @@
 //! `quoteway feed`: an exchange's file as a provider, or with a server around it.
 
 use clap::Args;
-use quoteway::roles::process::HttpArgs;
-use quoteway::roles::serve::{self, ServeArgs};
+use server::roles::process::HttpArgs;
+use server::roles::serve::{self, ServeArgs};
 use tools::exchange_feed;
 
 use crate::feeds::Feeds;

@@ -13,13 +13,13 @@ use clap::Args;
 
 use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
-use quoteway::agents::lifecycle::Lifecycle;
-use quoteway::agents::oversight::Asker;
-use quoteway::agents::server::{Addresses, Server};
-use quoteway::config::{Config, Route};
-use quoteway::http::{self, Running, facts};
-use quoteway::roles::process::{HttpArgs, incarnation, show};
-use quoteway::roles::serve::about;
+use server::agents::lifecycle::Lifecycle;
+use server::agents::oversight::Asker;
+use server::agents::server::{Addresses, Server};
+use server::config::{Config, Route};
+use server::http::{self, Running, facts};
+use server::roles::process::{HttpArgs, incarnation, show};
+use server::roles::serve::about;
 use tools::source::serve::{Fault, SourceSettings, serve};
 use tools::ui::{self, ClientLine, Command};
 

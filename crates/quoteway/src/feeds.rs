@@ -8,9 +8,9 @@ use std::thread::{Builder, JoinHandle};
 
 use anyhow::anyhow;
 use clap::Parser as _;
-use quoteway::config::{self, ConfigArgs, Feed};
-use quoteway::roles::serve::{self, ServeArgs};
-use quoteway::roles::source_distributor::{self, SourceDistributorArgs};
+use server::config::{self, ConfigArgs, Feed};
+use server::roles::serve::{self, ServeArgs};
+use server::roles::source_distributor::{self, SourceDistributorArgs};
 use tools::exchange_feed;
 
 /// Providers in threads, which stop with this.
@@ -78,7 +78,7 @@ fn around(file: &ConfigArgs, run: impl FnOnce(Vec<String>) -> anyhow::Result<()>
     let loaded = file.config.as_ref().and_then(|path| config::load(path, &file.selection).ok());
     let config = loaded.map(|loaded| loaded.config).unwrap_or_default();
     if !config.feeds.is_empty() {
-        quoteway::log::set_first_format(config.log.format == config::LogFormat::Json);
+        server::log::set_first_format(config.log.format == config::LogFormat::Json);
     }
     let mut feeds = Feeds::default();
     let mut routes = Vec::new();
