@@ -42,7 +42,7 @@ free=$(df -Pk . | awk 'NR == 2 { print int($4 / 1048576) }')
 cargo test --workspace --no-run --message-format=json-render-diagnostics >"$logs/built.json"
 # A line each: the folder of the package, the program. Those that take longest begin.
 sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo\.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p' "$logs/built.json" \
-    | awk '{ print ($1 ~ /quoteway$/ && $2 ~ /all-/) ? 0 : ($1 ~ /sim$/) ? 1 : ($1 ~ /hub$/) ? 2 : 3, $1, $2 }' | sort -s -k1,1n | cut -d' ' -f2- \
+    | awk '{ print ($1 ~ /quoteway$/ && $2 ~ /all-/) ? 0 : ($1 ~ /sim$/) ? 1 : ($1 ~ /hub(-distributor|-p2ps)?$/) ? 2 : 3, $1, $2 }' | sort -s -k1,1n | cut -d' ' -f2- \
     >"$logs/programs"
 [ "$(wc -l <"$logs/programs")" -ge 10 ] || { echo "cargo names too few test programs" >&2; exit 1; }
 

@@ -4,7 +4,7 @@
 //! [`p2ps`] turns that stream into deliveries for each consumer. The two are crates of their own and know each other only by the bytes of the
 //! hub stream, so that one process, many threads or many hosts make no difference to either.
 //!
-//! This crate is the name under which the others use both, and the place of the tests that need both.
+//! This crate is the name under which the others use both, and the place of the tests that need both; those of one half are beside that half.
 #![forbid(unsafe_code)]
 
 pub use hub_content::{cache, filter, headlines};
@@ -27,6 +27,11 @@ mod tests {
                 assert_eq!(table.iter().filter(|c| c.name == counter.name).count(), 1, "{}", counter.name);
             }
         }
+    }
+
+    #[test]
+    fn a_p2ps_takes_the_handles_of_as_many_items_as_a_source_distributor_has() {
+        assert!(crate::p2ps::Config::default().max_handles >= crate::distributor::Config::default().max_items);
     }
 
     #[test]
