@@ -1,6 +1,6 @@
 //! What a Source Distributor can be told.
 
-use super::Origin;
+use super::ids::Origin;
 use crate::cache::rules::NamePattern;
 use crate::hash_seed::HashSeed;
 use crate::item::ItemKey;

@@ -1,5 +1,18 @@
 //! Numbers that must not be taken for each other.
 
+/// A session with a provider, by the dense slot that the agent chose for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u32);
+
+/// How a session came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// This process dialled out to an interactive provider; the number is the route's.
+    Route(u16),
+    /// A non-interactive provider dialled in.
+    NonInteractive,
+}
+
 /// An item. P2PSs know it by the same number; it is used again when the last of them has given it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Handle(pub(crate) u32);

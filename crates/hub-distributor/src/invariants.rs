@@ -1,8 +1,8 @@
 //! What must hold between turns, of all rooms together.
 
 use super::SourceDistributor;
-use super::ids::Handle;
-use super::providers::{Origin, Stream};
+use super::ids::{Handle, Origin};
+use super::providers::Stream;
 use super::timers::Timer;
 use std::collections::{HashMap, HashSet};
 

@@ -4,8 +4,9 @@
 //! each item once however many watchers it has. What providers send becomes the hub stream; what P2PSs ask for becomes
 //! requests to the provider that can serve them.
 //!
-//! Each room owns its tables, with private fields, and knows only rooms above it in this list. What concerns several rooms is a
-//! method of [`SourceDistributor`], in the file of its subject.
+//! Each room owns its tables, with private fields, and knows the types only of rooms above it in this list, and of what is no room: `ids`, `timers`,
+//! `config`, `counters`, `notice`, `close_reason`. What concerns several rooms is a method of [`SourceDistributor`], in the file of its subject; such methods
+//! call each other whatever the order of the rooms.
 //!
 //! | room | what it owns |
 //! |---|---|
@@ -53,9 +54,10 @@ mod upstream;
 pub use close_reason::CloseReason;
 pub use config::{Balance, Config, Interruption, RouteConfig, ServiceGroup};
 pub use counters::Counters;
+pub use ids::{Origin, SessionId};
 pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
-pub use providers::{Origin, PeerInfo, SessionId, SwitchError};
+pub use providers::{PeerInfo, SwitchError};
 pub use published::{PATIENCES_MAX, Record, RecordChange, Restore, RestoreError, Restored};
 pub use upstream::item_priorities::{ItemPriorities, ItemPriority, LOCKED_MAX, LockError};
 

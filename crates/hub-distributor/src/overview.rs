@@ -1,6 +1,7 @@
 //! What an operator is shown of a Source Distributor: its provider sessions and their services. Nothing here changes anything.
 
-use super::providers::{Origin, Phase, SessionId};
+use super::ids::{Origin, SessionId};
+use super::providers::Phase;
 use super::{CloseReason, SourceDistributor};
 
 /// A session with a provider.

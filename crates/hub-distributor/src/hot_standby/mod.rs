@@ -21,8 +21,6 @@ mod mirrors;
 mod suspect;
 mod takeover;
 
-pub(crate) use takeover::Former;
-
 use super::SessionId;
 use super::ids::{GroupId, Handle};
 use super::items::Place;

@@ -7,10 +7,9 @@
 //! Where items go back to the first provider ([`crate::Config::failback`]), such an item does so when that one has had it
 //! good again for as long.
 
-use super::takeover::Former;
 use super::{HotStandby, Mirror};
 use crate::ids::Handle;
-use crate::items::Item;
+use crate::items::{Former, Item};
 use crate::providers::Service;
 use crate::timers::Timer;
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};

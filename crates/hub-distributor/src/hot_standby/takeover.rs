@@ -2,33 +2,13 @@
 
 use super::Mirror;
 use crate::ids::{GroupId, Handle};
-use crate::items::Place;
+use crate::items::{Former, Place};
 use crate::providers::Stream;
 use crate::sequence::{Sequence, Tail};
 use crate::stream::{ALL, Event};
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::msg::{Domain, RequestFlags, StatusMsg};
 use rwf::peek;
-
-/// What becomes of the stream that was in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Former {
-    /// The stream's provider has ended it, or is gone.
-    Gone,
-    /// The former stream is closed.
-    Closed,
-    /// The former stream is the mirror from now on.
-    StandsBy,
-    /// As that; its provider says that it is Suspect.
-    Suspect,
-}
-
-impl Former {
-    /// The stream stays open, as the mirror.
-    const fn is_mirror(self) -> bool {
-        matches!(self, Self::StandsBy | Self::Suspect)
-    }
-}
 
 impl SourceDistributor {
     /// Items among these that no mirror takes over; the others have gone over to it when this returns.

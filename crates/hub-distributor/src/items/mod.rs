@@ -15,6 +15,29 @@ use crate::roster::Roster;
 use hub_items::item_index::ItemIndex;
 use std::ops::{Index, IndexMut};
 
+/// What those are told who have asked for an item that nobody publishes.
+pub(crate) const NOT_PUBLISHED: &str = "Item is not published by the non-interactive provider of its service";
+
+/// What becomes of the stream that an item was on when it goes over to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Former {
+    /// The stream's provider has ended it, or is gone.
+    Gone,
+    /// The former stream is closed.
+    Closed,
+    /// The former stream is the mirror from now on.
+    StandsBy,
+    /// As that; its provider says that it is Suspect.
+    Suspect,
+}
+
+impl Former {
+    /// The stream stays open, as the mirror.
+    pub(crate) const fn is_mirror(self) -> bool {
+        matches!(self, Self::StandsBy | Self::Suspect)
+    }
+}
+
 /// All items by handle, and those that are shared by service and key.
 ///
 /// A handle that comes from a peer may be nobody's: [`Items::get`]. One that comes from a table of ours is an item's, or there is a

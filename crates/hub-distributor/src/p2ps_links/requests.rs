@@ -2,8 +2,8 @@
 
 use crate::ids::{Handle, Slot};
 use crate::item::ItemKey;
+use crate::items::NOT_PUBLISHED;
 use crate::items::{Kind as ItemKind, UnwatchedTimer};
-use crate::published::NOT_PUBLISHED;
 use crate::stream::{Event, HubError, Kind, Request, flags};
 use crate::timers::Timer;
 use crate::{Counters, ProviderSink, SourceDistributor};

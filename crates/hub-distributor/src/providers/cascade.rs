@@ -5,58 +5,16 @@
 //! through this site already is not taken: sites would hold each other's word for it when nobody has it any more, and its items would wait
 //! in a circle.
 
+use super::linked_services::Way;
 use super::session::Offer;
 use crate::config::Balance;
 use crate::timers::Timer;
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::rdm::directory::{Action, Info, Part, Service as Entry, ServiceState};
-use std::collections::BTreeMap;
 
-/// A service that came through more sites is not taken: it is more likely to go round than to be of use.
-pub(crate) const MAX_SITES: usize = 32;
 /// How long a service has to come another way before it is taken again, nanoseconds; up to twice as long at some sites, so that two sites
 /// that leave each other's service at once do not take it again at once.
 const CLEAR_FOR: u64 = 5_000_000_000;
-
-/// A service of a provider that says through which sites it came.
-#[derive(Debug)]
-struct Linked {
-    /// All that the provider has said of the service, as if it was new.
-    entry: Entry,
-    standing: Standing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// The service comes another way, and may be offered.
-    Taken,
-    /// The service has come through this site.
-    ComesBack,
-    /// The service came through this site before, and has not since this time.
-    Clear { since: u64 },
-}
-
-/// The services of a session that come through other sites, by the provider's ids.
-#[derive(Debug, Default)]
-pub(crate) struct LinkedServices(BTreeMap<u16, Linked>);
-
-impl LinkedServices {
-    /// The provider has these services, and no others.
-    pub(super) fn retain(&mut self, named: impl Fn(u16) -> bool) {
-        self.0.retain(|&id, _| named(id));
-    }
-
-    /// The sites that a service has come through; none if the provider does not say so.
-    fn path(&self, id: u16) -> Vec<String> {
-        self.0.get(&id).map(|linked| path(&linked.entry).map(str::to_owned).collect()).unwrap_or_default()
-    }
-}
-
-/// The sites that a service has come through.
-fn path(entry: &Entry) -> impl Iterator<Item = &str> {
-    let links = entry.links.as_ref().and_then(Part::value).into_iter().flatten();
-    links.filter(|link| !crate::cascade::is_line(link)).map(|link| link.name.as_str())
-}
 
 impl SourceDistributor {
     /// Whether what a provider says of a service may be taken. A service that has come through this site may not.
@@ -64,47 +22,36 @@ impl SourceDistributor {
         if self.config.site.is_empty() {
             return true;
         }
-        let known = &mut self.providers[id].linked.0;
+        let linked = &mut self.providers[id].linked;
         if entry.action == Action::Delete {
-            return known.remove(&entry.id).is_none_or(|linked| linked.standing == Standing::Taken);
+            return linked.remove(entry.id);
         }
-        if let Some(linked) = known.get_mut(&entry.id) {
-            linked.entry.apply(entry);
-        } else {
+        if !linked.apply(entry) {
             if entry.links.is_none() || entry.name().is_some_and(|name| !self.is_wanted(id, name)) {
                 return true;
             }
-            let linked = Linked { entry: self.whole_entry(id, entry), standing: Standing::Taken };
-            self.providers[id].linked.0.insert(entry.id, linked);
+            let whole = self.whole_entry(id, entry);
+            self.providers[id].linked.insert(whole);
         }
         let session = &mut self.providers[id];
-        let Some(linked) = session.linked.0.get_mut(&entry.id) else { return true };
-        let site = self.config.site.as_str();
-        let comes_back = path(&linked.entry).any(|link| link == site) || path(&linked.entry).count() > MAX_SITES;
-        let before = linked.standing;
-        linked.standing = match (comes_back, before) {
-            (true, _) => Standing::ComesBack,
-            (false, Standing::ComesBack) => Standing::Clear { since: now },
-            (false, before) => before,
-        };
-        match (linked.standing, before) {
-            (Standing::ComesBack, Standing::Taken) => {
-                let through = path(&linked.entry).collect::<Vec<_>>().join(" < ");
-                let service = linked.entry.name().unwrap_or_default().to_owned();
+        match session.linked.judge(now, entry.id, &self.config.site) {
+            Way::Taken => true,
+            Way::NotTaken => false,
+            Way::ComesBack { service, through } => {
                 let provider = session.peer.address.clone();
                 let offered = session.offer_by_id(entry.id).map(|offer| offer.service);
                 self.notices.push(Notice::ServiceComesBack { service, provider, through });
                 if let Some(service) = offered {
                     self.take_no_more(now, id, service, out);
                 }
+                false
             }
-            (Standing::Clear { since }, Standing::ComesBack) => {
+            Way::Clears => {
                 let timer = Timer::Link(id, session.serial, entry.id);
-                self.timers.set(since.saturating_add(self.clear_for()), timer);
+                self.timers.set(now.saturating_add(self.clear_for()), timer);
+                false
             }
-            _ => {}
         }
-        before == Standing::Taken && !comes_back
     }
 
     /// How long a service has to come another way at this site.
@@ -116,10 +63,8 @@ impl SourceDistributor {
     /// A service that came through this site may have come another way for long enough.
     pub(crate) fn link_timer(&mut self, now: u64, id: SessionId, provider_id: u16, out: &mut dyn ProviderSink) {
         let clear_for = self.clear_for();
-        let Some(linked) = self.providers[id].linked.0.get_mut(&provider_id) else { return };
-        if matches!(linked.standing, Standing::Clear { since } if now >= since.saturating_add(clear_for)) {
-            linked.standing = Standing::Taken;
-            let entry = linked.entry.clone();
+        let taken = self.providers[id].linked.take_when_clear(now, provider_id, clear_for);
+        if let Some(entry) = taken.cloned() {
             self.service_entry(now, id, &entry, out);
         }
     }

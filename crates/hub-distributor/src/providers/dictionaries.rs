@@ -1,7 +1,7 @@
 //! Dictionaries that interactive providers offer: fetched once a session, kept for P2PSs that come later.
 
-use super::Origin;
-use super::directory::DICTIONARIES;
+use super::downloads::{DICTIONARIES, Download, FIRST_STREAM};
+use crate::ids::Origin;
 use crate::stream::{ALL, Event};
 use crate::timers::Timer;
 use crate::{CloseReason, ProviderSink, SessionId, SourceDistributor};
@@ -10,42 +10,6 @@ use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg};
 use rwf::peek;
 use rwf::rdm::dictionary::Request;
 use rwf::rdm::directory::{Part, Service as Entry};
-
-/// Streams of our dictionary requests at a provider: fields, then enumerations.
-pub(crate) const FIRST_STREAM: i32 = 3;
-pub(crate) const LAST_STREAM: i32 = FIRST_STREAM + DICTIONARIES.len() as i32 - 1;
-
-/// What a session is asked for, by [`DICTIONARIES`].
-#[derive(Debug, Default)]
-pub(crate) struct Downloads {
-    states: [Download; DICTIONARIES.len()],
-    /// The dictionaries have been waited for: they came, or were refused, or took too long.
-    waited: bool,
-}
-
-impl Downloads {
-    /// True while the dictionaries that were asked for first are on their way. A consumer loads its dictionary once, when
-    /// it sees the first service, so the services wait for it.
-    pub(crate) fn is_awaited(&self) -> bool {
-        !self.waited && self.states.iter().any(|state| matches!(state, Download::Running(..)))
-    }
-
-    /// The download on one of the streams from [`FIRST_STREAM`] to [`LAST_STREAM`].
-    fn on_stream(&mut self, stream: i32) -> &mut Download {
-        &mut self.states[(stream - FIRST_STREAM) as usize]
-    }
-}
-
-#[derive(Debug, Default)]
-enum Download {
-    /// Not offered, or not asked for yet.
-    #[default]
-    None,
-    /// Parts so far, for a service.
-    Running(u16, Vec<Box<[u8]>>),
-    /// Complete, or given up: not asked for again.
-    Over,
-}
 
 /// A whole dictionary of one service.
 #[derive(Debug)]
@@ -93,13 +57,10 @@ impl SourceDistributor {
         for (which, name) in DICTIONARIES.iter().enumerate() {
             let offered = info.dictionaries_provided.iter().any(|provided| provided == name);
             let session = &mut self.providers[id];
-            if !offered
-                || matches!(session.origin, Origin::NonInteractive)
-                || !matches!(session.downloads.states[which], Download::None)
+            if !offered || matches!(session.origin, Origin::NonInteractive) || !session.downloads.begin(which, service)
             {
                 continue;
             }
-            session.downloads.states[which] = Download::Running(service, Vec::new());
             let late = Timer::Dictionaries(id, session.serial);
             self.timers.set(now.saturating_add(self.config.dictionary_timeout), late);
             let request = Request {
@@ -125,7 +86,7 @@ impl SourceDistributor {
     /// The services of a session wait no longer for its dictionaries.
     pub(crate) fn dictionaries_waited(&mut self, id: SessionId) {
         let session = &mut self.providers[id];
-        if std::mem::replace(&mut session.downloads.waited, true) {
+        if !session.downloads.end_wait() {
             return;
         }
         let services: Vec<u16> = session.offers.iter().map(|offer| offer.service).collect();

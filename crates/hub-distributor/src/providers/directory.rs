@@ -1,7 +1,9 @@
 //! The source directory: what providers announce, and what the P2PSs are told of it.
 
-use super::{Offer, Origin, Phase};
+use super::downloads::DICTIONARIES;
+use super::{Offer, Phase};
 use crate::cascade::{self, Lines};
+use crate::ids::Origin;
 use crate::stream::{ALL, Event};
 use crate::timers::Timer;
 use crate::{CloseReason, Notice, ProviderSink, SessionId, SourceDistributor};
@@ -12,8 +14,6 @@ use std::collections::BTreeSet;
 
 /// Stream of our directory request at a provider.
 pub(crate) const STREAM: i32 = 2;
-/// The names under which every service offers its dictionaries, whatever the provider calls them.
-pub(crate) const DICTIONARIES: [&str; 2] = ["RWFFld", "RWFEnum"];
 
 impl SourceDistributor {
     /// Asks an interactive provider for its directory.

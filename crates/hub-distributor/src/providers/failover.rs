@@ -7,8 +7,8 @@
 
 use super::session::Role;
 use super::{DIRECTORY_STREAM, Phase};
-use crate::hot_standby::Former;
 use crate::ids::Handle;
+use crate::items::Former;
 use crate::timers::Timer;
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::rdm::directory::{Action, ConsumerStatus, ServiceStatus};

@@ -1,9 +1,8 @@
 //! States and mergers of services and item groups: what providers say of many items at once.
 
-use super::Origin;
-use crate::hot_standby::Former;
+use crate::ids::Origin;
 use crate::ids::{GroupId, Handle};
-use crate::items::Item;
+use crate::items::{Former, Item};
 use crate::stream::{ALL, Event};
 use crate::{ProviderSink, SessionId, SourceDistributor};
 use rwf::rdm::directory::Group;

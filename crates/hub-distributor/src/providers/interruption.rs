@@ -10,96 +10,12 @@
 //!
 //! Updates of such routes are looked at one by one, as those of cached items are; those of other routes are not concerned.
 
+use super::data_flow::{DataFlow, Due};
 use crate::config::Interruption;
 use crate::ids::Handle;
 use crate::timers::Timer;
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::{DataState, State, StateCode, StreamState};
-
-/// How often the pause before a trial is doubled at most.
-const DOUBLED: u8 = 6;
-
-/// The data of one service of a provider.
-#[derive(Debug, Default)]
-pub(crate) struct DataFlow {
-    /// Since when data have come without an interruption; none if none are expected.
-    since: Option<u64>,
-    /// When the last of them came.
-    last: u64,
-    /// The deadline that counts: there is a timer for it.
-    due: Option<u64>,
-    /// Silence counts whatever has come before.
-    is_on_trial: bool,
-    is_interrupted: bool,
-    /// Interruptions in a row without data between.
-    in_vain: u8,
-}
-
-/// What is to be done when a deadline has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
-    /// The timer was set for a deadline that has moved since.
-    Moved,
-    Nothing,
-    /// The service has been silent for this long.
-    Interrupted(u64),
-    /// The service has nothing open any more, and is on trial from now on.
-    Trial,
-}
-
-impl DataFlow {
-    /// The service is silent, and should not be.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.is_interrupted
-    }
-
-    /// Data have come. True if they end an interruption.
-    fn data(&mut self, now: u64) -> bool {
-        self.since.get_or_insert(now);
-        (self.last, self.is_on_trial, self.in_vain) = (now, false, 0);
-        std::mem::take(&mut self.is_interrupted)
-    }
-
-    /// The service is on trial from now on.
-    fn try_again(&mut self, now: u64) {
-        (self.is_interrupted, self.is_on_trial, self.last) = (false, true, now);
-    }
-
-    /// A timer has come: whether it is the one that counts, and what is to be done then. `is_open`: data are expected, since items are open
-    /// and not paused. `pause` is that before the first trial.
-    fn timer(&mut self, now: u64, is_open: bool, settings: Interruption, pause: u64) -> Due {
-        if self.due.is_none_or(|due| due > now) {
-            return Due::Moved;
-        }
-        self.due = None;
-        let pause = |in_vain: u8| pause.saturating_mul(1 << in_vain.saturating_sub(1).min(DOUBLED));
-        let silent = now.saturating_sub(self.last);
-        if self.is_interrupted {
-            if !is_open {
-                self.try_again(now);
-                self.due = Some(now.saturating_add(settings.duration));
-                return Due::Trial;
-            }
-            self.due = Some(now.saturating_add(pause(self.in_vain)));
-            return Due::Nothing;
-        }
-        let has_ticked = self.since.is_some_and(|since| self.last.saturating_sub(since) >= settings.traffic_window);
-        if !is_open && self.is_on_trial {
-            self.last = now;
-            self.due = Some(now.saturating_add(settings.duration));
-        } else if is_open && silent < settings.duration {
-            self.due = Some(self.last.saturating_add(settings.duration));
-        } else if is_open && (has_ticked || self.is_on_trial) {
-            (self.is_interrupted, self.is_on_trial, self.since) = (true, false, None);
-            self.in_vain = self.in_vain.saturating_add(1);
-            self.due = Some(now.saturating_add(pause(self.in_vain)));
-            return Due::Interrupted(silent);
-        } else {
-            self.since = None;
-        }
-        Due::Nothing
-    }
-}
 
 impl SourceDistributor {
     /// Whether the data of an item's provider are watched for interruptions: its updates are looked at one by one then.
@@ -122,7 +38,7 @@ impl SourceDistributor {
 
     /// Has the deadline that counts come as a timer.
     fn await_deadline(&mut self, id: SessionId, service: u16) {
-        let due = self.watched(id, service).and_then(|(flow, _)| flow.due);
+        let due = self.watched(id, service).and_then(|(flow, _)| flow.due());
         if let Some(due) = due {
             self.timers.set(due, Timer::Data(id, self.providers[id].serial, service));
         }
@@ -132,8 +48,8 @@ impl SourceDistributor {
     pub(crate) fn note_data(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         let Some((flow, settings)) = self.watched(id, service) else { return };
         let resumes = flow.data(now);
-        if resumes || flow.due.is_none() {
-            flow.due = Some(now.saturating_add(settings.duration));
+        if resumes || flow.due().is_none() {
+            flow.expect_by(now.saturating_add(settings.duration));
             self.await_deadline(id, service);
         }
         if resumes {
@@ -193,9 +109,9 @@ impl SourceDistributor {
 
     /// An operator wants a provider, whatever was found of it: it is on trial.
     pub(super) fn trust_again(&mut self, now: u64, id: SessionId, service: u16) {
-        if let Some((flow, settings)) = self.watched(id, service).filter(|(flow, _)| flow.is_interrupted) {
+        if let Some((flow, settings)) = self.watched(id, service).filter(|(flow, _)| flow.is_interrupted()) {
             flow.try_again(now);
-            flow.due = Some(now.saturating_add(settings.duration));
+            flow.expect_by(now.saturating_add(settings.duration));
             self.await_deadline(id, service);
             self.begin_return(service, id);
         }
@@ -237,53 +153,5 @@ impl SourceDistributor {
                 self.want_another_image(now, handle, out);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SETTINGS: Interruption = Interruption { duration: 10, traffic_window: 100 };
-
-    #[test]
-    fn silence_counts_behind_traffic_only() {
-        let mut flow = DataFlow::default();
-        flow.data(1_000);
-        flow.due = Some(1_010);
-        assert_eq!(flow.timer(1_009, true, SETTINGS, 60), Due::Moved, "not yet");
-        assert_eq!(
-            (flow.timer(1_010, true, SETTINGS, 60), flow.due),
-            (Due::Nothing, None),
-            "it has not ticked long enough"
-        );
-        for now in (2_000..=2_100).step_by(5) {
-            flow.data(now);
-        }
-        flow.due = Some(2_105);
-        assert_eq!((flow.timer(2_105, true, SETTINGS, 60), flow.due), (Due::Nothing, Some(2_110)));
-        assert_eq!(flow.timer(2_110, true, SETTINGS, 60), Due::Interrupted(10));
-        assert!(flow.data(2_111) && !flow.is_interrupted());
-    }
-
-    #[test]
-    fn without_open_items_nothing_is_expected() {
-        let mut flow = DataFlow::default();
-        assert!(!(0..=100).any(|now| flow.data(now)));
-        flow.due = Some(110);
-        assert_eq!((flow.timer(110, false, SETTINGS, 60), flow.due), (Due::Nothing, None));
-        assert!(!flow.is_interrupted());
-    }
-
-    #[test]
-    fn trials_come_after_pauses_that_grow() {
-        let mut flow = DataFlow::default();
-        assert!(!(0..=100).any(|now| flow.data(now)));
-        flow.due = Some(110);
-        assert_eq!((flow.timer(110, true, SETTINGS, 60), flow.due), (Due::Interrupted(10), Some(170)));
-        assert_eq!((flow.timer(170, true, SETTINGS, 60), flow.due), (Due::Nothing, Some(230)), "data may come yet");
-        assert_eq!((flow.timer(230, false, SETTINGS, 60), flow.due), (Due::Trial, Some(240)));
-        assert_eq!((flow.timer(240, false, SETTINGS, 60), flow.due), (Due::Nothing, Some(250)), "nothing is open yet");
-        assert_eq!((flow.timer(260, true, SETTINGS, 60), flow.due), (Due::Interrupted(20), Some(380)));
     }
 }

@@ -3,6 +3,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `session`, `streams` | one session: how far it has come, its offers, its streams |
+//! | `downloads`, `linked_services`, `data_flow` | parts of a session, which end with it: what `dictionaries`, `cascade` and `interruption` know of each |
 //! | `services` | the services as P2PSs know them, and what waits for a provider |
 //! | `login`, `directory`, `dictionaries` | the administrative domains |
 //! | `cascade` | services that come through other sites, or would come back to this one |
@@ -15,11 +16,14 @@
 
 mod another_kind;
 mod cascade;
+mod data_flow;
 mod dictionaries;
 mod directory;
+mod downloads;
 mod failover;
 mod groups;
 mod interruption;
+mod linked_services;
 mod login;
 mod merged_states;
 mod outage;
@@ -29,20 +33,19 @@ mod services;
 mod session;
 mod streams;
 
-pub(crate) use dictionaries::{
-    Dictionaries, FIRST_STREAM as FIRST_DICTIONARY_STREAM, LAST_STREAM as LAST_DICTIONARY_STREAM,
-};
+pub(crate) use dictionaries::Dictionaries;
 pub(crate) use directory::STREAM as DIRECTORY_STREAM;
+pub(crate) use downloads::{FIRST_STREAM as FIRST_DICTIONARY_STREAM, LAST_STREAM as LAST_DICTIONARY_STREAM};
 pub use failover::SwitchError;
 pub(crate) use login::STREAM as LOGIN_STREAM;
 pub(crate) use merged_states::MergedStates;
 pub(crate) use outage::Outages;
 pub(crate) use services::{Service, Services};
+pub use session::PeerInfo;
 pub(crate) use session::{Offer, Phase, Session};
-pub use session::{Origin, PeerInfo, SessionId};
 pub(crate) use streams::Stream;
 
-use super::ids::GroupId;
+use super::ids::{GroupId, Origin, SessionId};
 use crate::hash_seed::HashSeed;
 use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};

@@ -6,10 +6,10 @@
 //! service that is deleted. Until its turn comes an item is at a provider that is gone as at one that is silent: what is asked of it
 //! meanwhile is asked again when it is back.
 
-use super::Origin;
 use super::failover::Move;
-use crate::hot_standby::Former;
 use crate::ids::Handle;
+use crate::ids::Origin;
+use crate::items::Former;
 use crate::keyed_queue::KeyedQueue;
 use crate::status_texts::StatusTexts;
 use crate::stream::Event;

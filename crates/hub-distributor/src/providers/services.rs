@@ -6,12 +6,36 @@ use crate::cascade::Lines;
 use crate::filter::rules::{Filters, ServiceFilter};
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::Handle;
-use crate::published::Publishing;
 use hub_content::headlines::HeadlineRule;
 use rwf::Qos;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
+
+/// How far the non-interactive providers of a service are with what they publish.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Publishing {
+    /// Items that have come on a stream and were on none.
+    items: u64,
+    /// As many of them as there were at the last look, and when there was another one first, monotonic nanoseconds.
+    seen: u64,
+    seen_at: Option<u64>,
+}
+
+impl Publishing {
+    /// An item has come on a stream.
+    pub(crate) fn count(&mut self) {
+        self.items += 1;
+    }
+
+    /// When items were seen to come last.
+    pub(crate) fn look(&mut self, now: u64) -> Option<u64> {
+        if self.items != self.seen {
+            (self.seen, self.seen_at) = (self.items, Some(now));
+        }
+        self.seen_at
+    }
+}
 
 /// One service. Its id belongs to its name for good.
 #[derive(Debug, Default)]

@@ -1,30 +1,17 @@
 //! Provider sessions and what each of them offers.
 
-use super::cascade::LinkedServices;
-use super::dictionaries::Downloads;
-use super::interruption::DataFlow;
+use super::data_flow::DataFlow;
+use super::downloads::Downloads;
+use super::linked_services::LinkedServices;
 use super::streams::{StreamIds, Streams};
 use crate::config::Interruption;
 use crate::hash_seed::{HashSeed, SeededMap};
-use crate::ids::GroupId;
+use crate::ids::{GroupId, Origin};
 use omm::login::{LoginPort, LoginStream};
 use rwf::Qos;
 use rwf::rdm::directory::Service as Entry;
 use rwf::rdm::login::Features;
 use std::collections::BTreeMap;
-
-/// A session with a provider, by the dense slot that the agent chose for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub u32);
-
-/// How a session came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// This process dialled out to an interactive provider; the number is the route's.
-    Route(u16),
-    /// A non-interactive provider dialled in.
-    NonInteractive,
-}
 
 /// Who is at the other end, for texts that people read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

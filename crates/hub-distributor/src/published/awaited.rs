@@ -8,7 +8,7 @@
 use crate::SourceDistributor;
 use crate::ids::{Epoch, Handle};
 use crate::item::ItemHash;
-use crate::items::Kind;
+use crate::items::{Kind, NOT_PUBLISHED};
 use crate::stream::flags;
 use crate::timers::Timer;
 use rustc_hash::FxHashSet;
@@ -17,31 +17,6 @@ use rwf::{DataState, State, StateCode, StreamState};
 /// How many times the patience items are waited for whose provider is still busy publishing others: a minute by default. A million items at the
 /// pace of a provider written with EMA take half of that.
 pub const PATIENCES_MAX: u64 = 12;
-
-/// How far the non-interactive providers of a service are with what they publish.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Publishing {
-    /// Items that have come on a stream and were on none.
-    items: u64,
-    /// As many of them as there were at the last look, and when there was another one first, monotonic nanoseconds.
-    seen: u64,
-    seen_at: Option<u64>,
-}
-
-impl Publishing {
-    /// An item has come on a stream.
-    pub(super) fn count(&mut self) {
-        self.items += 1;
-    }
-
-    /// When items were seen to come last.
-    fn look(&mut self, now: u64) -> Option<u64> {
-        if self.items != self.seen {
-            (self.seen, self.seen_at) = (self.items, Some(now));
-        }
-        self.seen_at
-    }
-}
 
 /// Items without an image that somebody waits for.
 #[derive(Debug, Default)]
@@ -148,6 +123,3 @@ impl SourceDistributor {
         self.end_item(handle);
     }
 }
-
-/// What those are told who have asked for an item that nobody publishes.
-pub(crate) const NOT_PUBLISHED: &str = "Item is not published by the non-interactive provider of its service";

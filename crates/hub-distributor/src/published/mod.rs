@@ -22,7 +22,6 @@ mod standby;
 
 use awaited::Awaited;
 pub use awaited::PATIENCES_MAX;
-pub(crate) use awaited::{NOT_PUBLISHED, Publishing};
 use held::{HeldImages, WaitingSnapshots};
 use records::Records;
 pub use records::{Record, RecordChange, Restore, Restored};

@@ -1,9 +1,8 @@
 //! What interactive providers send on item streams.
 
 use super::point_to_point::Recipients;
-use crate::hot_standby::Former;
 use crate::ids::{GroupId, Handle, Slot, StreamId};
-use crate::items::{News, P2psSet, Part};
+use crate::items::{Former, News, P2psSet, Part};
 use crate::stream::{ALL, Event, flags};
 use crate::{CloseReason, ProviderSink, SessionId, SourceDistributor};
 use rwf::msg::{MsgClass, RefreshFlags, RefreshMsg, StatusMsg};
