@@ -103,15 +103,11 @@ unsafe fn get(
         let (attributes, name, size) = unsafe {
             (borrowed(attributes, "the attributes")?, text(name, "the option's name")?, borrowed_mut(size, "the size")?)
         };
-        let mut probe = Options::new();
-        let found = attributes.options.text(scope, name);
-        // An option without a value and one that there is not look alike; setting tells them apart.
-        if found.is_empty()
-            && let Err(error) = probe.set(scope, name, "")
-            && matches!(error.fault, lbm_io::options::OptionFault::Name { .. })
-        {
-            return Err(Failure::new(Code::Option, error.to_string()));
-        }
+        let Some(found) = attributes.options.text(scope, name) else {
+            // Setting an option that there is not says which one may have been meant.
+            let fault = Options::new().set(scope, name, "").err();
+            return Err(Failure::new(Code::Option, fault.map_or_else(String::new, |fault| fault.to_string())));
+        };
         // SAFETY: `value` has `size` bytes by the functions' contract.
         unsafe { write_text(found, value, size) }
     })

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use lbm_io::options::{Options, Scope};
+use lbm_io::options::{ContextOption, OperationalMode, Options, WaitBehavior};
 use lbm_io::{Context, RequestId, Sources};
 use net::Waker;
 use net::tcp::{Tcp, TcpConfig};
@@ -90,8 +90,8 @@ impl Engine {
             sleeps_until: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             thread: Mutex::new(None),
-            is_embedded: options.text(Scope::Context, "operational_mode") == "embedded",
-            is_busy: options.text(Scope::Context, "file_descriptor_management_behavior") == "busy_wait",
+            is_embedded: options.get(ContextOption::OPERATIONAL_MODE) == OperationalMode::Embedded,
+            is_busy: options.get(ContextOption::FILE_DESCRIPTOR_MANAGEMENT_BEHAVIOR) == WaitBehavior::BusyWait,
         });
         if engine.is_embedded {
             let driven = Arc::clone(&engine);

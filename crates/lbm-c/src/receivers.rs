@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-use lbm_io::options::{Options, Scope, TABLE};
+use lbm_io::options::Scope;
 use lbm_io::{Context, ContextError, ReceiverId};
 
 use crate::arguments::{borrowed, hand_out, take_back, text};
@@ -89,20 +89,12 @@ pub unsafe extern "C" fn qw_lbm_wildcard_rcv_create(
                 attributes::options(wildcard_attributes, Scope::Wildcard)?,
             )
         };
-        copy_wildcard(&wildcard, &mut options);
+        options.take(Scope::Wildcard, &wildcard);
         // SAFETY: this function's contract.
         unsafe {
             create(place, context, pattern, proc, clientd, |context, pattern| context.wildcard(pattern, &options))
         }
     })
-}
-
-/// Takes the options of wildcard receivers over into those of receivers.
-fn copy_wildcard(from: &Options, to: &mut Options) {
-    for entry in TABLE.iter().filter(|e| e.scope == Scope::Wildcard && from.is_set(e.scope, e.name)) {
-        // The option was accepted once.
-        let _ = to.set(entry.scope, entry.name, from.text(entry.scope, entry.name));
-    }
 }
 
 /// See the header.

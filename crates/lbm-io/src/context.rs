@@ -4,7 +4,7 @@ use std::io as std_io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption as C, Count, Opt, Options, Port, SourceOption as S, TransportName, WildcardOption};
 use lbm::subscriber::SubscribeConfig;
 use lbm::topic::{SourceConfig, decode_reply};
 use lbm::transport::tcp::Deframer;
@@ -84,11 +84,11 @@ impl Context {
     /// An interface that this host does not have, or what the operating system refuses.
     pub fn new(options: &Options) -> Result<Self, ContextError> {
         let mut warnings = Vec::new();
-        let group = options.address(Scope::Context, "resolver_multicast_address");
+        let group = options.get(C::RESOLVER_MULTICAST_ADDRESS);
         let interface = interface::multicast(options, group)?;
         let mut io = Io::new()?;
         let resolution = Resolution::new(options, &mut io, interface, clock::now(), &mut warnings)?;
-        let is_seen = options.number(Scope::Context, "statistics") != 0;
+        let is_seen = options.get(C::STATISTICS);
         let reporter = if is_seen { Reporter::open(&mut io) } else { None };
         Ok(Self {
             options: options.clone(),
@@ -174,40 +174,40 @@ impl Context {
 
     /// The session of a new source.
     fn key(&mut self, options: &Options) -> Result<Key, ContextError> {
-        let source = |name: &str| options.number(Scope::Source, name);
-        let context = |name: &str| options.number(Scope::Context, name);
-        let mut own_or_place = |own: u64, places: &str| {
-            let own = own as u16;
-            (own, if own == 0 { self.sources.place(context(places) as u32) } else { 0 })
+        let mut own_or_place = |own: Opt<Port>, places: Opt<Count>| {
+            let own = options.get(own);
+            (own, if own == 0 { self.sources.place(options.get(places) as u32) } else { 0 })
         };
-        Ok(match options.text(Scope::Source, "transport") {
-            "lbtrm" => {
-                let port = source("transport_lbtrm_destination_port") as u16;
-                let own = options.address(Scope::Source, "transport_lbtrm_multicast_address");
+        Ok(match options.get(S::TRANSPORT) {
+            TransportName::Lbtrm => {
+                let port = options.get(S::TRANSPORT_LBTRM_DESTINATION_PORT);
+                let own = options.get(S::TRANSPORT_LBTRM_MULTICAST_ADDRESS);
                 if !own.is_unspecified() {
                     return Ok(Key::Lbtrm(own, port));
                 }
-                let low = u32::from(options.address(Scope::Context, "transport_lbtrm_multicast_address_low"));
-                let high = u32::from(options.address(Scope::Context, "transport_lbtrm_multicast_address_high"));
+                let low = u32::from(options.get(C::TRANSPORT_LBTRM_MULTICAST_ADDRESS_LOW));
+                let high = u32::from(options.get(C::TRANSPORT_LBTRM_MULTICAST_ADDRESS_HIGH));
                 let groups = high.saturating_sub(low).saturating_add(1);
                 self.groups = self.groups.wrapping_add(1);
                 Key::Lbtrm((low + self.groups % groups).into(), port)
             }
-            "lbtru" => {
-                let (own, place) = own_or_place(source("transport_lbtru_port"), "transport_lbtru_maximum_ports");
+            TransportName::Lbtru => {
+                let (own, place) = own_or_place(S::TRANSPORT_LBTRU_PORT, C::TRANSPORT_LBTRU_MAXIMUM_PORTS);
                 Key::Lbtru(own, place)
             }
-            "tcp" => {
-                let (own, place) = own_or_place(source("transport_tcp_port"), "transport_tcp_maximum_ports");
+            TransportName::Tcp => {
+                let (own, place) = own_or_place(S::TRANSPORT_TCP_PORT, C::TRANSPORT_TCP_MAXIMUM_PORTS);
                 Key::Tcp(own, place)
             }
-            "lbtipc" => {
-                let own = source("transport_lbtipc_id") as u16;
-                let (low, high) = (context("transport_lbtipc_id_low"), context("transport_lbtipc_id_high"));
-                let places = high.saturating_sub(low).saturating_add(1) as u32;
+            TransportName::Lbtipc => {
+                let own = options.get(S::TRANSPORT_LBTIPC_ID);
+                let (low, high) = (options.get(C::TRANSPORT_LBTIPC_ID_LOW), options.get(C::TRANSPORT_LBTIPC_ID_HIGH));
+                let places = u32::from(high.saturating_sub(low)) + 1;
                 Key::Lbtipc(own, if own == 0 { self.sources.place(places) } else { 0 })
             }
-            other => return Err(ContextError::Unsupported(format!("transport {other} is not known here"))),
+            TransportName::Lbtsmx => {
+                return Err(ContextError::Unsupported("transport lbtsmx is not known here".to_owned()));
+            }
         })
     }
 
@@ -233,11 +233,7 @@ impl Context {
     /// # Errors
     /// Not a pattern.
     pub fn wildcard(&mut self, pattern: &str, options: &Options) -> Result<ReceiverId, ContextError> {
-        let kind = match options.text(Scope::Wildcard, "pattern_type") {
-            "regex" => PatternKind::Regex,
-            _ => PatternKind::Pcre,
-        };
-        self.add_receiver(pattern, options, Some(kind))
+        self.add_receiver(pattern, options, Some(options.get(WildcardOption::PATTERN_TYPE)))
     }
 
     fn add_receiver(
@@ -548,7 +544,7 @@ impl Context {
     /// The counters as text, one line a thing: what `quoteway lbmstat` reads.
     pub fn report_text(&mut self) -> String {
         let stats = self.stats();
-        report::text(&stats, self.options.text(Scope::Context, "context_name"))
+        report::text(&stats, self.options.get(C::CONTEXT_NAME))
     }
 
     #[cold]

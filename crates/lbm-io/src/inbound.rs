@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption as C, Options, ReceiverOption as R};
 use lbm::resolver::Found;
 use lbm::subscriber::{Question, SubscribeConfig, Subscriber};
 use lbm::transport::ipc::{Identity, LogReader};
@@ -143,16 +143,14 @@ enum Asked {
 
 impl Inbound {
     pub(crate) fn new(options: &Options, interface: Ipv4Addr) -> Result<Self, ContextError> {
-        let buffer = options.number(Scope::Context, "transport_lbtrm_receiver_socket_buffer") as usize;
+        let buffer = options.get(C::TRANSPORT_LBTRM_RECEIVER_SOCKET_BUFFER);
         let any = SocketAddrV4::new(interface, 0);
         let naks = UdpSocket::bind(any, &UdpOptions::default()).map_err(ContextError::io("the socket for NAKs"))?;
         let group_options = UdpOptions {
             receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
             reuse_address: true,
-            gro: options.number(Scope::Context, "udp_offload") != 0,
-            busy_poll: Some(options.number(Scope::Context, "udp_busy_poll"))
-                .filter(|time| *time != 0)
-                .map(Duration::from_micros),
+            gro: options.get(C::UDP_OFFLOAD),
+            busy_poll: Some(options.get(C::UDP_BUSY_POLL)).filter(|time| *time != 0).map(Duration::from_micros),
             ..UdpOptions::default()
         };
         // A slab takes a train, or a single datagram: then more of them make a call worth its price.
@@ -303,24 +301,23 @@ impl Inbound {
                 Line::Group(self.join(group, destination_port, io, warnings)?)
             }
             Transport::Lbtru { address, port, .. } => {
-                let number = |name: &str| options.number(Scope::Receiver, name) as u16;
-                let pool = (number("transport_lbtru_port_low"), number("transport_lbtru_port_high"));
-                let local = interface::unicast(options, Scope::Receiver, "transport_lbtru_interface")?;
-                let buffer = options.number(Scope::Context, "transport_lbtru_receiver_socket_buffer") as usize;
+                let pool = (options.get(R::TRANSPORT_LBTRU_PORT_LOW), options.get(R::TRANSPORT_LBTRU_PORT_HIGH));
+                let local = interface::unicast(options, R::TRANSPORT_LBTRU_INTERFACE)?;
+                let buffer = options.get(C::TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER);
                 let udp = UdpOptions {
                     receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
                     gro: self.group_options.gro,
                     busy_poll: self.group_options.busy_poll,
                     ..UdpOptions::default()
                 };
-                let mut socket = io::bind("an LBT-RU receiver", "transport_lbtru_port_low", pool, local, &udp)?;
+                let mut socket = io::bind("an LBT-RU receiver", R::TRANSPORT_LBTRU_PORT_LOW, pool, local, &udp)?;
                 socket.connect(SocketAddrV4::new(address, port)).map_err(ContextError::io("LBT-RU"))?;
-                Warning::buffers(warnings, "transport_lbtru_receiver_socket_buffer", &socket, &udp);
+                Warning::buffers(warnings, C::TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER, &socket, &udp);
                 let watch = io.watch(socket.as_fd(), Watch::Inbound(session))?;
                 Line::Lbtru { socket: Box::new(socket), watch }
             }
             Transport::Tcp { address, port, .. } => {
-                let buffer = options.number(Scope::Context, "transport_tcp_receiver_socket_buffer") as usize;
+                let buffer = options.get(C::TRANSPORT_TCP_RECEIVER_SOCKET_BUFFER);
                 let socket = SocketOptions {
                     receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
                     ..SocketOptions::default()
@@ -340,7 +337,7 @@ impl Inbound {
                 }
                 let watch = io.watch(reader.as_fd(), Watch::Inbound(session))?;
                 self.shared.push(session);
-                let activity_timeout_ns = options.nanoseconds(Scope::Receiver, "transport_lbtipc_activity_timeout");
+                let activity_timeout_ns = options.get(R::TRANSPORT_LBTIPC_ACTIVITY_TIMEOUT);
                 Line::Lbtipc(Box::new(Shared {
                     reader,
                     log: LogReader::new(),
@@ -378,7 +375,7 @@ impl Inbound {
         let at = SocketAddrV4::new(address, port);
         let socket = UdpSocket::bind(at, &self.group_options).map_err(ContextError::io("an LBT-RM receiver"))?;
         socket.join(address, self.interface).map_err(ContextError::io("an LBT-RM receiver"))?;
-        Warning::buffers(warnings, "transport_lbtrm_receiver_socket_buffer", &socket, &self.group_options);
+        Warning::buffers(warnings, C::TRANSPORT_LBTRM_RECEIVER_SOCKET_BUFFER, &socket, &self.group_options);
         let free = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
         let watch = io.watch(socket.as_fd(), Watch::Group(free))?;
         if free == self.groups.len() {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
-use lbm::options::{Options, Scope};
+use lbm::options::{self, ContextOption, Opt, Options};
 use net::interfaces::{Interface, interfaces};
 
 use crate::error::ContextError;
@@ -11,9 +11,9 @@ use crate::error::ContextError;
 /// The address of the interface that an option names, or `None` if it is left open (`0.0.0.0`).
 ///
 /// `address/bits` is the interface with an address in that network; a name is the first address of the interface that is called so.
-fn named(options: &Options, scope: Scope, name: &'static str) -> Result<Option<Ipv4Addr>, ContextError> {
-    let text = options.text(scope, name);
-    let bad = || ContextError::Interface { option: name, value: text.to_owned() };
+fn named(options: &Options, option: Opt<options::Interface>) -> Result<Option<Ipv4Addr>, ContextError> {
+    let text = options.get(option);
+    let bad = || ContextError::Interface { option: option.name(), value: text.to_owned() };
     let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
     let Ok(address) = address.parse::<Ipv4Addr>() else {
         let all = interfaces().map_err(ContextError::io("asking for network interfaces"))?;
@@ -54,8 +54,8 @@ pub(crate) fn packet_max(address: Ipv4Addr) -> Option<(String, usize)> {
 /// For multicast: `resolver_multicast_interface`, `default_interface`, or where the kernel routes `group` if that interface does
 /// multicast (a tunnel may not), else the first one that does; loopback on a host without a network.
 pub(crate) fn multicast(options: &Options, group: Ipv4Addr) -> Result<Ipv4Addr, ContextError> {
-    for name in ["resolver_multicast_interface", "default_interface"] {
-        if let Some(address) = named(options, Scope::Context, name)? {
+    for option in [ContextOption::RESOLVER_MULTICAST_INTERFACE, ContextOption::DEFAULT_INTERFACE] {
+        if let Some(address) = named(options, option)? {
             return Ok(address);
         }
     }
@@ -65,9 +65,9 @@ pub(crate) fn multicast(options: &Options, group: Ipv4Addr) -> Result<Ipv4Addr, 
 }
 
 /// For unicast: the option, `default_interface`, or what the kernel would use towards other hosts.
-pub(crate) fn unicast(options: &Options, scope: Scope, name: &'static str) -> Result<Ipv4Addr, ContextError> {
-    for (scope, name) in [(scope, name), (Scope::Context, "default_interface")] {
-        if let Some(address) = named(options, scope, name)? {
+pub(crate) fn unicast(options: &Options, option: Opt<options::Interface>) -> Result<Ipv4Addr, ContextError> {
+    for option in [option, ContextOption::DEFAULT_INTERFACE] {
+        if let Some(address) = named(options, option)? {
             return Ok(address);
         }
     }
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn a_network_names_its_interface() {
         let mut options = Options::new();
-        options.set(Scope::Context, "default_interface", "127.0.0.0/8").expect("a network");
+        options.put(ContextOption::DEFAULT_INTERFACE, "127.0.0.0/8").expect("a network");
         assert_eq!(multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect("loopback"), Ipv4Addr::LOCALHOST);
-        options.set(Scope::Context, "default_interface", "lo").expect("a name");
+        options.put(ContextOption::DEFAULT_INTERFACE, "lo").expect("a name");
         assert_eq!(multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect("loopback"), Ipv4Addr::LOCALHOST);
         for other in ["203.0.113.0/24", "nosuch7"] {
-            options.set(Scope::Context, "resolver_multicast_interface", other).expect("a network, or a name");
+            options.put(ContextOption::RESOLVER_MULTICAST_INTERFACE, other).expect("a network, or a name");
             let error = multicast(&options, Ipv4Addr::new(224, 9, 10, 11)).expect_err("not of this host");
             assert!(error.to_string().contains("resolver_multicast_interface"), "{error}");
         }

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use lbm::options::{Opt, Port};
 use lbm::transport::tcp::Deframer;
 use net::tcp::{ConnId, Event, ListenerId, SocketOptions, Tcp, TcpConfig};
 use net::udp::{UdpOptions, UdpSocket};
@@ -145,7 +146,7 @@ impl Io {
     pub(crate) fn listen(
         &mut self,
         what: &'static str,
-        option: &'static str,
+        option: Opt<Port>,
         pool: (u16, u16),
         interface: Ipv4Addr,
         options: &SocketOptions,
@@ -160,7 +161,7 @@ impl Io {
 /// A UDP socket on the first free port of a pool.
 pub(crate) fn bind(
     what: &'static str,
-    option: &'static str,
+    option: Opt<Port>,
     pool: (u16, u16),
     interface: Ipv4Addr,
     options: &UdpOptions,
@@ -171,7 +172,7 @@ pub(crate) fn bind(
 /// A pool from 0 to 0 is any port.
 fn in_pool<T>(
     what: &'static str,
-    option: &'static str,
+    option: Opt<Port>,
     (low, high): (u16, u16),
     mut open: impl FnMut(u16) -> io::Result<T>,
 ) -> Result<T, ContextError> {
@@ -188,5 +189,5 @@ fn in_pool<T>(
             }
         }
     }
-    Err(ContextError::Ports { what, option, pool: (low, high.max(low)), error: last })
+    Err(ContextError::Ports { what, option: option.name(), pool: (low, high.max(low)), error: last })
 }

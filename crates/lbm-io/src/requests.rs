@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption as C, Options};
 use lbm::topic::{Replies, Reply, encode_reply};
 use lbm::wire::Writer;
 use lbm::wire::lbmc::MESSAGE_MAX;
@@ -42,24 +42,23 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn new(options: &Options) -> Result<Self, ContextError> {
-        let number = |name: &str| options.number(Scope::Context, name);
-        let own = number("request_tcp_port") as u16;
-        let pool = (number("request_tcp_port_low") as u16, number("request_tcp_port_high") as u16);
+        let own = options.get(C::REQUEST_TCP_PORT);
+        let pool = (options.get(C::REQUEST_TCP_PORT_LOW), options.get(C::REQUEST_TCP_PORT_HIGH));
         Ok(Self {
             listener: None,
             address: None,
-            allowed: number("request_tcp_bind_request_port") != 0,
-            interface: interface::unicast(options, Scope::Context, "request_tcp_interface")?,
+            allowed: options.get(C::REQUEST_TCP_BIND_REQUEST_PORT),
+            interface: interface::unicast(options, C::REQUEST_TCP_INTERFACE)?,
             pool: if own == 0 { pool } else { (own, own) },
             socket: SocketOptions {
-                backlog: number("request_tcp_listen_backlog").max(64) as u32,
+                backlog: options.get(C::REQUEST_TCP_LISTEN_BACKLOG).max(64) as u32,
                 reuse_address: true,
                 ..SocketOptions::default()
             },
             replies: Replies::default(),
             lines: HashMap::new(),
-            buffer_max: number("response_session_maximum_buffer") as usize,
-            idle_ns: options.nanoseconds(Scope::Context, "response_tcp_deletion_timeout"),
+            buffer_max: options.get(C::RESPONSE_SESSION_MAXIMUM_BUFFER),
+            idle_ns: options.get(C::RESPONSE_TCP_DELETION_TIMEOUT),
             idle_due: u64::MAX,
             scratch: Vec::new(),
         })
@@ -76,7 +75,7 @@ impl Requests {
             ));
         }
         let (listener, address) =
-            io.listen("requests", "request_tcp_port_low", self.pool, self.interface, &self.socket)?;
+            io.listen("requests", C::REQUEST_TCP_PORT_LOW, self.pool, self.interface, &self.socket)?;
         self.listener = Some(listener);
         self.address = Some(address);
         Ok(address)

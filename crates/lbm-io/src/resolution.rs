@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption as C, Opt, Options, OwnGroup, Port};
 use lbm::resolver::unicast::DaemonLink;
 use lbm::resolver::{Found, Resolver};
 use lbm::wire::lbmr::Packet;
@@ -53,7 +53,7 @@ impl Resolution {
             slabs: Slabs::new(8),
             malformed: 0,
         };
-        for daemon in options.texts(Scope::Context, "resolver_unicast_daemon") {
+        for daemon in options.daemons() {
             let line = daemon_line(daemon, options, now)?;
             io.watch(line.socket.as_fd(), Watch::Daemon(resolution.daemons.len()))?;
             resolution.daemons.push(line);
@@ -136,34 +136,27 @@ impl Resolution {
 
 impl Multicast {
     fn open(options: &Options, interface: Ipv4Addr, warnings: &mut Vec<Warning>) -> Result<Self, ContextError> {
-        let context = Scope::Context;
-        let port = |name: &str| options.number(context, name) as u16;
         // The general option sets both directions unless they have their own.
-        let way = |direction: &str| {
-            let (address, number) =
-                (format!("resolver_multicast_{direction}_address"), format!("resolver_multicast_{direction}_port"));
-            let own = |name: &str, text: &str| options.is_set(context, name) && options.text(context, name) != text;
-            let address = if own(&address, "0.0.0.0") {
-                options.address(context, &address)
-            } else {
-                options.address(context, "resolver_multicast_address")
-            };
-            let number = if own(&number, "0") { port(&number) } else { port("resolver_multicast_port") };
-            SocketAddrV4::new(address, number)
+        let (group, port) = (options.get(C::RESOLVER_MULTICAST_ADDRESS), options.get(C::RESOLVER_MULTICAST_PORT));
+        let way = |own_group: Opt<OwnGroup>, own_port: Opt<Port>| {
+            let own = Some(options.get(own_group)).filter(|own| options.is_set(own_group) && !own.is_unspecified());
+            let own_port = Some(options.get(own_port)).filter(|own| options.is_set(own_port) && *own != 0);
+            SocketAddrV4::new(own.unwrap_or(group), own_port.unwrap_or(port))
         };
-        let (incoming, outgoing) = (way("incoming"), way("outgoing"));
-        let buffer = options.number(context, "resolver_multicast_receiver_socket_buffer") as usize;
+        let incoming = way(C::RESOLVER_MULTICAST_INCOMING_ADDRESS, C::RESOLVER_MULTICAST_INCOMING_PORT);
+        let outgoing = way(C::RESOLVER_MULTICAST_OUTGOING_ADDRESS, C::RESOLVER_MULTICAST_OUTGOING_PORT);
+        let buffer = options.get(C::RESOLVER_MULTICAST_RECEIVER_SOCKET_BUFFER);
         let udp = UdpOptions {
             receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
             reuse_address: true,
             gro: false,
             multicast_interface: Some(interface),
-            multicast_ttl: options.number(context, "resolver_multicast_ttl") as u8,
+            multicast_ttl: options.get(C::RESOLVER_MULTICAST_TTL) as u8,
             ..UdpOptions::default()
         };
         let receive = UdpSocket::bind(incoming, &udp).map_err(ContextError::io("topic resolution"))?;
         receive.join(*incoming.ip(), interface).map_err(ContextError::io("topic resolution"))?;
-        Warning::buffers(warnings, "resolver_multicast_receiver_socket_buffer", &receive, &udp);
+        Warning::buffers(warnings, C::RESOLVER_MULTICAST_RECEIVER_SOCKET_BUFFER, &receive, &udp);
         let sending = UdpOptions { receive_buffer: None, reuse_address: false, ..udp };
         let any = SocketAddrV4::new(interface, 0);
         let mut send = UdpSocket::bind(any, &sending).map_err(ContextError::io("topic resolution"))?;
@@ -181,8 +174,7 @@ fn daemon_line(text: &str, options: &Options, now: u64) -> Result<DaemonLine, Co
         None => (None, text),
     };
     let remote: SocketAddrV4 = remote.trim().parse().map_err(|_| bad())?;
-    let number = |name: &str| options.number(Scope::Context, name) as u16;
-    let mut pool = (number("resolver_unicast_port_low"), number("resolver_unicast_port_high"));
+    let mut pool = (options.get(C::RESOLVER_UNICAST_PORT_LOW), options.get(C::RESOLVER_UNICAST_PORT_HIGH));
     let mut own = options.clone();
     if let Some(local) = local {
         let (interface, port) = local.trim().split_once(':').map_or((local.trim(), None), |(i, p)| (i, Some(p)));
@@ -190,18 +182,18 @@ fn daemon_line(text: &str, options: &Options, now: u64) -> Result<DaemonLine, Co
             let port = port.parse().map_err(|_| bad())?;
             pool = (port, port);
         }
-        own.set(Scope::Context, "resolver_unicast_interface", interface).map_err(|_| bad())?;
+        own.put(C::RESOLVER_UNICAST_INTERFACE, interface).map_err(|_| bad())?;
     }
-    let interface = interface::unicast(&own, Scope::Context, "resolver_unicast_interface")?;
+    let interface = interface::unicast(&own, C::RESOLVER_UNICAST_INTERFACE)?;
     // A daemon on this host is reached by its own address, whichever interface leads to the others.
     let interface = if remote.ip().is_loopback() { Ipv4Addr::LOCALHOST } else { interface };
-    let buffer = options.number(Scope::Context, "resolver_unicast_receiver_socket_buffer") as usize;
+    let buffer = options.get(C::RESOLVER_UNICAST_RECEIVER_SOCKET_BUFFER);
     let udp = UdpOptions { receive_buffer: Some(buffer).filter(|b| *b != 0), gro: false, ..UdpOptions::default() };
-    let mut socket = io::bind("a resolver daemon", "resolver_unicast_port_low", pool, interface, &udp)?;
+    let mut socket = io::bind("a resolver daemon", C::RESOLVER_UNICAST_PORT_LOW, pool, interface, &udp)?;
     socket.connect(remote).map_err(ContextError::io(format!("resolver daemon {remote}")))?;
     let link = DaemonLink::new(
-        options.nanoseconds(Scope::Context, "resolver_unicast_keepalive_interval"),
-        options.nanoseconds(Scope::Context, "resolver_unicast_activity_timeout"),
+        options.get(C::RESOLVER_UNICAST_KEEPALIVE_INTERVAL),
+        options.get(C::RESOLVER_UNICAST_ACTIVITY_TIMEOUT),
         now,
     );
     Ok(DaemonLine { socket, link, alive: false })

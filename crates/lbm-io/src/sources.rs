@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lbm::options::Options;
+use lbm::options::{ContextOption, Options};
 use lbm::topic::SourceStats;
 use lbm::wire::header::{Header, Request as RequestHeader};
 use lbm::wire::lbmr::Transport;
@@ -455,10 +455,10 @@ impl std::fmt::Debug for Sources {
 fn fragments(transport: &Transport, options: &Options) -> Option<Warning> {
     let (option, address, datagram) = match *transport {
         Transport::Lbtrm { source, .. } => {
-            ("transport_lbtrm_datagram_max_size", source, options.lbtrm_sender().datagram_max)
+            (ContextOption::TRANSPORT_LBTRM_DATAGRAM_MAX_SIZE, source, options.lbtrm_sender().datagram_max)
         }
         Transport::Lbtru { address, .. } => {
-            ("transport_lbtru_datagram_max_size", address, options.lbtru_sender().datagram_max)
+            (ContextOption::TRANSPORT_LBTRU_DATAGRAM_MAX_SIZE, address, options.lbtru_sender().datagram_max)
         }
         _ => return None,
     };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use lbm::options::{Bytes, Opt};
 use net::udp::{Granted, UdpOptions, UdpSocket};
 
 /// Something works less well than it was asked for. `Display` says what helps.
@@ -39,12 +40,12 @@ impl Warning {
     /// Notes a buffer that is too small, once an option. Returns the receive buffer.
     pub(crate) fn buffers(
         warnings: &mut Vec<Self>,
-        option: &'static str,
+        option: Opt<Bytes>,
         socket: &UdpSocket,
         options: &UdpOptions,
     ) -> usize {
         let Ok(granted) = socket.granted(options) else { return usize::MAX };
-        let warning = Self::Buffer { option, granted };
+        let warning = Self::Buffer { option: option.name(), granted };
         if !granted.in_full() && !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -57,8 +58,8 @@ const HEADERS: usize = 28;
 
 impl Warning {
     /// For a source whose longest datagrams are `datagram` bytes, on an interface of that name and MTU.
-    pub(crate) fn fragments(option: &'static str, datagram: usize, (interface, mtu): (String, usize)) -> Option<Self> {
-        (datagram + HEADERS > mtu).then_some(Self::Fragments { option, datagram, interface, mtu })
+    pub(crate) fn fragments(option: Opt<Bytes>, datagram: usize, (interface, mtu): (String, usize)) -> Option<Self> {
+        (datagram + HEADERS > mtu).then_some(Self::Fragments { option: option.name(), datagram, interface, mtu })
     }
 }
 
@@ -81,12 +82,15 @@ impl fmt::Display for Warning {
 
 #[cfg(test)]
 mod tests {
+    use lbm::options::ContextOption;
+
     use super::*;
 
     #[test]
     fn datagrams_that_do_not_fit_a_frame_are_told_with_what_would() {
-        let at =
-            |datagram| Warning::fragments("transport_lbtrm_datagram_max_size", datagram, ("eth0".to_owned(), 1_500));
+        let at = |datagram| {
+            Warning::fragments(ContextOption::TRANSPORT_LBTRM_DATAGRAM_MAX_SIZE, datagram, ("eth0".to_owned(), 1_500))
+        };
         assert_eq!(at(1_472), None);
         assert!(at(1_473).is_some());
         let text = at(8_192).expect("too long").to_string();

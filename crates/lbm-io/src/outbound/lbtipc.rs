@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption, Options, SourceOption};
 use lbm::topic::SendError;
 use lbm::transport::ipc::{self, Identity, Log, Room};
 use lbm::transport::{Carrier, SenderStats};
@@ -47,13 +47,12 @@ pub(super) struct IpcOut {
 
 impl IpcOut {
     pub(super) fn open(options: &Options, place: u32, now: u64) -> Result<(Self, Transport), ContextError> {
-        let source = |name: &str| options.number(Scope::Source, name);
-        let own = source("transport_lbtipc_id") as u16;
-        let low = options.number(Scope::Context, "transport_lbtipc_id_low") as u16;
+        let own = options.get(SourceOption::TRANSPORT_LBTIPC_ID);
+        let low = options.get(ContextOption::TRANSPORT_LBTIPC_ID_LOW);
         let transport_id = if own == 0 { low.saturating_add(place as u16) } else { own };
         let identity = Identity { session_id: random::id(), transport_id, host_id: ipc_host::id() };
-        let datagram_max = options.number(Scope::Context, "transport_lbtipc_datagram_max_size") as usize;
-        let window = source("transport_lbtipc_transmission_window_size") as usize;
+        let datagram_max = options.get(ContextOption::TRANSPORT_LBTIPC_DATAGRAM_MAX_SIZE);
+        let window = options.get(SourceOption::TRANSPORT_LBTIPC_TRANSMISSION_WINDOW_SIZE);
         let capacity = window.clamp(4 * 65_536, net::shm::CAPACITY_MAX / 2).next_power_of_two();
         let pacing = options.lbtipc_pacing();
         let shared = match pacing {
@@ -68,12 +67,12 @@ impl IpcOut {
         let transport =
             Transport::Lbtipc { host: identity.host_id, session_id: identity.session_id, transport: transport_id };
         let out = Self {
-            log: Log::new(datagram_max, source("implicit_batching_minimum_length") as usize, pacing),
+            log: Log::new(datagram_max, options.get(SourceOption::IMPLICIT_BATCHING_MINIMUM_LENGTH), pacing),
             memory: Memory(writer),
             pacing,
-            batching_interval_ns: options.nanoseconds(Scope::Source, "implicit_batching_interval"),
+            batching_interval_ns: options.get(SourceOption::IMPLICIT_BATCHING_INTERVAL),
             open_since: None,
-            beat_interval_ns: options.nanoseconds(Scope::Source, "transport_lbtipc_sm_interval").max(1_000_000),
+            beat_interval_ns: options.get(SourceOption::TRANSPORT_LBTIPC_SM_INTERVAL).max(1_000_000),
             beat_due: now,
             reap_due: now + REAP_NS,
             refused: 0,

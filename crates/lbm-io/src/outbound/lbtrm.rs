@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption, Options, SourceOption};
 use lbm::transport::{Carrier, Lbtrm, Sender};
 use lbm::wire::lbmr::Transport;
 use net::udp::{Slabs, UdpOptions, UdpSocket};
@@ -27,32 +27,35 @@ impl LbtrmOut {
         (group, port): (Ipv4Addr, u16),
         warnings: &mut Vec<Warning>,
     ) -> Result<(Self, Transport), ContextError> {
-        let number = |name: &str| options.number(Scope::Context, name);
-        let receive_buffer = number("transport_lbtrm_receiver_socket_buffer") as usize;
+        let receive_buffer = options.get(ContextOption::TRANSPORT_LBTRM_RECEIVER_SOCKET_BUFFER);
         let nak_options = UdpOptions {
             receive_buffer: Some(receive_buffer).filter(|bytes| *bytes != 0),
             datagram_max: 8_192,
             ..UdpOptions::default()
         };
-        let pool =
-            (number("transport_lbtrm_source_port_low") as u16, number("transport_lbtrm_source_port_high") as u16);
-        let naks = io::bind("NAKs", "transport_lbtrm_source_port_low", pool, interface, &nak_options)?;
+        let pool = (
+            options.get(ContextOption::TRANSPORT_LBTRM_SOURCE_PORT_LOW),
+            options.get(ContextOption::TRANSPORT_LBTRM_SOURCE_PORT_HIGH),
+        );
+        let naks = io::bind("NAKs", ContextOption::TRANSPORT_LBTRM_SOURCE_PORT_LOW, pool, interface, &nak_options)?;
         let data_options = UdpOptions {
-            send_buffer: Some(number("transport_lbtrm_source_socket_buffer") as usize).filter(|bytes| *bytes != 0),
-            gso: number("udp_offload") != 0,
+            send_buffer: Some(options.get(ContextOption::TRANSPORT_LBTRM_SOURCE_SOCKET_BUFFER))
+                .filter(|bytes| *bytes != 0),
+            gso: options.get(ContextOption::UDP_OFFLOAD),
             multicast_interface: Some(interface),
-            multicast_ttl: number("resolver_multicast_ttl") as u8,
+            multicast_ttl: options.get(ContextOption::RESOLVER_MULTICAST_TTL) as u8,
             ..UdpOptions::default()
         };
         let any = SocketAddrV4::new(interface, 0);
         let mut data = UdpSocket::bind(any, &data_options).map_err(ContextError::io("the socket for LBT-RM data"))?;
         let to = SocketAddrV4::new(group, port);
         data.connect(to).map_err(ContextError::io(format!("sending to group {to}")))?;
-        Warning::buffers(warnings, "transport_lbtrm_source_socket_buffer", &data, &data_options);
-        let granted = Warning::buffers(warnings, "transport_lbtrm_receiver_socket_buffer", &naks, &nak_options);
+        Warning::buffers(warnings, ContextOption::TRANSPORT_LBTRM_SOURCE_SOCKET_BUFFER, &data, &data_options);
+        let granted =
+            Warning::buffers(warnings, ContextOption::TRANSPORT_LBTRM_RECEIVER_SOCKET_BUFFER, &naks, &nak_options);
 
         let config = options.lbtrm_sender();
-        let tgsz = options.number(Scope::Source, "transport_lbtrm_tgsz").max(1);
+        let tgsz = options.get(SourceOption::TRANSPORT_LBTRM_TGSZ).max(1);
         let framing = Lbtrm {
             unicast_port: naks.local_addr().port(),
             session_id: random::id(),

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption, Options, SourceOption};
 use lbm::transport::lbtru::Server;
 use lbm::wire::lbmr::Transport;
 use lbm::wire::lbtru::Packet;
@@ -55,25 +55,23 @@ impl LbtruOut {
         pool: (u16, u16),
         warnings: &mut Vec<Warning>,
     ) -> Result<(Self, Transport), ContextError> {
-        let value = |name: &str| options.number(Scope::Context, name);
-        let nonzero = |name: &str| Some(value(name) as usize).filter(|bytes| *bytes != 0);
+        let nonzero = |option| Some(options.get(option)).filter(|bytes| *bytes != 0);
         let udp = UdpOptions {
-            receive_buffer: nonzero("transport_lbtru_receiver_socket_buffer"),
-            send_buffer: nonzero("transport_lbtru_source_socket_buffer"),
-            gso: value("udp_offload") != 0,
+            receive_buffer: nonzero(ContextOption::TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER),
+            send_buffer: nonzero(ContextOption::TRANSPORT_LBTRU_SOURCE_SOCKET_BUFFER),
+            gso: options.get(ContextOption::UDP_OFFLOAD),
             datagram_max: 8_192,
             ..UdpOptions::default()
         };
-        let socket = io::bind("an LBT-RU source", "transport_lbtru_port_low", pool, interface, &udp)?;
-        let granted = Warning::buffers(warnings, "transport_lbtru_receiver_socket_buffer", &socket, &udp);
+        let socket = io::bind("an LBT-RU source", ContextOption::TRANSPORT_LBTRU_PORT_LOW, pool, interface, &udp)?;
+        let granted = Warning::buffers(warnings, ContextOption::TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER, &socket, &udp);
         let config = options.lbtru_sender();
-        let (session_id, timeout) =
-            (random::id(), options.nanoseconds(Scope::Source, "transport_lbtru_client_activity_timeout"));
+        let (session_id, timeout) = (random::id(), options.get(SourceOption::TRANSPORT_LBTRU_CLIENT_ACTIVITY_TIMEOUT));
         let train_max = train_max(granted, config.datagram_max);
         let transport =
             Transport::Lbtru { address: interface, session_id: Some(session_id), port: socket.local_addr().port() };
         let server = Server::new(session_id, config, CLIENTS_MAX, timeout);
-        let connected_max = value("lbtru_connected_clients") as usize;
+        let connected_max = options.get(ContextOption::LBTRU_CONNECTED_CLIENTS) as usize;
         let (clients, changes, own) = (Vec::new(), 0, Vec::new());
         let out = Self { server, socket, train_max, number, options: udp, connected_max, clients, changes, own };
         Ok((out, transport))

@@ -8,7 +8,7 @@ mod tcp;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption, Opt, Options, Port, SourceOption};
 use lbm::publisher::Topics;
 use lbm::topic::{SendError, Source};
 use lbm::transport::{Carrier, SenderStats};
@@ -113,9 +113,8 @@ impl Outbound {
         options: &Options,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, ContextError> {
-        let pool = |own: u16, transport: &str| {
-            let context = |name: &str| options.number(Scope::Context, &format!("transport_{transport}_{name}")) as u16;
-            if own == 0 { (context("port_low"), context("port_high")) } else { (own, own) }
+        let pool = |own: u16, low: Opt<Port>, high: Opt<Port>| {
+            if own == 0 { (options.get(low), options.get(high)) } else { (own, own) }
         };
         let (link, transport, watch) = match key {
             Key::Lbtrm(group, port) => {
@@ -125,15 +124,17 @@ impl Outbound {
                 (Link::Lbtrm(Box::new(out)), transport, Some(watch))
             }
             Key::Lbtru(port, _) => {
-                let interface = interface::unicast(options, Scope::Source, "transport_lbtru_interface")?;
-                let (out, transport) =
-                    lbtru::LbtruOut::open(options, number, interface, pool(port, "lbtru"), warnings)?;
+                let interface = interface::unicast(options, SourceOption::TRANSPORT_LBTRU_INTERFACE)?;
+                let ports =
+                    pool(port, ContextOption::TRANSPORT_LBTRU_PORT_LOW, ContextOption::TRANSPORT_LBTRU_PORT_HIGH);
+                let (out, transport) = lbtru::LbtruOut::open(options, number, interface, ports, warnings)?;
                 let watch = io.watch(out.as_fd(), Watch::Outbound(number))?;
                 (Link::Lbtru(Box::new(out)), transport, Some(watch))
             }
             Key::Tcp(port, _) => {
-                let interface = interface::unicast(options, Scope::Source, "transport_tcp_interface")?;
-                let (out, transport) = tcp::TcpOut::open(io, options, interface, pool(port, "tcp"))?;
+                let interface = interface::unicast(options, SourceOption::TRANSPORT_TCP_INTERFACE)?;
+                let ports = pool(port, ContextOption::TRANSPORT_TCP_PORT_LOW, ContextOption::TRANSPORT_TCP_PORT_HIGH);
+                let (out, transport) = tcp::TcpOut::open(io, options, interface, ports)?;
                 (Link::Tcp(out), transport, None)
             }
             Key::Lbtipc(_, place) => {
@@ -152,7 +153,7 @@ impl Outbound {
             told: 0,
             dirty: false,
             flush_due: false,
-            each: options.number(Scope::Source, "implicit_batching_minimum_length") <= 1,
+            each: options.get(SourceOption::IMPLICIT_BATCHING_MINIMUM_LENGTH) <= 1,
             watch,
             stuck_until: None,
         })

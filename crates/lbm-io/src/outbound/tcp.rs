@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use lbm::options::{Options, Scope};
+use lbm::options::{ContextOption, Options, SlowReceivers, SourceOption};
 use lbm::transport::tcp::{Batch, session_of_hello};
 use lbm::wire::lbmc::Messages;
 use lbm::wire::lbmr::Transport;
@@ -43,27 +43,28 @@ impl TcpOut {
         interface: Ipv4Addr,
         pool: (u16, u16),
     ) -> Result<(Self, Transport), ContextError> {
-        let source = |name: &str| options.number(Scope::Source, name);
-        let nonzero = |bytes: u64| Some(bytes as usize).filter(|bytes| *bytes != 0);
+        let nonzero = |bytes| Some(bytes).filter(|bytes| *bytes != 0);
         let socket = SocketOptions {
-            send_buffer: nonzero(source("transport_tcp_sender_socket_buffer")).or(Some(net::tcp::DEFAULT_SEND_BUFFER)),
-            no_delay: source("transport_tcp_nodelay") != 0,
+            send_buffer: nonzero(options.get(SourceOption::TRANSPORT_TCP_SENDER_SOCKET_BUFFER))
+                .or(Some(net::tcp::DEFAULT_SEND_BUFFER)),
+            no_delay: options.get(SourceOption::TRANSPORT_TCP_NODELAY),
             reuse_address: true,
-            backlog: source("transport_tcp_listen_backlog").max(64) as u32,
+            backlog: options.get(SourceOption::TRANSPORT_TCP_LISTEN_BACKLOG).max(64) as u32,
             ..SocketOptions::default()
         };
-        let (listener, address) = io.listen("an LBT-TCP source", "transport_tcp_port_low", pool, interface, &socket)?;
+        let (listener, address) =
+            io.listen("an LBT-TCP source", ContextOption::TRANSPORT_TCP_PORT_LOW, pool, interface, &socket)?;
         let session_id = random::id();
         let transport = Transport::Tcp { address: interface, session_id: Some(session_id), port: address.port() };
-        let queue_max = source("transport_session_maximum_buffer") as usize;
+        let queue_max = options.get(SourceOption::TRANSPORT_SESSION_MAXIMUM_BUFFER);
         let batch = Batch::new(
             queue_max.max(65_536),
-            source("implicit_batching_minimum_length") as usize,
-            options.nanoseconds(Scope::Source, "implicit_batching_interval"),
+            options.get(SourceOption::IMPLICIT_BATCHING_MINIMUM_LENGTH),
+            options.get(SourceOption::IMPLICIT_BATCHING_INTERVAL),
         );
-        let slow = match options.text(Scope::Source, "transport_tcp_multiple_receiver_behavior") {
-            "normal" => Slow::Wait,
-            _ => Slow::Skip,
+        let slow = match options.get(SourceOption::TRANSPORT_TCP_MULTIPLE_RECEIVER_BEHAVIOR) {
+            SlowReceivers::Normal => Slow::Wait,
+            SlowReceivers::BoundedLatency | SlowReceivers::SourcePaced => Slow::Skip,
         };
         let out =
             Self { batch, listener, session_id, ready: Vec::new(), slow, queue_max, full: false, bytes: 0, skipped: 0 };

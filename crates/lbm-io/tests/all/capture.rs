@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::world::World;
 use lbm_io::SendFlags;
-use lbm_io::options::{Options, Scope};
+use lbm_io::options::{ContextOption, Options, Scope};
 
 struct Capture {
     child: Child,
@@ -85,12 +85,12 @@ impl Drop for Capture {
 
 /// Where the sessions of this test are, for Wireshark.
 fn preferences(options: &Options) -> Vec<String> {
-    let context = |name: &str| options.text(Scope::Context, name);
-    let group = context("resolver_multicast_address");
-    let port = context("resolver_multicast_port");
-    let (low, high) =
-        (context("transport_lbtrm_multicast_address_low"), context("transport_lbtrm_multicast_address_high"));
-    let data = options.text(Scope::Source, "transport_lbtrm_destination_port");
+    let text = |scope, name: &str| options.text(scope, name).expect("an option");
+    let group = text(Scope::Context, "resolver_multicast_address");
+    let port = text(Scope::Context, "resolver_multicast_port");
+    let low = text(Scope::Context, "transport_lbtrm_multicast_address_low");
+    let high = text(Scope::Context, "transport_lbtrm_multicast_address_high");
+    let data = text(Scope::Source, "transport_lbtrm_destination_port");
     let mut preferences: Vec<String> = [
         ("lbmr.mc_incoming_address", group),
         ("lbmr.mc_outgoing_address", group),
@@ -151,8 +151,8 @@ fn wireshark_follows_what_contexts_say() {
     world.turns_for(Duration::from_millis(50));
     let file = capture.stop();
     let preferences = preferences(&options);
-    let group = options.text(Scope::Context, "transport_lbtrm_multicast_address_low").to_owned();
-    let resolver = options.text(Scope::Context, "resolver_multicast_address").to_owned();
+    let group = options.get(ContextOption::TRANSPORT_LBTRM_MULTICAST_ADDRESS_LOW);
+    let resolver = options.get(ContextOption::RESOLVER_MULTICAST_ADDRESS);
     let fields = |filter: &str, field: &str| -> Vec<String> {
         let text = tshark(&binary, &file, &preferences, &["-Y", filter, "-T", "fields", "-e", field]);
         text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 
 use crate::world::{World, with};
-use lbm_io::options::Scope;
+use lbm_io::options::ContextOption;
 use lbm_io::{SendFlags, Transport};
 use net::udp::{UdpOptions, UdpSocket};
 
@@ -80,8 +80,8 @@ fn forged_advertisements_are_bounded() {
     world.right.receiver("late", &options).expect("a receiver");
     world.introduce(source, "md");
     let to = SocketAddrV4::new(
-        options.address(Scope::Context, "resolver_multicast_address"),
-        options.number(Scope::Context, "resolver_multicast_port") as u16,
+        options.get(ContextOption::RESOLVER_MULTICAST_ADDRESS),
+        options.get(ContextOption::RESOLVER_MULTICAST_PORT),
     );
     let mut socket = udp();
     for i in 0..6_000u32 {
@@ -121,8 +121,8 @@ fn forged_sessions_make_way_for_a_real_one() {
     let options = world.options.clone();
     world.right.receiver("md", &options).expect("a receiver");
     let to = SocketAddrV4::new(
-        options.address(Scope::Context, "resolver_multicast_address"),
-        options.number(Scope::Context, "resolver_multicast_port") as u16,
+        options.get(ContextOption::RESOLVER_MULTICAST_ADDRESS),
+        options.get(ContextOption::RESOLVER_MULTICAST_PORT),
     );
     let mut socket = udp();
     let mut forge = |world: &mut World, from: u16| {
@@ -158,8 +158,8 @@ fn noise_at_every_socket_changes_nothing() {
         let session = *world.left.sources().transport(source).expect("a session");
         let packets = like(&session);
         let mut targets: Vec<SocketAddrV4> = vec![SocketAddrV4::new(
-            options.address(Scope::Context, "resolver_multicast_address"),
-            options.number(Scope::Context, "resolver_multicast_port") as u16,
+            options.get(ContextOption::RESOLVER_MULTICAST_ADDRESS),
+            options.get(ContextOption::RESOLVER_MULTICAST_PORT),
         )];
         match session {
             Transport::Lbtrm { source, group, destination_port, unicast_port, .. } => {

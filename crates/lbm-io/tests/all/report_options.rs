@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::world::World;
 use lbm::wire::{Writer, lbtrm};
-use lbm_io::options::{Options, Scope};
+use lbm_io::options::{ContextOption, Options, SourceOption};
 use lbm_io::{SendFlags, SourceId, Transport, Warning};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
@@ -83,8 +83,8 @@ fn a_buffer_that_is_not_granted_is_told_with_the_command_that_helps() {
 
 /// A socket that hears what goes to the world's data group.
 fn listener(options: &Options) -> UdpSocket {
-    let group = options.address(Scope::Context, "transport_lbtrm_multicast_address_low");
-    let port = options.number(Scope::Source, "transport_lbtrm_destination_port") as u16;
+    let group = options.get(ContextOption::TRANSPORT_LBTRM_MULTICAST_ADDRESS_LOW);
+    let port = options.get(SourceOption::TRANSPORT_LBTRM_DESTINATION_PORT);
     let own = UdpOptions { reuse_address: true, gro: false, ..UdpOptions::default() };
     let socket = UdpSocket::bind(SocketAddrV4::new(group, port), &own).expect("a socket");
     socket.join(group, Ipv4Addr::LOCALHOST).expect("the group");

@@ -3,11 +3,17 @@
 mod configs;
 mod foreign;
 mod table;
+mod value;
 
 use core::fmt;
 use core::net::Ipv4Addr;
 
-pub use table::{Entry, TABLE};
+pub use table::{ContextOption, Entry, Opt, ReceiverOption, SourceOption, TABLE, WildcardOption};
+pub use value::{
+    ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Count, Daemon, FdManagement, Flag, Group, Interface, Millis,
+    OperationalMode, OwnGroup, Port, Seconds, SendOrder, SignedMillis, SlowReceivers, SourceSideFiltering, Text,
+    TransportId, TransportName, Value, WaitBehavior,
+};
 
 /// What an option belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -220,6 +226,12 @@ impl fmt::Display for OptionError {
 
 impl core::error::Error for OptionError {}
 
+impl OptionError {
+    fn of_code(fault: OptionFault) -> Self {
+        Self { file: String::new(), line: 0, fault }
+    }
+}
+
 /// A line of a file that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionWarning {
@@ -311,13 +323,10 @@ impl Options {
             return Ok(Some(format!("{line} has no effect: {why}")));
         }
         if value.is_empty() && !entry.kind.accepts("") {
-            return Ok(Some(format!(
-                "{line} has no effect: it has no value, and stays {}",
-                self.text(scope, entry.name)
-            )));
+            return Ok(Some(format!("{line} has no effect: it has no value, and stays {}", self.text_at(index))));
         }
         self.assign(scope, name, value)?;
-        let is_other = foreign::fixed(entry.name).is_some_and(|fixed| fixed != self.text(scope, entry.name));
+        let is_other = foreign::fixed(entry.name).is_some_and(|fixed| fixed != self.text_at(index));
         Ok(is_other.then(|| format!("{line} {value} has no effect: {}", entry.meaning)))
     }
 
@@ -326,12 +335,15 @@ impl Options {
     /// # Errors
     /// No such option in this scope, or a value that it does not take.
     pub fn set(&mut self, scope: Scope, name: &str, value: &str) -> Result<(), OptionError> {
-        let wrap = |fault| OptionError { file: String::new(), line: 0, fault };
-        self.assign(scope, name, value).map_err(wrap)
+        self.assign(scope, name, value).map_err(OptionError::of_code)
     }
 
     fn assign(&mut self, scope: Scope, name: &str, value: &str) -> Result<(), OptionFault> {
         let index = find(scope, name).ok_or_else(|| unknown(scope, name))?;
+        self.assign_at(index, value)
+    }
+
+    fn assign_at(&mut self, index: usize, value: &str) -> Result<(), OptionFault> {
         let entry = &TABLE[index];
         let value = entry.kind.canonical(value);
         if !entry.kind.accepts(value) {
@@ -345,39 +357,35 @@ impl Options {
         Ok(())
     }
 
-    /// The value of an option, or its default. Empty if there is no such option.
-    pub fn text(&self, scope: Scope, name: &str) -> &str {
-        let Some(index) = find(scope, name) else { return "" };
+    /// The value of an option, or its default.
+    pub fn get<T: Value>(&self, option: Opt<T>) -> T::Of<'_> {
+        let text = self.text_at(option.index);
+        debug_assert!(text.is_empty() || TABLE[option.index].kind.accepts(text), "{option:?} holds {text:?}");
+        T::read(text)
+    }
+
+    /// Every value of the daemons that were named.
+    pub fn daemons(&self) -> impl Iterator<Item = &str> {
+        let index = ContextOption::RESOLVER_UNICAST_DAEMON.index;
+        self.set.iter().filter(move |(other, _)| *other == index).map(|(_, value)| value.as_str())
+    }
+
+    /// Sets an option to a value of which only the text is known.
+    ///
+    /// # Errors
+    /// A value that it does not take.
+    pub fn put<T>(&mut self, option: Opt<T>, value: &str) -> Result<(), OptionError> {
+        self.assign_at(option.index, value).map_err(OptionError::of_code)
+    }
+
+    /// The text of an option by its name, or of its default: for who gets names from elsewhere. `None`: there is no such option.
+    pub fn text(&self, scope: Scope, name: &str) -> Option<&str> {
+        find(scope, name).map(|index| self.text_at(index))
+    }
+
+    fn text_at(&self, index: usize) -> &str {
         let set = self.set.iter().rev().find(|(other, _)| *other == index);
         set.map_or(TABLE[index].default, |(_, value)| value)
-    }
-
-    /// Every value of an option that may come several times.
-    pub fn texts(&self, scope: Scope, name: &str) -> impl Iterator<Item = &str> {
-        let index = find(scope, name);
-        self.set.iter().filter(move |(other, _)| Some(*other) == index).map(|(_, value)| value.as_str())
-    }
-
-    /// The value of a number.
-    pub fn number(&self, scope: Scope, name: &str) -> u64 {
-        self.text(scope, name).parse().unwrap_or(0)
-    }
-
-    /// The value of an address.
-    pub fn address(&self, scope: Scope, name: &str) -> Ipv4Addr {
-        let text = self.text(scope, name);
-        text.split('/').next().and_then(|a| a.parse().ok()).unwrap_or(Ipv4Addr::UNSPECIFIED)
-    }
-
-    /// A duration in nanoseconds, whatever its unit in the table.
-    pub fn nanoseconds(&self, scope: Scope, name: &str) -> u64 {
-        let unit = find(scope, name).map_or(Unit::Plain, |index| TABLE[index].unit);
-        let factor = match unit {
-            Unit::Seconds => 1_000_000_000,
-            Unit::Milliseconds => 1_000_000,
-            _ => 1,
-        };
-        self.number(scope, name).saturating_mul(factor)
     }
 
     /// The same options, but those of the scope `context` as in `context`: what a source or receiver of that context works with.
@@ -389,10 +397,17 @@ impl Options {
         Self { set }
     }
 
+    /// Takes over what `from` has set of a scope.
+    pub fn take(&mut self, scope: Scope, from: &Self) {
+        for (index, value) in from.set.iter().filter(|(index, _)| TABLE[*index].scope == scope) {
+            self.set.retain(|(other, _)| other != index);
+            self.set.push((*index, value.clone()));
+        }
+    }
+
     /// Whether the option was set, as opposed to left at its default.
-    pub fn is_set(&self, scope: Scope, name: &str) -> bool {
-        let index = find(scope, name);
-        self.set.iter().any(|(other, _)| Some(*other) == index)
+    pub fn is_set<T>(&self, option: Opt<T>) -> bool {
+        self.set.iter().any(|(other, _)| *other == option.index)
     }
 }
 
@@ -483,9 +498,9 @@ mod tests {
             source transport \"lbtrm\"";
         let mut options = Options::new();
         options.parse("lbm.cfg", text).expect("all good");
-        assert_eq!(options.number(Scope::Source, "implicit_batching_minimum_length"), 1);
-        assert_eq!(options.nanoseconds(Scope::Source, "transport_lbtrm_ignore_interval"), 15_000_000);
-        assert_eq!(options.text(Scope::Source, "transport"), "lbtrm");
+        assert_eq!(options.get(SourceOption::IMPLICIT_BATCHING_MINIMUM_LENGTH), 1);
+        assert_eq!(options.get(SourceOption::TRANSPORT_LBTRM_IGNORE_INTERVAL), 15_000_000);
+        assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Lbtrm);
         assert_eq!(options.lbtrm_sender().datagram_max, 1_472);
         assert_eq!(options.delivery().burst_loss_max, 2_048);
     }
@@ -520,16 +535,16 @@ mod tests {
             let mut options = Options::new();
             if strict {
                 options.parse("a.cfg", text).expect("all good");
-                assert_eq!(options.text(Scope::Context, "context_name"), "a # b");
+                assert_eq!(options.get(ContextOption::CONTEXT_NAME), "a # b");
             } else {
                 let warnings = options.load("a.cfg", text).expect("all good");
                 assert_eq!(warnings.len(), 1, "a context's name means nothing here: {warnings:?}");
             }
-            assert_eq!(options.text(Scope::Source, "transport"), "lbtrm");
-            assert_eq!(options.text(Scope::Context, "fd_management_type"), "epoll");
-            assert_eq!(options.text(Scope::Context, "file_descriptor_management_behavior"), "busy_wait");
-            assert_eq!(options.text(Scope::Receiver, "ordered_delivery"), "-1");
-            assert_eq!(options.number(Scope::Receiver, "use_otr"), 2);
+            assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Lbtrm);
+            assert_eq!(options.get(ContextOption::FD_MANAGEMENT_TYPE), FdManagement::Epoll);
+            assert_eq!(options.get(ContextOption::FILE_DESCRIPTOR_MANAGEMENT_BEHAVIOR), WaitBehavior::BusyWait);
+            assert_eq!(options.get(ReceiverOption::ORDERED_DELIVERY), crate::topic::Ordering::Arrival);
+            assert_eq!(options.get(ReceiverOption::USE_OTR), 2);
         }
         assert!(Options::new().parse("a", "source transport \"lbtrm\" tcp").is_err());
         let mut options = Options::new();
@@ -569,7 +584,7 @@ mod tests {
             assert!(text.starts_with(&format!("u.cfg:{line}: ")) && text.contains(part), "{part}: {text}");
         }
         assert!(texts.len() == 14 && !texts[12].contains("nearest"), "{texts:?}");
-        assert_eq!(options.text(Scope::Source, "transport"), "lbtrm");
+        assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Lbtrm);
         // Lines of one's own are refused, and so is everywhere a value of an option with an effect that it does not take.
         assert_eq!(Options::new().parse("u.cfg", text).expect_err("strict").len(), 13);
         let errors = Options::new().load("u.cfg", "receiver ordered_delivery 7\nfoo bar 1\ncontext").expect_err("bad");
@@ -598,9 +613,28 @@ mod tests {
         context.parse("a", "context resolver_multicast_ttl 3\nsource late_join 1").expect("good");
         source.parse("b", "context resolver_multicast_ttl 4\nsource transport lbtru").expect("good");
         let both = source.within(&context);
-        assert_eq!(both.number(Scope::Context, "resolver_multicast_ttl"), 3);
-        assert_eq!(both.text(Scope::Source, "transport"), "lbtru");
-        assert!(!both.is_set(Scope::Source, "late_join"));
+        assert_eq!(both.get(ContextOption::RESOLVER_MULTICAST_TTL), 3);
+        assert_eq!(both.get(SourceOption::TRANSPORT), TransportName::Lbtru);
+        assert!(!both.is_set(SourceOption::LATE_JOIN));
+    }
+
+    #[test]
+    fn an_option_is_read_as_its_type_by_whichever_way_it_was_set() {
+        let mut options = Options::new();
+        assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Tcp);
+        options.put(SourceOption::TRANSPORT, "LBT-RU").expect("a word");
+        assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Lbtru);
+        assert_eq!(options.text(Scope::Source, "TRANSPORT"), Some("lbtru"));
+        assert_eq!(options.text(Scope::Receiver, "transport"), None);
+        assert!(options.put(SourceOption::TRANSPORT, "pigeon").is_err() && options.is_set(SourceOption::TRANSPORT));
+        options.put(ReceiverOption::TRANSPORT_LBTRU_PORT_LOW, "65535").expect("a port");
+        assert_eq!(options.get(ReceiverOption::TRANSPORT_LBTRU_PORT_LOW), u16::MAX);
+        assert_eq!(options.get(ContextOption::TRANSPORT_LBTRU_PORT_LOW), 14_380);
+        let mut other = Options::new();
+        other.put(ReceiverOption::USE_OTR, "1").expect("a number");
+        options.take(Scope::Receiver, &other);
+        options.take(Scope::Source, &other);
+        assert_eq!((options.get(ReceiverOption::USE_OTR), options.get(SourceOption::LATE_JOIN)), (1, false));
     }
 
     #[test]
@@ -608,6 +642,6 @@ mod tests {
         let mut options = Options::new();
         let text = "context resolver_unicast_daemon 10.0.0.1:15380\ncontext resolver_unicast_daemon 10.0.0.0/24:14402->10.0.0.2:15380";
         options.parse("a.cfg", text).expect("good");
-        assert_eq!(options.texts(Scope::Context, "resolver_unicast_daemon").count(), 2);
+        assert_eq!(options.daemons().count(), 2);
     }
 }

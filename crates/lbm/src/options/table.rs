@@ -1,12 +1,17 @@
 //! Every option that is accepted, with its default. Names, scopes, units and the product's defaults are facts of its public
 //! documentation (version 6.17); what they mean is said for those that have an effect here.
 
-use super::Kind;
-use super::Unit::{self, BitsPerSecond, Bytes, Milliseconds, Plain, Seconds};
-use super::{
-    Scope,
-    Scope::{Context, Receiver, Source, Wildcard},
+use core::marker::PhantomData;
+
+use super::value::{
+    ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Count, Daemon, FdManagement, Flag, Group, Interface, Millis,
+    OperationalMode, OwnGroup, Port, Seconds, SendOrder, SignedMillis, SlowReceivers, SourceSideFiltering, Text,
+    TransportId, TransportName, Value, WaitBehavior,
 };
+use super::{Kind, Scope, Unit};
+use crate::topic::Ordering;
+use crate::transport::ipc::Pacing;
+use crate::wire::lbmr::PatternKind;
 
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,323 +32,466 @@ pub struct Entry {
     pub meaning: &'static str,
 }
 
-/// Any number: [`entry`] sets the upper end by the unit.
-const ANY: Kind = Kind::Number(0, u64::MAX);
-const FLAG: Kind = Kind::Number(0, 1);
-
-const fn entry(
-    scope: Scope,
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    unit: Unit,
-    meaning: &'static str,
-) -> Entry {
-    // Sums and products of a few of these stay within 64 bits: 136 years in nanoseconds are a quarter of them.
-    let most = match unit {
-        Milliseconds | Seconds | Plain => u32::MAX as u64,
-        Bytes => 1 << 40,
-        BitsPerSecond => 1 << 44,
-    };
-    let kind = match kind {
-        Kind::Number(low, u64::MAX) => Kind::Number(low, most),
-        other => other,
-    };
-    Entry { name, scope, kind, default, product_default: None, unit, meaning }
-}
-
 impl Entry {
+    const fn new<T: Value>(scope: Scope, name: &'static str, default: &'static str, meaning: &'static str) -> Self {
+        Self { name, scope, kind: T::KIND, default, product_default: None, unit: T::UNIT, meaning }
+    }
+
+    const fn at_least(mut self, least: u64) -> Self {
+        if let Kind::Number(_, most) = self.kind {
+            self.kind = Kind::Number(least, most);
+        }
+        self
+    }
+
+    const fn at_most(mut self, most: u64) -> Self {
+        if let Kind::Number(least, _) = self.kind {
+            self.kind = Kind::Number(least, most);
+        }
+        self
+    }
+
     const fn product(mut self, default: &'static str) -> Self {
         self.product_default = Some(default);
         self
     }
 }
 
-/// All options, by subject.
-#[rustfmt::skip]
-pub static TABLE: &[Entry] = &[
+/// A name of the table in small letters, as LBM writes it.
+const fn small<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
+    let (name, mut letters, mut i) = (name.as_bytes(), [0; LENGTH], 0);
+    while i < LENGTH {
+        letters[i] = name[i].to_ascii_lowercase();
+        i += 1;
+    }
+    letters
+}
+
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b, mut i) = (a.as_bytes(), b.as_bytes(), 0);
+    while i < a.len() && i < b.len() && a[i].eq_ignore_ascii_case(&b[i]) {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+/// Where an option stands in the table, in whatever letters its name is given. Asked when constants are made.
+const fn position(scope: Scope, name: &str) -> usize {
+    let mut at = 0;
+    while at < ENTRIES.len() {
+        if ENTRIES[at].scope as u8 == scope as u8 && is_same(ENTRIES[at].name, name) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("no such option")
+}
+
+/// An option of the table whose values are of type `T`. Those that there are, are constants of [`ContextOption`], [`SourceOption`],
+/// [`ReceiverOption`] and [`WildcardOption`]: no other can be named.
+///
+/// ```
+/// use lbm::options::{Options, SourceOption, TransportName};
+///
+/// let mut options = Options::new();
+/// options.put(SourceOption::TRANSPORT, "lbtrm")?;
+/// assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Lbtrm);
+/// let nanoseconds: u64 = options.get(SourceOption::TRANSPORT_LBTRM_IGNORE_INTERVAL);
+/// assert_eq!(nanoseconds, 100_000_000);
+/// # Ok::<(), lbm::options::OptionError>(())
+/// ```
+///
+/// A name that is not there, or is one of another scope, does not compile:
+///
+/// ```compile_fail,E0599
+/// # use lbm::options::{Options, SourceOption};
+/// Options::new().get(SourceOption::TRANSPORT_LBTRM_IGNORE_INTERVALL);
+/// ```
+///
+/// Nor does reading an option as what it is not:
+///
+/// ```compile_fail,E0308
+/// # use lbm::options::{Options, SourceOption};
+/// let text: &str = Options::new().get(SourceOption::TRANSPORT_LBTRM_IGNORE_INTERVAL);
+/// ```
+pub struct Opt<T> {
+    /// Place in [`TABLE`].
+    pub(super) index: usize,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Opt<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Opt<T> {}
+
+impl<T> Opt<T> {
+    const fn of(scope: Scope, name: &str) -> Self {
+        Self { index: position(scope, name), value: PhantomData }
+    }
+
+    /// What the table says of the option.
+    pub fn entry(self) -> &'static Entry {
+        &TABLE[self.index]
+    }
+
+    /// The option's LBM name.
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+}
+
+impl<T> core::fmt::Debug for Opt<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} {}", self.entry().scope, self.name())
+    }
+}
+
+/// Options of a context.
+#[derive(Debug)]
+pub enum ContextOption {}
+/// Options of a source.
+#[derive(Debug)]
+pub enum SourceOption {}
+/// Options of a receiver.
+#[derive(Debug)]
+pub enum ReceiverOption {}
+/// Options of a wildcard receiver.
+#[derive(Debug)]
+pub enum WildcardOption {}
+
+/// The type whose constants are the options of a scope.
+macro_rules! constants_of {
+    (Context) => {
+        ContextOption
+    };
+    (Source) => {
+        SourceOption
+    };
+    (Receiver) => {
+        ReceiverOption
+    };
+    (Wildcard) => {
+        WildcardOption
+    };
+}
+
+/// Makes of each line `scope NAME: type [least, most] = default (the product's default), meaning;` an entry of the table and a constant.
+macro_rules! options {
+    ($(
+        $scope:ident $name:ident: $type:ident $([$least:literal $(, $most:literal)?])? = $default:literal
+        $((product $product:literal))?, $meaning:literal;
+    )*) => {
+        const ENTRIES: &[Entry] = &[$({
+            const CAPITALS: &str = stringify!($name);
+            const LETTERS: [u8; CAPITALS.len()] = small(CAPITALS);
+            const NAME: &str = match core::str::from_utf8(&LETTERS) {
+                Ok(name) => name,
+                Err(_) => panic!("names are ASCII"),
+            };
+            Entry::new::<$type>(Scope::$scope, NAME, $default, $meaning)
+                $(.at_least($least) $(.at_most($most))?)?
+                $(.product($product))?
+        },)*];
+
+        /// All options, by subject.
+        pub static TABLE: &[Entry] = ENTRIES;
+
+        $(
+            impl constants_of!($scope) {
+                #[doc = concat!("Default ", $default, "; ", $meaning)]
+                pub const $name: Opt<$type> = Opt::of(Scope::$scope, stringify!($name));
+            }
+        )*
+    };
+}
+
+options! {
     // General.
-    entry(Context, "compatibility_include_pre_um_6_0_behavior", ANY, "0", Plain, ""),
-    entry(Context, "context_name", Kind::Text, "", Plain, ""),
-    entry(Context, "default_interface", Kind::Interface, "0.0.0.0", Plain, "interface for everything that has no interface of its own, as address/bits"),
-    entry(Context, "dynamic_fragmentation_reduction", FLAG, "0", Plain, "always on here: a fragment is cut to the headers that it has"),
-    entry(Context, "fd_management_type", Kind::Choice(&["select", "poll", "epoll", "devpoll", "kqueue", "wsaeventselect", "wincompport", "wincpt"]), "select", Plain, "how descriptors are waited for: all values mean epoll here"),
-    entry(Context, "file_descriptor_management_behavior", Kind::Choice(&["pend", "busy_wait"]), "pend", Plain, "whether the receiving thread blocks or polls"),
-    entry(Receiver, "message_selector", Kind::Text, "", Plain, ""),
-    entry(Context, "multiple_receive_maximum_datagrams", ANY, "0", Plain, ""),
-    entry(Context, "operational_mode", Kind::Choice(&["embedded", "sequential"]), "embedded", Plain, "the application drives a context here, whatever it says"),
-    entry(Receiver, "ordered_delivery", Kind::Choice(&["1", "-1", "0"]), "1", Plain, "1 in order, -1 as messages arrive, 0 as fragments arrive"),
-    entry(Context, "receiver_callback_service_time_enabled", ANY, "0", Plain, ""),
-    entry(Context, "statistics", FLAG, "1", Plain, "whether `quoteway lbmstat` on this host may read the counters; not an option of the product"),
-    entry(Context, "source_includes_topic_index", FLAG, "1", Plain, "TIRs name topic indexes; always so here"),
-    entry(Source, "transport", Kind::Choice(&["tcp", "lbtrm", "lbtru", "lbtipc", "lbtsmx"]), "tcp", Plain, "how messages of a source travel"),
-    entry(Context, "transport_datagram_max_size", Kind::Number(0, 65_535), "0", Bytes, "longest datagram of all transports that have none of their own, 0 = not set; the name of old releases"),
-    entry(Receiver, "transport_demux_tablesz", ANY, "1", Plain, ""),
-    entry(Context, "udp_offload", FLAG, "1", Plain, "trains of datagrams by one call (UDP GSO and GRO) where the kernel has them; not an option of the product"),
-    entry(Context, "lbtru_connected_clients", Kind::Number(0, 1_024), "128", Plain, "so many clients of an LBT-RU session have a connected socket of their own, which saves the kernel a route lookup a datagram; not an option of the product"),
-    entry(Context, "udp_busy_poll", Kind::Number(0, 1_000_000), "0", Plain, "microseconds for which a receive that finds nothing polls the network card (SO_BUSY_POLL), 0 = the system's setting; not an option of the product"),
-    entry(Context, "transport_session_multiple_sending_threads", FLAG, "1", Plain, "whether several threads may send on a session: a context belongs to one thread here and takes no lock, whatever this says (in C: one lock a context)"),
-    entry(Context, "transport_session_single_receiving_thread", ANY, "0", Plain, ""),
-    entry(Source, "transport_source_side_filtering_behavior", Kind::Choice(&["none", "inclusion"]), "none", Plain, ""),
-    entry(Source, "transport_topic_sequence_number_info_active_threshold", ANY, "60", Seconds, "how long after the last message the last number is repeated, 0 = for ever"),
-    entry(Source, "transport_topic_sequence_number_info_interval", ANY, "5000", Milliseconds, "after so much silence the last number of a topic is sent, 0 = never"),
-    entry(Receiver, "transport_topic_sequence_number_info_request_interval", ANY, "1000", Milliseconds, ""),
-    entry(Receiver, "transport_topic_sequence_number_info_request_maximum", ANY, "60", Plain, ""),
-    entry(Source, "use_extended_reclaim_notifications", ANY, "1", Plain, ""),
-    entry(Receiver, "use_hotlink", ANY, "0", Plain, ""),
-    entry(Source, "use_hotlink", ANY, "0", Plain, ""),
+    Context COMPATIBILITY_INCLUDE_PRE_UM_6_0_BEHAVIOR: Count = "0", "";
+    Context CONTEXT_NAME: Text = "", "";
+    Context DEFAULT_INTERFACE: Interface = "0.0.0.0", "interface for everything that has no interface of its own, as address/bits";
+    Context DYNAMIC_FRAGMENTATION_REDUCTION: Flag = "0", "always on here: a fragment is cut to the headers that it has";
+    Context FD_MANAGEMENT_TYPE: FdManagement = "select", "how descriptors are waited for: all values mean epoll here";
+    Context FILE_DESCRIPTOR_MANAGEMENT_BEHAVIOR: WaitBehavior = "pend", "whether the receiving thread blocks or polls";
+    Receiver MESSAGE_SELECTOR: Text = "", "";
+    Context MULTIPLE_RECEIVE_MAXIMUM_DATAGRAMS: Count = "0", "";
+    Context OPERATIONAL_MODE: OperationalMode = "embedded", "the application drives a context here, whatever it says";
+    Receiver ORDERED_DELIVERY: Ordering = "1", "1 in order, -1 as messages arrive, 0 as fragments arrive";
+    Context RECEIVER_CALLBACK_SERVICE_TIME_ENABLED: Count = "0", "";
+    Context STATISTICS: Flag = "1", "whether `quoteway lbmstat` on this host may read the counters; not an option of the product";
+    Context SOURCE_INCLUDES_TOPIC_INDEX: Flag = "1", "TIRs name topic indexes; always so here";
+    Source TRANSPORT: TransportName = "tcp", "how messages of a source travel";
+    Context TRANSPORT_DATAGRAM_MAX_SIZE: Bytes [0, 65_535] = "0", "longest datagram of all transports that have none of their own, 0 = not set; the name of old releases";
+    Receiver TRANSPORT_DEMUX_TABLESZ: Count = "1", "";
+    Context UDP_OFFLOAD: Flag = "1", "trains of datagrams by one call (UDP GSO and GRO) where the kernel has them; not an option of the product";
+    Context LBTRU_CONNECTED_CLIENTS: Count [0, 1_024] = "128", "so many clients of an LBT-RU session have a connected socket of their own, which saves the kernel a route lookup a datagram; not an option of the product";
+    Context UDP_BUSY_POLL: Count [0, 1_000_000] = "0", "microseconds for which a receive that finds nothing polls the network card (SO_BUSY_POLL), 0 = the system's setting; not an option of the product";
+    Context TRANSPORT_SESSION_MULTIPLE_SENDING_THREADS: Flag = "1", "whether several threads may send on a session: a context belongs to one thread here and takes no lock, whatever this says (in C: one lock a context)";
+    Context TRANSPORT_SESSION_SINGLE_RECEIVING_THREAD: Count = "0", "";
+    Source TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR: SourceSideFiltering = "none", "";
+    Source TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_ACTIVE_THRESHOLD: Seconds = "60", "how long after the last message the last number is repeated, 0 = for ever";
+    Source TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_INTERVAL: Millis = "5000", "after so much silence the last number of a topic is sent, 0 = never";
+    Receiver TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_REQUEST_INTERVAL: Millis = "1000", "";
+    Receiver TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_REQUEST_MAXIMUM: Count = "60", "";
+    Source USE_EXTENDED_RECLAIM_NOTIFICATIONS: Count = "1", "";
+    Receiver USE_HOTLINK: Count = "0", "";
+    Source USE_HOTLINK: Count = "0", "";
     // Topic resolution.
-    entry(Context, "disable_extended_topic_resolution_message_options", ANY, "0", Plain, ""),
-    entry(Receiver, "resolution_no_source_notification_threshold", ANY, "0", Plain, ""),
-    entry(Receiver, "resolution_number_of_sources_query_threshold", ANY, "10000000", Plain, "a receiver asks no more once it has so many sources"),
-    entry(Wildcard, "resolution_number_of_sources_maximum", ANY, "250000", Plain, "a wildcard receiver takes no more sources than this (about 1 KB each), whoever advertises; of the context's options, 0 = the context's million; not an option of the product"),
-    entry(Source, "resolver_advertisement_maximum_initial_interval", ANY, "500", Milliseconds, "initial phase of a source: doubled up to this interval"),
-    entry(Source, "resolver_advertisement_minimum_initial_duration", ANY, "5000", Milliseconds, "initial phase of a source: how long"),
-    entry(Source, "resolver_advertisement_minimum_initial_interval", ANY, "10", Milliseconds, "initial phase of a source: first interval"),
-    entry(Source, "resolver_advertisement_minimum_sustain_duration", ANY, "60", Seconds, "sustaining phase of a source: how long, 0 = for ever"),
-    entry(Source, "resolver_advertisement_send_immediate_response", FLAG, "1", Plain, "whether a query is answered at once"),
-    entry(Source, "resolver_advertisement_sustain_interval", ANY, "1000", Milliseconds, "sustaining phase of a source: interval"),
-    entry(Context, "resolver_cache", ANY, "1", Plain, ""),
-    entry(Context, "resolver_context_name_activity_timeout", ANY, "60000", Milliseconds, ""),
-    entry(Context, "resolver_context_name_query_duration", ANY, "0", Milliseconds, ""),
-    entry(Context, "resolver_context_name_query_maximum_interval", ANY, "1000", Milliseconds, ""),
-    entry(Context, "resolver_context_name_query_minimum_interval", ANY, "100", Milliseconds, ""),
-    entry(Context, "resolver_datagram_max_size", Kind::Number(500, 65_535), "8192", Bytes, "longest topic-resolution packet"),
-    entry(Context, "resolver_disable_udp_topic_resolution", ANY, "0", Plain, ""),
-    entry(Context, "resolver_domain_id_active_propagation_timeout", ANY, "0", Plain, ""),
-    entry(Context, "resolver_initial_advertisement_bps", ANY, "1000000", BitsPerSecond, "limit of advertisements, 0 = none; the larger of this and the sustaining one holds"),
-    entry(Context, "resolver_initial_advertisements_per_second", ANY, "1000", Plain, "limit of advertisements, 0 = none"),
-    entry(Context, "resolver_initial_queries_per_second", ANY, "1000", Plain, "limit of queries, 0 = none"),
-    entry(Context, "resolver_initial_query_bps", ANY, "1000000", BitsPerSecond, "limit of queries, 0 = none; the larger of this and the sustaining one holds"),
-    entry(Receiver, "resolver_query_maximum_initial_interval", ANY, "200", Milliseconds, "initial phase of a receiver: doubled up to this interval"),
-    entry(Receiver, "resolver_query_minimum_initial_duration", ANY, "5000", Milliseconds, "initial phase of a receiver: how long"),
-    entry(Receiver, "resolver_query_minimum_initial_interval", ANY, "20", Milliseconds, "initial phase of a receiver: first interval"),
-    entry(Receiver, "resolver_query_minimum_sustain_duration", ANY, "60", Seconds, "sustaining phase of a receiver: how long, 0 = for ever"),
-    entry(Receiver, "resolver_query_sustain_interval", ANY, "1000", Milliseconds, "sustaining phase of a receiver: interval"),
-    entry(Context, "resolver_receiver_datagram_max_size", ANY, "0", Bytes, ""),
-    entry(Context, "resolver_receiver_map_tablesz", ANY, "131111", Plain, ""),
-    entry(Source, "resolver_send_final_advertisements", ANY, "0", Plain, "the format of these is not known; has no effect here"),
-    entry(Source, "resolver_send_initial_advertisement", FLAG, "1", Plain, ""),
-    entry(Context, "resolver_source_datagram_max_size", ANY, "0", Bytes, ""),
-    entry(Context, "resolver_source_map_tablesz", ANY, "131111", Plain, ""),
-    entry(Context, "resolver_sustain_advertisement_bps", ANY, "1000000", BitsPerSecond, "limit of advertisements, 0 = none; the larger of this and the initial one holds"),
-    entry(Context, "resolver_sustain_advertisements_per_second", ANY, "0", Plain, ""),
-    entry(Context, "resolver_sustain_queries_per_second", ANY, "0", Plain, ""),
-    entry(Context, "resolver_sustain_query_bps", ANY, "1000000", BitsPerSecond, "limit of queries, 0 = none; the larger of this and the initial one holds"),
-    entry(Context, "resolver_unicast_activity_timeout", ANY, "1000", Milliseconds, "a daemon is taken for dead after this silence"),
-    entry(Context, "resolver_unicast_change_interval", ANY, "200", Milliseconds, ""),
-    entry(Context, "resolver_unicast_check_interval", ANY, "200", Milliseconds, ""),
-    entry(Context, "resolver_unicast_force_alive", ANY, "0", Plain, ""),
-    entry(Context, "resolver_unicast_ignore_unknown_source", ANY, "1", Plain, ""),
-    entry(Context, "resolver_unicast_keepalive_interval", ANY, "500", Milliseconds, "how often a daemon is told that we live"),
+    Context DISABLE_EXTENDED_TOPIC_RESOLUTION_MESSAGE_OPTIONS: Count = "0", "";
+    Receiver RESOLUTION_NO_SOURCE_NOTIFICATION_THRESHOLD: Count = "0", "";
+    Receiver RESOLUTION_NUMBER_OF_SOURCES_QUERY_THRESHOLD: Count = "10000000", "a receiver asks no more once it has so many sources";
+    Wildcard RESOLUTION_NUMBER_OF_SOURCES_MAXIMUM: Count = "250000", "a wildcard receiver takes no more sources than this (about 1 KB each), whoever advertises; of the context's options, 0 = the context's million; not an option of the product";
+    Source RESOLVER_ADVERTISEMENT_MAXIMUM_INITIAL_INTERVAL: Millis = "500", "initial phase of a source: doubled up to this interval";
+    Source RESOLVER_ADVERTISEMENT_MINIMUM_INITIAL_DURATION: Millis = "5000", "initial phase of a source: how long";
+    Source RESOLVER_ADVERTISEMENT_MINIMUM_INITIAL_INTERVAL: Millis = "10", "initial phase of a source: first interval";
+    Source RESOLVER_ADVERTISEMENT_MINIMUM_SUSTAIN_DURATION: Seconds = "60", "sustaining phase of a source: how long, 0 = for ever";
+    Source RESOLVER_ADVERTISEMENT_SEND_IMMEDIATE_RESPONSE: Flag = "1", "whether a query is answered at once";
+    Source RESOLVER_ADVERTISEMENT_SUSTAIN_INTERVAL: Millis = "1000", "sustaining phase of a source: interval";
+    Context RESOLVER_CACHE: Count = "1", "";
+    Context RESOLVER_CONTEXT_NAME_ACTIVITY_TIMEOUT: Millis = "60000", "";
+    Context RESOLVER_CONTEXT_NAME_QUERY_DURATION: Millis = "0", "";
+    Context RESOLVER_CONTEXT_NAME_QUERY_MAXIMUM_INTERVAL: Millis = "1000", "";
+    Context RESOLVER_CONTEXT_NAME_QUERY_MINIMUM_INTERVAL: Millis = "100", "";
+    Context RESOLVER_DATAGRAM_MAX_SIZE: Bytes [500, 65_535] = "8192", "longest topic-resolution packet";
+    Context RESOLVER_DISABLE_UDP_TOPIC_RESOLUTION: Count = "0", "";
+    Context RESOLVER_DOMAIN_ID_ACTIVE_PROPAGATION_TIMEOUT: Count = "0", "";
+    Context RESOLVER_INITIAL_ADVERTISEMENT_BPS: BitsPerSecond = "1000000", "limit of advertisements, 0 = none; the larger of this and the sustaining one holds";
+    Context RESOLVER_INITIAL_ADVERTISEMENTS_PER_SECOND: Count = "1000", "limit of advertisements, 0 = none";
+    Context RESOLVER_INITIAL_QUERIES_PER_SECOND: Count = "1000", "limit of queries, 0 = none";
+    Context RESOLVER_INITIAL_QUERY_BPS: BitsPerSecond = "1000000", "limit of queries, 0 = none; the larger of this and the sustaining one holds";
+    Receiver RESOLVER_QUERY_MAXIMUM_INITIAL_INTERVAL: Millis = "200", "initial phase of a receiver: doubled up to this interval";
+    Receiver RESOLVER_QUERY_MINIMUM_INITIAL_DURATION: Millis = "5000", "initial phase of a receiver: how long";
+    Receiver RESOLVER_QUERY_MINIMUM_INITIAL_INTERVAL: Millis = "20", "initial phase of a receiver: first interval";
+    Receiver RESOLVER_QUERY_MINIMUM_SUSTAIN_DURATION: Seconds = "60", "sustaining phase of a receiver: how long, 0 = for ever";
+    Receiver RESOLVER_QUERY_SUSTAIN_INTERVAL: Millis = "1000", "sustaining phase of a receiver: interval";
+    Context RESOLVER_RECEIVER_DATAGRAM_MAX_SIZE: Bytes = "0", "";
+    Context RESOLVER_RECEIVER_MAP_TABLESZ: Count = "131111", "";
+    Source RESOLVER_SEND_FINAL_ADVERTISEMENTS: Count = "0", "the format of these is not known; has no effect here";
+    Source RESOLVER_SEND_INITIAL_ADVERTISEMENT: Flag = "1", "";
+    Context RESOLVER_SOURCE_DATAGRAM_MAX_SIZE: Bytes = "0", "";
+    Context RESOLVER_SOURCE_MAP_TABLESZ: Count = "131111", "";
+    Context RESOLVER_SUSTAIN_ADVERTISEMENT_BPS: BitsPerSecond = "1000000", "limit of advertisements, 0 = none; the larger of this and the initial one holds";
+    Context RESOLVER_SUSTAIN_ADVERTISEMENTS_PER_SECOND: Count = "0", "";
+    Context RESOLVER_SUSTAIN_QUERIES_PER_SECOND: Count = "0", "";
+    Context RESOLVER_SUSTAIN_QUERY_BPS: BitsPerSecond = "1000000", "limit of queries, 0 = none; the larger of this and the initial one holds";
+    Context RESOLVER_UNICAST_ACTIVITY_TIMEOUT: Millis = "1000", "a daemon is taken for dead after this silence";
+    Context RESOLVER_UNICAST_CHANGE_INTERVAL: Millis = "200", "";
+    Context RESOLVER_UNICAST_CHECK_INTERVAL: Millis = "200", "";
+    Context RESOLVER_UNICAST_FORCE_ALIVE: Count = "0", "";
+    Context RESOLVER_UNICAST_IGNORE_UNKNOWN_SOURCE: Count = "1", "";
+    Context RESOLVER_UNICAST_KEEPALIVE_INTERVAL: Millis = "500", "how often a daemon is told that we live";
     // Topic resolution by multicast.
-    entry(Context, "resolver_multicast_address", Kind::Group, "224.9.10.11", Plain, "group of topic resolution, both ways"),
-    entry(Context, "resolver_multicast_incoming_address", Kind::OwnGroup, "224.9.10.11", Plain, "group of topic resolution, receiving; 0.0.0.0 = resolver_multicast_address"),
-    entry(Context, "resolver_multicast_incoming_port", Kind::Number(0, 65_535), "12965", Plain, "port of topic resolution, receiving; 0 = resolver_multicast_port"),
-    entry(Context, "resolver_multicast_interface", Kind::Interface, "0.0.0.0", Plain, "interface of topic resolution and of LBT-RM"),
-    entry(Context, "resolver_multicast_outgoing_address", Kind::OwnGroup, "224.9.10.11", Plain, "group of topic resolution, sending; 0.0.0.0 = resolver_multicast_address"),
-    entry(Context, "resolver_multicast_outgoing_port", Kind::Number(0, 65_535), "12965", Plain, "port of topic resolution, sending; 0 = resolver_multicast_port"),
-    entry(Context, "resolver_multicast_port", Kind::Number(0, 65_535), "12965", Plain, "port of topic resolution, both ways"),
-    entry(Context, "resolver_multicast_receiver_socket_buffer", ANY, "8388608", Bytes, "receive buffer of topic resolution; the granted size is checked"),
-    entry(Context, "resolver_multicast_ttl", Kind::Number(0, 255), "16", Plain, "time to live of all multicast"),
+    Context RESOLVER_MULTICAST_ADDRESS: Group = "224.9.10.11", "group of topic resolution, both ways";
+    Context RESOLVER_MULTICAST_INCOMING_ADDRESS: OwnGroup = "224.9.10.11", "group of topic resolution, receiving; 0.0.0.0 = resolver_multicast_address";
+    Context RESOLVER_MULTICAST_INCOMING_PORT: Port = "12965", "port of topic resolution, receiving; 0 = resolver_multicast_port";
+    Context RESOLVER_MULTICAST_INTERFACE: Interface = "0.0.0.0", "interface of topic resolution and of LBT-RM";
+    Context RESOLVER_MULTICAST_OUTGOING_ADDRESS: OwnGroup = "224.9.10.11", "group of topic resolution, sending; 0.0.0.0 = resolver_multicast_address";
+    Context RESOLVER_MULTICAST_OUTGOING_PORT: Port = "12965", "port of topic resolution, sending; 0 = resolver_multicast_port";
+    Context RESOLVER_MULTICAST_PORT: Port = "12965", "port of topic resolution, both ways";
+    Context RESOLVER_MULTICAST_RECEIVER_SOCKET_BUFFER: Bytes = "8388608", "receive buffer of topic resolution; the granted size is checked";
+    Context RESOLVER_MULTICAST_TTL: Count [0, 255] = "16", "time to live of all multicast";
     // Topic resolution by unicast.
-    entry(Context, "resolver_unicast_daemon", Kind::Daemon, "", Plain, "a resolver daemon, [Interface[:LocalPort]->]Address:Port; may come several times"),
-    entry(Context, "resolver_unicast_interface", Kind::Interface, "0.0.0.0", Plain, "interface towards resolver daemons"),
-    entry(Context, "resolver_unicast_port_high", Kind::Number(0, 65_535), "14406", Plain, "last local port towards resolver daemons"),
-    entry(Context, "resolver_unicast_port_low", Kind::Number(0, 65_535), "14402", Plain, "first local port towards resolver daemons"),
-    entry(Context, "resolver_unicast_receiver_socket_buffer", ANY, "8388608", Bytes, "receive buffer towards resolver daemons"),
+    Context RESOLVER_UNICAST_DAEMON: Daemon = "", "a resolver daemon, [Interface[:LocalPort]->]Address:Port; may come several times";
+    Context RESOLVER_UNICAST_INTERFACE: Interface = "0.0.0.0", "interface towards resolver daemons";
+    Context RESOLVER_UNICAST_PORT_HIGH: Port = "14406", "last local port towards resolver daemons";
+    Context RESOLVER_UNICAST_PORT_LOW: Port = "14402", "first local port towards resolver daemons";
+    Context RESOLVER_UNICAST_RECEIVER_SOCKET_BUFFER: Bytes = "8388608", "receive buffer towards resolver daemons";
     // TCP, network.
-    entry(Receiver, "transport_tcp_interface", Kind::Interface, "0.0.0.0", Plain, "interface of the session"),
-    entry(Source, "transport_tcp_interface", Kind::Interface, "0.0.0.0", Plain, "interface of the session"),
-    entry(Context, "transport_tcp_maximum_ports", Kind::Number(0, 65_535), "10", Plain, "sessions per context"),
-    entry(Source, "transport_tcp_port", Kind::Number(0, 65_535), "0", Plain, "port of the session, 0 = from the pool"),
-    entry(Context, "transport_tcp_port_high", Kind::Number(0, 65_535), "14390", Plain, "last port of the pool"),
-    entry(Context, "transport_tcp_port_low", Kind::Number(0, 65_535), "14371", Plain, "first port of the pool"),
+    Receiver TRANSPORT_TCP_INTERFACE: Interface = "0.0.0.0", "interface of the session";
+    Source TRANSPORT_TCP_INTERFACE: Interface = "0.0.0.0", "interface of the session";
+    Context TRANSPORT_TCP_MAXIMUM_PORTS: Count [0, 65_535] = "10", "sessions per context";
+    Source TRANSPORT_TCP_PORT: Port = "0", "port of the session, 0 = from the pool";
+    Context TRANSPORT_TCP_PORT_HIGH: Port = "14390", "last port of the pool";
+    Context TRANSPORT_TCP_PORT_LOW: Port = "14371", "first port of the pool";
     // TCP, operation.
-    entry(Source, "transport_session_maximum_buffer", ANY, "262144", Bytes, "bytes that may wait for the socket before a send would block").product("65536"),
-    entry(Receiver, "transport_tcp_activity_method", Kind::Choice(&["timer", "SO_KEEPALIVE"]), "timer", Plain, ""),
-    entry(Receiver, "transport_tcp_activity_timeout", ANY, "0", Milliseconds, ""),
-    entry(Source, "transport_tcp_activity_timeout", ANY, "0", Milliseconds, ""),
-    entry(Source, "transport_tcp_coalesce_threshold", ANY, "1024", Plain, ""),
-    entry(Context, "transport_tcp_datagram_max_size", ANY, "65535", Bytes, "longest message on the stream"),
-    entry(Receiver, "transport_tcp_dro_loss_recovery_timeout", ANY, "0", Milliseconds, ""),
-    entry(Source, "transport_tcp_exclusiveaddr", ANY, "1", Plain, ""),
-    entry(Source, "transport_tcp_listen_backlog", ANY, "5", Plain, "connections that wait to be accepted"),
-    entry(Source, "transport_tcp_multiple_receiver_behavior", Kind::Choice(&["normal", "bounded_latency", "source_paced"]), "normal", Plain, "what a source does about slow receivers"),
-    entry(Source, "transport_tcp_multiple_receiver_send_order", Kind::Choice(&["serial", "random"]), "serial", Plain, ""),
-    entry(Source, "transport_tcp_nodelay", FLAG, "1", Plain, "whether Nagle's algorithm is off"),
-    entry(Context, "transport_tcp_receiver_socket_buffer", ANY, "0", Bytes, "receive buffer, 0 = the kernel's choice"),
-    entry(Source, "transport_tcp_reuseaddr", ANY, "0", Plain, "always on here"),
-    entry(Source, "transport_tcp_sender_socket_buffer", ANY, "0", Bytes, "send buffer, 0 = the kernel's choice"),
-    entry(Source, "transport_tcp_use_session_id", FLAG, "1", Plain, ""),
+    Source TRANSPORT_SESSION_MAXIMUM_BUFFER: Bytes = "262144" (product "65536"), "bytes that may wait for the socket before a send would block";
+    Receiver TRANSPORT_TCP_ACTIVITY_METHOD: ActivityMethod = "timer", "";
+    Receiver TRANSPORT_TCP_ACTIVITY_TIMEOUT: Millis = "0", "";
+    Source TRANSPORT_TCP_ACTIVITY_TIMEOUT: Millis = "0", "";
+    Source TRANSPORT_TCP_COALESCE_THRESHOLD: Count = "1024", "";
+    Context TRANSPORT_TCP_DATAGRAM_MAX_SIZE: Bytes = "65535", "longest message on the stream";
+    Receiver TRANSPORT_TCP_DRO_LOSS_RECOVERY_TIMEOUT: Millis = "0", "";
+    Source TRANSPORT_TCP_EXCLUSIVEADDR: Count = "1", "";
+    Source TRANSPORT_TCP_LISTEN_BACKLOG: Count = "5", "connections that wait to be accepted";
+    Source TRANSPORT_TCP_MULTIPLE_RECEIVER_BEHAVIOR: SlowReceivers = "normal", "what a source does about slow receivers";
+    Source TRANSPORT_TCP_MULTIPLE_RECEIVER_SEND_ORDER: SendOrder = "serial", "";
+    Source TRANSPORT_TCP_NODELAY: Flag = "1", "whether Nagle's algorithm is off";
+    Context TRANSPORT_TCP_RECEIVER_SOCKET_BUFFER: Bytes = "0", "receive buffer, 0 = the kernel's choice";
+    Source TRANSPORT_TCP_REUSEADDR: Count = "0", "always on here";
+    Source TRANSPORT_TCP_SENDER_SOCKET_BUFFER: Bytes = "0", "send buffer, 0 = the kernel's choice";
+    Source TRANSPORT_TCP_USE_SESSION_ID: Flag = "1", "";
     // LBT-RM, network.
-    entry(Source, "transport_lbtrm_destination_port", Kind::Number(0, 65_535), "14400", Plain, "port to which datagrams go; same group and port = same session"),
-    entry(Source, "transport_lbtrm_multicast_address", Kind::OwnGroup, "0.0.0.0", Plain, "group of the source, 0.0.0.0 = from the pool"),
-    entry(Context, "transport_lbtrm_multicast_address_high", Kind::Group, "224.10.10.14", Plain, "last group of the pool"),
-    entry(Context, "transport_lbtrm_multicast_address_low", Kind::Group, "224.10.10.10", Plain, "first group of the pool"),
-    entry(Context, "transport_lbtrm_source_port_high", Kind::Number(0, 65_535), "14399", Plain, "last port for NAKs"),
-    entry(Context, "transport_lbtrm_source_port_low", Kind::Number(0, 65_535), "14390", Plain, "first port for NAKs, one per session"),
+    Source TRANSPORT_LBTRM_DESTINATION_PORT: Port = "14400", "port to which datagrams go; same group and port = same session";
+    Source TRANSPORT_LBTRM_MULTICAST_ADDRESS: OwnGroup = "0.0.0.0", "group of the source, 0.0.0.0 = from the pool";
+    Context TRANSPORT_LBTRM_MULTICAST_ADDRESS_HIGH: Group = "224.10.10.14", "last group of the pool";
+    Context TRANSPORT_LBTRM_MULTICAST_ADDRESS_LOW: Group = "224.10.10.10", "first group of the pool";
+    Context TRANSPORT_LBTRM_SOURCE_PORT_HIGH: Port = "14399", "last port for NAKs";
+    Context TRANSPORT_LBTRM_SOURCE_PORT_LOW: Port = "14390", "first port for NAKs, one per session";
     // LBT-RM, reliability.
-    entry(Source, "transport_lbtrm_ignore_interval", ANY, "100", Milliseconds, "no second retransmission of a datagram within this time").product("500"),
-    entry(Receiver, "transport_lbtrm_nak_backoff_interval", ANY, "200", Milliseconds, "between NAKs, times 0.5 to 1.5"),
-    entry(Receiver, "transport_lbtrm_nak_generation_interval", Kind::Number(5, u64::MAX), "10000", Milliseconds, "a loss is given up"),
-    entry(Receiver, "transport_lbtrm_nak_initial_backoff_interval", ANY, "50", Milliseconds, "from a loss to its first NAK, times 0.5 to 1.5"),
-    entry(Receiver, "transport_lbtrm_nak_suppress_interval", ANY, "1000", Milliseconds, "no NAK for so long after an NCF"),
-    entry(Context, "transport_lbtrm_receiver_socket_buffer", ANY, "8388608", Bytes, "receive buffer; the granted size is checked"),
-    entry(Receiver, "transport_lbtrm_send_naks", FLAG, "1", Plain, "whether receivers ask for what they miss"),
-    entry(Context, "transport_lbtrm_source_socket_buffer", ANY, "1048576", Bytes, "send buffer"),
-    entry(Source, "transport_lbtrm_transmission_window_limit", ANY, "0", Bytes, "the window is of fixed size here"),
-    entry(Source, "transport_lbtrm_transmission_window_size", Kind::Number(65_536, 1_073_741_824), "25165824", Bytes, "bytes kept for retransmission"),
+    Source TRANSPORT_LBTRM_IGNORE_INTERVAL: Millis = "100" (product "500"), "no second retransmission of a datagram within this time";
+    Receiver TRANSPORT_LBTRM_NAK_BACKOFF_INTERVAL: Millis = "200", "between NAKs, times 0.5 to 1.5";
+    Receiver TRANSPORT_LBTRM_NAK_GENERATION_INTERVAL: Millis [5] = "10000", "a loss is given up";
+    Receiver TRANSPORT_LBTRM_NAK_INITIAL_BACKOFF_INTERVAL: Millis = "50", "from a loss to its first NAK, times 0.5 to 1.5";
+    Receiver TRANSPORT_LBTRM_NAK_SUPPRESS_INTERVAL: Millis = "1000", "no NAK for so long after an NCF";
+    Context TRANSPORT_LBTRM_RECEIVER_SOCKET_BUFFER: Bytes = "8388608", "receive buffer; the granted size is checked";
+    Receiver TRANSPORT_LBTRM_SEND_NAKS: Flag = "1", "whether receivers ask for what they miss";
+    Context TRANSPORT_LBTRM_SOURCE_SOCKET_BUFFER: Bytes = "1048576", "send buffer";
+    Source TRANSPORT_LBTRM_TRANSMISSION_WINDOW_LIMIT: Bytes = "0", "the window is of fixed size here";
+    Source TRANSPORT_LBTRM_TRANSMISSION_WINDOW_SIZE: Bytes [65_536, 1_073_741_824] = "25165824", "bytes kept for retransmission";
     // LBT-RM, operation.
-    entry(Receiver, "transport_lbtrm_activity_timeout", ANY, "60000", Milliseconds, "a silent session ends"),
-    entry(Source, "transport_lbtrm_coalesce_threshold", ANY, "15", Plain, "messages are written in place here"),
-    entry(Context, "transport_lbtrm_data_rate_adaptive", FLAG, "1", Plain, "lets the data rate fall while a receiver cannot follow; not an option of the product"),
-    entry(Context, "transport_lbtrm_data_rate_limit", ANY, "0", BitsPerSecond, "new and repeated data, 0 = no limit").product("10000000"),
-    entry(Context, "transport_lbtrm_datagram_max_size", Kind::Number(500, 65_535), "8192", Bytes, "longest datagram"),
-    entry(Receiver, "transport_lbtrm_preactivity_timeout", ANY, "0", Milliseconds, ""),
-    entry(Context, "transport_lbtrm_rate_interval", ANY, "10", Milliseconds, "over which the rate limits are measured"),
-    entry(Context, "transport_lbtrm_receiver_datagram_max_size", ANY, "0", Bytes, "longest datagram of receivers, 0 = the general one"),
-    entry(Context, "transport_lbtrm_receiver_timestamp", ANY, "0", Plain, ""),
-    entry(Context, "transport_lbtrm_recycle_receive_buffers", ANY, "0", Plain, ""),
-    entry(Context, "transport_lbtrm_retransmit_rate_limit", ANY, "500000000", BitsPerSecond, "repeated data, 0 = no limit").product("5000000"),
-    entry(Source, "transport_lbtrm_sm_maximum_interval", ANY, "10000", Milliseconds, "longest time between session messages"),
-    entry(Source, "transport_lbtrm_sm_minimum_interval", Kind::Number(1, u64::MAX), "200", Milliseconds, "first session message after so much silence"),
-    entry(Context, "transport_lbtrm_source_datagram_max_size", ANY, "0", Bytes, "longest datagram of sources, 0 = the general one"),
-    entry(Context, "transport_lbtrm_source_timestamp", ANY, "0", Plain, ""),
-    entry(Source, "transport_lbtrm_tgsz", Kind::Number(1, 65_535), "8", Plain, "transmission group size; named in headers, without effect"),
+    Receiver TRANSPORT_LBTRM_ACTIVITY_TIMEOUT: Millis = "60000", "a silent session ends";
+    Source TRANSPORT_LBTRM_COALESCE_THRESHOLD: Count = "15", "messages are written in place here";
+    Context TRANSPORT_LBTRM_DATA_RATE_ADAPTIVE: Flag = "1", "lets the data rate fall while a receiver cannot follow; not an option of the product";
+    Context TRANSPORT_LBTRM_DATA_RATE_LIMIT: BitsPerSecond = "0" (product "10000000"), "new and repeated data, 0 = no limit";
+    Context TRANSPORT_LBTRM_DATAGRAM_MAX_SIZE: Bytes [500, 65_535] = "8192", "longest datagram";
+    Receiver TRANSPORT_LBTRM_PREACTIVITY_TIMEOUT: Millis = "0", "";
+    Context TRANSPORT_LBTRM_RATE_INTERVAL: Millis = "10", "over which the rate limits are measured";
+    Context TRANSPORT_LBTRM_RECEIVER_DATAGRAM_MAX_SIZE: Bytes = "0", "longest datagram of receivers, 0 = the general one";
+    Context TRANSPORT_LBTRM_RECEIVER_TIMESTAMP: Count = "0", "";
+    Context TRANSPORT_LBTRM_RECYCLE_RECEIVE_BUFFERS: Count = "0", "";
+    Context TRANSPORT_LBTRM_RETRANSMIT_RATE_LIMIT: BitsPerSecond = "500000000" (product "5000000"), "repeated data, 0 = no limit";
+    Source TRANSPORT_LBTRM_SM_MAXIMUM_INTERVAL: Millis = "10000", "longest time between session messages";
+    Source TRANSPORT_LBTRM_SM_MINIMUM_INTERVAL: Millis [1] = "200", "first session message after so much silence";
+    Context TRANSPORT_LBTRM_SOURCE_DATAGRAM_MAX_SIZE: Bytes = "0", "longest datagram of sources, 0 = the general one";
+    Context TRANSPORT_LBTRM_SOURCE_TIMESTAMP: Count = "0", "";
+    Source TRANSPORT_LBTRM_TGSZ: Count [1, 65_535] = "8", "transmission group size; named in headers, without effect";
     // LBT-RU, network.
-    entry(Source, "transport_lbtru_allow_ephemeral", Kind::Number(0, 65_535), "0", Plain, ""),
-    entry(Receiver, "transport_lbtru_interface", Kind::Interface, "0.0.0.0", Plain, "interface of the session"),
-    entry(Source, "transport_lbtru_interface", Kind::Interface, "0.0.0.0", Plain, "interface of the session"),
-    entry(Context, "transport_lbtru_maximum_ports", Kind::Number(0, 65_535), "5", Plain, "sessions per context"),
-    entry(Source, "transport_lbtru_port", Kind::Number(0, 65_535), "0", Plain, "port of the session, 0 = from the pool"),
-    entry(Context, "transport_lbtru_port_high", Kind::Number(0, 65_535), "14389", Plain, "last port of the pool"),
-    entry(Receiver, "transport_lbtru_port_high", Kind::Number(0, 65_535), "14379", Plain, "last port of the pool"),
-    entry(Context, "transport_lbtru_port_low", Kind::Number(0, 65_535), "14380", Plain, "first port of the pool"),
-    entry(Receiver, "transport_lbtru_port_low", Kind::Number(0, 65_535), "14360", Plain, "first port of the pool"),
+    Source TRANSPORT_LBTRU_ALLOW_EPHEMERAL: Count [0, 65_535] = "0", "";
+    Receiver TRANSPORT_LBTRU_INTERFACE: Interface = "0.0.0.0", "interface of the session";
+    Source TRANSPORT_LBTRU_INTERFACE: Interface = "0.0.0.0", "interface of the session";
+    Context TRANSPORT_LBTRU_MAXIMUM_PORTS: Count [0, 65_535] = "5", "sessions per context";
+    Source TRANSPORT_LBTRU_PORT: Port = "0", "port of the session, 0 = from the pool";
+    Context TRANSPORT_LBTRU_PORT_HIGH: Port = "14389", "last port of the pool";
+    Receiver TRANSPORT_LBTRU_PORT_HIGH: Port = "14379", "last port of the pool";
+    Context TRANSPORT_LBTRU_PORT_LOW: Port = "14380", "first port of the pool";
+    Receiver TRANSPORT_LBTRU_PORT_LOW: Port = "14360", "first port of the pool";
     // LBT-RU, reliability.
-    entry(Source, "transport_lbtru_ignore_interval", ANY, "100", Milliseconds, "no second retransmission of a datagram within this time").product("500"),
-    entry(Receiver, "transport_lbtru_nak_backoff_interval", ANY, "200", Milliseconds, "between NAKs, times 0.5 to 1.5"),
-    entry(Receiver, "transport_lbtru_nak_generation_interval", Kind::Number(5, u64::MAX), "10000", Milliseconds, "a loss is given up"),
-    entry(Receiver, "transport_lbtru_nak_initial_backoff_interval", ANY, "0", Milliseconds, "from a loss to its first NAK, times 0.5 to 1.5"),
-    entry(Receiver, "transport_lbtru_nak_suppress_interval", ANY, "1000", Milliseconds, "no NAK for so long after an NCF"),
-    entry(Context, "transport_lbtru_receiver_socket_buffer", ANY, "8388608", Bytes, "receive buffer; the granted size is checked"),
-    entry(Receiver, "transport_lbtru_send_naks", FLAG, "1", Plain, "whether receivers ask for what they miss"),
-    entry(Context, "transport_lbtru_source_socket_buffer", ANY, "1048576", Bytes, "send buffer"),
-    entry(Source, "transport_lbtru_transmission_window_limit", ANY, "0", Bytes, "the window is of fixed size here"),
-    entry(Source, "transport_lbtru_transmission_window_size", Kind::Number(65_536, 1_073_741_824), "25165824", Bytes, "bytes kept for retransmission"),
+    Source TRANSPORT_LBTRU_IGNORE_INTERVAL: Millis = "100" (product "500"), "no second retransmission of a datagram within this time";
+    Receiver TRANSPORT_LBTRU_NAK_BACKOFF_INTERVAL: Millis = "200", "between NAKs, times 0.5 to 1.5";
+    Receiver TRANSPORT_LBTRU_NAK_GENERATION_INTERVAL: Millis [5] = "10000", "a loss is given up";
+    Receiver TRANSPORT_LBTRU_NAK_INITIAL_BACKOFF_INTERVAL: Millis = "0", "from a loss to its first NAK, times 0.5 to 1.5";
+    Receiver TRANSPORT_LBTRU_NAK_SUPPRESS_INTERVAL: Millis = "1000", "no NAK for so long after an NCF";
+    Context TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER: Bytes = "8388608", "receive buffer; the granted size is checked";
+    Receiver TRANSPORT_LBTRU_SEND_NAKS: Flag = "1", "whether receivers ask for what they miss";
+    Context TRANSPORT_LBTRU_SOURCE_SOCKET_BUFFER: Bytes = "1048576", "send buffer";
+    Source TRANSPORT_LBTRU_TRANSMISSION_WINDOW_LIMIT: Bytes = "0", "the window is of fixed size here";
+    Source TRANSPORT_LBTRU_TRANSMISSION_WINDOW_SIZE: Bytes [65_536, 1_073_741_824] = "25165824", "bytes kept for retransmission";
     // LBT-RU, operation.
-    entry(Receiver, "transport_lbtru_acknowledgement_interval", Kind::Number(1, u64::MAX), "500", Milliseconds, "between acknowledgements of a client"),
-    entry(Receiver, "transport_lbtru_activity_timeout", ANY, "60000", Milliseconds, "a silent session ends"),
-    entry(Source, "transport_lbtru_client_activity_timeout", ANY, "10000", Milliseconds, "a silent client is dropped"),
-    entry(Source, "transport_lbtru_client_map_size", ANY, "7", Plain, "size of a table; the table grows here"),
-    entry(Source, "transport_lbtru_coalesce_threshold", ANY, "15", Plain, "messages are written in place here"),
-    entry(Receiver, "transport_lbtru_connect_interval", Kind::Number(1, u64::MAX), "100", Milliseconds, "between connection requests"),
-    entry(Context, "transport_lbtru_data_rate_limit", ANY, "0", BitsPerSecond, "new and repeated data, 0 = no limit").product("10000000"),
-    entry(Context, "transport_lbtru_datagram_max_size", Kind::Number(500, 65_535), "8192", Bytes, "longest datagram"),
-    entry(Receiver, "transport_lbtru_maximum_connect_attempts", ANY, "600", Plain, "connection requests before a receiver gives up"),
-    entry(Context, "transport_lbtru_rate_interval", ANY, "100", Milliseconds, "over which the rate limits are measured"),
-    entry(Context, "transport_lbtru_receiver_datagram_max_size", ANY, "0", Bytes, "longest datagram of receivers, 0 = the general one"),
-    entry(Context, "transport_lbtru_recycle_receive_buffers", ANY, "0", Plain, ""),
-    entry(Context, "transport_lbtru_retransmit_rate_limit", ANY, "500000000", BitsPerSecond, "repeated data, 0 = no limit").product("5000000"),
-    entry(Source, "transport_lbtru_sm_maximum_interval", ANY, "10000", Milliseconds, "longest time between session messages"),
-    entry(Source, "transport_lbtru_sm_minimum_interval", Kind::Number(1, u64::MAX), "200", Milliseconds, "first session message after so much silence"),
-    entry(Context, "transport_lbtru_source_datagram_max_size", ANY, "0", Bytes, "longest datagram of sources, 0 = the general one"),
-    entry(Source, "transport_lbtru_use_session_id", FLAG, "1", Plain, ""),
+    Receiver TRANSPORT_LBTRU_ACKNOWLEDGEMENT_INTERVAL: Millis [1] = "500", "between acknowledgements of a client";
+    Receiver TRANSPORT_LBTRU_ACTIVITY_TIMEOUT: Millis = "60000", "a silent session ends";
+    Source TRANSPORT_LBTRU_CLIENT_ACTIVITY_TIMEOUT: Millis = "10000", "a silent client is dropped";
+    Source TRANSPORT_LBTRU_CLIENT_MAP_SIZE: Count = "7", "size of a table; the table grows here";
+    Source TRANSPORT_LBTRU_COALESCE_THRESHOLD: Count = "15", "messages are written in place here";
+    Receiver TRANSPORT_LBTRU_CONNECT_INTERVAL: Millis [1] = "100", "between connection requests";
+    Context TRANSPORT_LBTRU_DATA_RATE_LIMIT: BitsPerSecond = "0" (product "10000000"), "new and repeated data, 0 = no limit";
+    Context TRANSPORT_LBTRU_DATAGRAM_MAX_SIZE: Bytes [500, 65_535] = "8192", "longest datagram";
+    Receiver TRANSPORT_LBTRU_MAXIMUM_CONNECT_ATTEMPTS: Count = "600", "connection requests before a receiver gives up";
+    Context TRANSPORT_LBTRU_RATE_INTERVAL: Millis = "100", "over which the rate limits are measured";
+    Context TRANSPORT_LBTRU_RECEIVER_DATAGRAM_MAX_SIZE: Bytes = "0", "longest datagram of receivers, 0 = the general one";
+    Context TRANSPORT_LBTRU_RECYCLE_RECEIVE_BUFFERS: Count = "0", "";
+    Context TRANSPORT_LBTRU_RETRANSMIT_RATE_LIMIT: BitsPerSecond = "500000000" (product "5000000"), "repeated data, 0 = no limit";
+    Source TRANSPORT_LBTRU_SM_MAXIMUM_INTERVAL: Millis = "10000", "longest time between session messages";
+    Source TRANSPORT_LBTRU_SM_MINIMUM_INTERVAL: Millis [1] = "200", "first session message after so much silence";
+    Context TRANSPORT_LBTRU_SOURCE_DATAGRAM_MAX_SIZE: Bytes = "0", "longest datagram of sources, 0 = the general one";
+    Source TRANSPORT_LBTRU_USE_SESSION_ID: Flag = "1", "";
     // LBT-IPC.
-    entry(Receiver, "transport_lbtipc_activity_timeout", ANY, "60000", Milliseconds, "a session whose writer gives no sign of life ends; one that is dead ends at once"),
-    entry(Source, "transport_lbtipc_behavior", Kind::Choice(&["source_paced", "receiver_paced"]), "source_paced", Plain, "who waits for whom"),
-    entry(Context, "transport_lbtipc_datagram_max_size", Kind::Number(500, 65_535), "65535", Bytes, "longest datagram"),
-    entry(Receiver, "transport_lbtipc_dro_loss_recovery_timeout", ANY, "0", Milliseconds, ""),
-    entry(Source, "transport_lbtipc_id", Kind::Number(0, 65_535), "0", Plain, "transport id of the session, 0 = from the pool"),
-    entry(Context, "transport_lbtipc_id_high", Kind::Number(0, 65_535), "20005", Plain, "last transport id of the pool"),
-    entry(Context, "transport_lbtipc_id_low", Kind::Number(0, 65_535), "20001", Plain, "first transport id of the pool"),
-    entry(Source, "transport_lbtipc_maximum_receivers_per_transport", ANY, "20", Plain, ""),
-    entry(Context, "transport_lbtipc_pend_behavior_linger_loop_count", ANY, "1", Plain, ""),
-    entry(Context, "transport_lbtipc_receiver_operational_mode", Kind::Choice(&["embedded", "sequential"]), "embedded", Plain, ""),
-    entry(Context, "transport_lbtipc_receiver_thread_behavior", Kind::Choice(&["pend", "busy_wait"]), "pend", Plain, ""),
-    entry(Context, "transport_lbtipc_recycle_receive_buffers", ANY, "0", Plain, ""),
-    entry(Source, "transport_lbtipc_sm_interval", ANY, "10000", Milliseconds, "between signs of life of a writer"),
-    entry(Source, "transport_lbtipc_transmission_window_size", ANY, "25165824", Bytes, "size of the shared-memory ring, rounded up to a power of two"),
+    Receiver TRANSPORT_LBTIPC_ACTIVITY_TIMEOUT: Millis = "60000", "a session whose writer gives no sign of life ends; one that is dead ends at once";
+    Source TRANSPORT_LBTIPC_BEHAVIOR: Pacing = "source_paced", "who waits for whom";
+    Context TRANSPORT_LBTIPC_DATAGRAM_MAX_SIZE: Bytes [500, 65_535] = "65535", "longest datagram";
+    Receiver TRANSPORT_LBTIPC_DRO_LOSS_RECOVERY_TIMEOUT: Millis = "0", "";
+    Source TRANSPORT_LBTIPC_ID: TransportId = "0", "transport id of the session, 0 = from the pool";
+    Context TRANSPORT_LBTIPC_ID_HIGH: TransportId = "20005", "last transport id of the pool";
+    Context TRANSPORT_LBTIPC_ID_LOW: TransportId = "20001", "first transport id of the pool";
+    Source TRANSPORT_LBTIPC_MAXIMUM_RECEIVERS_PER_TRANSPORT: Count = "20", "";
+    Context TRANSPORT_LBTIPC_PEND_BEHAVIOR_LINGER_LOOP_COUNT: Count = "1", "";
+    Context TRANSPORT_LBTIPC_RECEIVER_OPERATIONAL_MODE: OperationalMode = "embedded", "";
+    Context TRANSPORT_LBTIPC_RECEIVER_THREAD_BEHAVIOR: WaitBehavior = "pend", "";
+    Context TRANSPORT_LBTIPC_RECYCLE_RECEIVE_BUFFERS: Count = "0", "";
+    Source TRANSPORT_LBTIPC_SM_INTERVAL: Millis = "10000", "between signs of life of a writer";
+    Source TRANSPORT_LBTIPC_TRANSMISSION_WINDOW_SIZE: Bytes = "25165824", "size of the shared-memory ring, rounded up to a power of two";
     // LBT-SMX.
-    entry(Receiver, "transport_lbtsmx_activity_timeout", ANY, "60000", Milliseconds, ""),
-    entry(Source, "transport_lbtsmx_datagram_max_size", ANY, "8192", Bytes, ""),
-    entry(Source, "transport_lbtsmx_id", Kind::Number(0, 65_535), "0", Plain, ""),
-    entry(Context, "transport_lbtsmx_id_high", Kind::Number(0, 65_535), "30005", Plain, ""),
-    entry(Context, "transport_lbtsmx_id_low", Kind::Number(0, 65_535), "30001", Plain, ""),
-    entry(Source, "transport_lbtsmx_maximum_receivers_per_transport", ANY, "64", Plain, ""),
-    entry(Context, "transport_lbtsmx_message_statistics_enabled", ANY, "0", Plain, ""),
-    entry(Source, "transport_lbtsmx_sm_interval", ANY, "10000", Milliseconds, ""),
-    entry(Source, "transport_lbtsmx_transmission_window_size", ANY, "131072", Bytes, ""),
+    Receiver TRANSPORT_LBTSMX_ACTIVITY_TIMEOUT: Millis = "60000", "";
+    Source TRANSPORT_LBTSMX_DATAGRAM_MAX_SIZE: Bytes = "8192", "";
+    Source TRANSPORT_LBTSMX_ID: TransportId = "0", "";
+    Context TRANSPORT_LBTSMX_ID_HIGH: TransportId = "30005", "";
+    Context TRANSPORT_LBTSMX_ID_LOW: TransportId = "30001", "";
+    Source TRANSPORT_LBTSMX_MAXIMUM_RECEIVERS_PER_TRANSPORT: Count = "64", "";
+    Context TRANSPORT_LBTSMX_MESSAGE_STATISTICS_ENABLED: Count = "0", "";
+    Source TRANSPORT_LBTSMX_SM_INTERVAL: Millis = "10000", "";
+    Source TRANSPORT_LBTSMX_TRANSMISSION_WINDOW_SIZE: Bytes = "131072", "";
     // Acceleration.
-    entry(Context, "dbl_lbtrm_acceleration", ANY, "0", Plain, ""),
-    entry(Context, "dbl_lbtru_acceleration", ANY, "0", Plain, ""),
-    entry(Context, "dbl_mim_acceleration", ANY, "0", Plain, ""),
-    entry(Context, "dbl_resolver_acceleration", ANY, "0", Plain, ""),
-    entry(Context, "onload_acceleration_stack_name", Kind::Text, "", Plain, ""),
-    entry(Receiver, "onload_acceleration_stack_name", Kind::Text, "", Plain, ""),
-    entry(Source, "onload_acceleration_stack_name", Kind::Text, "", Plain, ""),
-    entry(Context, "resolver_ud_acceleration", ANY, "0", Plain, ""),
-    entry(Context, "ud_acceleration", ANY, "0", Plain, ""),
+    Context DBL_LBTRM_ACCELERATION: Count = "0", "";
+    Context DBL_LBTRU_ACCELERATION: Count = "0", "";
+    Context DBL_MIM_ACCELERATION: Count = "0", "";
+    Context DBL_RESOLVER_ACCELERATION: Count = "0", "";
+    Context ONLOAD_ACCELERATION_STACK_NAME: Text = "", "";
+    Receiver ONLOAD_ACCELERATION_STACK_NAME: Text = "", "";
+    Source ONLOAD_ACCELERATION_STACK_NAME: Text = "", "";
+    Context RESOLVER_UD_ACCELERATION: Count = "0", "";
+    Context UD_ACCELERATION: Count = "0", "";
     // Implicit batching.
-    entry(Source, "implicit_batching_interval", Kind::Number(3, u64::MAX), "200", Milliseconds, "longest wait of a message for a fuller datagram"),
-    entry(Source, "implicit_batching_minimum_length", ANY, "2048", Bytes, "a datagram is sent once its messages are this long; 1 = every message at once"),
+    Source IMPLICIT_BATCHING_INTERVAL: Millis [3] = "200", "longest wait of a message for a fuller datagram";
+    Source IMPLICIT_BATCHING_MINIMUM_LENGTH: Bytes = "2048", "a datagram is sent once its messages are this long; 1 = every message at once";
     // Delivery.
-    entry(Receiver, "channel_map_tablesz", ANY, "10273", Plain, ""),
-    entry(Receiver, "delivery_control_loss_check_interval", ANY, "0", Milliseconds, "no timer is needed here: the transport says when a number is lost"),
-    entry(Receiver, "delivery_control_maximum_burst_loss", ANY, "65536", Plain, "a longer gap is one event").product("1024"),
-    entry(Context, "delivery_control_maximum_total_map_entries", ANY, "200000", Plain, "messages that wait behind a gap"),
-    entry(Context, "delivery_control_message_batching", ANY, "0", Plain, ""),
-    entry(Context, "mim_delivery_control_loss_check_interval", ANY, "0", Milliseconds, ""),
-    entry(Receiver, "null_channel_behavior", Kind::Choice(&["deliver", "discard"]), "deliver", Plain, ""),
-    entry(Receiver, "unrecognized_channel_behavior", Kind::Choice(&["deliver", "discard"]), "deliver", Plain, ""),
+    Receiver CHANNEL_MAP_TABLESZ: Count = "10273", "";
+    Receiver DELIVERY_CONTROL_LOSS_CHECK_INTERVAL: Millis = "0", "no timer is needed here: the transport says when a number is lost";
+    Receiver DELIVERY_CONTROL_MAXIMUM_BURST_LOSS: Count = "65536" (product "1024"), "a longer gap is one event";
+    Context DELIVERY_CONTROL_MAXIMUM_TOTAL_MAP_ENTRIES: Count = "200000", "messages that wait behind a gap";
+    Context DELIVERY_CONTROL_MESSAGE_BATCHING: Count = "0", "";
+    Context MIM_DELIVERY_CONTROL_LOSS_CHECK_INTERVAL: Millis = "0", "";
+    Receiver NULL_CHANNEL_BEHAVIOR: ChannelBehavior = "deliver", "";
+    Receiver UNRECOGNIZED_CHANNEL_BEHAVIOR: ChannelBehavior = "deliver", "";
     // Late join.
-    entry(Source, "late_join", FLAG, "0", Plain, "whether a source retains messages"),
-    entry(Receiver, "late_join_info_request_interval", ANY, "1000", Milliseconds, "between questions which messages are retained"),
-    entry(Receiver, "late_join_info_request_maximum", ANY, "60", Plain, "how many such questions"),
-    entry(Receiver, "retransmit_initial_sequence_number_request", ANY, "1", Plain, ""),
-    entry(Receiver, "retransmit_message_caching_proximity", ANY, "5000", Plain, ""),
-    entry(Receiver, "retransmit_request_interval", ANY, "500", Milliseconds, "between questions for one message"),
-    entry(Receiver, "retransmit_request_maximum", ANY, "0", Plain, "messages to fetch at a late join, 0 = all"),
-    entry(Receiver, "retransmit_request_message_timeout", ANY, "10000", Milliseconds, "a message that was asked for is given up"),
-    entry(Receiver, "retransmit_request_outstanding_maximum", ANY, "10", Plain, "questions at a time"),
-    entry(Source, "retransmit_retention_age_threshold", ANY, "0", Seconds, "older messages may be dropped"),
-    entry(Source, "retransmit_retention_size_limit", ANY, "25165824", Bytes, "never more is retained"),
-    entry(Source, "retransmit_retention_size_threshold", ANY, "0", Bytes, "more may be dropped"),
-    entry(Receiver, "use_late_join", FLAG, "1", Plain, "whether a receiver asks for retained messages"),
+    Source LATE_JOIN: Flag = "0", "whether a source retains messages";
+    Receiver LATE_JOIN_INFO_REQUEST_INTERVAL: Millis = "1000", "between questions which messages are retained";
+    Receiver LATE_JOIN_INFO_REQUEST_MAXIMUM: Count = "60", "how many such questions";
+    Receiver RETRANSMIT_INITIAL_SEQUENCE_NUMBER_REQUEST: Count = "1", "";
+    Receiver RETRANSMIT_MESSAGE_CACHING_PROXIMITY: Count = "5000", "";
+    Receiver RETRANSMIT_REQUEST_INTERVAL: Millis = "500", "between questions for one message";
+    Receiver RETRANSMIT_REQUEST_MAXIMUM: Count = "0", "messages to fetch at a late join, 0 = all";
+    Receiver RETRANSMIT_REQUEST_MESSAGE_TIMEOUT: Millis = "10000", "a message that was asked for is given up";
+    Receiver RETRANSMIT_REQUEST_OUTSTANDING_MAXIMUM: Count = "10", "questions at a time";
+    Source RETRANSMIT_RETENTION_AGE_THRESHOLD: Seconds = "0", "older messages may be dropped";
+    Source RETRANSMIT_RETENTION_SIZE_LIMIT: Bytes = "25165824", "never more is retained";
+    Source RETRANSMIT_RETENTION_SIZE_THRESHOLD: Bytes = "0", "more may be dropped";
+    Receiver USE_LATE_JOIN: Flag = "1", "whether a receiver asks for retained messages";
     // Off-transport recovery.
-    entry(Receiver, "otr_message_caching_threshold", ANY, "10000", Plain, ""),
-    entry(Receiver, "otr_request_initial_delay", ANY, "2000", Milliseconds, "recovery begins when the transport gives up, so not used here"),
-    entry(Receiver, "otr_request_log_alert_cooldown", ANY, "300", Seconds, ""),
-    entry(Receiver, "otr_request_maximum_interval", ANY, "10000", Milliseconds, ""),
-    entry(Receiver, "otr_request_message_timeout", ANY, "60000", Milliseconds, "a message that was asked for is given up; with use_late_join 1 that one's options hold"),
-    entry(Receiver, "otr_request_minimum_interval", ANY, "1000", Milliseconds, "between questions for one message; likewise"),
-    entry(Receiver, "otr_request_outstanding_maximum", ANY, "200", Plain, "questions at a time; likewise"),
-    entry(Receiver, "use_otr", Kind::Number(0, 2), "0", Plain, "whether what the transport has lost is asked for by TCP: 0 no, 1 yes, 2 if the source offers it").product("2"),
+    Receiver OTR_MESSAGE_CACHING_THRESHOLD: Count = "10000", "";
+    Receiver OTR_REQUEST_INITIAL_DELAY: Millis = "2000", "recovery begins when the transport gives up, so not used here";
+    Receiver OTR_REQUEST_LOG_ALERT_COOLDOWN: Seconds = "300", "";
+    Receiver OTR_REQUEST_MAXIMUM_INTERVAL: Millis = "10000", "";
+    Receiver OTR_REQUEST_MESSAGE_TIMEOUT: Millis = "60000", "a message that was asked for is given up; with use_late_join 1 that one's options hold";
+    Receiver OTR_REQUEST_MINIMUM_INTERVAL: Millis = "1000", "between questions for one message; likewise";
+    Receiver OTR_REQUEST_OUTSTANDING_MAXIMUM: Count = "200", "questions at a time; likewise";
+    Receiver USE_OTR: Count [0, 2] = "0" (product "2"), "whether what the transport has lost is asked for by TCP: 0 no, 1 yes, 2 if the source offers it";
     // Wildcard receivers.
-    entry(Wildcard, "pattern_type", Kind::Choice(&["pcre", "regex"]), "pcre", Plain, "how a wildcard receiver's pattern is understood"),
-    entry(Wildcard, "resolver_no_source_linger_timeout", ANY, "1000", Milliseconds, ""),
-    entry(Wildcard, "resolver_query_maximum_interval", ANY, "1000", Milliseconds, "wildcard queries: doubled up to this interval"),
-    entry(Wildcard, "resolver_query_minimum_duration", ANY, "60", Seconds, "wildcard queries: how long, 0 = for ever"),
-    entry(Wildcard, "resolver_query_minimum_interval", ANY, "50", Milliseconds, "wildcard queries: first interval"),
-    entry(Context, "resolver_wildcard_queries_per_second", ANY, "0", Plain, ""),
-    entry(Context, "resolver_wildcard_query_bps", ANY, "1000000", BitsPerSecond, ""),
-    entry(Context, "resolver_wildcard_receiver_map_tablesz", ANY, "10273", Plain, ""),
+    Wildcard PATTERN_TYPE: PatternKind = "pcre", "how a wildcard receiver's pattern is understood";
+    Wildcard RESOLVER_NO_SOURCE_LINGER_TIMEOUT: Millis = "1000", "";
+    Wildcard RESOLVER_QUERY_MAXIMUM_INTERVAL: Millis = "1000", "wildcard queries: doubled up to this interval";
+    Wildcard RESOLVER_QUERY_MINIMUM_DURATION: Seconds = "60", "wildcard queries: how long, 0 = for ever";
+    Wildcard RESOLVER_QUERY_MINIMUM_INTERVAL: Millis = "50", "wildcard queries: first interval";
+    Context RESOLVER_WILDCARD_QUERIES_PER_SECOND: Count = "0", "";
+    Context RESOLVER_WILDCARD_QUERY_BPS: BitsPerSecond = "1000000", "";
+    Context RESOLVER_WILDCARD_RECEIVER_MAP_TABLESZ: Count = "10273", "";
     // Requests, network.
-    entry(Context, "request_tcp_bind_request_port", FLAG, "1", Plain, "whether the context has a request port"),
-    entry(Context, "request_tcp_interface", Kind::Interface, "0.0.0.0", Plain, "interface of the request port"),
-    entry(Context, "request_tcp_port", Kind::Number(0, 65_535), "0", Plain, "request port of the context, 0 = from the pool"),
-    entry(Context, "request_tcp_port_high", Kind::Number(0, 65_535), "14395", Plain, "last request port of the pool"),
-    entry(Context, "request_tcp_port_low", Kind::Number(0, 65_535), "14391", Plain, "first request port of the pool"),
+    Context REQUEST_TCP_BIND_REQUEST_PORT: Flag = "1", "whether the context has a request port";
+    Context REQUEST_TCP_INTERFACE: Interface = "0.0.0.0", "interface of the request port";
+    Context REQUEST_TCP_PORT: Port = "0", "request port of the context, 0 = from the pool";
+    Context REQUEST_TCP_PORT_HIGH: Port = "14395", "last request port of the pool";
+    Context REQUEST_TCP_PORT_LOW: Port = "14391", "first request port of the pool";
     // Requests, operation.
-    entry(Context, "request_tcp_activity_timeout", ANY, "0", Milliseconds, ""),
-    entry(Context, "request_tcp_exclusiveaddr", ANY, "1", Plain, ""),
-    entry(Context, "request_tcp_listen_backlog", ANY, "5", Plain, "connections that wait to be accepted"),
-    entry(Context, "request_tcp_reuseaddr", ANY, "0", Plain, "always on here"),
-    entry(Context, "response_session_maximum_buffer", ANY, "65536", Bytes, "bytes of replies that may wait for the socket"),
-    entry(Context, "response_session_sender_socket_buffer", ANY, "0", Bytes, ""),
-    entry(Context, "response_tcp_activity_timeout", Kind::Signed, "-1", Milliseconds, ""),
-    entry(Context, "response_tcp_deletion_timeout", ANY, "20000", Milliseconds, "an idle reply connection is closed"),
-    entry(Context, "response_tcp_interface", Kind::Interface, "0.0.0.0", Plain, ""),
-    entry(Context, "response_tcp_nodelay", FLAG, "0", Plain, "Nagle's algorithm is always off here"),
-];
+    Context REQUEST_TCP_ACTIVITY_TIMEOUT: Millis = "0", "";
+    Context REQUEST_TCP_EXCLUSIVEADDR: Count = "1", "";
+    Context REQUEST_TCP_LISTEN_BACKLOG: Count = "5", "connections that wait to be accepted";
+    Context REQUEST_TCP_REUSEADDR: Count = "0", "always on here";
+    Context RESPONSE_SESSION_MAXIMUM_BUFFER: Bytes = "65536", "bytes of replies that may wait for the socket";
+    Context RESPONSE_SESSION_SENDER_SOCKET_BUFFER: Bytes = "0", "";
+    Context RESPONSE_TCP_ACTIVITY_TIMEOUT: SignedMillis = "-1", "";
+    Context RESPONSE_TCP_DELETION_TIMEOUT: Millis = "20000", "an idle reply connection is closed";
+    Context RESPONSE_TCP_INTERFACE: Interface = "0.0.0.0", "";
+    Context RESPONSE_TCP_NODELAY: Flag = "0", "Nagle's algorithm is always off here";
+}

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use std::time::Duration;
 
 use clap::Parser;
-use lbm_io::options::{Options, Scope};
+use lbm_io::options::{Options, SourceOption};
 use lbm_io::{Context, Delivery, Events, SendError, SendFlags, SourceId, Sources};
 use serde_json::{Value, json};
 
@@ -186,7 +186,7 @@ impl<'a> Publisher<'a> {
                 context.receiver(&pong, options).map_err(|e| anyhow!("{pong}: {e}"))?;
             }
         }
-        let at_once = options.number(Scope::Source, "implicit_batching_minimum_length") <= 1 || args.ping;
+        let at_once = options.get(SourceOption::IMPLICIT_BATCHING_MINIMUM_LENGTH) <= 1 || args.ping;
         Ok(Self {
             counts: vec![0; sources.len()],
             sources,

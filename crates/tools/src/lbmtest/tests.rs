@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use clap::Parser as _;
-use lbm_io::options::Scope;
+use lbm_io::options::{ContextOption, SourceOption, TransportName};
 use lbm_io::{Context, Delivery, SendFlags, Sources};
 
 use super::payload::{MIN, Payload};
@@ -33,10 +33,10 @@ fn options_come_from_the_profile_then_files_then_lines() {
     let words = ["lbmpub", "--options", file.to_str().unwrap(), "-o", "source implicit_batching_minimum_length 200"];
     let args = publish::Args::parse_from(words);
     let options = args.common.options("source transport tcp").unwrap();
-    let number = |name: &str| options.number(Scope::Source, name);
-    assert_eq!((number("transport_lbtrm_ignore_interval"), number("implicit_batching_minimum_length")), (20, 200));
-    assert_eq!(options.text(Scope::Source, "transport"), "tcp");
-    assert_eq!(options.number(Scope::Context, "transport_datagram_max_size"), 1472);
+    assert_eq!(options.get(SourceOption::TRANSPORT_LBTRM_IGNORE_INTERVAL), 20_000_000);
+    assert_eq!(options.get(SourceOption::IMPLICIT_BATCHING_MINIMUM_LENGTH), 200);
+    assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Tcp);
+    assert_eq!(options.get(ContextOption::TRANSPORT_DATAGRAM_MAX_SIZE), 1472);
     std::fs::write(&file, "\nsource no_such_thing 1\n").unwrap();
     assert!(args.common.options("").is_ok(), "a warning: the file may be the product's");
     let strict = super::Common { strict_options: true, ..args.common.clone() };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use lbm_io::options::{Options, Scope};
+use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, EndReason, Events, Loss, RequestId, SourceId, Sources, Stream};
 
 /// Longer than anything takes on a loaded machine.
@@ -213,8 +213,4 @@ pub fn brief(context: &mut Context) -> String {
     stats.sending.iter_mut().for_each(|s| s.topics.truncate(2));
     stats.receiving.iter_mut().for_each(|s| s.topics.truncate(2));
     format!("{stats:?}")
-}
-
-pub fn number(options: &Options, scope: Scope, name: &str) -> u64 {
-    options.number(scope, name)
 }

@@ -148,7 +148,7 @@ pub(super) fn log_warnings(context: &mut Context) {
 mod tests {
     use super::{of, topic_sent, topics_heard};
     use crate::config::{Hub, HubTransport};
-    use lbm_io::options::Scope;
+    use lbm_io::options::{ContextOption, SourceOption, TransportName};
 
     #[test]
     fn what_suits_a_hub_is_known_and_can_be_overruled() {
@@ -160,10 +160,10 @@ mod tests {
             ..Hub::default()
         };
         let options = of(&hub).expect("right");
-        assert_eq!(options.text(Scope::Source, "transport"), "lbtrm");
-        assert_eq!(options.text(Scope::Context, "default_interface"), "127.0.0.1");
-        assert_eq!(options.text(Scope::Source, "transport_lbtrm_multicast_address"), "239.1.2.3");
-        assert_eq!(options.number(Scope::Source, "transport_lbtrm_ignore_interval"), 7);
+        assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Lbtrm);
+        assert_eq!(options.get(ContextOption::DEFAULT_INTERFACE), "127.0.0.1");
+        assert_eq!(options.get(SourceOption::TRANSPORT_LBTRM_MULTICAST_ADDRESS), std::net::Ipv4Addr::new(239, 1, 2, 3));
+        assert_eq!(options.get(SourceOption::TRANSPORT_LBTRM_IGNORE_INTERVAL), 7_000_000);
         let error = of(&Hub { lbm_options: vec!["source transprt lbtrm".into()], ..hub }).expect_err("wrong");
         assert!(error.to_string().contains("transport"), "{error}");
     }

@@ -1,0 +1,142 @@
+//! What values of options are in Rust: each option has one of these types, and is read as nothing else.
+
+use core::net::Ipv4Addr;
+
+use super::{Kind, Unit};
+use crate::topic::Ordering;
+use crate::transport::ipc::Pacing;
+use crate::wire::lbmr::PatternKind;
+
+/// What an option's text says.
+pub trait Value {
+    /// The value in Rust.
+    type Of<'a>;
+    /// Texts that are values, unless the option's range is narrower.
+    const KIND: Kind;
+    /// Unit of a number.
+    const UNIT: Unit = Unit::Plain;
+
+    /// Reads a text that [`Value::KIND`] accepts. Options hold no other.
+    fn read(text: &str) -> Self::Of<'_>;
+}
+
+/// Sums and products of a few of these stay within 64 bits: 136 years in nanoseconds are a quarter of them.
+const NUMBER: Kind = Kind::Number(0, u32::MAX as u64);
+
+macro_rules! values {
+    ($($(#[$doc:meta])* $name:ident: $of:ty, $kind:expr, $unit:ident, $read:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $name {}
+
+        impl Value for $name {
+            type Of<'a> = $of;
+            const KIND: Kind = $kind;
+            const UNIT: Unit = Unit::$unit;
+
+            fn read(text: &str) -> Self::Of<'_> {
+                $read(text)
+            }
+        }
+    )*};
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or(0)
+}
+
+fn address(text: &str) -> Ipv4Addr {
+    text.parse().unwrap_or(Ipv4Addr::UNSPECIFIED)
+}
+
+values! {
+    /// A count.
+    Count: u64, NUMBER, Plain, number;
+    /// 0 or 1.
+    Flag: bool, Kind::Number(0, 1), Plain, |text| number(text) != 0;
+    /// A UDP or TCP port.
+    Port: u16, Kind::Number(0, u16::MAX as u64), Plain, |text| number(text) as u16;
+    /// A transport id of shared memory.
+    TransportId: u16, Kind::Number(0, u16::MAX as u64), Plain, |text| number(text) as u16;
+    /// Milliseconds in the text, nanoseconds in Rust.
+    Millis: u64, NUMBER, Milliseconds, |text| number(text).saturating_mul(1_000_000);
+    /// Milliseconds, negative ones too, in the text and in Rust.
+    SignedMillis: i64, Kind::Signed, Milliseconds, |text: &str| text.parse().unwrap_or(0);
+    /// Seconds in the text, nanoseconds in Rust.
+    Seconds: u64, NUMBER, Seconds, |text| number(text).saturating_mul(1_000_000_000);
+    /// Bytes.
+    Bytes: usize, Kind::Number(0, 1 << 40), Bytes, |text| number(text) as usize;
+    /// Bits per second.
+    BitsPerSecond: u64, Kind::Number(0, 1 << 44), BitsPerSecond, number;
+    /// A multicast group.
+    Group: Ipv4Addr, Kind::Group, Plain, address;
+    /// A multicast group, or 0.0.0.0 for none of its own.
+    OwnGroup: Ipv4Addr, Kind::OwnGroup, Plain, address;
+    /// An interface: its address, a network that it is in, or its name.
+    Interface: &'a str, Kind::Interface, Plain, core::convert::identity;
+    /// A resolver daemon: `[Interface[:LocalPort]->]Address:Port`. There may be several.
+    Daemon: &'a str, Kind::Daemon, Plain, core::convert::identity;
+    /// Any text.
+    Text: &'a str, Kind::Text, Plain, core::convert::identity;
+}
+
+/// Words that stand for the values of a type.
+macro_rules! words {
+    ($type:ty: $($word:literal => $variant:ident),+) => {
+        impl Value for $type {
+            type Of<'a> = Self;
+            const KIND: Kind = Kind::Choice(&[$($word),+]);
+
+            fn read(text: &str) -> Self {
+                // Options hold words of the list only; the first one stands for what is none.
+                [$(($word, Self::$variant)),+].into_iter().find(|(word, _)| *word == text).map_or(
+                    [$(Self::$variant),+][0],
+                    |(_, value)| value,
+                )
+            }
+        }
+    };
+}
+
+/// A type of its own for the words of an option.
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident: $($word:literal => $variant:ident),+;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $(
+                #[doc = concat!("`", $word, "`")]
+                $variant,
+            )+
+        }
+
+        words!($name: $($word => $variant),+);
+    )*};
+}
+
+words!(Ordering: "1" => Ordered, "-1" => Arrival, "0" => ArrivalFragments);
+words!(Pacing: "source_paced" => Source, "receiver_paced" => Receiver);
+words!(PatternKind: "pcre" => Pcre, "regex" => Regex);
+
+choices! {
+    /// `transport`: how messages of a source travel.
+    TransportName: "tcp" => Tcp, "lbtrm" => Lbtrm, "lbtru" => Lbtru, "lbtipc" => Lbtipc, "lbtsmx" => Lbtsmx;
+    /// `transport_tcp_multiple_receiver_behavior`: what a source does about receivers that read more slowly than it sends.
+    SlowReceivers: "normal" => Normal, "bounded_latency" => BoundedLatency, "source_paced" => SourcePaced;
+    /// `operational_mode`: whether a context has a thread of its own.
+    OperationalMode: "embedded" => Embedded, "sequential" => Sequential;
+    /// `file_descriptor_management_behavior`: whether a receiving thread blocks or polls.
+    WaitBehavior: "pend" => Pend, "busy_wait" => BusyWait;
+    /// `fd_management_type`: by which call of the system descriptors are waited for.
+    FdManagement:
+        "select" => Select, "poll" => Poll, "epoll" => Epoll, "devpoll" => Devpoll, "kqueue" => Kqueue,
+        "wsaeventselect" => WsaEventSelect, "wincompport" => WinCompPort, "wincpt" => WinCpt;
+    /// `transport_source_side_filtering_behavior`: whether a source leaves out what a receiver does not want.
+    SourceSideFiltering: "none" => None, "inclusion" => Inclusion;
+    /// `transport_tcp_activity_method`: how a silent connection is noticed.
+    ActivityMethod: "timer" => Timer, "SO_KEEPALIVE" => Keepalive;
+    /// `transport_tcp_multiple_receiver_send_order`: which receiver is sent to first.
+    SendOrder: "serial" => Serial, "random" => Random;
+    /// `null_channel_behavior`, `unrecognized_channel_behavior`: what becomes of messages on no channel, or on an unknown one.
+    ChannelBehavior: "deliver" => Deliver, "discard" => Discard;
+}
