@@ -2,8 +2,8 @@
 
 use super::P2ps;
 use super::clients::refusal::Refusal;
-use super::delivery::statuses::Telling;
 use super::ids::ItemId;
+use super::items::telling::Telling;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -33,7 +33,7 @@ pub struct Config {
     /// Clients may have this server stand by for another one.
     pub support_warm_standby: bool,
     /// Servers that clients are told of that ask for them, and whether this P2PS is one for those of others.
-    pub connections: super::Connections,
+    pub connections: Connections,
     /// Logins that one user may have at a time; 0 for any number.
     pub max_mounts_per_user: u32,
     /// Items that one client connection may have open; 0 for any number.
@@ -146,6 +146,9 @@ pub struct Config {
     pub dictionary: Option<Arc<rwf::dictionary::Dictionary>>,
 }
 
+/// The largest id of a service. Those above are left to whoever needs some that are no service's: JSON clients name services that there are not.
+pub(crate) const MAX_SERVICE_ID: u16 = 65_000;
+
 const SECOND: u64 = 1_000_000_000;
 
 /// The number of a service, or that of all others; 0 if there is none.
@@ -185,7 +188,7 @@ impl Default for Config {
             support_pause_resume: true,
             discourage_on_outage: false,
             support_warm_standby: true,
-            connections: super::Connections::default(),
+            connections: Connections::default(),
             max_mounts_per_user: 0,
             item_limit: 0,
             aggregate_item_limit: 0,
@@ -255,7 +258,7 @@ pub enum ServiceIdError {
 impl fmt::Display for ServiceIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Range(id) => write!(f, "{id} is no id of a service: 1 to {}", super::sources::MAX_SERVICE_ID),
+            Self::Range(id) => write!(f, "{id} is no id of a service: 1 to {MAX_SERVICE_ID}"),
             Self::Taken(name) => write!(f, "service {name} has this id"),
         }
     }
@@ -274,7 +277,7 @@ impl ServiceIds {
     /// # Errors
     /// The id is out of range, or another service's.
     pub fn give(&mut self, name: &str, id: u16) -> Result<(), ServiceIdError> {
-        if !(1..=super::sources::MAX_SERVICE_ID).contains(&id) {
+        if !(1..=MAX_SERVICE_ID).contains(&id) {
             return Err(ServiceIdError::Range(id));
         }
         if let Some((other, _)) = self.0.iter().find(|&(other, &taken)| taken == id && other != name) {
@@ -288,4 +291,27 @@ impl ServiceIds {
     pub fn iter(&self) -> impl Iterator<Item = (&str, u16)> {
         self.0.iter().map(|(name, &id)| (name.as_str(), id))
     }
+}
+
+/// The servers of a site, as clients that ask are told of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Names or addresses with their ports, most wanted first. Without any those of the hub count.
+    pub servers: Vec<(String, u16)>,
+    /// This P2PS tells the others of its hub where consumers reach it, and its clients of them.
+    pub of_hub: bool,
+    /// How many connections a client is to hold beside its first.
+    pub standby_servers: u16,
+    /// Which server a client finds first.
+    pub order: ServerOrder,
+}
+
+/// Which server of a list a client finds first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServerOrder {
+    /// The first one: the others are for its loss.
+    #[default]
+    List,
+    /// Another one for each login among those that are equally good, and the others behind it in turn: clients spread over all.
+    Spread,
 }

@@ -17,7 +17,9 @@ mod just_in_time;
 pub(crate) use just_in_time::{Merging, RESUMED, SlowClients};
 
 use super::CloseReason;
-use super::delivery::turn::{Deliveries, KeptDeliveries, Turn};
+use super::delivery::deliveries::Deliveries;
+use super::delivery::kept::KeptDeliveries;
+use super::delivery::turn::Turn;
 use super::ids::{ClientId, ItemId, StreamId};
 use rwf::msg::Domain;
 

@@ -83,6 +83,26 @@ impl HubGroup {
     }
 }
 
+/// The group of an item as clients see it: unique among all sources, short for the first one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupId {
+    bytes: [u8; 6],
+    from: usize,
+}
+
+impl GroupId {
+    pub(crate) fn new(source: SourceId, group: HubGroup) -> Self {
+        let [s1, s0] = source.0.to_be_bytes();
+        let [g3, g2, g1, g0] = group.0.to_be_bytes();
+        let from = if source.0 == 0 && u16::try_from(group.0).is_ok() { 4 } else { 0 };
+        Self { bytes: [s1, s0, g3, g2, g1, g0], from }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+}
+
 /// A view (a subset of fields or elements), shared by all items that are seen through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ViewId(pub(crate) u32);

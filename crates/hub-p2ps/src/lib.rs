@@ -51,13 +51,13 @@ mod sources;
 
 pub use blocked::{BLOCKED_MAX, BlockError, BlockedList};
 pub use clients::{Authenticator, CLOSE_BATCH, Credentials, Identity, Rejected, TokenLife};
-pub use clients::{ClientInfo, Connections, Mount, ServerOrder};
+pub use clients::{ClientInfo, Mount};
 pub use close_reason::CloseReason;
-pub use config::{Config, ServiceIdError, ServiceIds};
+pub use config::{Config, Connections, ServerOrder, ServiceIdError, ServiceIds};
 pub use counters::Counters;
-pub use delivery::turn::{Deliveries, DeliveryList};
+pub use delivery::deliveries::{Deliveries, DeliveryList};
 pub use ids::{ClientId, SourceId};
-pub use load::{LoadOf, LoadState, Percents, QueueMarks};
+pub use load::states::{LoadOf, LoadState, Percents, QueueMarks};
 pub use notice::Notice;
 pub use operation::ItemChange;
 pub use overview::{ITEM_STATES, ItemOverview, ServiceOverview, SourceOverview};

@@ -1,6 +1,6 @@
 //! What an operator should hear of.
 
-use super::load::{LoadOf, LoadState};
+use super::load::states::{LoadOf, LoadState};
 use std::fmt;
 
 /// Something that an operator should hear of.

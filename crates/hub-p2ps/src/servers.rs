@@ -10,7 +10,7 @@
 //! * Clients hear of other members a second after they have changed at the latest, of other loads once in the interval of the load factor.
 
 use super::P2ps;
-use super::clients::Connections;
+use super::config::Connections;
 use super::ids::{ClientId, SourceId};
 use crate::stream::{Health, Kind, Request, Server};
 use std::collections::{BTreeMap, VecDeque};
@@ -51,6 +51,15 @@ impl Member {
     fn server(&self) -> Server<'_> {
         let Place { ref host, rssl, websocket } = self.place;
         Server { host, rssl, websocket, load_factor: self.load_factor, health: self.health }
+    }
+}
+
+impl Connections {
+    /// The configured servers.
+    fn members(&self) -> Vec<Member> {
+        let place = |(host, port): &(String, u16)| Place { host: host.clone(), rssl: *port, websocket: 0 };
+        let member = |server| Member { place: place(server), load_factor: None, health: Health::Well };
+        self.servers.iter().map(member).collect()
     }
 }
 

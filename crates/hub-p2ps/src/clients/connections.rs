@@ -1,42 +1,10 @@
 //! Where else a client may connect that asks for it at login (`DownloadConnectionConfig`).
 
 use crate::P2ps;
+use crate::config::ServerOrder;
 use crate::ids::{ClientId, StreamId};
 use crate::servers::{Member, Place};
-use crate::stream::Health;
 use rwf::rdm::login::{self, ConnectionConfig, Server};
-
-/// The servers of a site, as clients that ask are told of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Connections {
-    /// Names or addresses with their ports, most wanted first. Without any those of the hub count.
-    pub servers: Vec<(String, u16)>,
-    /// This P2PS tells the others of its hub where consumers reach it, and its clients of them.
-    pub of_hub: bool,
-    /// How many connections a client is to hold beside its first.
-    pub standby_servers: u16,
-    /// Which server a client finds first.
-    pub order: ServerOrder,
-}
-
-impl Connections {
-    /// The configured servers.
-    pub(crate) fn members(&self) -> Vec<Member> {
-        let place = |(host, port): &(String, u16)| Place { host: host.clone(), rssl: *port, websocket: 0 };
-        let member = |server| Member { place: place(server), load_factor: None, health: Health::Well };
-        self.servers.iter().map(member).collect()
-    }
-}
-
-/// Which server of a list a client finds first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ServerOrder {
-    /// The first one: the others are for its loss.
-    #[default]
-    List,
-    /// Another one for each login among those that are equally good, and the others behind it in turn: clients spread over all.
-    Spread,
-}
 
 /// A client that has asked which servers there are, and is told when they change.
 #[derive(Debug)]

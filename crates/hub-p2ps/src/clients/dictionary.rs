@@ -2,7 +2,7 @@
 
 use super::refusal::Refusal;
 use super::streams::{Open, WatchState};
-use crate::delivery::turn::BodyId;
+use crate::delivery::deliveries::BodyId;
 use crate::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
 use crate::{Notice, P2ps, encode as writing};
 use rustc_hash::FxHashMap;

@@ -1,21 +1,18 @@
 //! The directory as clients see it: one entry a service, whoever provides it.
 
-use super::DirectoryStream;
 use super::refusal::Refusal;
 use super::streams::{Open, WatchState};
+use super::{ADMINISTRATIVE_MAX, DirectoryStream};
 use crate::cascade;
-use crate::delivery::statuses::{GroupId, told};
-use crate::delivery::turn::BodyId;
-use crate::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
+use crate::delivery::deliveries::BodyId;
+use crate::ids::{ClientId, GroupId, RemoteService, ServiceId, SourceId, StreamId};
+use crate::items::telling::told;
 use crate::sources::services::{Condition, Offer, Provider, Service};
 use crate::{Notice, P2ps};
 use rwf::State;
 use rwf::msg::{Domain, RequestFlags, RequestMsg};
 use rwf::rdm::directory::{self, Action, Group, Part, Refresh, ServiceState, Update, filter};
 use rwf::rdm::state::Recovery;
-
-/// Streams of one client with directories and dictionaries: each is told of every change.
-pub(super) const ADMINISTRATIVE_MAX: usize = 1_000;
 
 /// A change of one service, before it is cut to what each directory stream asked for.
 struct Change {

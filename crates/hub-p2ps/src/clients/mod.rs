@@ -37,11 +37,10 @@ mod wanted;
 pub(crate) use authentication::Tokens;
 pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 pub use batch::CLOSE_BATCH;
-pub use connections::{Connections, ServerOrder};
 
 use super::ids::{ClientId, ItemId, ServiceId, StreamId, UserId};
 use super::items::watchers::Watcher;
-use super::load::LoadState;
+use super::load::states::LoadState;
 use dictionary::DictionaryStream;
 use rwf::msg::Priority;
 use rwf::rdm::state::Recovery;
@@ -50,6 +49,9 @@ use std::net::IpAddr;
 use streams::{Open, Streams, WatchState};
 use symbol_lists::ListedStreams;
 use users::Users;
+
+/// Streams of one client with directories and dictionaries: each is told of every change.
+pub(super) const ADMINISTRATIVE_MAX: usize = 1_000;
 
 /// What is known of a client before it says anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

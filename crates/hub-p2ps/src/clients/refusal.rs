@@ -205,7 +205,7 @@ impl fmt::Display for Refusal<'_> {
                 write!(f, "Stream id {stream} is not usable: a consumer's ids are positive.")
             }
             Self::AdministrativeStreams => {
-                let max = super::directory::ADMINISTRATIVE_MAX;
+                let max = super::ADMINISTRATIVE_MAX;
                 write!(f, "There are {max} directories and dictionaries open already: close those that are not needed.")
             }
             Self::StreamInUse { stream } => {

@@ -13,40 +13,16 @@ use super::streams::Open;
 use super::wanted::Wanted;
 use crate::P2ps;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
+use crate::items::view_spec::DataStreams;
 use crate::items::watchers::Watcher;
 use crate::stream::Message;
 use rwf::DataType;
 use rwf::container::{Map, MapAction, SetScope};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
-use rwf::rdm::request::{Payload, data_streams};
 use std::collections::{BTreeMap, VecDeque};
 
 /// `INSTRUMENT_NAME_TYPE_RIC` (ETA `InstrumentNameTypes`).
-const RIC: u8 = 1;
-
-/// How the items that a list names are opened (ETA `SymbolList.SymbolListDataStreamRequestFlags`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DataStreams {
-    /// Each with updates.
-    Streams,
-    /// Each with its image alone.
-    Snapshots,
-}
-
-impl DataStreams {
-    /// What a request with such a payload asks for. Only one for a shared symbol list can ask for anything; streams win over snapshots.
-    pub(super) fn of(msg: &RequestMsg<'_>, payload: &Payload<'_>) -> Option<Self> {
-        if msg.domain != Domain::SYMBOL_LIST || msg.flags.contains(RequestFlags::PRIVATE_STREAM) {
-            return None;
-        }
-        let bits = payload.data_streams.unwrap_or(0);
-        match bits {
-            _ if bits & data_streams::STREAMS != 0 => Some(Self::Streams),
-            _ if bits & data_streams::SNAPSHOTS != 0 => Some(Self::Snapshots),
-            _ => None,
-        }
-    }
-}
+pub(crate) const RIC: u8 = 1;
 
 type Name = (ServiceId, Box<[u8]>);
 
@@ -298,11 +274,6 @@ impl P2ps {
         let (service, name) = self.clients.get(client)?.listed.as_ref()?.names.get(&stream)?;
         Some((*service, name.to_vec()))
     }
-}
-
-/// The key of an item that a list has opened.
-pub(crate) fn listed_key((service, name): &(ServiceId, Vec<u8>)) -> MsgKey<'_> {
-    MsgKey { service_id: Some(service.0), name_type: Some(RIC), name: Some(name), ..MsgKey::EMPTY }
 }
 
 /// The names that a message of a symbol list adds or updates; `None` if it cannot be read. Nothing but a map names anything.

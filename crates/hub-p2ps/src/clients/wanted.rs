@@ -2,9 +2,8 @@
 //! each item is shared by all of them.
 
 use super::refusal::Refusal;
-use super::symbol_lists::DataStreams;
-use crate::items::view_spec::Subset;
-use crate::sources::payload::RelayedPayload;
+use crate::items::relayed_payload::RelayedPayload;
+use crate::items::view_spec::{DataStreams, Subset};
 use rwf::msg::{RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
 use std::cell::OnceCell;

@@ -13,9 +13,9 @@
 //! | any | none | as without a cache |
 
 use super::images::{Image, Recipient};
-use super::statuses::told;
 use crate::cache::images::Whole;
 use crate::ids::{ClientId, ItemId, SourceId};
+use crate::items::telling::told;
 use crate::items::watchers::Watcher;
 use crate::stream::{Message, flags};
 use crate::{P2ps, encode};

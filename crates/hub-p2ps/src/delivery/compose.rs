@@ -1,13 +1,18 @@
 //! Messages of the P2PS's own on their way to a client.
 
-use super::turn::BodyId;
+use super::deliveries::BodyId;
 use crate::clients::refusal::{Refusal, Told};
-use crate::clients::symbol_lists::listed_key;
-use crate::ids::{ClientId, StreamId};
+use crate::clients::symbol_lists::RIC;
+use crate::ids::{ClientId, ServiceId, StreamId};
 use crate::{P2ps, encode};
-use rwf::msg::{Domain, StatusMsg};
+use rwf::msg::{Domain, MsgKey, StatusMsg};
 use rwf::wire::Writer;
 use rwf::{EncodeError, State};
+
+/// The key of an item that a list has opened.
+pub(super) fn listed_key((service, name): &(ServiceId, Vec<u8>)) -> MsgKey<'_> {
+    MsgKey { service_id: Some(service.0), name_type: Some(RIC), name: Some(name), ..MsgKey::EMPTY }
+}
 
 impl P2ps {
     /// A body of this turn, written by `write`; `None`, counted, if it cannot be written.

@@ -3,7 +3,7 @@
 //! A stream that is conflated by time is a view of its item. What waits for a view goes out when its interval has ended, and ahead of
 //! whatever else its watchers get: an image, a state, an update that is kept, a generic message.
 
-use super::turn::BodyId;
+use super::deliveries::BodyId;
 use crate::P2ps;
 use crate::conflation::merge::Merged;
 use crate::conflation::{Added, FIRST};

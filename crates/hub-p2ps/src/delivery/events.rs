@@ -1,6 +1,6 @@
 //! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
 
-use super::turn::BodyId;
+use super::deliveries::BodyId;
 use crate::egress::Merging;
 use crate::filter::bodies::Left;
 use crate::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};

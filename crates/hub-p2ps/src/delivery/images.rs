@@ -1,10 +1,10 @@
 //! Images on their way to those who wait for one, and to those who have to begin afresh.
 
-use super::statuses::{GroupId, told};
-use super::turn::BodyId;
+use super::deliveries::BodyId;
 use crate::clients::streams::WatchState;
 use crate::filter::bodies::Left;
-use crate::ids::{HubGroup, ItemId, SourceId};
+use crate::ids::{GroupId, HubGroup, ItemId, SourceId};
+use crate::items::telling::told;
 use crate::items::watchers::Watcher;
 use crate::stream::flags;
 use crate::{P2ps, encode};

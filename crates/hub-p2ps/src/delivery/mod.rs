@@ -1,6 +1,8 @@
 //! What goes to the clients.
 //!
 //! * `turn`: the deliveries of a turn;
+//! * `deliveries`: what one client gets in a flush;
+//! * `kept`: deliveries of several turns that wait for one client;
 //! * `events`: what Source Distributors publish, updates above all;
 //! * `images`, `statuses`: images and states on their way to the watchers;
 //! * `cached`: images out of the cache, and what goes into it;
@@ -9,7 +11,9 @@
 mod cached;
 mod compose;
 mod conflated;
+pub(crate) mod deliveries;
 mod events;
 pub(crate) mod images;
+pub(crate) mod kept;
 pub(crate) mod statuses;
 pub(crate) mod turn;

@@ -1,65 +1,19 @@
 //! States on their way to the watchers: of items, of services, of groups, and of outages that the P2PS finds itself.
 
-use super::turn::BodyId;
+use super::compose::listed_key;
+use super::deliveries::BodyId;
 use crate::P2ps;
-use crate::clients::symbol_lists::listed_key;
-use crate::ids::{HubGroup, ItemId, ServiceId, SourceId};
+use crate::ids::{GroupId, HubGroup, ItemId, ServiceId, SourceId};
 use crate::items::state::{Standing, Trouble};
+use crate::items::telling::{Pending, Relayed, Telling, told};
 use crate::items::watchers::Watcher;
 use crate::stream::flags;
 use rwf::msg::{Domain, Msg, MsgKey, StatusFlags, StatusMsg};
 use rwf::rdm::directory::filter;
-use rwf::rdm::state::Recovery;
 use rwf::{DataState, State, StateCode, StreamState};
 
 /// Items and watchers that are looked at for whether a state for a whole service fits all of it.
 const BESIDE_MAX: usize = 1_024;
-
-/// Which of the watchers that wait for an image are told a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pending {
-    /// Watchers that wait for their first image, or for another without getting updates, alone: the state says why they wait.
-    Alone,
-    /// None: the state is of streams that have had a response.
-    Untold,
-    /// Watchers for whom the status is a final one.
-    ToldIfFinal,
-    /// All.
-    Told,
-}
-
-/// What clients have heard already by their directory streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Relayed {
-    /// Nothing.
-    No,
-    /// The same state, with this filter: it applies to streams that have had a response.
-    Status {
-        /// Bits of `rwf::rdm::directory::filter`.
-        filter: u32,
-        /// Directory streams that were open then have heard: `Clients::directories_opened`.
-        at: u64,
-    },
-    /// The service is deleted, which closes everything.
-    Deleted {
-        /// As above.
-        at: u64,
-    },
-}
-
-/// How a state is told.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Telling {
-    pub(crate) pending: Pending,
-    pub(crate) relayed: Relayed,
-    /// Who knows already that the item is suspect is not told so again.
-    pub(crate) once: bool,
-}
-
-impl Telling {
-    /// Everyone is told.
-    pub(crate) const ALL: Self = Self { pending: Pending::Told, relayed: Relayed::No, once: false };
-}
 
 /// The states that the watchers of an item have heard of one, each once: their recovery policies make two of one at most.
 #[derive(Default)]
@@ -75,31 +29,6 @@ impl Told {
 
 /// What makes a status one client's and not another's: stream and data state, and whether it is without permission data.
 type Variant = (StreamState, DataState, bool);
-
-/// The group of an item as clients see it: unique among all sources, short for the first one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct GroupId {
-    bytes: [u8; 6],
-    from: usize,
-}
-
-impl GroupId {
-    pub(crate) fn new(source: SourceId, group: HubGroup) -> Self {
-        let [s1, s0] = source.0.to_be_bytes();
-        let [g3, g2, g1, g0] = group.0.to_be_bytes();
-        let from = if source.0 == 0 && u16::try_from(group.0).is_ok() { 4 } else { 0 };
-        Self { bytes: [s1, s0, g3, g2, g1, g0], from }
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[self.from..]
-    }
-}
-
-/// The state as a client with this recovery policy is told it. Private streams are recovered by nobody.
-pub(crate) fn told(policy: Recovery, private: bool, state: State<'_>) -> State<'_> {
-    if private && state.stream == StreamState::CLOSED_RECOVER { state } else { policy.apply(state) }
-}
 
 impl P2ps {
     /// Tells the watchers of an item, and of its views, a state. Those for whom it is a final one watch no more.

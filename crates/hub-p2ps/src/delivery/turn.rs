@@ -6,32 +6,11 @@
 //!
 //! A client that is conflated just in time has no list: what it gets goes at once to where it waits for it ([`Turn::slow`]).
 
+use super::deliveries::{BodyId, Deliveries, Delivery, IN_ARENA, Span, range};
 use crate::egress::{Merging, SlowClients};
 use crate::encode;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::items::watchers::Watcher;
-use std::ops::Range;
-
-/// Set in [`Span::len`] if the body lies in the arena.
-const IN_ARENA: u32 = 0x8000_0000;
-
-/// Where a body lies.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    start: u32,
-    len: u32,
-}
-
-/// Number of a body in its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BodyId(u32);
-
-/// One message for one client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Delivery {
-    body: BodyId,
-    stream: StreamId,
-}
 
 /// What one client is to get.
 #[derive(Debug, Default)]
@@ -351,152 +330,11 @@ impl Turn {
     }
 }
 
-fn range(span: Span) -> Range<usize> {
-    let start = span.start as usize;
-    start..start + (span.len & !IN_ARENA) as usize
-}
-
-/// One client's messages of a turn, in order: body and the stream id that it goes out with. The stream id inside the
-/// body is another's; whoever frames the message writes this one over it (bytes 4 to 8 of a message).
-#[derive(Debug, Clone)]
-pub struct Deliveries<'a> {
-    list: &'a [Delivery],
-    at: usize,
-    spans: &'a [Span],
-    arena: &'a [u8],
-    block: &'a [u8],
-    /// The bodies are the turn's; else those of one client alone, for whom they were kept.
-    is_of_turn: bool,
-    /// No body has more bytes.
-    longest: u32,
-}
-
-/// What one client gets in a flush, to be held against what others get in the same flush: clients of one program often watch the same
-/// items on the same streams.
-#[derive(Debug, Default)]
-pub struct DeliveryList {
-    list: Vec<Delivery>,
-}
-
-impl DeliveryList {
-    /// Remembers what a client gets, if others may get the same; nothing else.
-    pub fn set(&mut self, deliveries: &Deliveries<'_>) {
-        self.list.clear();
-        if deliveries.is_of_turn {
-            self.list.extend_from_slice(&deliveries.list[deliveries.at..]);
-        }
-    }
-
-    /// Forgets it: the bodies are void.
-    pub fn clear(&mut self) {
-        self.list.clear();
-    }
-
-    /// True if a client gets the same messages on the same streams in the same order. False of nothing.
-    pub fn is_same(&self, deliveries: &Deliveries<'_>) -> bool {
-        deliveries.is_of_turn && !self.list.is_empty() && self.list == deliveries.list[deliveries.at..]
-    }
-}
-
-impl Deliveries<'_> {
-    /// True if these are more bytes than so many. Few deliveries, or short ones, are not looked at.
-    #[inline]
-    pub(crate) fn exceed(&self, bytes: usize) -> bool {
-        let left = &self.list[self.at..];
-        left.len() as u64 * u64::from(self.longest) > bytes as u64 && self.sum_exceeds(left, bytes)
-    }
-
-    #[cold]
-    fn sum_exceeds(&self, list: &[Delivery], bytes: usize) -> bool {
-        let lengths = list.iter().map(|delivery| range(self.spans[delivery.body.0 as usize]).len());
-        let mut sum = 0_usize;
-        lengths.into_iter().any(|length| {
-            sum = sum.saturating_add(length);
-            sum > bytes
-        })
-    }
-}
-
-impl<'a> Iterator for Deliveries<'a> {
-    type Item = (&'a [u8], i32);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let delivery = self.list.get(self.at)?;
-        self.at += 1;
-        let span = self.spans[delivery.body.0 as usize];
-        let bytes = if span.len & IN_ARENA == 0 { self.block } else { self.arena };
-        Some((&bytes[range(span)], delivery.stream.0))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.list.len() - self.at;
-        (left, Some(left))
-    }
-}
-
-impl ExactSizeIterator for Deliveries<'_> {}
-
-/// Deliveries of several turns that wait for one client, in order, with their bodies.
-#[derive(Debug, Default)]
-pub(crate) struct KeptDeliveries {
-    arena: Vec<u8>,
-    spans: Vec<Span>,
-    list: Vec<Delivery>,
-    /// Number of those that were handed out.
-    given: usize,
-}
-
-impl KeptDeliveries {
-    /// Keeps a message behind the others.
-    pub(crate) fn push(&mut self, body: &[u8], stream: i32) {
-        let start = self.arena.len();
-        assert!(start + body.len() < IN_ARENA as usize, "more is kept for a client than any limit lets wait");
-        self.arena.extend_from_slice(body);
-        self.spans.push(Span { start: start as u32, len: body.len() as u32 | IN_ARENA });
-        self.list.push(Delivery { body: BodyId((self.spans.len() - 1) as u32), stream: StreamId(stream) });
-    }
-
-    /// Bytes of the messages that wait.
-    pub(crate) fn bytes(&self) -> usize {
-        self.spans.get(self.given).map_or(0, |span| self.arena.len() - span.start as usize)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.given == self.list.len()
-    }
-
-    /// Hands out the next ones, at least one, up to so many bytes.
-    pub(crate) fn next(&mut self, bytes: usize) -> Deliveries<'_> {
-        let from = self.given;
-        let start = self.spans.get(from).map_or(0, |span| span.start as usize);
-        let fits = |span: &&Span| (range(**span).end - start) <= bytes;
-        let count = self.spans[from..].iter().take_while(fits).count();
-        self.given = (from + count.max(1)).min(self.list.len());
-        let list = &self.list[from..self.given];
-        let (spans, arena) = (&self.spans, &self.arena);
-        Deliveries { list, at: 0, spans, arena, block: &[], is_of_turn: false, longest: u32::MAX }
-    }
-
-    /// Gives memory back that what was handed out took.
-    pub(crate) fn trim(&mut self) {
-        if self.is_empty() {
-            *self = Self::default();
-        } else if self.given * 2 >= self.list.len() {
-            let (count, cut) = (self.given, self.spans[self.given].start);
-            self.arena.drain(..cut as usize);
-            self.spans.drain(..count);
-            self.list.drain(..count);
-            self.spans.iter_mut().for_each(|span| span.start -= cut);
-            self.list.iter_mut().for_each(|delivery| delivery.body.0 -= count as u32);
-            self.given = 0;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{ClientId, DeliveryList, KeptDeliveries, StreamId, Turn, Watcher};
+    use super::*;
+    use crate::delivery::deliveries::DeliveryList;
+    use crate::delivery::kept::KeptDeliveries;
 
     #[test]
     fn who_gets_the_same_as_another_is_told_from_who_does_not() {
@@ -573,28 +411,5 @@ mod tests {
             turn.serve_last(*client, false);
         }
         assert_eq!(turn.last, 0);
-    }
-
-    #[test]
-    fn what_is_kept_comes_out_in_order_and_in_pieces() {
-        let mut kept = KeptDeliveries::default();
-        let (mut pushed, mut got) = (0_u32, Vec::new());
-        for round in 0..50_u32 {
-            for _ in 0..3 {
-                kept.push(&pushed.to_be_bytes(), pushed as i32);
-                pushed += 1;
-            }
-            let budget = [8, 1, 20, 0][round as usize % 4];
-            got.extend(kept.next(budget).map(|(body, stream)| (body.to_vec(), stream)));
-            kept.trim();
-            assert_eq!(kept.bytes(), (pushed as usize - got.len()) * 4);
-        }
-        while !kept.is_empty() {
-            got.extend(kept.next(100).map(|(body, stream)| (body.to_vec(), stream)));
-            kept.trim();
-        }
-        let all: Vec<_> = (0..pushed).map(|at| (at.to_be_bytes().to_vec(), at as i32)).collect();
-        assert_eq!(got, all);
-        assert!(kept.arena.capacity() == 0, "memory is given back");
     }
 }

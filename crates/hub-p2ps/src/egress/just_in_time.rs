@@ -11,7 +11,7 @@
 
 use crate::conflation::merge::{Merged, Ripples};
 use crate::conflation::{MergeId, SharedMerges};
-use crate::delivery::turn::KeptDeliveries;
+use crate::delivery::kept::KeptDeliveries;
 use crate::encode;
 use crate::ids::{ClientId, ItemId};
 use crate::items::watchers::Watcher;

@@ -1,7 +1,7 @@
 //! Messages with permission data of their own, which guards their content alone: each goes to those who satisfy it. And what of
 //! permission data is not for clients that want none (`ProvidePermissionExpressions` 0).
 
-use crate::delivery::turn::BodyId;
+use crate::delivery::deliveries::BodyId;
 use crate::ids::{ClientId, ItemId};
 use crate::items::watchers::Watcher;
 use crate::stream::{ALL, Kind, Message, NO_HANDLE, flags};

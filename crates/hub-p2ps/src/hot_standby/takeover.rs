@@ -1,8 +1,7 @@
 //! A mirror becomes the stream in use.
 
 use super::{ImageOf, Mirror, Seen, Stage, Taken};
-use crate::delivery::statuses::GroupId;
-use crate::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId};
+use crate::ids::{GroupId, Handle, HubGroup, ItemId, ServiceId, SourceId};
 use crate::items::state::Trouble;
 use crate::sequence::{Tail, TailUpdate};
 use crate::sources::services::Provider;

@@ -1,20 +1,23 @@
 //! Items: one for each stream that clients share towards a Source Distributor.
 //!
 //! * `state`: the states of an item and the transitions between them;
+//! * `telling`: to whom a state is told, and as what;
 //! * `watchers`: who watches an item;
 //! * `views`: items seen through a subset of their fields;
 //! * `pending_images`: what is held for images that come by another way than updates;
+//! * `relayed_payload`: what the first watcher asked the provider for beside a view;
 //! * `priorities`: what priority all watchers of an item ask for together.
 
 pub(crate) mod pending_images;
 pub(crate) mod priorities;
+pub(crate) mod relayed_payload;
 pub(crate) mod state;
+pub(crate) mod telling;
 pub(crate) mod view_spec;
 pub(crate) mod views;
 pub(crate) mod watchers;
 
 use super::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token};
-use super::sources::payload::RelayedPayload;
 use crate::cache::images::Cache;
 use crate::hash_seed::HashSeed;
 use crate::item::{HashedKey, ItemHash, ItemKey};
@@ -22,6 +25,7 @@ use crate::roster::Roster;
 use hub_items::item_index::ItemIndex;
 use pending_images::PendingImages;
 use priorities::Priorities;
+use relayed_payload::RelayedPayload;
 use rustc_hash::FxHashMap;
 use rwf::DataState;
 use rwf::msg::Priority;

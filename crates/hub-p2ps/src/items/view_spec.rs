@@ -1,13 +1,12 @@
 //! Views: subsets of an item's fields or elements, what the filter of its service leaves of them, and what is the same item at another
 //! rate.
 
-use crate::clients::symbol_lists::DataStreams;
 use crate::encode;
 use crate::filter::bodies::{Left, Passing, append_passing};
 use crate::filter::rules::ServiceFilter;
 use rwf::DataType;
-use rwf::msg::MsgClass;
-use rwf::rdm::request::{Payload, View};
+use rwf::msg::{Domain, MsgClass, RequestFlags, RequestMsg};
+use rwf::rdm::request::{Payload, View, data_streams};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -74,6 +73,30 @@ impl PartialEq for Subset {
 }
 
 impl Eq for Subset {}
+
+/// How the items that a list names are opened (ETA `SymbolList.SymbolListDataStreamRequestFlags`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DataStreams {
+    /// Each with updates.
+    Streams,
+    /// Each with its image alone.
+    Snapshots,
+}
+
+impl DataStreams {
+    /// What a request with such a payload asks for. Only one for a shared symbol list can ask for anything; streams win over snapshots.
+    pub(crate) fn of(msg: &RequestMsg<'_>, payload: &Payload<'_>) -> Option<Self> {
+        if msg.domain != Domain::SYMBOL_LIST || msg.flags.contains(RequestFlags::PRIVATE_STREAM) {
+            return None;
+        }
+        let bits = payload.data_streams.unwrap_or(0);
+        match bits {
+            _ if bits & data_streams::STREAMS != 0 => Some(Self::Streams),
+            _ if bits & data_streams::SNAPSHOTS != 0 => Some(Self::Snapshots),
+            _ => None,
+        }
+    }
+}
 
 /// How an item is seen: the default shows all of it as it comes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]

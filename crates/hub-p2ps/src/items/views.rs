@@ -6,8 +6,7 @@
 
 use super::Items;
 use super::state::Item;
-use super::view_spec::{Subset, ViewSpec};
-use crate::clients::symbol_lists::DataStreams;
+use super::view_spec::{DataStreams, Subset, ViewSpec};
 use crate::ids::{ItemId, ViewId};
 use std::collections::BTreeMap;
 

@@ -6,10 +6,10 @@
 //! may still update it.
 
 use super::services::Provider;
-use crate::delivery::statuses::{Pending, Relayed, Telling};
 use crate::hot_standby::Former;
 use crate::ids::{ItemId, ServiceId, SourceId};
 use crate::items::state::Standing;
+use crate::items::telling::{Pending, Relayed, Telling};
 use crate::{Notice, P2ps};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::fmt;

@@ -2,9 +2,9 @@
 
 use super::Joined;
 use crate::P2ps;
-use crate::delivery::statuses::{Pending, Relayed, Telling};
 use crate::hot_standby::Former;
 use crate::ids::{Handle, ItemId, SourceId};
+use crate::items::telling::{Pending, Relayed, Telling};
 use crate::stream::{Block, Continuity, Event, HubError, Kind, Messages, Request, UNPACED_HEARTBEATS};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;

@@ -12,13 +12,10 @@ pub(crate) mod failover;
 pub(crate) mod gap_recovery;
 pub(crate) mod order;
 pub(crate) mod outage;
-pub(crate) mod payload;
 mod point_to_point;
 pub(crate) mod qos;
 pub(crate) mod services;
 pub(crate) mod upstream;
-
-pub(crate) use services::MAX_ID as MAX_SERVICE_ID;
 
 use super::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId, Token};
 use crate::stream::{BlockWriter, Continuity};

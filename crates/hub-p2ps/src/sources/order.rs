@@ -3,7 +3,7 @@
 
 use super::Sources;
 use super::failover::Why;
-use super::services::{Provider, Service};
+use super::services::{Choice, Provider, Service};
 use crate::ids::{ItemId, ServiceId, SourceId};
 use crate::items::state::Standing;
 use crate::keyed_queue::KeyedQueue;
@@ -12,31 +12,6 @@ use std::collections::BTreeSet;
 
 /// Services looked at in a turn for whether all of their items are back.
 const LOOKS_PER_TURN: usize = 64;
-
-/// Which source of a service comes first.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Choice {
-    /// The first source that takes requests, and since when.
-    first: Option<(SourceId, u64)>,
-    /// The one that was the first before there was none.
-    before: Option<SourceId>,
-    /// The source that an operator has switched to.
-    switched: Option<SourceId>,
-    /// When its items go back to the first source, if they are to.
-    failback_at: Option<u64>,
-}
-
-impl Choice {
-    /// The first source that takes requests, as it was noted last.
-    pub(crate) fn first(&self) -> Option<SourceId> {
-        self.first.map(|(source, _)| source)
-    }
-
-    /// The source that an operator has switched to.
-    pub(crate) fn switched_to(&self) -> Option<SourceId> {
-        self.switched
-    }
-}
 
 /// Items of a service that were lost, and are not all back.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 //! found no room, the image is of no use, and another one is asked for.
 
 use crate::P2ps;
-use crate::delivery::turn::BodyId;
+use crate::delivery::deliveries::BodyId;
 use crate::ids::{Handle, HubGroup, ItemId, SourceId};
 use crate::items::pending_images::{Added, HeldUpdate, Part, PendingImage};
 use crate::items::watchers::Watcher;

@@ -1,16 +1,15 @@
 //! The services of all sources, merged by name: what clients see, and who is asked.
 
 use super::Sources;
-use super::order::Choice;
 use super::qos::is_offered;
 use crate::cascade::{Lines, is_line};
 use crate::clients::dictionary::DictionaryStream;
-use crate::config::ServiceIds;
+use crate::config::{MAX_SERVICE_ID, ServiceIds};
 use crate::conflation::ServiceConflation;
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::{ItemId, RemoteService, ServiceId, SourceId};
 use crate::items::state::Standing;
-use crate::load::ServiceUsage;
+use crate::load::usage::ServiceUsage;
 use crate::{Notice, P2ps};
 use rustc_hash::FxHashSet;
 use rwf::Qos;
@@ -21,8 +20,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Ids are handed out from 1, so that those of the first 253 services stay one byte long in every key.
 const FIRST_ID: u16 = 1;
-/// The largest id. Those above are left to whoever needs some that are no service's: JSON clients name services that there are not.
-pub(crate) const MAX_ID: u16 = 65_000;
 /// No place.
 const NOWHERE: u16 = u16::MAX;
 
@@ -90,6 +87,31 @@ impl Provider {
         self.takes_requests(sources)
             && offer.capabilities.contains(&domain)
             && qos.is_none_or(|qos| is_offered(&offer.qos, qos))
+    }
+}
+
+/// Which source of a service comes first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Choice {
+    /// The first source that takes requests, and since when.
+    pub(super) first: Option<(SourceId, u64)>,
+    /// The one that was the first before there was none.
+    pub(super) before: Option<SourceId>,
+    /// The source that an operator has switched to.
+    pub(super) switched: Option<SourceId>,
+    /// When its items go back to the first source, if they are to.
+    pub(super) failback_at: Option<u64>,
+}
+
+impl Choice {
+    /// The first source that takes requests, as it was noted last.
+    pub(crate) fn first(&self) -> Option<SourceId> {
+        self.first.map(|(source, _)| source)
+    }
+
+    /// The source that an operator has switched to.
+    pub(crate) fn switched_to(&self) -> Option<SourceId> {
+        self.switched
     }
 }
 
@@ -457,7 +479,7 @@ impl Services {
         while self.reserved.contains(&ServiceId(self.next)) {
             self.next += 1;
         }
-        if self.next > MAX_ID {
+        if self.next > MAX_SERVICE_ID {
             return None;
         }
         self.next += 1;
@@ -555,7 +577,7 @@ mod tests {
     #[test]
     fn ids_of_those_who_went_are_used_when_there_is_no_other() {
         let mut services = Services::default();
-        for n in 0..MAX_ID {
+        for n in 0..MAX_SERVICE_ID {
             assert_eq!(services.id_of(&n.to_string()), Some(ServiceId(n + FIRST_ID)));
         }
         for (id, gone_at) in [(9, 20), (4, 10), (5, 10), (6, 2_000)] {
@@ -573,24 +595,24 @@ mod tests {
         assert_eq!(services.id_of("4"), Some(ServiceId(5)), "one that is in use keeps it");
         let new = services.get(ServiceId(4)).unwrap();
         assert_eq!((new.name.as_str(), new.alive), ("new", false));
-        assert_eq!(services.by_name.len(), usize::from(MAX_ID));
+        assert_eq!(services.by_name.len(), usize::from(MAX_SERVICE_ID));
     }
 
     #[test]
     fn ids_of_the_configuration_are_their_names_and_nobody_elses() {
         let mut ids = ServiceIds::default();
-        for (name, id) in [("B", 2), ("HIGH", 40_000), ("TOP", MAX_ID)] {
+        for (name, id) in [("B", 2), ("HIGH", 40_000), ("TOP", MAX_SERVICE_ID)] {
             ids.give(name, id).unwrap();
         }
         let mut services = Services::new(HashSeed::default(), &ids);
         let got = ["A", "C", "HIGH", "B", "D", "TOP"].map(|name| services.id_of(name).map(|id| id.0));
-        assert_eq!(got, [1, 3, 40_000, 2, 4, MAX_ID].map(Some));
+        assert_eq!(got, [1, 3, 40_000, 2, 4, MAX_SERVICE_ID].map(Some));
         assert_eq!(services.get(ServiceId(40_000)).map(|service| service.name.as_str()), Some("HIGH"));
         assert!(services.get(ServiceId(39_999)).is_none() && services.get(ServiceId(5)).is_none());
-        assert_eq!(services.ids().map(|id| id.0).collect::<Vec<_>>(), [1, 3, 40_000, 2, 4, MAX_ID]);
+        assert_eq!(services.ids().map(|id| id.0).collect::<Vec<_>>(), [1, 3, 40_000, 2, 4, MAX_SERVICE_ID]);
         let mut round: Vec<u16> = services.round().map(|place| services.at(place).0).collect();
         round.sort_unstable();
-        assert_eq!(round, [1, 2, 3, 4, 40_000, MAX_ID]);
+        assert_eq!(round, [1, 2, 3, 4, 40_000, MAX_SERVICE_ID]);
         // One that went long ago keeps its id.
         assert!(services.free_ids(u64::MAX, 1, &|_: &Service| false));
         assert!(services.free.iter().all(|id| !services.reserved.contains(id)) && services.free.len() == 3);

@@ -1,11 +1,11 @@
 //! Towards the Source Distributors: what is opened where and when, what is asked for again, and what is closed.
 
-use super::payload::{self, RelayedPayload};
 use super::services::Service;
 use crate::clients::refusal::Refusal;
-use crate::delivery::statuses::{Pending, Relayed, Telling};
 use crate::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId};
+use crate::items::relayed_payload::{self, RelayedPayload};
 use crate::items::state::{Sharing, Standing, State as ItemState, Wait};
+use crate::items::telling::{Pending, Relayed, Telling};
 use crate::items::view_spec::ViewSpec;
 use crate::items::views::Coverage;
 use crate::stream::{Request, flags};
@@ -296,7 +296,7 @@ impl P2ps {
         let item = self.items.get(id);
         let key = item.key();
         let relayed = self.items.relayed(id);
-        let (container, payload) = payload::joined(view.map(ViewSpec::payload), relayed);
+        let (container, payload) = relayed_payload::joined(view.map(ViewSpec::payload), relayed);
         let mut flags = RequestFlags::NONE;
         flags.set(RequestFlags::STREAMING, !item.is_snapshot());
         flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
