@@ -49,7 +49,6 @@ impl SourceDistributor {
     /// Whether a post to a service may go on. One of several parts is as many posts.
     pub(super) fn check_contribution(
         &mut self,
-        now: u64,
         service: u16,
         post: &PostMsg<'_>,
     ) -> Result<(), (NakCode, &'static str)> {
@@ -70,7 +69,7 @@ impl SourceDistributor {
             ));
         }
         let most = ContributionRules::of(&rules.rates, name).copied().unwrap_or(0);
-        if most > 0 && !self.contributions.count(now, service, most) {
+        if most > 0 && !self.contributions.count(self.now, service, most) {
             return Err((
                 NakCode::NO_RESOURCES,
                 "More posts in a second than the service takes (contribMaxUpdateRate)",

@@ -100,14 +100,13 @@ impl SourceDistributor {
     /// A refresh of an interactive item.
     pub(super) fn passing_refresh(
         &mut self,
-        now: u64,
         handle: Handle,
         header: &peek::Header,
         msg: &[u8],
         out: &mut dyn ProviderSink,
     ) -> Result<(), CloseReason> {
         let Some(filter) = &self.services[self.items[handle].service()].filter else {
-            self.item_refresh(now, handle, &RefreshMsg::decode(msg)?, msg, out);
+            self.item_refresh(handle, &RefreshMsg::decode(msg)?, msg, out);
             return Ok(());
         };
         if filter.selector.is_some() {
@@ -116,7 +115,7 @@ impl SourceDistributor {
                 self.unselected.note(handle, filter, image);
             }
             if self.unselected.has(handle) {
-                self.item_refresh(now, handle, &refresh, msg, out);
+                self.item_refresh(handle, &refresh, msg, out);
                 return Ok(());
             }
         }
@@ -126,7 +125,7 @@ impl SourceDistributor {
         let msg = if matches!(left, Left::Whole | Left::Unreadable) { msg } else { &passing[..] };
         let decoded = RefreshMsg::decode(msg);
         if let Ok(refresh) = &decoded {
-            self.item_refresh(now, handle, refresh, msg, out);
+            self.item_refresh(handle, refresh, msg, out);
         }
         decoded?;
         self.passing = passing;

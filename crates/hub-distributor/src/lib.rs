@@ -23,8 +23,8 @@
 //! | `published` | what non-interactive providers publish, and the images held for them |
 //! | `posts` | posts and their acks |
 //!
-//! There is no clock and no I/O: `now` is an argument (monotonic nanoseconds), messages to providers go to a
-//! [`ProviderSink`], and the hub stream is [`SourceDistributor::block`].
+//! There is no clock and no I/O: the time is an argument of each call (monotonic nanoseconds), messages to providers go to a
+//! [`ProviderSink`], and what else comes of calls is drained by the owner, as [`SourceDistributor`] lists.
 //!
 //! At the end of each turn debug builds check the states of some items; [`SourceDistributor::check_invariants`] checks all there is.
 #![forbid(unsafe_code)]
@@ -92,10 +92,31 @@ pub trait ProviderSink {
     fn close(&mut self, session: SessionId, reason: &CloseReason);
 }
 
-/// The state machine. See the module's description.
+/// The state machine of a Source Distributor: providers on one side, P2PSs on the other. See the module's description.
+///
+/// # A turn
+/// Any number of inputs: [`Self::session_up`], [`Self::session_message`], [`Self::session_down`] of providers, [`Self::p2ps_up`],
+/// [`Self::request_block`], [`Self::p2ps_down`] of P2PSs, [`Self::on_timer`] when [`Self::timeout`] has come, [`Self::restore`] and what operators
+/// want. Each may be called at any time and in any order; no time is before that of the call before it. Then the owner drains, in this order:
+///
+/// 1. [`Self::block`], which goes to all P2PSs, and [`Self::clear_block`] behind it: the turn is over. Whatever was called since the last one is in
+///    it, in order. To be taken before the owner waits for input, since those who watch wait for it; in between whenever it is worth it.
+/// 2. [`Self::point_to_point_blocks`]: behind the block of the same turn, or at any other time. Positions in them say where they belong.
+/// 3. [`Self::closing_p2ps`]: transports to be ended, behind what was sent to them. Those P2PSs are gone here already.
+/// 4. [`Self::must_wait`], once a turn and behind the block: whether providers are not to be read until the next one.
+/// 5. [`Self::take_record_changes`], as many as the file takes in a turn; [`Self::notices`] and [`Self::counters`] at any time.
+/// 6. [`Self::timeout`] last, since each of the calls above may have moved it.
+///
+/// # Messages to providers
+/// Messages to providers are the one output that is not drained: each goes to the [`ProviderSink`] that the call was given, while it runs. It is encoded into a
+/// buffer of this struct's and copied once, into the frame of its connection; a queue in here would be one more copy and memory without a bound of
+/// its own, in front of connections that have both already. So `out` is an argument of what may ask, close or answer a provider, and the
+/// signatures tell these methods from those that change tables only. No message that is relayed goes that way.
 #[derive(Debug)]
 pub struct SourceDistributor {
     config: Config,
+    /// The time of the call under way, monotonic nanoseconds: each entry point that takes a time sets it, and all below it read it.
+    now: u64,
     counters: Counters,
     timers: Timers,
     composer: Composer,
@@ -162,6 +183,7 @@ impl SourceDistributor {
             key: Vec::new(),
             passing: Vec::new(),
             headline: Vec::new(),
+            now: 0,
             config,
         }
     }
@@ -175,12 +197,13 @@ impl SourceDistributor {
     /// A session with a provider is established: we log in (route), or wait for its login. What is left of a session that had its number is
     /// lost at once, however much that is: [`Self::free_sessions`] are without.
     pub fn session_up(&mut self, now: u64, id: SessionId, origin: Origin, peer: PeerInfo, out: &mut impl ProviderSink) {
+        self.begin(now);
         if id.0 >= providers::MAX_SESSIONS {
             out.close(id, &CloseReason::SessionsTaken);
             return;
         }
-        self.lose_session(now, id, "replaced by a new session", out);
-        self.finish_outage_of(now, id, out);
+        self.lose_session(id, "replaced by a new session", out);
+        self.finish_outage_of(id, out);
         let serial = self.providers.up(id, origin, peer);
         self.providers[id].interruption = self.config.route(origin).and_then(|route| route.interruption);
         self.timers.set(now.saturating_add(self.config.login_timeout), Timer::Session(id, serial));
@@ -192,6 +215,7 @@ impl SourceDistributor {
     /// A message from a provider. A message that breaks the rules ends its session.
     #[inline]
     pub fn session_message(&mut self, now: u64, id: SessionId, msg: &[u8], out: &mut impl ProviderSink) {
+        self.begin(now);
         let Some(session) = self.providers.get(id) else {
             self.counters.dropped_unknown_session += 1;
             return;
@@ -209,14 +233,15 @@ impl SourceDistributor {
         if self.relay_cached(id, msg) {
             return;
         }
-        if let Err(reason) = self.provider_message(now, id, msg, out) {
-            self.close_session(now, id, &reason, out);
+        if let Err(reason) = self.provider_message(id, msg, out) {
+            self.close_session(id, &reason, out);
         }
     }
 
     /// A session has ended.
     pub fn session_down(&mut self, now: u64, id: SessionId, reason: &str, out: &mut impl ProviderSink) {
-        self.lose_session(now, id, reason, out);
+        self.begin(now);
+        self.lose_session(id, reason, out);
     }
 
     /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
@@ -235,23 +260,23 @@ impl SourceDistributor {
     /// Does what is due, begins a turn, and goes on with what the last turn's budget left. Call it when [`Self::timeout`] has
     /// come; more often does no harm, but that more is asked for in one turn.
     pub fn on_timer(&mut self, now: u64, out: &mut impl ProviderSink) {
-        self.published.records.set_now(now);
+        self.begin(now);
         self.upstream.pacing.begin_turn(self.config.opens_per_turn);
         self.outages.begin_turn(self.config.work_per_turn);
         self.merged_states.end_turn();
         while let Some(due) = self.timers.pop(now) {
             for timer in due {
-                self.timer(now, timer, out);
+                self.timer(timer, out);
             }
         }
-        self.work_outages(now, out);
-        self.work_merged_states(now, out);
+        self.work_outages(out);
+        self.work_merged_states(out);
         for service in self.services.ids() {
-            self.send_queued(now, service, out);
+            self.send_queued(service, out);
         }
-        self.ask_in_doubt(now, out);
-        self.work_mirrors(now, out);
-        self.work_returns(now, out);
+        self.ask_in_doubt(out);
+        self.work_mirrors(out);
+        self.work_returns(out);
     }
 
     /// What was published since [`Self::clear_block`].
@@ -283,6 +308,7 @@ impl SourceDistributor {
     /// Whether the providers are not to be read for now: more than [`Config::window`] is on its way to a P2PS that moves. To be
     /// asked once a turn.
     pub fn must_wait(&mut self, now: u64) -> bool {
+        self.begin(now);
         let waits = self.hub.must_wait(now);
         (self.counters.waits, self.counters.left_behind) = self.hub.waits();
         waits
@@ -322,21 +348,28 @@ impl SourceDistributor {
         self.items.len()
     }
 
-    fn timer(&mut self, now: u64, timer: Timer, out: &mut dyn ProviderSink) {
+    /// An entry point is called at this time.
+    #[inline]
+    pub(crate) fn begin(&mut self, now: u64) {
+        debug_assert!(now >= self.now, "time goes back from {} to {now}", self.now);
+        self.now = now;
+    }
+
+    fn timer(&mut self, timer: Timer, out: &mut dyn ProviderSink) {
         match timer {
-            Timer::Request(handle, epoch) => self.request_timed_out(now, handle, epoch, out),
-            Timer::Retry(handle, epoch) => self.retry(now, handle, epoch, out),
-            Timer::Stale(handle) => self.stale_timer(now, handle, out),
-            Timer::Unwatched(handle) => self.unwatched_timer(now, handle, out),
+            Timer::Request(handle, epoch) => self.request_timed_out(handle, epoch, out),
+            Timer::Retry(handle, epoch) => self.retry(handle, epoch, out),
+            Timer::Stale(handle) => self.stale_timer(handle, out),
+            Timer::Unwatched(handle) => self.unwatched_timer(handle, out),
             Timer::Post(id) => self.post_timed_out(id),
-            Timer::Session(id, serial) if self.is_session(id, serial) => self.login_timer(now, id, out),
+            Timer::Session(id, serial) if self.is_session(id, serial) => self.login_timer(id, out),
             Timer::Directory(id, serial) if self.is_session(id, serial) => self.request_directory(id, out),
             Timer::Dictionaries(id, serial) if self.is_session(id, serial) => self.dictionaries_waited(id),
-            Timer::Link(id, serial, service) if self.is_session(id, serial) => self.link_timer(now, id, service, out),
+            Timer::Link(id, serial, service) if self.is_session(id, serial) => self.link_timer(id, service, out),
             Timer::Member(id, serial, service) if self.is_session(id, serial) => {
-                self.member_timer(now, id, service, out);
+                self.member_timer(id, service, out);
             }
-            Timer::Data(id, serial, service) if self.is_session(id, serial) => self.data_timer(now, id, service, out),
+            Timer::Data(id, serial, service) if self.is_session(id, serial) => self.data_timer(id, service, out),
             // Of a session that is gone.
             Timer::Session(..)
             | Timer::Directory(..)
@@ -346,13 +379,13 @@ impl SourceDistributor {
             | Timer::Data(..) => {}
             Timer::Mirrors(service) => self.mirrors_timer(service),
             Timer::Swapped => self.tell_swapped(),
-            Timer::FailBack(service) => self.failback_timer(now, service, out),
-            Timer::Lease(slot, serial) => self.lease_timer(now, slot, serial, out),
-            Timer::Publication(handle, epoch) => self.publication_timer(now, handle, epoch),
-            Timer::Retention => self.retention_timer(now, out),
-            Timer::Records => self.records_timer(now),
-            Timer::Heartbeat => self.heartbeat(now, out),
-            Timer::Servers => self.tell_servers(now),
+            Timer::FailBack(service) => self.failback_timer(service, out),
+            Timer::Lease(slot, serial) => self.lease_timer(slot, serial, out),
+            Timer::Publication(handle, epoch) => self.publication_timer(handle, epoch),
+            Timer::Retention => self.retention_timer(out),
+            Timer::Records => self.records_timer(),
+            Timer::Heartbeat => self.heartbeat(out),
+            Timer::Servers => self.tell_servers(),
         }
     }
 
@@ -362,49 +395,42 @@ impl SourceDistributor {
     }
 
     /// The time for login and directory is over.
-    fn login_timer(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
+    fn login_timer(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
         let session = &self.providers[id];
         let route = matches!(session.origin, Origin::Route(_));
         if session.phase == Phase::LoggingIn || (route && session.phase == Phase::LoggedIn) {
-            self.close_session(now, id, &CloseReason::NoAnswer, out);
+            self.close_session(id, &CloseReason::NoAnswer, out);
         }
     }
 
     /// Everything but an update on a live stream.
-    fn provider_message(
-        &mut self,
-        now: u64,
-        id: SessionId,
-        msg: &[u8],
-        out: &mut dyn ProviderSink,
-    ) -> Result<(), CloseReason> {
+    fn provider_message(&mut self, id: SessionId, msg: &[u8], out: &mut dyn ProviderSink) -> Result<(), CloseReason> {
         let header = peek::header(msg)?;
         if header.domain != Domain::SOURCE {
-            self.bring_forward(now, id, out);
+            self.bring_forward(id, out);
         }
         let session = &self.providers[id];
         if session.origin == Origin::NonInteractive {
-            self.published.records.set_now(now);
             return match header.domain {
                 Domain::LOGIN => self.provider_login(id, msg, out),
                 _ if session.phase == Phase::LoggingIn => Err(CloseReason::NotLoggedIn),
-                Domain::SOURCE => self.directory_message(now, id, msg, out),
+                Domain::SOURCE => self.directory_message(id, msg, out),
                 _ => self.published_message(id, msg),
             };
         }
         match header.stream_id {
             providers::LOGIN_STREAM => self.login_message(id, msg, out),
-            providers::DIRECTORY_STREAM => self.directory_message(now, id, msg, out),
+            providers::DIRECTORY_STREAM => self.directory_message(id, msg, out),
             providers::FIRST_DICTIONARY_STREAM..=providers::LAST_DICTIONARY_STREAM => self.dictionary_message(id, msg),
-            _ => self.item_message(now, id, msg, out),
+            _ => self.item_message(id, msg, out),
         }
     }
 
     /// Closes a session for what its provider did, and takes its items to others.
-    fn close_session(&mut self, now: u64, id: SessionId, reason: &CloseReason, out: &mut dyn ProviderSink) {
+    fn close_session(&mut self, id: SessionId, reason: &CloseReason, out: &mut dyn ProviderSink) {
         self.counters.closed_sessions += 1;
         out.close(id, reason);
-        self.lose_session(now, id, &reason.to_string(), out);
+        self.lose_session(id, &reason.to_string(), out);
     }
 
     /// Publishes a status of our own for an item.

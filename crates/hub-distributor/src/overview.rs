@@ -120,6 +120,7 @@ impl SourceDistributor {
 
     /// Ends a session with a provider, for a reason that an operator gives; its items go to other providers.
     pub fn end_by_operator(&mut self, now: u64, id: SessionId, why: &str, out: &mut impl super::ProviderSink) {
+        self.begin(now);
         if self.providers.get(id).is_some() {
             let reason = CloseReason::ByOperator { why: why.to_owned() };
             out.close(id, &reason);

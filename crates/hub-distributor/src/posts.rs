@@ -98,10 +98,8 @@ const NO_POSTS: (NakCode, &str) =
     (NakCode::DENIED_BY_SRC, "The provider takes no posts: its login says so (SupportOMMPost 0)");
 
 impl SourceDistributor {
-    #[expect(clippy::too_many_arguments, reason = "the members of one request")]
     pub(crate) fn post(
         &mut self,
-        now: u64,
         slot: Slot,
         service: u16,
         handle: Option<Handle>,
@@ -117,7 +115,7 @@ impl SourceDistributor {
             None => Err((NakCode::SOURCE_UNKNOWN, "Service is not known to the Source Distributor")),
             Some(known) => {
                 let cached = known.cached;
-                self.check_contribution(now, service, &post).and_then(|()| {
+                self.check_contribution(service, &post).and_then(|()| {
                     if cached {
                         self.post_to_cache(service, handle, &post).map(|()| None)
                     } else {
@@ -132,7 +130,7 @@ impl SourceDistributor {
             Ok(Some(_)) if token != 0 && self.posts.pending.len() >= self.config.max_pending_posts => {
                 self.refuse_post(&poster, (NakCode::NO_RESOURCES, "Too many posts wait for their acks"));
             }
-            Ok(Some(target)) => self.forward_post(now, poster, &post, target, out),
+            Ok(Some(target)) => self.forward_post(poster, &post, target, out),
         }
         Ok(())
     }
@@ -186,14 +184,7 @@ impl SourceDistributor {
         Ok(Target { session: SessionId(id), stream: StreamId(LOGIN_STREAM), service_id })
     }
 
-    fn forward_post(
-        &mut self,
-        now: u64,
-        poster: Poster,
-        post: &PostMsg<'_>,
-        target: Target,
-        out: &mut dyn ProviderSink,
-    ) {
+    fn forward_post(&mut self, poster: Poster, post: &PostMsg<'_>, target: Target, out: &mut dyn ProviderSink) {
         let mut nested = Vec::new();
         let mut post = PostMsg { stream_id: target.stream.0, ..post.clone() };
         if let Some(key) = &mut post.key {
@@ -209,7 +200,7 @@ impl SourceDistributor {
         let id = wants_ack.then(|| self.posts.add(poster, target.session));
         if let Some(id) = id {
             post.post_id = Some(id);
-            self.timers.set(now.saturating_add(self.config.post_timeout), Timer::Post(id));
+            self.timers.set(self.now.saturating_add(self.config.post_timeout), Timer::Post(id));
         }
         if let Some(bytes) = self.composer.write(&mut self.counters, |w| post.encode(w)) {
             return out.send(target.session, bytes);

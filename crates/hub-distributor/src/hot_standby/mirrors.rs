@@ -45,9 +45,9 @@ impl SourceDistributor {
     }
 
     /// Looks through a service again after a while: mirrors that were not answered, or ended, are asked for again.
-    fn look_again_later(&mut self, now: u64, service: u16) {
+    fn look_again_later(&mut self, service: u16) {
         if self.hot_standby.timed.insert(service) {
-            self.timers.set(now.saturating_add(self.config.retry_max_interval), Timer::Mirrors(service));
+            self.timers.set(self.now.saturating_add(self.config.retry_max_interval), Timer::Mirrors(service));
         }
     }
 
@@ -57,15 +57,15 @@ impl SourceDistributor {
     }
 
     /// Asks for mirrors, as far as windows and this turn's requests go.
-    pub(crate) fn work_mirrors(&mut self, now: u64, out: &mut dyn ProviderSink) {
+    pub(crate) fn work_mirrors(&mut self, out: &mut dyn ProviderSink) {
         let services: Vec<u16> = self.hot_standby.filling.keys().copied().collect();
         let mut budget = self.config.work_per_turn.max(1) as usize;
         for service in services {
-            self.ask_mirrors(now, service, &mut budget, out);
+            self.ask_mirrors(service, &mut budget, out);
         }
     }
 
-    fn ask_mirrors(&mut self, now: u64, service: u16, budget: &mut usize, out: &mut dyn ProviderSink) {
+    fn ask_mirrors(&mut self, service: u16, budget: &mut usize, out: &mut dyn ProviderSink) {
         while let Some(filling) = self.hot_standby.filling.get_mut(&service).filter(|filling| !filling.is_blocked) {
             if filling.queue.is_empty() && filling.below > 0 {
                 self.find_without_mirror(service, budget);
@@ -78,7 +78,7 @@ impl SourceDistributor {
                 self.hot_standby.filling.remove(&service);
                 return;
             };
-            if !self.lacks_mirror(now, service, handle, out) {
+            if !self.lacks_mirror(service, handle, out) {
                 self.pop_filling(service);
                 continue;
             }
@@ -98,7 +98,7 @@ impl SourceDistributor {
                 Ok(session) => {
                     self.upstream.pacing.sent();
                     self.pop_filling(service);
-                    self.ask_mirror(now, handle, session, out);
+                    self.ask_mirror(handle, session, out);
                 }
             }
         }
@@ -125,7 +125,7 @@ impl SourceDistributor {
     }
 
     /// Whether an item is to be asked for at its standby now. A mirror that was asked for and not answered in time is given up.
-    fn lacks_mirror(&mut self, now: u64, service: u16, handle: Handle, out: &mut dyn ProviderSink) -> bool {
+    fn lacks_mirror(&mut self, service: u16, handle: Handle, out: &mut dyn ProviderSink) -> bool {
         let Some(item) = self.items.get(handle) else { return false };
         let place = item.place();
         if item.service() != service || !item.is_open() || !item.is_answered() || !self.is_hot(handle) {
@@ -142,16 +142,16 @@ impl SourceDistributor {
         let Some(mirror) = self.hot_standby.mirror(handle) else { return true };
         let at = mirror.place.session;
         if mirror.asked_at.is_none() && place.is_some_and(|used| self.is_mirrored_better(handle, used.session, at)) {
-            self.leave_mirror(now, handle, true, out);
+            self.leave_mirror(handle, true, out);
             return true;
         }
         let asked_at = mirror.asked_at;
-        let in_vain = asked_at.is_some_and(|at| now.saturating_sub(at) >= self.config.request_timeout);
+        let in_vain = asked_at.is_some_and(|at| self.now.saturating_sub(at) >= self.config.request_timeout);
         if in_vain {
             self.counters.request_timeouts += 1;
-            self.leave_mirror(now, handle, true, out);
+            self.leave_mirror(handle, true, out);
         } else if asked_at.is_some() {
-            self.look_again_later(now, service);
+            self.look_again_later(service);
         }
         in_vain
     }
@@ -163,36 +163,42 @@ impl SourceDistributor {
         self.standby_for(handle, used).is_ok_and(|better| better != at && rank(better) < rank(at))
     }
 
-    fn ask_mirror(&mut self, now: u64, handle: Handle, id: SessionId, out: &mut dyn ProviderSink) {
+    fn ask_mirror(&mut self, handle: Handle, id: SessionId, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
         let session = &mut self.providers[id];
-        let place = Place { session: id, stream: session.ids.take(now) };
+        let place = Place { session: id, stream: session.ids.take(self.now) };
         let before = session.streams.set(place.stream, Stream::of_mirror(handle));
         assert_eq!(before, Stream::NONE, "a stream id is free when it is taken");
         if let Some(offer) = session.offer_mut(service) {
             offer.asked(false);
         }
         let (group, tail) = (GroupId::NONE, Tail::default());
-        let mirror =
-            Mirror { place, asked_at: Some(now), group, is_whole: false, good_since: Some(0), returns_at: None, tail };
+        let mirror = Mirror {
+            place,
+            asked_at: Some(self.now),
+            group,
+            is_whole: false,
+            good_since: Some(0),
+            returns_at: None,
+            tail,
+        };
         self.hot_standby.set_mirror(handle, service, mirror);
         self.counters.mirror_requests += 1;
         self.send_request_to(place, handle, RequestFlags::NONE, out);
-        self.look_again_later(now, service);
+        self.look_again_later(service);
     }
 
     /// An item has no mirror any more, if it had one: its stream is closed there, or its provider has it no more.
-    pub(crate) fn leave_mirror(&mut self, now: u64, handle: Handle, close: bool, out: &mut dyn ProviderSink) {
+    pub(crate) fn leave_mirror(&mut self, handle: Handle, close: bool, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
         let Some(mirror) = self.hot_standby.take_mirror(handle, service) else { return };
-        self.free_mirror_stream(now, handle, mirror.place, mirror.asked_at.is_some(), close, out);
+        self.free_mirror_stream(handle, mirror.place, mirror.asked_at.is_some(), close, out);
         self.hot_standby.unblock(service);
     }
 
     /// Frees a stream that is, or was, a mirror's.
     pub(super) fn free_mirror_stream(
         &mut self,
-        now: u64,
         handle: Handle,
         place: Place,
         unanswered: bool,
@@ -202,7 +208,7 @@ impl SourceDistributor {
         let (service, domain) = (self.items[handle].service(), self.items[handle].domain());
         let session = &mut self.providers[place.session];
         session.streams.set(place.stream, Stream::NONE);
-        session.ids.give_back(place.stream, now);
+        session.ids.give_back(place.stream, self.now);
         if let Some(offer) = session.offer_mut(service) {
             offer.left(unanswered, false);
         }
@@ -216,7 +222,6 @@ impl SourceDistributor {
     /// The provider of mirrors has them no more: as many as this turn may look at.
     pub(crate) fn leave_mirrors_at(
         &mut self,
-        now: u64,
         (session, service): (SessionId, u16),
         at_most: usize,
         close: bool,
@@ -226,7 +231,7 @@ impl SourceDistributor {
         for handle in handles {
             // A request that has crossed with the withdrawal may open the stream yet.
             let unanswered = self.hot_standby.mirror(handle).is_some_and(|mirror| mirror.asked_at.is_some());
-            self.leave_mirror(now, handle, close || unanswered, out);
+            self.leave_mirror(handle, close || unanswered, out);
         }
         self.want_mirrors(service);
     }
@@ -234,7 +239,6 @@ impl SourceDistributor {
     /// A message on the stream of a mirror.
     pub(crate) fn mirror_message(
         &mut self,
-        now: u64,
         id: SessionId,
         handle: Handle,
         header: &peek::Header,
@@ -244,7 +248,7 @@ impl SourceDistributor {
         match header.class {
             MsgClass::UPDATE => {
                 self.counters.mirror_updates += 1;
-                self.note_data(now, id, self.items[handle].service(), out);
+                self.note_data(id, self.items[handle].service(), out);
                 if self.config.sequence_numbers {
                     self.hot_standby.keep_update(handle, peek::update_seq_num(header, msg), msg);
                 }
@@ -256,35 +260,29 @@ impl SourceDistributor {
                     // The parts that are to follow of an image that ends its stream have a stream until the last one.
                     let goes_on =
                         !refresh.state.stream.is_final() && !refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
-                    self.mirror_ended(now, handle, is_gone || goes_on, out);
+                    self.mirror_ended(handle, is_gone || goes_on, out);
                 } else {
                     if !refresh.flags.contains(RefreshFlags::SOLICITED) {
-                        self.note_data(now, id, self.items[handle].service(), out);
+                        self.note_data(id, self.items[handle].service(), out);
                     }
-                    self.mirror_refresh(now, handle, &refresh, out);
+                    self.mirror_refresh(handle, &refresh, out);
                 }
             }
-            MsgClass::STATUS => self.mirror_status(now, handle, &StatusMsg::decode(msg)?, out),
+            MsgClass::STATUS => self.mirror_status(handle, &StatusMsg::decode(msg)?, out),
             _ => self.counters.dropped_unexpected += 1,
         }
         Ok(())
     }
 
-    fn mirror_ended(&mut self, now: u64, handle: Handle, close: bool, out: &mut dyn ProviderSink) {
+    fn mirror_ended(&mut self, handle: Handle, close: bool, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
-        self.leave_mirror(now, handle, close, out);
-        self.look_again_later(now, service);
-        self.send_queued(now, service, out);
+        self.leave_mirror(handle, close, out);
+        self.look_again_later(service);
+        self.send_queued(service, out);
     }
 
-    pub(crate) fn mirror_refresh(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        refresh: &RefreshMsg<'_>,
-        out: &mut dyn ProviderSink,
-    ) {
-        self.mirror_answered(now, handle, Some(refresh.group_id), out);
+    pub(crate) fn mirror_refresh(&mut self, handle: Handle, refresh: &RefreshMsg<'_>, out: &mut dyn ProviderSink) {
+        self.mirror_answered(handle, Some(refresh.group_id), out);
         let Some(mirror) = self.hot_standby.mirror_mut(handle) else { return };
         let begins = refresh.part_num.is_none_or(|part| part == 0);
         let freed = if begins { mirror.tail.bytes() } else { 0 };
@@ -295,28 +293,22 @@ impl SourceDistributor {
         mirror.is_whole |= refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
         self.hot_standby.tail_bytes -= freed;
         let is_suspect = refresh.state.data == DataState::SUSPECT;
-        self.mirror_says(now, handle, if is_suspect { DataState::SUSPECT } else { DataState::OK }, out);
+        self.mirror_says(handle, if is_suspect { DataState::SUSPECT } else { DataState::OK }, out);
     }
 
-    pub(crate) fn mirror_status(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        status: &StatusMsg<'_>,
-        out: &mut dyn ProviderSink,
-    ) {
+    pub(crate) fn mirror_status(&mut self, handle: Handle, status: &StatusMsg<'_>, out: &mut dyn ProviderSink) {
         let is_end = |state: &State<'_>| state.stream.is_final() || state.stream == StreamState::NON_STREAMING;
         if status.state.as_ref().is_some_and(is_end) {
-            return self.mirror_ended(now, handle, false, out);
+            return self.mirror_ended(handle, false, out);
         }
-        self.mirror_answered(now, handle, status.group_id, out);
+        self.mirror_answered(handle, status.group_id, out);
         if let Some(state) = status.state {
-            self.mirror_says(now, handle, state.data, out);
+            self.mirror_says(handle, state.data, out);
         }
     }
 
     /// The provider has said something on the stream of a mirror: its window has room again, if that is its first word.
-    fn mirror_answered(&mut self, now: u64, handle: Handle, group: Option<&[u8]>, out: &mut dyn ProviderSink) {
+    fn mirror_answered(&mut self, handle: Handle, group: Option<&[u8]>, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
         let Some(mirror) = self.hot_standby.mirror_mut(handle) else { return };
         let (session, is_first) = (mirror.place.session, mirror.asked_at.take().is_some());
@@ -328,14 +320,13 @@ impl SourceDistributor {
                 offer.answered();
             }
             self.hot_standby.unblock(service);
-            self.send_queued(now, service, out);
+            self.send_queued(service, out);
         }
     }
 
     /// A state for all items of a service, or of a group of it, at the provider of their mirrors.
     pub(crate) fn mirrors_state(
         &mut self,
-        now: u64,
         (id, service): (SessionId, u16),
         group: Option<GroupId>,
         state: State<'_>,
@@ -350,10 +341,10 @@ impl SourceDistributor {
                 continue;
             }
             if state.stream.is_final() {
-                self.leave_mirror(now, handle, false, out);
-                self.look_again_later(now, service);
+                self.leave_mirror(handle, false, out);
+                self.look_again_later(service);
             } else {
-                self.mirror_says(now, handle, state.data, out);
+                self.mirror_says(handle, state.data, out);
             }
         }
     }

@@ -76,43 +76,35 @@ impl HotStandby {
 
 impl SourceDistributor {
     /// The provider in use says this of an item: true if the item has gone over to its standby for that, and nobody is to hear it.
-    pub(crate) fn leave_suspect(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        state: &State<'_>,
-        out: &mut dyn ProviderSink,
-    ) -> bool {
+    pub(crate) fn leave_suspect(&mut self, handle: Handle, state: &State<'_>, out: &mut dyn ProviderSink) -> bool {
         let is_suspect = state.data == DataState::SUSPECT && !state.stream.is_final();
         is_suspect
             && self.config.takeover_on_suspect
             && self.hot_standby.has(handle)
-            && self.swap(now, handle, (Former::Suspect, false), &state.to_string(), out)
+            && self.swap(handle, (Former::Suspect, false), &state.to_string(), out)
     }
 
     /// As [`Self::leave_suspect`] for what a provider says of many items: those that stay.
     pub(crate) fn leave_all_suspect(
         &mut self,
-        now: u64,
         mut handles: Vec<Handle>,
         state: &State<'_>,
         out: &mut dyn ProviderSink,
     ) -> Vec<Handle> {
-        handles.retain(|&handle| !self.leave_suspect(now, handle, state, out));
+        handles.retain(|&handle| !self.leave_suspect(handle, state, out));
         handles
     }
 
     /// An item whose provider has said Suspect of it, and whose standby may have it good now, or is watched again.
-    pub(crate) fn leave_if_suspect(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    pub(crate) fn leave_if_suspect(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         if self.config.takeover_on_suspect && self.hot_standby.has(handle) && self.items[handle].is_suspect_there() {
-            self.swap(now, handle, (Former::Suspect, false), "", out);
+            self.swap(handle, (Former::Suspect, false), "", out);
         }
     }
 
     /// The mirror of an item takes over, and the stream that was in use is the mirror. False if the mirror cannot.
     fn swap(
         &mut self,
-        now: u64,
         handle: Handle,
         (former, returns): (Former, bool),
         state: &str,
@@ -124,11 +116,11 @@ impl SourceDistributor {
         if from.is_none_or(|from| !self.providers.is_reached(from, self.items[handle].service())) {
             return false;
         }
-        let Some(in_sequence) = self.swap_hot(now, handle, former, out) else { return false };
+        let Some(in_sequence) = self.swap_hot(handle, former, out) else { return false };
         let (Some(from), Some(to)) = (from, session_of(&self.items[handle])) else { return true };
         self.counters.suspect_takeovers += u64::from(former == Former::Suspect);
         if self.hot_standby.swapped.is_empty() {
-            self.timers.set(now.saturating_add(TOLD_AFTER), Timer::Swapped);
+            self.timers.set(self.now.saturating_add(TOLD_AFTER), Timer::Swapped);
         }
         let address = |id: SessionId| self.providers[id].peer.address.clone();
         let swapped = self.hot_standby.swapped.entry((self.items[handle].service(), from, to, returns));
@@ -154,35 +146,35 @@ impl SourceDistributor {
     }
 
     /// The provider of a mirror says this of its data.
-    pub(super) fn mirror_says(&mut self, now: u64, handle: Handle, data: DataState, out: &mut dyn ProviderSink) {
+    pub(super) fn mirror_says(&mut self, handle: Handle, data: DataState, out: &mut dyn ProviderSink) {
         let Some(mirror) = self.hot_standby.mirror_mut(handle) else { return };
-        let becomes_good = mirror.note_data(now, data);
+        let becomes_good = mirror.note_data(self.now, data);
         let is_good = mirror.good_since.is_some();
         if !is_good {
             self.hot_standby.await_return(handle, None);
             return;
         }
-        self.leave_if_suspect(now, handle, out);
+        self.leave_if_suspect(handle, out);
         if becomes_good && self.config.failback > 0 && self.config.takeover_on_suspect {
             // The one that has just been left is not good: nothing is noted of it here.
             let is_good = self.hot_standby.mirror(handle).is_some_and(|mirror| mirror.good_since.is_some());
-            let due = is_good.then(|| now.saturating_add(self.config.failback));
+            let due = is_good.then(|| self.now.saturating_add(self.config.failback));
             self.hot_standby.await_return(handle, due);
         }
     }
 
     /// Whether an item stays where it is though this provider comes before: that one has it Suspect, or has not had it good for long enough.
-    pub(crate) fn is_kept_from(&self, now: u64, handle: Handle, preferred: SessionId, by_hand: bool) -> bool {
+    pub(crate) fn is_kept_from(&self, handle: Handle, preferred: SessionId, by_hand: bool) -> bool {
         let mirror = self.hot_standby.mirror(handle).filter(|mirror| mirror.place.session == preferred);
         let Some(mirror) = mirror.filter(|mirror| self.config.takeover_on_suspect && mirror.asked_at.is_none()) else {
             return false;
         };
-        mirror.good_since.is_none() || mirror.returns_at.is_some_and(|due| due > now) && !by_hand
+        mirror.good_since.is_none() || mirror.returns_at.is_some_and(|due| due > self.now) && !by_hand
     }
 
     /// Items go back to the first provider, which has had them good again for long enough, as far as this turn lets them.
-    pub(crate) fn work_returns(&mut self, now: u64, out: &mut dyn ProviderSink) {
-        while self.hot_standby.next_return().is_some_and(|due| due <= now) && self.outages.spend_one() {
+    pub(crate) fn work_returns(&mut self, out: &mut dyn ProviderSink) {
+        while self.hot_standby.next_return().is_some_and(|due| due <= self.now) && self.outages.spend_one() {
             let Some(&(_, handle)) = self.hot_standby.returns.first() else { return };
             self.hot_standby.await_return(handle, None);
             let item = &self.items[handle];
@@ -190,15 +182,16 @@ impl SourceDistributor {
             let at = self.hot_standby.mirror_session(handle);
             let first = self.services.get(service).and_then(Service::first);
             // One that has the service again only now gets its items with all others.
-            if first.is_none_or(|(first, since)| Some(first) != at || now.saturating_sub(since) < self.config.failback)
+            if first
+                .is_none_or(|(first, since)| Some(first) != at || self.now.saturating_sub(since) < self.config.failback)
             {
                 continue;
             }
             if !is_watched {
-                self.hot_standby.await_return(handle, Some(now.saturating_add(self.config.failback)));
+                self.hot_standby.await_return(handle, Some(self.now.saturating_add(self.config.failback)));
                 continue;
             }
-            self.swap(now, handle, (Former::StandsBy, true), "", out);
+            self.swap(handle, (Former::StandsBy, true), "", out);
         }
     }
 }

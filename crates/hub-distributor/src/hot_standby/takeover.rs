@@ -14,27 +14,20 @@ impl SourceDistributor {
     /// Items among these that no mirror takes over; the others have gone over to it when this returns.
     pub(crate) fn not_taken_over(
         &mut self,
-        now: u64,
         handles: Vec<Handle>,
         former: Former,
         out: &mut dyn ProviderSink,
     ) -> Vec<Handle> {
         let mut rest = handles;
-        rest.retain(|&handle| !self.take_over_hot(now, handle, former, out));
+        rest.retain(|&handle| !self.take_over_hot(handle, former, out));
         rest
     }
 
     /// The mirror of an item takes over, if its provider has it whole and good. False if there is none that could.
-    pub(crate) fn take_over_hot(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        former: Former,
-        out: &mut dyn ProviderSink,
-    ) -> bool {
+    pub(crate) fn take_over_hot(&mut self, handle: Handle, former: Former, out: &mut dyn ProviderSink) -> bool {
         let service = self.items[handle].service();
         let Some(from) = self.items[handle].place().map(|place| place.session) else { return false };
-        let Some(in_sequence) = self.swap_hot(now, handle, former, out) else { return false };
+        let Some(in_sequence) = self.swap_hot(handle, former, out) else { return false };
         let taken = self.hot_standby.taken.entry((from, service)).or_default();
         taken.items += 1;
         taken.in_sequence += usize::from(in_sequence);
@@ -43,13 +36,7 @@ impl SourceDistributor {
 
     /// As [`Self::take_over_hot`]: whether those who watch go on with the next update and need no image; `None` if there is no mirror that
     /// could take over.
-    pub(super) fn swap_hot(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        former: Former,
-        out: &mut dyn ProviderSink,
-    ) -> Option<bool> {
+    pub(super) fn swap_hot(&mut self, handle: Handle, former: Former, out: &mut dyn ProviderSink) -> Option<bool> {
         let item = &self.items[handle];
         let service = item.service();
         let used = item.place().filter(|_| item.is_open() && item.is_watched() && item.is_answered())?;
@@ -64,14 +51,14 @@ impl SourceDistributor {
             && sequence.is_some_and(|sequence| sequence.goes_on_with(&mirror.tail));
         let (new, group) = (mirror.place, mirror.group);
         let tail = std::mem::take(&mut mirror.tail);
-        self.leave_former(now, handle, (used, former), passed, out);
+        self.leave_former(handle, (used, former), passed, out);
         self.providers[new.session].streams.set(new.stream, Stream::of_careful(handle, false));
         self.counters.hot_takeovers += 1;
         self.counters.hot_takeovers_in_sequence += u64::from(in_sequence);
         if in_sequence {
             self.go_on_in_sequence(handle, new, group, tail);
         } else {
-            self.go_on_with_image(now, handle, new, out);
+            self.go_on_with_image(handle, new, out);
         }
         if !former.is_mirror() {
             self.hot_standby.filling.entry(service).or_default().queue.push_back(handle);
@@ -91,14 +78,13 @@ impl SourceDistributor {
     /// The stream that was in use is closed, or stands by.
     fn leave_former(
         &mut self,
-        now: u64,
         handle: Handle,
         (used, former): (Place, Former),
         passed: Option<u32>,
         out: &mut dyn ProviderSink,
     ) {
         if !former.is_mirror() {
-            return self.free_mirror_stream(now, handle, used, false, former == Former::Closed, out);
+            return self.free_mirror_stream(handle, used, false, former == Former::Closed, out);
         }
         let item = &self.items[handle];
         let (service, group) = (item.service(), item.group());
@@ -140,7 +126,7 @@ impl SourceDistributor {
     }
 
     /// Watchers get one new image of the new provider, and no updates before it.
-    fn go_on_with_image(&mut self, now: u64, handle: Handle, new: Place, out: &mut dyn ProviderSink) {
+    fn go_on_with_image(&mut self, handle: Handle, new: Place, out: &mut dyn ProviderSink) {
         self.cache.lose(handle.0);
         self.upstream.left_stream(handle);
         let was_lost = self.items[handle].is_lost();
@@ -149,7 +135,7 @@ impl SourceDistributor {
             self.services[self.items[handle].service()].item_is_lost();
         }
         self.hot_standby.begin_numbers(handle, None);
-        self.await_answer(now, handle);
+        self.await_answer(handle);
         self.counters.reissues += 1;
         self.send_request_to(new, handle, RequestFlags::NONE, out);
     }

@@ -37,7 +37,6 @@ impl SourceDistributor {
     /// One request of a P2PS, which is there: `id` is its number.
     pub(crate) fn request(
         &mut self,
-        now: u64,
         slot: Slot,
         id: u16,
         request: &Request<'_>,
@@ -45,34 +44,34 @@ impl SourceDistributor {
     ) -> Result<(), HubError> {
         debug_assert_eq!(self.links.id(slot), Some(id));
         match *request {
-            Request::Hello { incarnation, key } => self.hello(now, slot, incarnation, key, out)?,
-            Request::Heartbeat { position } => self.has_read(now, slot, position)?,
-            Request::Gap { from, to } => self.tell_missed(now, slot, id, (from, to), out)?,
-            Request::Bye => self.bye(now, slot, out),
-            Request::Serve { server } => self.serves(now, slot, server),
+            Request::Hello { incarnation, key } => self.hello(slot, incarnation, key, out)?,
+            Request::Heartbeat { position } => self.has_read(slot, position)?,
+            Request::Gap { from, to } => self.tell_missed(slot, id, (from, to), out)?,
+            Request::Bye => self.bye(slot, out),
+            Request::Serve { server } => self.serves(slot, server),
             Request::Open { service, token, flags, rwf } => {
                 let message = decode(Kind::Open, rwf)?;
-                self.open(now, Open { slot, target: id, service, token, flags }, &message, out);
+                self.open(Open { slot, target: id, service, token, flags }, &message, out);
             }
             Request::Refresh { handle, in_stream } => {
                 if let Some(handle) = self.held(handle, slot) {
-                    self.refresh_wanted(now, handle, slot, in_stream, out);
+                    self.refresh_wanted(handle, slot, in_stream, out);
                 }
             }
             Request::Reissue { handle, serial, in_stream, rwf } => {
                 let message = decode(Kind::Reissue, rwf)?;
                 if let Some(handle) = self.held(handle, slot) {
-                    self.reissued(now, handle, slot, serial, in_stream, &message, out);
+                    self.reissued(handle, slot, serial, in_stream, &message, out);
                 }
             }
             Request::Close { handle } => {
                 if let Some(handle) = self.held(handle, slot) {
-                    self.lose_interest(now, handle, slot, out);
+                    self.lose_interest(handle, slot, out);
                 }
             }
             Request::Post { service, handle, token, rwf } => {
                 let handle = handle.map(Handle);
-                self.post(now, slot, service, handle, token, rwf, out)?;
+                self.post(slot, service, handle, token, rwf, out)?;
             }
             Request::Generic { handle, rwf } => {
                 if let Some(handle) = self.held(handle, slot) {
@@ -98,21 +97,19 @@ impl SourceDistributor {
     }
 
     /// A P2PS wants an image of an item that it has open.
-    fn refresh_wanted(&mut self, now: u64, handle: Handle, slot: Slot, in_stream: bool, out: &mut dyn ProviderSink) {
+    fn refresh_wanted(&mut self, handle: Handle, slot: Slot, in_stream: bool, out: &mut dyn ProviderSink) {
         self.want_by_its_way(handle, slot, in_stream);
         if self.items[handle].is_ended() {
             self.repeat_end(handle, slot);
         } else {
-            self.want_image(now, handle, slot, out);
+            self.want_image(handle, slot, out);
             self.explain_wait(handle, self.links.number(slot));
         }
     }
 
     /// A P2PS wants something else of an item than before; with a number, it wants an image of that.
-    #[expect(clippy::too_many_arguments, reason = "the members of one request")]
     fn reissued(
         &mut self,
-        now: u64,
         handle: Handle,
         slot: Slot,
         serial: Option<u32>,
@@ -125,25 +122,25 @@ impl SourceDistributor {
         }
         self.upstream.merge.note(handle, slot, message);
         let Some(serial) = serial else {
-            self.reissue(now, handle, false, out);
-            self.preempt(now, handle, out);
+            self.reissue(handle, false, out);
+            self.preempt(handle, out);
             return;
         };
         self.want_by_its_way(handle, slot, in_stream);
         self.owe_reissue(handle, slot, serial);
-        self.reissue(now, handle, true, out);
-        self.want_image(now, handle, slot, out);
-        self.renew_priority(now, handle, out);
-        self.preempt(now, handle, out);
+        self.reissue(handle, true, out);
+        self.want_image(handle, slot, out);
+        self.renew_priority(handle, out);
+        self.preempt(handle, out);
         self.explain_wait(handle, self.links.number(slot));
     }
 
-    fn open(&mut self, now: u64, open: Open, request: &RequestMsg<'_>, out: &mut dyn ProviderSink) {
+    fn open(&mut self, open: Open, request: &RequestMsg<'_>, out: &mut dyn ProviderSink) {
         let Open { slot, target, token, .. } = open;
         self.counters.opens += 1;
         self.key.clear();
         ItemKey::new(request.domain, &request.key, request.qos).write(&mut self.key);
-        let handle = match self.resolve(now, open.service, open.flags, request.domain) {
+        let handle = match self.resolve(open.service, open.flags, request.domain) {
             Ok(handle) => handle,
             Err((counter, state)) => {
                 *counter(&mut self.counters) += 1;
@@ -165,18 +162,18 @@ impl SourceDistributor {
         self.hub.event(&Event::ItemOpened { target, handle: handle.0, token });
         self.want_by_its_way(handle, slot, false);
         if snapshot {
-            self.open_snapshot(now, handle);
+            self.open_snapshot(handle);
         } else if self.answer_snapshot_from_held(handle) {
             self.counters.images_from_cache += 1;
         } else if cached {
-            self.answer_from_cache(now, handle, slot);
+            self.answer_from_cache(handle, slot);
         } else {
-            self.watch(now, handle, open, was_watched, out);
+            self.watch(handle, open, was_watched, out);
         }
     }
 
     /// The item that `self.key` of a service is, made if need be.
-    fn resolve(&mut self, now: u64, service: u16, bits: u8, domain: Domain) -> Result<Handle, Refusal> {
+    fn resolve(&mut self, service: u16, bits: u8, domain: Domain) -> Result<Handle, Refusal> {
         let unknown = || {
             let text = "Service is not known to the Source Distributor";
             refusal(StateCode::SOURCE_UNKNOWN, text, |c| &mut c.refused_unknown_service)
@@ -210,7 +207,7 @@ impl SourceDistributor {
                     ItemKind::SHARED
                 }
             }
-            (true, false, false) if let Some(patience) = self.publication_patience(now, service, bits) => {
+            (true, false, false) if let Some(patience) = self.publication_patience(service, bits) => {
                 return self.await_publication(hash, service, patience).ok_or_else(no_room);
             }
             (true, ..) => {
@@ -223,7 +220,7 @@ impl SourceDistributor {
             }
             return Ok(handle);
         }
-        if !known_cached && self.is_given_up(now, service, &self.key, domain.0) {
+        if !known_cached && self.is_given_up(service, &self.key, domain.0) {
             let text = "Provider closes its connection when it is asked for this: it is asked no more for now";
             return Err(refusal(StateCode::NONE, text, |c| &mut c.refused_given_up));
         }
@@ -240,7 +237,7 @@ impl SourceDistributor {
     }
 
     /// A P2PS has opened an interactive item: see that an image reaches it.
-    fn watch(&mut self, now: u64, handle: Handle, open: Open, was_watched: bool, out: &mut dyn ProviderSink) {
+    fn watch(&mut self, handle: Handle, open: Open, was_watched: bool, out: &mut dyn ProviderSink) {
         self.want_cached(handle);
         if was_watched && self.items[handle].is_waiting() && self.answer_from_held(handle, open.slot) {
             return;
@@ -248,74 +245,74 @@ impl SourceDistributor {
         let item = &self.items[handle];
         if item.is_waiting() {
             if was_watched {
-                self.preempt(now, handle, out);
+                self.preempt(handle, out);
                 return self.explain_wait(handle, open.target);
             }
             let service = item.service();
             self.enqueue(handle);
-            self.ask_queued(now, service, out);
-            self.preempt(now, handle, out);
+            self.ask_queued(service, out);
+            self.preempt(handle, out);
             let item = &self.items[handle];
             if item.is_waiting() {
                 let timer = Timer::Request(handle, item.epoch());
-                self.timers.set(now.saturating_add(self.config.request_timeout), timer);
+                self.timers.set(self.now.saturating_add(self.config.request_timeout), timer);
             }
             return self.explain_wait(handle, crate::stream::ALL);
         }
         if !was_watched {
-            self.leave_if_suspect(now, handle, out);
+            self.leave_if_suspect(handle, out);
             let item = &self.items[handle];
             // What is lost has an image to come, and nothing goes on before it.
             self.set_live(handle, item.is_answered() && !item.awaits_recovery());
         }
         if self.upstream.merge.is_narrowed(handle) {
             self.owe_open(handle, open.slot);
-            self.reissue(now, handle, true, out);
+            self.reissue(handle, true, out);
         } else {
-            self.want_image(now, handle, open.slot, out);
+            self.want_image(handle, open.slot, out);
         }
-        self.renew_priority(now, handle, out);
+        self.renew_priority(handle, out);
         self.explain_wait(handle, open.target);
     }
 
     /// A P2PS has given an item back, or is gone.
-    pub(crate) fn lose_interest(&mut self, now: u64, handle: Handle, slot: Slot, out: &mut dyn ProviderSink) {
+    pub(crate) fn lose_interest(&mut self, handle: Handle, slot: Slot, out: &mut dyn ProviderSink) {
         self.upstream.unwatch(handle, slot);
         let item = &mut self.items[handle];
         item.unwatch(slot);
         if item.has_interest() || item.is_cached() {
             // The others may all have paused.
             if item.is_open() && self.upstream.merge.is_to_pause(handle, item.interest().len()) {
-                self.reissue(now, handle, false, out);
+                self.reissue(handle, false, out);
             }
-            self.renew_priority(now, handle, out);
+            self.renew_priority(handle, out);
             return;
         }
         if item.may_age() && self.config.age_unwatched > 0 {
-            if item.starts_aging(now) {
-                self.timers.set(now.saturating_add(self.config.age_unwatched), Timer::Unwatched(handle));
+            if item.starts_aging(self.now) {
+                self.timers.set(self.now.saturating_add(self.config.age_unwatched), Timer::Unwatched(handle));
             }
             self.set_live(handle, false);
         } else {
-            self.close_item(now, handle, out);
+            self.close_item(handle, out);
         }
     }
 
     /// An item that nobody watches is closed at its provider, and forgotten.
-    fn close_item(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    fn close_item(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
-        self.close_upstream(now, handle, out);
+        self.close_upstream(handle, out);
         self.forget_item(handle);
-        self.send_queued(now, service, out);
+        self.send_queued(service, out);
     }
 
     /// The unwatched time of an item may be over. The item may be gone since the timer was set.
-    pub(crate) fn unwatched_timer(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    pub(crate) fn unwatched_timer(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let Some(item) = self.items.get_mut(handle) else { return };
-        match item.unwatched_timer(now, self.config.age_unwatched) {
+        match item.unwatched_timer(self.now, self.config.age_unwatched) {
             UnwatchedTimer::Watched => {}
             UnwatchedTimer::NotYet(due) => self.timers.set(due, Timer::Unwatched(handle)),
-            UnwatchedTimer::Over => self.close_item(now, handle, out),
+            UnwatchedTimer::Over => self.close_item(handle, out),
         }
     }
 

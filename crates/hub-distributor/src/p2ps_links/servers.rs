@@ -38,34 +38,34 @@ impl Links {
 
 impl SourceDistributor {
     /// A P2PS says where consumers reach it, and how it is; or, with nothing, that it is no server any more.
-    pub(super) fn serves(&mut self, now: u64, slot: Slot, server: &[u8]) {
+    pub(super) fn serves(&mut self, slot: Slot, server: &[u8]) {
         let link = self.links.link_mut(slot);
         let said = (!server.is_empty()).then(|| Box::from(server));
         if link.server != said {
             link.server = said;
-            self.servers_changed(now);
+            self.servers_changed();
         }
     }
 
     /// A P2PS leaves, and is no server any more. The serial of its lease.
-    pub(super) fn leave_links(&mut self, now: u64, slot: Slot) -> u32 {
+    pub(super) fn leave_links(&mut self, slot: Slot) -> u32 {
         if self.links.link_mut(slot).server.take().is_some() {
-            self.servers_changed(now);
+            self.servers_changed();
         }
-        self.links.leave(slot, now)
+        self.links.leave(slot, self.now)
     }
 
     /// P2PSs that are servers are to hear that others have changed, come or gone.
-    fn servers_changed(&mut self, now: u64) {
+    fn servers_changed(&mut self) {
         let telling = &mut self.links.telling;
         if !std::mem::replace(&mut telling.is_due, true) {
-            self.timers.set(telling.not_before.max(now), Timer::Servers);
+            self.timers.set(telling.not_before.max(self.now), Timer::Servers);
         }
     }
 
     /// Tells the P2PSs that are servers of all of them.
-    pub(crate) fn tell_servers(&mut self, now: u64) {
-        self.links.telling = Telling { is_due: false, not_before: now.saturating_add(TELL_INTERVAL) };
+    pub(crate) fn tell_servers(&mut self) {
+        self.links.telling = Telling { is_due: false, not_before: self.now.saturating_add(TELL_INTERVAL) };
         let servers = self.links.servers();
         for link in self.links.slots.iter_mut().flatten() {
             if let (Some(target), Some(_)) = (link.id, &link.server) {

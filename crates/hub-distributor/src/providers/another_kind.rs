@@ -16,21 +16,15 @@ const TEXT: &str = "Service goes on with a provider of another kind";
 
 impl SourceDistributor {
     /// The service of a name that a provider of the other kind has had, and none has now: it is of this kind when this returns.
-    pub(super) fn change_kind_of(
-        &mut self,
-        now: u64,
-        name: &str,
-        cached: bool,
-        out: &mut dyn ProviderSink,
-    ) -> Option<u16> {
+    pub(super) fn change_kind_of(&mut self, name: &str, cached: bool, out: &mut dyn ProviderSink) -> Option<u16> {
         let service = self.services.by_name(name)?;
-        self.finish_outages_of(now, service, out);
+        self.finish_outages_of(service, out);
         let known = &self.services[service];
         if known.cached == cached || !known.providers().is_empty() || known.is_group {
             return None;
         }
         self.begin_change(service);
-        self.finish_outages_of(now, service, out);
+        self.finish_outages_of(service, out);
         Some(service)
     }
 
@@ -46,36 +40,36 @@ impl SourceDistributor {
     }
 
     /// Some items of a service that is of the other kind now.
-    pub(super) fn change_items(&mut self, now: u64, service: u16, items: &[Handle], out: &mut dyn ProviderSink) {
+    pub(super) fn change_items(&mut self, service: u16, items: &[Handle], out: &mut dyn ProviderSink) {
         self.counters.items_touched += items.len() as u64;
         for &handle in items {
             // The item may have ended meanwhile, and another may have its handle.
             if self.items.get(handle).is_some_and(|item| item.service() == service && !item.is_ended()) {
-                self.change_item(now, handle, out);
+                self.change_item(handle, out);
             }
         }
     }
 
     /// All items of a service are of its kind.
-    pub(super) fn end_change(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+    pub(super) fn end_change(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let known = &mut self.services[service];
         known.is_settling = false;
         if known.cached {
             known.clear_queues();
         }
-        self.take_over(now, service, out);
+        self.take_over(service, out);
         self.advertise(service);
-        self.send_queued(now, service, out);
+        self.send_queued(service, out);
     }
 
-    fn change_item(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    fn change_item(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
         let (cached, is_instance) = (self.services[item.service()].cached, item.is_instance());
         if !is_instance && item.is_cached() == cached {
             return;
         }
         if cached {
-            self.take_off(now, handle, By::Provider, out);
+            self.take_off(handle, By::Provider, out);
         } else {
             self.unpublish(handle);
             self.end_waiting_snapshots(handle);
@@ -86,7 +80,7 @@ impl SourceDistributor {
         } else if cached {
             self.become_cached(handle);
         } else {
-            self.become_shared(now, handle);
+            self.become_shared(handle);
         }
     }
 
@@ -124,7 +118,7 @@ impl SourceDistributor {
         self.published.awaited.want_back(handle);
     }
 
-    fn become_shared(&mut self, now: u64, handle: Handle) {
+    fn become_shared(&mut self, handle: Handle) {
         self.abandon_set(handle);
         if !self.lose_item(handle, StateCode::NONE, TEXT.as_bytes()) {
             return;
@@ -139,6 +133,6 @@ impl SourceDistributor {
         self.published.images.remove(image);
         let epoch = self.items.renew(handle);
         self.enqueue(handle);
-        self.timers.set(now.saturating_add(self.config.request_timeout), Timer::Request(handle, epoch));
+        self.timers.set(self.now.saturating_add(self.config.request_timeout), Timer::Request(handle, epoch));
     }
 }

@@ -18,7 +18,7 @@ const CLEAR_FOR: u64 = 5_000_000_000;
 
 impl SourceDistributor {
     /// Whether what a provider says of a service may be taken. A service that has come through this site may not.
-    pub(super) fn may_take(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> bool {
+    pub(super) fn may_take(&mut self, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> bool {
         if self.config.site.is_empty() {
             return true;
         }
@@ -34,7 +34,7 @@ impl SourceDistributor {
             self.providers[id].linked.insert(whole);
         }
         let session = &mut self.providers[id];
-        match session.linked.judge(now, entry.id, &self.config.site) {
+        match session.linked.judge(self.now, entry.id, &self.config.site) {
             Way::Taken => true,
             Way::NotTaken => false,
             Way::ComesBack { service, through } => {
@@ -42,13 +42,13 @@ impl SourceDistributor {
                 let offered = session.offer_by_id(entry.id).map(|offer| offer.service);
                 self.notices.push(Notice::ServiceComesBack { service, provider, through });
                 if let Some(service) = offered {
-                    self.take_no_more(now, id, service, out);
+                    self.take_no_more(id, service, out);
                 }
                 false
             }
             Way::Clears => {
                 let timer = Timer::Link(id, session.serial, entry.id);
-                self.timers.set(now.saturating_add(self.clear_for()), timer);
+                self.timers.set(self.now.saturating_add(self.clear_for()), timer);
                 false
             }
         }
@@ -61,11 +61,11 @@ impl SourceDistributor {
     }
 
     /// A service that came through this site may have come another way for long enough.
-    pub(crate) fn link_timer(&mut self, now: u64, id: SessionId, provider_id: u16, out: &mut dyn ProviderSink) {
+    pub(crate) fn link_timer(&mut self, id: SessionId, provider_id: u16, out: &mut dyn ProviderSink) {
         let clear_for = self.clear_for();
-        let taken = self.providers[id].linked.take_when_clear(now, provider_id, clear_for);
+        let taken = self.providers[id].linked.take_when_clear(self.now, provider_id, clear_for);
         if let Some(entry) = taken.cloned() {
-            self.service_entry(now, id, &entry, out);
+            self.service_entry(id, &entry, out);
         }
     }
 

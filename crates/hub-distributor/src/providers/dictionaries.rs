@@ -45,7 +45,6 @@ impl SourceDistributor {
     /// Asks for the dictionaries that a service of this session provides and that the session was not asked for.
     pub(crate) fn request_dictionaries(
         &mut self,
-        now: u64,
         id: SessionId,
         service: u16,
         entry: &Entry,
@@ -62,7 +61,7 @@ impl SourceDistributor {
                 continue;
             }
             let late = Timer::Dictionaries(id, session.serial);
-            self.timers.set(now.saturating_add(self.config.dictionary_timeout), late);
+            self.timers.set(self.now.saturating_add(self.config.dictionary_timeout), late);
             let request = Request {
                 stream_id: FIRST_STREAM + which as i32,
                 streaming: true,

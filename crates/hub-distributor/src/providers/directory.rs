@@ -25,7 +25,6 @@ impl SourceDistributor {
     /// What a provider of either kind sends on the directory stream.
     pub(crate) fn directory_message(
         &mut self,
-        now: u64,
         id: SessionId,
         msg: &[u8],
         out: &mut dyn ProviderSink,
@@ -33,24 +32,24 @@ impl SourceDistributor {
         match Msg::decode(msg)? {
             Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
                 let refresh = Refresh::decode(&refresh)?;
-                self.bring_forward(now, id, out);
+                self.bring_forward(id, out);
                 if refresh.state.stream.is_final() {
-                    self.directory_closed(now, id, out);
+                    self.directory_closed(id, out);
                 } else {
-                    self.directory_refresh(now, id, &refresh, out);
+                    self.directory_refresh(id, &refresh, out);
                 }
             }
             Msg::Update(update) if update.domain == Domain::SOURCE => {
                 for entry in &Update::decode(&update)?.services {
-                    if !self.merges_state(now, id, entry, out) {
-                        self.service_entry(now, id, entry, out);
+                    if !self.merges_state(id, entry, out) {
+                        self.service_entry(id, entry, out);
                     }
                 }
             }
             Msg::Status(status) if status.domain == Domain::SOURCE => {
                 let cleared = rwf::rdm::directory::Status::decode(&status).clear_cache;
                 if cleared || status.state.is_some_and(|state| state.stream.is_final()) {
-                    self.directory_closed(now, id, out);
+                    self.directory_closed(id, out);
                 }
             }
             Msg::Ack(_) => return self.provider_ack(id, msg),
@@ -62,7 +61,7 @@ impl SourceDistributor {
         Ok(())
     }
 
-    fn directory_refresh(&mut self, now: u64, id: SessionId, refresh: &Refresh, out: &mut dyn ProviderSink) {
+    fn directory_refresh(&mut self, id: SessionId, refresh: &Refresh, out: &mut dyn ProviderSink) {
         self.providers[id].phase = Phase::Ready;
         if refresh.clear_cache && refresh.complete {
             let named: BTreeSet<u16> = refresh.services.iter().map(|entry| entry.id).collect();
@@ -74,32 +73,32 @@ impl SourceDistributor {
                 .map(|offer| offer.service)
                 .collect();
             for service in gone {
-                self.withdraw(now, id, service, true, out);
+                self.withdraw(id, service, true, out);
             }
         }
         for entry in &refresh.services {
-            self.service_entry(now, id, entry, out);
+            self.service_entry(id, entry, out);
         }
     }
 
     /// The directory stream is closed: everything it said is void. It is asked for again after a pause.
-    fn directory_closed(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
+    fn directory_closed(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
         self.providers[id].linked.retain(|_| false);
         let session = &self.providers[id];
         let (serial, route) = (session.serial, matches!(session.origin, Origin::Route(_)));
         let own = session.offers.iter().filter(|offer| offer.member.is_none());
         let services: Vec<u16> = own.map(|offer| offer.service).collect();
         for service in services {
-            self.withdraw(now, id, service, false, out);
+            self.withdraw(id, service, false, out);
         }
         if route {
-            self.timers.set(now.saturating_add(self.config.retry_interval), Timer::Directory(id, serial));
+            self.timers.set(self.now.saturating_add(self.config.retry_interval), Timer::Directory(id, serial));
         }
     }
 
     /// One service of a directory message.
-    pub(crate) fn service_entry(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) {
-        if !self.may_take(now, id, entry, out) {
+    pub(crate) fn service_entry(&mut self, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) {
+        if !self.may_take(id, entry, out) {
             return;
         }
         if entry.action == Action::Delete && self.providers[id].is_refused(entry.id) {
@@ -108,14 +107,14 @@ impl SourceDistributor {
         if entry.action == Action::Delete {
             let known = self.providers[id].offer_by_id(entry.id).map(|offer| offer.service);
             match known {
-                Some(service) => self.withdraw(now, id, service, true, out),
+                Some(service) => self.withdraw(id, service, true, out),
                 None => self.counters.dropped_unknown_service += 1,
             }
             return;
         }
         let before = self.providers[id].offer_by_id(entry.id).map(Offer::takes_requests);
         // A service that the route leaves out is none of ours; one that is refused is counted.
-        let Some(service) = self.offered_service(now, id, entry, out) else { return };
+        let Some(service) = self.offered_service(id, entry, out) else { return };
         if let Some(info) = entry.info.as_ref().and_then(Part::value) {
             self.apply_info(id, service, info);
         }
@@ -125,27 +124,27 @@ impl SourceDistributor {
         self.note_path(id, service, entry.id);
         let state = entry.state.as_ref().and_then(Part::value);
         self.apply_state(id, service, state);
-        self.request_dictionaries(now, id, service, entry, out);
+        self.request_dictionaries(id, service, entry, out);
         if before != self.providers.offer(id, service).map(Offer::takes_requests) {
-            self.note_first_provider(now, service, out);
-            self.leave_down_providers(now, service, out);
+            self.note_first_provider(service, out);
+            self.leave_down_providers(service, out);
             self.want_mirrors(service);
         }
         self.advertise(service);
         // Transient states come after the service is known to be there, groups before the service: they are narrower.
         for group in entry.groups.iter().filter_map(Part::value) {
-            self.group_entry(now, id, service, group, out);
+            self.group_entry(id, service, group, out);
         }
         if let Some(status) = state.and_then(|state| state.status.as_ref()) {
-            self.service_status(now, id, service, status.as_state(), out);
+            self.service_status(id, service, status.as_state(), out);
         }
         self.services[service].look_at_set_aside();
-        self.send_queued(now, service, out);
-        self.update_groups_of(now, (id, service), Some(entry), false, out);
+        self.send_queued(service, out);
+        self.update_groups_of((id, service), Some(entry), false, out);
     }
 
     /// Our id for the service of an entry; makes the session offer it if it is new there.
-    fn offered_service(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> Option<u16> {
+    fn offered_service(&mut self, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> Option<u16> {
         let session = &self.providers[id];
         let cached = session.origin == Origin::NonInteractive;
         let known = session.offer_by_id(entry.id).map(|offer| offer.service);
@@ -165,24 +164,24 @@ impl SourceDistributor {
             return None;
         }
         let found = self.services.find_or_add(name, cached);
-        let Some(service) = found.or_else(|| self.change_kind_of(now, name, cached, out)) else {
+        let Some(service) = found.or_else(|| self.change_kind_of(name, cached, out)) else {
             self.counters.refused_services += 1;
             self.refuse_service(id, name, entry);
             return None;
         };
         self.providers[id].forget_refused(entry.id);
         if let Some(old) = known.filter(|&old| old != service) {
-            self.withdraw(now, id, old, true, out);
+            self.withdraw(id, old, true, out);
         }
         if cached {
             // What is published from now on is not what was there before.
-            self.finish_outages_in(now, id, service, out);
+            self.finish_outages_in(id, service, out);
         }
         let session = &mut self.providers[id];
         session.offers.offer(entry.id, service);
         let known = &mut self.services[service];
         if !known.providers().contains(&id) {
-            known.offered_at = Some(now);
+            known.offered_at = Some(self.now);
         }
         known.add_provider(id, |id| self.providers.rank(id, service));
         Some(service)
@@ -219,7 +218,7 @@ impl SourceDistributor {
 
     /// Nobody offers a service any more: if a provider of the other kind stands by for its name, that one takes over. The items stay, and are
     /// that one's.
-    pub(super) fn take_over(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+    pub(super) fn take_over(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let known = &self.services[service];
         if !known.providers().is_empty() || known.is_settling {
             return;
@@ -233,10 +232,10 @@ impl SourceDistributor {
         let (provider, interactive) = (session.peer.address.clone(), session.origin != Origin::NonInteractive);
         self.notices.push(Notice::ServiceTakenOver { service: known.name.clone(), provider });
         if interactive {
-            self.service_entry(now, id, &entry, out);
+            self.service_entry(id, &entry, out);
         } else {
             // What it has published while the name was taken is not held: it publishes all of it when it comes back.
-            self.close_session(now, id, &CloseReason::ServiceIsFree, out);
+            self.close_session(id, &CloseReason::ServiceIsFree, out);
         }
     }
 

@@ -78,7 +78,7 @@ impl std::error::Error for SwitchError {}
 impl SourceDistributor {
     /// The items of a service leave the providers at which it is down, for others at which it is up. Private streams are of the
     /// provider that they are with.
-    pub(super) fn leave_down_providers(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+    pub(super) fn leave_down_providers(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let known = &self.services[service];
         if known.cached || known.providers().len() < 2 {
             return;
@@ -89,7 +89,7 @@ impl SourceDistributor {
         for session in down {
             self.begin_move(service, session, Why::Down);
         }
-        self.work_moves(now, out);
+        self.work_moves(out);
     }
 
     /// The items of a service leave the providers that are silent, in the turns to come: another may have them now.
@@ -152,13 +152,13 @@ impl SourceDistributor {
 
     /// Another provider may be the first that takes requests: if items are to go back to that one, they do so when it has been the
     /// first for long enough.
-    pub(super) fn note_first_provider(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+    pub(super) fn note_first_provider(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let first = self.first_provider(service);
         let Some(known) = self.services.get_mut(service) else { return };
-        let is_news = known.note_first(now, first);
+        let is_news = known.note_first(self.now, first);
         let is_ordered = self.config.balance.is_ordered() || known.is_group;
         if is_news && first.is_some() && self.config.failback > 0 && is_ordered {
-            self.timers.set(now.saturating_add(self.config.failback), Timer::FailBack(service));
+            self.timers.set(self.now.saturating_add(self.config.failback), Timer::FailBack(service));
         }
         self.tell_roles(service, out);
         self.tell_served_from(service, first);
@@ -199,25 +199,18 @@ impl SourceDistributor {
     }
 
     /// The first provider of a service may have been that for long enough: the items of the others go back to it.
-    pub(crate) fn failback_timer(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
-        self.note_first_provider(now, service, out);
+    pub(crate) fn failback_timer(&mut self, service: u16, out: &mut dyn ProviderSink) {
+        self.note_first_provider(service, out);
         let first = self.services.get(service).and_then(super::services::Service::first);
         if let Some((first, since)) = first
-            && now.saturating_sub(since) >= self.config.failback
+            && self.now.saturating_sub(since) >= self.config.failback
         {
-            self.leave_later_providers(now, service, first, false, out);
+            self.leave_later_providers(service, first, false, out);
         }
     }
 
     /// The items of a service leave all providers but one.
-    fn leave_later_providers(
-        &mut self,
-        now: u64,
-        service: u16,
-        first: SessionId,
-        by_hand: bool,
-        out: &mut dyn ProviderSink,
-    ) {
+    fn leave_later_providers(&mut self, service: u16, first: SessionId, by_hand: bool, out: &mut dyn ProviderSink) {
         let known = &self.services[service];
         if known.cached {
             return;
@@ -232,7 +225,7 @@ impl SourceDistributor {
                 self.begin_move(service, session, Why::NotFirst { first: to.clone(), by_hand });
             }
         }
-        self.work_moves(now, out);
+        self.work_moves(out);
     }
 
     /// An operator has the items of a service asked for at this provider, by its address or server id, until it is gone; `None` goes back to the
@@ -247,6 +240,7 @@ impl SourceDistributor {
         provider: Option<&str>,
         out: &mut impl ProviderSink,
     ) -> Result<usize, SwitchError> {
+        self.begin(now);
         let unknown = || SwitchError::NoService(service.to_owned());
         let id = self.services.by_name(service).filter(|&id| !self.services[id].cached).ok_or_else(unknown)?;
         let address = |session: &SessionId| self.providers.get(*session).map(|session| session.peer.address.clone());
@@ -269,16 +263,16 @@ impl SourceDistributor {
             return Err(SwitchError::NotUp { provider: address(&session).unwrap_or_default() });
         }
         if let Some(session) = wanted {
-            self.trust_again(now, session, id);
+            self.trust_again(session, id);
         }
         self.services[id].switch_to(wanted, |session| self.providers.rank(session, id));
-        self.note_first_provider(now, id, out);
+        self.note_first_provider(id, out);
         let is_ordered = wanted.is_some() || self.config.balance.is_ordered() || self.services[id].is_group;
         let Some(first) = self.first_provider(id).filter(|_| is_ordered) else { return Ok(0) };
         let others = self.services[id].providers().iter().filter(|&&session| session != first);
         let items = others.map(|&session| self.items.at(session, id).len()).sum();
-        self.leave_later_providers(now, id, first, true, out);
-        self.send_queued(now, id, out);
+        self.leave_later_providers(id, first, true, out);
+        self.send_queued(id, out);
         Ok(items)
     }
 
@@ -293,7 +287,7 @@ impl SourceDistributor {
     }
 
     /// Goes on with the moves, as far as this turn lets it.
-    pub(crate) fn work_moves(&mut self, now: u64, out: &mut dyn ProviderSink) {
+    pub(crate) fn work_moves(&mut self, out: &mut dyn ProviderSink) {
         while self.outages.budget > 0
             && let Some(((service, session), &Move { below, ref why, .. })) = self.outages.moves.front()
         {
@@ -311,12 +305,12 @@ impl SourceDistributor {
             let (why, provider) = (under_way.why.clone(), under_way.provider.clone());
             let (leaving, staying) = match why {
                 Why::Returns => (Vec::new(), handles),
-                _ => self.leave_by(now, (session, service), handles, &why, out),
+                _ => self.leave_by((session, service), handles, &why, out),
             };
             let moved = looked - staying.len();
             match why {
-                Why::Returns => self.return_items(now, &staying, out),
-                Why::Silent => self.fall_silent(now, session, &staying, out),
+                Why::Returns => self.return_items(&staying, out),
+                Why::Silent => self.fall_silent(session, &staying, out),
                 Why::Down | Why::NotFirst { .. } => {}
             }
             if let Some((_, under_way)) = self.outages.moves.front_mut() {
@@ -332,7 +326,7 @@ impl SourceDistributor {
                 }
                 Why::NotFirst { first, .. } => format!("Item goes from provider {provider} to {first}"),
             };
-            self.move_items(now, service, &leaving, &text, out);
+            self.move_items(service, &leaving, &text, out);
         }
     }
 
@@ -340,7 +334,6 @@ impl SourceDistributor {
     /// All others have gone over to their mirrors.
     fn leave_by(
         &mut self,
-        now: u64,
         (session, service): (SessionId, u16),
         handles: Vec<Handle>,
         why: &Why,
@@ -353,15 +346,15 @@ impl SourceDistributor {
             Why::NotFirst { by_hand, .. } => match self.first_provider(service) {
                 Some(first) => {
                     let (stay, shared): (Vec<Handle>, Vec<Handle>) =
-                        shared.into_iter().partition(|&handle| self.is_kept_from(now, handle, first, *by_hand));
+                        shared.into_iter().partition(|&handle| self.is_kept_from(handle, first, *by_hand));
                     kept = stay;
-                    self.move_hot(now, shared, first, out)
+                    self.move_hot(shared, first, out)
                 }
                 None => shared,
             },
             // The silent one stands by: so it is seen when it sends data again.
-            Why::Silent => self.not_taken_over(now, shared, Former::StandsBy, out),
-            Why::Down | Why::Returns => self.not_taken_over(now, shared, Former::Closed, out),
+            Why::Silent => self.not_taken_over(shared, Former::StandsBy, out),
+            Why::Down | Why::Returns => self.not_taken_over(shared, Former::Closed, out),
         };
         let (leaving, mut staying): (Vec<Handle>, Vec<Handle>) =
             rest.into_iter().partition(|&handle| self.is_served_beside(handle, session, *why == Why::Down));
@@ -401,28 +394,22 @@ impl SourceDistributor {
     }
 
     /// Items that move to a provider that is preferred go over to their mirrors there, and the provider that they leave stands by. The others.
-    fn move_hot(
-        &mut self,
-        now: u64,
-        handles: Vec<Handle>,
-        preferred: SessionId,
-        out: &mut dyn ProviderSink,
-    ) -> Vec<Handle> {
+    fn move_hot(&mut self, handles: Vec<Handle>, preferred: SessionId, out: &mut dyn ProviderSink) -> Vec<Handle> {
         let (mirrored, mut rest): (Vec<Handle>, Vec<Handle>) =
             handles.into_iter().partition(|&handle| self.hot_standby.mirror_session(handle) == Some(preferred));
-        rest.extend(self.not_taken_over(now, mirrored, Former::StandsBy, out));
+        rest.extend(self.not_taken_over(mirrored, Former::StandsBy, out));
         rest
     }
 
-    fn move_items(&mut self, now: u64, service: u16, handles: &[Handle], text: &str, out: &mut dyn ProviderSink) {
+    fn move_items(&mut self, service: u16, handles: &[Handle], text: &str, out: &mut dyn ProviderSink) {
         if handles.is_empty() {
             return;
         }
         for &handle in handles {
-            self.close_upstream(now, handle, out);
+            self.close_upstream(handle, out);
         }
         let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text);
         let waited_for = self.lose_items(service, handles, state, true);
-        self.explain_waits(now, &waited_for);
+        self.explain_waits(&waited_for);
     }
 }

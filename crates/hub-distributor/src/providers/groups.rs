@@ -10,22 +10,15 @@ use rwf::{State, StreamState};
 
 impl SourceDistributor {
     /// A transient state for all items that a session has open for a service.
-    pub(super) fn service_status(
-        &mut self,
-        now: u64,
-        id: SessionId,
-        service: u16,
-        state: State<'_>,
-        out: &mut dyn ProviderSink,
-    ) {
-        self.mirrors_state(now, (id, service), None, state, out);
+    pub(super) fn service_status(&mut self, id: SessionId, service: u16, state: State<'_>, out: &mut dyn ProviderSink) {
+        self.mirrors_state((id, service), None, state, out);
         if state.stream.is_final() {
-            self.recover_group(now, id, service, None, state, out);
+            self.recover_group(id, service, None, state, out);
             return;
         }
         let state = open(state);
-        self.leave_members(now, (id, service), None, state, out);
-        let members = self.note_state(now, (id, service), None, state);
+        self.leave_members((id, service), None, state, out);
+        let members = self.note_state((id, service), None, state);
         // Items that are open elsewhere, or lost and not back, have nothing to do with what this provider says.
         let known = &self.services[service];
         let all = known.lost_items() == 0 && known.providers().iter().all(|&other| other == id);
@@ -39,7 +32,6 @@ impl SourceDistributor {
     /// Items that a session says Suspect of go over to their standby, if that has them good.
     fn leave_members(
         &mut self,
-        now: u64,
         (id, service): (SessionId, u16),
         group: Option<GroupId>,
         state: State<'_>,
@@ -47,7 +39,7 @@ impl SourceDistributor {
     ) {
         if state.data == rwf::DataState::SUSPECT && self.config.takeover_on_suspect && self.config.balance.is_hot() {
             let members = self.members(id, service, group, |_| true);
-            self.leave_all_suspect(now, members, &state, out);
+            self.leave_all_suspect(members, &state, out);
         }
     }
 
@@ -61,29 +53,22 @@ impl SourceDistributor {
     }
 
     /// Status and merger of a group, in this order.
-    pub(super) fn group_entry(
-        &mut self,
-        now: u64,
-        id: SessionId,
-        service: u16,
-        entry: &Group,
-        out: &mut dyn ProviderSink,
-    ) {
+    pub(super) fn group_entry(&mut self, id: SessionId, service: u16, entry: &Group, out: &mut dyn ProviderSink) {
         // A group that no item was in has nothing to be told.
         let Some(group) = self.providers[id].known_group(service, &entry.group) else { return };
         let merged_to = entry.merged_to.as_deref().filter(|to| *to != entry.group);
         let state = entry.status.as_ref().map(|status| status.as_state());
         if let Some(state) = state {
-            self.mirrors_state(now, (id, service), Some(group), state, out);
+            self.mirrors_state((id, service), Some(group), state, out);
         }
         if let Some(state) = state.filter(|state| state.stream.is_final()) {
-            self.recover_group(now, id, service, Some(group), state, out);
+            self.recover_group(id, service, Some(group), state, out);
         }
         let state = state.filter(|state| !state.stream.is_final()).map(open);
         if let Some(state) = state {
-            self.leave_members(now, (id, service), Some(group), state, out);
+            self.leave_members((id, service), Some(group), state, out);
         }
-        let members = state.map(|state| self.note_state(now, (id, service), Some(group), state)).unwrap_or_default();
+        let members = state.map(|state| self.note_state((id, service), Some(group), state)).unwrap_or_default();
         let merged_to = merged_to.map(|to| {
             let into = self.providers.group(id, service, to);
             self.providers[id].forget_group(service, &entry.group);
@@ -139,18 +124,12 @@ impl SourceDistributor {
     }
 
     /// The members of a service or group that a session has open; remembers of each whether it was told to be Suspect.
-    fn note_state(
-        &mut self,
-        now: u64,
-        (id, service): (SessionId, u16),
-        group: Option<GroupId>,
-        state: State<'_>,
-    ) -> Vec<Handle> {
+    fn note_state(&mut self, (id, service): (SessionId, u16), group: Option<GroupId>, state: State<'_>) -> Vec<Handle> {
         let members = self.members(id, service, group, |item| !item.is_lost());
         for &handle in &members {
             self.items[handle].tell_state(state.data);
             self.cache.set_state(handle.0, &state);
-            self.note_stale(now, handle);
+            self.note_stale(handle);
         }
         members
     }
@@ -158,7 +137,6 @@ impl SourceDistributor {
     /// The provider has closed all items of a service, or of a group of it, and they are to be recovered.
     fn recover_group(
         &mut self,
-        now: u64,
         id: SessionId,
         service: u16,
         group: Option<GroupId>,
@@ -173,16 +151,16 @@ impl SourceDistributor {
             }
             return;
         }
-        let handles = self.not_taken_over(now, handles, Former::Gone, out);
+        let handles = self.not_taken_over(handles, Former::Gone, out);
         let address = self.providers[id].peer.address.clone();
         self.tell_taken_over(id, &address, service);
         for &handle in &handles {
-            self.detach(now, handle, out);
+            self.detach(handle, out);
         }
         for handle in handles {
             let waited_for = self.items[handle].is_waited_for();
             if self.lose_item(handle, state.code, state.text) {
-                self.retry_later(now, handle, Some(id));
+                self.retry_later(handle, Some(id));
                 if waited_for {
                     self.explain_wait(handle, ALL);
                 }

@@ -1,6 +1,6 @@
 //! Providers that are connected and send no data: the detector of interruptions.
 //!
-//! Where a route has an [`Interruption`], the data (updates, and images that nobody has asked for) of each of its services are
+//! Where a route has an [`crate::Interruption`], the data (updates, and images that nobody has asked for) of each of its services are
 //! watched. A service that has ticked for the traffic window and is silent for the duration, though items of it are open and not paused,
 //! is *interrupted* at that provider: its items go to other providers that have it and tick, a hot standby takes over, and those that
 //! nobody else has are told Suspect. The next data end that: items that were told Suspect get a new image.
@@ -10,8 +10,7 @@
 //!
 //! Updates of such routes are looked at one by one, as those of cached items are; those of other routes are not concerned.
 
-use super::data_flow::{DataFlow, Due};
-use crate::config::Interruption;
+use super::data_flow::Due;
 use crate::ids::Handle;
 use crate::timers::Timer;
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
@@ -29,52 +28,45 @@ impl SourceDistributor {
         self.providers.offer(id, service).is_some_and(|offer| offer.flow.is_interrupted())
     }
 
-    /// The data of a service of a provider; `None` where they are not watched, or the provider offers the service no more.
-    fn watched(&mut self, id: SessionId, service: u16) -> Option<(&mut DataFlow, Interruption)> {
-        let session = &mut self.providers[id];
-        let settings = session.interruption?;
-        Some((&mut session.offer_mut(service)?.flow, settings))
-    }
-
     /// Has the deadline that counts come as a timer.
     fn await_deadline(&mut self, id: SessionId, service: u16) {
-        let due = self.watched(id, service).and_then(|(flow, _)| flow.due());
+        let due = self.providers.watched(id, service).and_then(|(flow, _)| flow.due());
         if let Some(due) = due {
             self.timers.set(due, Timer::Data(id, self.providers[id].serial, service));
         }
     }
 
     /// Data of a service have come from a provider that nobody had asked for.
-    pub(crate) fn note_data(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
-        let Some((flow, settings)) = self.watched(id, service) else { return };
-        let resumes = flow.data(now);
+    pub(crate) fn note_data(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
+        let Some((flow, settings)) = self.providers.watched(id, service) else { return };
+        let resumes = flow.data(self.now);
         if resumes || flow.due().is_none() {
-            flow.expect_by(now.saturating_add(settings.duration));
+            flow.expect_by(self.now.saturating_add(settings.duration));
             self.await_deadline(id, service);
         }
         if resumes {
-            self.data_resumed(now, id, service, out);
+            self.data_resumed(id, service, out);
         }
     }
 
     /// A provider may have been silent for too long.
-    pub(crate) fn data_timer(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
+    pub(crate) fn data_timer(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         let is_open = self.is_data_expected(id, service);
         let pause = self.config.retry_max_interval;
-        let Some((flow, settings)) = self.watched(id, service) else { return };
-        let what = flow.timer(now, is_open, settings, pause);
+        let Some((flow, settings)) = self.providers.watched(id, service) else { return };
+        let what = flow.timer(self.now, is_open, settings, pause);
         if what != Due::Moved {
             self.await_deadline(id, service);
         }
         match what {
             Due::Moved | Due::Nothing => {}
-            Due::Interrupted(silent) => self.data_interrupted(now, id, service, silent, out),
+            Due::Interrupted(silent) => self.data_interrupted(id, service, silent, out),
             Due::Trial => {
-                self.note_first_provider(now, service, out);
+                self.note_first_provider(service, out);
                 self.want_mirrors(service);
                 self.leave_silent_providers(service);
                 self.services[service].look_at_set_aside();
-                self.send_queued(now, service, out);
+                self.send_queued(service, out);
             }
         }
     }
@@ -86,32 +78,32 @@ impl SourceDistributor {
         is_up && (self.hot_standby.at(id, service).len() > 0 || self.items.at(id, service).any(ticks))
     }
 
-    fn data_interrupted(&mut self, now: u64, id: SessionId, service: u16, silent: u64, out: &mut dyn ProviderSink) {
+    fn data_interrupted(&mut self, id: SessionId, service: u16, silent: u64, out: &mut dyn ProviderSink) {
         self.counters.data_interruptions += 1;
         let (name, provider) = (self.services[service].name.clone(), self.providers[id].peer.address.clone());
         self.notices.push(Notice::DataInterrupted { service: name, provider, silent });
-        self.note_first_provider(now, service, out);
+        self.note_first_provider(service, out);
         self.begin_silence(service, id);
-        self.work_moves(now, out);
+        self.work_moves(out);
     }
 
     /// The provider ticks again: items that wait for that have a new image asked for, in the turns to come, and those that others are
     /// silent about come to it.
-    fn data_resumed(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
+    fn data_resumed(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         self.counters.data_resumptions += 1;
         let (name, provider) = (self.services[service].name.clone(), self.providers[id].peer.address.clone());
         self.notices.push(Notice::DataResumed { service: name, provider });
-        self.note_first_provider(now, service, out);
+        self.note_first_provider(service, out);
         self.want_mirrors(service);
         self.begin_return(service, id);
         self.leave_silent_providers(service);
     }
 
     /// An operator wants a provider, whatever was found of it: it is on trial.
-    pub(super) fn trust_again(&mut self, now: u64, id: SessionId, service: u16) {
-        if let Some((flow, settings)) = self.watched(id, service).filter(|(flow, _)| flow.is_interrupted()) {
-            flow.try_again(now);
-            flow.expect_by(now.saturating_add(settings.duration));
+    pub(super) fn trust_again(&mut self, id: SessionId, service: u16) {
+        if let Some((flow, settings)) = self.providers.watched(id, service).filter(|(flow, _)| flow.is_interrupted()) {
+            flow.try_again(self.now);
+            flow.expect_by(self.now.saturating_add(settings.duration));
             self.await_deadline(id, service);
             self.begin_return(service, id);
         }
@@ -119,12 +111,12 @@ impl SourceDistributor {
 
     /// Items whose provider is silent, and that no other has: those who watch are told Suspect, until it ticks again and they get a new
     /// image. What nobody watches is closed.
-    pub(super) fn fall_silent(&mut self, now: u64, id: SessionId, handles: &[Handle], out: &mut dyn ProviderSink) {
+    pub(super) fn fall_silent(&mut self, id: SessionId, handles: &[Handle], out: &mut dyn ProviderSink) {
         let text = format!("No data from provider {}: waiting for it", self.providers[id].peer.address);
         let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, &text);
         for &handle in handles {
             if !self.items[handle].has_interest() {
-                self.close_upstream(now, handle, out);
+                self.close_upstream(handle, out);
                 self.forget_item(handle);
             } else if self.items[handle].fall_silent() {
                 self.counters.items_silent += 1;
@@ -138,19 +130,19 @@ impl SourceDistributor {
     }
 
     /// An image that was asked for is whole: it is not what a provider that is silent would have sent.
-    pub(crate) fn answered_in_silence(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    pub(crate) fn answered_in_silence(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
         let silent = item.place().filter(|place| self.is_interrupted(place.session, item.service()));
         if let Some(place) = silent {
-            self.fall_silent(now, place.session, &[handle], out);
+            self.fall_silent(place.session, &[handle], out);
         }
     }
 
     /// Items whose provider ticks again: they have a new image asked for.
-    pub(super) fn return_items(&mut self, now: u64, handles: &[Handle], out: &mut dyn ProviderSink) {
+    pub(super) fn return_items(&mut self, handles: &[Handle], out: &mut dyn ProviderSink) {
         for &handle in handles {
             if self.items[handle].is_open() && self.items[handle].is_lost() {
-                self.want_another_image(now, handle, out);
+                self.want_another_image(handle, out);
             }
         }
     }

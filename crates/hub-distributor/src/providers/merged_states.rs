@@ -63,9 +63,9 @@ impl MergedStates {
 
 impl SourceDistributor {
     /// Takes an entry of a directory update, unless that says a state only, and too many of them came in this turn. True if it waits.
-    pub(super) fn merges_state(&mut self, now: u64, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> bool {
+    pub(super) fn merges_state(&mut self, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> bool {
         let Some(group) = self.only_state_of(id, entry) else {
-            self.bring_forward(now, id, out);
+            self.bring_forward(id, out);
             return false;
         };
         let holds = self.merged_states.holds((id, entry.id, group), entry);
@@ -92,7 +92,7 @@ impl SourceDistributor {
     }
 
     /// What a session has told is done before what it says now.
-    pub(crate) fn bring_forward(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
+    pub(crate) fn bring_forward(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
         let merged = &mut self.merged_states;
         if !merged.has_work() || merged.forwarded >= FORWARD {
             return;
@@ -101,13 +101,13 @@ impl SourceDistributor {
         merged.forwarded += u8::from(!of_session.is_empty());
         for key in of_session {
             if let Some(entry) = self.merged_states.waiting.remove(key) {
-                self.service_entry(now, id, &entry, out);
+                self.service_entry(id, &entry, out);
             }
         }
     }
 
     /// Tells the states that have waited for this turn, as far as it lets this go.
-    pub(crate) fn work_merged_states(&mut self, now: u64, out: &mut dyn ProviderSink) {
+    pub(crate) fn work_merged_states(&mut self, out: &mut dyn ProviderSink) {
         let mut left = self.merged_states.waiting.iter().count();
         while left > 0
             && self.outages.has_budget()
@@ -118,7 +118,7 @@ impl SourceDistributor {
             let Some(known) = known.map(|offer| offer.service) else { continue };
             self.outages.spend(1 + self.items.at(id, known).len());
             self.merged_states.told.insert((id, service, group), AT_ONCE);
-            self.service_entry(now, id, &entry, out);
+            self.service_entry(id, &entry, out);
         }
     }
 }

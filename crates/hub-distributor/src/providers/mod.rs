@@ -46,7 +46,9 @@ pub(crate) use session::{Offer, Phase, Session};
 pub(crate) use streams::Stream;
 
 use super::ids::{GroupId, Origin, SessionId};
+use crate::config::Interruption;
 use crate::hash_seed::HashSeed;
+use data_flow::DataFlow;
 use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 
@@ -148,6 +150,13 @@ impl Providers {
     /// The provider's id of a service; 0 if it does not offer that now.
     pub(crate) fn service_id(&self, id: SessionId, service: u16) -> u16 {
         self.offer(id, service).map_or(0, |offer| offer.provider_id)
+    }
+
+    /// The data of a service of a provider; `None` where they are not watched, or the provider offers the service no more.
+    fn watched(&mut self, id: SessionId, service: u16) -> Option<(&mut DataFlow, Interruption)> {
+        let session = &mut self[id];
+        let settings = session.interruption?;
+        Some((&mut session.offer_mut(service)?.flow, settings))
     }
 
     /// Our number for a group that a session names.

@@ -137,7 +137,7 @@ fn lost(text: &str) -> State<'_> {
 
 impl SourceDistributor {
     /// Takes a session out, and its items to other providers or back into the queue. A session that is gone may be named.
-    pub(crate) fn lose_session(&mut self, now: u64, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
+    pub(crate) fn lose_session(&mut self, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
         let Some(session) = self.providers.leave(id) else { return };
         let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
         let text = self.config.status_texts.service_down(text).into_owned();
@@ -146,21 +146,21 @@ impl SourceDistributor {
         self.refuse_posts_of(id, &text);
         self.forget_standbys(id);
         self.outages.queue.push_back(Outage::Session { session: id, text, services });
-        self.work_outages(now, out);
+        self.work_outages(out);
     }
 
     /// A provider does not offer a service any more. Its items go to another provider; without one the service is gone.
-    pub(crate) fn withdraw(&mut self, now: u64, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
+    pub(crate) fn withdraw(&mut self, id: SessionId, service: u16, delete: bool, out: &mut dyn ProviderSink) {
         self.begin_withdrawal(id, service, delete, By::Provider);
-        self.work_outages(now, out);
-        self.update_groups_of(now, (id, service), None, delete, out);
+        self.work_outages(out);
+        self.update_groups_of((id, service), None, delete, out);
     }
 
     /// What a provider offers of a service is not taken any more.
-    pub(super) fn take_no_more(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
+    pub(super) fn take_no_more(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         self.begin_withdrawal(id, service, false, By::Site);
-        self.work_outages(now, out);
-        self.update_groups_of(now, (id, service), None, false, out);
+        self.work_outages(out);
+        self.update_groups_of((id, service), None, false, out);
     }
 
     pub(super) fn begin_withdrawal(&mut self, id: SessionId, service: u16, delete: bool, by: By) {
@@ -193,19 +193,19 @@ impl SourceDistributor {
     }
 
     /// Goes on with outages, as far as this turn lets it.
-    pub(crate) fn work_outages(&mut self, now: u64, out: &mut dyn ProviderSink) {
-        while self.outages.budget > 0 && self.work_outage(now, out) {}
-        self.work_moves(now, out);
+    pub(crate) fn work_outages(&mut self, out: &mut dyn ProviderSink) {
+        while self.outages.budget > 0 && self.work_outage(out) {}
+        self.work_moves(out);
     }
 
     /// The session has no items when this returns: another one is about to have its slot.
-    pub(crate) fn finish_outage_of(&mut self, now: u64, id: SessionId, out: &mut dyn ProviderSink) {
-        self.finish_outages(now, out, |outage| outage.is_of(id));
+    pub(crate) fn finish_outage_of(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
+        self.finish_outages(out, |outage| outage.is_of(id));
     }
 
     /// A provider offers a service again: what it was is over when this returns.
-    pub(super) fn finish_outages_in(&mut self, now: u64, id: SessionId, of: u16, out: &mut dyn ProviderSink) {
-        self.finish_outages(now, out, |outage| match *outage {
+    pub(super) fn finish_outages_in(&mut self, id: SessionId, of: u16, out: &mut dyn ProviderSink) {
+        self.finish_outages(out, |outage| match *outage {
             Outage::Session { .. } => false,
             Outage::Withdrawal { session, service, .. } => (session, service) == (id, of),
             Outage::Deletion { service } | Outage::Change { service, .. } => service == of,
@@ -213,8 +213,8 @@ impl SourceDistributor {
     }
 
     /// Nothing of a service goes away any more when this returns, whoever offered it.
-    pub(super) fn finish_outages_of(&mut self, now: u64, of: u16, out: &mut dyn ProviderSink) {
-        self.finish_outages(now, out, |outage| match outage {
+    pub(super) fn finish_outages_of(&mut self, of: u16, out: &mut dyn ProviderSink) {
+        self.finish_outages(out, |outage| match outage {
             Outage::Session { services, .. } => services.contains(&of),
             Outage::Withdrawal { service, .. } | Outage::Deletion { service } | Outage::Change { service, .. } => {
                 *service == of
@@ -222,7 +222,7 @@ impl SourceDistributor {
         });
     }
 
-    fn finish_outages(&mut self, now: u64, out: &mut dyn ProviderSink, which: impl Fn(&Outage) -> bool) {
+    fn finish_outages(&mut self, out: &mut dyn ProviderSink, which: impl Fn(&Outage) -> bool) {
         let budget = self.outages.budget;
         while let Some(at) = self.outages.queue.iter().position(&which) {
             // To the front: most often that is where the outage is.
@@ -232,14 +232,14 @@ impl SourceDistributor {
             self.outages.queue.push_front(outage);
             self.outages.budget = usize::MAX;
             while self.outages.queue.front().is_some_and(&which) {
-                self.work_outage(now, out);
+                self.work_outage(out);
             }
         }
         self.outages.budget = budget;
     }
 
     /// The next piece of the outage in front: items of one service, at most as many as this turn may look at. False if there is none.
-    fn work_outage(&mut self, now: u64, out: &mut dyn ProviderSink) -> bool {
+    fn work_outage(&mut self, out: &mut dyn ProviderSink) -> bool {
         let Some(outage) = self.outages.queue.front_mut() else { return false };
         match outage {
             Outage::Session { session, text, services } => {
@@ -256,7 +256,7 @@ impl SourceDistributor {
                     services.pop_front();
                     self.services[service].remove_provider(id);
                 }
-                self.leave_provider(now, (id, By::Provider, true), service, &text, out);
+                self.leave_provider((id, By::Provider, true), service, &text, out);
             }
             &mut Outage::Withdrawal { session, service, by } => {
                 let there = self.items.at(session, service).len() + self.hot_standby.at(session, service).len();
@@ -264,9 +264,9 @@ impl SourceDistributor {
                     self.outages.queue.pop_front();
                 }
                 let text = by.text(self.config.status_texts);
-                self.leave_provider(now, (session, by, false), service, &text, out);
+                self.leave_provider((session, by, false), service, &text, out);
             }
-            &mut Outage::Deletion { service } => self.end_items(now, service, out),
+            &mut Outage::Deletion { service } => self.end_items(service, out),
             Outage::Change { service, items } => {
                 let (service, first) = (*service, items.len().saturating_sub(self.outages.budget));
                 let some = items.split_off(first);
@@ -274,9 +274,9 @@ impl SourceDistributor {
                 if first == 0 {
                     self.outages.queue.pop_front();
                 }
-                self.change_items(now, service, &some, out);
+                self.change_items(service, &some, out);
                 if first == 0 {
-                    self.end_change(now, service, out);
+                    self.end_change(service, out);
                 }
             }
         }
@@ -286,7 +286,6 @@ impl SourceDistributor {
     /// Items of a service leave a provider that has them no more, or that is lost, as many as this turn may look at.
     fn leave_provider(
         &mut self,
-        now: u64,
         (id, by, is_lost): (SessionId, By, bool),
         service: u16,
         text: &str,
@@ -300,59 +299,59 @@ impl SourceDistributor {
         self.outages.spend(handles.len() + mirrors.min(room) + if is_last { SERVICE_COST } else { 0 });
         self.counters.items_touched += handles.len() as u64;
         if mirrors > 0 && room > 0 {
-            self.leave_mirrors_at(now, (id, service), room, by.has_items(), out);
+            self.leave_mirrors_at((id, service), room, by.has_items(), out);
         }
         let mut waited_for = Vec::new();
         if self.providers[id].origin == Origin::NonInteractive {
             self.published_lost(service, &handles, lost(text), is_last);
         } else {
             let former = if by.has_items() { Former::Closed } else { Former::Gone };
-            handles = self.not_taken_over(now, handles, former, out);
+            handles = self.not_taken_over(handles, former, out);
             let is_asked = |handle: &Handle| is_lost && self.items[*handle].is_asked();
             let asked: Vec<Handle> = handles.iter().copied().filter(is_asked).collect();
             for &handle in &handles {
-                self.take_off(now, handle, by, out);
+                self.take_off(handle, by, out);
             }
-            self.doubt(now, id, &asked, &mut handles);
+            self.doubt(id, &asked, &mut handles);
             waited_for = self.lose_items(service, &handles, lost(text), is_last);
         }
         if is_last {
             let address = self.providers[id].peer.address.clone();
             self.tell_taken_over(id, &address, service);
             self.providers[id].offers.settle(service);
-            self.note_first_provider(now, service, out);
-            self.take_over(now, service, out);
+            self.note_first_provider(service, out);
+            self.take_over(service, out);
             self.advertise(service);
         }
-        self.ask_queued(now, service, out);
-        self.explain_waits(now, &waited_for);
+        self.ask_queued(service, out);
+        self.explain_waits(&waited_for);
         self.explain_queue(service);
     }
 
     /// Takes an item off an interactive provider that offers its service no more, if it is at one. A stream that the provider has closed
     /// by that needs no close; one that it may not even have opened yet does.
-    pub(super) fn take_off(&mut self, now: u64, handle: Handle, by: By, out: &mut dyn ProviderSink) {
+    pub(super) fn take_off(&mut self, handle: Handle, by: By, out: &mut dyn ProviderSink) {
         if by.has_items() || self.items[handle].is_asked() {
-            self.close_upstream(now, handle, out);
+            self.close_upstream(handle, out);
         } else {
-            self.detach(now, handle, out);
+            self.detach(handle, out);
         }
     }
 
     /// A provider answers on a stream that it had before it withdrew the service: the request has crossed with that, and has opened a stream
     /// that only a close ends. The item is asked for again.
-    pub(crate) fn answered_anew(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    pub(crate) fn answered_anew(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
-        self.close_upstream(now, handle, out);
+        self.close_upstream(handle, out);
         let text = By::Provider.text(self.config.status_texts);
         let waited_for = self.lose_items(service, &[handle], lost(&text), false);
-        self.ask_queued(now, service, out);
-        self.explain_waits(now, &waited_for);
+        self.ask_queued(service, out);
+        self.explain_waits(&waited_for);
         self.explain_queue(service);
     }
 
     /// Items of a service that is gone are over, as many as this turn may look at.
-    fn end_items(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+    fn end_items(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let there = self.items.of_service(service).len();
         let mut handles: Vec<Handle> = self.items.of_service(service).take(self.outages.budget).collect();
         handles.sort_unstable();
@@ -362,7 +361,7 @@ impl SourceDistributor {
         for handle in handles {
             // The end of a cached item ends the snapshots that wait for it.
             if self.items.get(handle).is_some_and(|item| !item.is_ended()) {
-                self.take_off(now, handle, By::Provider, out);
+                self.take_off(handle, By::Provider, out);
                 self.unpublish(handle);
                 self.end_item(handle);
             }
@@ -374,7 +373,7 @@ impl SourceDistributor {
         let known = &mut self.services[service];
         known.clear_queues();
         known.is_settling = false;
-        self.take_over(now, service, out);
+        self.take_over(service, out);
         self.advertise(service);
     }
 

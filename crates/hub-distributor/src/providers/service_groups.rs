@@ -37,7 +37,6 @@ impl SourceDistributor {
     /// service is a member of. `delete`: the provider has it no more.
     pub(super) fn update_groups_of(
         &mut self,
-        now: u64,
         (id, member): (SessionId, u16),
         entry: Option<&Entry>,
         delete: bool,
@@ -51,22 +50,22 @@ impl SourceDistributor {
         let groups = self.config.service_groups.iter().enumerate().filter(|(_, group)| has(group));
         let groups: Vec<usize> = groups.map(|(index, _)| index).collect();
         for group in groups {
-            self.update_group(now, id, group, delete, out);
+            self.update_group(id, group, delete, out);
             let is_of = |service: &u16| self.bound(id, *service).is_some_and(|bound| bound.service == member);
             let service = self.services.by_name(&self.config.service_groups[group].name).filter(is_of);
             if let (Some(service), Some(entry)) = (service, entry) {
-                self.relay_states(now, id, service, entry, out);
+                self.relay_states(id, service, entry, out);
             }
         }
     }
 
     /// What the entry of a member says of many items at once is said of the group's, too.
-    fn relay_states(&mut self, now: u64, id: SessionId, service: u16, entry: &Entry, out: &mut dyn ProviderSink) {
+    fn relay_states(&mut self, id: SessionId, service: u16, entry: &Entry, out: &mut dyn ProviderSink) {
         for group in entry.groups.iter().filter_map(Part::value) {
-            self.group_entry(now, id, service, group, out);
+            self.group_entry(id, service, group, out);
         }
         if let Some(status) = entry.state.as_ref().and_then(Part::value).and_then(|state| state.status.as_ref()) {
-            self.service_status(now, id, service, status.as_state(), out);
+            self.service_status(id, service, status.as_state(), out);
         }
     }
 
@@ -97,7 +96,7 @@ impl SourceDistributor {
     }
 
     /// Binds a session's offer of a group to the member that it should be bound to, and copies that one's.
-    fn update_group(&mut self, now: u64, id: SessionId, group: usize, delete: bool, out: &mut dyn ProviderSink) {
+    fn update_group(&mut self, id: SessionId, group: usize, delete: bool, out: &mut dyn ProviderSink) {
         let best = self.best_member(id, group);
         let name = &self.config.service_groups[group].name;
         let known = self.services.by_name(name);
@@ -119,7 +118,7 @@ impl SourceDistributor {
             return;
         }
         let target = match (bound, best) {
-            (Some(bound), Some(best)) if self.stays_bound(now, id, service, bound, best) => Some(bound),
+            (Some(bound), Some(best)) if self.stays_bound(id, service, bound, best) => Some(bound),
             (_, best) => best,
         };
         let stays = bound.filter(|bound| target.is_some_and(|target| target.service == bound.service));
@@ -135,13 +134,13 @@ impl SourceDistributor {
             if bound.is_none_or(|bound| bound.service != target.service) {
                 self.bind(id, service, target);
             }
-            self.copy_offer(now, id, service, target, before, out);
+            self.copy_offer(id, service, target, before, out);
         }
-        self.work_outages(now, out);
+        self.work_outages(out);
     }
 
     /// Whether a session goes on with the member that it serves a group from, though another one is the best.
-    fn stays_bound(&mut self, now: u64, id: SessionId, service: u16, bound: Member, best: Member) -> bool {
+    fn stays_bound(&mut self, id: SessionId, service: u16, bound: Member, best: Member) -> bool {
         let is_up = self.providers.offer(id, bound.service).is_some_and(|offer| offer.is_offered() && offer.up);
         let has_items = self.items.at(id, service).len() + self.hot_standby.at(id, service).len() > 0;
         let session = &mut self.providers[id];
@@ -151,26 +150,26 @@ impl SourceDistributor {
             return best.service == bound.service || is_up && has_items;
         }
         let failback = self.config.failback;
-        let (better, since) = *session.better_members.entry(service).or_insert((best, now));
-        if better == best && since < now && failback > 0 && now - since >= failback {
+        let (better, since) = *session.better_members.entry(service).or_insert((best, self.now));
+        if better == best && since < self.now && failback > 0 && self.now - since >= failback {
             session.better_members.remove(&service);
             return false;
         }
-        if better != best || since == now {
-            session.better_members.insert(service, (best, now));
+        if better != best || since == self.now {
+            session.better_members.insert(service, (best, self.now));
             if failback > 0 {
-                self.timers.set(now.saturating_add(failback), Timer::Member(id, session.serial, service));
+                self.timers.set(self.now.saturating_add(failback), Timer::Member(id, session.serial, service));
             }
         }
         true
     }
 
     /// A better member of a group may have been there for long enough.
-    pub(crate) fn member_timer(&mut self, now: u64, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
+    pub(crate) fn member_timer(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         let name = self.services.get(service).map(|known| known.name.as_str());
         let group = self.config.service_groups.iter().position(|group| Some(group.name.as_str()) == name);
         if let Some(group) = group {
-            self.update_group(now, id, group, false, out);
+            self.update_group(id, group, false, out);
         }
     }
 
@@ -197,7 +196,6 @@ impl SourceDistributor {
     /// there.
     fn copy_offer(
         &mut self,
-        now: u64,
         id: SessionId,
         service: u16,
         member: Member,
@@ -226,13 +224,13 @@ impl SourceDistributor {
             (known.vendor, known.item_list) = (known.vendor.take().or(vendor), known.item_list.take().or(item_list));
         }
         if before != Some(after) {
-            self.note_first_provider(now, service, out);
-            self.leave_down_providers(now, service, out);
+            self.note_first_provider(service, out);
+            self.leave_down_providers(service, out);
             self.want_mirrors(service);
         }
         self.advertise(service);
         self.services[service].look_at_set_aside();
-        self.send_queued(now, service, out);
+        self.send_queued(service, out);
     }
 
     /// Whether the items of a group may leave a provider for another: it serves them from a later member.

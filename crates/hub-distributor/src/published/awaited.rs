@@ -66,22 +66,22 @@ pub(crate) enum Patience {
 
 impl SourceDistributor {
     /// How long an open of an item that nobody has published is to wait; `None` if it is to be refused.
-    pub(crate) fn publication_patience(&mut self, now: u64, service: u16, bits: u8) -> Option<Patience> {
+    pub(crate) fn publication_patience(&mut self, service: u16, bits: u8) -> Option<Patience> {
         if bits & flags::WANTED_BACK != 0 {
             return Some(Patience::Endless);
         }
-        self.awaits_publication(now, service).map(Patience::Until)
+        self.awaits_publication(service).map(Patience::Until)
     }
 
     /// Until when items of a service are awaited that nobody has published, if they still are.
-    fn awaits_publication(&mut self, now: u64, service: u16) -> Option<u64> {
+    fn awaits_publication(&mut self, service: u16) -> Option<u64> {
         let patience = self.config.publication_patience;
         let known = &mut self.services[service];
         let offered_at = known.offered_at?;
         let at_most = offered_at.saturating_add(patience.saturating_mul(PATIENCES_MAX));
-        let last = known.publishing.look(now).map_or(offered_at, |seen_at| seen_at.max(offered_at));
+        let last = known.publishing.look(self.now).map_or(offered_at, |seen_at| seen_at.max(offered_at));
         let until = last.saturating_add(patience).min(at_most);
-        (now < until).then_some(until)
+        (self.now < until).then_some(until)
     }
 
     /// Makes the item of `self.key`, which nobody has published. `None` if there is no room for it.
@@ -103,7 +103,7 @@ impl SourceDistributor {
     }
 
     /// An item has waited for long enough to be published: it is told of as one that nobody publishes, unless it is wanted back.
-    pub(crate) fn publication_timer(&mut self, now: u64, handle: Handle, epoch: Epoch) {
+    pub(crate) fn publication_timer(&mut self, handle: Handle, epoch: Epoch) {
         let Some(item) = self.items.get(handle).filter(|item| item.epoch() == epoch) else { return };
         let Some(image) = item.image().filter(|_| !item.is_ended()) else { return };
         let is_there = item.place().is_some() || item.in_set() || self.published.images.get(image).is_whole();
@@ -112,7 +112,7 @@ impl SourceDistributor {
             return;
         }
         let service = item.service();
-        if let Some(until) = self.awaits_publication(now, service) {
+        if let Some(until) = self.awaits_publication(service) {
             // The item's provider is busy publishing others.
             self.timers.set(until, Timer::Publication(handle, epoch));
             return;

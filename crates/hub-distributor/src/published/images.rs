@@ -18,11 +18,11 @@ const WAITING: State<'static> = State {
 
 impl SourceDistributor {
     /// Sends a P2PS the held image of an item that it has open, or as soon as the set under way is complete.
-    pub(crate) fn answer_from_cache(&mut self, now: u64, handle: Handle, slot: Slot) {
+    pub(crate) fn answer_from_cache(&mut self, handle: Handle, slot: Slot) {
         let item = &mut self.items[handle];
         if item.in_set() {
             item.want_another();
-            return self.await_set(now, handle);
+            return self.await_set(handle);
         }
         let target = self.links.number(slot);
         self.answer_now(handle, target);
@@ -43,14 +43,14 @@ impl SourceDistributor {
     }
 
     /// A snapshot of a published item: an instance of its own, answered as soon as the image is whole.
-    pub(crate) fn open_snapshot(&mut self, now: u64, instance: Handle) {
+    pub(crate) fn open_snapshot(&mut self, instance: Handle) {
         let item = &self.items[instance];
         let Some(shared) = self.items.find(item.service(), item.key()) else {
             return hub_items::fault!("{instance:?} is a snapshot of no item");
         };
         self.published.snapshots.add(shared, instance);
         if self.items[shared].in_set() {
-            return self.await_set(now, instance);
+            return self.await_set(instance);
         }
         self.answer_snapshots(shared);
         if self.published.snapshots.waits(shared, instance) {

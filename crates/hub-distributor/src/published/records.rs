@@ -129,8 +129,6 @@ struct Ages {
 /// What is noted of records. See the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// Time of the message, or the turn, at hand.
-    now: u64,
     /// By image slot.
     notes: Vec<Note>,
     /// By service.
@@ -142,11 +140,6 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    #[inline]
-    pub(crate) fn set_now(&mut self, now: u64) {
-        self.now = now;
-    }
-
     fn note(&mut self, slot: ImageSlot) -> Option<&mut Note> {
         self.notes.get_mut(slot.0 as usize).filter(|note| note.is_record)
     }
@@ -206,10 +199,9 @@ impl Records {
 
     /// The item was published.
     #[inline]
-    fn touch(&mut self, slot: ImageSlot) {
-        let now = self.now as i64;
+    fn touch(&mut self, now: u64, slot: ImageSlot) {
         let Some(note) = self.note(slot) else { return };
-        note.at = now;
+        note.at = now as i64;
         if note.newer != NONE {
             self.unlink(slot.0);
             self.append(slot.0);
@@ -253,7 +245,7 @@ impl SourceDistributor {
             let Some(slot) = self.items[handle].image() else {
                 return hub_items::fault!("{handle:?} has no image, and is published");
             };
-            self.published.records.touch(slot);
+            self.published.records.touch(self.now, slot);
         }
     }
 
@@ -284,7 +276,7 @@ impl SourceDistributor {
         }
         let max = if expires { rules.max_number } else { 0 };
         let records = &mut self.published.records;
-        let at = records.now as i64 - i64::try_from(age).unwrap_or(i64::MAX / 2);
+        let at = self.now as i64 - i64::try_from(age).unwrap_or(i64::MAX / 2);
         let note = Note { handle, service, is_record: true, is_kept, is_stored, at, ..Note::NOTHING };
         records.add(slot, note, expires);
         if max > 0
@@ -323,14 +315,14 @@ impl SourceDistributor {
     }
 
     /// Ends the records whose time is over, so many in a turn.
-    pub(crate) fn records_timer(&mut self, now: u64) {
+    pub(crate) fn records_timer(&mut self) {
         let max_age = self.config.records.max_age;
-        let mut next = now.saturating_add(max_age);
+        let mut next = self.now.saturating_add(max_age);
         let mut left = self.config.work_per_turn;
         for service in self.services.ids() {
             while let Some((handle, at)) = self.published.records.oldest(service) {
                 let due = u64::try_from(at.saturating_add(max_age as i64)).unwrap_or(0);
-                if due > now || left == 0 {
+                if due > self.now || left == 0 {
                     next = next.min(due);
                     break;
                 }
@@ -338,7 +330,7 @@ impl SourceDistributor {
                 self.expire(handle);
             }
         }
-        self.timers.set(next.max(now.saturating_add(1)), Timer::Records);
+        self.timers.set(next.max(self.now.saturating_add(1)), Timer::Records);
     }
 
     /// Whether [`Self::take_record_changes`] has something to give.
@@ -371,7 +363,7 @@ impl SourceDistributor {
 
     fn give_record(&mut self, slot: ImageSlot, each: &mut impl FnMut(RecordChange<'_>)) {
         let records = &mut self.published.records;
-        let now = records.now as i64;
+        let now = self.now as i64;
         // Not changed: of an item that is gone, and given under its next one or not at all.
         let Some(note) = records.note(slot).filter(|note| note.is_changed) else { return };
         note.is_changed = false;
@@ -405,7 +397,7 @@ impl SourceDistributor {
             }
             given += 1;
             let records = &mut self.published.records;
-            let now = records.now as i64;
+            let now = self.now as i64;
             let age = records.note(slot).map_or(0, |note| now.saturating_sub(note.at).max(0) as u64);
             let item = &self.items[handle];
             let service = self.services[item.service()].name.as_str();
@@ -438,7 +430,7 @@ impl SourceDistributor {
     /// # Errors
     /// It cannot be taken, and nothing has changed.
     pub fn restore(&mut self, now: u64, record: &Record<'_>, how: Restore) -> Result<Restored, RestoreError> {
-        self.published.records.set_now(now);
+        self.begin(now);
         let key = ItemKey::read(record.key).ok_or(RestoreError::Key)?;
         let (domain, qos) = (Domain(key.domain), key.qos.to_qos());
         let rules = &self.config.records;

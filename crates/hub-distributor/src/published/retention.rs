@@ -41,7 +41,7 @@ fn plan(age: u64) -> (u64, u16) {
 
 impl SourceDistributor {
     /// Looks at another slice of what nobody publishes, and at the services if that was the last one.
-    pub(crate) fn retention_timer(&mut self, now: u64, out: &mut dyn ProviderSink) {
+    pub(crate) fn retention_timer(&mut self, out: &mut dyn ProviderSink) {
         let (pause, looks) = plan(self.config.age_unpublished);
         let held = self.items.unpublished().len();
         let mut left = self.published.retention.left.take().unwrap_or(held);
@@ -56,10 +56,10 @@ impl SourceDistributor {
         }
         if left > 0 {
             self.published.retention.left = Some(left);
-            return self.timers.set(now.saturating_add(1), Timer::Retention);
+            return self.timers.set(self.now.saturating_add(1), Timer::Retention);
         }
-        self.look_at_services(now, looks, out);
-        self.timers.set(now.saturating_add(pause), Timer::Retention);
+        self.look_at_services(looks, out);
+        self.timers.set(self.now.saturating_add(pause), Timer::Retention);
     }
 
     /// Nobody watches an image that is held, or waits for it.
@@ -100,7 +100,7 @@ impl SourceDistributor {
     }
 
     /// Forgets the services that nobody has offered for long and that have no item, and lets those in that found no id.
-    fn look_at_services(&mut self, now: u64, looks: u16, out: &mut dyn ProviderSink) {
+    fn look_at_services(&mut self, looks: u16, out: &mut dyn ProviderSink) {
         self.services.rest_is_over();
         for id in self.services.ids() {
             let known = &self.services[id];
@@ -122,11 +122,11 @@ impl SourceDistributor {
             }
         }
         if self.services.has_room() {
-            self.let_in_refused(now, out);
+            self.let_in_refused(out);
         }
     }
 
-    fn let_in_refused(&mut self, now: u64, out: &mut dyn ProviderSink) {
+    fn let_in_refused(&mut self, out: &mut dyn ProviderSink) {
         let lacking = |entry: &&Entry| entry.name().is_some_and(|name| !self.services.has(name));
         let waits = |(id, session): (SessionId, &Session)| {
             let entries: Vec<Entry> = session.all_refused().filter(lacking).cloned().collect();
@@ -136,11 +136,11 @@ impl SourceDistributor {
         for (id, origin, entries) in waits {
             if origin == Origin::NonInteractive {
                 // What it has published in them is not held: it publishes all of it when it comes back.
-                self.close_session(now, id, &CloseReason::RoomForServices, out);
+                self.close_session(id, &CloseReason::RoomForServices, out);
                 continue;
             }
             for entry in entries {
-                self.service_entry(now, id, &entry, out);
+                self.service_entry(id, &entry, out);
             }
         }
     }

@@ -188,8 +188,8 @@ fn write_key(to: &mut Vec<u8>, service: u16, key: &[u8]) {
 
 impl SourceDistributor {
     /// Whether nobody is asked for an item now that was given up.
-    pub(crate) fn is_given_up(&self, now: u64, service: u16, key: &[u8], domain: u8) -> bool {
-        self.upstream.doubts.rests(now, service, key, domain)
+    pub(crate) fn is_given_up(&self, service: u16, key: &[u8], domain: u8) -> bool {
+        self.upstream.doubts.rests(self.now, service, key, domain)
     }
 
     /// Whether a provider went when it was asked for an item, and none has answered for it since.
@@ -234,7 +234,7 @@ impl SourceDistributor {
 
     /// A provider is gone that had these items. What it was asked for and has not answered is in doubt; those that are given up are over, and are
     /// not among the items any more when this returns. To be called when they have left their streams.
-    pub(crate) fn doubt(&mut self, now: u64, id: SessionId, asked: &[Handle], handles: &mut Vec<Handle>) {
+    pub(crate) fn doubt(&mut self, id: SessionId, asked: &[Handle], handles: &mut Vec<Handle>) {
         let singly = self.upstream.doubts.asked.iter().find(|(session, _)| *session == id).map(|&(_, handle)| handle);
         let mut over = Vec::new();
         // Also of other services: it is one connection.
@@ -244,12 +244,13 @@ impl SourceDistributor {
             let (service, domain) = (item.service(), item.domain());
             let others = self.services[service].providers().iter().filter(|&&other| other != id);
             let is_elsewhere = others.clone().any(|&other| self.providers.get(other).is_some());
-            let Some(losses) = self.upstream.doubts.note(now, service, item.key(), is_elsewhere, with_others) else {
+            let Some(losses) = self.upstream.doubts.note(self.now, service, item.key(), is_elsewhere, with_others)
+            else {
                 continue;
             };
             self.counters.doubted += 1;
             if singly == Some(handle) && !self.services[service].answered.contains(domain) {
-                self.upstream.doubts.domains.entry((service, domain)).or_default().another(now, false);
+                self.upstream.doubts.domains.entry((service, domain)).or_default().another(self.now, false);
             }
             if losses >= MOST && !item.is_answered() {
                 over.push(handle);
@@ -311,7 +312,7 @@ impl SourceDistributor {
     }
 
     /// Asks for what is in doubt and has waited for all others, one item of each provider.
-    pub(crate) fn ask_in_doubt(&mut self, now: u64, out: &mut dyn ProviderSink) {
+    pub(crate) fn ask_in_doubt(&mut self, out: &mut dyn ProviderSink) {
         self.upstream.doubts.is_due = false;
         for _ in 0..self.upstream.doubts.waiting.len().min(LOOK_AT) {
             if !self.upstream.pacing.may_send() {
@@ -323,18 +324,18 @@ impl SourceDistributor {
             let (service, domain) = (item.service(), item.domain());
             if !self.services[service].is_settling {
                 let route = self.route(handle);
-                let rests = self.is_given_up(now, service, self.items[handle].key(), domain);
-                waiting.since = route.ok().map(|_| waiting.since.unwrap_or(now));
+                let rests = self.is_given_up(service, self.items[handle].key(), domain);
+                waiting.since = route.ok().map(|_| waiting.since.unwrap_or(self.now));
                 match route {
                     Ok(session) if rests && self.may_end(handle) => {
                         self.give_up(handle, session);
                         continue;
                     }
-                    Ok(session) if !rests && self.may_ask_in_doubt(now, session, waiting) => {
+                    Ok(session) if !rests && self.may_ask_in_doubt(session, waiting) => {
                         self.upstream.pacing.sent();
                         self.forget_asked_singly(session);
                         self.upstream.doubts.asked.push((session, handle));
-                        self.ask(now, handle, session, out);
+                        self.ask(handle, session, out);
                         continue;
                     }
                     _ => {}
@@ -351,7 +352,7 @@ impl SourceDistributor {
     }
 
     /// Whether a provider has nothing else to do, or has had that for so long that what is in doubt has waited long enough.
-    fn may_ask_in_doubt(&self, now: u64, id: SessionId, waiting: Waiting) -> bool {
+    fn may_ask_in_doubt(&self, id: SessionId, waiting: Waiting) -> bool {
         let is_asked = |&(session, handle): &(SessionId, Handle)| {
             let place = self.items.get(handle).filter(|item| item.is_asked()).and_then(Item::place);
             session == id && place.is_some_and(|place| place.session == id)
@@ -359,7 +360,8 @@ impl SourceDistributor {
         if self.upstream.doubts.asked.iter().any(is_asked) {
             return false;
         }
-        let has_waited = waiting.since.is_some_and(|since| now.saturating_sub(since) >= self.config.request_timeout);
+        let has_waited =
+            waiting.since.is_some_and(|since| self.now.saturating_sub(since) >= self.config.request_timeout);
         let is_idle = |service: u16, outstanding: u32| outstanding == 0 && !self.services[service].is_waiting();
         has_waited || self.providers[id].offers.iter().all(|offer| is_idle(offer.service, offer.outstanding))
     }

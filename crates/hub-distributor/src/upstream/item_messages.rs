@@ -12,7 +12,6 @@ impl SourceDistributor {
     /// A message on a stream that is none of login, directory and dictionaries.
     pub(crate) fn item_message(
         &mut self,
-        now: u64,
         id: SessionId,
         msg: &[u8],
         out: &mut dyn ProviderSink,
@@ -27,10 +26,10 @@ impl SourceDistributor {
             return Ok(());
         };
         let Some(headline) = self.as_headline(handle, header.class, msg) else {
-            return self.message_of(now, (id, handle), &header, msg, out);
+            return self.message_of((id, handle), &header, msg, out);
         };
         let header = peek::header(&headline)?;
-        let taken = self.message_of(now, (id, handle), &header, &headline, out);
+        let taken = self.message_of((id, handle), &header, &headline, out);
         self.headline = headline;
         taken
     }
@@ -38,44 +37,43 @@ impl SourceDistributor {
     /// A message of an item or of its mirror.
     fn message_of(
         &mut self,
-        now: u64,
         (id, handle): (SessionId, Handle),
         header: &peek::Header,
         msg: &[u8],
         out: &mut dyn ProviderSink,
     ) -> Result<(), CloseReason> {
         if self.providers[id].streams.get(StreamId(header.stream_id)).mirror().is_some() {
-            return self.mirror_message(now, id, handle, header, msg, out);
+            return self.mirror_message(id, handle, header, msg, out);
         }
         match header.class {
             MsgClass::UPDATE => {
-                self.note_data(now, id, self.items[handle].service(), out);
+                self.note_data(id, self.items[handle].service(), out);
                 self.careful_update(id, handle, header, msg);
-                self.ask_when_caught_up(now, handle, out);
+                self.ask_when_caught_up(handle, out);
             }
             MsgClass::REFRESH if !self.providers.is_reached(id, self.items[handle].service()) => {
-                self.answered_anew(now, handle, out);
+                self.answered_anew(handle, out);
             }
             MsgClass::REFRESH => {
                 if self.hot_standby.has(handle) {
                     let refresh = RefreshMsg::decode(msg)?;
-                    if self.leave_suspect(now, handle, &refresh.state, out) {
-                        self.mirror_refresh(now, handle, &refresh, out);
+                    if self.leave_suspect(handle, &refresh.state, out) {
+                        self.mirror_refresh(handle, &refresh, out);
                         return Ok(());
                     }
                     if self.holds_back(handle, &refresh) {
-                        self.ask_when_caught_up(now, handle, out);
+                        self.ask_when_caught_up(handle, out);
                         return Ok(());
                     }
                 }
-                self.passing_refresh(now, handle, header, msg, out)?;
+                self.passing_refresh(handle, header, msg, out)?;
             }
             MsgClass::STATUS => {
                 let status = StatusMsg::decode(msg)?;
-                if status.state.is_some_and(|state| self.leave_suspect(now, handle, &state, out)) {
-                    self.mirror_status(now, handle, &status, out);
+                if status.state.is_some_and(|state| self.leave_suspect(handle, &state, out)) {
+                    self.mirror_status(handle, &status, out);
                 } else {
-                    self.item_status(now, handle, &status, msg, out);
+                    self.item_status(handle, &status, msg, out);
                 }
             }
             MsgClass::GENERIC => {
@@ -107,12 +105,12 @@ impl SourceDistributor {
     }
 
     /// Asks for the image that somebody waits for, once the provider is no longer behind what was passed on.
-    fn ask_when_caught_up(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    fn ask_when_caught_up(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         if self.hot_standby.has_caught_up(handle)
             && self.items[handle].is_expecting()
             && self.items[handle].is_watched()
         {
-            self.await_answer(now, handle);
+            self.await_answer(handle);
             self.counters.reissues += 1;
             self.send_request_again(handle, out);
         }
@@ -121,19 +119,18 @@ impl SourceDistributor {
     /// What passes of an image, or of a part of one: the item's state takes it in, and those that it is for get it.
     pub(crate) fn item_refresh(
         &mut self,
-        now: u64,
         handle: Handle,
         refresh: &RefreshMsg<'_>,
         rwf: &[u8],
         out: &mut dyn ProviderSink,
     ) {
         if refresh.state.stream.is_final() {
-            return self.final_refresh(now, handle, refresh, rwf, out);
+            return self.final_refresh(handle, refresh, rwf, out);
         }
         if !refresh.flags.contains(RefreshFlags::SOLICITED)
             && let Some(place) = self.items[handle].place()
         {
-            self.note_data(now, place.session, self.items[handle].service(), out);
+            self.note_data(place.session, self.items[handle].service(), out);
         }
         self.note_group(handle, refresh.group_id);
         let answered_service = self.first_answer(handle);
@@ -165,13 +162,13 @@ impl SourceDistributor {
         let ended = (complete && one_shot).then(|| self.items[handle].service());
         if complete {
             let to_close = refresh.state.stream == StreamState::OPEN && self.is_streamed_snapshot(handle);
-            self.set_complete(now, handle, (one_shot, to_close), out);
+            self.set_complete(handle, (one_shot, to_close), out);
         }
         if refresh.state.data == DataState::SUSPECT {
-            self.note_stale(now, handle);
+            self.note_stale(handle);
         }
         if let Some(service) = answered_service.or(ended) {
-            self.send_queued(now, service, out);
+            self.send_queued(service, out);
         }
     }
 
@@ -237,20 +234,13 @@ impl SourceDistributor {
     }
 
     /// A refresh that ends its stream: what it says (a redirection names the other item in its key) goes to everyone.
-    fn final_refresh(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        refresh: &RefreshMsg<'_>,
-        rwf: &[u8],
-        out: &mut dyn ProviderSink,
-    ) {
+    fn final_refresh(&mut self, handle: Handle, refresh: &RefreshMsg<'_>, rwf: &[u8], out: &mut dyn ProviderSink) {
         if refresh.state.stream == StreamState::CLOSED_RECOVER || self.recovers_on_close(handle, &refresh.state) {
-            return self.final_state(now, handle, &refresh.state, None, out);
+            return self.final_state(handle, &refresh.state, None, out);
         }
         let item = &self.items[handle];
         let (service, group, watched) = (item.service(), item.group().0, item.has_interest());
-        self.detach(now, handle, out);
+        self.detach(handle, out);
         if watched {
             let flags = flags::FIRST | flags::COMPLETE | flags::SNAPSHOT | flags::UNSOLICITED;
             let position = self.hub.next_position();
@@ -258,7 +248,7 @@ impl SourceDistributor {
             self.counters.images += 1;
         }
         self.end_item(handle);
-        self.send_queued(now, service, out);
+        self.send_queued(service, out);
     }
 
     /// A snapshot that was asked for as a stream.
@@ -268,13 +258,7 @@ impl SourceDistributor {
     }
 
     /// The last part of a set has come. `one_shot`: nothing follows it; `to_close`: for the provider its stream goes on.
-    fn set_complete(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        (one_shot, to_close): (bool, bool),
-        out: &mut dyn ProviderSink,
-    ) {
+    fn set_complete(&mut self, handle: Handle, (one_shot, to_close): (bool, bool), out: &mut dyn ProviderSink) {
         let item = &mut self.items[handle];
         let (another, was_lost) = item.complete_set();
         if was_lost {
@@ -282,16 +266,16 @@ impl SourceDistributor {
         }
         if one_shot {
             if to_close {
-                self.close_upstream(now, handle, out);
+                self.close_upstream(handle, out);
             } else {
-                self.detach(now, handle, out);
+                self.detach(handle, out);
             }
             self.end_item(handle);
         } else {
             if another && !self.answer_wanted(handle) {
-                self.want_another_image(now, handle, out);
+                self.want_another_image(handle, out);
             }
-            self.answered_in_silence(now, handle, out);
+            self.answered_in_silence(handle, out);
         }
     }
 
@@ -327,17 +311,10 @@ impl SourceDistributor {
     }
 
     /// A status of a provider.
-    fn item_status(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        status: &StatusMsg<'_>,
-        rwf: &[u8],
-        out: &mut dyn ProviderSink,
-    ) {
+    fn item_status(&mut self, handle: Handle, status: &StatusMsg<'_>, rwf: &[u8], out: &mut dyn ProviderSink) {
         let is_end = |state: &State<'_>| state.stream.is_final() || state.stream == StreamState::NON_STREAMING;
         if let Some(state) = status.state.filter(is_end) {
-            return self.final_state(now, handle, &state, Some(rwf), out);
+            return self.final_state(handle, &state, Some(rwf), out);
         }
         let group = status.group_id.map_or(GroupId::NONE, |id| self.note_group(handle, id));
         let answered_service = self.first_answer(handle);
@@ -356,29 +333,22 @@ impl SourceDistributor {
             self.hub.event(&Event::ItemStatus { target, handle: handle.0, group: group.0, flags, rwf });
             self.counters.statuses += 1;
         }
-        self.note_stale(now, handle);
+        self.note_stale(handle);
         if let Some(service) = answered_service {
-            self.send_queued(now, service, out);
+            self.send_queued(service, out);
         }
     }
 
     /// The provider has ended the stream. `rwf` is its status, if that is what said so.
-    fn final_state(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        state: &State<'_>,
-        rwf: Option<&[u8]>,
-        out: &mut dyn ProviderSink,
-    ) {
+    fn final_state(&mut self, handle: Handle, state: &State<'_>, rwf: Option<&[u8]>, out: &mut dyn ProviderSink) {
         let recovers = self.recovers_on_close(handle, state);
         let item = &self.items[handle];
         let service = item.service();
         let recoverable = recovers || state.stream == StreamState::CLOSED_RECOVER && !item.is_private();
-        if recoverable && self.take_over_hot(now, handle, Former::Gone, out) {
-            return self.send_queued(now, service, out);
+        if recoverable && self.take_over_hot(handle, Former::Gone, out) {
+            return self.send_queued(service, out);
         }
-        let session = self.detach(now, handle, out).map(|(session, _)| session);
+        let session = self.detach(handle, out).map(|(session, _)| session);
         if recoverable {
             // The provider's word on the item itself: an answer also to those that wait for their first.
             let item = &mut self.items[handle];
@@ -389,7 +359,7 @@ impl SourceDistributor {
                 self.publish_status(handle, ALL, flags::PENDING_TOO, state);
             }
             if self.lose_item(handle, state.code, state.text) {
-                self.retry_later(now, handle, session);
+                self.retry_later(handle, session);
                 if knows && self.items[handle].is_waited_for() {
                     // Somebody has come since those who know it were told.
                     self.explain_wait(handle, ALL);
@@ -399,7 +369,7 @@ impl SourceDistributor {
             self.publish_end(handle, state, rwf);
             self.end_item(handle);
         }
-        self.send_queued(now, service, out);
+        self.send_queued(service, out);
     }
 
     /// Whether an item is asked for again though its provider has closed it for good: one that those who watch have had, and that the

@@ -55,17 +55,17 @@ impl SourceDistributor {
     }
 
     /// Asks for an item that waits for a place at a provider, in the place of one of a lower class, if there is one. True if it is asked for.
-    pub(crate) fn preempt(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) -> bool {
+    pub(crate) fn preempt(&mut self, handle: Handle, out: &mut dyn ProviderSink) -> bool {
         let is_waiting = self.config.preemption && self.items[handle].is_queued();
         if !is_waiting || self.priority_of(handle).class <= USUAL_CLASS || !self.upstream.pacing.may_send() {
             return false;
         }
         let Some((victim, session)) = self.gives_way(handle) else { return false };
-        let is_waited_for = self.give_way(now, victim, session, handle, out);
+        let is_waited_for = self.give_way(victim, session, handle, out);
         let route = self.route(handle);
         if let Ok(session) = route {
             self.upstream.pacing.sent();
-            self.ask(now, handle, session, out);
+            self.ask(handle, session, out);
         }
         if is_waited_for {
             self.explain_wait(victim, ALL);
@@ -74,13 +74,13 @@ impl SourceDistributor {
     }
 
     /// As [`Self::preempt`] for what waits in a queue: not if nothing gave way a moment ago.
-    pub(super) fn preempt_queued(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) -> bool {
-        if !self.config.preemption || now < self.upstream.preemption.not_before {
+    pub(super) fn preempt_queued(&mut self, handle: Handle, out: &mut dyn ProviderSink) -> bool {
+        if !self.config.preemption || self.now < self.upstream.preemption.not_before {
             return false;
         }
-        let is_asked = self.preempt(now, handle, out);
+        let is_asked = self.preempt(handle, out);
         if !is_asked && self.priority_of(handle).class > USUAL_CLASS {
-            self.upstream.preemption.not_before = now.saturating_add(IN_VAIN);
+            self.upstream.preemption.not_before = self.now.saturating_add(IN_VAIN);
         }
         is_asked
     }
@@ -124,14 +124,7 @@ impl SourceDistributor {
     }
 
     /// An item leaves its provider for another that waits. Whether somebody waits for an image of it, and is to hear why none comes.
-    fn give_way(
-        &mut self,
-        now: u64,
-        victim: Handle,
-        session: SessionId,
-        to: Handle,
-        out: &mut dyn ProviderSink,
-    ) -> bool {
+    fn give_way(&mut self, victim: Handle, session: SessionId, to: Handle, out: &mut dyn ProviderSink) -> bool {
         self.counters.preempted += 1;
         let name = |handle: Handle| {
             let key = ItemKey::read(self.items[handle].key()).expect("keys of items are canonical");
@@ -144,12 +137,12 @@ impl SourceDistributor {
             by: name(to),
         });
         let waited_for = self.items[victim].is_waited_for();
-        self.close_upstream(now, victim, out);
+        self.close_upstream(victim, out);
         let text = b"Provider is at its open limit, and an item of a higher priority has taken the place";
         let is_left = self.lose_item(victim, StateCode::PREEMPTED, text);
         if is_left {
             let timer = Timer::Retry(victim, self.items[victim].epoch());
-            self.timers.set(now.saturating_add(self.config.preemption_retry), timer);
+            self.timers.set(self.now.saturating_add(self.config.preemption_retry), timer);
         }
         is_left && waited_for
     }

@@ -62,13 +62,13 @@ impl SourceDistributor {
     }
 
     /// As [`Self::ask_queued`]; then those who wait longer than for moments hear why.
-    pub(crate) fn send_queued(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
-        self.ask_queued(now, service, out);
+    pub(crate) fn send_queued(&mut self, service: u16, out: &mut dyn ProviderSink) {
+        self.ask_queued(service, out);
         self.explain_queue(service);
     }
 
     /// Asks providers for what waits in a service's queue, as far as windows and this turn's requests go.
-    pub(crate) fn ask_queued(&mut self, now: u64, service: u16, out: &mut dyn ProviderSink) {
+    pub(crate) fn ask_queued(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let (mut passed, mut set_aside) = (Vec::new(), 0);
         if self.services[service].is_settling {
             return;
@@ -83,7 +83,7 @@ impl SourceDistributor {
             match self.route(handle) {
                 Ok(session) => {
                     self.upstream.pacing.sent();
-                    self.ask(now, handle, session, out);
+                    self.ask(handle, session, out);
                 }
                 // What no provider has does not stand in the way of what one may have in a moment.
                 Err(Wait::NoProvider) => {
@@ -95,7 +95,7 @@ impl SourceDistributor {
                         break;
                     }
                 }
-                Err(Wait::OpenLimit) if self.preempt_queued(now, handle, out) => {}
+                Err(Wait::OpenLimit) if self.preempt_queued(handle, out) => {}
                 Err(_) => passed.push(handle),
             }
             // With one provider what stops one item stops all, as a rule; look past it only for what is different.
@@ -181,22 +181,22 @@ impl SourceDistributor {
 
     /// Items that were lost while somebody waited for an image, and are in a queue now: who waits hears why, at once or when the request
     /// timeout is over.
-    pub(crate) fn explain_waits(&mut self, now: u64, handles: &[Handle]) {
+    pub(crate) fn explain_waits(&mut self, handles: &[Handle]) {
         for &handle in handles {
             let Some(item) = self.items.get(handle).filter(|item| item.is_watched() && item.is_waiting()) else {
                 continue;
             };
             let timer = Timer::Request(handle, item.epoch());
-            self.timers.set(now.saturating_add(self.config.request_timeout), timer);
+            self.timers.set(self.now.saturating_add(self.config.request_timeout), timer);
             self.explain_wait(handle, ALL);
         }
     }
 
     /// Sends the request for an item to a session.
-    pub(super) fn ask(&mut self, now: u64, handle: Handle, id: SessionId, out: &mut dyn ProviderSink) {
+    pub(super) fn ask(&mut self, handle: Handle, id: SessionId, out: &mut dyn ProviderSink) {
         let item = &mut self.items[handle];
         let session = &mut self.providers[id];
-        let stream = session.ids.take(now);
+        let stream = session.ids.take(self.now);
         let before = session.streams.set(stream, Stream::new(handle, false));
         assert_eq!(before, Stream::NONE, "a stream id is free when it is taken");
         if let Some(offer) = session.offer_mut(item.service()) {
@@ -204,15 +204,15 @@ impl SourceDistributor {
         }
         self.items.ask(handle, id, stream);
         self.note_asked_in_doubt(handle, id);
-        self.await_answer(now, handle);
+        self.await_answer(handle);
         self.counters.requests += 1;
         self.send_request(handle, RequestFlags::NONE, out);
     }
 
     /// Sets the timer for what the provider is asked for now.
-    pub(crate) fn await_answer(&mut self, now: u64, handle: Handle) {
+    pub(crate) fn await_answer(&mut self, handle: Handle) {
         let timer = Timer::Request(handle, self.items.renew(handle));
-        self.timers.set(now.saturating_add(self.config.request_timeout), timer);
+        self.timers.set(self.now.saturating_add(self.config.request_timeout), timer);
     }
 
     /// Writes the request for an item as its P2PSs want it together, on the stream that it has.
@@ -287,44 +287,44 @@ impl SourceDistributor {
     }
 
     /// A P2PS needs an image of an item that it has open.
-    pub(crate) fn want_image(&mut self, now: u64, handle: Handle, slot: Slot, out: &mut dyn ProviderSink) {
+    pub(crate) fn want_image(&mut self, handle: Handle, slot: Slot, out: &mut dyn ProviderSink) {
         if self.items[handle].is_cached() {
-            self.answer_from_cache(now, handle, slot);
+            self.answer_from_cache(handle, slot);
         } else if !self.answer_from_held(handle, slot) {
-            self.want_another_image(now, handle, out);
+            self.want_another_image(handle, out);
         }
     }
 
     /// Watchers of an interactive item need another image: after the set under way, by the request under way, or by one more.
-    pub(crate) fn want_another_image(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    pub(crate) fn want_another_image(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &mut self.items[handle];
         if !item.is_watched() {
             return;
         }
         if item.in_set() {
             item.want_another();
-            self.await_set(now, handle);
+            self.await_set(handle);
         } else if item.is_open() && !item.is_expecting() && !item.is_snapshot() {
-            self.request_image(now, handle, out);
+            self.request_image(handle, out);
         }
     }
 
     /// Somebody waits for the end of the set under way: its provider may leave it at that.
-    pub(crate) fn await_set(&mut self, now: u64, handle: Handle) {
+    pub(crate) fn await_set(&mut self, handle: Handle) {
         let timer = Timer::Request(handle, self.items[handle].epoch());
-        self.timers.set(now.saturating_add(self.config.request_timeout), timer);
+        self.timers.set(self.now.saturating_add(self.config.request_timeout), timer);
     }
 
     /// Asks the provider for another image of an open item.
-    fn request_image(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    fn request_image(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         self.items[handle].request_image();
-        self.await_answer(now, handle);
+        self.await_answer(handle);
         self.counters.reissues += 1;
         self.send_request(handle, RequestFlags::NONE, out);
     }
 
     /// What the P2PSs want of an open item has changed: view, priority, pause.
-    pub(crate) fn reissue(&mut self, now: u64, handle: Handle, with_image: bool, out: &mut dyn ProviderSink) {
+    pub(crate) fn reissue(&mut self, handle: Handle, with_image: bool, out: &mut dyn ProviderSink) {
         let item = &mut self.items[handle];
         if !(item.is_asked() || item.is_open()) {
             // The request that is still to be sent asks for all of it; a held image is whole.
@@ -341,7 +341,7 @@ impl SourceDistributor {
             item.want_another();
         }
         if with_image && !due {
-            self.request_image(now, handle, out);
+            self.request_image(handle, out);
         } else {
             self.send_request(handle, RequestFlags::NO_REFRESH, out);
         }
@@ -349,10 +349,10 @@ impl SourceDistributor {
 
     /// Tells the provider of an open item what priority its P2PSs want together, where no request has: one has come whose image was held, or
     /// one is gone.
-    pub(crate) fn renew_priority(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
+    pub(crate) fn renew_priority(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
         if item.is_open() && self.upstream.merge.is_priority_due(handle, item.interest().len()) {
-            self.reissue(now, handle, false, out);
+            self.reissue(handle, false, out);
         }
     }
 
@@ -385,9 +385,9 @@ impl SourceDistributor {
     }
 
     /// Closes the item's stream at its interactive provider, if it has one. The session that it was at.
-    pub(crate) fn close_upstream(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) -> Option<SessionId> {
+    pub(crate) fn close_upstream(&mut self, handle: Handle, out: &mut dyn ProviderSink) -> Option<SessionId> {
         let domain = self.items[handle].domain();
-        let (session, stream) = self.detach(now, handle, out)?;
+        let (session, stream) = self.detach(handle, out)?;
         self.forget_unanswered(handle, session);
         let close = CloseMsg::new(Domain(domain), stream.0);
         self.counters.closes += 1;
@@ -396,19 +396,14 @@ impl SourceDistributor {
     }
 
     /// Takes the item off its stream at an interactive provider, and frees that. The stream that it had.
-    pub(crate) fn detach(
-        &mut self,
-        now: u64,
-        handle: Handle,
-        out: &mut dyn ProviderSink,
-    ) -> Option<(SessionId, StreamId)> {
-        self.leave_mirror(now, handle, true, out);
+    pub(crate) fn detach(&mut self, handle: Handle, out: &mut dyn ProviderSink) -> Option<(SessionId, StreamId)> {
+        self.leave_mirror(handle, true, out);
         let left = self.leave_stream(handle)?;
         let service = self.items[handle].service();
         let session = &mut self.providers[left.place.session];
         let before = session.streams.set(left.place.stream, Stream::NONE);
         assert_eq!(before.handle(), Some(handle), "the stream of an item is its own");
-        session.ids.give_back(left.place.stream, now);
+        session.ids.give_back(left.place.stream, self.now);
         if let Some(offer) = session.offer_mut(service) {
             offer.left(left.unanswered, left.snapshot);
         }
@@ -450,7 +445,7 @@ impl SourceDistributor {
     }
 
     /// An open or a reissue has not been answered, or an item has waited for a provider all that time.
-    pub(crate) fn request_timed_out(&mut self, now: u64, handle: Handle, epoch: Epoch, out: &mut dyn ProviderSink) {
+    pub(crate) fn request_timed_out(&mut self, handle: Handle, epoch: Epoch, out: &mut dyn ProviderSink) {
         // The item may be gone, or about something else, since the timer was set.
         let Some(item) = self.items.get_mut(handle).filter(|item| item.epoch() == epoch && item.is_watched()) else {
             return;
@@ -464,16 +459,16 @@ impl SourceDistributor {
             }
             self.publish_status(handle, ALL, flags::WAITING_ONLY, UNANSWERED);
             self.hot_standby.held_too_long(handle);
-            self.want_another_image(now, handle, out);
+            self.want_another_image(handle, out);
         } else if item.in_set() || item.is_cached_snapshot() {
             self.publish_status(handle, ALL, flags::WAITING_ONLY, UNFINISHED);
         } else if item.is_asked() {
             let service = item.service();
             self.counters.request_timeouts += 1;
-            let session = self.close_upstream(now, handle, out);
+            let session = self.close_upstream(handle, out);
             self.report_timeout(handle);
-            self.retry_later(now, handle, session);
-            self.send_queued(now, service, out);
+            self.retry_later(handle, session);
+            self.send_queued(service, out);
         } else if item.is_waiting() && !item.is_cached() {
             self.report_wait(handle);
         }
@@ -502,7 +497,7 @@ impl SourceDistributor {
 
     /// Has the item asked for again after a pause that grows with its failures: elsewhere, if it can be had elsewhere. One that was asked
     /// for too often ends.
-    pub(crate) fn retry_later(&mut self, now: u64, handle: Handle, failed_at: Option<SessionId>) {
+    pub(crate) fn retry_later(&mut self, handle: Handle, failed_at: Option<SessionId>) {
         if let Some(session) = failed_at {
             self.upstream.note_failure(handle, session);
         }
@@ -514,15 +509,15 @@ impl SourceDistributor {
             return self.end_item(handle);
         }
         let doubled = self.config.retry_interval.saturating_mul(1 << failures.min(20));
-        let at = now.saturating_add(doubled.min(self.config.retry_max_interval));
+        let at = self.now.saturating_add(doubled.min(self.config.retry_max_interval));
         self.timers.set(at, Timer::Retry(handle, item.epoch()));
     }
 
     /// The pause after a failure is over. The item may be gone, or asked for already, since the timer was set.
-    pub(crate) fn retry(&mut self, now: u64, handle: Handle, epoch: Epoch, out: &mut dyn ProviderSink) {
+    pub(crate) fn retry(&mut self, handle: Handle, epoch: Epoch, out: &mut dyn ProviderSink) {
         let due = |item: &&Item| item.epoch() == epoch && item.is_watched() && item.is_waiting();
         let Some(service) = self.items.get(handle).filter(due).map(Item::service) else { return };
         self.enqueue(handle);
-        self.send_queued(now, service, out);
+        self.send_queued(service, out);
     }
 }

@@ -26,27 +26,27 @@ impl StaleItems {
 
 impl SourceDistributor {
     /// A provider may have said Suspect of an item that it has open.
-    pub(crate) fn note_stale(&mut self, now: u64, handle: Handle) {
+    pub(crate) fn note_stale(&mut self, handle: Handle) {
         let pause = self.config.stale_recovery_retry;
         let Some(item) = self.items.get(handle).filter(|_| pause > 0) else { return };
         let recovers = item.is_suspect_there() && item.is_watched() && !item.is_private() && !item.is_snapshot();
         if recovers && !self.upstream.stale.due.contains_key(&handle) {
-            let at = now.saturating_add(pause);
+            let at = self.now.saturating_add(pause);
             self.upstream.stale.due.insert(handle, at);
             self.timers.set(at, Timer::Stale(handle));
         }
     }
 
     /// The time of an item may be over, if it is still the one that was Suspect.
-    pub(crate) fn stale_timer(&mut self, now: u64, handle: Handle, out: &mut dyn ProviderSink) {
-        if self.upstream.stale.due.get(&handle).is_none_or(|&at| at > now) {
+    pub(crate) fn stale_timer(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
+        if self.upstream.stale.due.get(&handle).is_none_or(|&at| at > self.now) {
             return;
         }
         self.upstream.stale.due.remove(&handle);
         if self.items.get(handle).is_some_and(|item| item.is_suspect_there() && item.is_watched()) {
             self.counters.stale_asked += 1;
-            self.want_another_image(now, handle, out);
-            self.note_stale(now, handle);
+            self.want_another_image(handle, out);
+            self.note_stale(handle);
         }
     }
 }
