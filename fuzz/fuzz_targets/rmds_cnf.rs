@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| server::config::rmds::hostile(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| config::rmds::hostile(data));

@@ -1,6 +1,7 @@
 //! `quoteway demo`: the whole system in one process, each hop a socket as in production, and a view of live quotes.
 
 use anyhow::anyhow;
+use config::{Config, Route};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use feed::replay::market::ReplayConfig;
 use server::agents::lifecycle::Lifecycle;
 use server::agents::oversight::Asker;
 use server::agents::server::{Addresses, Server};
-use server::config::{Config, Route};
 use server::http::{self, Running, facts};
 use server::roles::process::{HttpArgs, incarnation, show};
 use server::roles::serve::about;

@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 
 use anyhow::anyhow;
 use clap::Parser as _;
-use server::config::{self, ConfigArgs, Feed};
+use config::{ConfigArgs, Feed};
 use server::roles::serve::{self, ServeArgs};
 use server::roles::source_distributor::{self, SourceDistributorArgs};
 use tools::exchange_feed;

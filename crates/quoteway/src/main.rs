@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use server::{config, log, roles};
+use server::{log, roles};
 use tools::command_line::{end_with_the_reader, print};
 use tools::{manual, ui};
 use tracing_subscriber::EnvFilter;

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod agents;
-pub mod config;
 pub mod counters;
 pub mod http;
 pub mod log;

@@ -121,17 +121,9 @@ pub fn start(filter: EnvFilter, colours: bool, silent: bool) -> io::Result<Log> 
 /// # Errors
 /// What is wrong with the text.
 pub fn set_level(text: &str) -> Result<(), String> {
-    let filter = filter(text)?;
+    let filter = config::log_filter(text)?;
     let level = LEVEL.get().ok_or("this process has no log")?;
     level.reload(filter).map_err(|e| e.to_string())
-}
-
-/// What is logged at a level, or at levels by module.
-///
-/// # Errors
-/// What is wrong with the text.
-pub fn filter(text: &str) -> Result<EnvFilter, String> {
-    EnvFilter::try_new(text).map_err(|e| format!("{text:?} is no level of the log: {e}"))
 }
 
 /// Writes lines as JSON from now on, or as text: `{"time":"...","level":"info","text":"..."}`.

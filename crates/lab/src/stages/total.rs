@@ -4,11 +4,11 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
+use config::{Config, Route};
 use rssl::{ClientConfig, Connection, ServerConfig, Sink};
 
 use super::world::{Client, Source, Work};
 use server::agents::server::Server;
-use server::config::{Config, Route};
 
 /// Looks at sockets in which nothing moves before a world counts as stuck.
 const IDLE_MAX: u32 = 2_000;

@@ -5,7 +5,7 @@ mod kept;
 
 #[test]
 fn kept_configurations_of_rmds_are_read_or_refused() {
-    kept::run(env!("CARGO_MANIFEST_DIR"), "rmds_cnf", server::config::rmds::hostile);
+    kept::run(env!("CARGO_MANIFEST_DIR"), "rmds_cnf", config::rmds::hostile);
 }
 
 #[test]

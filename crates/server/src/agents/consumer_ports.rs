@@ -8,8 +8,6 @@ use net::tcp::ListenerId;
 use net::tls::TlsServer;
 use rssl_io::{Encryption, RsslIo};
 
-use crate::config;
-
 /// Bytes that are read from one client in a turn: about a hundred requests, which take a tenth of a millisecond.
 const READ_MOST: usize = 8 << 10;
 
@@ -178,7 +176,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::{Bound, Port, is_taken, place};
-    use crate::config::P2ps;
+    use config::P2ps;
 
     #[test]
     fn clients_of_websocket_have_their_usual_port_unless_ports_are_left_to_the_system() {

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use config::Config;
 use hub::dates::earliest;
 use hub::p2ps::{BlockedList, ClientId, ClientInfo, CloseReason, P2ps, SourceId};
 use hub::stream::HubError;
@@ -32,7 +33,6 @@ use super::open_rate::OpenRate;
 use super::outage_watch::{self, OutageWatch};
 use super::permissions::Clerk;
 use super::trace::{self, Trace, Way};
-use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo, Spoken};
 

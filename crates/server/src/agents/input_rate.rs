@@ -9,15 +9,11 @@ const SECOND: u64 = 1_000_000_000;
 const BURST: u64 = SECOND;
 /// What may come when a provider is read again.
 const ROOM: u64 = SECOND / 10;
-/// The longest pause: it has to end before the silence counts as the peer's.
+/// The longest pause: it has to end before the silence counts as the peer's. What one turn takes in of a connection is less than this at the least
+/// limits that may be configured (`config::INPUT_BYTES_MIN`).
 const PAUSE_MAX: u64 = 10 * SECOND;
 /// Without a pause for so long, a peer is within its limit again.
 const CALM: u64 = 5 * SECOND;
-
-/// The least limits, as they may be configured: what one turn takes in of a connection is less than `PAUSE_MAX` at these.
-pub const BYTES_MIN: u32 = 65_536;
-/// As [`BYTES_MIN`].
-pub const MESSAGES_MIN: u32 = 1_000;
 
 /// What one peer may send in a second; 0 is any number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -244,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_pause_has_an_end_and_who_is_gone_is_forgotten() {
-        let mut world = World::new(InputLimit { bytes: BYTES_MIN, messages: 0 });
+        let mut world = World::new(InputLimit { bytes: config::INPUT_BYTES_MIN, messages: 0 });
         world.turn(SECOND, 1, 1 << 30);
         assert_eq!(world.rates.timeout(), Some(SECOND + PAUSE_MAX));
         world.rates.closed(SLOT);

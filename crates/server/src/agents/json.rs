@@ -8,7 +8,6 @@ use rssl::ws::{FrameKind, JsonPeer, JsonTexts, Read, TextOptions, login_payload}
 use rssl_io::RsslIo;
 
 use super::answering::{Answering, Taken};
-use crate::config;
 
 /// What the JSON clients of a thread share.
 pub(super) struct JsonClients {

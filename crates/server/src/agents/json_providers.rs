@@ -19,7 +19,6 @@ use rwf::rdm::directory::{self, Action};
 use rwf::{DataType, Primitive, peek};
 
 use super::answering::{Answering, Taken};
-use crate::config;
 
 /// Errors that a provider that dialled in may make in one connection before it is closed.
 const ERRORS_MAX: u32 = 1_000;

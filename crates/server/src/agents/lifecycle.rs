@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use super::oversight::Asker;
 use super::recording::Recording;
+use config::{Applies, Config, LogFormat};
 use hub::p2ps::BlockedList;
 
-use crate::config::{self, Applies, Config, LogFormat};
 use crate::log::operators;
 
 /// Between two parts of the clients that are sent elsewhere.

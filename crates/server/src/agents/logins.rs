@@ -22,8 +22,6 @@ use rwf::rdm::login;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::config;
-
 /// Longest token that is looked at, bytes.
 const TOKEN_MAX: usize = 16 << 10;
 /// Largest file of keys, bytes.

@@ -38,6 +38,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, LazyLock};
 
+use config::{Compression, Config};
 use net::tcp::{Batching, SocketOptions};
 use net::tls::TlsServer;
 use rssl::ServerConfig;
@@ -45,8 +46,6 @@ use rssl::ws::pages::{Host, OwnPage, Pages};
 use rssl::ws::{self, upgrade::Offer};
 use rssl_io::account::Bounds;
 use rssl_io::{Encryption, Listener, admission};
-
-use crate::config::{self, Compression, Config};
 
 /// Socket options as the configuration gives them; a buffer size of 0 is the kernel's own.
 pub fn socket_options(no_delay: bool, send_buffer: u32, receive_buffer: u32) -> SocketOptions {

@@ -1,7 +1,7 @@
 //! When clients are to go to another server since their services are down here (RMDS `disconnectSrcDown`, `disconnectSingleSrcDown`,
 //! `disconnectServiceList`; `dismountOnOutage` of a service).
 
-use crate::config::P2ps;
+use config::P2ps;
 
 const SECOND: u64 = 1_000_000_000;
 /// The services are looked at so often; while clients are sent away, a part of them each time.

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use config::Config;
 use rustc_hash::FxHasher;
 
 use hub::dates::earliest;
@@ -21,7 +22,6 @@ use super::consumers::Consumers;
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::Permissioning;
 use super::status::{STATUS, Status};
-use crate::config::{self, Config};
 use crate::counters::{Part, Samples};
 use rssl_io::RsslIo;
 

@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use config::Config;
 use hub::dates::earliest;
 use hub::distributor::{
     CloseReason, OfferOverview, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor, SwitchError,
@@ -20,7 +21,6 @@ use super::json_providers::JsonProviders;
 use super::marketfeed::FromProviders;
 use super::records::Keeper;
 use super::routes::Routes;
-use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 

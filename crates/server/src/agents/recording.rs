@@ -6,12 +6,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use config::{Config, Record};
 use permissions::rights::Pattern;
 use record::{JournalConfig, JournalCounters, RecorderConfig};
 use record_io::{Agent, AgentConfig, Limits, Wanted};
 use rwf::msg::Domain;
-
-use crate::config::{Config, Record};
 
 /// Nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use config::{Compression, Config, ConnectionType, RouteProtocol};
 use net::dns::{self, Servers, ServiceName};
 use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
 use rssl::{ClientConfig, CompressionSet, Version};
 
 use super::input_rate::InputLimit;
-use crate::config::{self, Compression, Config, ConnectionType, RouteProtocol};
 use rssl::ws::upgrade::Protocol;
 use rssl::ws::{self, JsonConfig};
 use rssl_io::{Credentials, RsslIo, Way, WebSocketDial};

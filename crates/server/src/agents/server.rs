@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use config::Config;
 use hub::dates::earliest;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
@@ -19,7 +20,6 @@ use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
-use crate::config::{self, Config};
 use crate::counters::{Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use config::Config;
 use hub::dates::earliest;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
@@ -31,7 +32,6 @@ use super::providers::Providers;
 use super::send_coalescing::SendCoalescing;
 use super::server::Addresses;
 use super::status::{STATUS, Status};
-use crate::config::{self, Config};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::RsslIo;
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use config::Config;
 use hub::dates::earliest;
 use hub::distributor::{Restore, SourceDistributor};
 
@@ -11,7 +12,6 @@ use super::backbone::{HubPeer, LinkError, Ready, copy};
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
-use crate::config::{self, Config};
 use crate::counters::{Part, Samples};
 use rssl_io::RsslIo;
 

@@ -6,11 +6,12 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use config::{Role, User};
 use hyper::http::Version;
 use hyper::{HeaderMap, Uri};
 use rssl::ws::pages::{Host, Origin};
 
-use super::passwords::{Caller, Passwords, Role, User, Wrong};
+use super::passwords::{Caller, Passwords, Wrong};
 use super::places::Whose;
 
 /// Why a request is not served.

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use config::Role;
 use hub::p2ps::ITEM_STATES;
 use schemars::{Schema, SchemaGenerator};
 use serde::Serialize;
@@ -16,7 +17,6 @@ use super::asked::decoded;
 use super::facts::{self, Blocked, Client, Event, Filter, Item, ItemDetail, PAGE, Peer, Process, Provider, Service};
 use super::history::{self, Histories};
 use super::metrics;
-use super::passwords::Role;
 use super::threads::{Silent, Threads};
 use super::{About, RRCPD, actions, recording, rights};
 use crate::agents::history::History;

@@ -40,7 +40,6 @@ mod serve;
 mod threads;
 
 pub use openapi::document;
-pub use passwords::{Role, User};
 pub use serve::{Running, start};
 pub use threads::Threads;
 

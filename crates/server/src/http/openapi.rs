@@ -1,10 +1,10 @@
 //! The `OpenAPI` document (3.1), written from the table of endpoints and the types of their answers.
 
+use config::Role;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::api::{ENDPOINTS, Endpoint};
-use super::passwords::Role;
 
 /// The document.
 pub fn document() -> Value {

@@ -5,75 +5,16 @@
 //! by address; so many checks wait and no more. What is refused so costs a look into a table.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use argon2::password_hash::{Output, PasswordHash};
-use argon2::{Algorithm, Argon2, Block, Params, Version};
+use argon2::Block;
 use base64ct::{Base64, Encoding as _};
+use config::{Hashed, Role, User};
 use tokio::sync::oneshot;
 
 use super::places::Whose;
-
-/// What somebody may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Anybody, also without a password: is the process alive?
-    Anybody,
-    /// Look.
-    Viewer,
-    /// Act.
-    Operator,
-}
-
-impl Role {
-    /// As users and documents write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Anybody => "anybody",
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-        }
-    }
-}
-
-/// Somebody who may look or act, as `http.users` has it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct User {
-    name: String,
-    role: Role,
-    /// In the form of the Password Hashing Competition.
-    hash: String,
-}
-
-impl fmt::Debug for User {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name, self.role.name())
-    }
-}
-
-impl FromStr for User {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut parts = text.splitn(3, ':');
-        let (Some(name), Some(role), Some(hash)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err("a user is NAME:ROLE:HASH");
-        };
-        let role = match role {
-            "viewer" => Role::Viewer,
-            "operator" => Role::Operator,
-            _ => return Err("a role is viewer or operator"),
-        };
-        if name.is_empty() || Hashed::read(hash).is_none() {
-            return Err("a name, and a hash as `quoteway ctl password` makes it");
-        }
-        Ok(Self { name: name.to_owned(), role, hash: hash.to_owned() })
-    }
-}
 
 /// Who sends a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -276,39 +217,6 @@ fn credentials(given: &str) -> Option<(String, String)> {
     let decoded = String::from_utf8(Base64::decode_vec(text).ok()?).ok()?;
     let (name, password) = decoded.split_once(':')?;
     Some((name.to_owned(), password.to_owned()))
-}
-
-/// An entry's hash, and what is needed to make it again.
-struct Hashed {
-    argon2: Argon2<'static>,
-    params: Params,
-    salt: Vec<u8>,
-    hash: Output,
-}
-
-impl Hashed {
-    fn read(text: &str) -> Option<Self> {
-        let hash = PasswordHash::new(text).ok()?;
-        let algorithm = Algorithm::try_from(hash.algorithm).ok()?;
-        let version = hash.version.map_or(Some(Version::default()), |version| Version::try_from(version).ok())?;
-        let params = Params::try_from(&hash).ok()?;
-        let mut salt = [0; 64];
-        let salt = hash.salt?.decode_b64(&mut salt).ok()?.to_vec();
-        Some(Self { argon2: Argon2::new(algorithm, version, params.clone()), params, salt, hash: hash.hash? })
-    }
-
-    /// Whether it is that of a password. The comparison takes as long whatever differs.
-    fn is_of(&self, password: &[u8], memory: &mut Vec<Block>) -> bool {
-        let blocks = self.params.block_count();
-        if memory.len() < blocks {
-            memory.resize(blocks, Block::default());
-        }
-        let made = Output::init_with(self.hash.len(), |out| {
-            let made = self.argon2.hash_password_into_with_memory(password, &self.salt, out, &mut memory[..blocks]);
-            made.map_err(Into::into)
-        });
-        made.is_ok_and(|made| made == self.hash)
-    }
 }
 
 #[cfg(test)]

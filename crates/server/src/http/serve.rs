@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use config::{Http, Role, User};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
@@ -32,13 +33,11 @@ use super::access::{Access, Denial, Sent};
 use super::api::{self, Answer, Api, Asked, Fault};
 use super::history::Histories;
 use super::paced::{Paced, WRITE_PATIENCE};
-use super::passwords::{Role, User};
 use super::places::{self, Bounds, Place, Places, Whose};
 use super::threads::Threads;
 use super::{About, asked, assets};
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::permissions::Administration;
-use crate::config::Http;
 
 /// What the port has places for. A browser opens six connections.
 const OF_PORT: Bounds = Bounds { connections: 64, answers: 48, answers_per_address: 24, answer_bytes: 16 << 20 };
@@ -140,7 +139,7 @@ pub fn start(
     let patience = Duration::from_secs(config.request_timeout_s.into());
     let (ready, is_ready) = mpsc::channel();
     let run = move || {
-        crate::config::slice("the thread of HTTP", SLICE_US);
+        config::slice("the thread of HTTP", SLICE_US);
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
             Ok(runtime) => runtime,
             Err(e) => return drop(ready.send(Err(e))),

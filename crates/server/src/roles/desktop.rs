@@ -1,10 +1,10 @@
 //! `quoteway desktop`: a P2PS for the programs of one user, which takes the hub's multicast itself (what RTIC is called in the field).
 
 use clap::Args;
+use config::{Config, ConfigArgs, Hub, HubTransport, P2ps};
 
 use super::p2ps;
 use super::process::{self, HttpArgs};
-use crate::config::{Config, ConfigArgs, Hub, HubTransport, P2ps};
 
 /// What the command line says; it wins over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -56,7 +56,7 @@ impl DesktopArgs {
     /// # Errors
     /// Every fault of the file, each with its line.
     pub fn configuration(&self) -> anyhow::Result<Config> {
-        let mut config = self.file.load()?;
+        let mut config = process::load(&self.file)?;
         if let Some(name) = &self.hub {
             config.hub.name.clone_from(name);
         }
@@ -133,7 +133,7 @@ pub fn run(args: &DesktopArgs) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::DesktopArgs;
-    use crate::config::{ConfigArgs, HubTransport};
+    use config::{ConfigArgs, HubTransport};
 
     #[test]
     fn it_needs_no_file_and_no_address() {

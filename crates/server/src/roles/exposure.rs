@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 
+use config::{Config, P2ps, SourceDistributor};
 use net::Network;
 use permissions::Mode;
-
-use crate::config::{Config, P2ps, SourceDistributor};
 
 /// The sides that a process has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! `quoteway p2ps`: the consumer side in a process of its own.
 
 use anyhow::anyhow;
+use config::{Config, ConfigArgs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -14,7 +15,6 @@ use crate::agents::consumer_ports::{Bound, Port};
 use crate::agents::lifecycle::{Lifecycle, Load};
 use crate::agents::p2ps::P2psAgent;
 use crate::agents::permissions::Permissioning;
-use crate::config::{self, Config, ConfigArgs};
 use crate::http::{self, About};
 
 /// What the command line says; it wins over the file.
@@ -47,7 +47,7 @@ impl P2psArgs {
     /// # Errors
     /// Every fault of the file, each with its line; a hub without anyone to join.
     pub fn configuration(&self) -> anyhow::Result<Config> {
-        let mut config = self.file.load()?;
+        let mut config = process::load(&self.file)?;
         config.hub.source_distributors.extend(self.source_distributors.iter().cloned());
         if let Some(port) = self.rssl_port {
             config.p2ps.rssl_port = port;

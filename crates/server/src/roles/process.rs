@@ -5,12 +5,13 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Args;
+use config::{Config, ConfigArgs, Http, LogFormat};
 use net::dns::{BadServiceName, ServiceName};
 
 use super::service::{self, Pulse, Watched};
 use crate::agents::lifecycle::Lifecycle;
-use crate::config::{Config, Http};
 use crate::http::{About, Running};
+use crate::log;
 
 /// Where the web page, metrics and administration of a process are.
 #[derive(Debug, Clone, Default, Args)]
@@ -50,6 +51,16 @@ impl HttpArgs {
             Some(HttpPort::At(port)) => (config.enabled, config.port) = (true, port),
         }
     }
+}
+
+/// The configuration of the file, or the defaults. What has no effect is said in the log, once each, in the format that the file asks for.
+///
+/// # Errors
+/// Every fault of the file, each with its line; what is wrong with the files that it names.
+pub(super) fn load(args: &ConfigArgs) -> anyhow::Result<Config> {
+    let Some((path, loaded)) = args.read()? else { return Ok(Config::default()) };
+    log::set_first_format(loaded.config.log.format == LogFormat::Json);
+    loaded.checked(path)
 }
 
 /// What the page and the administration tell of every process.

@@ -1,12 +1,12 @@
 //! `quoteway rrcpd`: the daemon that brings the hub's streams to a host once.
 
 use clap::Args;
+use config::{Config, ConfigArgs, HubTransport};
 
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::backbone::relay::Relay;
 use crate::agents::lifecycle::Lifecycle;
-use crate::config::{self, Config, ConfigArgs, HubTransport};
 use crate::counters::Samples;
 use crate::http::{self, About};
 
@@ -33,7 +33,7 @@ impl RrcpdArgs {
     /// # Errors
     /// Every fault of the file, each with its line.
     pub fn configuration(&self) -> anyhow::Result<Config> {
-        let mut config = self.file.load()?;
+        let mut config = process::load(&self.file)?;
         if config.hub.transport == HubTransport::Tcp {
             config.hub.transport = HubTransport::LbtRm;
         }

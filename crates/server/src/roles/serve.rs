@@ -1,6 +1,7 @@
 //! `quoteway serve`: Source Distributor and P2PS in one process.
 
 use clap::Args;
+use config::{Config, ConfigArgs, Route};
 
 use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
@@ -9,7 +10,6 @@ use crate::agents::lifecycle::Lifecycle;
 use crate::agents::oversight::Asker;
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
-use crate::config::{self, Config, ConfigArgs, Route};
 use crate::http::{self, About, Running};
 
 /// What the command line says; it wins over the file.
@@ -44,7 +44,7 @@ impl ServeArgs {
     /// # Errors
     /// Every fault of the file, each with its line.
     pub fn configuration(&self) -> anyhow::Result<Config> {
-        let mut config = self.file.load()?;
+        let mut config = process::load(&self.file)?;
         config.routes.extend(self.routes.iter().map(|r| Route { host_list: vec![r.clone()], ..Route::default() }));
         if let Some(port) = self.rssl_port {
             config.p2ps.rssl_port = port;

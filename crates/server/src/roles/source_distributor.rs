@@ -1,6 +1,7 @@
 //! `quoteway source-distributor`: the provider side in a process of its own.
 
 use clap::Args;
+use config::{Config, ConfigArgs, Route};
 
 use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
@@ -8,7 +9,6 @@ use super::service::{self, Pulse};
 use crate::agents::backbone::publisher::CONNECTIONS;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
-use crate::config::{self, Config, ConfigArgs, Route};
 use crate::http::{self, About};
 
 /// What the command line says; it wins over the file.
@@ -40,7 +40,7 @@ impl SourceDistributorArgs {
     /// # Errors
     /// Every fault of the file, each with its line.
     pub fn configuration(&self) -> anyhow::Result<Config> {
-        let mut config = self.file.load()?;
+        let mut config = process::load(&self.file)?;
         config.routes.extend(self.routes.iter().map(|r| Route { host_list: vec![r.clone()], ..Route::default() }));
         if let Some(port) = self.nip_port {
             config.source_distributor.nip_port = port;

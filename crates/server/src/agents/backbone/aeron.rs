@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aeron_io::{AeronError, DriverOf, FlowControl, Idle, Medium, Settings};
-
-use crate::config::{AeronDriver, AeronFlowControl, AeronIdle, AeronMedium, Config};
+use config::{AeronDriver, AeronFlowControl, AeronIdle, AeronMedium, Config};
 
 /// The group where none is configured: what Aeron answers on is the next address.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 101, 3, 11);

@@ -4,6 +4,7 @@ use std::io;
 use std::net::ToSocketAddrs as _;
 use std::time::{Duration, Instant};
 
+use config::Config;
 use hub::distributor::Record;
 use hub::stream::{Block, Event, HubError};
 use net::dns::{self, ServiceName};
@@ -13,7 +14,6 @@ use super::frames::{Frame, FrameError, FrameReader, Hello, Welcome};
 use super::links::prove;
 use super::wire::Encryption;
 use super::{LinkError, Trust, auth, socket_options};
-use crate::config::Config;
 
 /// Images of the first Source Distributor that is there and gives all of its own; each goes to `take`. What is wrong with others is a line of
 /// the log, and nothing that keeps a process from starting.

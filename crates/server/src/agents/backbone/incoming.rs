@@ -7,12 +7,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use config::{Config, HubTransport};
 use lbm_io::{Context, Delivery, EndReason, Events, Sources, Stream};
 
 use super::announcement::Announcement;
 use super::links::{Blocks, Links};
 use super::{Session, aeron, options};
-use crate::config::{Config, HubTransport};
 
 /// Aeron's events that are taken in a turn.
 const TURN: usize = 4_096;

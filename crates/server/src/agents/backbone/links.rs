@@ -13,6 +13,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use config::{Config, HubTransport};
 use hub::p2ps::{Joined, SourceId};
 use net::dns::ServiceName;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, SocketOptions, Tcp, TcpConfig};
@@ -23,7 +24,6 @@ use super::frames::{self, Challenge, Frame, FrameReader, Hello, Proof, STRANGER_
 use super::services::Services;
 use super::wire::{Encryption, Wire};
 use super::{HubPeer, LinkError, Session, Trust};
-use crate::config::{Config, HubTransport};
 
 const PAUSE_FIRST: u64 = 100_000_000;
 /// Source Distributors that a P2PS knows at most: their names may come from the network.

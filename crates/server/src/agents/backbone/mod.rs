@@ -47,7 +47,6 @@ use net::tcp::SocketOptions;
 
 use self::announcement::Announcement;
 use self::auth::Key;
-use crate::config;
 use rssl_io::RsslIo;
 
 /// The number under which an owner's set reports the sockets of the unicast connections.

@@ -2,10 +2,9 @@
 
 use std::io;
 
+use config::HubTransport;
 use lbm_io::options::{OptionError, Options};
 use lbm_io::{Context, ContextError};
-
-use crate::config::{self, HubTransport};
 
 /// What suits a hub and is not LBM's default. Others win over it.
 ///
@@ -147,7 +146,7 @@ pub(super) fn log_warnings(context: &mut Context) {
 #[cfg(test)]
 mod tests {
     use super::{of, topic_sent, topics_heard};
-    use crate::config::{Hub, HubTransport};
+    use config::{Hub, HubTransport};
     use lbm_io::options::{ContextOption, SourceOption, TransportName};
 
     #[test]

@@ -9,11 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use config::{Config, HubTransport};
 use hub::stream::parts;
 use lbm_io::{Context, Delivery, Events, SendError, SendFlags, SourceId, Sources, Transport};
 
 use super::{aeron, options};
-use crate::config::{Config, HubTransport};
 
 /// Longest message; longer blocks are cut.
 const CUT: usize = 512 << 10;

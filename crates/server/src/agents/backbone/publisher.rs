@@ -10,6 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use config::{Config, HubTransport};
 use hub::stream::parts;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, TcpConfig};
 
@@ -22,7 +23,6 @@ use super::frames::{
 use super::outgoing::{Outgoing, public_address};
 use super::wire::{Encryption, Wire};
 use super::{LinkError, Trust, unix_ms};
-use crate::config::{Config, HubTransport};
 use rssl_io::RsslIo;
 
 /// P2PSs at a time: half of those that the Source Distributor keeps apart, since one that is gone keeps its place for its lease.

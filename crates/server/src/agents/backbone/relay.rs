@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
+use config::{Config, HubTransport};
 use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, EndReason, Events, SendError, SendFlags, SourceId, Sources, Stream, Transport};
 use net::tcp::ConnId;
@@ -27,7 +28,6 @@ use super::announcement::Announcement;
 use super::{HubPeer, Trust, options, watch};
 use crate::agents::oversight::{Asker, Oversight, Thread, oversight};
 use crate::agents::status::{STATUS, Status};
-use crate::config::{self, Config, HubTransport};
 use crate::counters::{Part, Samples};
 
 /// Streams that are carried at a time in one direction.

@@ -2,12 +2,12 @@
 
 use std::io;
 
+use config::{Config, Hub, HubTransport};
 use hub::p2ps::SourceId;
 
 use super::incoming::Incoming;
 use super::links::{Blocks, Counters, Links};
 use super::{HubPeer, LinkError};
-use crate::config::{Config, Hub, HubTransport};
 use rssl_io::RsslIo;
 
 /// Connections and data streams. See the module's description.

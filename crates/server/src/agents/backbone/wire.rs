@@ -6,8 +6,6 @@ use std::path::Path;
 use net::tcp::{ConnId, SendOutcome, Tcp};
 use net::tls::{TlsClient, TlsError, TlsServer, TlsSession};
 
-use crate::config;
-
 /// What connections need for TLS; nothing without `hub.tls_ca_file`.
 #[derive(Debug, Default)]
 pub(super) struct Encryption {

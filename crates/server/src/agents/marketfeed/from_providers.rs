@@ -6,7 +6,6 @@ use marketfeed::Converter;
 use rwf::dictionary::Dictionary;
 
 use super::{ToldLosses, options};
-use crate::config;
 
 /// Makes field lists of the records that providers send (`convertMfeedDataToRWF`).
 pub(in crate::agents) struct FromProviders {

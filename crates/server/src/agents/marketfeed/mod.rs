@@ -15,8 +15,6 @@ pub(super) use to_clients::{ToClients, Wants};
 use marketfeed::{Converter, Loss, Options, RtlRule};
 use rustc_hash::FxHashSet;
 
-use crate::config;
-
 fn options(c: &config::P2ps) -> Options {
     let rtl = if c.seq_num_follows_marketfeed_rules { RtlRule::SequenceNumber } else { RtlRule::Counted };
     Options { rtl, expands_enums: c.expanded_enum_fields }

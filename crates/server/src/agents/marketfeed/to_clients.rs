@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque, hash_map};
 use std::ops::Range;
 use std::sync::Arc;
 
+use config::MarketfeedClients;
 use hub::p2ps::{CLOSE_BATCH, ClientId, Deliveries, P2ps};
 use marketfeed::Converter;
 use net::tcp::ConnId;
@@ -19,7 +20,6 @@ use rwf::rdm::request::Payload;
 use rwf::{DataType, Primitive, StreamState, peek};
 
 use super::{ToldLosses, options};
-use crate::config::{self, MarketfeedClients};
 
 /// The attribute of a login that asks for Marketfeed, where it is a number other than 0. Ours: RDM has none.
 const LOGIN_ATTRIBUTE: &[u8] = b"MarketfeedData";
@@ -445,7 +445,7 @@ impl ToClients {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::P2ps as Settings;
+    use config::P2ps as Settings;
     use marketfeed::Record;
     use rwf::msg::{Attrib, CloseFlags, MsgKey, RefreshMsg, RequestMsg, StatusMsg, UpdateMsg};
     use rwf::wire::Writer;

@@ -11,12 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
+use config::AuditSync;
 use feed::session::Date;
 use permissions::lock::AnyLock;
 use permissions::{AuditEvent, EventKind, Usage, Verdict};
 use serde_json::{Map, Value, json};
-
-use crate::config::{self, AuditSync};
 
 const NANOSECONDS: u64 = 1_000_000_000;
 const DAY: u64 = 86_400;

@@ -24,11 +24,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use config::Config;
 use net::Waker;
 use permissions::rights::{Explanation, Rights};
 use permissions::{Mode, Usage};
 
-use crate::config::Config;
 use audit::AuditFile;
 
 /// Lines that may be on their way to the audit's thread.

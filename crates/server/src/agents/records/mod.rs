@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use hub::distributor::{Record, RecordChange, Restore, Restored, SourceDistributor};
 
-use crate::config;
 use store::{Batch, Store};
 
 const MILLISECOND: u64 = 1_000_000;

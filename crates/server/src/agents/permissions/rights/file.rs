@@ -11,7 +11,6 @@ use std::time::{Duration, Instant, SystemTime};
 use permissions::rights::Rights;
 
 use super::{Look, complete};
-use crate::config;
 
 /// How often the file is looked at.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
@@ -39,7 +38,7 @@ impl RightsFile {
     pub(super) fn open(c: &config::Permissions) -> io::Result<Self> {
         let path = PathBuf::from(&c.rights_file);
         let mark = mark(&path).unwrap_or_default();
-        let (text, rights) = read(&path)?;
+        let (text, rights) = config::rights_file(&path)?;
         Ok(Self { path, mark, next: None, rights: rights.into(), text })
     }
 
@@ -75,7 +74,7 @@ impl RightsFile {
         if now.duration_since(since) < SETTLED {
             return Look::Same;
         }
-        let found = read(&self.path);
+        let found = config::rights_file(&self.path);
         let is_less = found.as_ref().is_ok_and(|(text, rights)| {
             let there: BTreeSet<&str> = rights.users().collect();
             text.len() < self.text.len() || self.rights.users().any(|user| !there.contains(user))
@@ -110,22 +109,6 @@ impl RightsFile {
 fn mark(path: &Path) -> io::Result<Mark> {
     let found = std::fs::metadata(path)?;
     Ok((found.modified().ok(), found.len(), found.ino()))
-}
-
-fn read(path: &Path) -> io::Result<(String, Rights)> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| io::Error::new(e.kind(), format!("the rights file {name} cannot be read: {e}")))?;
-    let rights = Rights::parse(&name, &text).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
-    if rights.users().next().is_none() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {}", super::NOBODY)));
-    }
-    Ok((text, rights))
-}
-
-/// What is wrong with a rights file: nothing, or every fault.
-pub(crate) fn faults(path: &str) -> Option<String> {
-    read(Path::new(path)).err().map(|e| e.to_string())
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_p
 use ureq::{Agent, Body};
 
 use super::{Look, file};
-use crate::config;
 
 /// The longest text that is taken, bytes: many times the rights of a large site.
 const TEXT_MAX: u64 = 64 << 20;
@@ -131,7 +130,7 @@ impl RightsServer {
         let read = |toml: String| {
             let rights = Rights::parse(&self.url, &toml).map_err(|e| e.to_string())?;
             if rights.users().next().is_none() {
-                return Err(format!("{}: {}", self.url, super::NOBODY));
+                return Err(format!("{}: {}", self.url, config::NOBODY_IN_RIGHTS));
             }
             // JSON says by itself where it ends.
             if !is_json {

@@ -14,11 +14,8 @@ use std::time::{Duration, Instant};
 use permissions::rights::Rights;
 
 use super::{Mail, Office};
-use crate::config;
 use file::RightsFile;
 use http::RightsServer;
-
-pub(crate) use file::faults;
 
 /// A source, and what it said last.
 pub(super) enum Source {
@@ -82,9 +79,6 @@ impl Source {
         }
     }
 }
-
-/// Fault of rights that name nobody.
-const NOBODY: &str = "there is no user in it: it is empty, or not written to its end";
 
 /// Whether a text of rights (TOML) can be all of it, beside what can be read in it: its last line is whole, and it ends with `[end]` if the one
 /// before did.

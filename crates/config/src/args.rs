@@ -1,12 +1,11 @@
 //! What every process that takes a configuration file says on its command line.
 
-use anyhow::anyhow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::rmds::lookup::Place;
-use super::{Config, Loaded, files};
+use super::{ConfigError, Loaded};
 
 /// The configuration file and which part of it is for this process.
 #[derive(Debug, Clone, Default, Args)]
@@ -41,20 +40,13 @@ impl Selection {
 }
 
 impl ConfigArgs {
-    /// The configuration of the file, or the defaults. What has no effect is said in the log, once each.
+    /// The file's configuration as far as its own text says whether it is right; `None` where no file is given.
     ///
     /// # Errors
-    /// Every fault of the file, each with its line; what is wrong with the files that it names.
-    pub fn load(&self) -> anyhow::Result<Config> {
-        let Some(path) = &self.config else { return Ok(Config::default()) };
-        let loaded: Loaded = super::load(path, &self.selection)?;
-        crate::log::set_first_format(loaded.config.log.format == super::LogFormat::Json);
-        loaded.log();
-        let faults = files::faults(&loaded.config);
-        for told in files::exposed(&loaded.config, path) {
-            tracing::warn!("{told}");
-        }
-        if faults.is_empty() { Ok(loaded.config) } else { Err(anyhow!(faults.join("\n"))) }
+    /// Every fault of the file, each with its line.
+    pub fn read(&self) -> Result<Option<(&Path, Loaded)>, ConfigError> {
+        let Some(path) = &self.config else { return Ok(None) };
+        super::load(path, &self.selection).map(|loaded| Some((path.as_path(), loaded)))
     }
 }
 

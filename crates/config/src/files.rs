@@ -7,7 +7,7 @@ use std::path::Path;
 use lbm::options::Options;
 use net::tls::{TlsClient, TlsError, TlsServer};
 
-use super::{Config, ConnectionType, P2ps, SourceDistributor, blocked_list, dictionary, item_priorities};
+use super::{Config, ConnectionType, P2ps, SourceDistributor, blocked_list, dictionary, item_priorities, rights_file};
 
 /// What is wrong with the files that the configuration names, one sentence each; LBM options with file and line.
 pub(super) fn faults(config: &Config) -> Vec<String> {
@@ -39,9 +39,9 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     }
     let rights = &config.permissions;
     if !rights.rights_file.is_empty()
-        && let Some(faults) = crate::agents::permissions::rights::faults(&rights.rights_file)
+        && let Err(fault) = rights_file(Path::new(&rights.rights_file))
     {
-        found.push(faults);
+        found.push(fault.to_string());
     }
     if !rights.rights_ca_file.is_empty()
         && let Err(e) = TlsClient::with_roots_from(Path::new(&rights.rights_ca_file))

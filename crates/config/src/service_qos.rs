@@ -60,7 +60,7 @@ fn rate(word: &str) -> Option<Rate> {
 #[cfg(test)]
 mod tests {
     use super::service_qos;
-    use crate::config::{Config, Selection, load};
+    use crate::{Config, Selection, load};
     use rwf::{Qos, Rate, Timeliness};
 
     #[test]
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(found["SLOW"], Qos::new(Timeliness::REALTIME, Rate::TIME_CONFLATED));
         let feed = &config.routes[0];
         assert_eq!((feed.server_id.as_str(), feed.max_cache, feed.server_cost), ("a", 7, 3));
-        let route = &crate::config::distributor_config(&config).routes[0];
+        let route = &crate::distributor_config(&config).routes[0];
         assert_eq!(route.blocked_services, ["FEED"]);
         std::fs::write(&cnf, "*FEED*qosRate : quick\n").unwrap();
         assert!(load(&cnf, &Selection::default()).is_err());

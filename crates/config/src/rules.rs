@@ -14,7 +14,12 @@ use super::{
     HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, by_service,
     conflation, filters, headlines, service_qos,
 };
-use crate::agents::input_rate::{BYTES_MIN, MESSAGES_MIN};
+
+/// The least limit on what a peer may send in a second, in bytes: what one turn takes in of a connection has to be less than what the longest
+/// pause in reading it makes up for.
+pub const INPUT_BYTES_MIN: u32 = 65_536;
+/// As [`INPUT_BYTES_MIN`], in messages.
+pub const INPUT_MESSAGES_MIN: u32 = 1_000;
 
 /// A rule that a configuration breaks.
 pub(super) struct Broken {
@@ -49,7 +54,7 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     if let Some((key, what)) = service_qos::fault(&config.source_distributor) {
         found.push(Broken { section: SourceDistributor::NAME, key, what });
     }
-    if !config.log.level.is_empty() && crate::log::filter(&config.log.level).is_err() {
+    if !config.log.level.is_empty() && super::log_filter(&config.log.level).is_err() {
         let what = "must be error, warn, info, debug, trace, or levels by module";
         found.push(Broken { section: Log::NAME, key: "level", what });
     }
@@ -88,8 +93,8 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
         }
     };
     let (bytes, messages) = (p.max_incoming_bytes_per_second, p.max_incoming_messages_per_second);
-    rule(bytes == 0 || bytes >= BYTES_MIN, "max_incoming_bytes_per_second", BYTES);
-    rule(messages == 0 || messages >= MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES);
+    rule(bytes == 0 || bytes >= INPUT_BYTES_MIN, "max_incoming_bytes_per_second", BYTES);
+    rule(messages == 0 || messages >= INPUT_MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES);
     let percent = p.open_window_for_poll_requests;
     rule((1..=100).contains(&percent), "open_window_for_poll_requests", "must be from 1 to 100");
     rule(
@@ -208,8 +213,8 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
     rule(is_slice(s.slice_us), "slice_us", SLICE);
     let (bytes, messages) = (s.nip_max_incoming_bytes_per_second, s.nip_max_incoming_messages_per_second);
-    rule(bytes == 0 || bytes >= BYTES_MIN, "nip_max_incoming_bytes_per_second", BYTES);
-    rule(messages == 0 || messages >= MESSAGES_MIN, "nip_max_incoming_messages_per_second", MESSAGES);
+    rule(bytes == 0 || bytes >= INPUT_BYTES_MIN, "nip_max_incoming_bytes_per_second", BYTES);
+    rule(messages == 0 || messages >= INPUT_MESSAGES_MIN, "nip_max_incoming_messages_per_second", MESSAGES);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
     let lists = [
         ("supports_snapshots", &s.supports_snapshots),
@@ -277,8 +282,8 @@ pub(super) fn of_route(route: &Route) -> Option<Broken> {
         (names(&route.server_partition_list), "server_partition_list", PATTERNS),
         (names(&route.server_partition_negation_list), "server_partition_negation_list", PATTERNS),
         (!no_time, "interruption_duration_ms", "must be over 0 when interruption_detection is true"),
-        (bytes == 0 || bytes >= BYTES_MIN, "max_incoming_bytes_per_second", BYTES),
-        (messages == 0 || messages >= MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES),
+        (bytes == 0 || bytes >= INPUT_BYTES_MIN, "max_incoming_bytes_per_second", BYTES),
+        (messages == 0 || messages >= INPUT_MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES),
     ];
     let broken = rules.into_iter().find(|&(holds, ..)| !holds);
     broken.map(|(_, key, what)| Broken { section: Route::NAME, key, what })
@@ -395,7 +400,7 @@ fn of_http(http: &Http) -> Vec<Broken> {
         "must be SCHEME://HOST[:PORT] without a path",
     );
     rule(
-        http.users.iter().all(|user| user.parse::<crate::http::User>().is_ok()),
+        http.users.iter().all(|user| user.parse::<super::User>().is_ok()),
         "users",
         "must be NAME:viewer:HASH or NAME:operator:HASH, as quoteway ctl password prints them",
     );

@@ -2,6 +2,7 @@
 //!
 //! A file is checked as a whole before any port is opened: all of its faults are reported at once, each with file,
 //! line and, for an unknown key, the nearest one that exists. What is accepted but has no effect here is a [`Note`].
+#![forbid(unsafe_code)]
 
 mod aeron;
 mod args;
@@ -24,11 +25,13 @@ mod placement;
 mod ports;
 mod record;
 mod reload;
+mod rights;
 pub mod rmds;
 mod rules;
 mod section;
 mod service_qos;
 mod toml_file;
+mod users;
 mod value;
 
 pub use self::record::Record;
@@ -47,8 +50,11 @@ pub use listing::{json, search};
 pub use params::{DictionaryFiles, Feed, Http, Log, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};
 pub use reload::{Applies, Change, applies, changes, routes};
+pub use rights::{NOBODY as NOBODY_IN_RIGHTS, rights_file};
 pub use rmds::import::import;
+pub use rules::{INPUT_BYTES_MIN, INPUT_MESSAGES_MIN};
 pub use section::{AnySection, Info, Param, Section};
+pub use users::{Hashed, Role, User};
 pub use value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, Entries, HubTransport, JustInTime,
     LogFormat, MarketfeedClients, PageSizeList, Parameter, PermissionMode, ProviderChoice, Raw, RouteProtocol,
@@ -58,6 +64,8 @@ pub use value::{
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+
+use tracing_subscriber::EnvFilter;
 
 /// The whole configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -153,6 +161,19 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Writes the notes to the log and looks into the files that the configuration names; `path` is where it was read.
+    ///
+    /// # Errors
+    /// What is wrong with those files.
+    pub fn checked(self, path: &Path) -> anyhow::Result<Config> {
+        self.log();
+        let faults = files::faults(&self.config);
+        for told in files::exposed(&self.config, path) {
+            tracing::warn!("{told}");
+        }
+        if faults.is_empty() { Ok(self.config) } else { Err(anyhow::anyhow!(faults.join("\n"))) }
+    }
+
     /// Writes the notes to the log.
     pub fn log(&self) {
         for note in &self.notes {
@@ -184,6 +205,14 @@ impl fmt::Display for Note {
             line => write!(f, "{}:{line}: {}", self.file, self.text),
         }
     }
+}
+
+/// What is logged at a level (`log.level`), or at levels by module.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn log_filter(text: &str) -> Result<EnvFilter, String> {
+    EnvFilter::try_new(text).map_err(|e| format!("{text:?} is no level of the log: {e}"))
 }
 
 /// How much a [`Note`] matters.

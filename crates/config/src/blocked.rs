@@ -32,7 +32,7 @@ pub fn blocked_list(config: &Config) -> Result<BlockedList, String> {
 #[cfg(test)]
 mod tests {
     use super::blocked_list;
-    use crate::config::{Config, Selection, load};
+    use crate::{Config, Selection, load};
 
     #[test]
     fn files_name_items_of_one_service_or_of_all() {

@@ -31,7 +31,7 @@ fn by_service<T>(list: &Entries, read: impl Fn(&str) -> Option<T>) -> Option<BTr
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, Selection, distributor_config, load, p2ps_limits};
+    use crate::{Config, Selection, distributor_config, load, p2ps_limits};
 
     #[test]
     fn snapshots_are_said_by_service_in_an_rmds_cnf_too() {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::Reading;
 use super::apply::Origin;
 use super::lookup::Place;
-use crate::config::{AnySection, ConfigError, Selection, Weight, open};
+use crate::{AnySection, ConfigError, Selection, Weight, open};
 
 /// The TOML text for the file's part that `selection` says. What is wrong in the file becomes a comment if it is `lenient`.
 ///
@@ -150,7 +150,7 @@ mod tests {
         assert!(out.contains("\nrssl_port = 14012\n"), "{out}");
         assert!(out.contains("#   line 1: *P2PS*maxMount : 7") && out.contains("the nearest is maxMounts"), "{out}");
         assert!(out.contains("#   line 4: *P2PS*maxMounts : many"), "{out}");
-        assert!(crate::config::Config::parse("q.toml", &out).is_ok(), "{out}");
+        assert!(crate::Config::parse("q.toml", &out).is_ok(), "{out}");
     }
 
     #[test]

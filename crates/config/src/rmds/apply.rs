@@ -3,10 +3,8 @@
 use super::catalogue::{Catalogue, Given, Mapped, Meaning};
 use super::lookup::{Place, Weight};
 use super::syntax::{self, Line, Word};
-use crate::config::patterns::of_rmds;
-use crate::config::{
-    AnySection, Config, ConfigError, Loaded, Note, P2ps, Raw, Route, Section, Weight as Gravity, rules,
-};
+use crate::patterns::of_rmds;
+use crate::{AnySection, Config, ConfigError, Loaded, Note, P2ps, Raw, Route, Section, Weight as Gravity, rules};
 
 /// An `rmds.cnf` as it is for one host.
 pub(crate) struct Reading {
@@ -517,5 +515,5 @@ pub(super) fn port_of_service(name: &str, services: &str) -> Option<u16> {
     })
 }
 
-/// [`Parameter::KIND`](crate::config::Parameter::KIND) of lists.
-const LIST: &str = <Vec<String> as crate::config::Parameter>::KIND;
+/// [`Parameter::KIND`](crate::Parameter::KIND) of lists.
+const LIST: &str = <Vec<String> as crate::Parameter>::KIND;

@@ -47,7 +47,7 @@ fn priority(word: &str) -> Option<ItemPriority> {
 #[cfg(test)]
 mod tests {
     use super::item_priorities;
-    use crate::config::Config;
+    use crate::Config;
     use hub::distributor::ItemPriority;
 
     #[test]

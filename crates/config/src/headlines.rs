@@ -46,7 +46,7 @@ pub(super) fn fault(c: &SourceDistributor) -> Option<(&'static str, &'static str
 #[cfg(test)]
 mod tests {
     use super::headlines;
-    use crate::config::{Config, Selection, load};
+    use crate::{Config, Selection, load};
 
     #[test]
     fn headlines_have_a_field_and_a_service_in_locks_and_names() {

@@ -1,6 +1,6 @@
 use super::lookup::Place;
 use super::*;
-use crate::config::{Config, Weight};
+use crate::{Config, Weight};
 
 fn place(host: &str, instance: &str) -> Place {
     Place { host: host.into(), instance: instance.into() }
@@ -91,7 +91,7 @@ fn the_monitor_of_a_datastream_is_a_level_of_a_route() {
     let monitor = "*adh*route*datastreamMonitor*interruptionDuration : 4\n*adh*a.route*datastreamMonitor*interruptionDetection : True\n\
          *adh*a.route*datastreamMonitor*trafficWindow : 20\n";
     let c = config(&format!("{host}{monitor}"));
-    let told: Vec<_> = c.routes.iter().map(|route| crate::config::hub::route_config(&c, route).interruption).collect();
+    let told: Vec<_> = c.routes.iter().map(|route| crate::hub::route_config(&c, route).interruption).collect();
     let on = ::hub::distributor::Interruption { duration: 4_000_000_000, traffic_window: 20_000_000_000 };
     assert_eq!(told, [Some(on), None]);
     let never = "*adh*a.route*datastreamMonitor*interruptionDuration : 0\n";
@@ -174,5 +174,5 @@ fn each_bad_line_gets_its_own_clear_message() {
     for number in 1..=lines {
         assert!(found.iter().any(|f| f.starts_with(&format!("r.cnf:{number}: "))), "nothing is said of line {number}");
     }
-    crate::config::tests::assert_golden("bad.cnf.messages", &(found.join("\n") + "\n"));
+    crate::tests::assert_golden("bad.cnf.messages", &(found.join("\n") + "\n"));
 }

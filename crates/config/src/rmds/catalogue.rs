@@ -2,8 +2,8 @@
 
 use super::lookup::{Level, level_weights};
 use super::syntax::{Binding, Key, Word};
-use crate::config::effect::{Kind, NoEffect, TABLE};
-use crate::config::{AnySection, Config, Route, Section, nearest};
+use crate::effect::{Kind, NoEffect, TABLE};
+use crate::{AnySection, Config, Route, Section, nearest};
 
 /// Names of the consumer side.
 const P2PS: &[&str] = &["P2PS", "ADS"];

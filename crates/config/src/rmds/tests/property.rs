@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::place;
-use crate::config::rmds::lookup::{Level, Place, Weight, level_weights};
-use crate::config::rmds::read;
-use crate::config::rmds::syntax::{Binding, Key, Line, Word, parse};
-use crate::config::{Config, Selection, toml_file};
+use crate::rmds::lookup::{Level, Place, Weight, level_weights};
+use crate::rmds::read;
+use crate::rmds::syntax::{Binding, Key, Line, Word, parse};
+use crate::{Config, Selection, toml_file};
 
 fn name() -> impl Strategy<Value = String> {
     "[A-Za-z_][A-Za-z0-9_-]{0,8}"
@@ -60,7 +60,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let text: String = bytes.iter().map(|&b| char::from(b)).collect();
-        crate::config::rmds::hostile(&bytes);
+        crate::rmds::hostile(&bytes);
         let _ = toml_file::parse("f", &text);
         if let Ok(text) = String::from_utf8(bytes) {
             let _ = read("f", &text, &place("box", "1"));
@@ -71,7 +71,7 @@ proptest! {
     fn nothing_like_a_file_makes_it_panic(
         lines in prop::collection::vec("[*.]?(box|P2PS|adh|RRCP|a|\\?|\\{n\\}|é)?[*.](P2PS|ADH|route|14002|x|bindWriteThread|[*]|\\?)?[*.](rsslPort|hostList|routeList|1|cacheType|[*]|x)?[ ]?[:=]?(1|x|True|\\\\|<a>)?", 0..12)
     ) {
-        crate::config::rmds::hostile(lines.join("\n").as_bytes());
+        crate::rmds::hostile(lines.join("\n").as_bytes());
     }
 
     #[test]
@@ -101,8 +101,8 @@ proptest! {
         let file = dir.path().join("site.cnf");
         std::fs::write(&file, lines.join("\n")).unwrap();
         let selection = Selection { host: Some("box".into()), instance: None };
-        let Ok(loaded) = crate::config::load(&file, &selection) else { return Ok(()) };
-        let toml = crate::config::import(&file, &selection, false).unwrap();
+        let Ok(loaded) = crate::load(&file, &selection) else { return Ok(()) };
+        let toml = crate::import(&file, &selection, false).unwrap();
         prop_assert_eq!(Config::parse("site.toml", &toml).unwrap_or_else(|e| panic!("{e}\n{toml}")), loaded.config);
     }
 }

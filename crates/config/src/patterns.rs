@@ -23,7 +23,7 @@ pub(super) fn of_rmds(expression: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, Selection, distributor_config, load};
+    use crate::{Config, Selection, distributor_config, load};
 
     #[test]
     fn lists_of_names_take_regular_expressions() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{faults, place};
-use crate::config::rmds::read;
+use crate::rmds::read;
 
 /// The folder of `features.md` and the reports; `None`, with a line that says so, if it is not there.
 fn folder() -> Option<PathBuf> {

@@ -107,23 +107,23 @@ macro_rules! section {
             }
         }
 
-        impl $crate::config::Section for $name {
+        impl $crate::Section for $name {
             const NAME: &'static str = $table;
             const RMDS: &'static str = $rmds;
             const ABOUT: &'static str = concat!($($about),+);
-            fn params() -> &'static [$crate::config::Param<Self>] {
-                &[$($crate::config::Param {
-                    info: $crate::config::Info {
+            fn params() -> &'static [$crate::Param<Self>] {
+                &[$($crate::Param {
+                    info: $crate::Info {
                         key: stringify!($key),
                         rmds: $rmds_key,
                         scope: concat!("" $(, $scope)?),
                         factor: 1 $(* $factor)?,
-                        kind: <$ty as $crate::config::Parameter>::KIND,
-                        default: || <$ty as $crate::config::Parameter>::show(&$default),
+                        kind: <$ty as $crate::Parameter>::KIND,
+                        default: || <$ty as $crate::Parameter>::show(&$default),
                         meaning: $meaning,
                     },
-                    set: |s, raw| { s.$key = $crate::config::Parameter::read(raw)?; Ok(()) },
-                    show: |s| $crate::config::Parameter::show(&s.$key),
+                    set: |s, raw| { s.$key = $crate::Parameter::read(raw)?; Ok(()) },
+                    show: |s| $crate::Parameter::show(&s.$key),
                 },)*]
             }
         }

@@ -65,7 +65,7 @@ fn each_fault_names_file_line_and_what_to_write() {
 
 /// Compares with a file in `testdata`; `QUOTEWAY_BLESS=1` writes it anew.
 pub(super) fn assert_golden(name: &str, text: &str) {
-    let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/config/testdata")).join(name);
+    let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/testdata")).join(name);
     if std::env::var_os("QUOTEWAY_BLESS").is_some() {
         std::fs::write(&path, text).expect("testdata");
     }
@@ -165,7 +165,9 @@ fn every_parameter_is_read_by_somebody() {
         }
     }
     let mut sources = String::new();
-    gather(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut sources);
+    for users in ["src", "../server/src", "../quoteway/src"] {
+        gather(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(users), &mut sources);
+    }
     let (config, route, feed) = (Config::default(), super::Route::default(), super::Feed::default());
     let mut unread = Vec::new();
     for section in config.sections().into_iter().chain([&route as &dyn super::AnySection, &feed]) {
