@@ -42,22 +42,17 @@ impl P2ps {
         assert_eq!(clients as u64, self.counters.clients, "clients counted");
         self.check_priorities();
         self.check_leaving();
-        self.posts.check(self.clients.iter());
-        for (id, client) in self.clients.iter() {
-            assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
-        }
-        self.egress.check(&self.turn, |id| self.items.get(id).is_live());
-        self.backlogs.check(|client| self.clients.get(client).is_some_and(|known| !known.closing));
-        self.conflation.check(|view| self.items.get(view).is_view() && self.items.interval_of(view) > 0);
-        self.item_rules.check(|item| self.items.get(item).is_live());
+        self.clients.check();
+        let has_interval = |view| self.items.get(view).is_view() && self.items.interval_of(view) > 0;
+        self.output.check(|id| self.items.get(id).is_live(), has_interval);
         self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
         self.check_mirrors();
-        self.outages.check();
         self.check_order();
         self.check_load();
-        self.services.check();
-        let queued: FxHashSet<ItemId> = self.services.iter().flat_map(|service| service.queue().iter()).collect();
+        self.sources.check();
+        let queued: FxHashSet<ItemId> =
+            self.sources.services().iter().flat_map(|service| service.queue().iter()).collect();
         for id in self.items.ids() {
             let item = self.items.get(id);
             assert!(!item.is_queued() || queued.contains(&id), "{id:?} is in no queue: {item:?}");
@@ -78,7 +73,7 @@ impl P2ps {
 
     fn check_sources(&self) {
         for (number, source) in self.sources.iter() {
-            if self.outages.is_losing(number) {
+            if self.sources.is_losing(number) {
                 continue;
             }
             let of_source = |&&id: &&ItemId| self.items.get(id).source() == Some(number);
@@ -93,13 +88,13 @@ impl P2ps {
 
     /// Providers are asked in the order that is configured, and the first one is known.
     fn check_order(&self) {
-        for service in self.services.iter() {
+        for service in self.sources.services().iter() {
             let key = |provider: &Provider| {
                 (service.choice.switched_to() != Some(provider.source), self.sources.rank(provider.source))
             };
             assert!(service.providers.is_sorted_by_key(key), "the order of {}: {:?}", service.name, service.providers);
             // A source that is lost has yet to leave the lists of its services.
-            if service.alive && !self.outages.has_work() {
+            if service.alive && !self.sources.has_outages() {
                 assert_eq!(
                     service.choice.first(),
                     service.first_source(&self.sources),
@@ -148,7 +143,7 @@ impl P2ps {
         }
         match item.state() {
             // What it served looks as before until a turn tells of it.
-            State::Open { source, .. } | State::Opening { source, .. } if self.outages.is_losing(source) => {}
+            State::Open { source, .. } | State::Opening { source, .. } if self.sources.is_losing(source) => {}
             State::Open { source, handle, .. } => {
                 let at = self.sources.up(source).map(|source| source.item(handle));
                 assert_eq!(at, Some(id), "{handle:?} at {source:?}: {item:?}");
@@ -159,7 +154,7 @@ impl P2ps {
                 assert_eq!(at, Some(id), "{token:?} at {source:?}: {item:?}");
             }
             State::Waiting(Wait::Parked) => {
-                let parked = self.outages.concerns(item.service()) || self.provider_of(id).is_none();
+                let parked = self.sources.concerns(item.service()) || self.provider_of(id).is_none();
                 assert!(parked || !self.is_waited_for(id), "{id:?} waits for nothing: {item:?}");
             }
             State::Waiting(_) | State::View { .. } | State::Free => {}

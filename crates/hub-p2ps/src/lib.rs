@@ -17,18 +17,17 @@
 //! * `sources`: the Source Distributors and their services; what is opened there, recovered, and lost on the way;
 //! * `hot_standby`: items that are open at two Source Distributors, of which one is used;
 //! * `delivery`: what Source Distributors publish, on its way to the watchers;
-//! * `gate`: who may see what: where permissions are asked, and what follows;
+//! * `gate`: who may see what: where permissions are asked, what follows, and blocked items;
 //! * `conflation`: fewer updates that lead to the same image;
 //! * `egress`: what waits for clients that take too little, and what becomes of them;
-//! * `operation`, `blocked`: what operators do: other limits, words to clients, blocked items;
-//! * `load`, `load_factor`: how near clients are to their limits, how full this server is;
+//! * `operation`: what operators do: other limits, words to clients;
+//! * `load`: how near clients are to their limits, how full this server is;
 //! * `servers`: the P2PSs of the hub, as they tell each other and clients that ask;
 //! * `invariants`: what holds at the end of every turn.
 //!
 //! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
 #![forbid(unsafe_code)]
 
-mod blocked;
 mod clients;
 mod close_reason;
 mod config;
@@ -42,20 +41,19 @@ mod ids;
 mod invariants;
 mod items;
 mod load;
-mod load_factor;
 mod notice;
 mod operation;
 mod overview;
 mod servers;
 mod sources;
 
-pub use blocked::{BLOCKED_MAX, BlockError, BlockedList};
 pub use clients::{Authenticator, CLOSE_BATCH, Credentials, Identity, Rejected, TokenLife};
 pub use clients::{ClientInfo, Mount};
 pub use close_reason::CloseReason;
 pub use config::{Config, Connections, ServerOrder, ServiceIdError, ServiceIds};
 pub use counters::Counters;
 pub use delivery::deliveries::{Deliveries, DeliveryList};
+pub use gate::blocked::{BLOCKED_MAX, BlockError, BlockedList};
 pub use ids::{ClientId, SourceId};
 pub use load::states::{LoadOf, LoadState, Percents, QueueMarks};
 pub use notice::Notice;
@@ -67,88 +65,54 @@ pub use sources::failover::SwitchError;
 
 use crate::cache::images::Cache;
 use crate::stream::{HubError, Request};
-use blocked::Blocked;
-use clients::awaited_logins::AwaitedLogins;
-use clients::backlog::Backlogs;
-use clients::dictionary::Dictionaries;
-use clients::leaving::Leaving;
-use clients::posts::Posts;
-use clients::round_trips::{Measurement, RoundTrips};
-use clients::standby::Standbys;
 use clients::streams::Open;
-use clients::symbol_lists::SymbolLists;
-use clients::{Client, Clients, Tokens};
-use delivery::images::Scratch;
-use delivery::turn::Turn;
-use egress::{Egress, FlowControl};
+use clients::{Client, Clients};
+use delivery::output::Output;
+use egress::FlowControl;
 use gate::Gate;
 use hot_standby::HotStandby;
 pub use hub_content::conflation;
 
 use ::hub_stream as stream;
-use hub_content::conflation::{ItemRules, Rules, TimeConflation};
 use hub_content::{cache, filter};
 use hub_items::dates::earliest;
 use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence, status_texts};
-use ids::ItemId;
 use items::Items;
 use load::Load;
-use load_factor::LoadFactor;
 use operation::History;
 use rwf::msg::{Msg, RequestFlags};
 use rwf::{DataState, State, StreamState, peek};
 use servers::Servers;
 use sources::Sources;
-use sources::outage::Outages;
-use sources::services::Services;
-use sources::upstream::Upstream;
 use std::sync::Arc;
-
-/// How often memory that idle clients hold is given back, in nanoseconds.
-const TRIM_INTERVAL: u64 = 1_000_000_000;
 
 /// A point-to-point server as a state machine. Times are monotonic nanoseconds.
 #[derive(Debug)]
 pub struct P2ps {
+    /// What an operator has set; some of it changes while clients are there ([`P2ps::reconfigure`]).
     config: Config,
-    id: u16,
+    /// The time of the call at hand.
     now: u64,
-    trim_at: u64,
-    turn: Turn,
-    egress: Egress,
-    conflation: TimeConflation<ItemId>,
-    /// Items that are conflated otherwise than the rest of their service.
-    item_rules: ItemRules<ItemId>,
-    /// How updates are merged.
-    rules: Rules,
+    /// The clients: who is there, what each has open, what they ask for that takes more than a turn.
     clients: Clients,
-    tokens: Tokens,
-    awaited_logins: AwaitedLogins,
-    round_trips: RoundTrips,
-    standbys: Standbys,
+    /// What clients share: one item for each stream towards a Source Distributor, with its watchers, views and cached image.
     items: Items,
-    gate: Gate,
-    services: Services,
+    /// The Source Distributors, their services, and what is asked of them.
     sources: Sources,
-    upstream: Upstream,
-    outages: Outages,
+    /// Items that are open at two Source Distributors.
     hot_standby: HotStandby,
-    /// When [`Self::on_timer`] was called last.
-    ticked: u64,
-    dictionaries: Dictionaries,
-    posts: Posts,
-    blocked: Blocked,
-    symbol_lists: SymbolLists,
-    backlogs: Backlogs,
-    leaving: Leaving,
+    /// What is on its way to clients and to the owner of their connections.
+    output: Output,
+    /// Who may see what, and which items nobody gets.
+    gate: Gate,
+    /// How near this server and what is in it are to their limits.
     load: Load,
-    load_factor: LoadFactor,
+    /// The P2PSs of the hub.
     servers: Servers,
+    /// What the watchers of items were told last, for operators, in bounded memory.
     history: History,
-    closing: Vec<(ClientId, CloseReason)>,
-    notices: Vec<Notice>,
+    /// What was counted since the start.
     counters: Counters,
-    scratch: Scratch,
     /// Item from which on the next turn checks its share, in debug builds.
     check_from: u32,
 }
@@ -156,50 +120,20 @@ pub struct P2ps {
 impl P2ps {
     /// A P2PS without clients and sources. `id` is its number at the Source Distributors; it is not 0xFFFF.
     pub fn new(config: Config, id: u16) -> Self {
-        let dictionaries = Dictionaries::new(config.dictionary.as_deref());
-        let read_with = config.cache.is_on().then(|| Arc::clone(&dictionaries.merged));
-        let mut outages = Outages::default();
-        outages.begin_turn(config.work_per_turn);
-        let mut backlogs = Backlogs::default();
-        backlogs.begin_turn(config.work_per_turn);
-        let mut leaving = Leaving::default();
-        leaving.begin_turn(config.work_per_turn);
+        let clients = Clients::new(config.dictionary.as_deref(), config.work_per_turn);
+        let read_with = config.cache.is_on().then(|| Arc::clone(clients.dictionary()));
         Self {
-            id,
             now: 0,
-            trim_at: 0,
-            turn: Turn::default(),
-            egress: Egress::new(config.egress),
-            conflation: TimeConflation::default(),
-            item_rules: ItemRules::default(),
-            rules: Rules::new(config.conflation.ripple),
-            clients: Clients::default(),
-            tokens: Tokens::default(),
-            awaited_logins: AwaitedLogins::default(),
-            round_trips: RoundTrips::default(),
-            standbys: Standbys::default(),
+            clients,
             items: Items::new(config.hash_seed, Cache::new(config.cache.max_items, read_with)),
-            gate: Gate::new(config.permissions),
-            services: Services::new(config.hash_seed, &config.service_ids),
-            sources: Sources::default(),
-            upstream: Upstream::new(config.opens_per_turn, config.work_per_turn),
-            outages,
+            sources: Sources::new(&config, id),
             hot_standby: HotStandby::default(),
-            ticked: 0,
-            dictionaries,
-            posts: Posts::default(),
-            blocked: Blocked::new(config.blocked.clone()),
-            symbol_lists: SymbolLists::default(),
-            backlogs,
-            leaving,
+            output: Output::new(&config),
+            gate: Gate::new(config.permissions, config.blocked.clone()),
             load: Load::new(&config),
-            load_factor: LoadFactor::default(),
             servers: Servers::new(&config.connections),
             history: History::default(),
-            closing: Vec::new(),
-            notices: Vec::new(),
             counters: Counters::default(),
-            scratch: Scratch::default(),
             check_from: 0,
             config,
         }
@@ -208,15 +142,11 @@ impl P2ps {
     /// A client has connected. `id` is free: never used, or told to [`Self::client_down`] since and not [departing](Self::is_departing).
     pub fn client_up(&mut self, now: u64, id: ClientId, info: ClientInfo) {
         self.now = now;
-        if self.counters.clients == 0 {
-            self.trim_at = now + TRIM_INTERVAL;
-        }
-        self.turn.ensure(id);
         if self.clients.get(id).is_some() {
             self.client_down(now, id);
             self.finish_departure(id);
         }
-        self.egress.insert(id);
+        self.output.add_client(now, id, self.counters.clients == 0);
         self.clients.insert(id, Client::new(info));
         self.counters.clients += 1;
         self.await_login(id);
@@ -233,7 +163,7 @@ impl P2ps {
         }
         self.counters.messages_in += 1;
         // What waits for the audit came later than what waits behind a batch.
-        let is_behind = self.backlogs.holds_for(id) && !self.gate.held.holds_for(id);
+        let is_behind = self.clients.is_behind_batch(id) && !self.gate.holds_for(id);
         if self.gate.is_on() && !is_behind && self.is_held_up(id, peek::class(msg), msg) {
             return false;
         }
@@ -267,11 +197,9 @@ impl P2ps {
     /// A client's connection is gone. With more streams than a turn ends it departs in turns.
     pub fn client_down(&mut self, now: u64, id: ClientId) {
         self.now = now;
-        self.turn.forget(id);
-        self.turn.serve_last(id, false);
-        self.egress.remove(id, &mut self.turn);
-        self.gate.held.forget(id);
-        self.backlogs.forget(id);
+        self.output.remove_client(id);
+        self.gate.forget_held(id);
+        self.clients.forget_batches(id);
         self.forget_posts_of(id);
         self.begin_departure(id);
     }
@@ -298,7 +226,7 @@ impl P2ps {
 
     /// True between [`Self::source_up`] and the loss of the source, also one that was found here (silence).
     pub fn source_is_up(&self, id: SourceId) -> bool {
-        self.sources.is_up(id) || self.outages.is_rejoining(id)
+        self.sources.is_up(id) || self.sources.is_rejoining(id)
     }
 
     /// A block that a Source Distributor has published. At most one between two flushes, unless it holds no update:
@@ -309,7 +237,7 @@ impl P2ps {
     /// ended.
     pub fn hub_block(&mut self, now: u64, id: SourceId, block: &[u8]) -> Result<(), HubError> {
         self.now = now;
-        debug_assert!(!self.turn.borrows_block(), "a block that is delivered from must be flushed before the next");
+        debug_assert!(!self.output.borrows_block(), "a block that is delivered from must be flushed before the next");
         self.read_block::<false>(id, block)
     }
 
@@ -346,19 +274,14 @@ impl P2ps {
         } else {
             None
         };
-        let trim = (!self.clients.is_empty()).then_some(self.trim_at);
+        let trim = (!self.clients.is_empty()).then(|| self.output.trim_timeout());
         earliest([
-            self.tokens.timeout(),
-            self.awaited_logins.timeout(),
-            self.round_trips.timeout(),
-            self.posts.timeout(),
-            self.upstream.timeout(),
-            self.outages.failback_timeout(),
+            self.clients.timeout(),
+            self.sources.timeout(),
             self.hot_standby.timeout(),
-            self.dictionaries.timeout(),
-            self.conflation.timeout(),
+            self.output.conflation_timeout(),
             self.load.timeout(),
-            self.load_factor.timeout(self.config.load_factor_interval),
+            self.load.factor_timeout(self.config.load_factor_interval),
             self.servers.timeout(self.is_server()),
             heartbeats,
             trim,
@@ -371,22 +294,17 @@ impl P2ps {
     pub fn has_work(&self) -> bool {
         self.has_deliveries()
             || self.work_left()
-            || self.upstream.has_demands()
-            || self.leaving.has_work()
-            || self.outages.has_work()
+            || self.sources.has_work()
             || self.gate.has_work()
-            || self.symbol_lists.has_work()
-            || self.backlogs.has_work() && self.gate.has_audit_room()
+            || self.clients.has_work(|| self.gate.has_audit_room())
     }
 
     /// Does what is due, and begins a turn: so many opens may be sent again. Call it when [`Self::timeout`] has come, and at
     /// most once between two looks at the clients.
     pub fn on_timer(&mut self, now: u64) {
         self.now = now;
-        self.upstream.begin_turn(self.config.opens_per_turn, self.config.work_per_turn);
-        self.outages.begin_turn(self.config.work_per_turn);
-        self.backlogs.begin_turn(self.config.work_per_turn);
-        self.leaving.begin_turn(self.config.work_per_turn);
+        self.sources.begin_turn(self.config.opens_per_turn, self.config.work_per_turn);
+        self.clients.begin_turn(self.config.work_per_turn);
         self.fail_back();
         self.work_outages();
         self.work_hot_standby();
@@ -409,12 +327,7 @@ impl P2ps {
         self.open_named();
         self.work_departures();
         self.work_backlogs();
-        if now >= self.trim_at {
-            self.trim_at = now + TRIM_INTERVAL;
-            if self.turn.dirty().is_empty() {
-                self.turn.trim();
-            }
-        }
+        self.output.trim(now);
     }
 
     /// Hands each Source Distributor that is to get something its block of this turn.
@@ -445,25 +358,9 @@ impl P2ps {
 
     /// Hands every client that has something to get its deliveries of this turn, and what was held for it before. `block` is what was
     /// given to [`Self::hub_block`] since the last flush, or empty.
-    pub fn flush(&mut self, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) {
-        let Self { turn, egress, closing, now, .. } = self;
-        for (id, _) in closing.iter() {
-            egress.release_all(*id, *now, turn, |deliveries| f(*id, deliveries));
-        }
-        if egress.has_work() {
-            egress.release(*now, turn, &mut f);
-        }
-        self.counters.messages_out += turn.flush(block, |client, deliveries| {
-            if egress.passes(client) {
-                if !egress.is_too_much(client, &deliveries) {
-                    f(client, deliveries);
-                }
-            } else {
-                egress.hold(client, deliveries);
-            }
-        });
-        egress.end_flush(turn);
-        self.dictionaries.end_turn();
+    pub fn flush(&mut self, block: &[u8], f: impl FnMut(ClientId, Deliveries<'_>)) {
+        self.counters.messages_out += self.output.flush(self.now, block, f);
+        self.clients.end_turn();
         self.act_on_egress();
     }
 
@@ -472,7 +369,7 @@ impl P2ps {
     pub fn client_backlog(&mut self, id: ClientId, bytes: usize) {
         // A connection may be emptied that is closed already.
         if self.clients.get(id).is_some_and(|client| !client.closing) {
-            self.egress.report(id, bytes, &mut self.turn);
+            self.output.report(id, bytes);
             self.act_on_egress();
         }
     }
@@ -480,18 +377,18 @@ impl P2ps {
     /// What follows from what waits for the clients.
     #[inline]
     fn act_on_egress(&mut self) {
-        if self.egress.has_ended() {
+        if self.output.has_ended() {
             self.end_egress();
         }
     }
 
     fn end_egress(&mut self) {
-        for (id, reason) in self.egress.take_cut_off(&mut self.turn) {
+        for (id, reason) in self.output.take_cut_off() {
             self.counters.clients_cut_off += 1;
             self.close_client(id, reason);
-            self.turn.forget(id);
+            self.output.forget_turn_of(id);
         }
-        for (client, stream, domain) in self.egress.take_resumed() {
+        for (client, stream, domain) in self.output.take_resumed() {
             if matches!(self.clients.open_on(client, stream), Some(Open::Item(_))) {
                 let code = rwf::StateCode::REALTIME_RESUMED;
                 let state = State::new(StreamState::OPEN, DataState::NO_CHANGE, code, egress::RESUMED);
@@ -502,49 +399,45 @@ impl P2ps {
 
     /// What is to be done about clients that take too little, and what is to be said of them.
     pub fn flow_control(&mut self) -> std::vec::Drain<'_, (ClientId, FlowControl)> {
-        self.egress.controls()
+        self.output.controls()
     }
 
     /// Clients with more waiting for them than a socket takes.
     pub fn clients_behind(&self) -> usize {
-        self.egress.behind()
+        self.output.clients_behind()
     }
 
     /// Bytes that clients have taken while they were behind, ever: what tells those that cannot keep up from those that take nothing.
     pub fn taken_behind(&self) -> u64 {
-        self.egress.taken_behind()
+        self.output.taken_behind()
     }
 
     /// True if some client has something to get.
     pub fn has_deliveries(&self) -> bool {
-        !self.turn.is_empty() || self.egress.has_work()
+        self.output.has_deliveries()
     }
 
     /// The clients to be closed, and why. They stay known until [`Self::client_down`].
     pub fn closing(&mut self) -> std::vec::Drain<'_, (ClientId, CloseReason)> {
-        self.closing.drain(..)
+        self.output.take_closing()
     }
 
     /// True if a turn has brought something that [`Self::flush`] hands out, or what is taken behind it: clients to be closed, flow control,
     /// notices.
     #[inline]
     pub fn has_output(&self) -> bool {
-        self.has_deliveries()
-            || self.egress.has_ended()
-            || self.egress.has_controls()
-            || !self.closing.is_empty()
-            || !self.notices.is_empty()
+        self.output.has_any()
     }
 
     /// True if there is something in [`Self::flow_control`].
     #[inline]
     pub fn has_flow_control(&self) -> bool {
-        self.egress.has_controls()
+        self.output.has_controls()
     }
 
     /// What an operator should hear of.
     pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
-        self.notices.drain(..)
+        self.output.take_notices()
     }
 
     /// A client gets its messages as JSON. Each dictionary comes in one message and not in parts, because some programs read the first part
@@ -555,7 +448,7 @@ impl P2ps {
         debug_assert!(known.is_some(), "a client that is not there: {id:?}");
         if let Some(known) = known {
             known.speaks_json = true;
-            self.turn.serve_last(id, true);
+            self.output.serve_last(id);
         }
     }
 
@@ -571,29 +464,29 @@ impl P2ps {
 
     /// The dictionary of all services, as it is now.
     pub fn dictionary(&self) -> &Arc<rwf::dictionary::Dictionary> {
-        &self.dictionaries.merged
+        self.clients.dictionary()
     }
 
     /// The name of a service that clients have been told of by this id; it stays that of the id when the service goes, and as long as
     /// [`P2ps::services_renamed`] is what it was.
     pub fn service_name(&self, id: u16) -> Option<&str> {
-        self.services.get(ids::ServiceId(id)).map(|service| service.name.as_str())
+        self.sources.services().get(ids::ServiceId(id)).map(|service| service.name.as_str())
     }
 
     /// How many times the id of a service that was long gone was given to another name, since there was no other.
     pub fn services_renamed(&self) -> u64 {
-        self.services.renamed()
+        self.sources.services().renamed()
     }
 
     /// Services, ids and names, those included that are gone, from a place on: in the order in which they got their ids, which stays as long
     /// as [`P2ps::services_renamed`] is what it was.
     pub fn services_from(&self, place: usize) -> impl ExactSizeIterator<Item = (u16, &str)> {
-        self.services.from(place).iter().map(|service| (service.id.0, service.name.as_str()))
+        self.sources.services().from(place).iter().map(|service| (service.id.0, service.name.as_str()))
     }
 
     /// The service that requests without one are for, where none is configured: the first that is there.
     pub fn first_service(&self) -> Option<u16> {
-        self.services.iter().find(|service| service.alive).map(|service| service.id.0)
+        self.sources.services().iter().find(|service| service.alive).map(|service| service.id.0)
     }
 
     /// Messages delivered to clients since the start.
@@ -610,44 +503,28 @@ impl P2ps {
             items_waiting: self.items_waiting(),
             load_state: self.load_states().0 as u64,
             open_queue_state: self.load_states().1 as u64,
-            clients_conflated: self.turn.slow.count() as u64,
-            updates_conflated: self.counters.updates_conflated + self.egress.saved(),
+            clients_conflated: self.output.clients_conflated() as u64,
+            updates_conflated: self.counters.updates_conflated + self.output.saved(),
             ..self.counters
         }
     }
 
     /// Everyone who is logged in.
     pub fn mounts(&self) -> impl Iterator<Item = Mount<'_>> + '_ {
-        self.clients.iter().filter_map(|(id, client)| self.mount_of(id, client))
+        self.clients.iter().filter_map(|(id, client)| self.clients.mount_of(id, client))
     }
 
     /// The login of a client that is logged in.
     pub fn mount(&self, id: ClientId) -> Option<Mount<'_>> {
-        self.mount_of(id, self.clients.get(id)?)
-    }
-
-    fn mount_of<'a>(&'a self, id: ClientId, client: &'a clients::Client) -> Option<Mount<'a>> {
-        let login = client.login.as_ref()?;
-        Some(Mount {
-            client: id,
-            address: client.info.address,
-            user: &login.name,
-            position: &login.position,
-            application_id: &login.application_id,
-            application_name: &login.application_name,
-            items: client.items,
-            load: client.load,
-            round_trip_us: login.round_trip.and_then(Measurement::latency),
-            standby: self.standbys.get(&id).map(clients::standby::Standby::shown),
-        })
+        self.clients.mount_of(id, self.clients.get(id)?)
     }
 
     fn close_client(&mut self, id: ClientId, reason: CloseReason) {
         let Some(client) = self.clients.get_mut(id).filter(|client| !client.closing) else { return };
         client.closing = true;
-        self.backlogs.forget(id);
+        self.clients.forget_batches(id);
         self.logout(id);
         self.counters.clients_closed += 1;
-        self.closing.push((id, reason));
+        self.output.close(id, reason);
     }
 }

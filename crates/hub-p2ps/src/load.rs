@@ -5,6 +5,7 @@
 //! until they are below the upper mark again: a server that is full for an hour does not flicker. A service with a limit of its own does the
 //! same.
 
+mod factor;
 mod marks;
 pub(crate) mod states;
 pub(crate) mod usage;
@@ -14,6 +15,7 @@ use super::ids::{ClientId, ServiceId};
 use super::items::state::Standing;
 use super::sources::services::Service;
 use super::{Config, Notice, P2ps};
+use factor::LoadFactor;
 use marks::Marks;
 use states::{LoadOf, LoadState, QueueMarks};
 use std::collections::BTreeMap;
@@ -60,12 +62,30 @@ pub(crate) struct Load {
     queue: LoadState,
     /// When the queue is looked at next.
     look_at: u64,
+    /// How full this server is.
+    factor: LoadFactor,
 }
 
 impl Load {
     /// Nothing is near the limits of a configuration.
     pub(crate) fn new(config: &Config) -> Self {
-        Self { limits: Limits::of(config), total: LoadState::Normal, queue: LoadState::Normal, look_at: 0 }
+        Self {
+            limits: Limits::of(config),
+            total: LoadState::Normal,
+            queue: LoadState::Normal,
+            look_at: 0,
+            factor: LoadFactor::default(),
+        }
+    }
+
+    /// How full this server is, as it is told of every service; `None` where nothing is told.
+    pub(crate) fn factor(&self) -> Option<u64> {
+        self.factor.told()
+    }
+
+    /// When it is worked out again how full this server is, or told of; it is each `interval`, unless that is 0.
+    pub(crate) fn factor_timeout(&self, interval: u64) -> Option<u64> {
+        self.factor.timeout(interval)
     }
 
     /// When the queue of opens has to be looked at, because its state may end.
@@ -89,14 +109,14 @@ fn recount((burdened, overloaded): (&mut u64, &mut u64), from: LoadState, to: Lo
 impl P2ps {
     /// A client watches an item more or less.
     pub(crate) fn note_load(&mut self, client: ClientId) {
-        let Self { clients, counters, notices, config, load, .. } = self;
+        let Self { clients, counters, output, config, load, .. } = self;
         let limits = &load.limits;
         let total = limits.total.next(load.total, counters.watchers);
         let (mount, user) = (limits.mount, limits.user);
         if total != load.total {
             load.total = total;
             let (load, limit) = (counters.watchers, config.total_item_limit);
-            notices.push(Notice::Load { of: LoadOf::All, state: total, load, limit });
+            output.notice(Notice::Load { of: LoadOf::All, state: total, load, limit });
         }
         let Some((known, users)) = clients.with_users(client) else { return };
         let Some(login) = &known.login else { return };
@@ -107,7 +127,7 @@ impl P2ps {
             recount((&mut counters.mounts_burdened, &mut counters.mounts_overloaded), known.load, state);
             known.load = state;
             let of = LoadOf::Mount { user: login.name.clone(), address: known.info.address };
-            notices.push(Notice::Load { of, state, load: items.into(), limit: config.item_limit });
+            output.notice(Notice::Load { of, state, load: items.into(), limit: config.item_limit });
         }
         let Some(usage) = users.usage_mut(login.user) else { return };
         let state = user.next(usage.load, usage.items.into());
@@ -115,7 +135,7 @@ impl P2ps {
             recount((&mut counters.users_burdened, &mut counters.users_overloaded), usage.load, state);
             usage.load = state;
             let of = LoadOf::User(login.name.clone());
-            notices.push(Notice::Load { of, state, load: usage.items.into(), limit: config.aggregate_item_limit });
+            output.notice(Notice::Load { of, state, load: usage.items.into(), limit: config.aggregate_item_limit });
         }
     }
 
@@ -123,34 +143,34 @@ impl P2ps {
     pub(crate) fn count_watcher(&mut self, service: ServiceId, comes: bool) {
         let watchers = &mut self.counters.watchers;
         *watchers = if comes { *watchers + 1 } else { *watchers - 1 };
-        let Some(known) = self.services.get_mut(service) else {
+        let Some((usage, _)) = self.sources.usage_mut(service) else {
             hub_items::fault!("a watcher of a service that never was: {service:?}");
             return;
         };
-        let watchers = &mut known.usage.watchers;
+        let watchers = &mut usage.watchers;
         *watchers = if comes { *watchers + 1 } else { *watchers - 1 };
         self.note_service_load(service);
     }
 
     fn note_service_load(&mut self, service: ServiceId) {
-        let Self { services, counters, notices, .. } = self;
-        let Some(known) = services.get_mut(service) else { return };
-        let usage = &mut known.usage;
+        let Self { sources, counters, output, .. } = self;
+        // Ids of services stay: both callers have just found it.
+        let Some((usage, name)) = sources.usage_mut(service) else { return };
         let state = usage.marks.next(usage.load, usage.watchers);
         if state != usage.load {
             recount((&mut counters.services_burdened, &mut counters.services_overloaded), usage.load, state);
             usage.load = state;
-            let of = LoadOf::Service(known.name.clone());
-            notices.push(Notice::Load { of, state, load: usage.watchers, limit: usage.limit });
+            let of = LoadOf::Service(name.to_owned());
+            output.notice(Notice::Load { of, state, load: usage.watchers, limit: usage.limit });
         }
     }
 
     /// The limits are others now.
     pub(crate) fn reconsider_load(&mut self) {
         self.load.limits = Limits::of(&self.config);
-        for service in self.services.ids().collect::<Vec<_>>() {
-            if let Some(known) = self.services.get_mut(service) {
-                known.usage.set_limits(&known.name, &self.config);
+        for service in self.sources.services().ids().collect::<Vec<_>>() {
+            if let Some((usage, name)) = self.sources.usage_mut(service) {
+                usage.set_limits(name, &self.config);
             }
             self.note_service_load(service);
         }
@@ -183,7 +203,7 @@ impl P2ps {
             self.load.queue = state;
             let QueueMarks { burdened, overloaded, .. } = self.config.open_queue;
             let limit = if state == LoadState::Overloaded { overloaded } else { burdened };
-            self.notices.push(Notice::Load { of: LoadOf::OpenQueue, state, load: waiting, limit });
+            self.output.notice(Notice::Load { of: LoadOf::OpenQueue, state, load: waiting, limit });
         }
     }
 
@@ -192,7 +212,7 @@ impl P2ps {
         let waits = [Standing::Queued, Standing::Parked];
         let waiting =
             |service| waits.map(|standing| self.items.count_standing(service, standing)).iter().sum::<usize>();
-        self.services.ids().map(waiting).sum::<usize>() as u64
+        self.sources.services().ids().map(waiting).sum::<usize>() as u64
     }
 
     /// The states of the items of all clients, and of the queue of opens.
@@ -214,14 +234,14 @@ impl P2ps {
         assert_eq!(mounts, (c.mounts_burdened, c.mounts_overloaded), "mounts near their limit");
         let users = count(&mut self.clients.users().states());
         assert_eq!(users, (c.users_burdened, c.users_overloaded), "users near their limit");
-        let services = count(&mut self.services.iter().map(|service| service.usage.load));
+        let services = count(&mut self.sources.services().iter().map(|service| service.usage.load));
         assert_eq!(services, (c.services_burdened, c.services_overloaded), "services near their limit");
         let watchers = |id| self.items.watchers(id).len() as u64;
         let mut counted: BTreeMap<u16, u64> = BTreeMap::new();
         for id in self.items.all_ids() {
             *counted.entry(self.items.get(id).service().0).or_default() += watchers(id);
         }
-        for service in self.services.iter() {
+        for service in self.sources.services().iter() {
             let counted = counted.get(&service.id.0).copied().unwrap_or_default();
             assert_eq!(service.usage.watchers, counted, "watchers of {}", service.name);
         }

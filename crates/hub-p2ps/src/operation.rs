@@ -76,7 +76,7 @@ impl P2ps {
         (own.open_window, own.open_window_for_polls) = (config.open_window, config.open_window_for_polls);
         own.post_timeout = config.post_timeout;
         own.egress = config.egress;
-        self.egress.set_limits(config.egress);
+        self.output.set_limits(config.egress);
         if (&own.source_order, own.source_failback) != (&config.source_order, config.source_failback) {
             own.source_order.clone_from(&config.source_order);
             own.source_failback = config.source_failback;
@@ -136,7 +136,7 @@ impl P2ps {
         name: &[u8],
         ids: impl Iterator<Item = ItemId>,
     ) -> impl Iterator<Item = ItemId> {
-        let service = self.services.iter().find(|known| known.name == service).map(|known| known.id);
+        let service = self.sources.services().iter().find(|known| known.name == service).map(|known| known.id);
         ids.filter(move |&id| {
             let item = self.items.get(id);
             Some(item.service()) == service && item.is_live() && item.is_named(name)

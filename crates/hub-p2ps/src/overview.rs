@@ -93,7 +93,7 @@ fn state_of(item: &Item) -> &'static str {
 impl P2ps {
     /// Every service that was ever known, in the order of the ids.
     pub fn service_overview(&self) -> impl Iterator<Item = ServiceOverview<'_>> {
-        self.services.iter().map(|service| ServiceOverview {
+        self.sources.services().iter().map(|service| ServiceOverview {
             id: service.id.0,
             name: &service.name,
             present: service.alive,
@@ -110,10 +110,10 @@ impl P2ps {
     /// there are; without a service everything is down.
     pub fn is_out(&self, services: &[String], any: bool) -> bool {
         let is_up = |service: &Service| service.alive && service.told.up;
-        let mut alive = self.services.iter().filter(|service| service.alive);
-        let name_is_up = |name: &String| self.services.by_name(name).is_some_and(is_up);
+        let mut alive = self.sources.services().iter().filter(|service| service.alive);
+        let name_is_up = |name: &String| self.sources.services().by_name(name).is_some_and(is_up);
         match (services, any) {
-            ([], true) => !alive.all(is_up) || !self.services.iter().any(is_up),
+            ([], true) => !alive.all(is_up) || !self.sources.services().iter().any(is_up),
             ([], false) => !alive.any(is_up),
             (names, true) => !names.iter().all(name_is_up),
             (names, false) => !names.iter().any(name_is_up),
@@ -191,6 +191,6 @@ impl P2ps {
 
     /// Bytes that wait for a client: in its session, and held here.
     pub fn client_waiting(&self, id: ClientId) -> usize {
-        self.egress.waiting_of(id, &self.turn)
+        self.output.waiting_of(id)
     }
 }

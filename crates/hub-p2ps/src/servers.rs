@@ -210,7 +210,7 @@ impl P2ps {
         let (now, is_on) = (self.now, self.is_server());
         let mut own = Vec::new();
         if let Some(Place { host, rssl, websocket }) = self.servers.place.as_ref().filter(|_| is_on) {
-            let load_factor = self.load_factor.told().and_then(|load| u16::try_from(load).ok());
+            let load_factor = self.load.factor().and_then(|load| u16::try_from(load).ok());
             let server =
                 Server { host, rssl: *rssl, websocket: *websocket, load_factor, health: self.health_of_server() };
             server.write(&mut own);
@@ -243,7 +243,7 @@ impl P2ps {
     }
 
     fn health_of_server(&self) -> Health {
-        let mut alive = self.services.iter().filter(|service| service.alive).peekable();
+        let mut alive = self.sources.services().iter().filter(|service| service.alive).peekable();
         if self.servers.is_draining {
             Health::Draining
         } else if alive.peek().is_none() || alive.any(|service| !service.told.up) {

@@ -110,7 +110,7 @@ fn token(request: &login::Request) -> Option<&str> {
 impl P2ps {
     /// Has logins checked from now on.
     pub fn authenticate_by(&mut self, authenticator: Box<dyn Authenticator>) {
-        self.tokens.authenticator = Some(authenticator);
+        self.clients.tokens.authenticator = Some(authenticator);
     }
 
     /// Logs a client in that has brought its credentials by another way than a message (a cookie), on the stream of the request. It gets
@@ -125,15 +125,16 @@ impl P2ps {
     /// Who a login is.
     pub(super) fn identify(&mut self, client: ClientId, request: &login::Request) -> Result<Identity, Rejected> {
         let token = token(request);
-        let Some(authenticator) = &mut self.tokens.authenticator else {
+        let address = self.clients.get(client).map(|known| known.info.address);
+        let Some(authenticator) = &mut self.clients.tokens.authenticator else {
             return Ok(Identity { user: request.name.clone(), token: None });
         };
-        let Some(known) = self.clients.get(client) else {
+        let Some(address) = address else {
             hub_items::fault!("a login of a client that is gone: {client:?}");
             return Err(Rejected { code: StateCode::USAGE_ERROR, text: String::new() });
         };
         let name = if token.is_some() { None } else { Some(request.name.as_str()) };
-        let identity = authenticator.check(self.now, &Credentials { name, token, address: known.info.address })?;
+        let identity = authenticator.check(self.now, &Credentials { name, token, address })?;
         Ok(if authenticator.reads_tokens() { identity } else { Identity { user: request.name.clone(), token: None } })
     }
 
@@ -162,7 +163,7 @@ impl P2ps {
         debug_assert!(login.is_some(), "a token of one who is not logged in: {client:?}");
         if let Some(login) = login {
             let before = std::mem::replace(&mut login.expires, expires);
-            self.tokens.follow(client, before, expires);
+            self.clients.tokens.follow(client, before, expires);
         }
     }
 
@@ -195,10 +196,10 @@ impl P2ps {
 
     /// Logins whose token has run out end.
     pub(crate) fn expire_logins(&mut self) {
-        while let Some(&(at, client)) = self.tokens.expiries.first()
+        while let Some(&(at, client)) = self.clients.tokens.expiries.first()
             && at <= self.now
         {
-            self.tokens.expiries.remove(&(at, client));
+            self.clients.tokens.expiries.remove(&(at, client));
             let login = self.clients.get(client).and_then(|known| known.login.as_ref());
             debug_assert!(login.is_some_and(|login| login.expires == at), "{client:?} is not logged in by that token");
             if let Some(stream) = login.map(|login| login.stream) {

@@ -30,7 +30,7 @@ impl P2ps {
         if let Some(known) = self.clients.get_mut(client) {
             debug_assert!(known.login.is_none() && known.login_by.is_none(), "{client:?} is waited for already");
             known.login_by = Some(at);
-            self.awaited_logins.due.insert((at, client));
+            self.clients.awaited_logins.due.insert((at, client));
         }
     }
 
@@ -38,13 +38,13 @@ impl P2ps {
     pub(crate) fn await_login_no_more(&mut self, client: ClientId) {
         let at = self.clients.get_mut(client).and_then(|known| known.login_by.take());
         if let Some(at) = at {
-            self.awaited_logins.due.remove(&(at, client));
+            self.clients.awaited_logins.due.remove(&(at, client));
         }
     }
 
     /// Closes the clients whose time is over.
     pub(crate) fn close_without_login(&mut self) {
-        while let Some(&(at, client)) = self.awaited_logins.due.first()
+        while let Some(&(at, client)) = self.clients.awaited_logins.due.first()
             && at <= self.now
         {
             self.await_login_no_more(client);

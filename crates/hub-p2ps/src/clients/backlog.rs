@@ -198,9 +198,10 @@ impl P2ps {
     /// Does what a client's message asks for, or keeps it until what the client has asked for before is done. False if it waits, or if it
     /// is a close of so many streams that it goes on in the next turn.
     pub(crate) fn act_in_order(&mut self, id: ClientId, msg: &[u8]) -> bool {
-        let holds = self.backlogs.holds_for(id);
-        if holds || self.backlogs.left == 0 && asks_for_much(msg) {
-            let kept = if holds { self.backlogs.push(id, msg) } else { self.backlogs.push_first(id, msg) };
+        let holds = self.clients.backlogs.holds_for(id);
+        if holds || self.clients.backlogs.left == 0 && asks_for_much(msg) {
+            let kept =
+                if holds { self.clients.backlogs.push(id, msg) } else { self.clients.backlogs.push_first(id, msg) };
             match kept {
                 Ok(()) => self.counters.messages_behind += 1,
                 Err(waiting) => self.close_client(id, CloseReason::Occupied { waiting }),
@@ -208,23 +209,23 @@ impl P2ps {
             return false;
         }
         self.client_acts(id, msg);
-        !self.backlogs.note_close(id, msg)
+        !self.clients.backlogs.note_close(id, msg)
     }
 
     /// A message that waited is done.
     pub(crate) fn note_taken_up(&mut self, id: ClientId, msg: Box<[u8]>) {
-        self.backlogs.taken_up.push((id, msg));
+        self.clients.backlogs.taken_up.push((id, msg));
     }
 
     /// The messages that had to wait ([`Self::client_message`] has told so) and were done since the last call of [`Self::on_timer`], in
     /// order.
     pub fn taken_up(&mut self) -> std::vec::Drain<'_, (ClientId, Box<[u8]>)> {
-        self.backlogs.taken_up.drain(..)
+        self.clients.backlogs.taken_up.drain(..)
     }
 
     /// True if a client has asked for something that is not done, because it asks for so much.
     pub fn is_behind(&self, id: ClientId) -> bool {
-        self.backlogs.holds_for(id)
+        self.clients.backlogs.holds_for(id)
     }
 
     /// A client is logged in, and not about to be closed.
@@ -234,7 +235,7 @@ impl P2ps {
 
     /// True if this turn may ask for one item more of a batch, which is so many pieces of work; they are counted.
     pub(super) fn may_ask_for_more(&mut self, pieces: usize) -> bool {
-        self.gate.has_audit_room() && self.backlogs.take(pieces)
+        self.gate.has_audit_room() && self.clients.backlogs.take(pieces)
     }
 
     /// Keeps what is left of a batch for the next turn, if its client is still there.
@@ -242,32 +243,32 @@ impl P2ps {
         // What a login had asked for is over with it.
         let is_wanted = |known: &super::Client| !known.is_leaving || matches!(batch, Batch::Leave { .. });
         if self.clients.get(client).is_some_and(|known| !known.closing && is_wanted(known)) {
-            self.backlogs.keep(client, batch);
+            self.clients.backlogs.keep(client, batch);
         }
     }
 
     /// Goes on with what clients wait for, as far as this turn lets it: so much for each in turns.
     pub(crate) fn work_backlogs(&mut self) {
-        while self.backlogs.left > 0
+        while self.clients.backlogs.left > 0
             && self.gate.has_audit_room()
-            && let Some((client, _)) = self.backlogs.queue.front()
+            && let Some((client, _)) = self.clients.backlogs.queue.front()
         {
-            match self.backlogs.next(client) {
+            match self.clients.backlogs.next(client) {
                 Some(Next::Batch(batch)) => {
                     if let Some(close) = self.work_batch(client, batch, SHARE) {
                         self.note_taken_up(client, close);
                     }
                 }
                 Some(Next::Message(msg)) => {
-                    self.backlogs.take_one();
+                    self.clients.backlogs.take_one();
                     self.client_acts(client, &msg);
-                    if !self.backlogs.note_close(client, &msg) {
+                    if !self.clients.backlogs.note_close(client, &msg) {
                         self.note_taken_up(client, msg);
                     }
                 }
                 None => {}
             }
-            self.backlogs.rotate(client);
+            self.clients.backlogs.rotate(client);
         }
     }
 }

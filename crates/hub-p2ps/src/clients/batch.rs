@@ -280,7 +280,7 @@ impl P2ps {
 
     fn close_streams(&mut self, client: ClientId, streams: &[i32], closing: &mut Closing) -> usize {
         for (done, &stream) in streams.iter().enumerate() {
-            if !self.backlogs.take_one() {
+            if !self.clients.backlogs.take_one() {
                 return done;
             }
             let stream = StreamId(stream);
@@ -355,7 +355,7 @@ impl P2ps {
             let Some(known) = self.clients.get(client).filter(|known| known.login.is_some()) else { return true };
             let before = *at;
             let Some((stream, item)) = known.streams.next_item(at) else { return true };
-            if !self.backlogs.take_one() {
+            if !self.clients.backlogs.take_one() {
                 *at = before;
                 return false;
             }

@@ -1,10 +1,11 @@
 //! The one dictionary of all services: what was configured (or is built in), and what providers add to it.
 
+use super::Clients;
 use super::refusal::Refusal;
 use super::streams::{Open, WatchState};
 use crate::delivery::deliveries::BodyId;
 use crate::ids::{ClientId, RemoteService, ServiceId, SourceId, StreamId};
-use crate::{Notice, P2ps, encode as writing};
+use crate::{Notice, P2ps};
 use rustc_hash::FxHashMap;
 use rwf::dictionary::{Conflict, Dictionary, Verbosity};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
@@ -234,7 +235,7 @@ impl P2ps {
         let refusal = refusal.or_else(|| match msg.key.service_id {
             // The dictionary is that of all services: who has asked for it by way of one that has just gone is answered as well. An EMA that
             // hears a Closed then does not ask again, and gives up its start after 45 s.
-            Some(id) if self.services.get(ServiceId(id)).is_none() => {
+            Some(id) if self.sources.services().get(ServiceId(id)).is_none() => {
                 Some(Refusal::UnknownService { id: Some(id), texts: self.config.status_texts })
             }
             _ if half.is_none() => Some(Refusal::UnknownDictionary { name: &name }),
@@ -247,7 +248,7 @@ impl P2ps {
         let verbosity = verbosity(msg.key.filter.unwrap_or(0));
         let whole = self.clients.get(client).is_some_and(|known| known.speaks_json);
         let shape = Shape { half, verbosity, whole };
-        if self.dictionaries.parts(shape, self.config.max_fragment_size).is_empty() {
+        if self.clients.dictionaries.parts(shape, self.config.max_fragment_size).is_empty() {
             self.counters.messages_unwritable += 1;
             let told = Refusal::DictionaryUnwritable { name: &name }.told();
             return self.refuse_told(client, stream, Domain::DICTIONARY, &told);
@@ -283,22 +284,22 @@ impl P2ps {
         let &DictionaryStream { shape, service, .. } = to;
         let mut bytes = 0;
         for body in self.dictionary_bodies(Variant { shape, service, streaming, solicited }) {
-            bytes += self.turn.arena_bytes(body).len();
-            self.turn.deliver(body, client, to.stream);
+            bytes += self.output.bytes_of(body);
+            self.output.deliver(body, client, to.stream);
         }
-        self.backlogs.charge_answer(bytes);
+        self.clients.backlogs.charge_answer(bytes);
     }
 
     /// Gives the new dictionary to the next of those who have an old one, if it is time.
     pub(crate) fn renew_dictionaries(&mut self) {
-        while self.dictionaries.timeout().is_some_and(|at| at <= self.now) {
-            let Some((client, stream)) = self.dictionaries.stale.pop_front() else { return };
+        while self.clients.dictionaries.timeout().is_some_and(|at| at <= self.now) {
+            let Some((client, stream)) = self.clients.dictionaries.stale.pop_front() else { return };
             let known = self.clients.get_mut(client).map(|known| &mut known.dictionaries);
             let open = known.and_then(|open| open.iter_mut().find(|open| open.stream == stream && open.stale));
             if let Some(open) = open {
                 open.stale = false;
                 let open = *open;
-                self.dictionaries.renew_at = self.now + PACE;
+                self.clients.dictionaries.renew_at = self.now + PACE;
                 self.give_dictionary(client, &open, true, false);
             }
         }
@@ -306,10 +307,11 @@ impl P2ps {
 
     /// What is served has changed: whoever has it open is to have it anew.
     fn dictionary_changed(&mut self) {
-        self.dictionaries.end_turn();
-        let changed = self.dictionaries.renew(self.config.max_fragment_size);
-        let Self { clients, dictionaries, now, .. } = self;
-        for (id, client) in clients.iter_mut() {
+        self.clients.dictionaries.end_turn();
+        let changed = self.clients.dictionaries.renew(self.config.max_fragment_size);
+        let Clients { slots, dictionaries, .. } = &mut self.clients;
+        for (id, client) in (0..).map(ClientId).zip(slots) {
+            let Some(client) = client else { continue };
             for open in &mut client.dictionaries {
                 if !open.stale && changed.contains(&open.shape) {
                     open.stale = true;
@@ -318,15 +320,15 @@ impl P2ps {
             }
         }
         if !changed.is_empty() {
-            dictionaries.renew_at = *now + SETTLE;
+            dictionaries.renew_at = self.now + SETTLE;
         }
     }
 
     fn dictionary_bodies(&mut self, variant: Variant) -> Vec<BodyId> {
-        if let Some((_, bodies)) = self.dictionaries.bodies.iter().find(|(known, _)| *known == variant) {
+        if let Some((_, bodies)) = self.clients.dictionaries.bodies.iter().find(|(known, _)| *known == variant) {
             return bodies.clone();
         }
-        let Self { dictionaries, turn, config, counters, .. } = self;
+        let Self { clients: Clients { dictionaries, .. }, output, config, counters, .. } = self;
         let mut bodies = Vec::new();
         for part in dictionaries.parts(variant.shape, config.max_fragment_size) {
             let Ok(Msg::Refresh(refresh)) = Msg::decode(part) else { continue };
@@ -337,7 +339,7 @@ impl P2ps {
             let mut flags = refresh.flags;
             flags.set(RefreshFlags::SOLICITED, variant.solicited);
             let changed = RefreshMsg { flags, key: Some(key), state, ..refresh };
-            let body = turn.arena_body(|arena| writing::append(arena, part.len() + 64, |w| changed.encode(w)));
+            let body = output.write_body(part.len() + 64, |w| changed.encode(w));
             counters.messages_unwritable += u64::from(body.is_err());
             bodies.extend(body);
         }
@@ -347,7 +349,7 @@ impl P2ps {
 
     /// A part of a dictionary that a provider offers. It counts when its last part has come.
     pub(crate) fn dictionary_part(&mut self, source: SourceId, service: RemoteService, rwf: &[u8]) {
-        let known = self.sources.service_of(source, service).and_then(|id| self.services.get(id));
+        let known = self.sources.service_of(source, service).and_then(|id| self.sources.services().get(id));
         let name = known
             .map_or_else(|| format!("service {} of source {}", service.0, source.0), |service| service.name.clone());
         let Ok(Msg::Refresh(refresh)) = Msg::decode(rwf) else {
@@ -359,7 +361,7 @@ impl P2ps {
             self.counters.hub_messages_unclaimed += 1;
             return;
         };
-        let incoming = self.dictionaries.incoming.entry((source, service)).or_default();
+        let incoming = self.clients.dictionaries.incoming.entry((source, service)).or_default();
         if *incoming.done(half) {
             *incoming = Incoming::default();
         }
@@ -368,9 +370,9 @@ impl P2ps {
             Half::Enums => incoming.dictionary.apply_enums(&name, refresh.body),
         };
         if let Err(error) = applied {
-            self.dictionaries.incoming.remove(&(source, service));
+            self.clients.dictionaries.incoming.remove(&(source, service));
             self.counters.dictionary_errors += 1;
-            self.notices.push(Notice::DictionaryUnreadable { service: name, text: error.to_string() });
+            self.output.notice(Notice::DictionaryUnreadable { service: name, text: error.to_string() });
         } else if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
             *incoming.done(half) = true;
             self.merge_dictionary(source, service);
@@ -379,7 +381,7 @@ impl P2ps {
 
     /// Takes over what a provider's dictionary adds. Conflicts are reported once.
     fn merge_dictionary(&mut self, source: SourceId, service: RemoteService) {
-        let Self { dictionaries, counters, notices, items, .. } = self;
+        let Self { clients: Clients { dictionaries, .. }, counters, output, items, .. } = self;
         let Some(incoming) = dictionaries.incoming.remove(&(source, service)) else {
             hub_items::fault!("no dictionary comes from {source:?} {service:?}");
             return;
@@ -391,7 +393,7 @@ impl P2ps {
         for conflict in conflicts {
             if dictionaries.reported.insert((conflict.fid, conflict.dropped.origin.clone())) {
                 counters.dictionary_conflicts += 1;
-                notices.push(Notice::DictionaryConflict { text: conflict.to_string() });
+                output.notice(Notice::DictionaryConflict { text: conflict.to_string() });
             }
         }
         if !(incoming.fields_done && incoming.enums_done) {

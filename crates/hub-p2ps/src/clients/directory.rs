@@ -8,6 +8,7 @@ use crate::delivery::deliveries::BodyId;
 use crate::ids::{ClientId, GroupId, RemoteService, ServiceId, SourceId, StreamId};
 use crate::items::telling::told;
 use crate::sources::services::{Condition, Offer, Provider, Service};
+use crate::sources::{Retold, Taken};
 use crate::{Notice, P2ps};
 use rwf::State;
 use rwf::msg::{Domain, RequestFlags, RequestMsg};
@@ -62,16 +63,17 @@ impl P2ps {
             return;
         }
         let services = self
-            .services
+            .sources
+            .services()
             .iter()
             .filter(|service| service.alive && wanted.service.is_none_or(|only| only == service.id))
             .filter(|service| self.shows(client, service.id))
             .map(|service| whole_entry(service).entry)
             .collect();
         let refresh = Refresh::answer(&request, services);
-        let before = self.turn.arena_len();
+        let before = self.output.body_bytes();
         self.send(client, stream, |w| refresh.encode(w));
-        self.backlogs.charge_answer(self.turn.arena_len() - before);
+        self.clients.backlogs.charge_answer(self.output.body_bytes() - before);
     }
 
     /// True if a client may have a directory or a dictionary on a stream: it has one there, or not too many of them.
@@ -97,8 +99,9 @@ impl P2ps {
         // The Source Distributor may have given the id of a service that is gone to another, and this P2PS has not heard of that.
         let is_at = |provider: &Provider| (provider.source, provider.service) == (source, remote);
         let before = self.sources.service_of(source, remote).filter(|&before| before != id);
-        let moved = before
-            .filter(|&before| self.services.get(before).is_some_and(|service| service.providers.iter().any(is_at)));
+        let moved = before.filter(|&before| {
+            self.sources.services().get(before).is_some_and(|service| service.providers.iter().any(is_at))
+        });
         if let Some(before) = moved {
             self.withdraw_service(before, source);
         }
@@ -107,32 +110,20 @@ impl P2ps {
         if let Some(source) = self.sources.up_mut(source) {
             source.services.insert(remote, id);
         }
-        let offer = Offer::of(entry);
-        let Some(service) = self.services.get_mut(id) else {
+        let taken = self.sources.take_offer(id, (source, remote), Offer::of(entry), self.config.conflation.of(name));
+        let Some(Taken { is_new, grown, took_requests }) = taken else {
             hub_items::fault!("a service that has an id: {id:?}");
             return;
         };
-        let is_new = !service.alive;
         if is_new {
-            service.info = directory::Info::default();
-            service.source_qos.clear();
-        }
-        let grown = service.widen(&offer.info, self.config.conflation.of(name));
-        let took_requests = service.providers.iter().any(|at| at.source == source && at.takes_requests(&self.sources));
-        match service.providers.iter_mut().find(|provider| provider.source == source) {
-            Some(provider) => (provider.service, provider.offer) = (remote, offer),
-            None => service.providers.push(Provider { source, service: remote, offer }),
-        }
-        service.sort_providers(&self.sources);
-        service.alive = true;
-        let condition = service.condition(&self.sources, self.load_factor.told(), self.config.discourage_on_outage);
-        if is_new {
-            (service.told, service.told_path, service.told_lines) = (condition, service.path(), service.lines());
-            let change = whole_entry(service);
-            self.notices.push(Notice::ServiceUp { service: name.to_owned() });
-            self.broadcast(id, &change, None);
+            let told = self.sources.note_told(id, self.load.factor(), self.config.discourage_on_outage);
+            let change = told.map(|told| whole_entry(told.service));
+            self.output.notice(Notice::ServiceUp { service: name.to_owned() });
+            if let Some(change) = change {
+                self.broadcast(id, &change, None);
+            }
         } else {
-            if grown {
+            if grown && let Some(service) = self.sources.services().get(id) {
                 let mut entry = directory::Service::new(id.0, Action::Update);
                 entry.info = Some(Part::Set(service.info.clone()));
                 self.broadcast(id, &Change { entry, parts: filter::INFO }, None);
@@ -149,11 +140,12 @@ impl P2ps {
 
     /// Tells clients the state and load of a service if they have changed, and a transient status if there is one.
     pub(crate) fn service_changed(&mut self, id: ServiceId, status: Option<State<'_>>) {
-        let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
-        let condition = service.condition(&self.sources, self.load_factor.told(), self.config.discourage_on_outage);
-        let before = std::mem::replace(&mut service.told, condition);
+        let told = self.sources.note_told(id, self.load.factor(), self.config.discourage_on_outage);
+        // A service that is gone was told of as such, and what comes later of it concerns nobody.
+        let Some(Retold { service, before, has_other_links }) = told else { return };
+        let condition = service.told;
         if before.up != condition.up {
-            self.notices.push(Notice::ServiceState { service: service.name.clone(), up: condition.up });
+            self.output.notice(Notice::ServiceState { service: service.name.clone(), up: condition.up });
         }
         let mut entry = directory::Service::new(id.0, Action::Update);
         let mut parts = 0;
@@ -168,12 +160,10 @@ impl P2ps {
             entry.load = Some(part(condition.load));
             parts |= filter::LOAD;
         }
-        let (path, lines) = (service.path(), service.lines());
-        if service.told_path != path || service.told_lines != lines {
+        if has_other_links {
             // The last one may be gone.
-            entry.links = cascade::links(&path, &lines).or(Some(Part::Clear));
+            entry.links = cascade::links(&service.told_path, &service.told_lines).or(Some(Part::Clear));
             parts |= filter::LINK;
-            (service.told_path, service.told_lines) = (path, lines);
         }
         if parts != 0 {
             self.broadcast(id, &Change { entry, parts }, status);
@@ -204,10 +194,9 @@ impl P2ps {
 
     /// Clients know a service no more.
     pub(crate) fn delete_service(&mut self, id: ServiceId) {
-        let Some(service) = self.services.get_mut(id).filter(|service| service.alive) else { return };
-        self.outages.order.forget(service);
-        service.leave(self.now);
-        self.broadcast(id, &Change { entry: directory::Service::delete(id.0), parts: 0 }, None);
+        if self.sources.delete_service(id, self.now) {
+            self.broadcast(id, &Change { entry: directory::Service::delete(id.0), parts: 0 }, None);
+        }
     }
 
     /// Sends every directory stream that covers a service what has changed of it, as far as its filter goes. A status is
@@ -236,7 +225,7 @@ impl P2ps {
                     body
                 });
                 if let Some(body) = body {
-                    self.turn.deliver(body, client, open.stream);
+                    self.output.deliver(body, client, open.stream);
                 }
             }
         }
@@ -244,7 +233,7 @@ impl P2ps {
 
     /// Rights have changed: a client's directories show a service from now on, or no more.
     pub(crate) fn tell_service(&mut self, client: ClientId, id: ServiceId, shown: bool) {
-        let Some(service) = self.services.alive(id) else { return };
+        let Some(service) = self.sources.services().alive(id) else { return };
         let gone = || Change { entry: directory::Service::delete(id.0), parts: 0 };
         let change = if shown { whole_entry(service) } else { gone() };
         let Some(known) = self.clients.get(client) else {
@@ -256,7 +245,7 @@ impl P2ps {
             if open.service.is_none_or(|only| only == id)
                 && let Some(body) = self.update_body(&change, &open, policy, None)
             {
-                self.turn.deliver(body, client, open.stream);
+                self.output.deliver(body, client, open.stream);
             }
         }
     }

@@ -44,15 +44,15 @@ impl P2ps {
             return self.guarded_generic(id, has_key, rwf);
         }
         self.release_conflated(id);
-        let Self { turn, items, counters, .. } = self;
-        let Some(body) = turn.message_body(rwf, has_key.then(|| items.get(id).service())) else {
+        let Self { output, items, counters, .. } = self;
+        let Some(body) = output.message_body(rwf, has_key.then(|| items.get(id).service())) else {
             counters.hub_messages_bad += 1;
             return;
         };
         let mut reached = 0;
         for &target in [id].iter().chain(items.views_of(id)) {
             let open = items.watchers(target).open();
-            turn.fan_out(body, open);
+            output.fan_out(body, open);
             reached += open.len();
         }
         counters.generics_dropped += u64::from(reached == 0);

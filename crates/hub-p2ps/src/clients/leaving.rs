@@ -46,8 +46,8 @@ impl P2ps {
     /// Ends a login, and with it everything that is open: what a turn does not come to later, with the client hearing nothing of it. The
     /// connection may log in again.
     pub(crate) fn logout(&mut self, client: ClientId) {
-        self.symbol_lists.forget(client, None);
-        self.backlogs.drop_batch(client);
+        self.clients.symbol_lists.forget(client, None);
+        self.clients.backlogs.drop_batch(client);
         let Some(known) = self.clients.get_mut(client) else { return };
         known.directories.clear();
         known.dictionaries.clear();
@@ -58,11 +58,11 @@ impl P2ps {
         }
         self.forget_login(client);
         if is_done {
-            self.leaving.queue.remove(client);
+            self.clients.leaving.queue.remove(client);
             self.have_left(client);
         } else if self.clients.get(client).is_some_and(|known| known.closing) {
-            if !self.leaving.queue.contains(client) {
-                self.leaving.queue.push_back(client, at);
+            if !self.clients.leaving.queue.contains(client) {
+                self.clients.leaving.queue.push_back(client, at);
             }
         } else {
             self.keep_for_later(client, Batch::Leave { at });
@@ -77,11 +77,11 @@ impl P2ps {
             let Some((stream, item)) = known.streams.next_item(at) else { return true };
             let may_go_on = match budget {
                 Budget::Leaving => {
-                    let any = self.leaving.left > 0;
-                    self.leaving.left -= usize::from(any);
+                    let any = self.clients.leaving.left > 0;
+                    self.clients.leaving.left -= usize::from(any);
                     any
                 }
-                Budget::Batches => self.backlogs.take_one(),
+                Budget::Batches => self.clients.backlogs.take_one(),
                 Budget::Unlimited => true,
             };
             if !may_go_on {
@@ -103,14 +103,14 @@ impl P2ps {
             users.count_item(login.user, -i32::try_from(known.items).unwrap_or(i32::MAX));
         }
         self.note_load(client);
-        self.turn.mute(client);
+        self.output.mute(client);
     }
 
     fn forget_login(&mut self, client: ClientId) {
-        self.standbys.remove(&client);
+        self.clients.standbys.remove(&client);
         let Some(login) = self.clients.get_mut(client).and_then(|known| known.login.take()) else { return };
         self.clients.count_login(&login, false);
-        self.tokens.forget(client, &login);
+        self.clients.tokens.forget(client, &login);
         self.end_round_trips(client, login.round_trip);
         self.counters.mounts -= 1;
         self.clients.users_mut().unmount(&login.name, login.user);
@@ -124,7 +124,7 @@ impl P2ps {
         known.streams = Streams::default();
         known.listed = None;
         if std::mem::take(&mut known.is_leaving) {
-            self.turn.unmute(client);
+            self.output.unmute(client);
         }
         self.leave_seat(client);
     }
@@ -140,14 +140,14 @@ impl P2ps {
 
     /// Goes on with the streams of clients that are gone or to be closed, as far as this turn lets it.
     pub(crate) fn work_departures(&mut self) {
-        while self.leaving.left > 0
-            && let Some((client, at)) = self.leaving.queue.front()
+        while self.clients.leaving.left > 0
+            && let Some((client, at)) = self.clients.leaving.queue.front()
         {
             let mut at = *at;
             if self.end_streams(client, &mut at, usize::MAX, Budget::Leaving) {
-                self.leaving.queue.pop_front();
+                self.clients.leaving.queue.pop_front();
                 self.depart(client);
-            } else if let Some((_, kept)) = self.leaving.queue.front_mut() {
+            } else if let Some((_, kept)) = self.clients.leaving.queue.front_mut() {
                 *kept = at;
             }
         }
@@ -158,7 +158,7 @@ impl P2ps {
         self.have_left(client);
         if self.clients.get(client).is_some_and(|known| known.is_gone) {
             self.clients.remove(client);
-            self.leaving.departed.push(client);
+            self.clients.leaving.departed.push(client);
         }
     }
 
@@ -172,24 +172,24 @@ impl P2ps {
         self.logout(client);
         self.await_login_no_more(client);
         self.counters.clients -= 1;
-        if !self.leaving.queue.contains(client) {
+        if !self.clients.leaving.queue.contains(client) {
             self.clients.remove(client);
         }
     }
 
     /// Ends at once what a client has left that is gone: its number is another's from now on.
     pub(crate) fn finish_departure(&mut self, client: ClientId) {
-        if self.leaving.queue.remove(client).is_none() {
+        if self.clients.leaving.queue.remove(client).is_none() {
             return;
         }
         self.end_streams(client, &mut Cursor::default(), usize::MAX, Budget::Unlimited);
         self.depart(client);
-        self.leaving.departed.retain(|departed| *departed != client);
+        self.clients.leaving.departed.retain(|departed| *departed != client);
     }
 
     /// Ends at once what clients that are gone have left: nobody waits for anything any more.
     pub fn finish_departures(&mut self) {
-        while let Some((client, _)) = self.leaving.queue.front() {
+        while let Some((client, _)) = self.clients.leaving.queue.front() {
             self.finish_departure(client);
         }
     }
@@ -202,17 +202,17 @@ impl P2ps {
 
     /// The numbers that have become free since the last call: of clients that were [departing](Self::is_departing).
     pub fn departed(&mut self) -> std::vec::Drain<'_, ClientId> {
-        self.leaving.departed.drain(..)
+        self.clients.leaving.departed.drain(..)
     }
 
     /// Panics if what leaves is not what is told of it.
     pub(crate) fn check_leaving(&self) {
         for (id, client) in self.clients.iter() {
-            let in_turns = self.leaving.queue.contains(id) || self.backlogs.holds_for(id);
+            let in_turns = self.clients.leaving.queue.contains(id) || self.clients.backlogs.holds_for(id);
             assert!(!client.is_leaving || in_turns && client.login.is_none(), "{id:?} leaves, and is not worked on");
             assert!(!client.is_gone || client.is_leaving && client.closing, "{id:?} is gone, and is there");
         }
-        for (id, _) in self.leaving.queue.iter() {
+        for (id, _) in self.clients.leaving.queue.iter() {
             assert!(self.clients.get(id).is_some_and(|known| known.is_leaving), "{id:?} leaves, and is gone");
         }
     }

@@ -43,7 +43,7 @@ impl P2ps {
         match known.login.as_ref().map(|login| login.stream) {
             Some(open) if open == stream => {
                 // A token says itself whose it is.
-                let by_token = self.tokens.judges(&request);
+                let by_token = self.clients.tokens.judges(&request);
                 let refusal = known.login.as_ref().filter(|_| !by_token);
                 let refusal = refusal.and_then(|login| reissue_refusal(login, &request));
                 if let Some(told) = refusal.map(|refusal| refusal.told()) {

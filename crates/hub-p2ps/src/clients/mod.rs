@@ -34,20 +34,29 @@ pub(crate) mod symbol_lists;
 mod users;
 mod wanted;
 
-pub(crate) use authentication::Tokens;
+use authentication::Tokens;
 pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 pub use batch::CLOSE_BATCH;
 
 use super::ids::{ClientId, ItemId, ServiceId, StreamId, UserId};
 use super::items::watchers::Watcher;
 use super::load::states::LoadState;
-use dictionary::DictionaryStream;
+use awaited_logins::AwaitedLogins;
+use backlog::Backlogs;
+use dictionary::{Dictionaries, DictionaryStream};
+use hub_items::dates::earliest;
+use leaving::Leaving;
+use posts::Posts;
+use round_trips::{Measurement, RoundTrips};
+use rwf::dictionary::Dictionary;
 use rwf::msg::Priority;
 use rwf::rdm::state::Recovery;
+use standby::Standbys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 use streams::{Open, Streams, WatchState};
-use symbol_lists::ListedStreams;
+use symbol_lists::{ListedStreams, SymbolLists};
 use users::Users;
 
 /// Streams of one client with directories and dictionaries: each is told of every change.
@@ -206,17 +215,130 @@ pub struct Mount<'a> {
     pub standby: Option<&'static str>,
 }
 
-/// All clients, by number, and their users.
-#[derive(Debug, Default)]
+/// All clients, by number, and what they have asked for that is not answered, or not over. The files of this folder read and write the
+/// tables; everyone else goes through methods.
+#[derive(Debug)]
 pub(crate) struct Clients {
+    /// By number; `None` where nobody is.
     slots: Vec<Option<Box<Client>>>,
+    /// What each user has over all connections.
     users: Users,
     /// Logins that want no permission data.
     lockless: u32,
+    /// Directory streams that were ever opened.
     directories_opened: u64,
+    /// Who checks logins, and when tokens run out.
+    tokens: Tokens,
+    /// Clients without a login, by when they have to have one.
+    awaited_logins: AwaitedLogins,
+    /// Clients whose round trips are measured, by when that is due.
+    round_trips: RoundTrips,
+    /// Clients to which this server is an active or a standby one, as they have said.
+    standbys: Standbys,
+    /// Posts that Source Distributors have yet to answer, up to `Config::max_posts_per_client` of each client.
+    posts: Posts,
+    /// What symbol lists name and is not opened yet, in bounded memory.
+    symbol_lists: SymbolLists,
+    /// Batches that take more than a turn, and what their clients have sent meanwhile, in bounded memory.
+    backlogs: Backlogs,
+    /// Clients that are gone, or have logged out, and whose streams have not all ended.
+    leaving: Leaving,
+    /// The dictionary of all services, and who has an old one.
+    dictionaries: Dictionaries,
 }
 
 impl Clients {
+    /// No clients. They are offered `dictionary`, or what providers offer without one; a turn may look at so many streams of batches and logouts.
+    pub(crate) fn new(dictionary: Option<&Dictionary>, work_per_turn: u32) -> Self {
+        let mut clients = Self {
+            slots: Vec::new(),
+            users: Users::default(),
+            lockless: 0,
+            directories_opened: 0,
+            tokens: Tokens::default(),
+            awaited_logins: AwaitedLogins::default(),
+            round_trips: RoundTrips::default(),
+            standbys: Standbys::default(),
+            posts: Posts::default(),
+            symbol_lists: SymbolLists::default(),
+            backlogs: Backlogs::default(),
+            leaving: Leaving::default(),
+            dictionaries: Dictionaries::new(dictionary),
+        };
+        clients.begin_turn(work_per_turn);
+        clients
+    }
+
+    /// A turn may look at so many streams of batches, and at as many of logouts.
+    pub(crate) fn begin_turn(&mut self, work_per_turn: u32) {
+        self.backlogs.begin_turn(work_per_turn);
+        self.leaving.begin_turn(work_per_turn);
+    }
+
+    /// True if something is left for the next turn, batches only if they `may_go_on`.
+    pub(crate) fn has_work(&self, may_go_on: impl FnOnce() -> bool) -> bool {
+        self.leaving.has_work() || self.symbol_lists.has_work() || self.backlogs.has_work() && may_go_on()
+    }
+
+    /// When the first of the times comes that clients are given, or have.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        earliest([
+            self.tokens.timeout(),
+            self.awaited_logins.timeout(),
+            self.round_trips.timeout(),
+            self.posts.timeout(),
+            self.dictionaries.timeout(),
+        ])
+    }
+
+    /// True if messages of a client wait behind a batch of its.
+    pub(crate) fn is_behind_batch(&self, client: ClientId) -> bool {
+        self.backlogs.holds_for(client)
+    }
+
+    /// A client is gone, or is to be closed: no batch of its goes on.
+    pub(crate) fn forget_batches(&mut self, client: ClientId) {
+        self.backlogs.forget(client);
+    }
+
+    /// The dictionary of all services, as it is now.
+    #[inline]
+    pub(crate) fn dictionary(&self) -> &Arc<Dictionary> {
+        &self.dictionaries.merged
+    }
+
+    /// The bodies of a flush are void.
+    #[inline]
+    pub(crate) fn end_turn(&mut self) {
+        self.dictionaries.end_turn();
+    }
+
+    /// The login of a client, if there is one.
+    pub(crate) fn mount_of<'a>(&'a self, id: ClientId, client: &'a Client) -> Option<Mount<'a>> {
+        let login = client.login.as_ref()?;
+        Some(Mount {
+            client: id,
+            address: client.info.address,
+            user: &login.name,
+            position: &login.position,
+            application_id: &login.application_id,
+            application_name: &login.application_name,
+            items: client.items,
+            load: client.load,
+            round_trip_us: login.round_trip.and_then(Measurement::latency),
+            standby: self.standbys.get(&id).map(standby::Standby::shown),
+        })
+    }
+
+    /// Panics if posts or batches are known of clients that are not there.
+    pub(crate) fn check(&self) {
+        self.posts.check(self.iter());
+        self.backlogs.check(|client| self.get(client).is_some_and(|known| !known.closing));
+        for (id, client) in self.iter() {
+            assert_eq!(client.item_streams().len(), client.items as usize, "items of {id:?}");
+        }
+    }
+
     /// Directory streams that were ever opened: tells which of them have heard what was broadcast at a time.
     pub(crate) fn directories_opened(&self) -> u64 {
         self.directories_opened
@@ -247,10 +369,6 @@ impl Clients {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ClientId, &Client)> {
         (0..).map(ClientId).zip(&self.slots).filter_map(|(id, client)| Some((id, client.as_deref()?)))
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ClientId, &mut Client)> {
-        (0..).map(ClientId).zip(&mut self.slots).filter_map(|(id, client)| Some((id, client.as_deref_mut()?)))
     }
 
     /// A client has connected.

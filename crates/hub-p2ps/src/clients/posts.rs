@@ -198,7 +198,7 @@ impl P2ps {
                 return self.nak_post(client, post, NakCode::NO_RESOURCES);
             }
             let deadline = self.now.saturating_add(self.config.post_timeout);
-            let noted = self.posts.insert(deadline, |token| Pending {
+            let noted = self.clients.posts.insert(deadline, |token| Pending {
                 token,
                 client,
                 post: Answered::of(post),
@@ -230,12 +230,12 @@ impl P2ps {
         if item.is_none() && name.is_empty() {
             return Err(NakCode::SYMBOL_UNKNOWN.into());
         }
-        self.services.alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?;
+        self.sources.services().alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?;
         if let Some((source, remote, handle)) = item.and_then(|item| self.open_at_source(item)) {
             return Ok(Destination { service, name, item, source, remote, handle: Some(handle) });
         }
         let service_at = |provider: &&Provider| self.sources.is_up(provider.source) && provider.offer.condition.up;
-        let providers = &self.services.alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?.providers;
+        let providers = &self.sources.services().alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?.providers;
         let provider = providers.iter().find(service_at).ok_or(NakCode::SOURCE_DOWN)?;
         Ok(Destination { service, name, item, source: provider.source, remote: provider.service, handle: None })
     }
@@ -285,7 +285,7 @@ impl P2ps {
         if !self.gate.is_on() {
             return Ok(None);
         }
-        let service = self.services.get(to.service).map_or_else(String::new, |service| service.name.clone());
+        let service = self.sources.services().get(to.service).map_or_else(String::new, |service| service.name.clone());
         self.permit_post(client, &service, &to.name, post)
     }
 
@@ -337,12 +337,12 @@ impl P2ps {
     pub(crate) fn forget_posts_of(&mut self, client: ClientId) {
         let own = self.clients.get_mut(client).map(|known| std::mem::take(&mut known.posts));
         for token in own.unwrap_or_default() {
-            self.posts.take(token);
+            self.clients.posts.take(token);
         }
     }
 
     fn forget_post(&mut self, token: u32) -> Option<Pending> {
-        let pending = self.posts.take(token)?;
+        let pending = self.clients.posts.take(token)?;
         if let Some(known) = self.clients.get_mut(pending.client) {
             known.posts.remove(&token);
         }
@@ -393,7 +393,7 @@ impl P2ps {
 
     /// Posts that were not answered in time get their nak.
     pub(crate) fn time_out_posts(&mut self) {
-        while let Some(pending) = self.posts.overdue(self.now) {
+        while let Some(pending) = self.clients.posts.overdue(self.now) {
             self.counters.posts_timed_out += 1;
             self.nak_pending(&pending, NakCode::NO_RESPONSE);
         }
@@ -401,8 +401,8 @@ impl P2ps {
 
     /// A source is lost: its posts will not be answered.
     pub(crate) fn nak_posts_to(&mut self, number: SourceId) {
-        for token in self.posts.tokens(|pending| pending.source == number) {
-            if let Some(pending) = self.posts.take(token) {
+        for token in self.clients.posts.tokens(|pending| pending.source == number) {
+            if let Some(pending) = self.clients.posts.take(token) {
                 self.nak_pending(&pending, NakCode::SOURCE_DOWN);
             }
         }

@@ -85,9 +85,12 @@ impl P2ps {
         }
         let accepted = self.check(watcher, msg).map_err(|refusal| refusal.told())?;
         let no_room = || Refusal::NoResources { what: "items" }.told();
-        let (mut root, mut is_new) = self.find_or_insert(&accepted, msg).ok_or_else(no_room)?;
+        let (service, kind) = (accepted.service, accepted.kind);
+        let key = ItemKey::new(msg.domain, &msg.key, Some(accepted.granted.source));
+        let (mut root, mut is_new) =
+            self.items.find_or_insert(service, kind, &key, MAX_WATCHERS).ok_or_else(no_room)?;
         if !is_new && self.settle(root) {
-            (root, is_new) = self.find_or_insert(&accepted, msg).ok_or_else(no_room)?;
+            (root, is_new) = self.items.find_or_insert(service, kind, &key, MAX_WATCHERS).ok_or_else(no_room)?;
         }
         if let Err(denial) = self.permit_open(watcher, root, accepted.kind.snapshot) {
             self.counters.requests_refused += 1;
@@ -169,7 +172,7 @@ impl P2ps {
         if !service.has_domain(msg.domain) {
             return Err(Refusal::UnknownDomain { domain: msg.domain.0, service: &service.name });
         }
-        if let Some(why) = self.blocked.why(&service.name, msg.key.name) {
+        if let Some(why) = self.gate.why_blocked(&service.name, msg.key.name) {
             return Err(Refusal::Blocked { why });
         }
         let named = msg.key.name.is_some_and(|name| !name.is_empty());
@@ -210,7 +213,7 @@ impl P2ps {
 
     /// The service that a key names.
     pub(super) fn service_of(&self, key: &MsgKey<'_>) -> Result<&Service, Refusal<'_>> {
-        let service = key.service_id.and_then(|id| self.services.alive(ServiceId(id)));
+        let service = key.service_id.and_then(|id| self.sources.services().alive(ServiceId(id)));
         service.ok_or(Refusal::UnknownService { id: key.service_id, texts: self.config.status_texts })
     }
 
@@ -231,27 +234,6 @@ impl P2ps {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The item that a request is for, and whether it is a new one. A snapshot joins an item that streams; else it has
-    /// an item of its own, shared with others that come before its image.
-    fn find_or_insert(&mut self, accepted: &Accepted, msg: &RequestMsg<'_>) -> Option<(ItemId, bool)> {
-        let Accepted { service, kind, .. } = *accepted;
-        let mut key = std::mem::take(&mut self.scratch.key);
-        key.clear();
-        ItemKey::new(msg.domain, &msg.key, Some(accepted.granted.source)).write(&mut key);
-        let hash = self.items.hash(service, &key);
-        let mut found = None;
-        if !kind.is_private() {
-            let find = |snapshot| self.items.find_hashed(hash, service, &key, snapshot);
-            let streaming = find(false);
-            let snapshot = || if kind.snapshot { find(true) } else { None };
-            let has_room = |&id: &ItemId| self.items.watchers(id).len() < MAX_WATCHERS;
-            found = streaming.or_else(snapshot).filter(has_room).map(|id| (id, false));
-        }
-        let item = found.or_else(|| self.items.insert_hashed(hash, service, &key, kind).map(|id| (id, true)));
-        self.scratch.key = key;
-        item
     }
 
     fn add_watcher(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, accepted: &Accepted) {
@@ -325,9 +307,9 @@ impl P2ps {
     pub(crate) fn make_open(&mut self, watcher: Watcher, item: ItemId) {
         // What waits is older than what it has.
         self.release_view(item);
-        let Self { clients, items, turn, .. } = self;
+        let Self { clients, items, output, .. } = self;
         if items.watchers(item).open_count() == 0 {
-            turn.resumes(item);
+            output.resumes(item);
         }
         let Some((place, watch)) = clients.watch(watcher) else {
             hub_items::fault!("a watcher that its client does not know: {watcher:?}");
@@ -346,7 +328,7 @@ impl P2ps {
         };
         items.watchers_mut(item).make_held(place, |watcher, place| clients.set_place(watcher, place));
         // What waits for it is of before.
-        self.turn.slow.divide(watcher);
+        self.output.divide(watcher);
         self.settle_held(watcher, item);
     }
 
@@ -532,7 +514,7 @@ impl P2ps {
         }
         self.count_watcher(self.items.get(item).service(), false);
         self.note_load(watcher.client);
-        self.turn.slow.close_stream(watcher);
+        self.output.close_stream(watcher);
         self.gate.close(self.now, watcher);
         self.release(item);
     }
@@ -549,7 +531,7 @@ impl P2ps {
             streams.retarget(watcher.stream, to);
             streams.change(watcher.stream, WatchState::leave_set);
         }
-        self.turn.slow.divide(watcher);
+        self.output.divide(watcher);
         items.watchers_mut(from).remove(place, |watcher, place| clients.set_place(watcher, place));
         items.watchers_mut(to).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
         if watch.rests() {

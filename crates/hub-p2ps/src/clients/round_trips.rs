@@ -55,7 +55,7 @@ impl P2ps {
             return None;
         }
         let due = self.now.saturating_add(interval);
-        let fresh = self.round_trips.due.insert((due, client));
+        let fresh = self.clients.round_trips.due.insert((due, client));
         debug_assert!(fresh, "{client:?} is measured already");
         Some(Measurement { due, under_way: None, latency: None })
     }
@@ -63,7 +63,7 @@ impl P2ps {
     /// A client has logged out, or is gone.
     pub(super) fn end_round_trips(&mut self, client: ClientId, measurement: Option<Measurement>) {
         if let Some(Measurement { due, .. }) = measurement {
-            let known = self.round_trips.due.remove(&(due, client));
+            let known = self.clients.round_trips.due.remove(&(due, client));
             debug_assert!(known, "{client:?} is not due at {due}");
         }
     }
@@ -76,10 +76,10 @@ impl P2ps {
 
     /// Sends ticks to the clients whose time it is.
     pub(crate) fn measure_round_trips(&mut self) {
-        while let Some(&(at, client)) = self.round_trips.due.first()
+        while let Some(&(at, client)) = self.clients.round_trips.due.first()
             && at <= self.now
         {
-            self.round_trips.due.remove(&(at, client));
+            self.clients.round_trips.due.remove(&(at, client));
             let (ticks, due) = (self.ticks(), self.now.saturating_add(self.config.round_trip_interval));
             let login = self.clients.get_mut(client).and_then(|known| known.login.as_mut());
             let Some((stream, measurement)) =
@@ -91,7 +91,7 @@ impl P2ps {
             let given_up = measurement.under_way.replace(ticks).is_some();
             measurement.due = due;
             let latency = measurement.latency;
-            self.round_trips.due.insert((due, client));
+            self.clients.round_trips.due.insert((due, client));
             self.counters.round_trips_unanswered += u64::from(given_up);
             let sent = RoundTrip { stream_id: stream.0, from_provider: true, ticks, latency, retransmissions: None };
             self.send(client, stream, |w| sent.encode(w));

@@ -60,7 +60,7 @@ impl P2ps {
         let stream = StreamId(generic.stream_id);
         let Some(known) = self.clients.get(client) else { return false };
         let on_login = known.login.as_ref().is_some_and(|login| login.stream == stream);
-        let mut standby = self.standbys.get(&client).cloned().unwrap_or_default();
+        let mut standby = self.clients.standbys.get(&client).cloned().unwrap_or_default();
         // What cannot be read says nothing: the client is not to be closed for it.
         if on_login && generic.domain == Domain::LOGIN {
             let Ok(Some(ConnectionStatus { warm_standby: Some(info), .. })) = ConnectionStatus::decode(generic) else {
@@ -72,7 +72,7 @@ impl P2ps {
             for service in status.services {
                 let id = ServiceId(service.service_id);
                 match service.warm_standby {
-                    _ if self.services.get(id).is_none() => {}
+                    _ if self.sources.services().get(id).is_none() => {}
                     _ if service.action == Action::Delete => drop(standby.services.remove(&id)),
                     Some(mode) => drop(standby.services.insert(id, mode == STANDBY)),
                     None => {}
@@ -87,7 +87,7 @@ impl P2ps {
 
     /// This server is to a client what it has just been told.
     fn assume(&mut self, client: ClientId, standby: &Standby) {
-        if self.standbys.insert(client, standby.clone()).is_some_and(|before| before == *standby) {
+        if self.clients.standbys.insert(client, standby.clone()).is_some_and(|before| before == *standby) {
             return;
         }
         self.counters.standby_changes += 1;
@@ -96,7 +96,8 @@ impl P2ps {
 
     /// True if this server stands by for a client in a service.
     pub(super) fn stands_by(&self, client: ClientId, service: ServiceId) -> bool {
-        !self.standbys.is_empty() && self.standbys.get(&client).is_some_and(|standby| standby.is_for(service))
+        !self.clients.standbys.is_empty()
+            && self.clients.standbys.get(&client).is_some_and(|standby| standby.is_for(service))
     }
 
     /// A watcher is served, or stood by for, as its client has said last.

@@ -192,7 +192,7 @@ impl P2ps {
         };
         if !names.is_empty() && !watchers.is_empty() {
             let named = Named::new(watchers, service, streams, names);
-            self.counters.symbol_lists_over += u64::from(!self.symbol_lists.push(named));
+            self.counters.symbol_lists_over += u64::from(!self.clients.symbol_lists.push(named));
         }
     }
 
@@ -201,7 +201,7 @@ impl P2ps {
         if let Some(Open::Item(item)) = self.clients.open_on(client, stream)
             && self.items.data_streams_of(item).is_some()
         {
-            self.symbol_lists.forget(client, Some(stream));
+            self.clients.symbol_lists.forget(client, Some(stream));
         }
     }
 
@@ -228,7 +228,7 @@ impl P2ps {
     /// Opens what lists have named, so much of it as a turn may do.
     pub(crate) fn open_named(&mut self) {
         for _ in 0..self.config.work_per_turn {
-            let Some((client, service, streams, name)) = self.symbol_lists.next() else { return };
+            let Some((client, service, streams, name)) = self.clients.symbol_lists.next() else { return };
             self.open_listed(client, service, streams, name);
         }
     }

@@ -42,7 +42,7 @@ impl P2ps {
         if item.is_private() || item.is_snapshot() {
             return false;
         }
-        let service = self.services.get(item.service()).map_or("", |service| service.name.as_str());
+        let service = self.sources.services().get(item.service()).map_or("", |service| service.name.as_str());
         let key = item.key();
         self.config.cache.covers(service, Domain(key.domain), key.name.unwrap_or_default())
     }
@@ -52,7 +52,8 @@ impl P2ps {
         if !self.items.is_cached(id) {
             return;
         }
-        let service = self.services.get(self.items.get(id).service()).map_or("", |service| service.name.as_str());
+        let service =
+            self.sources.services().get(self.items.get(id).service()).map_or("", |service| service.name.as_str());
         let page_size = self.config.page_sizes.of(service);
         if narrow || image.last {
             // Less than the whole item, or the end of its stream.
@@ -154,7 +155,7 @@ impl P2ps {
         stale: bool,
         mut to: impl FnMut(&mut Self, &Image<'_>) -> u64,
     ) -> Option<u64> {
-        let (mut bytes, mut ends) = std::mem::take(&mut self.scratch.cached);
+        let (mut bytes, mut ends) = std::mem::take(&mut self.output.scratch.cached);
         let failed = write_parts(&whole, self.config.image_part, &mut bytes, &mut ends).is_err();
         let domain = Domain(self.items.key(root).domain);
         let mut reached = None;
@@ -195,7 +196,7 @@ impl P2ps {
             }
         }
         self.counters.cache_failures += u64::from(failed);
-        self.scratch.cached = (bytes, ends);
+        self.output.scratch.cached = (bytes, ends);
         reached
     }
 }

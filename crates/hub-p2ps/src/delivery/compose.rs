@@ -1,10 +1,10 @@
 //! Messages of the P2PS's own on their way to a client.
 
 use super::deliveries::BodyId;
+use crate::P2ps;
 use crate::clients::refusal::{Refusal, Told};
 use crate::clients::symbol_lists::RIC;
 use crate::ids::{ClientId, ServiceId, StreamId};
-use crate::{P2ps, encode};
 use rwf::msg::{Domain, MsgKey, StatusMsg};
 use rwf::wire::Writer;
 use rwf::{EncodeError, State};
@@ -21,7 +21,7 @@ impl P2ps {
         room: usize,
         write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Option<BodyId> {
-        let body = self.turn.arena_body(|arena| encode::append(arena, room, write));
+        let body = self.output.write_body(room, write);
         self.counters.messages_unwritable += u64::from(body.is_err());
         body.ok()
     }
@@ -34,7 +34,7 @@ impl P2ps {
         write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) {
         if let Some(body) = self.body(256, write) {
-            self.turn.deliver(body, client, stream);
+            self.output.turn.deliver(body, client, stream);
         }
     }
 

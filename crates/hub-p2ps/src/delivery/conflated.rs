@@ -4,6 +4,7 @@
 //! whatever else its watchers get: an image, a state, an update that is kept, a generic message.
 
 use super::deliveries::BodyId;
+use super::output::Output;
 use crate::P2ps;
 use crate::conflation::merge::Merged;
 use crate::conflation::{Added, FIRST};
@@ -17,13 +18,15 @@ use rwf::peek;
 impl P2ps {
     /// An update of a view with an interval.
     pub(super) fn conflate(&mut self, view: ItemId, interval: u16, body: BodyId) {
-        let interval = self.item_rules.interval(self.items.root(view), interval, self.turn.arena_bytes(body));
+        let interval =
+            self.output.item_rules.interval(self.items.root(view), interval, self.output.turn.arena_bytes(body));
         if interval == 0 {
             self.release_view(view);
             return self.fan_update(view, body);
         }
-        let Self { turn, conflation, rules, dictionaries, now, .. } = self;
-        match conflation.add(view, interval, turn.arena_bytes(body), *now, rules.ripples(&dictionaries.merged)) {
+        let Output { turn, conflation, rules, .. } = &mut self.output;
+        let ripples = rules.ripples(self.clients.dictionary());
+        match conflation.add(view, interval, turn.arena_bytes(body), self.now, ripples) {
             Added::Waits => {}
             Added::Follows(before) => self.deliver_merged(view, &before),
             Added::Passes(before) => {
@@ -37,9 +40,10 @@ impl P2ps {
 
     /// What an item's name and image say of its interval is noted.
     pub(super) fn note_interval(&mut self, id: ItemId, refresh: &RefreshMsg<'_>) {
-        let Self { items, services, item_rules, config, .. } = self;
+        let Self { items, sources, output: Output { item_rules, .. }, config, .. } = self;
         let item = items.get(id);
-        let Some(service) = services.get(item.service()) else { return };
+        // An item of a service that is gone is on its way to its end.
+        let Some(service) = sources.services().get(item.service()) else { return };
         let conflation = config.conflation.of(&service.name);
         if conflation.interval > 0 {
             let key = items.key(id);
@@ -49,8 +53,9 @@ impl P2ps {
     }
 
     fn deliver_merged(&mut self, view: ItemId, merged: &Merged) {
-        let Self { turn, items, counters, clients, rules, dictionaries, scratch, now, .. } = self;
-        let merging = Merging { now: *now, ripples: rules.ripples(&dictionaries.merged) };
+        let Self { items, counters, clients, output, now, .. } = self;
+        let Output { turn, rules, scratch, .. } = output;
+        let merging = Merging { now: *now, ripples: rules.ripples(clients.dictionary()) };
         let open = items.watchers(view).open();
         let written = merged.write(FIRST, *now, &mut scratch.room, |msg| {
             if let Some(body) = turn.message_body(msg, None) {
@@ -65,7 +70,7 @@ impl P2ps {
 
     /// What waits for views of an item goes out.
     pub(crate) fn release_conflated(&mut self, id: ItemId) {
-        if self.conflation.is_empty() {
+        if self.output.conflation.is_empty() {
             return;
         }
         for view in self.items.views_of(id).to_vec() {
@@ -75,14 +80,15 @@ impl P2ps {
 
     /// What waits for a view goes out.
     pub(crate) fn release_view(&mut self, view: ItemId) {
-        if let Some(merged) = self.conflation.take(view) {
+        if let Some(merged) = self.output.conflation.take(view) {
             self.deliver_merged(view, &merged);
         }
     }
 
     /// A watcher of a view goes on with a part of it, without an image: what waits for the view goes out to it as that part shows it.
     pub(crate) fn hand_over(&mut self, watcher: Watcher, from: ItemId, to: ItemId) {
-        let Self { turn, items, counters, conflation, scratch, now, .. } = self;
+        let Self { items, counters, output, now, .. } = self;
+        let Output { turn, conflation, scratch, .. } = output;
         let (Some(merged), Some(spec)) = (conflation.get(from), items.spec_of(to)) else { return };
         let written = merged.write(FIRST, *now, &mut scratch.room, |msg| {
             let Ok(header) = peek::header(msg) else { return };
@@ -106,14 +112,14 @@ impl P2ps {
 
     /// What waits for all views goes out.
     pub(crate) fn release_every(&mut self) {
-        while let Some((view, merged)) = self.conflation.take_due(u64::MAX) {
+        while let Some((view, merged)) = self.output.conflation.take_due(u64::MAX) {
             self.deliver_merged(view, &merged);
         }
     }
 
     /// What is due goes out.
     pub(crate) fn release_due(&mut self) {
-        while let Some((view, merged)) = self.conflation.take_due(self.now) {
+        while let Some((view, merged)) = self.output.conflation.take_due(self.now) {
             self.deliver_merged(view, &merged);
         }
     }

@@ -1,6 +1,7 @@
 //! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
 
 use super::deliveries::BodyId;
+use super::output::Output;
 use crate::egress::Merging;
 use crate::filter::bodies::Left;
 use crate::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};
@@ -139,8 +140,9 @@ impl P2ps {
         block: &[u8],
         messages: &mut Messages<'m>,
     ) -> Option<Result<(ItemId, Message<'m>), HubError>> {
-        let Self { sources, items, turn, counters, dictionaries, hot_standby, clients, rules, now, .. } = self;
-        let merging = Merging { now: *now, ripples: rules.ripples(&dictionaries.merged) };
+        let Self { sources, items, output, counters, hot_standby, clients, now, .. } = self;
+        let Output { turn, rules, .. } = output;
+        let merging = Merging { now: *now, ripples: rules.ripples(clients.dictionary()) };
         let is_numbered = self.config.sequence_numbers;
         let source = sources.get(number)?;
         let (mut read, mut unwatched, mut delivered) = (0, 0, 0);
@@ -245,7 +247,7 @@ impl P2ps {
     /// Delivers an update to the open watchers of an item's views. True if a watcher of a view waits for an image.
     pub(crate) fn give_to_views(&mut self, id: ItemId, message: &Message<'_>) -> bool {
         let (mut waits, mut whole) = (false, None);
-        let mut views = std::mem::take(&mut self.scratch.views);
+        let mut views = std::mem::take(&mut self.output.scratch.views);
         views.clear();
         views.extend_from_slice(self.items.views_of(id));
         for &view in &views {
@@ -254,7 +256,7 @@ impl P2ps {
                 self.view_update(view, message, &mut whole);
             }
         }
-        self.scratch.views = views;
+        self.output.scratch.views = views;
         waits
     }
 
@@ -289,8 +291,9 @@ impl P2ps {
 
     /// Delivers an update to the open watchers of an item or a view.
     pub(crate) fn fan_update(&mut self, id: ItemId, body: BodyId) {
-        let Self { turn, items, counters, clients, rules, dictionaries, now, .. } = self;
-        let merging = Merging { now: *now, ripples: rules.ripples(&dictionaries.merged) };
+        let Self { output, items, counters, clients, now, .. } = self;
+        let Output { turn, rules, .. } = output;
+        let merging = Merging { now: *now, ripples: rules.ripples(clients.dictionary()) };
         let open = items.watchers(id).open();
         turn.fan_update((id, body), &[], open, merging, |watcher| clients.may_conflate(watcher));
         counters.updates_out += open.len() as u64;
@@ -303,7 +306,7 @@ impl P2ps {
         message: &Message<'_>,
         whole: &mut Option<BodyId>,
     ) -> Option<BodyId> {
-        let Self { turn, items, counters, scratch, .. } = self;
+        let Self { output: Output { turn, scratch, .. }, items, counters, .. } = self;
         let spec = items.spec_of(view)?;
         let service = items.get(view).service();
         scratch.update.clear();
@@ -462,7 +465,7 @@ impl P2ps {
         }
         self.items.opened(id, handle);
         self.look_at_demands(id);
-        let service = self.services.get(self.items.get(id).service());
+        let service = self.sources.services().get(self.items.get(id).service());
         if service.is_none_or(|service| service.providers.iter().all(|provider| provider.source != number)) {
             // The word on a gap that the service is gone has come before it, and the one in the stream will find nothing to end.
             self.give_back(id);

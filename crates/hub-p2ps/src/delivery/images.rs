@@ -1,6 +1,7 @@
 //! Images on their way to those who wait for one, and to those who have to begin afresh.
 
 use super::deliveries::BodyId;
+use super::output::Output;
 use crate::clients::streams::WatchState;
 use crate::filter::bodies::Left;
 use crate::ids::{GroupId, HubGroup, ItemId, SourceId};
@@ -13,24 +14,20 @@ use rwf::{DataState, Qos, Rate, State, StreamState};
 
 /// Memory that is used again and again.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    /// A key in canonical bytes.
-    pub(crate) key: Vec<u8>,
-    /// A request to a Source Distributor.
-    pub(crate) request: Vec<u8>,
+pub(super) struct Scratch {
     /// An update with its key rewritten.
-    pub(crate) update: Vec<u8>,
+    pub(super) update: Vec<u8>,
     /// Merged updates on their way out.
     pub(super) room: crate::conflation::merge::Room,
     /// Views of the item at hand.
-    pub(crate) views: Vec<ItemId>,
+    pub(super) views: Vec<ItemId>,
     recipients: Vec<Recipient>,
     /// Payloads of a cached image on its way out, one part behind the other, and where each ends.
     pub(super) cached: (Vec<u8>, Vec<usize>),
     variants: Vec<(Variant, BodyId)>,
     filtered: Vec<u8>,
     /// Watchers that the set at hand goes to, if they are to be known.
-    pub(crate) reached: Option<Vec<(ItemId, Watcher)>>,
+    pub(super) reached: Option<Vec<(ItemId, Watcher)>>,
 }
 
 /// Someone who gets an image, or a part of it.
@@ -250,7 +247,7 @@ impl P2ps {
         if spec.shows_all() {
             return give(self, None);
         }
-        let mut filtered = std::mem::take(&mut self.scratch.filtered);
+        let mut filtered = std::mem::take(&mut self.output.scratch.filtered);
         filtered.clear();
         self.counters.views_filtered += 1;
         let body = match spec.append(MsgClass::REFRESH, image.refresh.container, image.refresh.body, &mut filtered) {
@@ -261,7 +258,7 @@ impl P2ps {
             }
         };
         let reached = give(self, body);
-        self.scratch.filtered = filtered;
+        self.output.scratch.filtered = filtered;
         reached
     }
 
@@ -298,11 +295,11 @@ impl P2ps {
         } else if item.awaits_wider() {
             return 0;
         }
-        let mut recipients = std::mem::take(&mut self.scratch.recipients);
+        let mut recipients = std::mem::take(&mut self.output.scratch.recipients);
         recipients.clear();
         self.choose_recipients(id, image, &mut recipients);
         let reached = self.give_to(&recipients, id, root, image, body);
-        self.scratch.recipients = recipients;
+        self.output.scratch.recipients = recipients;
         reached
     }
 
@@ -315,7 +312,7 @@ impl P2ps {
         image: &Image<'_>,
         body: Option<&[u8]>,
     ) -> u64 {
-        let mut variants = std::mem::take(&mut self.scratch.variants);
+        let mut variants = std::mem::take(&mut self.output.scratch.variants);
         variants.clear();
         let private = self.items.get(root).is_private();
         let interval = self.items.interval_of(id);
@@ -351,17 +348,17 @@ impl P2ps {
             let before = if recipient.also_unsolicited { body_for(false) } else { None };
             let Some(made) = body_for(recipient.solicited) else { continue };
             for made in before.into_iter().chain([made]) {
-                self.turn.deliver(made, client, stream);
+                self.output.turn.deliver(made, client, stream);
             }
             if let Some((_, named)) = &mut named {
                 named.push(recipient.watcher);
             }
             self.advance(recipient, id, image, state.stream);
-            if let Some(reached) = self.scratch.reached.as_mut().filter(|_| image.first) {
+            if let Some(reached) = self.output.scratch.reached.as_mut().filter(|_| image.first) {
                 reached.push((id, recipient.watcher));
             }
         }
-        self.scratch.variants = variants;
+        self.output.scratch.variants = variants;
         if let Some((list, named)) = named {
             self.note_named(list, named, image.refresh.container, image.refresh.body);
         }
@@ -369,7 +366,7 @@ impl P2ps {
     }
 
     fn choose_recipients(&mut self, id: ItemId, image: &Image<'_>, recipients: &mut Vec<Recipient>) {
-        let alone = self.scratch.reached.is_some() && !image.last;
+        let alone = self.output.scratch.reached.is_some() && !image.last;
         let watchers = self.items.watchers_mut(id);
         let asked_by_open = watchers.is_asked_by_open();
         // The open ones need no look else: an image that was asked for is nothing to them.
@@ -456,7 +453,7 @@ impl P2ps {
 
     /// The image as one kind of recipient gets it.
     fn image_body(&mut self, root: ItemId, image: &Image<'_>, variant: Variant, body: Option<&[u8]>) -> Option<BodyId> {
-        let Self { items, turn, counters, .. } = self;
+        let Self { items, output: Output { turn, .. }, counters, .. } = self;
         let (item, key) = (items.get(root), items.key(root));
         let refresh = image.refresh;
         let group = GroupId::new(image.source, item.group());

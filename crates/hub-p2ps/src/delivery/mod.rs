@@ -1,5 +1,6 @@
 //! What goes to the clients.
 //!
+//! * `output`: the tables of this folder as one group, with what others may do to it;
 //! * `turn`: the deliveries of a turn;
 //! * `deliveries`: what one client gets in a flush;
 //! * `kept`: deliveries of several turns that wait for one client;
@@ -15,5 +16,6 @@ pub(crate) mod deliveries;
 mod events;
 pub(crate) mod images;
 pub(crate) mod kept;
+pub(crate) mod output;
 pub(crate) mod statuses;
 pub(crate) mod turn;

@@ -157,7 +157,7 @@ impl P2ps {
         }
         if is_final {
             if !heard {
-                self.outages.note_end(watcher);
+                self.sources.note_end(watcher);
             }
             self.drop_watcher(watcher, id);
         } else if let (Some(state), false) = (state, knows) {
@@ -184,7 +184,7 @@ impl P2ps {
             let key = status.key.or_else(|| Some(listed_key(&listed)));
             let own = StatusMsg { state, perm_data, key, ..status.clone() };
             if let Some(body) = self.body(256 + listed.1.len() + status.body.len(), |w| own.encode(w)) {
-                self.turn.deliver(body, watcher.client, watcher.stream);
+                self.output.turn.deliver(body, watcher.client, watcher.stream);
                 self.counters.statuses_out += 1;
             }
             return;
@@ -197,7 +197,7 @@ impl P2ps {
             Some(body)
         });
         if let Some(body) = body {
-            self.turn.deliver(body, watcher.client, watcher.stream);
+            self.output.turn.deliver(body, watcher.client, watcher.stream);
             self.counters.statuses_out += 1;
         }
     }

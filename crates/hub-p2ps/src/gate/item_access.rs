@@ -23,7 +23,8 @@ impl P2ps {
         let item = if let Some(known) = self.gate.items.get(&root) {
             known.item
         } else {
-            let service = self.services.get(self.items.get(root).service()).map_or("", |service| &service.name);
+            let service =
+                self.sources.services().get(self.items.get(root).service()).map_or("", |service| &service.name);
             let name = String::from_utf8_lossy(self.items.key(root).name.unwrap_or_default());
             let item = permissions.item(service, &name).map_err(|_| Denial::from(Failure::LocksFull))?;
             self.gate.items.insert(root, Guarded { item, is_known: false });

@@ -234,7 +234,7 @@ impl P2ps {
     ) -> Option<Explanation> {
         let permissions = self.permissions()?;
         let is_asked_for = |id: &ItemId| {
-            let known = self.services.get(self.items.get(*id).service());
+            let known = self.sources.services().get(self.items.get(*id).service());
             known.is_some_and(|known| known.name == service) && self.items.key(*id).name == Some(item.as_bytes())
         };
         let guarded = self.gate.items.iter().find(|(id, guarded)| guarded.is_known && is_asked_for(id));
@@ -257,7 +257,7 @@ impl P2ps {
         let guarded =
             self.gate.items.get(&root).filter(|guarded| guarded.is_known).ok_or("its lock is not known here")?;
         let lock = permissions.lock_of(guarded.item).unwrap_or_default();
-        let service = self.services.get(self.items.get(root).service()).map_or("", |service| &service.name);
+        let service = self.sources.services().get(self.items.get(root).service()).map_or("", |service| &service.name);
         let name = String::from_utf8_lossy(self.items.key(root).name.unwrap_or_default());
         let explained = permissions.rights().explain(user, position, application, service, &name, &lock);
         if explained.is_granted {
@@ -271,13 +271,13 @@ impl P2ps {
     /// Whether the directory of a client shows a service.
     pub(crate) fn shows(&self, client: ClientId, service: ServiceId) -> bool {
         if self.hides_groups(client) {
-            let name = self.services.get(service).map(|service| &service.name);
+            let name = self.sources.services().get(service).map(|service| &service.name);
             if name.is_some_and(|name| self.config.service_groups.contains(name)) {
                 return false;
             }
         }
         let Some(permissions) = &self.gate.permissions else { return true };
-        let (Some(seat), Some(service)) = (self.gate.seats.get(&client), self.services.get(service)) else {
+        let (Some(seat), Some(service)) = (self.gate.seats.get(&client), self.sources.services().get(service)) else {
             return false;
         };
         permissions.shows_service(seat.login, &service.name)
@@ -297,7 +297,7 @@ impl P2ps {
             let profile = self.gate.seats.get(&client).and_then(|seat| permissions.profile(seat.login));
             let Some(profile) = profile else { continue };
             let services = by_profile.entry((profile, known.hides_groups)).or_insert_with(|| {
-                let alive = self.services.iter().filter(|service| service.alive).map(|service| service.id);
+                let alive = self.sources.services().iter().filter(|service| service.alive).map(|service| service.id);
                 alive.filter(|id| self.shows(client, *id)).collect()
             });
             shown.insert(client, services.clone());

@@ -177,7 +177,7 @@ impl P2ps {
                 body
             });
             if let Some(body) = body {
-                self.turn.deliver(body, watcher.client, watcher.stream);
+                self.output.deliver(body, watcher.client, watcher.stream);
                 delivered += 1;
                 if self.items.data_streams_of(item).is_some() {
                     named.push((item, watcher));

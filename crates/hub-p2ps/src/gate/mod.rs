@@ -3,12 +3,14 @@
 //! * `logins`: who may be on; force, new rights, lost sources of rights; what administrators ask;
 //! * `item_access`: who may open an item and see its image; what becomes of streams whose lock or right has changed;
 //! * `messages`: updates, statuses and generic messages that carry permission data of their own;
+//! * `blocked`: items that nobody gets;
 //! * `held`: messages of clients that wait until the audit has room.
 //!
 //! Permissions that are off are not there at all: nothing is asked, remembered or allocated. Where they are on, every watcher of an item
 //! has an open item at the permissions from before its request goes out until it watches no more; who may not see an item is not
 //! among its open watchers, so that an update without permission data is not looked at.
 
+pub(crate) mod blocked;
 pub(crate) mod held;
 mod item_access;
 mod logins;
@@ -16,6 +18,7 @@ mod messages;
 
 use super::ids::{ClientId, ItemId, StreamId};
 use super::items::watchers::Watcher;
+use blocked::{Blocked, BlockedList};
 use held::HeldMessages;
 use permissions::{Close, LockId, LoginId, Mode, OpenId, Permissions, Settings};
 use rustc_hash::FxHashMap;
@@ -45,9 +48,14 @@ struct Guarded {
 pub(crate) struct Gate {
     /// `None` while they are off.
     permissions: Option<Box<Permissions>>,
+    /// Clients that are logged in.
     seats: FxHashMap<ClientId, Seat>,
+    /// Items that someone watches.
     items: FxHashMap<ItemId, Guarded>,
-    pub(super) held: HeldMessages,
+    /// Messages of clients that wait until the audit has room.
+    held: HeldMessages,
+    /// Items that nobody gets.
+    blocked: Blocked,
     /// Rights have changed, and not all that is open has been looked at.
     is_sweeping: bool,
     /// What the permissions have ended, while that is carried out.
@@ -64,13 +72,14 @@ fn watcher_of(token: u64) -> Watcher {
 }
 
 impl Gate {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings, blocked: BlockedList) -> Self {
         let permissions = (settings.mode != Mode::Off).then(|| Box::new(Permissions::new(settings)));
         Self {
             permissions,
             seats: FxHashMap::default(),
             items: FxHashMap::default(),
             held: HeldMessages::default(),
+            blocked: Blocked::new(blocked),
             is_sweeping: false,
             closes: Vec::new(),
         }
@@ -80,6 +89,21 @@ impl Gate {
     #[inline]
     pub(crate) const fn is_on(&self) -> bool {
         self.permissions.is_some()
+    }
+
+    /// True if messages of a client wait for the audit.
+    pub(crate) fn holds_for(&self, client: ClientId) -> bool {
+        self.held.holds_for(client)
+    }
+
+    /// A client is gone: what it sent is not acted upon.
+    pub(crate) fn forget_held(&mut self, client: ClientId) {
+        self.held.forget(client);
+    }
+
+    /// Why an item is blocked, if it is.
+    pub(crate) fn why_blocked(&self, service: &str, name: Option<&[u8]>) -> Option<&str> {
+        self.blocked.why(service, name)
     }
 
     /// There is something to do that needs no message.

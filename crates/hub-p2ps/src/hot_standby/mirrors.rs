@@ -123,7 +123,7 @@ impl P2ps {
                         }
                         break;
                     }
-                    Need::Open(_) | Need::Image(..) if !self.upstream.take_open() => return,
+                    Need::Open(_) | Need::Image(..) if !self.sources.take_open() => return,
                     Need::Open(at) => self.open_mirror(id, at),
                     Need::Image(source, handle) => self.ask_mirror_image(id, source, handle),
                     Need::Nothing if looks == 0 => return,
@@ -170,7 +170,7 @@ impl P2ps {
             let is_other = provider.source != used && self.sources.pair_of(provider.source) == Some(pair);
             is_other && provider.serves(&self.sources, Domain(key.domain), key.qos.to_qos())
         };
-        let provider = self.services.alive(item.service())?.providers.iter().find(fits)?;
+        let provider = self.sources.services().alive(item.service())?.providers.iter().find(fits)?;
         Some((provider.source, provider.service))
     }
 
@@ -179,7 +179,7 @@ impl P2ps {
         if let Some(token) = self.adopt(id, source, id.mirrored()) {
             return self.hot_standby.set_mirror(id, service, Mirror::opening(source, token));
         }
-        let mut request = std::mem::take(&mut self.scratch.request);
+        let mut request = self.sources.take_request();
         request.clear();
         if self.write_request(id, None, false, &mut request)
             && let Some(at) = self.sources.up_mut(source)
@@ -190,7 +190,7 @@ impl P2ps {
             self.hot_standby.set_mirror(id, service, Mirror::opening(source, token));
             self.counters.mirror_requests += 1;
         }
-        self.scratch.request = request;
+        self.sources.put_back_request(request);
     }
 
     /// The token of an open of this item that was sent to a source for a mirror, and is not answered: it stands for `target` from now on.
@@ -260,7 +260,7 @@ impl P2ps {
             if only.is_none() {
                 self.hot_standby.forsaken.retain(|forsaken, _| forsaken.source != source);
             }
-            let services = only.map_or_else(|| self.services.ids().collect(), |service| vec![service]);
+            let services = only.map_or_else(|| self.sources.services().ids().collect(), |service| vec![service]);
             let has_mirrors = |service: &ServiceId| self.hot_standby.count_at(source, *service) > 0;
             let leaving: Vec<_> = services.into_iter().filter(has_mirrors).map(|service| (source, service)).collect();
             self.hot_standby.leaving.extend(leaving);
@@ -268,11 +268,11 @@ impl P2ps {
     }
 
     fn work_leaving(&mut self) {
-        while self.outages.budget > 0
+        while self.sources.outage_budget() > 0
             && let Some(&(source, service)) = self.hot_standby.leaving.front()
         {
-            let ids: Vec<ItemId> = self.hot_standby.at(source, service).take(self.outages.budget).collect();
-            self.outages.budget -= ids.len();
+            let ids: Vec<ItemId> = self.hot_standby.at(source, service).take(self.sources.outage_budget()).collect();
+            self.sources.spend_outage_budget(ids.len());
             self.counters.items_touched += ids.len() as u64;
             for &id in &ids {
                 self.leave_mirror(id);
@@ -321,7 +321,7 @@ impl P2ps {
         }
         self.hot_standby.change(id, |mirror| mirror.stage = Stage::Open(handle));
         let is_there = |provider: &Provider| provider.source == number;
-        if !self.services.alive(service).is_some_and(|known| known.providers.iter().any(is_there)) {
+        if !self.sources.services().alive(service).is_some_and(|known| known.providers.iter().any(is_there)) {
             // As for an item: its service has gone since.
             self.leave_mirror(id);
         }
@@ -493,7 +493,7 @@ impl P2ps {
                 }
             }
             MessageKind::ServiceStatus | MessageKind::GroupStatus if self.has_hot_standby() => {
-                let services: Vec<ServiceId> = self.services.ids().collect();
+                let services: Vec<ServiceId> = self.sources.services().ids().collect();
                 let at = services.into_iter().flat_map(|service| self.hot_standby.at(number, service));
                 for id in at.collect::<Vec<_>>() {
                     self.hot_standby.change(id, bar);
@@ -514,7 +514,7 @@ impl P2ps {
         self.hot_standby.look_at.clear();
         self.hot_standby.leaving.clear();
         self.hot_standby.held.clear();
-        for service in self.services.ids().collect::<Vec<_>>() {
+        for service in self.sources.services().ids().collect::<Vec<_>>() {
             self.want_mirrors(service);
         }
     }

@@ -70,7 +70,7 @@ impl P2ps {
     fn ready(&self, service: ServiceId, mirror: &Mirror) -> Option<(SourceId, Handle)> {
         let Stage::Open(handle) = mirror.stage else { return None };
         let is_up = |at: &Provider| at.source == mirror.source && at.offer.condition.up;
-        let is_served = self.services.alive(service).is_some_and(|known| known.providers.iter().any(is_up));
+        let is_served = self.sources.services().alive(service).is_some_and(|known| known.providers.iter().any(is_up));
         let may = mirror.is_whole && mirror.is_good && self.sources.is_up(mirror.source) && is_served;
         may.then_some((mirror.source, handle))
     }
@@ -204,7 +204,7 @@ impl P2ps {
             self.items.bar_images(id, last);
         }
         if self.items.get_mut(id).set_refresh_queued(true) {
-            self.upstream.queue_refresh(id);
+            self.sources.queue_refresh(id);
         }
     }
 
@@ -266,7 +266,7 @@ impl P2ps {
             self.counters.suspect_takeovers += 1;
         } else if self.config.source_failback > 0
             && !self.config.source_order.is_empty()
-            && self.services.alive(service).and_then(|known| known.choice.first()) == self.mirror_source(id)
+            && self.sources.services().alive(service).and_then(|known| known.choice.first()) == self.mirror_source(id)
         {
             self.look_again_after(service, self.config.source_failback);
         }
@@ -311,16 +311,21 @@ impl P2ps {
     /// Tells the operator what mirrors have taken over, once what goes on is at its end.
     #[inline]
     pub(crate) fn tell_taken_over(&mut self) {
-        if !self.hot_standby.taken.is_empty() && !self.outages.has_work() {
+        if !self.hot_standby.taken.is_empty() && !self.sources.has_outages() {
             self.report_takeovers();
         }
     }
 
     fn report_takeovers(&mut self) {
         for ((from, service), taken) in std::mem::take(&mut self.hot_standby.taken) {
-            let service = self.services.get(service).map(|known| known.name.clone()).unwrap_or_default();
+            let service = self.sources.services().get(service).map(|known| known.name.clone()).unwrap_or_default();
             let Taken { items, in_sequence } = taken;
-            self.notices.push(Notice::ItemsTakenOver { service, from: self.sources.name_of(from), items, in_sequence });
+            self.output.notice(Notice::ItemsTakenOver {
+                service,
+                from: self.sources.name_of(from),
+                items,
+                in_sequence,
+            });
         }
     }
 }

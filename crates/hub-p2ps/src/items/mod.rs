@@ -63,6 +63,8 @@ pub(crate) struct Items {
     /// The images of items that are marked so at their watchers.
     cache: Cache,
     rosters: Rosters,
+    /// Room for a key in canonical bytes, used again and again.
+    key: Vec<u8>,
 }
 
 /// The items by what concerns many of them at once. Updates have nothing to do with these lists.
@@ -126,6 +128,32 @@ impl Items {
     /// No items yet; the index is keyed with `seed`, and the images of some are cached.
     pub(crate) fn new(seed: HashSeed, cache: Cache) -> Self {
         Self { seed, cache, rosters: Rosters::new(seed), ..Self::default() }
+    }
+
+    /// The item that a request is for, and whether it is a new one; `None` without room for one. A snapshot joins an item that streams; else
+    /// it has an item of its own, shared with others that come before its image. No item has more than `most` watchers.
+    pub(crate) fn find_or_insert(
+        &mut self,
+        service: ServiceId,
+        kind: Kind,
+        item_key: &ItemKey<'_>,
+        most: usize,
+    ) -> Option<(ItemId, bool)> {
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        item_key.write(&mut key);
+        let hash = self.hash(service, &key);
+        let mut found = None;
+        if !kind.is_private() {
+            let find = |snapshot| self.find_hashed(hash, service, &key, snapshot);
+            let streaming = find(false);
+            let snapshot = || if kind.snapshot { find(true) } else { None };
+            let has_room = |&id: &ItemId| self.watchers(id).len() < most;
+            found = streaming.or_else(snapshot).filter(has_room).map(|id| (id, false));
+        }
+        let item = found.or_else(|| self.insert_hashed(hash, service, &key, kind).map(|id| (id, true)));
+        self.key = key;
+        item
     }
 
     pub(crate) fn get(&self, id: ItemId) -> &Item {

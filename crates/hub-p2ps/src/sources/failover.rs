@@ -74,7 +74,7 @@ impl P2ps {
     /// A source has said something of a service. Items that are open where the service is down are given back, and asked for where it
     /// takes requests.
     pub(crate) fn leave_down_sources(&mut self, service: ServiceId) {
-        let Some(known) = self.services.get(service) else {
+        let Some(known) = self.sources.services.get(service) else {
             hub_items::fault!("a service that never was: {service:?}");
             return;
         };
@@ -93,7 +93,7 @@ impl P2ps {
     pub(super) fn begin_move(&mut self, service: ServiceId, source: SourceId, why: Why) {
         let below = self.items.count_standing(service, Standing::Open(source));
         let is_any = below + self.items.count_standing(service, Standing::Opening(source)) > 0;
-        let moves = &mut self.outages.moves;
+        let moves = &mut self.sources.outages.moves;
         match moves.get_mut((service, source)) {
             Some(under_way) => (under_way.below, under_way.why) = (below, why),
             None if is_any => moves.push_back((service, source), Move { why, below, moved: 0, is_to_go_on: false }),
@@ -108,7 +108,7 @@ impl P2ps {
     /// No such service, no such Source Distributor, or one that does not take requests for it.
     pub fn switch_source(&mut self, now: u64, service: &str, source: Option<&str>) -> Result<usize, SwitchError> {
         self.now = now;
-        let found = self.services.iter().find(|known| known.alive && known.name == service);
+        let found = self.sources.services.iter().find(|known| known.alive && known.name == service);
         let known = found.ok_or_else(|| SwitchError::NoService(service.to_owned()))?;
         let id = known.id;
         let wanted = match source {
@@ -132,8 +132,8 @@ impl P2ps {
 
     /// Goes on with the moves, as far as this turn lets it.
     pub(super) fn work_moves(&mut self) {
-        while self.outages.budget > 0
-            && let Some(((service, source), &Move { why, below, .. })) = self.outages.moves.front()
+        while self.sources.outages.budget > 0
+            && let Some(((service, source), &Move { why, below, .. })) = self.sources.outages.moves.front()
         {
             let open = self.items.count_standing(service, Standing::Open(source));
             let next = below.min(open).checked_sub(1).filter(|_| self.is_to_leave(service, source, why));
@@ -150,8 +150,8 @@ impl P2ps {
             let moves = moves && !waits;
             let cost = if moves { 1 + self.items.watchers(id).len() } else { 1 };
             self.counters.items_touched += cost as u64;
-            self.outages.budget = self.outages.budget.saturating_sub(cost);
-            if let Some((_, under_way)) = self.outages.moves.front_mut() {
+            self.sources.outages.budget = self.sources.outages.budget.saturating_sub(cost);
+            if let Some((_, under_way)) = self.sources.outages.moves.front_mut() {
                 under_way.below = place;
                 under_way.moved += u64::from(moves);
                 under_way.is_to_go_on |= waits;
@@ -164,7 +164,8 @@ impl P2ps {
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self) {
-        let Some(((service, source), Move { why, moved, is_to_go_on, .. })) = self.outages.moves.pop_front() else {
+        let Some(((service, source), Move { why, moved, is_to_go_on, .. })) = self.sources.outages.moves.pop_front()
+        else {
             return;
         };
         let is_half = || is_to_go_on || self.items.count_standing(service, Standing::Opening(source)) > 0;
@@ -176,9 +177,9 @@ impl P2ps {
             let pause = if is_soon { self.config.recovery_delay } else { self.config.recovery_delay_max };
             self.look_again_after(service, pause);
         }
-        let Some(known) = self.services.get(service).filter(|_| moved > 0) else { return };
+        let Some(known) = self.sources.services.get(service).filter(|_| moved > 0) else { return };
         let (service, from) = (known.name.clone(), self.sources.name_of(source));
-        self.notices.push(match why {
+        self.output.notice(match why {
             Why::Down => Notice::ItemsMoved { service, source: from, items: moved },
             Why::NotFirst { first, by_hand } => {
                 Notice::ItemsSwitched { service, from, to: self.sources.name_of(first), items: moved, by_hand }
@@ -188,7 +189,7 @@ impl P2ps {
 
     /// Whether the items of a move have still a reason to leave.
     fn is_to_leave(&self, service: ServiceId, source: SourceId, why: Why) -> bool {
-        let Some(known) = self.services.alive(service) else { return false };
+        let Some(known) = self.sources.services.alive(service) else { return false };
         match why {
             Why::Down => {
                 let is_up = |at: &Provider| at.offer.condition.up;
@@ -202,7 +203,7 @@ impl P2ps {
     /// True if an item is asked for at a source that comes before the one where it is open.
     fn comes_before(&self, service: ServiceId, id: ItemId, source: SourceId) -> bool {
         let other = self.provider_of(id).map(|(other, _)| other);
-        self.services.alive(service).zip(other).is_some_and(|(known, other)| known.is_before(other, source))
+        self.sources.services.alive(service).zip(other).is_some_and(|(known, other)| known.is_before(other, source))
     }
 
     /// True if an item that is to go to another source is mirrored there, or is to be, and the mirror could not take over yet: it goes
@@ -222,7 +223,7 @@ impl P2ps {
         if is_to_mirror && self.take_over(id, former) {
             return;
         }
-        let name = self.services.get(service).map_or("", |known| known.name.as_str());
+        let name = self.sources.services.get(service).map_or("", |known| known.name.as_str());
         let text = match why {
             Why::Down => {
                 let text = format!("Service {name} is down at its source; the item is asked for at another.");

@@ -93,13 +93,13 @@ impl BehindGap {
 
 impl P2ps {
     pub(crate) fn connect_source(&mut self, number: SourceId, joined: Option<Joined>) {
-        let (incarnation, now, key, id) = (self.config.incarnation, self.now, self.config.key, self.id);
+        let (incarnation, now, key, id) = (self.config.incarnation, self.now, self.config.key, self.sources.id);
         if self.sources.get_or_insert(number, incarnation).up {
             self.lose_source(number, StateCode::NONE, "has started again");
         }
-        if self.outages.is_losing(number) {
+        if self.sources.outages.is_losing(number) {
             match joined {
-                Some(joined) => return self.outages.rejoin_later(number, joined),
+                Some(joined) => return self.sources.outages.rejoin_later(number, joined),
                 None => self.finish_outage_of(number),
             }
         }
@@ -191,7 +191,7 @@ impl P2ps {
     /// What was told of a gap may have withdrawn a service of which updates come behind the gap: clients that know of the end by their
     /// directory hear nothing of its items any more.
     fn settle_updated(&mut self, number: SourceId, messages: Messages<'_>) {
-        if !self.outages.is_telling() {
+        if !self.sources.outages.is_telling() {
             return;
         }
         for message in messages.flatten().filter(|message| message.kind == Kind::Update) {
@@ -266,7 +266,7 @@ impl P2ps {
         debug_assert!(item.is_open(), "{id:?} has a handle, and is not open");
         self.counters.items_missed += 1;
         let (private, snapshot, service) = (item.is_private(), item.is_snapshot(), item.service());
-        let name = self.services.get(service).map_or("", |service| service.name.as_str());
+        let name = self.sources.services.get(service).map_or("", |service| service.name.as_str());
         let text = format!("Messages of service {name} were lost; the image is asked for again.");
         let stream = if private { StreamState::CLOSED_RECOVER } else { StreamState::OPEN };
         let state = State::new(stream, DataState::SUSPECT, StateCode::GAP_DETECTED, &text);
@@ -282,7 +282,7 @@ impl P2ps {
             self.recover(id);
         } else if self.items.is_watched(id) {
             if self.items.get_mut(id).set_refresh_queued(true) {
-                self.upstream.queue_refresh(id);
+                self.sources.upstream.queue_refresh(id);
             }
         } else {
             self.release(id);
@@ -293,7 +293,7 @@ impl P2ps {
         let ups = self.sources.iter().map(|(_, source)| source).filter(|source| source.up);
         let due = |at: u64, interval: u64| if interval > 0 { at.saturating_add(interval) } else { u64::MAX };
         // Whoever sends few heartbeats looks at the time as often as others, and so notices that it stood still.
-        let last = |sent_at: u64| if self.config.is_unpaced { self.ticked.max(sent_at) } else { sent_at };
+        let last = |sent_at: u64| if self.config.is_unpaced { self.sources.ticked.max(sent_at) } else { sent_at };
         ups.map(|source| {
             let heartbeat = due(last(source.sent_at), self.config.heartbeat_interval);
             let silent = due(source.heard_at, self.config.source_timeout);
@@ -306,7 +306,7 @@ impl P2ps {
     /// One that stood still itself has heard nobody: the time does not count for the others.
     pub(crate) fn note_freeze(&mut self) {
         let (now, interval) = (self.now, self.config.heartbeat_interval);
-        let still = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
+        let still = now.saturating_sub(std::mem::replace(&mut self.sources.ticked, now));
         let up = self.sources.iter().any(|(_, source)| source.joined.is_some());
         if interval == 0 || still <= 2 * interval || still == now || !up {
             return;

@@ -1,7 +1,7 @@
 //! The Source Distributors as a P2PS sees them: their handles, the opens that they have not answered, and what goes to them next.
 //!
 //! * `services`, `qos`: the services of all sources merged;
-//! * `upstream`, `payload`: what is opened, asked for again, and closed;
+//! * `upstream`: what is opened, asked for again, and closed;
 //! * `outage`: what the end of a source or of a service means;
 //! * `failover`: items of a service that is down at one source and up at another, or that go back to the first one of an order;
 //! * `order`: which source comes first, and when what was lost is whole again;
@@ -17,11 +17,20 @@ pub(crate) mod qos;
 pub(crate) mod services;
 pub(crate) mod upstream;
 
+use super::config::Config;
 use super::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId, Token};
+use crate::conflation::ServiceConflation;
+use crate::items::watchers::Watcher;
+use crate::load::usage::ServiceUsage;
 use crate::stream::{BlockWriter, Continuity};
 use gap_recovery::BehindGap;
+use hub_items::dates::earliest;
+use outage::Outages;
 use point_to_point::EarlyImages;
 use rustc_hash::FxHashMap;
+use rwf::rdm::directory;
+use services::{Condition, Offer, Provider, Service, Services};
+use upstream::Upstream;
 
 /// What a Source Distributor says when a P2PS joins it over a network. It comes by the way that requests go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,15 +238,227 @@ impl Source {
     }
 }
 
-/// All Source Distributors, by number.
-#[derive(Debug, Default)]
+/// Where a source stands in the configured order, with its number for those that are not in it.
+fn rank_in(table: &[Option<Box<Source>>], id: SourceId) -> (usize, SourceId) {
+    let source = table.get(usize::from(id.0)).and_then(Option::as_deref);
+    (source.map_or(usize::MAX, |source| source.rank), id)
+}
+
+/// A source as operators know it: by its name, or its number if it has none.
+fn name_in(table: &[Option<Box<Source>>], id: SourceId) -> String {
+    let source = table.get(usize::from(id.0)).and_then(Option::as_deref);
+    let name = source.map(|source| source.name.as_str()).filter(|name| !name.is_empty());
+    name.map_or_else(|| id.0.to_string(), str::to_owned)
+}
+
+/// What an offer of a source has changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    /// Clients do not know the service.
+    pub(crate) is_new: bool,
+    /// More is offered than before.
+    pub(crate) grown: bool,
+    /// The source took requests for the service before.
+    pub(crate) took_requests: bool,
+}
+
+/// A service of which clients are told again.
+#[derive(Debug)]
+pub(crate) struct Retold<'a> {
+    /// The service as they are told of it now.
+    pub(crate) service: &'a Service,
+    /// State and load as they were told before.
+    pub(crate) before: Condition,
+    /// They were told of other sites or lines before.
+    pub(crate) has_other_links: bool,
+}
+
+/// All Source Distributors, by number, their services, and what is asked of them. The files of this folder read and write the tables;
+/// everyone else goes through methods.
+#[derive(Debug)]
 pub(crate) struct Sources {
+    /// By number; `None` for one that was never heard of.
     table: Vec<Option<Box<Source>>>,
     /// Sources whose transports are to be ended, and why.
     closing: Vec<(SourceId, &'static str)>,
+    /// The services of all sources, merged by name.
+    services: Services,
+    /// What is asked of sources later: opens, images, priorities, retries.
+    upstream: Upstream,
+    /// Losses of sources and services that are told of in turns, and items that move or come back.
+    outages: Outages,
+    /// The number of this P2PS at sources that it has not joined over a network; not 0xFFFF.
+    id: u16,
+    /// When [`crate::P2ps::on_timer`] was called last, nanoseconds: tells when this process stood still.
+    ticked: u64,
+    /// Room for a request, used again and again.
+    request: Vec<u8>,
 }
 
 impl Sources {
+    /// No sources. `id` is the number of this P2PS at them.
+    pub(crate) fn new(config: &Config, id: u16) -> Self {
+        let mut outages = Outages::default();
+        outages.begin_turn(config.work_per_turn);
+        Self {
+            table: Vec::new(),
+            closing: Vec::new(),
+            services: Services::new(config.hash_seed, &config.service_ids),
+            upstream: Upstream::new(config.opens_per_turn, config.work_per_turn),
+            outages,
+            id,
+            ticked: 0,
+            request: Vec::new(),
+        }
+    }
+
+    /// A turn may send so many opens, and look at so many items that are lost, or whose demands have changed.
+    pub(crate) fn begin_turn(&mut self, opens_per_turn: u32, work_per_turn: u32) {
+        self.upstream.begin_turn(opens_per_turn, work_per_turn);
+        self.outages.begin_turn(work_per_turn);
+    }
+
+    /// True if something is left for the next turn that waits for nobody.
+    pub(crate) fn has_work(&self) -> bool {
+        self.upstream.has_demands() || self.outages.has_work()
+    }
+
+    /// When something is asked for again, told of, or goes back to its first source.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        earliest([self.upstream.timeout(), self.outages.failback_timeout()])
+    }
+
+    /// The services of all sources.
+    #[inline]
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// What is open of a service, and its name.
+    pub(crate) fn usage_mut(&mut self, service: ServiceId) -> Option<(&mut ServiceUsage, &str)> {
+        self.services.get_mut(service).map(|known| (&mut known.usage, &*known.name))
+    }
+
+    /// The room for a request, to be [put back](Self::put_back_request).
+    pub(crate) fn take_request(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.request)
+    }
+
+    /// See [`Self::take_request`].
+    pub(crate) fn put_back_request(&mut self, request: Vec<u8>) {
+        self.request = request;
+    }
+
+    /// One of the opens that may still be sent in this turn; false if there is none.
+    pub(crate) fn take_open(&mut self) -> bool {
+        self.upstream.take_open()
+    }
+
+    /// An image of an open item is asked for as the limit of a turn lets it.
+    pub(crate) fn queue_refresh(&mut self, item: ItemId) {
+        self.upstream.queue_refresh(item);
+    }
+
+    /// Items and watchers that may still be looked at in this turn because something was lost.
+    pub(crate) const fn outage_budget(&self) -> usize {
+        self.outages.budget
+    }
+
+    /// So many were looked at, no more than [`Self::outage_budget`].
+    pub(crate) fn spend_outage_budget(&mut self, looked_at: usize) {
+        self.outages.budget -= looked_at;
+    }
+
+    /// A stream is told its end: no outage has to tell it.
+    pub(crate) fn note_end(&mut self, watcher: Watcher) {
+        self.outages.note_end(watcher);
+    }
+
+    /// True if losses are being told of, or items move or are being queued.
+    pub(crate) fn has_outages(&self) -> bool {
+        self.outages.has_work()
+    }
+
+    /// True if a source is back, and waits until its loss was told of.
+    pub(crate) fn is_rejoining(&self, source: SourceId) -> bool {
+        self.outages.is_rejoining(source)
+    }
+
+    /// True if a source is lost, and what it served is not told of.
+    pub(crate) fn is_losing(&self, source: SourceId) -> bool {
+        self.outages.is_losing(source)
+    }
+
+    /// True if items of a service are being queued, or told of an outage.
+    pub(crate) fn concerns(&self, service: ServiceId) -> bool {
+        self.outages.concerns(service)
+    }
+
+    /// Puts the sources of a service in the order in which they are asked.
+    fn sort_providers(&mut self, service: ServiceId) {
+        let Self { table, services, .. } = self;
+        if let Some(service) = services.get_mut(service) {
+            service.sort_providers(|source| rank_in(table, source));
+        }
+    }
+
+    /// Takes in what a source says of a service, which it knows by an id of its own; `None` for a service that has no id.
+    pub(crate) fn take_offer(
+        &mut self,
+        id: ServiceId,
+        (source, remote): (SourceId, RemoteService),
+        offer: Offer,
+        conflation: &ServiceConflation,
+    ) -> Option<Taken> {
+        let known = self.services.get(id)?;
+        let took_requests = known.providers.iter().any(|at| at.source == source && at.takes_requests(self));
+        let service = self.services.get_mut(id)?;
+        let is_new = !service.alive;
+        if is_new {
+            service.info = directory::Info::default();
+            service.source_qos.clear();
+        }
+        let grown = service.widen(&offer.info, conflation);
+        match service.providers.iter_mut().find(|provider| provider.source == source) {
+            Some(provider) => (provider.service, provider.offer) = (remote, offer),
+            None => service.providers.push(Provider { source, service: remote, offer }),
+        }
+        service.alive = true;
+        self.sort_providers(id);
+        Some(Taken { is_new, grown, took_requests })
+    }
+
+    /// What clients are told from now on of a service that is there, and what they were told before.
+    pub(crate) fn note_told(
+        &mut self,
+        id: ServiceId,
+        load_factor: Option<u64>,
+        discourages: bool,
+    ) -> Option<Retold<'_>> {
+        let condition = self.services.alive(id)?.condition(self, load_factor, discourages);
+        let service = self.services.get_mut(id)?;
+        let (path, lines) = (service.path(), service.lines());
+        let before = std::mem::replace(&mut service.told, condition);
+        let has_other_links = service.told_path != path || service.told_lines != lines;
+        (service.told_path, service.told_lines) = (path, lines);
+        Some(Retold { service, before, has_other_links })
+    }
+
+    /// Clients know a service no more; false if they did not.
+    pub(crate) fn delete_service(&mut self, id: ServiceId, now: u64) -> bool {
+        let Self { services, outages, .. } = self;
+        let Some(service) = services.get_mut(id).filter(|service| service.alive) else { return false };
+        outages.order.forget(service);
+        service.leave(now);
+        true
+    }
+
+    /// Panics if what is lost, or waits in queues, was miscounted.
+    pub(crate) fn check(&self) {
+        self.outages.check();
+        self.services.check();
+    }
+
     pub(crate) fn get(&self, id: SourceId) -> Option<&Source> {
         self.table.get(usize::from(id.0))?.as_deref()
     }
@@ -262,13 +483,12 @@ impl Sources {
 
     /// A source as operators know it.
     pub(crate) fn name_of(&self, id: SourceId) -> String {
-        let name = self.get(id).map(|source| source.name.as_str()).filter(|name| !name.is_empty());
-        name.map_or_else(|| id.0.to_string(), str::to_owned)
+        name_in(&self.table, id)
     }
 
     /// Where a source stands in the configured order.
     pub(crate) fn rank(&self, id: SourceId) -> (usize, SourceId) {
-        (self.get(id).map_or(usize::MAX, |source| source.rank), id)
+        rank_in(&self.table, id)
     }
 
     /// True if a source's images may come by another way than its updates.

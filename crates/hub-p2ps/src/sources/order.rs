@@ -1,9 +1,9 @@
 //! Sources in an order: the first that takes requests for a service is asked, and its items go back there when it has had the
 //! service for long enough. And when items that were lost are whole again.
 
-use super::Sources;
 use super::failover::Why;
 use super::services::{Choice, Provider, Service};
+use super::{Sources, name_in};
 use crate::ids::{ItemId, ServiceId, SourceId};
 use crate::items::state::Standing;
 use crate::keyed_queue::KeyedQueue;
@@ -59,9 +59,9 @@ impl Order {
 
 impl Service {
     /// Puts the providers in the order in which they are asked.
-    pub(crate) fn sort_providers(&mut self, sources: &Sources) {
+    pub(super) fn sort_providers(&mut self, rank: impl Fn(SourceId) -> (usize, SourceId)) {
         let switched = self.choice.switched;
-        self.providers.sort_by_key(|provider| (switched != Some(provider.source), sources.rank(provider.source)));
+        self.providers.sort_by_key(|provider| (switched != Some(provider.source), rank(provider.source)));
     }
 
     /// The first source that takes requests.
@@ -133,9 +133,9 @@ impl P2ps {
 
     /// With `anew`, the time for which a source has been the first counts from now on.
     fn sort_all_providers(&mut self, anew: bool) {
-        for id in self.services.ids().collect::<Vec<_>>() {
-            let Some(service) = self.services.get_mut(id) else { continue };
-            service.sort_providers(&self.sources);
+        for id in self.sources.services.ids().collect::<Vec<_>>() {
+            self.sources.sort_providers(id);
+            let Some(service) = self.sources.services.get_mut(id) else { continue };
             if service.alive {
                 service.choice.first = service.choice.first.filter(|_| !anew);
                 self.note_first_source(id);
@@ -146,18 +146,20 @@ impl P2ps {
     /// Another source of a service may be the first that takes requests: if its items are to go there, they do so when it has been
     /// the first for long enough.
     pub(crate) fn note_first_source(&mut self, id: ServiceId) {
-        let Self { services, sources, outages, config, notices, now, .. } = self;
-        let Some(service) = services.get_mut(id) else { return };
+        let Self { sources, config, output, now, .. } = self;
+        let Some(service) = sources.services.get(id) else { return };
         let first = service.first_source(sources);
         if first == service.choice.first() {
             return;
         }
+        let Sources { table, services, outages, .. } = sources;
+        let Some(service) = services.get_mut(id) else { return };
         service.choice.first = first.map(|source| (source, *now));
         if let Some(source) = first
             && let Some(before) = service.choice.before.replace(source).filter(|before| *before != source)
         {
-            let (source, before) = (sources.name_of(source), sources.name_of(before));
-            notices.push(Notice::FirstSource { service: service.name.clone(), source, before });
+            let (source, before) = (name_in(table, source), name_in(table, before));
+            output.notice(Notice::FirstSource { service: service.name.clone(), source, before });
         }
         let is_timed = first.is_some() && config.source_failback > 0 && !config.source_order.is_empty();
         let at = is_timed.then(|| now.saturating_add(config.source_failback));
@@ -166,8 +168,8 @@ impl P2ps {
 
     /// Has the items of services go back to their first sources where these have been there for long enough.
     pub(crate) fn fail_back(&mut self) {
-        while let Some(id) = self.outages.order.take_due(self.now) {
-            if let Some(service) = self.services.get_mut(id) {
+        while let Some(id) = self.sources.outages.order.take_due(self.now) {
+            if let Some(service) = self.sources.services.get_mut(id) {
                 service.choice.failback_at = None;
                 self.leave_later_sources(id, false);
             }
@@ -176,7 +178,7 @@ impl P2ps {
 
     /// The items of a service leave all sources but the first; how many there are now.
     pub(super) fn leave_later_sources(&mut self, id: ServiceId, by_hand: bool) -> usize {
-        let Some(service) = self.services.alive(id) else { return 0 };
+        let Some(service) = self.sources.services.alive(id) else { return 0 };
         let Some(first) = service.choice.first() else { return 0 };
         let later: Vec<SourceId> = service.providers.iter().map(|p| p.source).filter(|&at| at != first).collect();
         let mut items = 0;
@@ -190,10 +192,10 @@ impl P2ps {
 
     /// An operator has switched a service to a source, or back to the order.
     pub(super) fn switch_to(&mut self, id: ServiceId, source: Option<SourceId>) {
-        if let Some(service) = self.services.get_mut(id) {
+        if let Some(service) = self.sources.services.get_mut(id) {
             service.choice.switched = source;
-            service.sort_providers(&self.sources);
         }
+        self.sources.sort_providers(id);
         self.note_first_source(id);
     }
 
@@ -201,16 +203,16 @@ impl P2ps {
     /// ready there: they are looked at again after this pause.
     pub(crate) fn look_again_after(&mut self, id: ServiceId, pause: u64) {
         let at = self.now.saturating_add(pause);
-        if let Some(service) = self.services.get_mut(id)
+        if let Some(service) = self.sources.services.get_mut(id)
             && service.choice.failback_at.is_none()
         {
-            self.outages.order.set_failback(id, &mut service.choice, Some(at));
+            self.sources.outages.order.set_failback(id, &mut service.choice, Some(at));
         }
     }
 
     /// An item of a service is lost, and asked for again.
     pub(crate) fn note_lost(&mut self, service: ServiceId) {
-        let losses = &mut self.outages.order.losses;
+        let losses = &mut self.sources.outages.order.losses;
         match losses.get_mut(service) {
             Some(loss) => loss.items += 1,
             None => losses.push_back(service, Loss { since: self.now, items: 1, away: None }),
@@ -221,7 +223,7 @@ impl P2ps {
     #[inline]
     pub(crate) fn note_whole(&mut self) {
         // Not before all that is lost has been told of.
-        if !self.outages.order.losses.is_empty() && !self.outages.has_work() {
+        if !self.sources.outages.order.losses.is_empty() && !self.sources.outages.has_work() {
             self.look_at_losses();
         }
     }
@@ -229,11 +231,11 @@ impl P2ps {
     fn look_at_losses(&mut self) {
         let mut first_left = None;
         for _ in 0..LOOKS_PER_TURN {
-            let next = self.outages.order.losses.front().map(|(id, _)| id);
+            let next = self.sources.outages.order.losses.front().map(|(id, _)| id);
             if next.is_none() || next == first_left {
                 return;
             }
-            let Some((id, mut loss)) = self.outages.order.losses.pop_front() else { return };
+            let Some((id, mut loss)) = self.sources.outages.order.losses.pop_front() else { return };
             let is_away = |item: &ItemId| {
                 let item = self.items.get(*item);
                 item.service() == id && item.is_recovering()
@@ -241,10 +243,10 @@ impl P2ps {
             loss.away = loss.away.filter(is_away).or_else(|| self.items.apart(id).find(is_away));
             if loss.away.is_some() {
                 first_left = first_left.or(Some(id));
-                self.outages.order.losses.push_back(id, loss);
-            } else if let Some(service) = self.services.alive(id) {
+                self.sources.outages.order.losses.push_back(id, loss);
+            } else if let Some(service) = self.sources.services.alive(id) {
                 let (service, took) = (service.name.clone(), self.now.saturating_sub(loss.since));
-                self.notices.push(Notice::ItemsWhole { service, items: loss.items, took });
+                self.output.notice(Notice::ItemsWhole { service, items: loss.items, took });
             }
         }
     }

@@ -200,7 +200,7 @@ impl Outages {
 impl P2ps {
     /// A source is lost: its items are suspect and wait for another, its services lose a provider.
     pub(crate) fn lose_source(&mut self, number: SourceId, code: StateCode, why: &'static str) {
-        self.outages.forget_rejoin(number);
+        self.sources.outages.forget_rejoin(number);
         // A transport may end after its silence was found here.
         let Some(source) = self.sources.up_mut(number) else { return };
         source.forget();
@@ -208,9 +208,9 @@ impl P2ps {
         self.nak_posts_to(number);
         self.leave_mirrors(number, None);
         // What it was asked for in services that it has withdrawn since is answered by nobody, so all of them are looked at.
-        let services = self.services.ids().collect();
+        let services = self.sources.services.ids().collect();
         let begun = FxHashMap::default();
-        self.outages.push(Outage { source: number, code, why, whole: true, services, begun, lost: 0 });
+        self.sources.outages.push(Outage { source: number, code, why, whole: true, services, begun, lost: 0 });
         self.work_outages();
     }
 
@@ -218,7 +218,7 @@ impl P2ps {
     /// recovery to this server and has no directory stays, and waits for the service to return.
     pub(crate) fn withdraw_service(&mut self, service: ServiceId, number: SourceId) {
         self.finish_outages_in(service);
-        let Some(known) = self.services.get(service) else {
+        let Some(known) = self.sources.services.get(service) else {
             hub_items::fault!("a service that never was: {service:?}");
             return;
         };
@@ -237,13 +237,13 @@ impl P2ps {
         let begun = if has_other { self.begin_service_outage(service, &outage) } else { self.begin_deletion(service) };
         outage.begun.insert(service, begun);
         self.leave_mirrors(number, Some(service));
-        self.outages.push(outage);
+        self.sources.outages.push(outage);
         self.work_outages();
     }
 
     /// Nobody offers a service: clients are told that it is gone.
     fn begin_deletion(&mut self, service: ServiceId) -> ServiceOutage {
-        let name = self.services.get(service).map(|known| known.name.clone()).unwrap_or_default();
+        let name = self.sources.services.get(service).map(|known| known.name.clone()).unwrap_or_default();
         let text = self.config.status_texts.not_available(format!("Service {name} is gone.")).into_owned();
         let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
         let opening = self.sources.ids().map(Standing::Opening);
@@ -251,7 +251,7 @@ impl P2ps {
         let staying = staying.collect();
         let relayed = Relayed::Deleted { at: self.clients.directories_opened() };
         self.delete_service(service);
-        self.notices.push(Notice::ServiceGone { service: name });
+        self.output.notice(Notice::ServiceGone { service: name });
         ServiceOutage { text, relayed, meaning: Meaning::Deleted, staying }
     }
 
@@ -260,7 +260,7 @@ impl P2ps {
         let meaning = Meaning::Unanswered;
         let text = format!("The source {} and has not answered.", outage.why);
         let unanswered = ServiceOutage { text, relayed: Relayed::No, meaning, staying: Vec::new() };
-        let Some(known) = self.services.get_mut(service) else {
+        let Some(known) = self.sources.services.get_mut(service) else {
             hub_items::fault!("a service that never was: {service:?}");
             return unanswered;
         };
@@ -286,16 +286,16 @@ impl P2ps {
 
     /// Goes on with outages, as far as this turn lets it.
     pub(crate) fn work_outages(&mut self) {
-        while self.outages.budget > 0
-            && let Some(mut outage) = self.outages.queue.pop_front()
+        while self.sources.outages.budget > 0
+            && let Some(mut outage) = self.sources.outages.queue.pop_front()
         {
-            let mut budget = self.outages.budget;
+            let mut budget = self.sources.outages.budget;
             self.work_outage(&mut outage, &mut budget);
-            self.outages.budget = budget;
+            self.sources.outages.budget = budget;
             if outage.services.is_empty() {
                 self.end_outage(&outage);
             } else {
-                self.outages.queue.push_front(outage);
+                self.sources.outages.queue.push_front(outage);
             }
         }
         self.work_moves();
@@ -316,7 +316,7 @@ impl P2ps {
             if *budget > 0 {
                 outage.services.pop_front();
                 outage.begun.remove(&service);
-                self.outages.done_with(service);
+                self.sources.outages.done_with(service);
                 // The turn of parked items comes after the outages: what is left of the budget is not known here.
                 self.list_parked(service);
             }
@@ -335,15 +335,15 @@ impl P2ps {
 
     /// Has the outages of a service begun: clients with a directory hear of them before anything else is said of the service.
     pub(crate) fn begin_outages_in(&mut self, service: ServiceId) {
-        if !self.outages.concerned.contains_key(&service) {
+        if !self.sources.outages.concerned.contains_key(&service) {
             return;
         }
-        for _ in 0..self.outages.queue.len() {
-            let Some(mut outage) = self.outages.queue.pop_front() else { return };
+        for _ in 0..self.sources.outages.queue.len() {
+            let Some(mut outage) = self.sources.outages.queue.pop_front() else { return };
             if outage.services.contains(&service) {
                 self.begin_outage_of(&mut outage, service);
             }
-            self.outages.queue.push_back(outage);
+            self.sources.outages.queue.push_back(outage);
         }
     }
 
@@ -414,33 +414,33 @@ impl P2ps {
     /// As [`P2ps::settle`], for the item on a stream of a client. True if the client is told by a message that the stream has ended:
     /// what it has just asked for on it has crossed with that, and is void.
     pub(crate) fn settle_stream(&mut self, client: ClientId, stream: StreamId) -> bool {
-        if self.outages.queue.is_empty() {
+        if self.sources.outages.queue.is_empty() {
             return false;
         }
         let Some(id) = self.clients.get(client).and_then(|known| known.streams.item(stream)) else { return false };
-        self.outages.settling = Some(Watcher { client, stream });
+        self.sources.outages.settling = Some(Watcher { client, stream });
         self.settle(id);
         // Taken out when that stream is told its end.
-        self.outages.settling.take().is_none()
+        self.sources.outages.settling.take().is_none()
     }
 
     /// Has an outage told of an item before something else is done with it. True if it was told: the item may be gone.
     pub(crate) fn settle(&mut self, id: ItemId) -> bool {
-        if self.outages.queue.is_empty() {
+        if self.sources.outages.queue.is_empty() {
             return false;
         }
         let root = self.items.root(id);
         let item = self.items.get(root);
         let (service, state) = (item.service(), item.state());
-        let Some(at) = self.outages.of(service, state, root) else { return false };
-        let Some(mut outage) = self.outages.queue.remove(at) else { return false };
+        let Some(at) = self.sources.outages.of(service, state, root) else { return false };
+        let Some(mut outage) = self.sources.outages.queue.remove(at) else { return false };
         self.begin_outage_of(&mut outage, service);
         if let Some(begun) = outage.begun.get_mut(&service) {
             begun.staying.retain(|&other| other != root);
         }
         self.lose_item(&mut outage, service, root);
         // In its place: the loss of a source means less to the items of a service that it had withdrawn before.
-        self.outages.queue.insert(at.min(self.outages.queue.len()), outage);
+        self.sources.outages.queue.insert(at.min(self.sources.outages.queue.len()), outage);
         true
     }
 
@@ -450,37 +450,37 @@ impl P2ps {
             let deleted = outage.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
             outage.services.contains(&service) && (outage.source == source || deleted)
         };
-        if self.outages.concerned.contains_key(&service) && self.outages.queue.iter().any(before) {
+        if self.sources.outages.concerned.contains_key(&service) && self.sources.outages.queue.iter().any(before) {
             self.finish_outages_in(service);
         }
     }
 
     /// Has all outages told of a service, whatever that costs: something else happens to it that they know nothing of.
     pub(crate) fn finish_outages_in(&mut self, service: ServiceId) {
-        if !self.outages.concerned.contains_key(&service) {
+        if !self.sources.outages.concerned.contains_key(&service) {
             return;
         }
         let mut budget = usize::MAX;
-        for _ in 0..self.outages.queue.len() {
-            let Some(mut outage) = self.outages.queue.pop_front() else { return };
+        for _ in 0..self.sources.outages.queue.len() {
+            let Some(mut outage) = self.sources.outages.queue.pop_front() else { return };
             if outage.services.contains(&service) {
                 self.begin_outage_of(&mut outage, service);
                 self.work_service_outage(&mut outage, service, &mut budget);
                 outage.services.retain(|&other| other != service);
                 outage.begun.remove(&service);
-                self.outages.done_with(service);
+                self.sources.outages.done_with(service);
             }
             if outage.services.is_empty() {
                 self.end_outage(&outage);
             } else {
-                self.outages.queue.push_back(outage);
+                self.sources.outages.queue.push_back(outage);
             }
         }
     }
 
     /// Keeps a block of a source that is back, and not joined because its outage is still being told of. False if it is none of those.
     pub(crate) fn keep_for_rejoin(&mut self, source: SourceId, point_to_point: bool, block: &[u8]) -> bool {
-        let Some(rejoin) = self.outages.rejoining.iter_mut().find(|rejoin| rejoin.source == source) else {
+        let Some(rejoin) = self.sources.outages.rejoining.iter_mut().find(|rejoin| rejoin.source == source) else {
             return false;
         };
         rejoin.bytes += block.len();
@@ -494,8 +494,10 @@ impl P2ps {
 
     /// Has the outage of a source told to its end, whatever that costs: it begins again at once.
     pub(crate) fn finish_outage_of(&mut self, source: SourceId) {
-        while let Some(at) = self.outages.queue.iter().position(|outage| outage.whole && outage.source == source) {
-            let Some(mut outage) = self.outages.queue.remove(at) else { return };
+        while let Some(at) =
+            self.sources.outages.queue.iter().position(|outage| outage.whole && outage.source == source)
+        {
+            let Some(mut outage) = self.sources.outages.queue.remove(at) else { return };
             let mut budget = usize::MAX;
             self.work_outage(&mut outage, &mut budget);
             self.end_outage(&outage);
@@ -510,9 +512,9 @@ impl P2ps {
             return;
         }
         self.counters.items_lost += lost;
-        self.notices.push(Notice::SourceLost { source: self.sources.name_of(source), items: lost, why });
-        if let Some(at) = self.outages.rejoining.iter().position(|rejoin| rejoin.source == source) {
-            let Rejoin { joined, blocks, .. } = self.outages.rejoining.remove(at);
+        self.output.notice(Notice::SourceLost { source: self.sources.name_of(source), items: lost, why });
+        if let Some(at) = self.sources.outages.rejoining.iter().position(|rejoin| rejoin.source == source) {
+            let Rejoin { joined, blocks, .. } = self.sources.outages.rejoining.remove(at);
             self.connect_source(source, Some(joined));
             for (point_to_point, block) in blocks {
                 let read = if point_to_point {
@@ -535,22 +537,22 @@ impl P2ps {
 
     fn list_parked(&mut self, service: ServiceId) {
         let parked = self.items.count_standing(service, Standing::Parked);
-        match self.outages.unparking.get_mut(service) {
+        match self.sources.outages.unparking.get_mut(service) {
             Some(unparking) => unparking.again = true,
             None if parked == 0 => {}
-            None => self.outages.unparking.push_back(service, Unparking { below: parked, again: false }),
+            None => self.sources.outages.unparking.push_back(service, Unparking { below: parked, again: false }),
         }
     }
 
     fn work_unparking(&mut self) {
-        while self.outages.budget > 0
-            && let Some((service, under_way)) = self.outages.unparking.front_mut()
+        while self.sources.outages.budget > 0
+            && let Some((service, under_way)) = self.sources.outages.unparking.front_mut()
         {
             let parked = self.items.count_standing(service, Standing::Parked);
             match under_way.below.min(parked).checked_sub(1) {
                 Some(place) => {
                     under_way.below = place;
-                    self.outages.budget -= 1;
+                    self.sources.outages.budget -= 1;
                     self.counters.items_touched += 1;
                     let id = self.items.standing(service, Standing::Parked).nth(place).expect("a place in the list");
                     if self.provider_of(id).is_some() {
@@ -558,7 +560,7 @@ impl P2ps {
                     }
                 }
                 None if under_way.again => *under_way = Unparking { below: parked, again: false },
-                None => drop(self.outages.unparking.pop_front()),
+                None => drop(self.sources.outages.unparking.pop_front()),
             }
         }
     }

@@ -106,7 +106,7 @@ impl P2ps {
         if self.items.is_barred(id, start) {
             self.image_late(id);
         } else {
-            self.scratch.reached = Some(Vec::new());
+            self.output.note_reached();
             let asked_by_open = self.items.is_asked_by_open(id);
             let mut next = 0;
             for part in &parts {
@@ -114,7 +114,7 @@ impl P2ps {
                 self.image(number, id, part.group, part.flags, part.position, &part.rwf);
             }
             self.replay(id, &updates, next, u64::MAX);
-            self.scratch.reached = None;
+            self.output.forget_reached();
             if !asked_by_open {
                 // All of its parts were here, so it leaves nobody behind who is owed the rest of it.
                 self.items.nobody_open_has_asked(id);
@@ -131,7 +131,7 @@ impl P2ps {
 
     /// Delivers held updates before a position to those that the set went to; tells the number of the next one.
     fn replay(&mut self, root: ItemId, updates: &VecDeque<HeldUpdate>, mut next: usize, before: u64) -> usize {
-        let reached = self.scratch.reached.take().unwrap_or_default();
+        let reached = self.output.take_reached();
         while let Some(update) = updates.get(next).filter(|update| update.position < before) {
             next += 1;
             let message = Message {
@@ -170,12 +170,12 @@ impl P2ps {
                     body
                 });
                 if let Some(body) = body {
-                    self.turn.deliver(body, watcher.client, watcher.stream);
+                    self.output.deliver(body, watcher.client, watcher.stream);
                     self.counters.updates_out += 1;
                 }
             }
         }
-        self.scratch.reached = Some(reached);
+        self.output.put_back_reached(reached);
         next
     }
 
@@ -187,7 +187,7 @@ impl P2ps {
 
     pub(crate) fn copied(&mut self, item: ItemId, message: &Message<'_>) -> Option<BodyId> {
         let service = self.items.get(item).service();
-        let body = self.turn.message_body(message.body, message.has(flags::HAS_KEY).then_some(service));
+        let body = self.output.message_body(message.body, message.has(flags::HAS_KEY).then_some(service));
         self.counters.hub_messages_bad += u64::from(body.is_none());
         body
     }

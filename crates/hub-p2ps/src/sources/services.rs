@@ -514,14 +514,14 @@ impl P2ps {
     /// The id of a service's name. Without one left, those of services that went long ago are given to others; `None`, and a word for the
     /// operator, if there is none such.
     pub(crate) fn id_of_service(&mut self, name: &str) -> Option<ServiceId> {
-        if let Some(known) = self.services.by_name(name) {
+        if let Some(known) = self.sources.services.by_name(name) {
             return Some(known.id);
         }
-        let mut id = self.services.id_of(name);
+        let mut id = self.sources.services.id_of(name);
         if id.is_none() {
             id = self.id_of_another(name);
         }
-        if let Some(known) = id.and_then(|id| self.services.get_mut(id)) {
+        if let Some(known) = id.and_then(|id| self.sources.services.get_mut(id)) {
             known.usage = ServiceUsage::of(name, &self.config);
         }
         id
@@ -531,12 +531,12 @@ impl P2ps {
     fn id_of_another(&mut self, name: &str) -> Option<ServiceId> {
         self.counters.services_refused += 1;
         let looked = self.free_service_ids();
-        let id = self.services.id_of(name);
+        let id = self.sources.services.id_of(name);
         if id.is_some() {
             self.counters.services_refused -= 1;
         } else if looked {
             let refused = self.counters.services_refused;
-            self.notices.push(Notice::NoServiceIds { service: name.to_owned(), refused });
+            self.output.notice(Notice::NoServiceIds { service: name.to_owned(), refused });
         }
         id
     }
@@ -547,10 +547,11 @@ impl P2ps {
             named.extend(client.directories.iter().filter_map(|directory| directory.service));
             named.extend(client.dictionaries.iter().filter_map(DictionaryStream::service));
         }
-        let Self { services, items, outages, sources, config, .. } = self;
+        let Self { sources, items, config, .. } = self;
         let at_sources = |source| [Standing::Opening(source), Standing::Open(source)];
         let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
         let standings: Vec<Standing> = waits.into_iter().chain(sources.ids().flat_map(at_sources)).collect();
+        let Sources { services, outages, .. } = sources;
         let has_items = |id| standings.iter().any(|&standing| items.count_standing(id, standing) > 0);
         let rest = REST.max(config.post_timeout.saturating_mul(2));
         // A loss that is being told of may name any of them.
@@ -562,8 +563,8 @@ impl P2ps {
                 services.iter().filter(|service| service.alive && service.providers.is_empty() && !is_used(service));
             for id in down.map(|service| service.id).take(DELETED_AT_ONCE).collect::<Vec<_>>() {
                 self.delete_service(id);
-                let service = self.services.get(id).map(|service| service.name.clone()).unwrap_or_default();
-                self.notices.push(Notice::ServiceGone { service });
+                let service = self.sources.services.get(id).map(|service| service.name.clone()).unwrap_or_default();
+                self.output.notice(Notice::ServiceGone { service });
             }
         }
         looked

@@ -1,5 +1,6 @@
 //! Towards the Source Distributors: what is opened where and when, what is asked for again, and what is closed.
 
+use super::Sources;
 use super::services::Service;
 use crate::clients::refusal::Refusal;
 use crate::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId};
@@ -114,17 +115,17 @@ impl P2ps {
             return;
         }
         let (service, is_poll) = (self.items.get(id).service(), self.items.get(id).is_recovering());
-        let Self { items, services, .. } = self;
+        let Self { items, sources: Sources { services, .. }, .. } = self;
         let waits = |id: ItemId| items.get(id).is_queued() && items.get(id).service() == service;
         services.queue_open(service, (id, is_poll), items.count_standing(service, Standing::Queued), waits);
     }
 
     /// True if items can be opened at once, but for the limit of opens a turn.
     pub(crate) fn work_left(&self) -> bool {
-        !self.upstream.refreshes.is_empty()
+        !self.sources.upstream.refreshes.is_empty()
             || self.hot_standby.has_work()
-            || self.services.has_queued()
-                && self.services.iter().any(|service| {
+            || self.sources.services.has_queued()
+                && self.sources.services.iter().any(|service| {
                     [false, true].into_iter().any(|polls| {
                         let first = service.queue().first(polls);
                         first.is_some_and(|id| {
@@ -164,39 +165,39 @@ impl P2ps {
             return None;
         }
         let key = self.items.key(id);
-        self.services.alive(item.service())?.choose(&self.sources, Domain(key.domain), key.qos.to_qos())
+        self.sources.services.alive(item.service())?.choose(&self.sources, Domain(key.domain), key.qos.to_qos())
     }
 
     /// Opens what waits, as far as the limits of a turn and the open windows let it.
     #[inline]
     pub(crate) fn open_waiting(&mut self) {
-        if self.services.has_queued() {
+        if self.sources.services.has_queued() {
             self.open_queued();
         }
-        if !self.upstream.refreshes.is_empty() {
-            self.upstream.opens_left = self.refresh_waiting(self.upstream.opens_left);
+        if !self.sources.upstream.refreshes.is_empty() {
+            self.sources.upstream.opens_left = self.refresh_waiting(self.sources.upstream.opens_left);
         }
     }
 
     fn open_queued(&mut self) {
-        let mut left = Left { opens: self.upstream.opens_left, looks: LOOKS_PER_TURN };
+        let mut left = Left { opens: self.sources.upstream.opens_left, looks: LOOKS_PER_TURN };
         let mut has_polls = false;
-        let round = self.services.round();
+        let round = self.sources.services.round();
         for place in round.clone() {
-            let service = self.services.at(place);
+            let service = self.sources.services.at(place);
             has_polls |= self.open_queued_in(service, false, &mut left);
         }
         for place in round.filter(|_| has_polls) {
-            let service = self.services.at(place);
+            let service = self.sources.services.at(place);
             self.open_queued_in(service, true, &mut left);
         }
-        self.upstream.opens_left = left.opens;
+        self.sources.upstream.opens_left = left.opens;
     }
 
     /// As [`Self::open_waiting`], of one of the two queues of a service. Whether it has something in that of polls.
     fn open_queued_in(&mut self, service: ServiceId, polls: bool, left: &mut Left) -> bool {
         while left.opens > 0 && left.looks > 0 {
-            let Some(known) = self.services.get(service) else { break };
+            let Some(known) = self.sources.services.get(service) else { break };
             let Some(id) = known.queue().first(polls) else { break };
             let item = self.items.get(id);
             let due = item.is_queued() && item.service() == service;
@@ -218,9 +219,9 @@ impl P2ps {
                     }
                 }
             }
-            self.services.pop_queued(service, polls);
+            self.sources.services.pop_queued(service, polls);
         }
-        self.services.get(service).is_some_and(|known| known.queue().has_polls())
+        self.sources.services.get(service).is_some_and(|known| known.queue().has_polls())
     }
 
     /// Leaves an item waiting until something changes for its service. Who was not told why is told now: the service may have gone
@@ -234,7 +235,7 @@ impl P2ps {
 
     /// What those are told who ask for an item that no source takes requests for.
     pub(crate) fn no_source_text(&self, service: ServiceId) -> String {
-        let name = self.services.get(service).map_or("", |service| service.name.as_str());
+        let name = self.sources.services.get(service).map_or("", |service| service.name.as_str());
         let text = format!("Service {name} does not take requests now; the request waits for it.");
         self.config.status_texts.service_down(text).into_owned()
     }
@@ -246,7 +247,7 @@ impl P2ps {
             self.items.note_asked(id, None, false, false);
             return;
         }
-        let mut request = std::mem::take(&mut self.scratch.request);
+        let mut request = std::mem::take(&mut self.sources.request);
         request.clear();
         let view = self.items.wanted_view(id).filter(|_| !self.is_asked_whole(id, source));
         let pause = self.wants_pause(id);
@@ -261,7 +262,7 @@ impl P2ps {
             self.items.park(id);
             self.give_up(id, &Refusal::NotEncodable);
         }
-        self.scratch.request = request;
+        self.sources.request = request;
     }
 
     fn send_open(&mut self, id: ItemId, source: SourceId, remote: RemoteService, request: &[u8]) {
@@ -341,14 +342,14 @@ impl P2ps {
             item.ask_image();
         }
         let in_stream = with_image && self.must_come_in_stream(id);
-        let serial = with_image.then(|| self.upstream.next_reissue());
+        let serial = with_image.then(|| self.sources.upstream.next_reissue());
         if let Some(serial) = serial {
             self.items.await_wider(id, serial);
         }
         if let Some(source) = self.sources.up_mut(source) {
             source.writer.request(&Request::Reissue { handle: handle.0, serial, in_stream, rwf: &request });
         } else {
-            debug_assert!(self.outages.is_losing(source), "{id:?} is open at {source:?}, which is not there");
+            debug_assert!(self.sources.outages.is_losing(source), "{id:?} is open at {source:?}, which is not there");
         }
         self.items.note_asked(id, view, pause, with_image);
     }
@@ -383,7 +384,10 @@ impl P2ps {
                 if let Some(source) = self.sources.up_mut(source) {
                     source.writer.request(&Request::Refresh { handle: handle.0, in_stream });
                 } else {
-                    debug_assert!(self.outages.is_losing(source), "{id:?} is open at {source:?}, which is not there");
+                    debug_assert!(
+                        self.sources.outages.is_losing(source),
+                        "{id:?} is open at {source:?}, which is not there"
+                    );
                 }
             }
             ItemState::Opening { .. } => {}
@@ -405,7 +409,7 @@ impl P2ps {
             // The reissue that is on its way asks for this as well.
         } else if !known.is_open() || known.is_image_asked() || known.is_image_arriving() {
             let deadline = self.now.saturating_add(self.config.request_timeout);
-            self.upstream.defer(deadline, root);
+            self.sources.upstream.defer(deadline, root);
             known.reissue_later();
         } else {
             self.reissue_upstream(root, true);
@@ -416,20 +420,20 @@ impl P2ps {
     /// An item may need less than was asked for: it is looked at once, at the end of the turn.
     pub(crate) fn queue_narrowing(&mut self, root: ItemId) {
         if self.items.queue_narrowing(root) {
-            self.upstream.narrowing.push(root);
+            self.sources.upstream.narrowing.push(root);
         }
     }
 
     /// Asks for less of the items that lost a view in this turn, if that is all that is wanted now.
     #[inline]
     pub(crate) fn narrow_views(&mut self) {
-        if !self.upstream.narrowing.is_empty() {
+        if !self.sources.upstream.narrowing.is_empty() {
             self.narrow_queued();
         }
     }
 
     fn narrow_queued(&mut self) {
-        for root in std::mem::take(&mut self.upstream.narrowing) {
+        for root in std::mem::take(&mut self.sources.upstream.narrowing) {
             // The number may be another item's by now, which is not queued.
             if !self.items.end_narrowing(root) {
                 continue;
@@ -461,14 +465,14 @@ impl P2ps {
     pub(crate) fn queue_demands(&mut self, id: ItemId) {
         let root = self.items.root(id);
         if self.items.get_mut(root).set_demands_changed(true) {
-            self.upstream.demands_changed.push_back(root);
+            self.sources.upstream.demands_changed.push_back(root);
         }
     }
 
     /// An item is open, and something else may be wanted of it than was when it was asked for.
     pub(crate) fn look_at_demands(&mut self, id: ItemId) {
         if self.items.get(id).has_demands_changed() {
-            self.upstream.demands_changed.push_back(id);
+            self.sources.upstream.demands_changed.push_back(id);
         }
     }
 
@@ -476,7 +480,7 @@ impl P2ps {
     /// open yet is asked for with its priority, or looked at again when it is open.
     #[inline]
     pub(crate) fn renew_demands(&mut self) {
-        if self.upstream.has_demands() {
+        if self.sources.upstream.has_demands() {
             self.renew_changed();
         }
     }
@@ -487,10 +491,10 @@ impl P2ps {
     }
 
     fn renew_changed(&mut self) {
-        while self.upstream.demands_left > 0
-            && let Some(root) = self.upstream.demands_changed.pop_front()
+        while self.sources.upstream.demands_left > 0
+            && let Some(root) = self.sources.upstream.demands_changed.pop_front()
         {
-            self.upstream.demands_left -= 1;
+            self.sources.upstream.demands_left -= 1;
             let item = self.items.get_mut(root);
             match item.state() {
                 // The number may be another item's by now, which is not queued.
@@ -519,7 +523,7 @@ impl P2ps {
             ItemState::Free | ItemState::Opening { .. } => {}
             ItemState::View { .. } => {
                 // What waits for its watchers has nobody to go to.
-                self.conflation.take(id);
+                self.output.drop_merge(id);
                 if let Some(parent) = self.items.remove_view(id) {
                     self.queue_narrowing(parent);
                     self.release(parent);
@@ -538,7 +542,7 @@ impl P2ps {
     /// Frees an item that nobody watches and that is asked for nowhere.
     pub(crate) fn remove_item(&mut self, id: ItemId) {
         self.items.remove(id);
-        self.item_rules.forget(id);
+        self.output.forget_item(id);
         self.gate.drop_item(self.now, id);
     }
 
@@ -557,7 +561,7 @@ impl P2ps {
             source.unbind(handle);
             source.writer.request(&Request::Close { handle: handle.0 });
         } else {
-            debug_assert!(self.outages.is_losing(source), "{id:?} was open at {source:?}, which is not there");
+            debug_assert!(self.sources.outages.is_losing(source), "{id:?} was open at {source:?}, which is not there");
         }
     }
 
@@ -566,17 +570,17 @@ impl P2ps {
         if let Some(failures) = self.items.retry_later(id) {
             let doubled = self.config.recovery_delay.saturating_mul(1 << failures.min(20));
             let at = self.now.saturating_add(doubled.min(self.config.recovery_delay_max));
-            self.upstream.retries.push(Reverse((at, id)));
+            self.sources.upstream.retries.push(Reverse((at, id)));
         }
     }
 
     /// Asks for the items again whose time has come.
     pub(crate) fn retry_items(&mut self) {
-        while let Some(&Reverse((at, id))) = self.upstream.retries.peek() {
+        while let Some(&Reverse((at, id))) = self.sources.upstream.retries.peek() {
             if at > self.now {
                 return;
             }
-            self.upstream.retries.pop();
+            self.sources.upstream.retries.pop();
             // The number may be another item's by now.
             if self.items.end_pause(id) {
                 self.counters.items_recovered += 1;
@@ -588,13 +592,13 @@ impl P2ps {
     /// Tells those why they wait who want more of an item, which is asked for behind an image that does not come; and again those who
     /// have come since, as long as it does not.
     pub(crate) fn explain_deferred(&mut self) {
-        while let Some((_, id)) = self.upstream.deferred.pop_front_if(|(at, _)| *at <= self.now) {
-            self.upstream.is_deferred.remove(&id);
+        while let Some((_, id)) = self.sources.upstream.deferred.pop_front_if(|(at, _)| *at <= self.now) {
+            self.sources.upstream.is_deferred.remove(&id);
             // The number may be another item's by now.
             if !self.items.get(id).is_open() || !self.items.get(id).is_reissue_due() || self.settle(id) {
                 continue;
             }
-            self.upstream.defer(self.now.saturating_add(self.config.request_timeout.max(1)), id);
+            self.sources.upstream.defer(self.now.saturating_add(self.config.request_timeout.max(1)), id);
             let text = "An image that is on its way does not come to its end: what was asked for follows it.";
             let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::TIMEOUT, text);
             self.tell_item(id, state, Telling { pending: Pending::Alone, relayed: Relayed::No, once: true });
@@ -605,7 +609,7 @@ impl P2ps {
     /// Tells what is left of it.
     fn refresh_waiting(&mut self, budget: u32) -> u32 {
         for left in (0..budget).rev() {
-            let Some(id) = self.upstream.refreshes.pop_front() else { return left + 1 };
+            let Some(id) = self.sources.upstream.refreshes.pop_front() else { return left + 1 };
             let item = self.items.get_mut(id);
             item.set_refresh_queued(false);
             if !item.is_open() || item.is_image_asked() {

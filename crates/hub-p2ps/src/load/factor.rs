@@ -4,8 +4,8 @@
 //! It is the same for all services, in steps of a sixteenth: whoever has the directory hears of it seldom. What there are many services of is
 //! told in turns.
 
-use super::P2ps;
-use super::ids::ServiceId;
+use crate::P2ps;
+use crate::ids::ServiceId;
 use std::collections::VecDeque;
 
 /// The load factor of a server that is full.
@@ -51,20 +51,20 @@ impl P2ps {
     /// Works out how full this server is, if that is due, and tells clients of some services when it has changed.
     pub(crate) fn tell_load_factor(&mut self) {
         let interval = self.config.load_factor_interval;
-        let is_on = interval > 0 || self.load_factor.told.is_some();
+        let is_on = interval > 0 || self.load.factor.told.is_some();
         // Before another one is worked out all have heard of the last.
-        if is_on && self.load_factor.waiting.is_empty() && self.now >= self.load_factor.due {
-            self.load_factor.due = self.now + interval;
+        if is_on && self.load.factor.waiting.is_empty() && self.now >= self.load.factor.due {
+            self.load.factor.due = self.now + interval;
             let mounts = factor(self.counters.mounts, self.config.mounts_when_full);
             let items = factor(self.counters.watchers, self.config.total_item_limit);
             let now = (interval > 0).then_some(mounts.max(items));
-            if now != self.load_factor.told {
-                self.load_factor.told = now;
-                self.load_factor.waiting = self.services.ids().collect();
+            if now != self.load.factor.told {
+                self.load.factor.told = now;
+                self.load.factor.waiting = self.sources.services().ids().collect();
             }
         }
-        for _ in 0..SERVICES_PER_TURN.min(self.load_factor.waiting.len()) {
-            let Some(service) = self.load_factor.waiting.pop_front() else { return };
+        for _ in 0..SERVICES_PER_TURN.min(self.load.factor.waiting.len()) {
+            let Some(service) = self.load.factor.waiting.pop_front() else { return };
             self.service_changed(service, None);
         }
     }

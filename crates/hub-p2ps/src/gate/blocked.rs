@@ -1,9 +1,10 @@
 //! Items that nobody gets: those that operators have blocked one by one, each with why, and those of a list that is taken over as a whole.
 
-use super::P2ps;
-use super::clients::refusal::Refusal;
-use super::ids::ItemId;
-use super::items::telling::Telling;
+use super::Gate;
+use crate::P2ps;
+use crate::clients::refusal::Refusal;
+use crate::ids::ItemId;
+use crate::items::telling::Telling;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -101,33 +102,34 @@ impl P2ps {
     pub fn block_item(&mut self, now: u64, service: &str, name: &[u8], why: &str) -> Result<usize, BlockError> {
         self.now = now;
         let key = (service.to_owned(), name.to_vec());
-        if self.blocked.items.contains_key(&key) || self.blocked.list.has(service, name) {
+        if self.gate.blocked.items.contains_key(&key) || self.gate.blocked.list.has(service, name) {
             return Err(BlockError::Already);
         }
-        if self.blocked.items.len() >= BLOCKED_MAX {
+        if self.gate.blocked.items.len() >= BLOCKED_MAX {
             return Err(BlockError::TooMany);
         }
-        self.blocked.items.insert(key, why.to_owned());
+        self.gate.blocked.items.insert(key, why.to_owned());
         let items: Vec<ItemId> = self.items_named(service, name, self.items.all_ids()).collect();
         Ok(self.end_blocked(&items, why))
     }
 
     /// An item may be watched again; false if no operator has blocked it.
     pub fn unblock_item(&mut self, service: &str, name: &[u8]) -> bool {
-        self.blocked.items.remove(&(service.to_owned(), name.to_vec())).is_some()
+        self.gate.blocked.items.remove(&(service.to_owned(), name.to_vec())).is_some()
     }
 
     /// True if an item is in the list of blocked items.
     pub fn is_listed_as_blocked(&self, service: &str, name: &[u8]) -> bool {
-        self.blocked.list.has(service, name)
+        self.gate.blocked.list.has(service, name)
     }
 
     /// Another list of blocked items: the watchers of those that are new in it are told, which ends their streams; those that are in it no
     /// more may be watched again. Tells how many watched. What operators have blocked stays so.
     pub fn set_blocked_list(&mut self, now: u64, list: BlockedList) -> usize {
         self.now = now;
-        let before = std::mem::replace(&mut self.blocked.list, list);
-        let Self { blocked, items, services, .. } = self;
+        let before = std::mem::replace(&mut self.gate.blocked.list, list);
+        let Self { gate: Gate { blocked, .. }, items, sources, .. } = self;
+        let services = sources.services();
         if blocked.list.is_empty() || blocked.list == before {
             return 0;
         }
@@ -157,13 +159,17 @@ impl P2ps {
 
     /// The blocked items: service (empty for all), name, and why; those of the list last.
     pub fn blocked_items(&self) -> impl Iterator<Item = (&str, &[u8], &str)> {
-        let by_operators =
-            self.blocked.items.iter().map(|((service, name), why)| (service.as_str(), name.as_slice(), why.as_str()));
-        by_operators.chain(self.blocked.list.iter().map(|(service, name)| (service, name, LISTED)))
+        let by_operators = self
+            .gate
+            .blocked
+            .items
+            .iter()
+            .map(|((service, name), why)| (service.as_str(), name.as_slice(), why.as_str()));
+        by_operators.chain(self.gate.blocked.list.iter().map(|(service, name)| (service, name, LISTED)))
     }
 
     /// Why an item is blocked, if it is.
     pub fn why_blocked(&self, service: &str, name: &[u8]) -> Option<&str> {
-        self.blocked.why(service, Some(name))
+        self.gate.blocked.why(service, Some(name))
     }
 }
