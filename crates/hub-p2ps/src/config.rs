@@ -2,6 +2,8 @@
 
 use crate::hash_seed::HashSeed;
 use crate::status_texts::StatusTexts;
+use rwf::rdm::login;
+use rwf::rdm::state::Recovery;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -156,11 +158,22 @@ fn of_service(numbers: &BTreeMap<String, u32>, service: &str) -> u32 {
     numbers.get(service).or_else(|| numbers.get("")).copied().unwrap_or(0)
 }
 
+/// Whether the application that logs in is in a list of ids.
+fn is_in(ids: &[String], request: &login::Request) -> bool {
+    let id = request.attributes.application_id.as_ref();
+    !ids.is_empty() && id.is_some_and(|id| ids.contains(id))
+}
+
 impl Config {
     /// Whether clients see a service of this name.
     pub(crate) fn serves(&self, service: &str) -> bool {
         let is_in = |list: &[String]| list.iter().any(|name| name == service);
         (self.service_list.is_empty() || is_in(&self.service_list)) && !is_in(&self.blocked_service_list)
+    }
+
+    /// Whether the directories of a login show no service groups.
+    pub(crate) fn hides_groups_from(&self, request: &login::Request) -> bool {
+        is_in(&self.disable_service_groups, request)
     }
 
     /// What a service may have open; 0 for any number.
@@ -171,6 +184,25 @@ impl Config {
     /// What of a service may be unanswered; 0 for any number.
     pub(crate) fn open_window_of(&self, service: &str) -> u32 {
         of_service(&self.service_open_windows, service)
+    }
+
+    /// Who recovers the streams of a login, and what it is shown meanwhile.
+    pub(crate) fn policy_of(&self, request: &login::Request) -> Recovery {
+        let asked = request.attributes.recovery();
+        Recovery { single_open: asked.single_open && !is_in(&self.disable_single_open, request), ..asked }
+    }
+
+    /// Whether some Source Distributors stand by for others.
+    pub(crate) fn has_hot_standby(&self) -> bool {
+        !self.source_pairs.is_empty()
+    }
+
+    pub(crate) fn rank_of(&self, name: &str) -> usize {
+        self.source_order.iter().position(|known| known == name).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn pair_of_name(&self, name: &str) -> Option<usize> {
+        self.source_pairs.iter().position(|pair| pair.iter().any(|known| known == name))
     }
 }
 

@@ -13,7 +13,6 @@ use super::ids::{ItemId, SourceId};
 use super::items::priorities::Priorities;
 use super::items::state::{State, Wait};
 use super::items::watchers::Watcher;
-use super::sources::services::Provider;
 use rustc_hash::FxHashSet;
 use rwf::msg::Priority;
 
@@ -41,14 +40,14 @@ impl P2ps {
         let clients = self.clients.iter().filter(|(_, client)| !client.is_gone).count();
         assert_eq!(clients as u64, self.counters.clients, "clients counted");
         self.check_priorities();
-        self.check_leaving();
+        self.clients.check_leaving();
         self.clients.check();
         let has_interval = |view| self.items.get(view).is_view() && self.items.interval_of(view) > 0;
         self.output.check(|id| self.items.get(id).is_live(), has_interval);
         self.gate.check(watchers, |id| self.items.get(id).is_live());
         self.check_sources();
         self.check_mirrors();
-        self.check_order();
+        self.sources.check_order();
         self.check_load();
         self.sources.check();
         let queued: FxHashSet<ItemId> =
@@ -83,25 +82,6 @@ impl P2ps {
             let (mirrored, asked) = self.mirrors_at(number);
             let expected = (open + mirrored, opening + asked + source.forsaken());
             assert_eq!(expected, (source.bound(), source.opening()), "open and opening at {number:?}");
-        }
-    }
-
-    /// Providers are asked in the order that is configured, and the first one is known.
-    fn check_order(&self) {
-        for service in self.sources.services().iter() {
-            let key = |provider: &Provider| {
-                (service.choice.switched_to() != Some(provider.source), self.sources.rank(provider.source))
-            };
-            assert!(service.providers.is_sorted_by_key(key), "the order of {}: {:?}", service.name, service.providers);
-            // A source that is lost has yet to leave the lists of its services.
-            if service.alive && !self.sources.has_outages() {
-                assert_eq!(
-                    service.choice.first(),
-                    service.first_source(&self.sources),
-                    "the first of {}",
-                    service.name
-                );
-            }
         }
     }
 
@@ -166,7 +146,7 @@ impl P2ps {
         let comes = item.is_image_asked() || item.is_image_arriving() || item.is_refresh_queued();
         let waits = |&id: &ItemId| {
             let held = self.items.watchers(id).waiting();
-            held.iter().copied().find(|&watcher: &Watcher| self.waits(watcher))
+            held.iter().copied().find(|&watcher: &Watcher| self.clients.waits(watcher))
         };
         let waiting = [id].iter().chain(self.items.views_of(id)).find_map(waits);
         assert!(comes || waiting.is_none(), "{waiting:?} waits for no image of {id:?} at {source:?}: {item:?}");

@@ -149,7 +149,7 @@ impl P2ps {
         self.output.add_client(now, id, self.counters.clients == 0);
         self.clients.insert(id, Client::new(info));
         self.counters.clients += 1;
-        self.await_login(id);
+        self.clients.await_login(self.now, self.config.login_timeout, id);
     }
 
     /// A client has sent a message. What it sends after it was told to be closed is ignored. False if the message has to wait, for the
@@ -200,7 +200,7 @@ impl P2ps {
         self.output.remove_client(id);
         self.gate.forget_held(id);
         self.clients.forget_batches(id);
-        self.forget_posts_of(id);
+        self.clients.forget_posts_of(id);
         self.begin_departure(id);
     }
 
@@ -270,7 +270,7 @@ impl P2ps {
     /// When the next thing has waited for long enough, whatever work there is.
     fn next_date(&self) -> Option<u64> {
         let heartbeats = if self.config.heartbeat_interval > 0 || self.config.source_timeout > 0 {
-            self.source_timeout()
+            self.sources.source_timeout(&self.config)
         } else {
             None
         };
@@ -282,7 +282,7 @@ impl P2ps {
             self.output.conflation_timeout(),
             self.load.timeout(),
             self.load.factor_timeout(self.config.load_factor_interval),
-            self.servers.timeout(self.is_server()),
+            self.servers.timeout(self.servers.is_server(self.config.connections.of_hub)),
             heartbeats,
             trim,
         ])
@@ -338,7 +338,7 @@ impl P2ps {
         self.ask_mirrors();
         self.note_whole();
         self.tell_taken_over();
-        if self.is_ever_server() {
+        if self.servers.is_ever_server() {
             self.announce_server();
         }
         let now = self.now;

@@ -108,25 +108,20 @@ impl P2ps {
 
     /// The Source Distributor of the item of this number, if it is open or asked for.
     pub fn item_source(&self, number: u32) -> Option<u32> {
-        let item = self.items.get(self.live_item(number)?);
+        let item = self.items.get(self.items.live_item(number)?);
         item.source().map(|source| u32::from(source.0))
     }
 
     /// The cached image of the item of this number, of a view that of the whole item, as one refresh, and whether the provider would send the same now. `None` for one
     /// that is not cached, or of which no image has come.
     pub fn item_image(&self, number: u32) -> Option<(Vec<u8>, bool)> {
-        let id = self.live_item(number)?;
+        let id = self.items.live_item(number)?;
         let cached = self.items.cache().look(self.items.root(id).0)?;
         let header = RefreshMsg::new(Domain(self.items.key(id).domain), 0);
         let mut message = Vec::new();
         let write = |w: &mut Writer<'_>| cached.image().write(header.clone(), 0, usize::MAX, w).map(drop);
         encode::append(&mut message, 4_096, write).ok()?;
         Some((message, cached.current().is_some()))
-    }
-
-    fn live_item(&self, number: u32) -> Option<ItemId> {
-        let id = ItemId(number);
-        (number < self.items.numbers() && self.items.get(id).is_live()).then_some(id)
     }
 
     /// The items of a name among `ids`, its views left out.

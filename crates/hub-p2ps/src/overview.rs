@@ -152,16 +152,11 @@ impl P2ps {
                 continue;
             }
             let name = self.items.key(id).name.unwrap_or_default();
-            if wanted(item.service().0, name, state_of(item), self.is_suspect(id)) {
+            if wanted(item.service().0, name, state_of(item), self.items.is_suspect(id)) {
                 found.push(self.overview_of(id, item));
             }
         }
         (found, None)
-    }
-
-    /// A view is as the item that it is of.
-    fn is_suspect(&self, id: ItemId) -> bool {
-        self.items.get(self.items.root(id)).is_suspect()
     }
 
     fn overview_of(&self, id: ItemId, item: &Item) -> ItemOverview {
@@ -172,7 +167,7 @@ impl P2ps {
             name: String::from_utf8_lossy(key.name.unwrap_or_default()).into_owned(),
             domain: key.domain,
             state: state_of(item),
-            is_suspect: self.is_suspect(id),
+            is_suspect: self.items.is_suspect(id),
             source: item.source().map(|source| u32::from(source.0)),
             open_watchers: watchers.open().len(),
             held_watchers: watchers.held().len(),

@@ -158,6 +158,16 @@ impl Servers {
         let interval = if places(&self.members) == places(&self.told) { load_interval.max(CHECK) } else { CHECK };
         self.told.is_empty() || now >= self.told_at.saturating_add(interval)
     }
+
+    /// Whether something is to be said to a Source Distributor.
+    pub(crate) fn is_ever_server(&self) -> bool {
+        self.serial > 0
+    }
+
+    /// Whether this P2PS is a server for others to name.
+    pub(crate) fn is_server(&self, of_hub: bool) -> bool {
+        of_hub && self.place.is_some()
+    }
 }
 
 impl P2ps {
@@ -181,14 +191,9 @@ impl P2ps {
         self.servers.is_draining = is_draining;
     }
 
-    /// Whether this P2PS is a server for others to name.
-    pub(crate) fn is_server(&self) -> bool {
-        self.config.connections.of_hub && self.servers.place.is_some()
-    }
-
     /// A Source Distributor tells of the P2PSs that it knows.
     pub(crate) fn servers_heard(&mut self, source: SourceId, servers: &[u8]) {
-        if self.is_server() {
+        if self.servers.is_server(self.config.connections.of_hub) {
             self.servers.heard.insert(source, servers.into());
             self.servers.is_stale = true;
         }
@@ -196,7 +201,9 @@ impl P2ps {
 
     /// Looks at how this server is and which others there are, if that is due, and tells some clients if it has changed.
     pub(crate) fn work_on_servers(&mut self) {
-        if self.servers.is_stale || (self.is_server() && self.now >= self.servers.check_at) {
+        if self.servers.is_stale
+            || (self.servers.is_server(self.config.connections.of_hub) && self.now >= self.servers.check_at)
+        {
             self.look_at_servers();
         }
         for _ in 0..CLIENTS_PER_TURN.min(self.servers.waiting.len()) {
@@ -207,7 +214,7 @@ impl P2ps {
 
     /// Looks at how this server is and which others there are.
     pub(crate) fn look_at_servers(&mut self) {
-        let (now, is_on) = (self.now, self.is_server());
+        let (now, is_on) = (self.now, self.servers.is_server(self.config.connections.of_hub));
         let mut own = Vec::new();
         if let Some(Place { host, rssl, websocket }) = self.servers.place.as_ref().filter(|_| is_on) {
             let load_factor = self.load.factor().and_then(|load| u16::try_from(load).ok());
@@ -265,10 +272,5 @@ impl P2ps {
                 source.writer.request(&Request::Serve { server: &servers.own });
             }
         }
-    }
-
-    /// Whether something is to be said to a Source Distributor.
-    pub(crate) fn is_ever_server(&self) -> bool {
-        self.servers.serial > 0
     }
 }

@@ -3,7 +3,7 @@
 //! The keys are not this crate's business: whoever owns them gives the P2PS an [`Authenticator`]. Without one, a
 //! token is taken as a name is: nothing about either is checked.
 
-use super::Login;
+use super::{Clients, Login};
 use crate::CloseReason;
 use crate::P2ps;
 use crate::ids::{ClientId, StreamId};
@@ -107,6 +107,40 @@ fn token(request: &login::Request) -> Option<&str> {
     }
 }
 
+impl Clients {
+    /// A client's login holds until then.
+    pub(super) fn set_expiry(&mut self, client: ClientId, identity: &Identity) {
+        let expires = identity.token.map_or(u64::MAX, |life| life.expires);
+        let login = self.get_mut(client).and_then(|known| known.login.as_mut());
+        debug_assert!(login.is_some(), "a token of one who is not logged in: {client:?}");
+        if let Some(login) = login {
+            let before = std::mem::replace(&mut login.expires, expires);
+            self.tokens.follow(client, before, expires);
+        }
+    }
+
+    /// Who a login is.
+    pub(super) fn identify(
+        &mut self,
+        now: u64,
+        client: ClientId,
+        request: &login::Request,
+    ) -> Result<Identity, Rejected> {
+        let token = token(request);
+        let address = self.get(client).map(|known| known.info.address);
+        let Some(authenticator) = &mut self.tokens.authenticator else {
+            return Ok(Identity { user: request.name.clone(), token: None });
+        };
+        let Some(address) = address else {
+            hub_items::fault!("a login of a client that is gone: {client:?}");
+            return Err(Rejected { code: StateCode::USAGE_ERROR, text: String::new() });
+        };
+        let name = if token.is_some() { None } else { Some(request.name.as_str()) };
+        let identity = authenticator.check(now, &Credentials { name, token, address })?;
+        Ok(if authenticator.reads_tokens() { identity } else { Identity { user: request.name.clone(), token: None } })
+    }
+}
+
 impl P2ps {
     /// Has logins checked from now on.
     pub fn authenticate_by(&mut self, authenticator: Box<dyn Authenticator>) {
@@ -120,22 +154,6 @@ impl P2ps {
         if self.clients.get(id).is_some_and(|client| !client.closing && client.login.is_none()) {
             self.first_login(id, request, true);
         }
-    }
-
-    /// Who a login is.
-    pub(super) fn identify(&mut self, client: ClientId, request: &login::Request) -> Result<Identity, Rejected> {
-        let token = token(request);
-        let address = self.clients.get(client).map(|known| known.info.address);
-        let Some(authenticator) = &mut self.clients.tokens.authenticator else {
-            return Ok(Identity { user: request.name.clone(), token: None });
-        };
-        let Some(address) = address else {
-            hub_items::fault!("a login of a client that is gone: {client:?}");
-            return Err(Rejected { code: StateCode::USAGE_ERROR, text: String::new() });
-        };
-        let name = if token.is_some() { None } else { Some(request.name.as_str()) };
-        let identity = authenticator.check(self.now, &Credentials { name, token, address })?;
-        Ok(if authenticator.reads_tokens() { identity } else { Identity { user: request.name.clone(), token: None } })
     }
 
     /// The request as if it had named the user whom its token means, and what the refresh says of the token.
@@ -156,24 +174,13 @@ impl P2ps {
         (request, success)
     }
 
-    /// A client's login holds until then.
-    pub(super) fn set_expiry(&mut self, client: ClientId, identity: &Identity) {
-        let expires = identity.token.map_or(u64::MAX, |life| life.expires);
-        let login = self.clients.get_mut(client).and_then(|known| known.login.as_mut());
-        debug_assert!(login.is_some(), "a token of one who is not logged in: {client:?}");
-        if let Some(login) = login {
-            let before = std::mem::replace(&mut login.expires, expires);
-            self.clients.tokens.follow(client, before, expires);
-        }
-    }
-
     /// A token again: the same user for longer. Tells whether the login goes on.
     pub(super) fn renew_token(&mut self, client: ClientId, request: &login::Request) -> Option<Authentication> {
         if token(request).is_none() {
             return Some(Authentication::default());
         }
         let user = self.clients.get(client).and_then(|known| known.login.as_ref()).map(|login| login.name.clone());
-        let renewed = self.identify(client, request).and_then(|identity| {
+        let renewed = self.clients.identify(self.now, client, request).and_then(|identity| {
             // A token that nobody checked says nothing of its user.
             if identity.token.is_none() || user.as_deref() == Some(identity.user.as_str()) {
                 return Ok(identity);
@@ -183,7 +190,7 @@ impl P2ps {
         });
         match renewed {
             Ok(identity) => {
-                self.set_expiry(client, &identity);
+                self.clients.set_expiry(client, &identity);
                 Some(Self::named(request.clone(), &identity).1)
             }
             Err(rejected) => {

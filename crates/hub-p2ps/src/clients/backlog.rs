@@ -5,6 +5,7 @@
 //! What a client sends while a batch of it is under way waits behind that batch, so that its messages are done in the order in which it
 //! sent them. Clients take turns. Nothing is begun while the audit has no room.
 
+use super::Clients;
 use super::batch::Batch;
 use super::kept_messages::KeptMessages;
 use crate::ids::ClientId;
@@ -194,6 +195,27 @@ fn asks_for_much(msg: &[u8]) -> bool {
         && matches!(peek::domain(msg), Some(Domain::SOURCE | Domain::DICTIONARY))
 }
 
+impl Clients {
+    /// A message that waited is done.
+    pub(crate) fn note_taken_up(&mut self, id: ClientId, msg: Box<[u8]>) {
+        self.backlogs.taken_up.push((id, msg));
+    }
+
+    /// A client is logged in, and not about to be closed.
+    pub(super) fn is_on(&self, client: ClientId) -> bool {
+        self.get(client).is_some_and(|known| known.login.is_some() && !known.closing)
+    }
+
+    /// Keeps what is left of a batch for the next turn, if its client is still there.
+    pub(super) fn keep_for_later(&mut self, client: ClientId, batch: Batch) {
+        // What a login had asked for is over with it.
+        let is_wanted = |known: &super::Client| !known.is_leaving || matches!(batch, Batch::Leave { .. });
+        if self.get(client).is_some_and(|known| !known.closing && is_wanted(known)) {
+            self.backlogs.keep(client, batch);
+        }
+    }
+}
+
 impl P2ps {
     /// Does what a client's message asks for, or keeps it until what the client has asked for before is done. False if it waits, or if it
     /// is a close of so many streams that it goes on in the next turn.
@@ -212,11 +234,6 @@ impl P2ps {
         !self.clients.backlogs.note_close(id, msg)
     }
 
-    /// A message that waited is done.
-    pub(crate) fn note_taken_up(&mut self, id: ClientId, msg: Box<[u8]>) {
-        self.clients.backlogs.taken_up.push((id, msg));
-    }
-
     /// The messages that had to wait ([`Self::client_message`] has told so) and were done since the last call of [`Self::on_timer`], in
     /// order.
     pub fn taken_up(&mut self) -> std::vec::Drain<'_, (ClientId, Box<[u8]>)> {
@@ -228,23 +245,9 @@ impl P2ps {
         self.clients.backlogs.holds_for(id)
     }
 
-    /// A client is logged in, and not about to be closed.
-    pub(super) fn is_on(&self, client: ClientId) -> bool {
-        self.clients.get(client).is_some_and(|known| known.login.is_some() && !known.closing)
-    }
-
     /// True if this turn may ask for one item more of a batch, which is so many pieces of work; they are counted.
     pub(super) fn may_ask_for_more(&mut self, pieces: usize) -> bool {
         self.gate.has_audit_room() && self.clients.backlogs.take(pieces)
-    }
-
-    /// Keeps what is left of a batch for the next turn, if its client is still there.
-    pub(super) fn keep_for_later(&mut self, client: ClientId, batch: Batch) {
-        // What a login had asked for is over with it.
-        let is_wanted = |known: &super::Client| !known.is_leaving || matches!(batch, Batch::Leave { .. });
-        if self.clients.get(client).is_some_and(|known| !known.closing && is_wanted(known)) {
-            self.clients.backlogs.keep(client, batch);
-        }
     }
 
     /// Goes on with what clients wait for, as far as this turn lets it: so much for each in turns.
@@ -256,14 +259,14 @@ impl P2ps {
             match self.clients.backlogs.next(client) {
                 Some(Next::Batch(batch)) => {
                     if let Some(close) = self.work_batch(client, batch, SHARE) {
-                        self.note_taken_up(client, close);
+                        self.clients.note_taken_up(client, close);
                     }
                 }
                 Some(Next::Message(msg)) => {
                     self.clients.backlogs.take_one();
                     self.client_acts(client, &msg);
                     if !self.clients.backlogs.note_close(client, &msg) {
-                        self.note_taken_up(client, msg);
+                        self.clients.note_taken_up(client, msg);
                     }
                 }
                 None => {}

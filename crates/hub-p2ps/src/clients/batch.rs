@@ -1,5 +1,6 @@
 //! Batches: many items or streams in one message. What a turn does not come to waits (`backlog`).
 
+use super::Clients;
 use super::refusal::Refusal;
 use super::streams::Cursor;
 use super::wanted::Wanted;
@@ -132,6 +133,13 @@ impl Batch {
     }
 }
 
+impl Clients {
+    /// The item that is open on a stream of a client.
+    fn item_on(&self, client: ClientId, stream: StreamId) -> Option<ItemId> {
+        self.get(client)?.streams.item(stream)
+    }
+}
+
 impl P2ps {
     /// A request for many items, or a reissue of many streams. The batch's own stream gets one status and is free
     /// again; items open on the ids that follow it.
@@ -185,7 +193,7 @@ impl P2ps {
                 stream: msg.stream_id.saturating_add(done as i32),
             };
             self.counters.batches_in_turns += 1;
-            self.keep_for_later(client, rest);
+            self.clients.keep_for_later(client, rest);
         }
     }
 
@@ -201,7 +209,9 @@ impl P2ps {
         let (mut done, pieces) = (0, wanted.pieces());
         for name in names {
             // Stream ids end here: the status of the batch counts what has none.
-            let Some(stream) = stream_of(behind, done).filter(|_| self.is_on(client)) else { return usize::MAX };
+            let Some(stream) = stream_of(behind, done).filter(|_| self.clients.is_on(client)) else {
+                return usize::MAX;
+            };
             if !self.may_ask_for_more(pieces) {
                 break;
             }
@@ -221,7 +231,7 @@ impl P2ps {
 
     fn batch_reissue(&mut self, client: ClientId, msg: &RequestMsg<'_>, streams: Vec<i32>, wanted: &Wanted) {
         let mut streams: Vec<_> = streams.into_iter().map(StreamId).collect();
-        let is_open = |stream: &&StreamId| self.item_on(client, **stream).is_some();
+        let is_open = |stream: &&StreamId| self.clients.item_on(client, **stream).is_some();
         let ok = streams.iter().filter(is_open).count();
         self.batch_status(client, msg, "streams", streams.len(), ok);
         let done = self.reissue_streams(client, msg, &streams, wanted);
@@ -232,7 +242,7 @@ impl P2ps {
             };
             streams.drain(..done);
             self.counters.batches_in_turns += 1;
-            self.keep_for_later(client, Batch::Reissue { header, streams, done: 0 });
+            self.clients.keep_for_later(client, Batch::Reissue { header, streams, done: 0 });
         }
     }
 
@@ -245,14 +255,14 @@ impl P2ps {
     ) -> usize {
         let pieces = wanted.pieces();
         for (done, &stream) in streams.iter().enumerate() {
-            if !self.is_on(client) {
+            if !self.clients.is_on(client) {
                 break;
             }
             if !self.may_ask_for_more(pieces) {
                 return done;
             }
             // One that an earlier of them has ended is not open any more.
-            let Some(item) = self.item_on(client, stream) else { continue };
+            let Some(item) = self.clients.item_on(client, stream) else { continue };
             let mut one = single(msg, stream);
             one.domain = Domain(self.items.key(item).domain);
             one.key = MsgKey::EMPTY;
@@ -272,7 +282,7 @@ impl P2ps {
         let done = self.close_streams(client, &streams, &mut closing);
         if done < streams.len() {
             self.counters.batches_in_turns += 1;
-            self.keep_for_later(client, Batch::Close { closing, streams, done, message: Box::default() });
+            self.clients.keep_for_later(client, Batch::Close { closing, streams, done, message: Box::default() });
         } else {
             self.end_batch_close(client, closing, streams.len());
         }
@@ -284,7 +294,7 @@ impl P2ps {
                 return done;
             }
             let stream = StreamId(stream);
-            if self.item_on(client, stream).is_some() {
+            if self.clients.item_on(client, stream).is_some() {
                 self.leave_list(client, stream);
                 self.close_stream(client, stream);
                 closing.ok += 1;
@@ -335,7 +345,7 @@ impl P2ps {
             Batch::Leave { at } => self.leave_in_turn(client, at, share),
         };
         if !is_done {
-            self.keep_for_later(client, batch);
+            self.clients.keep_for_later(client, batch);
         }
         None
     }
@@ -345,7 +355,7 @@ impl P2ps {
         let mut at = Cursor::default();
         if !self.sweep_streams(client, what, &mut at, usize::MAX) {
             self.counters.batches_in_turns += 1;
-            self.keep_for_later(client, Batch::All { what, at });
+            self.clients.keep_for_later(client, Batch::All { what, at });
         }
     }
 
@@ -372,11 +382,6 @@ impl P2ps {
         if self.clients.watch(watcher).is_some_and(|(_, watch)| watch.rests() != pause) {
             self.change_watch(watcher, item, pause, true);
         }
-    }
-
-    /// The item that is open on a stream of a client.
-    fn item_on(&self, client: ClientId, stream: StreamId) -> Option<ItemId> {
-        self.clients.get(client)?.streams.item(stream)
     }
 
     fn batch_status(&mut self, client: ClientId, msg: &RequestMsg<'_>, what: &str, total: usize, ok: usize) {

@@ -219,6 +219,25 @@ fn encode(dictionary: &Dictionary, shape: Shape, max_size: usize) -> Vec<Vec<u8>
     messages
 }
 
+impl Clients {
+    /// Notes what is wanted on a dictionary stream; false if it is not open: a snapshot.
+    fn note_dictionary(&mut self, client: ClientId, wanted: DictionaryStream, streaming: bool) -> bool {
+        let Some(known) = self.get_mut(client) else {
+            hub_items::fault!("a request of a client that is gone: {client:?}");
+            return false;
+        };
+        let open = known.streams.get(wanted.stream).is_some();
+        if streaming && !open {
+            known.streams.insert(wanted.stream, Open::Dictionary, WatchState::default());
+        }
+        known.dictionaries.retain(|open| open.stream != wanted.stream);
+        if open || streaming {
+            known.dictionaries.push(wanted);
+        }
+        open || streaming
+    }
+}
+
 impl P2ps {
     /// A request of the dictionary domain.
     pub(crate) fn dictionary_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
@@ -228,7 +247,7 @@ impl P2ps {
             Some(_) => Some(Refusal::StreamInUse { stream: stream.0 }),
             None => Some(Refusal::BadStreamId { stream: stream.0 }),
         };
-        let too_many = !self.may_have_another(client, stream);
+        let too_many = !self.clients.may_have_another(client, stream);
         let refusal = refusal.or_else(|| too_many.then_some(Refusal::AdministrativeStreams));
         let half = Half::of(msg.key.name.unwrap_or_default());
         let name = msg.key.name_lossy();
@@ -255,29 +274,12 @@ impl P2ps {
         }
         let open = DictionaryStream { stream, shape, service: msg.key.service_id.map(ServiceId), stale: false };
         let streaming = msg.flags.contains(RequestFlags::STREAMING);
-        let streaming = self.note_dictionary(client, open, streaming);
+        let streaming = self.clients.note_dictionary(client, open, streaming);
         if msg.flags.contains(RequestFlags::NO_REFRESH) {
             // What it has from elsewhere is taken for what it would get.
             return;
         }
         self.give_dictionary(client, &open, streaming, true);
-    }
-
-    /// Notes what is wanted on a dictionary stream; false if it is not open: a snapshot.
-    fn note_dictionary(&mut self, client: ClientId, wanted: DictionaryStream, streaming: bool) -> bool {
-        let Some(known) = self.clients.get_mut(client) else {
-            hub_items::fault!("a request of a client that is gone: {client:?}");
-            return false;
-        };
-        let open = known.streams.get(wanted.stream).is_some();
-        if streaming && !open {
-            known.streams.insert(wanted.stream, Open::Dictionary, WatchState::default());
-        }
-        known.dictionaries.retain(|open| open.stream != wanted.stream);
-        if open || streaming {
-            known.dictionaries.push(wanted);
-        }
-        open || streaming
     }
 
     fn give_dictionary(&mut self, client: ClientId, to: &DictionaryStream, streaming: bool, solicited: bool) {

@@ -2,7 +2,7 @@
 
 use super::refusal::Refusal;
 use super::streams::{Open, WatchState};
-use super::{ADMINISTRATIVE_MAX, DirectoryStream};
+use super::{ADMINISTRATIVE_MAX, Clients, DirectoryStream};
 use crate::cascade;
 use crate::delivery::deliveries::BodyId;
 use crate::ids::{ClientId, GroupId, RemoteService, ServiceId, SourceId, StreamId};
@@ -25,6 +25,16 @@ struct Change {
 /// What makes an update of one directory stream the same as that of another.
 type Variant = (u32, Option<ServiceId>, Recovery);
 
+impl Clients {
+    /// True if a client may have a directory or a dictionary on a stream: it has one there, or not too many of them.
+    pub(super) fn may_have_another(&self, client: ClientId, stream: StreamId) -> bool {
+        self.get(client).is_some_and(|known| {
+            let open = known.directories.len() + known.dictionaries.len();
+            open < ADMINISTRATIVE_MAX || known.streams.get(stream).is_some()
+        })
+    }
+}
+
 impl P2ps {
     /// A request of the source domain. Answered at once, services or none.
     pub(crate) fn directory_request(&mut self, client: ClientId, msg: &RequestMsg<'_>) {
@@ -33,7 +43,7 @@ impl P2ps {
         if msg.key.filter.is_none() {
             request.filter = filter::ALL;
         }
-        if !self.may_have_another(client, stream) {
+        if !self.clients.may_have_another(client, stream) {
             return self.refuse(client, stream, Domain::SOURCE, &Refusal::AdministrativeStreams);
         }
         let serial = self.clients.next_directory();
@@ -74,14 +84,6 @@ impl P2ps {
         let before = self.output.body_bytes();
         self.send(client, stream, |w| refresh.encode(w));
         self.clients.backlogs.charge_answer(self.output.body_bytes() - before);
-    }
-
-    /// True if a client may have a directory or a dictionary on a stream: it has one there, or not too many of them.
-    pub(super) fn may_have_another(&self, client: ClientId, stream: StreamId) -> bool {
-        self.clients.get(client).is_some_and(|known| {
-            let open = known.directories.len() + known.dictionaries.len();
-            open < ADMINISTRATIVE_MAX || known.streams.get(stream).is_some()
-        })
     }
 
     /// A source says what it has of a service: a new one, or a change.

@@ -16,7 +16,7 @@ impl P2ps {
         }
         let stream = StreamId(generic.stream_id);
         let item = self.clients.get(client).and_then(|known| known.streams.item(stream));
-        let item = item.filter(|_| self.is_admitted(Watcher { client, stream }));
+        let item = item.filter(|_| self.gate.is_admitted(Watcher { client, stream }));
         let target = item.map(|item| self.items.root(item));
         if target.is_none_or(|item| !self.generic_to_source(item, generic)) {
             self.counters.generics_dropped += 1;

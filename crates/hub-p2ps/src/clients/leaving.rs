@@ -4,6 +4,7 @@
 //! A client that is still connected has it done as a batch, behind which what it says next waits ([`super::backlog`]). One that is gone, or
 //! to be closed, goes to [`Leaving`]. Its number is not free before its streams are: [`P2ps::departed`].
 
+use super::Clients;
 use super::batch::Batch;
 use super::streams::{Cursor, Streams};
 use crate::P2ps;
@@ -42,6 +43,20 @@ enum Budget {
     Unlimited,
 }
 
+impl Clients {
+    /// Panics if what leaves is not what is told of it.
+    pub(crate) fn check_leaving(&self) {
+        for (id, client) in self.iter() {
+            let in_turns = self.leaving.queue.contains(id) || self.backlogs.holds_for(id);
+            assert!(!client.is_leaving || in_turns && client.login.is_none(), "{id:?} leaves, and is not worked on");
+            assert!(!client.is_gone || client.is_leaving && client.closing, "{id:?} is gone, and is there");
+        }
+        for (id, _) in self.leaving.queue.iter() {
+            assert!(self.get(id).is_some_and(|known| known.is_leaving), "{id:?} leaves, and is gone");
+        }
+    }
+}
+
 impl P2ps {
     /// Ends a login, and with it everything that is open: what a turn does not come to later, with the client hearing nothing of it. The
     /// connection may log in again.
@@ -65,7 +80,7 @@ impl P2ps {
                 self.clients.leaving.queue.push_back(client, at);
             }
         } else {
-            self.keep_for_later(client, Batch::Leave { at });
+            self.clients.keep_for_later(client, Batch::Leave { at });
         }
     }
 
@@ -111,10 +126,10 @@ impl P2ps {
         let Some(login) = self.clients.get_mut(client).and_then(|known| known.login.take()) else { return };
         self.clients.count_login(&login, false);
         self.clients.tokens.forget(client, &login);
-        self.end_round_trips(client, login.round_trip);
+        self.clients.end_round_trips(client, login.round_trip);
         self.counters.mounts -= 1;
         self.clients.users_mut().unmount(&login.name, login.user);
-        self.await_login(client);
+        self.clients.await_login(self.now, self.config.login_timeout, client);
     }
 
     /// Nothing of what a client had open under its login is left.
@@ -126,7 +141,7 @@ impl P2ps {
         if std::mem::take(&mut known.is_leaving) {
             self.output.unmute(client);
         }
-        self.leave_seat(client);
+        self.gate.leave_seat(self.now, client);
     }
 
     /// Goes on with the streams of a client that is still there; true if none is left.
@@ -170,7 +185,7 @@ impl P2ps {
             return;
         }
         self.logout(client);
-        self.await_login_no_more(client);
+        self.clients.await_login_no_more(client);
         self.counters.clients -= 1;
         if !self.clients.leaving.queue.contains(client) {
             self.clients.remove(client);
@@ -203,17 +218,5 @@ impl P2ps {
     /// The numbers that have become free since the last call: of clients that were [departing](Self::is_departing).
     pub fn departed(&mut self) -> std::vec::Drain<'_, ClientId> {
         self.clients.leaving.departed.drain(..)
-    }
-
-    /// Panics if what leaves is not what is told of it.
-    pub(crate) fn check_leaving(&self) {
-        for (id, client) in self.clients.iter() {
-            let in_turns = self.clients.leaving.queue.contains(id) || self.clients.backlogs.holds_for(id);
-            assert!(!client.is_leaving || in_turns && client.login.is_none(), "{id:?} leaves, and is not worked on");
-            assert!(!client.is_gone || client.is_leaving && client.closing, "{id:?} is gone, and is there");
-        }
-        for (id, _) in self.clients.leaving.queue.iter() {
-            assert!(self.clients.get(id).is_some_and(|known| known.is_leaving), "{id:?} leaves, and is gone");
-        }
     }
 }

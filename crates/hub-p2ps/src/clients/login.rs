@@ -1,16 +1,15 @@
 //! Logins: who may do anything at all, and with which attributes.
 
-use super::Login;
 use super::batch::Sweep;
 use super::refusal::Refusal;
 use super::streams::{Open, WatchState};
+use super::{Clients, Login};
 use crate::CloseReason;
 use crate::P2ps;
 use crate::ids::{ClientId, StreamId, UserId};
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Authentication, Features, name_type};
 use rwf::rdm::request::data_streams;
-use rwf::rdm::state::Recovery;
 
 /// What this server can do, if all of it is let be; it claims nothing else.
 const FEATURES: Features = Features {
@@ -26,6 +25,13 @@ const FEATURES: Features = Features {
 
 /// The longest text of a login that is kept, bytes: that of DACS.
 const TEXT_MAX: usize = 255;
+
+impl Clients {
+    fn user_of(&self, client: ClientId) -> String {
+        let login = self.get(client).and_then(|known| known.login.as_ref());
+        login.map(|login| login.name.clone()).unwrap_or_default()
+    }
+}
 
 impl P2ps {
     /// A request of the login domain: the login itself, or a reissue of it.
@@ -69,7 +75,7 @@ impl P2ps {
     pub(super) fn first_login(&mut self, client: ClientId, mut request: login::Request, unasked: bool) {
         cut_texts(&mut request);
         let stream = StreamId(request.stream_id);
-        let identity = match self.identify(client, &request) {
+        let identity = match self.clients.identify(self.now, client, &request) {
             Ok(identity) => identity,
             Err(rejected) => {
                 let refusal = Refusal::Rejected { code: rejected.code, text: &rejected.text };
@@ -88,22 +94,27 @@ impl P2ps {
         if let Err(denial) = self.permit_login(client, &request) {
             return self.refuse_login(client, stream, &denial);
         }
-        self.await_login_no_more(client);
+        self.clients.await_login_no_more(client);
         let user = self.clients.users_mut().mount(&request.name);
         self.counters.logins += 1;
         self.counters.mounts += 1;
-        let round_trip = self.begin_round_trips(client, request.attributes.round_trip_latency);
+        let round_trip = self.clients.begin_round_trips(
+            self.now,
+            self.config.round_trip_interval,
+            client,
+            request.attributes.round_trip_latency,
+        );
         let login = Login { round_trip, ..login_of(&request, user) };
         self.clients.count_login(&login, true);
-        let policy = self.policy_of(&request);
-        let hides_groups = is_in(&self.config.disable_service_groups, &request);
+        let policy = self.config.policy_of(&request);
+        let hides_groups = self.config.hides_groups_from(&request);
         if let Some(known) = self.clients.get_mut(client) {
             known.streams.insert(stream, Open::Login, WatchState::default());
             known.policy = policy;
             known.hides_groups = hides_groups;
             known.login = Some(login);
         }
-        self.set_expiry(client, &identity);
+        self.clients.set_expiry(client, &identity);
         if !request.no_refresh {
             self.login_refresh(client, &request, authentication);
         }
@@ -131,7 +142,7 @@ impl P2ps {
     /// A login again on its own stream: another token, pause or resume of everything, or just a refresh wanted.
     fn reissue_login(&mut self, client: ClientId, request: &login::Request) {
         let Some(authentication) = self.renew_token(client, request) else { return };
-        let policy = self.policy_of(request);
+        let policy = self.config.policy_of(request);
         let known = self.clients.get_mut(client);
         let Some((known, login)) = known.and_then(|known| known.login.take().map(|login| (known, login))) else {
             hub_items::fault!("a login again of one who is not logged in: {client:?}");
@@ -154,7 +165,7 @@ impl P2ps {
         if authentication.reissue_at.is_some() {
             // A token is told by its user.
             refresh.name_type = Some(name_type::NAME);
-            refresh.name = self.user_of(client);
+            refresh.name = self.clients.user_of(client);
             refresh.authentication = authentication;
         }
         refresh.connection_config = self.connections_for(client, request);
@@ -165,16 +176,10 @@ impl P2ps {
     pub(super) fn acceptance(&self, client: ClientId, request: &login::Request, text: &str) -> login::Refresh {
         let mut refresh = login::Refresh::accept(request, self.features(), text);
         let echo = &mut refresh.attributes;
-        echo.single_open = Some(self.policy_of(request).single_open);
+        echo.single_open = Some(self.config.policy_of(request).single_open);
         echo.allow_suspect_data.get_or_insert(true);
-        echo.round_trip_latency = self.round_trips_granted(client);
+        echo.round_trip_latency = self.clients.round_trips_granted(client);
         refresh
-    }
-
-    /// Who recovers the streams of a login, and what it is shown meanwhile.
-    fn policy_of(&self, request: &login::Request) -> Recovery {
-        let asked = request.attributes.recovery();
-        Recovery { single_open: asked.single_open && !is_in(&self.config.disable_single_open, request), ..asked }
     }
 
     fn features(&self) -> Features {
@@ -184,11 +189,6 @@ impl P2ps {
         }
         features.optimized_pause_resume = features.optimized_pause_resume.filter(|_| self.config.support_pause_resume);
         features
-    }
-
-    fn user_of(&self, client: ClientId) -> String {
-        let login = self.clients.get(client).and_then(|known| known.login.as_ref());
-        login.map(|login| login.name.clone()).unwrap_or_default()
     }
 }
 
@@ -203,12 +203,6 @@ fn cut_texts(request: &mut login::Request) {
             text.shrink_to_fit();
         }
     }
-}
-
-/// Whether the application that logs in is in a list of ids.
-fn is_in(ids: &[String], request: &login::Request) -> bool {
-    let id = request.attributes.application_id.as_ref();
-    !ids.is_empty() && id.is_some_and(|id| ids.contains(id))
 }
 
 /// Why a login cannot become what a reissue says. A name that stands for a token may change with the token; one that stands for a user

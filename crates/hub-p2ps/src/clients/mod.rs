@@ -485,4 +485,27 @@ impl Clients {
         }
         Some(watch)
     }
+
+    /// True if a watcher is not one that is paused.
+    pub(crate) fn waits(&self, watcher: Watcher) -> bool {
+        self.watch(watcher).is_some_and(|(_, watch)| watch.waits())
+    }
+
+    pub(crate) fn is_answered(&self, watcher: Watcher) -> bool {
+        self.watch(watcher).is_some_and(|(_, watch)| watch.is_answered())
+    }
+
+    pub(crate) fn login_stream(&self, client: ClientId) -> Option<StreamId> {
+        self.get(client)?.login.as_ref().map(|login: &Login| login.stream)
+    }
+
+    pub(crate) fn hides_groups(&self, client: ClientId) -> bool {
+        self.get(client).is_some_and(|known| known.hides_groups)
+    }
+
+    /// True if a client gets permission data.
+    pub(crate) fn wants_locks(&self, client: ClientId) -> bool {
+        let login = self.get(client).and_then(|known| known.login.as_ref());
+        login.is_none_or(|login| login.wants_locks)
+    }
 }

@@ -1,5 +1,6 @@
 //! Posts on their way up, and what is answered to whom.
 
+use super::Clients;
 use super::streams::Open;
 use crate::ids::{ClientId, Handle, ItemId, RemoteService, ServiceId, SourceId, StreamId};
 use crate::item::NAME_TYPE_RIC;
@@ -178,6 +179,24 @@ fn agreed<T: PartialEq>(given: impl IntoIterator<Item = Option<T>>) -> Result<Op
     if given.all(|other| Some(&other) == first.as_ref()) { Ok(first) } else { Err(TWO_ITEMS) }
 }
 
+impl Clients {
+    /// A client is gone: nobody waits for its acks. Those of others are not looked at.
+    pub(crate) fn forget_posts_of(&mut self, client: ClientId) {
+        let own = self.get_mut(client).map(|known| std::mem::take(&mut known.posts));
+        for token in own.unwrap_or_default() {
+            self.posts.take(token);
+        }
+    }
+
+    fn forget_post(&mut self, token: u32) -> Option<Pending> {
+        let pending = self.posts.take(token)?;
+        if let Some(known) = self.get_mut(pending.client) {
+            known.posts.remove(&token);
+        }
+        Some(pending)
+    }
+}
+
 impl P2ps {
     /// A post of a client.
     pub(crate) fn post(&mut self, client: ClientId, post: &PostMsg<'_>) {
@@ -212,7 +231,7 @@ impl P2ps {
             }
         }
         if !self.pass_on(client, post, &destination, token, rights) {
-            self.forget_post(token);
+            self.clients.forget_post(token);
             self.nak_post(client, post, NakCode::INVALID_CONTENT);
         }
     }
@@ -333,22 +352,6 @@ impl P2ps {
         true
     }
 
-    /// A client is gone: nobody waits for its acks. Those of others are not looked at.
-    pub(crate) fn forget_posts_of(&mut self, client: ClientId) {
-        let own = self.clients.get_mut(client).map(|known| std::mem::take(&mut known.posts));
-        for token in own.unwrap_or_default() {
-            self.clients.posts.take(token);
-        }
-    }
-
-    fn forget_post(&mut self, token: u32) -> Option<Pending> {
-        let pending = self.clients.posts.take(token)?;
-        if let Some(known) = self.clients.get_mut(pending.client) {
-            known.posts.remove(&token);
-        }
-        Some(pending)
-    }
-
     /// The P2PS answers a post itself, if an answer is wanted.
     fn nak_post(&mut self, client: ClientId, post: &PostMsg<'_>, code: NakCode) {
         self.refuse_post(client, post, &code.into());
@@ -375,7 +378,7 @@ impl P2ps {
 
     /// A Source Distributor's answer to a post.
     pub(crate) fn ack(&mut self, token: u32, rwf: &[u8]) {
-        let Some(pending) = self.forget_post(token) else {
+        let Some(pending) = self.clients.forget_post(token) else {
             self.counters.acks_unclaimed += 1;
             return;
         };

@@ -239,7 +239,7 @@ impl P2ps {
     fn add_watcher(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, accepted: &Accepted) {
         let has = |flag| msg.flags.contains(flag);
         let snapshot = accepted.kind.snapshot;
-        let stands_by = !snapshot && self.stands_by(watcher.client, self.items.get(item).service());
+        let stands_by = !snapshot && self.clients.stands_by(watcher.client, self.items.get(item).service());
         let state = WatchState::opened(snapshot, has(RequestFlags::PAUSE))
             .stand_by(stands_by)
             .conflatable(accepted.conflatable, accepted.granted.just_in_time);
@@ -260,7 +260,7 @@ impl P2ps {
         // Who begins without an image on an item that is lost would never hear of it.
         let open_already = known.is_open() && !known.is_suspect() && !self.items.may_rest(root);
         let begins = has(RequestFlags::NO_REFRESH) && !state.is_paused() && !snapshot && open_already;
-        match if begins { self.admit_without_image(watcher, root) } else { None } {
+        match if begins { self.gate.admit_without_image(self.now, watcher, root) } else { None } {
             Some(Ok(())) => {
                 self.change_state(watcher, item, WatchState::begin_without_image);
                 self.make_open(watcher, item);

@@ -3,6 +3,7 @@
 //! Only clients whose login says `RoundTripLatency` 2 are measured. One measurement of a client is under way at a time; one that is not
 //! answered before the next is due is given up, and its answer counts for nothing.
 
+use super::Clients;
 use crate::P2ps;
 use crate::ids::{ClientId, StreamId};
 use rwf::msg::GenericMsg;
@@ -42,36 +43,43 @@ impl RoundTrips {
     }
 }
 
-impl P2ps {
-    /// The server's clock as clients see it, microseconds: JSON clients read numbers as doubles, which hold these exactly.
-    fn ticks(&self) -> u64 {
-        self.now / 1_000
-    }
-
-    /// The measurement of a client that has just logged in; `None` if it is not measured.
-    pub(super) fn begin_round_trips(&mut self, client: ClientId, offered: Option<u64>) -> Option<Measurement> {
-        let interval = self.config.round_trip_interval;
-        if interval == 0 || offered != Some(MAY_BE_MEASURED) {
-            return None;
-        }
-        let due = self.now.saturating_add(interval);
-        let fresh = self.clients.round_trips.due.insert((due, client));
-        debug_assert!(fresh, "{client:?} is measured already");
-        Some(Measurement { due, under_way: None, latency: None })
-    }
-
+impl Clients {
     /// A client has logged out, or is gone.
     pub(super) fn end_round_trips(&mut self, client: ClientId, measurement: Option<Measurement>) {
         if let Some(Measurement { due, .. }) = measurement {
-            let known = self.clients.round_trips.due.remove(&(due, client));
+            let known = self.round_trips.due.remove(&(due, client));
             debug_assert!(known, "{client:?} is not due at {due}");
         }
     }
 
     /// `RoundTripLatency` of the refresh for a client's login.
     pub(super) fn round_trips_granted(&self, client: ClientId) -> Option<u64> {
-        let login = self.clients.get(client)?.login.as_ref()?;
+        let login = self.get(client)?.login.as_ref()?;
         login.round_trip.map(|_| MAY_BE_MEASURED)
+    }
+
+    /// The measurement of a client that has just logged in; `None` if it is not measured.
+    pub(super) fn begin_round_trips(
+        &mut self,
+        now: u64,
+        interval: u64,
+        client: ClientId,
+        offered: Option<u64>,
+    ) -> Option<Measurement> {
+        if interval == 0 || offered != Some(MAY_BE_MEASURED) {
+            return None;
+        }
+        let due = now.saturating_add(interval);
+        let fresh = self.round_trips.due.insert((due, client));
+        debug_assert!(fresh, "{client:?} is measured already");
+        Some(Measurement { due, under_way: None, latency: None })
+    }
+}
+
+impl P2ps {
+    /// The server's clock as clients see it, microseconds: JSON clients read numbers as doubles, which hold these exactly.
+    fn ticks(&self) -> u64 {
+        self.now / 1_000
     }
 
     /// Sends ticks to the clients whose time it is.

@@ -6,6 +6,7 @@
 //! providers. Who makes its standby the active one gets an image of each item, which answers no request, and updates from there on: what
 //! it has missed since its other server fell silent is in that image.
 
+use super::Clients;
 use super::batch::Sweep;
 use crate::P2ps;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
@@ -51,6 +52,13 @@ impl Standby {
 /// What this server is to the clients that have said so; to the others it is the only one.
 pub(crate) type Standbys = FxHashMap<ClientId, Standby>;
 
+impl Clients {
+    /// True if this server stands by for a client in a service.
+    pub(super) fn stands_by(&self, client: ClientId, service: ServiceId) -> bool {
+        !self.standbys.is_empty() && self.standbys.get(&client).is_some_and(|standby| standby.is_for(service))
+    }
+}
+
 impl P2ps {
     /// A generic message of a client that says what this server is to it; false if it says something else.
     pub(super) fn standby_changes(&mut self, client: ClientId, generic: &GenericMsg<'_>) -> bool {
@@ -94,15 +102,9 @@ impl P2ps {
         self.sweep(client, Sweep::StandBy);
     }
 
-    /// True if this server stands by for a client in a service.
-    pub(super) fn stands_by(&self, client: ClientId, service: ServiceId) -> bool {
-        !self.clients.standbys.is_empty()
-            && self.clients.standbys.get(&client).is_some_and(|standby| standby.is_for(service))
-    }
-
     /// A watcher is served, or stood by for, as its client has said last.
     pub(super) fn stand_by(&mut self, watcher: Watcher, item: ItemId) {
-        let stands_by = self.stands_by(watcher.client, self.items.get(item).service());
+        let stands_by = self.clients.stands_by(watcher.client, self.items.get(item).service());
         let Some((_, watch)) = self.clients.watch(watcher) else { return };
         if watch.is_snapshot() || watch.stands_by() == stands_by {
             return;

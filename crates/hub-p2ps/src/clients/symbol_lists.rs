@@ -9,6 +9,7 @@
 //!
 //! A list may name many and have many watchers: so many streams are opened in a turn as other work of outages may be done.
 
+use super::Clients;
 use super::streams::Open;
 use super::wanted::Wanted;
 use crate::P2ps;
@@ -177,6 +178,17 @@ impl SymbolLists {
     }
 }
 
+impl Clients {
+    /// The item that a list has opened on a stream of a client, which cannot know that by itself: the stream's messages name it.
+    pub(crate) fn listed_on(&self, client: ClientId, stream: StreamId) -> Option<(ServiceId, Vec<u8>)> {
+        if stream.0 >= 0 {
+            return None;
+        }
+        let (service, name) = self.get(client)?.listed.as_ref()?.names.get(&stream)?;
+        Some((*service, name.to_vec()))
+    }
+}
+
 impl P2ps {
     /// A message of a list, an image or an update, has reached watchers of it: what it names is to be opened for them.
     pub(crate) fn note_named(
@@ -264,15 +276,6 @@ impl P2ps {
         if let Some(known) = self.clients.get_mut(client).filter(|_| !is_open) {
             known.end_listed(stream);
         }
-    }
-
-    /// The item that a list has opened on a stream of a client, which cannot know that by itself: the stream's messages name it.
-    pub(crate) fn listed_on(&self, client: ClientId, stream: StreamId) -> Option<(ServiceId, Vec<u8>)> {
-        if stream.0 >= 0 {
-            return None;
-        }
-        let (service, name) = self.clients.get(client)?.listed.as_ref()?.names.get(&stream)?;
-        Some((*service, name.to_vec()))
     }
 }
 

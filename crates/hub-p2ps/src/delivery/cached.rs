@@ -110,7 +110,7 @@ impl P2ps {
         let source = self.items.get(root).source().unwrap_or(SourceId(0));
         // A newer image may have begun to come before the item was lost, with another lock: this is the one of before.
         let may_see =
-            |p2ps: &mut Self, whole: &Whole<'_>| p2ps.satisfies(watcher.client, root, whole.image.perm_data());
+            |p2ps: &mut Self, whole: &Whole<'_>| p2ps.gate.satisfies(watcher.client, root, whole.image.perm_data());
         let given = cached.stale().filter(|whole| may_see(self, whole)).and_then(|whole| {
             let state = State { data: DataState::SUSPECT, ..whole.image.state() };
             let to = |p2ps: &mut Self, image: &Image<'_>| p2ps.give_one(watcher, id, image);

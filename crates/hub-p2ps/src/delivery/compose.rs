@@ -40,7 +40,7 @@ impl P2ps {
 
     /// Delivers a status to one client.
     pub(crate) fn send_status(&mut self, client: ClientId, stream: StreamId, domain: Domain, state: State<'_>) {
-        let listed = self.listed_on(client, stream);
+        let listed = self.clients.listed_on(client, stream);
         let key = listed.as_ref().map(listed_key);
         let status = StatusMsg { state: Some(state), key, ..StatusMsg::new(domain, stream.0) };
         self.send(client, stream, |w| status.encode(w));

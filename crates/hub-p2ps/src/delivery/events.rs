@@ -4,9 +4,8 @@ use super::deliveries::BodyId;
 use super::output::Output;
 use crate::egress::Merging;
 use crate::filter::bodies::Left;
-use crate::ids::{Handle, HubGroup, ItemId, RemoteService, ServiceId, SourceId, Token};
+use crate::ids::{Handle, HubGroup, ItemId, RemoteService, SourceId, Token};
 use crate::items::Items;
-use crate::items::watchers::Watcher;
 use crate::sources::Source;
 use crate::sources::services::Provider;
 use crate::stream::{ALL, Block, Event, HubError, Message, Messages, Request, Seen, flags};
@@ -107,7 +106,7 @@ impl P2ps {
     ) -> Result<(), HubError> {
         while let Some(other) = self.read_updates::<COPY>(number, block, &mut messages) {
             match other? {
-                (ItemId::NONE, message) if message.target == ALL || self.is_target(number, message.target) => {
+                (ItemId::NONE, message) if message.target == ALL || self.sources.is_target(number, message.target) => {
                     self.event(number, &Event::decode(&message)?);
                     if self.sources.is_over_network(number) {
                         self.bar_earlier_images(number, &message);
@@ -123,11 +122,6 @@ impl P2ps {
             }
         }
         Ok(())
-    }
-
-    /// True if what is targeted so is for this P2PS.
-    fn is_target(&self, number: SourceId, target: u16) -> bool {
-        self.sources.get(number).is_some_and(|source| source.number == target)
     }
 
     /// Fans out updates until something else comes: another message (given back with [`ItemId::NONE`]), or an update that
@@ -262,17 +256,12 @@ impl P2ps {
 
     /// True if a watcher of the item, not counting its views, waits for an image. Those that are paused do not.
     pub(crate) fn someone_waits(&self, id: ItemId) -> bool {
-        self.items.watchers(id).waiting().iter().any(|&watcher| self.waits(watcher))
+        self.items.watchers(id).waiting().iter().any(|&watcher| self.clients.waits(watcher))
     }
 
     /// True if a watcher of an item, or of one of its views, waits for an image.
     pub(crate) fn is_waited_for(&self, id: ItemId) -> bool {
         self.someone_waits(id) || self.items.views_of(id).iter().any(|&view| self.someone_waits(view))
-    }
-
-    /// True if a watcher is not one that is paused.
-    pub(crate) fn waits(&self, watcher: Watcher) -> bool {
-        self.clients.watch(watcher).is_some_and(|(_, watch)| watch.waits())
     }
 
     /// Delivers an update as a view shows it.
@@ -367,12 +356,12 @@ impl P2ps {
                 self.claimed(id, |p2ps, id| p2ps.withdraw_service(id, number));
             }
             Event::ServiceStatus { service, state } => {
-                let id = self.public_service(number, service);
+                let id = self.sources.public_service(number, service);
                 self.claimed(id, |p2ps, id| p2ps.service_status(number, id, state));
             }
             Event::GroupStatus { service, group, state, merged_to } => {
                 let (id, group, merged_to) =
-                    (self.public_service(number, service), HubGroup(group), merged_to.map(HubGroup));
+                    (self.sources.public_service(number, service), HubGroup(group), merged_to.map(HubGroup));
                 self.claimed(id, |p2ps, id| p2ps.group_status(number, id, group, state, merged_to));
             }
             Event::ItemOpened { handle, token, .. } => self.item_opened(number, Handle(handle), Token(token)),
@@ -434,10 +423,6 @@ impl P2ps {
             Some(target) => act(self, target),
             None => self.counters.hub_messages_unclaimed += 1,
         }
-    }
-
-    fn public_service(&self, number: SourceId, service: u16) -> Option<ServiceId> {
-        self.sources.service_of(number, RemoteService(service))
     }
 
     fn item_opened(&mut self, number: SourceId, handle: Handle, token: Token) {

@@ -134,7 +134,7 @@ impl P2ps {
         }
         let item = self.items.get(id);
         // What has taken over goes on somewhere else than the one before was.
-        let is_anew = first && self.begins_numbers_anew(id, refresh.seq_num);
+        let is_anew = first && self.hot_standby.begins_numbers_anew(id, refresh.seq_num);
         let recovery = has(flags::RECOVERY) || item.is_recovering() || is_anew;
         let good_again = item.is_suspect() && refresh.state.data == DataState::OK;
         let reissue_due = item.is_reissue_due();
@@ -155,7 +155,7 @@ impl P2ps {
         if first {
             self.note_interval(id, &refresh);
             self.image_passed(id, refresh.seq_num, image.everyone || image.good_again);
-            self.begin_set(id, !has(flags::UNSOLICITED) && !narrow, complete);
+            self.items.begin_set(id, !has(flags::UNSOLICITED) && !narrow, complete);
         }
         self.give_image(id, &image);
         if complete {
@@ -197,14 +197,6 @@ impl P2ps {
         self.items.get_mut(id).image_unusable();
         if self.is_waited_for(id) {
             self.ask_image(id);
-        }
-    }
-
-    fn begin_set(&mut self, id: ItemId, answers: bool, whole: bool) {
-        self.items.image_begins(id, answers, whole);
-        if self.items.get(id).is_snapshot() {
-            // Who comes later gets a snapshot of his own.
-            self.items.unlist(id);
         }
     }
 
@@ -325,7 +317,7 @@ impl P2ps {
                 hub_items::fault!("a watcher of a client that is gone: {client:?}");
                 continue;
             };
-            if is_guarded && let Err(denial) = self.admit(recipient.watcher) {
+            if is_guarded && let Err(denial) = self.gate.admit(self.now, recipient.watcher) {
                 self.deny_watcher(recipient.watcher, &denial);
                 denied += 1;
                 continue;
@@ -339,7 +331,7 @@ impl P2ps {
             if (image.last || recipient.watch.is_snapshot()) && state.stream == StreamState::OPEN {
                 state.stream = StreamState::NON_STREAMING;
             }
-            let is_bare = image.refresh.perm_data.is_some() && !self.wants_locks(client);
+            let is_bare = image.refresh.perm_data.is_some() && !self.clients.wants_locks(client);
             let mut body_for = |solicited| {
                 let recipient = Recipient { solicited, ..*recipient };
                 let variant = image.variant_for(&recipient, (state.stream, state.data), is_bare, interval);

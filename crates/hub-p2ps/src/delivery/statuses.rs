@@ -43,7 +43,7 @@ impl P2ps {
         debug_assert!(!self.items.get(id).is_view(), "what is told of an item, its views hear too");
         self.release_conflated(id);
         if let Some(state) = &status.state {
-            self.note_state(id, *state, telling.pending);
+            self.items.note_state(id, *state, telling.pending);
         }
         let views = self.items.views_of(id).to_vec();
         // The item may end with its last watcher.
@@ -66,23 +66,6 @@ impl P2ps {
     pub(crate) fn tell_group(&mut self, id: ItemId, status: &StatusMsg<'_>) {
         debug_assert!(status.state.is_none());
         self.tell(id, status, Telling { pending: Pending::Untold, relayed: Relayed::No, once: false });
-    }
-
-    /// An item is as its watchers are told now.
-    fn note_state(&mut self, id: ItemId, state: State<'_>, pending: Pending) {
-        if pending != Pending::Alone {
-            self.items.told(id, state.data);
-            self.items.cache_mut().set_state(id.0, &state);
-        }
-        let item = self.items.get_mut(id);
-        if item.is_open() {
-            // What is good or suspect of an item that is served is no reason to wait for its image.
-            item.set_trouble(match (state.stream, item.trouble()) {
-                (StreamState::CLOSED_RECOVER, _) => Trouble::Lost,
-                (_, Trouble::None) if pending == Pending::Alone => Trouble::Unanswered,
-                (_, known) => known,
-            });
-        }
     }
 
     /// A watcher waits for an image that was asked for before, and that its source has said does not come: it is told the same.
@@ -176,10 +159,10 @@ impl P2ps {
     ) {
         let (stream, data) =
             state.map_or((StreamState::UNSPECIFIED, DataState::NO_CHANGE), |state| (state.stream, state.data));
-        let is_bare = status.perm_data.is_some() && !self.wants_locks(watcher.client);
+        let is_bare = status.perm_data.is_some() && !self.clients.wants_locks(watcher.client);
         let variant = (stream, data, is_bare);
         let perm_data = status.perm_data.filter(|_| !is_bare);
-        if let Some(listed) = self.listed_on(watcher.client, watcher.stream) {
+        if let Some(listed) = self.clients.listed_on(watcher.client, watcher.stream) {
             // The status may be the first that this stream hears.
             let key = status.key.or_else(|| Some(listed_key(&listed)));
             let own = StatusMsg { state, perm_data, key, ..status.clone() };
@@ -213,7 +196,7 @@ impl P2ps {
             && let Some(state) = status.state
             && self.leave_for_mirror(id, state, closed)
         {
-            if self.mirror_source(id) == Some(source) {
+            if self.hot_standby.mirror_source(id) == Some(source) {
                 self.mirror_status(id, group, bits, rwf);
             }
             return;
@@ -326,7 +309,7 @@ impl P2ps {
             let Some(id) = self.items.apart(service).next_back() else { return true };
             self.counters.items_touched += 1;
             let item = self.items.get(id);
-            let held = |&id: &ItemId| self.items.watchers(id).held().iter().any(|&held| self.is_answered(held));
+            let held = |&id: &ItemId| self.items.watchers(id).held().iter().any(|&held| self.clients.is_answered(held));
             let views = self.items.views_of(id);
             if item.is_recovering() || !item.is_open() || [id].iter().chain(views).any(held) {
                 return false;
@@ -344,7 +327,7 @@ impl P2ps {
         let opening = back_only.then_some(Standing::Opening(source));
         let mut looks = 0;
         let answered =
-            |&id: &ItemId| self.items.watchers(id).all().iter().take(BESIDE_MAX).any(|&w| self.is_answered(w));
+            |&id: &ItemId| self.items.watchers(id).all().iter().take(BESIDE_MAX).any(|&w| self.clients.is_answered(w));
         let beside = waits
             .into_iter()
             .chain(others.flat_map(|other| [Standing::Open(other), Standing::Opening(other)]))
@@ -357,10 +340,6 @@ impl P2ps {
         });
         self.counters.items_touched += looks as u64;
         found
-    }
-
-    fn is_answered(&self, watcher: Watcher) -> bool {
-        self.clients.watch(watcher).is_some_and(|(_, watch)| watch.is_answered())
     }
 
     fn tell_members(&mut self, members: &[ItemId], state: State<'_>, relayed: Relayed) {

@@ -1,5 +1,6 @@
 //! Who may open an item and see its image, and what becomes of streams whose lock or right has changed.
 
+use super::Gate;
 use super::logins::state;
 use super::{Guarded, token};
 use crate::P2ps;
@@ -11,6 +12,58 @@ use permissions::rights::{Failure, PostRights};
 use permissions::{Denial, Opened, PostRequest, Posted, Watch};
 use rwf::msg::{Domain, Msg, PostMsg, StatusFlags, StatusMsg};
 use rwf::{DataType, StreamState};
+
+impl Gate {
+    /// Whether a watcher may have to do with the provider of its item: who waits for an image may still be denied.
+    pub(crate) fn is_admitted(&self, watcher: Watcher) -> bool {
+        let Some(permissions) = &self.permissions else { return true };
+        let open = self.seats.get(&watcher.client).and_then(|seat| seat.opens.get(&watcher.stream));
+        open.is_some_and(|&open| permissions.is_admitted(open))
+    }
+
+    /// Whether a client satisfies the lock that an image has which is given to it alone, and is not the item's of now.
+    pub(crate) fn satisfies(&mut self, client: ClientId, root: ItemId, lock: Option<&[u8]>) -> bool {
+        let Some(permissions) = &mut self.permissions else { return true };
+        let guarded = self.items.get(&root);
+        let lock = guarded.and_then(|guarded| permissions.message_lock(guarded.item, lock.unwrap_or_default()));
+        self.permits(client, lock)
+    }
+
+    fn lock_of(&self, id: ItemId) -> Option<std::sync::Arc<[u8]>> {
+        let guarded = self.items.get(&id)?;
+        self.permissions.as_ref()?.lock_of(guarded.item)
+    }
+
+    /// Asks whether a client may see the image that is there.
+    pub(crate) fn admit(&mut self, now: u64, watcher: Watcher) -> Result<(), Denial> {
+        let Some(permissions) = &mut self.permissions else { return Ok(()) };
+        let seat = self.seats.get_mut(&watcher.client);
+        let Some(opens) = seat.map(|seat| &mut seat.opens) else {
+            hub_items::fault!("an image for one who is not logged in: {watcher:?}");
+            return Err(Failure::Forced.into());
+        };
+        let Some(&open) = opens.get(&watcher.stream) else {
+            hub_items::fault!("an image for a stream that is not open: {watcher:?}");
+            return Err(Failure::Forced.into());
+        };
+        permissions.admit(now, open).inspect_err(|_| _ = opens.remove(&watcher.stream))
+    }
+
+    /// Whether a client that wants no image may have the updates of an open item: `None` if that cannot be said before an image
+    /// has come.
+    pub(crate) fn admit_without_image(
+        &mut self,
+        now: u64,
+        watcher: Watcher,
+        root: ItemId,
+    ) -> Option<Result<(), Denial>> {
+        if !self.is_on() {
+            return Some(Ok(()));
+        }
+        let is_known = self.items.get(&root).is_some_and(|guarded| guarded.is_known);
+        is_known.then(|| self.admit(now, watcher))
+    }
+}
 
 impl P2ps {
     /// Asks whether a client may ask for an item: what can be said before there is an image.
@@ -39,46 +92,6 @@ impl P2ps {
             }
             Opened::No(denial) => Err(denial),
         }
-    }
-
-    /// Asks whether a client may see the image that is there.
-    pub(crate) fn admit(&mut self, watcher: Watcher) -> Result<(), Denial> {
-        let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
-        let seat = self.gate.seats.get_mut(&watcher.client);
-        let Some(opens) = seat.map(|seat| &mut seat.opens) else {
-            hub_items::fault!("an image for one who is not logged in: {watcher:?}");
-            return Err(Failure::Forced.into());
-        };
-        let Some(&open) = opens.get(&watcher.stream) else {
-            hub_items::fault!("an image for a stream that is not open: {watcher:?}");
-            return Err(Failure::Forced.into());
-        };
-        permissions.admit(self.now, open).inspect_err(|_| _ = opens.remove(&watcher.stream))
-    }
-
-    /// Whether a watcher may have to do with the provider of its item: who waits for an image may still be denied.
-    pub(crate) fn is_admitted(&self, watcher: Watcher) -> bool {
-        let Some(permissions) = &self.gate.permissions else { return true };
-        let open = self.gate.seats.get(&watcher.client).and_then(|seat| seat.opens.get(&watcher.stream));
-        open.is_some_and(|&open| permissions.is_admitted(open))
-    }
-
-    /// Whether a client satisfies the lock that an image has which is given to it alone, and is not the item's of now.
-    pub(crate) fn satisfies(&mut self, client: ClientId, root: ItemId, lock: Option<&[u8]>) -> bool {
-        let Some(permissions) = &mut self.gate.permissions else { return true };
-        let guarded = self.gate.items.get(&root);
-        let lock = guarded.and_then(|guarded| permissions.message_lock(guarded.item, lock.unwrap_or_default()));
-        self.gate.permits(client, lock)
-    }
-
-    /// Whether a client that wants no image may have the updates of an open item: `None` if that cannot be said before an image
-    /// has come.
-    pub(crate) fn admit_without_image(&mut self, watcher: Watcher, root: ItemId) -> Option<Result<(), Denial>> {
-        if !self.gate.is_on() {
-            return Some(Ok(()));
-        }
-        let is_known = self.gate.items.get(&root).is_some_and(|guarded| guarded.is_known);
-        is_known.then(|| self.admit(watcher))
     }
 
     /// Tells a client that it may not see an item. `root` is the item itself, not a view of it.
@@ -115,7 +128,7 @@ impl P2ps {
             return true;
         }
         let entries = super::messages::entry_locks(image.container, image.body);
-        let before = if first { None } else { self.lock_of(id) };
+        let before = if first { None } else { self.gate.lock_of(id) };
         let own = image.perm_data.or(before.as_deref());
         // Another part without permission data changes nothing.
         if first || image.perm_data.is_some() || !entries.is_empty() {
@@ -134,11 +147,6 @@ impl P2ps {
             self.set_lock(id, Some(lock));
         }
         self.items.get(id).is_live()
-    }
-
-    fn lock_of(&self, id: ItemId) -> Option<std::sync::Arc<[u8]>> {
-        let guarded = self.gate.items.get(&id)?;
-        self.gate.permissions.as_ref()?.lock_of(guarded.item)
     }
 
     fn set_lock(&mut self, id: ItemId, lock: Option<&[u8]>) {

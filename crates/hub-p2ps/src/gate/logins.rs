@@ -1,9 +1,8 @@
 //! Who may be on, and for how long; new rights and lost ones; what administrators ask and do.
 
-use super::{SWEEP, Seat, watcher_of};
+use super::{Gate, SWEEP, Seat, watcher_of};
 use crate::CloseReason;
 use crate::P2ps;
-use crate::clients::Login;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
 use permissions::rights::{Explanation, Rights};
 use permissions::{Answer, AuditEvent, Close, Counts, Denial, LoggedIn, LoginRequest, Permissions, ProfileId, Usage};
@@ -24,6 +23,18 @@ pub(super) fn state(answer: &Answer) -> State<'_> {
 fn application(request: &login::Request) -> Option<u32> {
     let text = request.attributes.application_id.as_deref().filter(|text| !text.is_empty())?;
     Some(text.trim().parse().unwrap_or(u32::MAX))
+}
+
+impl Gate {
+    /// A login is over, and nothing of it is open any more.
+    pub(crate) fn leave_seat(&mut self, now: u64, client: ClientId) {
+        if let Some(permissions) = &mut self.permissions
+            && let Some(seat) = self.seats.remove(&client)
+        {
+            debug_assert!(seat.opens.is_empty(), "a login ends with what it has open");
+            permissions.logout(now, seat.login);
+        }
+    }
 }
 
 impl P2ps {
@@ -63,16 +74,6 @@ impl P2ps {
         self.close_client(client, CloseReason::LoginRefused { text: denial.answer().text });
     }
 
-    /// A login is over, and nothing of it is open any more.
-    pub(crate) fn leave_seat(&mut self, client: ClientId) {
-        if let Some(permissions) = &mut self.gate.permissions
-            && let Some(seat) = self.gate.seats.remove(&client)
-        {
-            debug_assert!(seat.opens.is_empty(), "a login ends with what it has open");
-            permissions.logout(self.now, seat.login);
-        }
-    }
-
     /// True if a message of a client has to wait, and does.
     pub(crate) fn is_held_up(&mut self, client: ClientId, class: Option<MsgClass>, msg: &[u8]) -> bool {
         let Some(permissions) = &mut self.gate.permissions else { return false };
@@ -104,7 +105,7 @@ impl P2ps {
             && let Some((client, msg)) = self.gate.held.pop()
         {
             if self.act_in_order(client, &msg) {
-                self.note_taken_up(client, msg);
+                self.clients.note_taken_up(client, msg);
             }
         }
     }
@@ -123,7 +124,7 @@ impl P2ps {
                 Close::Login { connection, denial, .. } => {
                     let client = ClientId(connection as u32);
                     self.gate.seats.remove(&client);
-                    if let Some(stream) = self.login_stream(client) {
+                    if let Some(stream) = self.clients.login_stream(client) {
                         self.deny_login(client, stream, &denial);
                         self.counters.logins_ended += 1;
                         self.logout(client);
@@ -135,10 +136,6 @@ impl P2ps {
             }
         }
         self.gate.closes = closes;
-    }
-
-    fn login_stream(&self, client: ClientId) -> Option<StreamId> {
-        self.clients.get(client)?.login.as_ref().map(|login: &Login| login.stream)
     }
 
     /// New rights. What is decided from now on is decided by them; what is open is checked again in the turns that follow.
@@ -270,7 +267,7 @@ impl P2ps {
 
     /// Whether the directory of a client shows a service.
     pub(crate) fn shows(&self, client: ClientId, service: ServiceId) -> bool {
-        if self.hides_groups(client) {
+        if self.clients.hides_groups(client) {
             let name = self.sources.services().get(service).map(|service| &service.name);
             if name.is_some_and(|name| self.config.service_groups.contains(name)) {
                 return false;
@@ -281,10 +278,6 @@ impl P2ps {
             return false;
         };
         permissions.shows_service(seat.login, &service.name)
-    }
-
-    fn hides_groups(&self, client: ClientId) -> bool {
-        self.clients.get(client).is_some_and(|known| known.hides_groups)
     }
 
     /// What the directories of all clients show. Logins with the same grants see the same, so each is asked once.

@@ -2,7 +2,7 @@
 //! permission data is not for clients that want none (`ProvidePermissionExpressions` 0).
 
 use crate::delivery::deliveries::BodyId;
-use crate::ids::{ClientId, ItemId};
+use crate::ids::ItemId;
 use crate::items::watchers::Watcher;
 use crate::stream::{ALL, Kind, Message, NO_HANDLE, flags};
 use crate::{P2ps, encode};
@@ -76,12 +76,6 @@ pub(crate) fn stripped(msg: &Msg<'_>, length: usize) -> Option<Vec<u8>> {
 }
 
 impl P2ps {
-    /// True if a client gets permission data.
-    pub(crate) fn wants_locks(&self, client: ClientId) -> bool {
-        let login = self.clients.get(client).and_then(|known| known.login.as_ref());
-        login.is_none_or(|login| login.wants_locks)
-    }
-
     /// Delivers an update with permission data to the open watchers of an item and of its views that may see it.
     pub(crate) fn guarded_update(&mut self, id: ItemId, message: &Message<'_>) {
         self.give_guarded(id, message);
@@ -156,7 +150,7 @@ impl P2ps {
                 self.counters.messages_denied += 1;
                 continue;
             }
-            let is_bare = msg.perm_data().is_some() && !self.wants_locks(watcher.client);
+            let is_bare = msg.perm_data().is_some() && !self.clients.wants_locks(watcher.client);
             let of = if by_view { item } else { root };
             let known = bodies.iter().find(|(known, _)| *known == (of, is_bare)).map(|(_, body)| *body);
             let body = known.unwrap_or_else(|| {

@@ -1,6 +1,6 @@
 //! Which items are to have a mirror, opening it, and what its source says.
 
-use super::{Forsaken, ImageOf, LOOKS_PER_TURN, Mirror, Stage, StandbyAt};
+use super::{Forsaken, HotStandby, ImageOf, LOOKS_PER_TURN, Mirror, Stage, StandbyAt};
 use crate::P2ps;
 use crate::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token};
 use crate::items::state::{Kind, Standing};
@@ -19,17 +19,24 @@ enum Need {
     Image(SourceId, Handle),
 }
 
-impl P2ps {
-    /// Whether some Source Distributors stand by for others.
-    pub(crate) fn has_hot_standby(&self) -> bool {
-        !self.config.source_pairs.is_empty()
+impl HotStandby {
+    /// A forsaken open is answered.
+    fn forsaken_answered(&mut self, source: SourceId, token: Token) {
+        self.forsaken.retain(|forsaken, &mut known| forsaken.source != source || known != token);
     }
 
+    fn is_opening_mirror(&self, number: SourceId, token: Token, id: ItemId) -> bool {
+        let waits = |mirror: &Mirror| mirror.source == number && mirror.stage == Stage::Opening(token);
+        self.mirror(id).is_some_and(waits)
+    }
+}
+
+impl P2ps {
     /// Whether an item is one that hot standby is for, as it is open now.
     pub(crate) fn is_hot(&self, id: ItemId) -> bool {
         let item = self.items.get(id);
         let at = item.open_at().filter(|_| item.kind() == Kind::SHARED && !item.is_view());
-        self.has_hot_standby() && at.is_some_and(|(source, _)| self.sources.pair_of(source).is_some())
+        self.config.has_hot_standby() && at.is_some_and(|(source, _)| self.sources.pair_of(source).is_some())
     }
 
     /// Whether an item is asked for whole at a source, so that it can stand by there: without views.
@@ -62,7 +69,7 @@ impl P2ps {
 
     /// The items of a service are to be looked through for those without a mirror.
     pub(crate) fn want_mirrors(&mut self, service: ServiceId) {
-        if !self.has_hot_standby() {
+        if !self.config.has_hot_standby() {
             return;
         }
         let Self { hot_standby, items, sources, .. } = self;
@@ -87,7 +94,7 @@ impl P2ps {
 
     /// What is due by now.
     pub(crate) fn work_hot_standby(&mut self) {
-        if self.has_hot_standby() {
+        if self.config.has_hot_standby() {
             self.look_for_mirrors();
             self.ask_again_for_held();
             self.work_leaving();
@@ -107,7 +114,7 @@ impl P2ps {
         let services: Vec<ServiceId> = self.hot_standby.filling.keys().copied().collect();
         for service in services {
             let blocked_at = self.hot_standby.filling.get(&service).and_then(|filling| filling.blocked_at);
-            if blocked_at.is_some_and(|source| !self.room_at(source)) {
+            if blocked_at.is_some_and(|source| !self.sources.room_at(self.config.open_window, source)) {
                 continue;
             }
             while let Some(filling) = self.hot_standby.filling.get_mut(&service) {
@@ -117,7 +124,7 @@ impl P2ps {
                     break;
                 };
                 match self.need_of(service, id) {
-                    Need::Open((source, _)) if !self.room_at(source) => {
+                    Need::Open((source, _)) if !self.sources.room_at(self.config.open_window, source) => {
                         if let Some(filling) = self.hot_standby.filling.get_mut(&service) {
                             filling.blocked_at = Some(source);
                         }
@@ -216,11 +223,6 @@ impl P2ps {
         }
     }
 
-    /// A forsaken open is answered.
-    fn forsaken_answered(&mut self, source: SourceId, token: Token) {
-        self.hot_standby.forsaken.retain(|forsaken, &mut known| forsaken.source != source || known != token);
-    }
-
     fn ask_mirror_image(&mut self, id: ItemId, source: SourceId, handle: Handle) {
         if let Some(source) = self.sources.up_mut(source) {
             // What was read of its stream by then is not kept for an image that comes beside it.
@@ -256,7 +258,7 @@ impl P2ps {
 
     /// A source has the mirrors of a service no more, or those of all services: they are given up in turns.
     pub(crate) fn leave_mirrors(&mut self, source: SourceId, only: Option<ServiceId>) {
-        if self.has_hot_standby() {
+        if self.config.has_hot_standby() {
             if only.is_none() {
                 self.hot_standby.forsaken.retain(|forsaken, _| forsaken.source != source);
             }
@@ -301,9 +303,9 @@ impl P2ps {
     /// The open of a mirror is answered.
     pub(crate) fn mirror_opened(&mut self, number: SourceId, handle: Handle, token: Token, id: ItemId) {
         let limit = self.config.max_handles;
-        let known = id.original().filter(|&id| self.is_opening_mirror(number, token, id));
+        let known = id.original().filter(|&id| self.hot_standby.is_opening_mirror(number, token, id));
         if known.is_none() {
-            self.forsaken_answered(number, token);
+            self.hot_standby.forsaken_answered(number, token);
         }
         let Some(source) = self.sources.up_mut(number) else { return };
         let Some(id) = known.filter(|_| handle.0 < limit) else {
@@ -329,16 +331,11 @@ impl P2ps {
 
     /// The open of a mirror is refused: its token is answered, and stands for nothing.
     pub(crate) fn mirror_open_refused(&mut self, number: SourceId, token: Token, id: ItemId) {
-        if let Some(id) = id.original().filter(|&id| self.is_opening_mirror(number, token, id)) {
+        if let Some(id) = id.original().filter(|&id| self.hot_standby.is_opening_mirror(number, token, id)) {
             self.mirror_refused(id);
         } else {
-            self.forsaken_answered(number, token);
+            self.hot_standby.forsaken_answered(number, token);
         }
-    }
-
-    fn is_opening_mirror(&self, number: SourceId, token: Token, id: ItemId) -> bool {
-        let waits = |mirror: &Mirror| mirror.source == number && mirror.stage == Stage::Opening(token);
-        self.hot_standby.mirror(id).is_some_and(waits)
     }
 
     /// An open of a mirror has come to nothing.
@@ -492,7 +489,7 @@ impl P2ps {
                     self.hot_standby.change(id, bar);
                 }
             }
-            MessageKind::ServiceStatus | MessageKind::GroupStatus if self.has_hot_standby() => {
+            MessageKind::ServiceStatus | MessageKind::GroupStatus if self.config.has_hot_standby() => {
                 let services: Vec<ServiceId> = self.sources.services().ids().collect();
                 let at = services.into_iter().flat_map(|service| self.hot_standby.at(number, service));
                 for id in at.collect::<Vec<_>>() {
@@ -521,7 +518,7 @@ impl P2ps {
 
     /// Whether items of a service have mirrors.
     pub(crate) fn has_mirrors(&self, service: ServiceId) -> bool {
-        self.has_hot_standby() && self.sources.ids().any(|source| self.hot_standby.count_at(source, service) > 0)
+        self.config.has_hot_standby() && self.sources.ids().any(|source| self.hot_standby.count_at(source, service) > 0)
     }
 
     /// Mirrors that are open at a source, and that are asked for there, for checks.

@@ -1,6 +1,6 @@
 //! A mirror becomes the stream in use.
 
-use super::{ImageOf, Mirror, Seen, Stage, Taken};
+use super::{HotStandby, ImageOf, Mirror, Seen, Stage, Taken};
 use crate::ids::{GroupId, Handle, HubGroup, ItemId, ServiceId, SourceId};
 use crate::items::state::Trouble;
 use crate::sequence::{Tail, TailUpdate};
@@ -21,6 +21,20 @@ pub(crate) enum Former {
     Suspect,
     /// As that; messages of it before this position of its stream are lost.
     Missed(u64),
+}
+
+impl HotStandby {
+    /// The source of an item's mirror.
+    pub(crate) fn mirror_source(&self, id: ItemId) -> Option<SourceId> {
+        Some(self.mirror(id)?.source)
+    }
+
+    /// Whether an image of the source in use begins anew, because that has taken over and is not where the one before was: it is for all
+    /// who watch.
+    pub(crate) fn begins_numbers_anew(&self, id: ItemId, number: Option<u32>) -> bool {
+        let sequence = self.pair(id).map(|pair| &pair.sequence);
+        sequence.is_some_and(|sequence| sequence.catches_up() && (number.is_none() || number != sequence.passed()))
+    }
 }
 
 impl P2ps {
@@ -81,11 +95,6 @@ impl P2ps {
         self.hot_standby.mirror(id).is_some_and(|mirror| self.ready(service, mirror).is_some())
     }
 
-    /// The source of an item's mirror.
-    pub(crate) fn mirror_source(&self, id: ItemId) -> Option<SourceId> {
-        Some(self.hot_standby.mirror(id)?.source)
-    }
-
     /// Whether those who watch need no image when a mirror takes over.
     fn goes_on_in_sequence(&self, id: ItemId, mirror: &Mirror) -> bool {
         let item = self.items.get(id);
@@ -113,7 +122,7 @@ impl P2ps {
         if former == Former::GivenBack || !is_all {
             // One that is gone is told nothing.
             if self.sources.is_up(source) {
-                self.close_at(id, source, handle);
+                self.sources.close_at(id, source, handle);
             }
             return None;
         }
@@ -217,7 +226,7 @@ impl P2ps {
         let Some((source, _)) = self.items.open_at(id).filter(|_| says_so) else { return false };
         let leaves = self.take_over(id, former);
         self.counters.suspect_takeovers += u64::from(leaves);
-        if leaves && self.mirror_source(id) == Some(source) {
+        if leaves && self.hot_standby.mirror_source(id) == Some(source) {
             self.mirror_says(id, state);
         }
         leaves
@@ -237,19 +246,12 @@ impl P2ps {
         if self.items.get(id).source() == Some(source) && !self.leave_for_mirror(id, refresh.state, false) {
             return false;
         }
-        if self.mirror_source(id) == Some(source) {
+        if self.hot_standby.mirror_source(id) == Some(source) {
             self.mirror_image(source, id, group, bits, (position, false), rwf);
         } else {
             self.counters.images_unwanted += 1;
         }
         true
-    }
-
-    /// Whether an image of the source in use begins anew, because that has taken over and is not where the one before was: it is for all
-    /// who watch.
-    pub(crate) fn begins_numbers_anew(&self, id: ItemId, number: Option<u32>) -> bool {
-        let sequence = self.hot_standby.pair(id).map(|pair| &pair.sequence);
-        sequence.is_some_and(|sequence| sequence.catches_up() && (number.is_none() || number != sequence.passed()))
     }
 
     /// The mirror of an item may be whole and good: the item goes on there, if it is not good where it is, and later if the mirror's
@@ -266,9 +268,10 @@ impl P2ps {
             self.counters.suspect_takeovers += 1;
         } else if self.config.source_failback > 0
             && !self.config.source_order.is_empty()
-            && self.sources.services().alive(service).and_then(|known| known.choice.first()) == self.mirror_source(id)
+            && self.sources.services().alive(service).and_then(|known| known.choice.first())
+                == self.hot_standby.mirror_source(id)
         {
-            self.look_again_after(service, self.config.source_failback);
+            self.sources.look_again_after(self.now, service, self.config.source_failback);
         }
     }
 

@@ -27,9 +27,10 @@ use pending_images::PendingImages;
 use priorities::Priorities;
 use relayed_payload::RelayedPayload;
 use rustc_hash::FxHashMap;
-use rwf::DataState;
 use rwf::msg::Priority;
-use state::{Filing, Item, Kind, Standing};
+use rwf::{DataState, State, StreamState};
+use state::{Filing, Item, Kind, Standing, Trouble};
+use telling::Pending;
 use views::{ViewedItem, Views};
 use watchers::Watchers;
 
@@ -526,6 +527,56 @@ impl Items {
             assert!(self.get(id).is_live(), "{id:?} was seen through views, and is free");
         }
         assert_eq!(counted, self.views.counted(), "fields that are counted");
+    }
+
+    pub(crate) fn begin_set(&mut self, id: ItemId, answers: bool, whole: bool) {
+        self.image_begins(id, answers, whole);
+        if self.get(id).is_snapshot() {
+            // Who comes later gets a snapshot of his own.
+            self.unlist(id);
+        }
+    }
+
+    /// An item is as its watchers are told now.
+    pub(crate) fn note_state(&mut self, id: ItemId, state: State<'_>, pending: Pending) {
+        if pending != Pending::Alone {
+            self.told(id, state.data);
+            self.cache_mut().set_state(id.0, &state);
+        }
+        let item = self.get_mut(id);
+        if item.is_open() {
+            // What is good or suspect of an item that is served is no reason to wait for its image.
+            item.set_trouble(match (state.stream, item.trouble()) {
+                (StreamState::CLOSED_RECOVER, _) => Trouble::Lost,
+                (_, Trouble::None) if pending == Pending::Alone => Trouble::Unanswered,
+                (_, known) => known,
+            });
+        }
+    }
+
+    pub(crate) fn live_item(&self, number: u32) -> Option<ItemId> {
+        let id = ItemId(number);
+        (number < self.numbers() && self.get(id).is_live()).then_some(id)
+    }
+
+    /// A view is as the item that it is of.
+    pub(crate) fn is_suspect(&self, id: ItemId) -> bool {
+        self.get(self.root(id)).is_suspect()
+    }
+
+    /// True if all who watch an item, or a view of it, are paused: it is to rest at its provider too (RDM usage guide, pause and
+    /// resume). A cached image needs every update, a snapshot has none.
+    pub(crate) fn wants_pause(&self, root: ItemId) -> bool {
+        let item = self.get(root);
+        if item.is_snapshot() || self.is_cached(root) || !self.is_watched(root) {
+            return false;
+        }
+        [root].iter().chain(self.views_of(root)).all(|&id| self.all_rest(id))
+    }
+
+    /// Whether the watchers of an item ask for another priority together than its last request did.
+    pub(crate) fn wants_other_priority(&self, root: ItemId) -> bool {
+        self.wanted_priority(root) != self.get(root).priority()
     }
 }
 

@@ -5,6 +5,7 @@
 //! ([`super::outage`]): each turn looks at so many items and no more. An item that has yet to move is served as before, by a source that
 //! may still update it.
 
+use super::Sources;
 use super::services::Provider;
 use crate::hot_standby::Former;
 use crate::ids::{ItemId, ServiceId, SourceId};
@@ -69,6 +70,21 @@ impl fmt::Display for SwitchError {
 }
 
 impl std::error::Error for SwitchError {}
+
+impl Sources {
+    /// Whether the items of a move have still a reason to leave.
+    fn is_to_leave(&self, service: ServiceId, source: SourceId, why: Why) -> bool {
+        let Some(known) = self.services.alive(service) else { return false };
+        match why {
+            Why::Down => {
+                let is_up = |at: &Provider| at.offer.condition.up;
+                let down = known.providers.iter().any(|provider| provider.source == source && !is_up(provider));
+                down && known.providers.iter().any(is_up)
+            }
+            Why::NotFirst { first, .. } => known.choice.first() == Some(first) && first != source,
+        }
+    }
+}
 
 impl P2ps {
     /// A source has said something of a service. Items that are open where the service is down are given back, and asked for where it
@@ -136,7 +152,7 @@ impl P2ps {
             && let Some(((service, source), &Move { why, below, .. })) = self.sources.outages.moves.front()
         {
             let open = self.items.count_standing(service, Standing::Open(source));
-            let next = below.min(open).checked_sub(1).filter(|_| self.is_to_leave(service, source, why));
+            let next = below.min(open).checked_sub(1).filter(|_| self.sources.is_to_leave(service, source, why));
             let Some(place) = next else {
                 self.end_move();
                 continue;
@@ -170,12 +186,12 @@ impl P2ps {
         };
         let is_half = || is_to_go_on || self.items.count_standing(service, Standing::Opening(source)) > 0;
         if let Why::NotFirst { .. } = why
-            && self.is_to_leave(service, source, why)
+            && self.sources.is_to_leave(service, source, why)
             && is_half()
         {
             let is_soon = !is_to_go_on || self.hot_standby.is_filling(service);
             let pause = if is_soon { self.config.recovery_delay } else { self.config.recovery_delay_max };
-            self.look_again_after(service, pause);
+            self.sources.look_again_after(self.now, service, pause);
         }
         let Some(known) = self.sources.services.get(service).filter(|_| moved > 0) else { return };
         let (service, from) = (known.name.clone(), self.sources.name_of(source));
@@ -185,19 +201,6 @@ impl P2ps {
                 Notice::ItemsSwitched { service, from, to: self.sources.name_of(first), items: moved, by_hand }
             }
         });
-    }
-
-    /// Whether the items of a move have still a reason to leave.
-    fn is_to_leave(&self, service: ServiceId, source: SourceId, why: Why) -> bool {
-        let Some(known) = self.sources.services.alive(service) else { return false };
-        match why {
-            Why::Down => {
-                let is_up = |at: &Provider| at.offer.condition.up;
-                let down = known.providers.iter().any(|provider| provider.source == source && !is_up(provider));
-                down && known.providers.iter().any(is_up)
-            }
-            Why::NotFirst { first, .. } => known.choice.first() == Some(first) && first != source,
-        }
     }
 
     /// True if an item is asked for at a source that comes before the one where it is open.
@@ -210,14 +213,17 @@ impl P2ps {
     /// when that can.
     fn waits_for_mirror(&self, id: ItemId) -> bool {
         let to = self.provider_of(id).map(|(source, _)| source);
-        let is_mirrored_there = self.mirror_source(id) == to || self.standby_for(id).map(|(source, _)| source) == to;
+        let is_mirrored_there =
+            self.hot_standby.mirror_source(id) == to || self.standby_for(id).map(|(source, _)| source) == to;
         self.is_hot(id) && to.is_some() && is_mirrored_there && !self.is_mirror_ready(id)
     }
 
     fn move_item(&mut self, service: ServiceId, id: ItemId, source: SourceId, why: Why) {
         let is_to_mirror = match why {
             Why::Down => true,
-            Why::NotFirst { .. } => self.mirror_source(id) == self.provider_of(id).map(|(source, _)| source),
+            Why::NotFirst { .. } => {
+                self.hot_standby.mirror_source(id) == self.provider_of(id).map(|(source, _)| source)
+            }
         };
         let former = if why == Why::Down { Former::GivenBack } else { Former::StandsBy };
         if is_to_mirror && self.take_over(id, former) {
@@ -240,7 +246,7 @@ impl P2ps {
         // Who waits for a first image hears only what ends the wait: another source is asked at once.
         self.tell_item(id, state, Telling { pending: Pending::ToldIfFinal, relayed: Relayed::No, once: true });
         self.recover(id);
-        self.note_lost(service);
+        self.sources.note_lost(self.now, service);
     }
 
     /// True for an item that is open, and could be had from another source. Private streams are of the provider that they are with.

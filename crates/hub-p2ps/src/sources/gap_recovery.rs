@@ -1,6 +1,8 @@
 //! A Source Distributor on the other side of a network: joining it, what is lost on the way, and silence.
 
 use super::Joined;
+use super::Sources;
+use crate::Config;
 use crate::P2ps;
 use crate::hot_standby::Former;
 use crate::ids::{Handle, ItemId, SourceId};
@@ -88,6 +90,22 @@ impl BehindGap {
                 *deadline = deadline.saturating_add(nanoseconds);
             }
         }
+    }
+}
+
+impl Sources {
+    pub(crate) fn source_timeout(&self, config: &Config) -> Option<u64> {
+        let ups = self.iter().map(|(_, source)| source).filter(|source| source.up);
+        let due = |at: u64, interval: u64| if interval > 0 { at.saturating_add(interval) } else { u64::MAX };
+        // Whoever sends few heartbeats looks at the time as often as others, and so notices that it stood still.
+        let last = |sent_at: u64| if config.is_unpaced { self.ticked.max(sent_at) } else { sent_at };
+        ups.map(|source| {
+            let heartbeat = due(last(source.sent_at), config.heartbeat_interval);
+            let silent = due(source.heard_at, config.source_timeout);
+            let gap = source.behind_gap.deadline().unwrap_or(u64::MAX);
+            heartbeat.min(silent).min(gap)
+        })
+        .min()
     }
 }
 
@@ -287,20 +305,6 @@ impl P2ps {
         } else {
             self.release(id);
         }
-    }
-
-    pub(crate) fn source_timeout(&self) -> Option<u64> {
-        let ups = self.sources.iter().map(|(_, source)| source).filter(|source| source.up);
-        let due = |at: u64, interval: u64| if interval > 0 { at.saturating_add(interval) } else { u64::MAX };
-        // Whoever sends few heartbeats looks at the time as often as others, and so notices that it stood still.
-        let last = |sent_at: u64| if self.config.is_unpaced { self.sources.ticked.max(sent_at) } else { sent_at };
-        ups.map(|source| {
-            let heartbeat = due(last(source.sent_at), self.config.heartbeat_interval);
-            let silent = due(source.heard_at, self.config.source_timeout);
-            let gap = source.behind_gap.deadline().unwrap_or(u64::MAX);
-            heartbeat.min(silent).min(gap)
-        })
-        .min()
     }
 
     /// One that stood still itself has heard nobody: the time does not count for the others.

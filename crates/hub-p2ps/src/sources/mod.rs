@@ -551,4 +551,13 @@ impl Sources {
     pub(crate) fn closing(&mut self) -> std::vec::Drain<'_, (SourceId, &'static str)> {
         self.closing.drain(..)
     }
+
+    /// True if what is targeted so is for this P2PS.
+    pub(crate) fn is_target(&self, number: SourceId, target: u16) -> bool {
+        self.get(number).is_some_and(|source| source.number == target)
+    }
+
+    pub(crate) fn public_service(&self, number: SourceId, service: u16) -> Option<ServiceId> {
+        self.service_of(number, RemoteService(service))
+    }
 }

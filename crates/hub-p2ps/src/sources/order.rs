@@ -88,11 +88,47 @@ impl Service {
     }
 }
 
+impl Sources {
+    /// Providers are asked in the order that is configured, and the first one is known.
+    pub(crate) fn check_order(&self) {
+        for service in self.services().iter() {
+            let key = |provider: &Provider| {
+                (service.choice.switched_to() != Some(provider.source), self.rank(provider.source))
+            };
+            assert!(service.providers.is_sorted_by_key(key), "the order of {}: {:?}", service.name, service.providers);
+            // A source that is lost has yet to leave the lists of its services.
+            if service.alive && !self.has_outages() {
+                assert_eq!(service.choice.first(), service.first_source(self), "the first of {}", service.name);
+            }
+        }
+    }
+
+    /// Items of a service were on their way to a source that is not the first one while the others left it, or their mirrors are not
+    /// ready there: they are looked at again after this pause.
+    pub(crate) fn look_again_after(&mut self, now: u64, id: ServiceId, pause: u64) {
+        let at = now.saturating_add(pause);
+        if let Some(service) = self.services.get_mut(id)
+            && service.choice.failback_at.is_none()
+        {
+            self.outages.order.set_failback(id, &mut service.choice, Some(at));
+        }
+    }
+
+    /// An item of a service is lost, and asked for again.
+    pub(crate) fn note_lost(&mut self, now: u64, service: ServiceId) {
+        let losses = &mut self.outages.order.losses;
+        match losses.get_mut(service) {
+            Some(loss) => loss.items += 1,
+            None => losses.push_back(service, Loss { since: now, items: 1, away: None }),
+        }
+    }
+}
+
 impl P2ps {
     /// What a source is called, the same in every life of it: told before it is up or joined. It gives the source its place in
     /// [`crate::Config::source_order`].
     pub fn name_source(&mut self, id: SourceId, name: &str) {
-        let (rank, pair) = (self.rank_of(name), self.pair_of_name(name));
+        let (rank, pair) = (self.config.rank_of(name), self.config.pair_of_name(name));
         let source = self.sources.get_or_insert(id, self.config.incarnation);
         if source.name == name {
             return;
@@ -102,18 +138,11 @@ impl P2ps {
         self.sort_all_providers(false);
     }
 
-    fn rank_of(&self, name: &str) -> usize {
-        self.config.source_order.iter().position(|known| known == name).unwrap_or(usize::MAX)
-    }
-
-    fn pair_of_name(&self, name: &str) -> Option<usize> {
-        self.config.source_pairs.iter().position(|pair| pair.iter().any(|known| known == name))
-    }
-
     /// Other Source Distributors stand by for each other, or say whether they number alike.
     pub(crate) fn pair_sources(&mut self) {
         for id in self.sources.ids() {
-            let pair = self.pair_of_name(&self.sources.get(id).map(|source| source.name.clone()).unwrap_or_default());
+            let pair =
+                self.config.pair_of_name(&self.sources.get(id).map(|source| source.name.clone()).unwrap_or_default());
             if let Some(source) = self.sources.get_mut(id) {
                 source.pair = pair;
             }
@@ -197,26 +226,6 @@ impl P2ps {
         }
         self.sources.sort_providers(id);
         self.note_first_source(id);
-    }
-
-    /// Items of a service were on their way to a source that is not the first one while the others left it, or their mirrors are not
-    /// ready there: they are looked at again after this pause.
-    pub(crate) fn look_again_after(&mut self, id: ServiceId, pause: u64) {
-        let at = self.now.saturating_add(pause);
-        if let Some(service) = self.sources.services.get_mut(id)
-            && service.choice.failback_at.is_none()
-        {
-            self.sources.outages.order.set_failback(id, &mut service.choice, Some(at));
-        }
-    }
-
-    /// An item of a service is lost, and asked for again.
-    pub(crate) fn note_lost(&mut self, service: ServiceId) {
-        let losses = &mut self.sources.outages.order.losses;
-        match losses.get_mut(service) {
-            Some(loss) => loss.items += 1,
-            None => losses.push_back(service, Loss { since: self.now, items: 1, away: None }),
-        }
     }
 
     /// Tells the operator of services whose lost items are all back.

@@ -406,7 +406,7 @@ impl P2ps {
         }
         self.recover(id);
         if was_served {
-            self.note_lost(service);
+            self.sources.note_lost(self.now, service);
         }
         cost
     }

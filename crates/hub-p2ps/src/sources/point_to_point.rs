@@ -221,7 +221,7 @@ impl P2ps {
         let Some((source, _)) = self.items.open_at(root).filter(|_| self.comes_over_network(root)) else { return };
         let all = [root].into_iter().chain(self.items.views_of(root).iter().copied());
         let held = all.flat_map(|id| self.items.watchers(id).waiting());
-        if held.filter(|&&held| self.waits(held)).nth(1).is_some() {
+        if held.filter(|&&held| self.clients.waits(held)).nth(1).is_some() {
             return;
         }
         if let Some(last_read) = self.sources.up(source).and_then(|source| source.read_to.checked_sub(1)) {

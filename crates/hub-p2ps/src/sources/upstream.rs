@@ -108,6 +108,23 @@ struct Left {
     looks: u32,
 }
 
+impl Sources {
+    /// Tells a Source Distributor that an item's handle is not used any more.
+    pub(crate) fn close_at(&mut self, id: ItemId, source: SourceId, handle: Handle) {
+        if let Some(source) = self.up_mut(source) {
+            source.unbind(handle);
+            source.writer.request(&Request::Close { handle: handle.0 });
+        } else {
+            debug_assert!(self.outages.is_losing(source), "{id:?} was open at {source:?}, which is not there");
+        }
+    }
+
+    pub(crate) fn room_at(&self, window: u32, source: SourceId) -> bool {
+        let window = window as usize;
+        self.get(source).is_none_or(|source| source.has_room(window))
+    }
+}
+
 impl P2ps {
     /// Puts an item that has to be opened in its service's queue.
     pub(crate) fn queue_open(&mut self, id: ItemId) {
@@ -135,11 +152,6 @@ impl P2ps {
                 })
     }
 
-    pub(crate) fn room_at(&self, source: SourceId) -> bool {
-        let window = self.config.open_window as usize;
-        self.sources.get(source).is_none_or(|source| source.has_room(window))
-    }
-
     /// As [`Self::room_at`], for an item of a service, which may have a window of its own; with `polls` for one that was lost or refused,
     /// which may use a part of the window only.
     fn room_for(&self, service: &Service, source: SourceId, polls: bool) -> bool {
@@ -154,7 +166,7 @@ impl P2ps {
         let part = (window * u64::from(self.config.open_window_for_polls) / 100).max(1);
         match self.sources.get(source) {
             Some(known) if polls && window > 0 => known.has_room(part.min(window) as usize),
-            _ => self.room_at(source),
+            _ => self.sources.room_at(self.config.open_window, source),
         }
     }
 
@@ -250,7 +262,7 @@ impl P2ps {
         let mut request = std::mem::take(&mut self.sources.request);
         request.clear();
         let view = self.items.wanted_view(id).filter(|_| !self.is_asked_whole(id, source));
-        let pause = self.wants_pause(id);
+        let pause = self.items.wants_pause(id);
         let written = self.write_request(id, view.as_ref(), pause, &mut request);
         self.items.clear_widening(id);
         // What all want together is in the request.
@@ -332,7 +344,7 @@ impl P2ps {
         let mut request = Vec::new();
         let view = if with_image { self.items.wanted_view(id) } else { self.items.narrowed_view(id) };
         let view = view.filter(|_| !self.is_asked_whole(id, source));
-        let pause = self.wants_pause(id) || !with_image && self.items.is_pause_asked(id);
+        let pause = self.items.wants_pause(id) || !with_image && self.items.is_pause_asked(id);
         if !self.write_request(id, view.as_ref(), pause, &mut request) {
             return;
         }
@@ -377,7 +389,7 @@ impl P2ps {
             // for before one that it stands in front of.
             ItemState::Open { .. } if self.items.is_reissued(id) => self.reissue_upstream(id, true),
             // One request has both: asked for alone, the image would be asked for with the priority that is over.
-            ItemState::Open { .. } if self.wants_other_priority(id) => self.reissue_upstream(id, true),
+            ItemState::Open { .. } if self.items.wants_other_priority(id) => self.reissue_upstream(id, true),
             ItemState::Open { source, handle, .. } => {
                 self.items.get_mut(id).ask_image();
                 let in_stream = self.must_come_in_stream(id);
@@ -398,7 +410,7 @@ impl P2ps {
     /// Asks for more of an item if what was asked for does not cover one of its watchers. True if so: that watcher
     /// waits for the image that answers.
     fn widen_upstream(&mut self, root: ItemId, item: ItemId) -> bool {
-        let coverage = self.items.coverage(item, !self.wants_pause(root));
+        let coverage = self.items.coverage(item, !self.items.wants_pause(root));
         if coverage == Coverage::Shown {
             return false;
         }
@@ -450,16 +462,6 @@ impl P2ps {
         }
     }
 
-    /// True if all who watch an item, or a view of it, are paused: it is to rest at its provider too (RDM usage guide, pause and
-    /// resume). A cached image needs every update, a snapshot has none.
-    fn wants_pause(&self, root: ItemId) -> bool {
-        let item = self.items.get(root);
-        if item.is_snapshot() || self.items.is_cached(root) || !self.items.is_watched(root) {
-            return false;
-        }
-        [root].iter().chain(self.items.views_of(root)).all(|&id| self.items.all_rest(id))
-    }
-
     /// A watcher asks for another priority or is paused, or one that did or was not is gone: the item is looked at once, at the end of
     /// the turn or of one of the next.
     pub(crate) fn queue_demands(&mut self, id: ItemId) {
@@ -485,11 +487,6 @@ impl P2ps {
         }
     }
 
-    /// Whether the watchers of an item ask for another priority together than its last request did.
-    fn wants_other_priority(&self, root: ItemId) -> bool {
-        self.items.wanted_priority(root) != self.items.get(root).priority()
-    }
-
     fn renew_changed(&mut self) {
         while self.sources.upstream.demands_left > 0
             && let Some(root) = self.sources.upstream.demands_changed.pop_front()
@@ -500,9 +497,9 @@ impl P2ps {
                 // The number may be another item's by now, which is not queued.
                 ItemState::Open { .. } if item.set_demands_changed(false) => {
                     // A reissue that is due carries it.
-                    let rests = || !self.items.get(root).is_reissue_due() && self.wants_pause(root);
+                    let rests = || !self.items.get(root).is_reissue_due() && self.items.wants_pause(root);
                     let is_to_rest = !self.items.is_pause_asked(root) && rests();
-                    if is_to_rest || self.wants_other_priority(root) {
+                    if is_to_rest || self.items.wants_other_priority(root) {
                         self.reissue_upstream(root, false);
                     }
                 }
@@ -533,7 +530,7 @@ impl P2ps {
             ItemState::Waiting(_) => self.remove_item(id),
             ItemState::Open { source, handle, .. } => {
                 self.end_pair(id);
-                self.close_at(id, source, handle);
+                self.sources.close_at(id, source, handle);
                 self.remove_item(id);
             }
         }
@@ -551,18 +548,8 @@ impl P2ps {
         let Some((source, handle)) = self.items.open_at(id) else { return };
         self.end_pair(id);
         self.items.detach(id);
-        self.close_at(id, source, handle);
+        self.sources.close_at(id, source, handle);
         debug_assert!(self.items.get(id).is_waiting());
-    }
-
-    /// Tells a Source Distributor that an item's handle is not used any more.
-    pub(crate) fn close_at(&mut self, id: ItemId, source: SourceId, handle: Handle) {
-        if let Some(source) = self.sources.up_mut(source) {
-            source.unbind(handle);
-            source.writer.request(&Request::Close { handle: handle.0 });
-        } else {
-            debug_assert!(self.sources.outages.is_losing(source), "{id:?} was open at {source:?}, which is not there");
-        }
     }
 
     /// Asks for an item again after a pause, which grows with every failure in a row.
