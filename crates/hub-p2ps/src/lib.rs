@@ -1,14 +1,8 @@
 //! The P2PS: the side that faces consumers.
 //!
 //! A [`P2ps`] takes in what clients send and what Source Distributors publish, and turns it into deliveries for each
-//! client and requests to the Source Distributors. It has no I/O: whoever owns connections and transports calls it.
-//!
-//! # A turn
-//! 1. Any number of [`P2ps::client_up`], [`P2ps::client_message`], [`P2ps::client_down`], [`P2ps::on_timer`], and at most one
-//!    [`P2ps::hub_block`] (updates are delivered from the block itself, so it has to live until the flush).
-//! 2. [`P2ps::flush`] with that block: every client that has something to get, once, everything in order.
-//! 3. [`P2ps::requests`]: what goes to the Source Distributors.
-//! 4. [`P2ps::closing`]: the clients to be closed, after what was flushed to them.
+//! client and requests to the Source Distributors. It has no I/O: whoever owns connections and transports calls it, and drains
+//! what it has to say, in the order that the documentation of [`P2ps`] lists.
 //!
 //! # The rooms
 //! * `ids`: the numbers by which everything is known, each kind a type of its own;
@@ -23,6 +17,7 @@
 //! * `operation`: what operators do: other limits, words to clients;
 //! * `load`: how near clients are to their limits, how full this server is;
 //! * `servers`: the P2PSs of the hub, as they tell each other and clients that ask;
+//! * `timers`: what is done without a message;
 //! * `invariants`: what holds at the end of every turn.
 //!
 //! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
@@ -46,6 +41,7 @@ mod operation;
 mod overview;
 mod servers;
 mod sources;
+mod timers;
 
 pub use clients::{Authenticator, CLOSE_BATCH, Credentials, Identity, Rejected, TokenLife};
 pub use clients::{ClientInfo, Mount};
@@ -75,7 +71,6 @@ pub use hub_content::conflation;
 
 use ::hub_stream as stream;
 use hub_content::{cache, filter};
-use hub_items::dates::earliest;
 use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence, status_texts};
 use items::Items;
 use load::Load;
@@ -86,7 +81,35 @@ use servers::Servers;
 use sources::Sources;
 use std::sync::Arc;
 
-/// A point-to-point server as a state machine. Times are monotonic nanoseconds.
+/// A point-to-point server as a state machine.
+///
+/// # Time
+/// Monotonic nanoseconds, never less than before. A call that takes a time sets it; calls without one act at the time of the last call that had
+/// one.
+///
+/// # A turn
+/// 1. *Input*: any number of [`client_up`](Self::client_up), [`client_message`](Self::client_message), [`client_down`](Self::client_down),
+///    [`source_up`](Self::source_up) or [`source_joined`](Self::source_joined), [`source_down`](Self::source_down),
+///    [`point_to_point_block`](Self::point_to_point_block), and at most one [`hub_block`](Self::hub_block) with updates: they are delivered
+///    from the block itself, so it has to live until the flush. [`on_timer`](Self::on_timer) when [`timeout`](Self::timeout) has come or
+///    [`has_work`](Self::has_work), once a turn.
+/// 2. *Output*, drained in this order. Each is empty until there is more input:
+///
+/// | what | when | it says |
+/// |---|---|---|
+/// | [`taken_up`](Self::taken_up) | after `on_timer` | messages of clients that had to wait are acted upon |
+/// | [`departed`](Self::departed) | after `on_timer` | numbers of clients that are free again |
+/// | [`flush`](Self::flush) | if [`has_output`](Self::has_output), with the block of the turn | what each client gets, each once, everything in order |
+/// | [`flow_control`](Self::flow_control) | after `flush`, and after [`client_backlog`](Self::client_backlog), which tells what the connections did not take | clients that take too little |
+/// | [`closing`](Self::closing) | after `flush` and `flow_control`: what was flushed goes out before | clients to be closed; each is followed by a `client_down` |
+/// | [`notices`](Self::notices) | last of what is for the caller | what operators hear |
+/// | [`closing_sources`](Self::closing_sources) | before `requests` | Source Distributors to be joined anew |
+/// | [`requests`](Self::requests) | once a turn, after all input of it | what goes to each Source Distributor |
+/// | [`next_audit`](Self::next_audit) | at any time, where permissions are on | what is to be logged; who asks waits as long as that has no room |
+///
+/// # Methods
+/// Of four kinds, in blocks of their own: input, output, commands (of operators, and of the owner of the connections) and getters, which change
+/// nothing.
 #[derive(Debug)]
 pub struct P2ps {
     /// What an operator has set; some of it changes while clients are there ([`P2ps::reconfigure`]).
@@ -138,15 +161,19 @@ impl P2ps {
             config,
         }
     }
+}
 
+/// Input: what comes from clients, from Source Distributors, and from the clock.
+impl P2ps {
     /// A client has connected. `id` is free: never used, or told to [`Self::client_down`] since and not [departing](Self::is_departing).
     pub fn client_up(&mut self, now: u64, id: ClientId, info: ClientInfo) {
         self.now = now;
+        let is_first = self.counters.clients == 0;
         if self.clients.get(id).is_some() {
             self.client_down(now, id);
             self.finish_departure(id);
         }
-        self.output.add_client(now, id, self.counters.clients == 0);
+        self.output.add_client(now, id, is_first);
         self.clients.insert(id, Client::new(info));
         self.counters.clients += 1;
         self.clients.await_login(self.now, self.config.login_timeout, id);
@@ -170,30 +197,6 @@ impl P2ps {
         self.act_in_order(id, msg)
     }
 
-    /// Does what a client's message asks for.
-    fn client_acts(&mut self, id: ClientId, msg: &[u8]) {
-        // One that was held up may be of a client that is to be closed by now.
-        let Some(client) = self.clients.get(id).filter(|client| !client.closing) else { return };
-        let logged_in = client.login.is_some();
-        match Msg::decode(msg) {
-            Ok(Msg::Request(mut request)) => {
-                let may_pause = self.config.support_pause_resume && request.flags.contains(RequestFlags::PAUSE);
-                request.flags.set(RequestFlags::PAUSE, may_pause);
-                self.request(id, logged_in, &request);
-            }
-            Ok(Msg::Close(close)) => self.close(id, &close),
-            Ok(Msg::Post(post)) => self.post(id, &post),
-            Ok(Msg::Generic(generic)) => self.generic_from_client(id, &generic),
-            // A consumer may acknowledge; nothing here asks it to.
-            Ok(Msg::Ack(_)) => {}
-            Ok(other) => {
-                let reason = CloseReason::WrongDirection { class: other.class(), domain: other.domain() };
-                self.close_client(id, reason);
-            }
-            Err(error) => self.close_client(id, CloseReason::Garbage { error, length: msg.len() }),
-        }
-    }
-
     /// A client's connection is gone. With more streams than a turn ends it departs in turns.
     pub fn client_down(&mut self, now: u64, id: ClientId) {
         self.now = now;
@@ -202,6 +205,16 @@ impl P2ps {
         self.clients.forget_batches(id);
         self.clients.forget_posts_of(id);
         self.begin_departure(id);
+    }
+
+    /// So many bytes wait in a client's session because its connection did not take them. To be told whenever that has changed; what
+    /// follows from it is in [`Self::flow_control`] and [`Self::closing`].
+    pub fn client_backlog(&mut self, id: ClientId, bytes: usize) {
+        // A connection may be emptied that is closed already.
+        if self.clients.get(id).is_some_and(|client| !client.closing) {
+            self.output.report(id, bytes);
+            self.act_on_egress();
+        }
     }
 
     /// A Source Distributor can be reached. It is greeted, and asked for whatever waits.
@@ -222,11 +235,6 @@ impl P2ps {
     pub fn source_down(&mut self, now: u64, id: SourceId) {
         self.now = now;
         self.lose_source(id, rwf::StateCode::NONE, "is not reachable");
-    }
-
-    /// True between [`Self::source_up`] and the loss of the source, also one that was found here (silence).
-    pub fn source_is_up(&self, id: SourceId) -> bool {
-        self.sources.is_up(id) || self.sources.is_rejoining(id)
     }
 
     /// A block that a Source Distributor has published. At most one between two flushes, unless it holds no update:
@@ -250,42 +258,21 @@ impl P2ps {
         self.read_point_to_point(id, block)
     }
 
-    /// The Source Distributors whose transports are to be ended and joined anew, and why. What they served is lost already.
-    pub fn closing_sources(&mut self) -> std::vec::Drain<'_, (SourceId, &'static str)> {
-        self.sources.closing()
+    /// Does what is due, and begins a turn: so many opens may be sent again. Call it when [`Self::timeout`] has come, and at
+    /// most once between two looks at the clients.
+    pub fn on_timer(&mut self, now: u64) {
+        self.now = now;
+        self.sources.begin_turn(self.config.opens_per_turn, self.config.work_per_turn);
+        self.clients.begin_turn(self.config.work_per_turn);
+        self.act_on_timers();
     }
+}
 
-    /// The process ends in order: every Source Distributor is told so by [`Self::requests`], and need keep nothing open.
-    pub fn leave(&mut self) {
-        for (_, source) in self.sources.iter_up() {
-            source.writer.request(&Request::Bye);
-        }
-    }
-
+/// Output: what the caller drains, in the order that [`P2ps`] says.
+impl P2ps {
     /// When [`Self::on_timer`] is to be called, if ever. 0: as soon as possible.
     pub fn timeout(&self) -> Option<u64> {
-        if self.has_work() { Some(0) } else { self.next_date() }
-    }
-
-    /// When the next thing has waited for long enough, whatever work there is.
-    fn next_date(&self) -> Option<u64> {
-        let heartbeats = if self.config.heartbeat_interval > 0 || self.config.source_timeout > 0 {
-            self.sources.source_timeout(&self.config)
-        } else {
-            None
-        };
-        let trim = (!self.clients.is_empty()).then(|| self.output.trim_timeout());
-        earliest([
-            self.clients.timeout(),
-            self.sources.timeout(),
-            self.hot_standby.timeout(),
-            self.output.conflation_timeout(),
-            self.load.timeout(),
-            self.load.factor_timeout(self.config.load_factor_interval),
-            self.servers.timeout(self.servers.is_server(self.config.connections.of_hub)),
-            heartbeats,
-            trim,
-        ])
+        if self.has_work() { Some(0) } else { self.next_deadline() }
     }
 
     /// True if something is left for the next turn to go on with. What is asked for after a flush may also have come to an end, and those
@@ -299,35 +286,50 @@ impl P2ps {
             || self.clients.has_work(|| self.gate.has_audit_room())
     }
 
-    /// Does what is due, and begins a turn: so many opens may be sent again. Call it when [`Self::timeout`] has come, and at
-    /// most once between two looks at the clients.
-    pub fn on_timer(&mut self, now: u64) {
-        self.now = now;
-        self.sources.begin_turn(self.config.opens_per_turn, self.config.work_per_turn);
-        self.clients.begin_turn(self.config.work_per_turn);
-        self.fail_back();
-        self.work_outages();
-        self.work_hot_standby();
-        self.release_due();
-        if self.gate.is_on() {
-            self.work_on_permissions();
-        }
-        self.time_out_posts();
-        self.expire_logins();
-        self.close_without_login();
-        self.measure_round_trips();
-        self.retry_items();
-        self.explain_deferred();
-        self.note_freeze();
-        self.watch_sources();
-        self.renew_dictionaries();
-        self.look_at_queue();
-        self.tell_load_factor();
-        self.work_on_servers();
-        self.open_named();
-        self.work_departures();
-        self.work_backlogs();
-        self.output.trim(now);
+    /// True if a turn has brought something that [`Self::flush`] hands out, or what is taken behind it: clients to be closed, flow control,
+    /// notices.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        self.output.has_any()
+    }
+
+    /// True if some client has something to get.
+    pub fn has_deliveries(&self) -> bool {
+        self.output.has_deliveries()
+    }
+
+    /// Hands every client that has something to get its deliveries of this turn, and what was held for it before. `block` is what was
+    /// given to [`Self::hub_block`] since the last flush, or empty.
+    pub fn flush(&mut self, block: &[u8], f: impl FnMut(ClientId, Deliveries<'_>)) {
+        self.counters.messages_out += self.output.flush(self.now, block, f);
+        self.clients.end_turn();
+        self.act_on_egress();
+    }
+
+    /// True if there is something in [`Self::flow_control`].
+    #[inline]
+    pub fn has_flow_control(&self) -> bool {
+        self.output.has_controls()
+    }
+
+    /// What is to be done about clients that take too little, and what is to be said of them.
+    pub fn flow_control(&mut self) -> std::vec::Drain<'_, (ClientId, FlowControl)> {
+        self.output.controls()
+    }
+
+    /// The clients to be closed, and why. They stay known until [`Self::client_down`].
+    pub fn closing(&mut self) -> std::vec::Drain<'_, (ClientId, CloseReason)> {
+        self.output.take_closing()
+    }
+
+    /// What an operator should hear of.
+    pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
+        self.output.take_notices()
+    }
+
+    /// The Source Distributors whose transports are to be ended and joined anew, and why. What they served is lost already.
+    pub fn closing_sources(&mut self) -> std::vec::Drain<'_, (SourceId, &'static str)> {
+        self.sources.closing()
     }
 
     /// Hands each Source Distributor that is to get something its block of this turn.
@@ -355,91 +357,10 @@ impl P2ps {
             self.check_share();
         }
     }
+}
 
-    /// Hands every client that has something to get its deliveries of this turn, and what was held for it before. `block` is what was
-    /// given to [`Self::hub_block`] since the last flush, or empty.
-    pub fn flush(&mut self, block: &[u8], f: impl FnMut(ClientId, Deliveries<'_>)) {
-        self.counters.messages_out += self.output.flush(self.now, block, f);
-        self.clients.end_turn();
-        self.act_on_egress();
-    }
-
-    /// So many bytes wait in a client's session because its connection did not take them. To be told whenever that has changed; what
-    /// follows from it is in [`Self::flow_control`] and [`Self::closing`].
-    pub fn client_backlog(&mut self, id: ClientId, bytes: usize) {
-        // A connection may be emptied that is closed already.
-        if self.clients.get(id).is_some_and(|client| !client.closing) {
-            self.output.report(id, bytes);
-            self.act_on_egress();
-        }
-    }
-
-    /// What follows from what waits for the clients.
-    #[inline]
-    fn act_on_egress(&mut self) {
-        if self.output.has_ended() {
-            self.end_egress();
-        }
-    }
-
-    fn end_egress(&mut self) {
-        for (id, reason) in self.output.take_cut_off() {
-            self.counters.clients_cut_off += 1;
-            self.close_client(id, reason);
-            self.output.forget_turn_of(id);
-        }
-        for (client, stream, domain) in self.output.take_resumed() {
-            if matches!(self.clients.open_on(client, stream), Some(Open::Item(_))) {
-                let code = rwf::StateCode::REALTIME_RESUMED;
-                let state = State::new(StreamState::OPEN, DataState::NO_CHANGE, code, egress::RESUMED);
-                self.send_status(client, stream, domain, state);
-            }
-        }
-    }
-
-    /// What is to be done about clients that take too little, and what is to be said of them.
-    pub fn flow_control(&mut self) -> std::vec::Drain<'_, (ClientId, FlowControl)> {
-        self.output.controls()
-    }
-
-    /// Clients with more waiting for them than a socket takes.
-    pub fn clients_behind(&self) -> usize {
-        self.output.clients_behind()
-    }
-
-    /// Bytes that clients have taken while they were behind, ever: what tells those that cannot keep up from those that take nothing.
-    pub fn taken_behind(&self) -> u64 {
-        self.output.taken_behind()
-    }
-
-    /// True if some client has something to get.
-    pub fn has_deliveries(&self) -> bool {
-        self.output.has_deliveries()
-    }
-
-    /// The clients to be closed, and why. They stay known until [`Self::client_down`].
-    pub fn closing(&mut self) -> std::vec::Drain<'_, (ClientId, CloseReason)> {
-        self.output.take_closing()
-    }
-
-    /// True if a turn has brought something that [`Self::flush`] hands out, or what is taken behind it: clients to be closed, flow control,
-    /// notices.
-    #[inline]
-    pub fn has_output(&self) -> bool {
-        self.output.has_any()
-    }
-
-    /// True if there is something in [`Self::flow_control`].
-    #[inline]
-    pub fn has_flow_control(&self) -> bool {
-        self.output.has_controls()
-    }
-
-    /// What an operator should hear of.
-    pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
-        self.output.take_notices()
-    }
-
+/// Commands of whoever owns the connections; those of operators are in `operation`, `gate` and `sources`.
+impl P2ps {
     /// A client gets its messages as JSON. Each dictionary comes in one message and not in parts, because some programs read the first part
     /// only; and what is told of an item group is told of each item, because JSON has no group in its images. In each flush it comes
     /// behind all others, so that nobody waits for the conversion who does not need it. To be called before anything is for it.
@@ -452,6 +373,21 @@ impl P2ps {
         }
     }
 
+    /// The process ends in order: every Source Distributor is told so by [`Self::requests`], and need keep nothing open.
+    pub fn leave(&mut self) {
+        for (_, source) in self.sources.iter_up() {
+            source.writer.request(&Request::Bye);
+        }
+    }
+}
+
+/// Getters; those of whole tables are in `overview`.
+impl P2ps {
+    /// True between [`Self::source_up`] and the loss of the source, also one that was found here (silence).
+    pub fn source_is_up(&self, id: SourceId) -> bool {
+        self.sources.is_up(id) || self.sources.is_rejoining(id)
+    }
+
     /// A client has logged in, and not out again.
     pub fn is_logged_in(&self, id: ClientId) -> bool {
         self.clients.get(id).is_some_and(|known| known.login.is_some())
@@ -460,6 +396,46 @@ impl P2ps {
     /// An item is open on a stream of a client.
     pub fn has_item_on(&self, id: ClientId, stream: i32) -> bool {
         matches!(self.clients.open_on(id, ids::StreamId(stream)), Some(Open::Item(_)))
+    }
+
+    /// Everyone who is logged in.
+    pub fn mounts(&self) -> impl Iterator<Item = Mount<'_>> + '_ {
+        self.clients.iter().filter_map(|(id, client)| self.clients.mount_of(id, client))
+    }
+
+    /// The login of a client that is logged in.
+    pub fn mount(&self, id: ClientId) -> Option<Mount<'_>> {
+        self.clients.mount_of(id, self.clients.get(id)?)
+    }
+
+    /// Clients with more waiting for them than a socket takes.
+    pub fn clients_behind(&self) -> usize {
+        self.output.clients_behind()
+    }
+
+    /// Bytes that clients have taken while they were behind, ever: what tells those that cannot keep up from those that take nothing.
+    pub fn taken_behind(&self) -> u64 {
+        self.output.taken_behind()
+    }
+
+    /// Messages delivered to clients since the start.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        self.counters.messages_out
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            items: self.items.len() as u64,
+            items_cached: self.items.cache().len() as u64,
+            items_waiting: self.items_waiting(),
+            load_state: self.load_states().0 as u64,
+            open_queue_state: self.load_states().1 as u64,
+            clients_conflated: self.output.clients_conflated() as u64,
+            updates_conflated: self.counters.updates_conflated + self.output.saved(),
+            ..self.counters
+        }
     }
 
     /// The dictionary of all services, as it is now.
@@ -488,35 +464,31 @@ impl P2ps {
     pub fn first_service(&self) -> Option<u16> {
         self.sources.services().iter().find(|service| service.alive).map(|service| service.id.0)
     }
+}
 
-    /// Messages delivered to clients since the start.
-    #[inline]
-    pub fn delivered(&self) -> u64 {
-        self.counters.messages_out
-    }
-
-    /// What was counted.
-    pub fn counters(&self) -> Counters {
-        Counters {
-            items: self.items.len() as u64,
-            items_cached: self.items.cache().len() as u64,
-            items_waiting: self.items_waiting(),
-            load_state: self.load_states().0 as u64,
-            open_queue_state: self.load_states().1 as u64,
-            clients_conflated: self.output.clients_conflated() as u64,
-            updates_conflated: self.counters.updates_conflated + self.output.saved(),
-            ..self.counters
+impl P2ps {
+    /// Does what a client's message asks for.
+    fn client_acts(&mut self, id: ClientId, msg: &[u8]) {
+        // One that was held up may be of a client that is to be closed by now.
+        let Some(client) = self.clients.get(id).filter(|client| !client.closing) else { return };
+        let logged_in = client.login.is_some();
+        match Msg::decode(msg) {
+            Ok(Msg::Request(mut request)) => {
+                let may_pause = self.config.support_pause_resume && request.flags.contains(RequestFlags::PAUSE);
+                request.flags.set(RequestFlags::PAUSE, may_pause);
+                self.request(id, logged_in, &request);
+            }
+            Ok(Msg::Close(close)) => self.close(id, &close),
+            Ok(Msg::Post(post)) => self.post(id, &post),
+            Ok(Msg::Generic(generic)) => self.generic_from_client(id, &generic),
+            // A consumer may acknowledge; nothing here asks it to.
+            Ok(Msg::Ack(_)) => {}
+            Ok(other) => {
+                let reason = CloseReason::WrongDirection { class: other.class(), domain: other.domain() };
+                self.close_client(id, reason);
+            }
+            Err(error) => self.close_client(id, CloseReason::Garbage { error, length: msg.len() }),
         }
-    }
-
-    /// Everyone who is logged in.
-    pub fn mounts(&self) -> impl Iterator<Item = Mount<'_>> + '_ {
-        self.clients.iter().filter_map(|(id, client)| self.clients.mount_of(id, client))
-    }
-
-    /// The login of a client that is logged in.
-    pub fn mount(&self, id: ClientId) -> Option<Mount<'_>> {
-        self.clients.mount_of(id, self.clients.get(id)?)
     }
 
     fn close_client(&mut self, id: ClientId, reason: CloseReason) {
@@ -526,5 +498,28 @@ impl P2ps {
         self.logout(id);
         self.counters.clients_closed += 1;
         self.output.close(id, reason);
+    }
+
+    /// What follows from what waits for the clients.
+    #[inline]
+    fn act_on_egress(&mut self) {
+        if self.output.has_ended() {
+            self.end_egress();
+        }
+    }
+
+    fn end_egress(&mut self) {
+        for (id, reason) in self.output.take_cut_off() {
+            self.counters.clients_cut_off += 1;
+            self.close_client(id, reason);
+            self.output.forget_turn_of(id);
+        }
+        for (client, stream, domain) in self.output.take_resumed() {
+            if matches!(self.clients.open_on(client, stream), Some(Open::Item(_))) {
+                let code = rwf::StateCode::REALTIME_RESUMED;
+                let state = State::new(StreamState::OPEN, DataState::NO_CHANGE, code, egress::RESUMED);
+                self.send_status(client, stream, domain, state);
+            }
+        }
     }
 }

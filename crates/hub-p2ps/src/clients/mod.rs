@@ -44,7 +44,6 @@ use super::load::states::LoadState;
 use awaited_logins::AwaitedLogins;
 use backlog::Backlogs;
 use dictionary::{Dictionaries, DictionaryStream};
-use hub_items::dates::earliest;
 use leaving::Leaving;
 use posts::Posts;
 use round_trips::{Measurement, RoundTrips};
@@ -280,15 +279,29 @@ impl Clients {
         self.leaving.has_work() || self.symbol_lists.has_work() || self.backlogs.has_work() && may_go_on()
     }
 
-    /// When the first of the times comes that clients are given, or have.
-    pub(crate) fn timeout(&self) -> Option<u64> {
-        earliest([
-            self.tokens.timeout(),
-            self.awaited_logins.timeout(),
-            self.round_trips.timeout(),
-            self.posts.timeout(),
-            self.dictionaries.timeout(),
-        ])
+    /// When the next token runs out.
+    pub(crate) fn token_deadline(&self) -> Option<u64> {
+        self.tokens.timeout()
+    }
+
+    /// When the next client has to be logged in.
+    pub(crate) fn login_deadline(&self) -> Option<u64> {
+        self.awaited_logins.timeout()
+    }
+
+    /// When the next round trip is measured.
+    pub(crate) fn round_trip_deadline(&self) -> Option<u64> {
+        self.round_trips.timeout()
+    }
+
+    /// When the next post has to be answered.
+    pub(crate) fn post_deadline(&self) -> Option<u64> {
+        self.posts.timeout()
+    }
+
+    /// When the next client gets a dictionary that has changed.
+    pub(crate) fn dictionary_deadline(&self) -> Option<u64> {
+        self.dictionaries.timeout()
     }
 
     /// True if messages of a client wait behind a batch of its.

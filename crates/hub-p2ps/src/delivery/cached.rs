@@ -12,7 +12,8 @@
 //! | lost, and asked for again | stale | the image as Open/Suspect, at once, and the next one when the item is back; without a stream, or where Suspect is not taken, as without a cache |
 //! | any | none | as without a cache |
 
-use super::images::{Image, Recipient};
+use super::images::Image;
+use super::scratch::Recipient;
 use crate::cache::images::Whole;
 use crate::ids::{ClientId, ItemId, SourceId};
 use crate::items::telling::told;

@@ -6,6 +6,7 @@
 //! * `kept`: deliveries of several turns that wait for one client;
 //! * `events`: what Source Distributors publish, updates above all;
 //! * `images`, `statuses`: images and states on their way to the watchers;
+//! * `scratch`: memory that is used again and again;
 //! * `cached`: images out of the cache, and what goes into it;
 //! * `compose`: messages of the P2PS's own.
 
@@ -17,5 +18,6 @@ mod events;
 pub(crate) mod images;
 pub(crate) mod kept;
 pub(crate) mod output;
+mod scratch;
 pub(crate) mod statuses;
 pub(crate) mod turn;

@@ -1,7 +1,7 @@
 //! What is on its way to the clients, as one group of tables: the folder `delivery` writes them, everyone else goes through the methods here.
 
 use super::deliveries::{BodyId, Deliveries};
-use super::images::Scratch;
+use super::scratch::Scratch;
 use super::turn::Turn;
 use crate::conflation::{ItemRules, Rules, TimeConflation};
 use crate::egress::{Egress, FlowControl, Limits};
@@ -301,12 +301,12 @@ impl Output {
     }
 
     /// When the first interval of a view ends.
-    pub(crate) fn conflation_timeout(&self) -> Option<u64> {
+    pub(crate) fn conflation_deadline(&self) -> Option<u64> {
         self.conflation.timeout()
     }
 
     /// When memory of idle clients is to be given back, if there are clients.
-    pub(crate) const fn trim_timeout(&self) -> u64 {
+    pub(crate) const fn trim_deadline(&self) -> u64 {
         self.trim_at
     }
 

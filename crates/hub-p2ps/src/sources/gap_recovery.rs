@@ -94,7 +94,11 @@ impl BehindGap {
 }
 
 impl Sources {
-    pub(crate) fn source_timeout(&self, config: &Config) -> Option<u64> {
+    /// When the next heartbeat is due, a source has been silent for too long, or has not said what was lost.
+    pub(crate) fn silence_deadline(&self, config: &Config) -> Option<u64> {
+        if config.heartbeat_interval == 0 && config.source_timeout == 0 {
+            return None;
+        }
         let ups = self.iter().map(|(_, source)| source).filter(|source| source.up);
         let due = |at: u64, interval: u64| if interval > 0 { at.saturating_add(interval) } else { u64::MAX };
         // Whoever sends few heartbeats looks at the time as often as others, and so notices that it stood still.

@@ -24,7 +24,6 @@ use crate::items::watchers::Watcher;
 use crate::load::usage::ServiceUsage;
 use crate::stream::{BlockWriter, Continuity};
 use gap_recovery::BehindGap;
-use hub_items::dates::earliest;
 use outage::Outages;
 use point_to_point::EarlyImages;
 use rustc_hash::FxHashMap;
@@ -323,9 +322,19 @@ impl Sources {
         self.upstream.has_demands() || self.outages.has_work()
     }
 
-    /// When something is asked for again, told of, or goes back to its first source.
-    pub(crate) fn timeout(&self) -> Option<u64> {
-        earliest([self.upstream.timeout(), self.outages.failback_timeout()])
+    /// When items go back to their first source.
+    pub(crate) fn failback_deadline(&self) -> Option<u64> {
+        self.outages.failback_timeout()
+    }
+
+    /// When the next item is asked for again.
+    pub(crate) fn retry_deadline(&self) -> Option<u64> {
+        self.upstream.retry_deadline()
+    }
+
+    /// When the next item has waited too long for an image behind which more is asked for.
+    pub(crate) fn reissue_deadline(&self) -> Option<u64> {
+        self.upstream.reissue_deadline()
     }
 
     /// The services of all sources.

@@ -68,10 +68,14 @@ impl Upstream {
         !self.demands_changed.is_empty()
     }
 
-    /// When the next item is asked for again, or has waited for too long.
-    pub(crate) fn timeout(&self) -> Option<u64> {
-        let retry = self.retries.peek().map(|Reverse((at, _))| *at);
-        retry.into_iter().chain(self.deferred.front().map(|(at, _)| *at)).min()
+    /// When the next item is asked for again.
+    pub(super) fn retry_deadline(&self) -> Option<u64> {
+        self.retries.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// When the next item has waited for too long for an image behind which more is asked for.
+    pub(super) fn reissue_deadline(&self) -> Option<u64> {
+        self.deferred.front().map(|(at, _)| *at)
     }
 
     /// More is asked of an item when the image on its way has come: who waits for that is told so at `deadline`.
