@@ -36,7 +36,7 @@ impl SourceDistributor {
         let item = &self.items[handle];
         let is_shared = !item.is_instance() && !item.is_cached() && !item.is_ended();
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
-        let service = &self.services[item.service()].name;
+        let service = &self.providers[item.service()].name;
         is_shared && self.config.cache.covers(service, Domain(key.domain), key.name.unwrap_or_default())
     }
 
@@ -56,7 +56,7 @@ impl SourceDistributor {
         if one_shot {
             return self.cache.blank(handle.0);
         }
-        let page_size = self.config.page_sizes.of(&self.services[self.items[handle].service()].name);
+        let page_size = self.config.page_sizes.of(&self.providers[self.items[handle].service()].name);
         self.cache.refresh(handle.0, first, refresh, page_size);
         self.count_failures();
     }

@@ -56,7 +56,7 @@ impl SourceDistributor {
         if *rules == ContributionRules::default() {
             return Ok(());
         }
-        let name = self.services[service].name.as_str();
+        let name = self.providers[service].name.as_str();
         if !rules.services.is_empty() && !rules.services.contains(name) {
             return Err((NakCode::DENIED_BY_SRC, "Service takes no contributions (contribServiceList)"));
         }

@@ -79,7 +79,7 @@ impl SourceDistributor {
             self.counters.dropped_repeats += 1;
             return;
         }
-        let Some(filter) = &self.services[self.items[handle].service()].filter else {
+        let Some(filter) = &self.providers[self.items[handle].service()].filter else {
             return self.cached_update(id, handle, header, msg, true);
         };
         if self.unselected.has(handle) {
@@ -105,7 +105,7 @@ impl SourceDistributor {
         msg: &[u8],
         out: &mut dyn ProviderSink,
     ) -> Result<(), CloseReason> {
-        let Some(filter) = &self.services[self.items[handle].service()].filter else {
+        let Some(filter) = &self.providers[self.items[handle].service()].filter else {
             self.item_refresh(handle, &RefreshMsg::decode(msg)?, msg, out);
             return Ok(());
         };
@@ -145,7 +145,7 @@ impl SourceDistributor {
 
     fn decoded_published(&mut self, id: SessionId, decoded: &Msg<'_>, msg: &[u8]) -> Result<(), CloseReason> {
         let service = if self.config.filters.is_on() { self.service_of_published(id, decoded) } else { None };
-        let Some(filter) = service.and_then(|service| self.services[service].filter.clone()) else {
+        let Some(filter) = service.and_then(|service| self.providers[service].filter.clone()) else {
             self.take_published(id, decoded, msg);
             return Ok(());
         };
@@ -250,12 +250,12 @@ impl SourceDistributor {
 
     /// True if updates of an item have to be looked at before they are relayed.
     pub(super) fn is_filtered(&self, handle: Handle) -> bool {
-        self.services[self.items[handle].service()].filter.is_some()
+        self.providers[self.items[handle].service()].filter.is_some()
     }
 
     /// What passes of a message that was posted to an item; `None` for an update of which nothing is left.
     pub(super) fn passing_post(&mut self, handle: Handle, msg: Vec<u8>) -> Option<Vec<u8>> {
-        let filter = self.services[self.items[handle].service()].filter.as_ref();
+        let filter = self.providers[self.items[handle].service()].filter.as_ref();
         let filter = filter.filter(|_| !self.unselected.has(handle));
         let (Some(filter), Ok(header)) = (filter, peek::header(&msg)) else { return Some(msg) };
         let mut passing = Vec::new();
@@ -273,7 +273,7 @@ impl SourceDistributor {
 
     /// True if an update of a published item goes on; one that does not is counted.
     pub(super) fn relays_published(&mut self, handle: Handle, update: &[u8], bits: u8) -> bool {
-        let filter = self.services[self.items[handle].service()].filter.as_ref();
+        let filter = self.providers[self.items[handle].service()].filter.as_ref();
         let is_withheld = !self.unselected.has(handle)
             && filter.is_some_and(|filter| filter.withholds(update))
             && bits & flags::HAS_LOCK == 0;

@@ -35,7 +35,7 @@ impl SourceDistributor {
     /// The rule of an item's service, if the item is a headline.
     pub(super) fn headline_rule(&mut self, handle: Handle) -> Option<Arc<HeadlineRule>> {
         let item = self.items.get(handle)?;
-        let rule = self.services[item.service()].headlines.as_ref()?;
+        let rule = self.providers[item.service()].headlines.as_ref()?;
         let is_one = *self.headlines.0.entry(handle).or_insert_with(|| {
             let key = ItemKey::read(item.key()).expect("keys of items are canonical");
             rule.is_about(key.name.unwrap_or_default())
@@ -45,7 +45,7 @@ impl SourceDistributor {
 
     /// Whether updates of an item may be headlines: they are looked at before they are relayed.
     pub(super) fn has_headlines(&self, handle: Handle) -> bool {
-        self.services[self.items[handle].service()].headlines.is_some()
+        self.providers[self.items[handle].service()].headlines.is_some()
     }
 
     /// What goes on instead of a message of an interactive item; `None` for the message itself. The bytes are to be given back in
@@ -63,7 +63,7 @@ impl SourceDistributor {
         let rule = match decoded {
             Msg::Refresh(refresh) if let Some(name) = refresh.key.as_ref().and_then(|key| key.name) => {
                 let service = self.service_of_published(id, decoded)?;
-                let rule = self.services[service].headlines.clone()?;
+                let rule = self.providers[service].headlines.clone()?;
                 rule.is_about(name).then_some(rule)?
             }
             _ => {

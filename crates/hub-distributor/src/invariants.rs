@@ -85,8 +85,8 @@ impl SourceDistributor {
             counts[usize::from(!unanswered)] += 1;
         }
         let mut queued: HashSet<Handle> = HashSet::new();
-        for id in self.services.ids() {
-            let service = &self.services[id];
+        for id in self.providers.service_ids() {
+            let service = &self.providers[id];
             assert_eq!(service.lost_items(), lost.get(&id).copied().unwrap_or_default(), "lost items of service {id}");
             queued.extend(service.queued());
             for &provider in service.providers() {

@@ -75,7 +75,7 @@ use ids::{GroupId, Handle, StreamId};
 use items::Items;
 use p2ps_links::Links;
 use posts::Posts;
-use providers::{Dictionaries, MergedStates, Outages, Phase, Providers, Services};
+use providers::{Phase, Providers};
 use published::Published;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, StatusMsg};
@@ -122,11 +122,8 @@ pub struct SourceDistributor {
     composer: Composer,
     hub: HubStream,
     links: Links,
+    /// Sessions and services, and what of both goes on in turns.
     providers: Providers,
-    services: Services,
-    outages: Outages,
-    merged_states: MergedStates,
-    dictionaries: Dictionaries,
     items: Items,
     upstream: Upstream,
     hot_standby: HotStandby,
@@ -165,11 +162,7 @@ impl SourceDistributor {
             composer: Composer::default(),
             hub: HubStream::new(&config, incarnation),
             links: Links::default(),
-            providers: Providers::new(config.hash_seed),
-            services: Services::new(config.hash_seed, config.filters.clone(), config.headlines.clone()),
-            outages: Outages::new(config.work_per_turn),
-            merged_states: MergedStates::default(),
-            dictionaries: Dictionaries::default(),
+            providers: Providers::new(&config),
             items: Items::new(config.hash_seed),
             upstream: Upstream::new(&config),
             hot_standby: HotStandby::default(),
@@ -248,8 +241,7 @@ impl SourceDistributor {
     pub fn timeout(&self) -> Option<u64> {
         if self.upstream.pacing.is_exhausted()
             || self.upstream.doubts.is_due()
-            || self.outages.has_work()
-            || self.merged_states.has_work()
+            || self.providers.has_work()
             || self.hot_standby.has_work()
         {
             return Some(0);
@@ -262,8 +254,7 @@ impl SourceDistributor {
     pub fn on_timer(&mut self, now: u64, out: &mut impl ProviderSink) {
         self.begin(now);
         self.upstream.pacing.begin_turn(self.config.opens_per_turn);
-        self.outages.begin_turn(self.config.work_per_turn);
-        self.merged_states.end_turn();
+        self.providers.begin_turn(self.config.work_per_turn);
         while let Some(due) = self.timers.pop(now) {
             for timer in due {
                 self.timer(timer, out);
@@ -271,7 +262,7 @@ impl SourceDistributor {
         }
         self.work_outages(out);
         self.work_merged_states(out);
-        for service in self.services.ids() {
+        for service in self.providers.service_ids() {
             self.send_queued(service, out);
         }
         self.ask_in_doubt(out);
@@ -287,7 +278,7 @@ impl SourceDistributor {
     /// The turn is over, its block has been handed on.
     pub fn clear_block(&mut self) {
         self.hub.end_block();
-        self.merged_states.end_turn();
+        self.providers.end_turn();
         self.settle_cache();
         self.counters.items_cached = self.cache.len() as u64;
         if cfg!(debug_assertions) {
@@ -356,27 +347,22 @@ impl SourceDistributor {
     }
 
     fn timer(&mut self, timer: Timer, out: &mut dyn ProviderSink) {
+        if timer.session().is_some_and(|(id, serial)| !self.providers.is_session(id, serial)) {
+            // Of a session that is gone.
+            return;
+        }
         match timer {
             Timer::Request(handle, epoch) => self.request_timed_out(handle, epoch, out),
             Timer::Retry(handle, epoch) => self.retry(handle, epoch, out),
             Timer::Stale(handle) => self.stale_timer(handle, out),
             Timer::Unwatched(handle) => self.unwatched_timer(handle, out),
             Timer::Post(id) => self.post_timed_out(id),
-            Timer::Session(id, serial) if self.is_session(id, serial) => self.login_timer(id, out),
-            Timer::Directory(id, serial) if self.is_session(id, serial) => self.request_directory(id, out),
-            Timer::Dictionaries(id, serial) if self.is_session(id, serial) => self.dictionaries_waited(id),
-            Timer::Link(id, serial, service) if self.is_session(id, serial) => self.link_timer(id, service, out),
-            Timer::Member(id, serial, service) if self.is_session(id, serial) => {
-                self.member_timer(id, service, out);
-            }
-            Timer::Data(id, serial, service) if self.is_session(id, serial) => self.data_timer(id, service, out),
-            // Of a session that is gone.
-            Timer::Session(..)
-            | Timer::Directory(..)
-            | Timer::Dictionaries(..)
-            | Timer::Link(..)
-            | Timer::Member(..)
-            | Timer::Data(..) => {}
+            Timer::Session(id, _) => self.login_timer(id, out),
+            Timer::Directory(id, _) => self.request_directory(id, out),
+            Timer::Dictionaries(id, _) => self.dictionaries_waited(id),
+            Timer::Link(id, _, service) => self.link_timer(id, service, out),
+            Timer::Member(id, _, service) => self.member_timer(id, service, out),
+            Timer::Data(id, _, service) => self.data_timer(id, service, out),
             Timer::Mirrors(service) => self.mirrors_timer(service),
             Timer::Swapped => self.tell_swapped(),
             Timer::FailBack(service) => self.failback_timer(service, out),
@@ -387,11 +373,6 @@ impl SourceDistributor {
             Timer::Heartbeat => self.heartbeat(out),
             Timer::Servers => self.tell_servers(),
         }
-    }
-
-    /// Whether a session is that which it was when it had this serial.
-    fn is_session(&self, id: SessionId, serial: u32) -> bool {
-        self.providers.get(id).is_some_and(|session| session.serial == serial)
     }
 
     /// The time for login and directory is over.

@@ -21,7 +21,7 @@ impl SourceDistributor {
         own.post_timeout = config.post_timeout;
         own.open_window = config.open_window;
         if becomes_hot {
-            self.services.ids().for_each(|service| self.want_mirrors(service));
+            self.providers.service_ids().for_each(|service| self.want_mirrors(service));
         }
     }
 

@@ -80,13 +80,13 @@ impl SourceDistributor {
                 .offers
                 .iter()
                 .map(|offer| OfferOverview {
-                    service: self.services.get(offer.service).map_or("", |service| service.name.as_str()),
+                    service: self.providers.service(offer.service).map_or("", |service| service.name.as_str()),
                     up: offer.up,
                     accepting: offer.accepting,
                     open: offer.open,
                     outstanding: offer.outstanding,
                     load_factor: offer.load_factor,
-                    member: offer.member.map(|member| self.services[member.service].name.as_str()),
+                    member: offer.member.map(|member| self.providers[member.service].name.as_str()),
                     interrupted: offer.flow.is_interrupted(),
                 })
                 .collect(),
@@ -105,7 +105,7 @@ impl SourceDistributor {
 
     /// Every service that P2PSs know.
     pub fn service_overview(&self) -> impl Iterator<Item = ServiceOverview<'_>> {
-        let known = self.services.ids().filter_map(|id| Some((id, self.services.get(id)?)));
+        let known = self.providers.service_ids().filter_map(|id| Some((id, self.providers.service(id)?)));
         known.filter(|(_, service)| service.advertised).map(|(id, service)| ServiceOverview {
             name: &service.name,
             is_cached: service.cached,

@@ -111,7 +111,7 @@ impl SourceDistributor {
         let malformed = HubError::Malformed { kind: Kind::Post, what: "post in it" };
         let post = PostMsg::decode(rwf).map_err(|_| malformed)?;
         let poster = Poster { slot, token, domain: post.domain, seq_num: post.seq_num };
-        let outcome = match self.services.get(service).filter(|service| service.advertised) {
+        let outcome = match self.providers.service(service).filter(|service| service.advertised) {
             None => Err((NakCode::SOURCE_UNKNOWN, "Service is not known to the Source Distributor")),
             Some(known) => {
                 let cached = known.cached;
@@ -167,7 +167,7 @@ impl SourceDistributor {
                 target.ok_or((NakCode::NOT_OPEN, "Item is not open at a provider now: post again when it is"))?;
             return if self.providers[target.session].refuses_posts() { Err(NO_POSTS) } else { Ok(target) };
         }
-        let providers = self.services[service].providers().iter();
+        let providers = self.providers[service].providers().iter();
         let best = providers
             .filter_map(|&id| {
                 let session = self.providers.get(id).filter(|session| session.phase == Phase::Ready)?;

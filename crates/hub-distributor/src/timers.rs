@@ -52,6 +52,21 @@ pub(crate) enum Timer {
     Heartbeat,
 }
 
+impl Timer {
+    /// The session that a timer is about, and its serial.
+    pub(crate) fn session(self) -> Option<(SessionId, u32)> {
+        match self {
+            Self::Session(id, serial)
+            | Self::Directory(id, serial)
+            | Self::Dictionaries(id, serial)
+            | Self::Link(id, serial, _)
+            | Self::Data(id, serial, _)
+            | Self::Member(id, serial, _) => Some((id, serial)),
+            _ => None,
+        }
+    }
+}
+
 /// Steps that are found without a look at the tree: timers of one kind have one length, and so most are set for the step of the one
 /// before of their kind.
 const RECENT: usize = 4;

@@ -38,7 +38,7 @@ impl SourceDistributor {
 
     /// The items of a service are to be looked through for those without a mirror: a provider has come, or takes requests again.
     pub(crate) fn want_mirrors(&mut self, service: u16) {
-        if self.config.balance == Balance::Hot && self.services.get(service).is_some_and(|known| !known.cached) {
+        if self.config.balance == Balance::Hot && self.providers.service(service).is_some_and(|known| !known.cached) {
             let items = self.items.of_service(service).len();
             self.hot_standby.look_through(service, items);
         }
@@ -158,7 +158,7 @@ impl SourceDistributor {
 
     /// Whether a provider stands by for an item that comes before the one that its mirror is at.
     fn is_mirrored_better(&self, handle: Handle, used: SessionId, at: SessionId) -> bool {
-        let order = self.services[self.items[handle].service()].providers();
+        let order = self.providers[self.items[handle].service()].providers();
         let rank = |session| order.iter().position(|&known| known == session);
         self.standby_for(handle, used).is_ok_and(|better| better != at && rank(better) < rank(at))
     }

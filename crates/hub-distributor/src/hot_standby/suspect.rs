@@ -138,7 +138,7 @@ impl SourceDistributor {
     /// The operator hears of what has gone over since the last time.
     pub(crate) fn tell_swapped(&mut self) {
         for ((service, _, _, returns), swapped) in std::mem::take(&mut self.hot_standby.swapped) {
-            let Some(known) = self.services.get(service).filter(|known| !known.is_forgotten()) else { continue };
+            let Some(known) = self.providers.service(service).filter(|known| !known.is_forgotten()) else { continue };
             let Swapped { from, to, items, in_sequence, state } = swapped;
             let service = known.name.clone();
             self.notices.push(Notice::SuspectItems { service, from, to, items, in_sequence, state, returns });
@@ -174,13 +174,13 @@ impl SourceDistributor {
 
     /// Items go back to the first provider, which has had them good again for long enough, as far as this turn lets them.
     pub(crate) fn work_returns(&mut self, out: &mut dyn ProviderSink) {
-        while self.hot_standby.next_return().is_some_and(|due| due <= self.now) && self.outages.spend_one() {
+        while self.hot_standby.next_return().is_some_and(|due| due <= self.now) && self.providers.spend_one() {
             let Some(&(_, handle)) = self.hot_standby.returns.first() else { return };
             self.hot_standby.await_return(handle, None);
             let item = &self.items[handle];
             let (service, is_watched) = (item.service(), item.is_watched());
             let at = self.hot_standby.mirror_session(handle);
-            let first = self.services.get(service).and_then(Service::first);
+            let first = self.providers.service(service).and_then(Service::first);
             // One that has the service again only now gets its items with all others.
             if first
                 .is_none_or(|(first, since)| Some(first) != at || self.now.saturating_sub(since) < self.config.failback)

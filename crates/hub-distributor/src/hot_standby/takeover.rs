@@ -3,12 +3,21 @@
 use super::Mirror;
 use crate::ids::{GroupId, Handle};
 use crate::items::{Former, Place};
-use crate::providers::Stream;
+use crate::providers::{Offer, Providers, Stream};
 use crate::sequence::{Sequence, Tail};
 use crate::stream::{ALL, Event};
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::msg::{Domain, RequestFlags, StatusMsg};
 use rwf::peek;
+
+impl Mirror {
+    /// Whether the provider of a mirror is up, ticks and has the item whole and good.
+    fn may_take_over(&self, service: u16, providers: &Providers) -> bool {
+        let ticks = |offer: &Offer| offer.up && !offer.flow.is_interrupted();
+        let is_up = providers.offer(self.place.session, service).is_some_and(ticks);
+        is_up && self.is_whole && self.good_since.is_some() && providers.is_reached(self.place.session, service)
+    }
+}
 
 impl SourceDistributor {
     /// Items among these that no mirror takes over; the others have gone over to it when this returns.
@@ -40,7 +49,7 @@ impl SourceDistributor {
         let item = &self.items[handle];
         let service = item.service();
         let used = item.place().filter(|_| item.is_open() && item.is_watched() && item.is_answered())?;
-        if !self.hot_standby.mirror(handle).is_some_and(|mirror| self.may_take_over(service, mirror)) {
+        if !self.hot_standby.mirror(handle).is_some_and(|mirror| mirror.may_take_over(service, &self.providers)) {
             return None;
         }
         let mut mirror = self.hot_standby.take_mirror(handle, service)?;
@@ -64,15 +73,6 @@ impl SourceDistributor {
             self.hot_standby.filling.entry(service).or_default().queue.push_back(handle);
         }
         Some(in_sequence)
-    }
-
-    fn may_take_over(&self, service: u16, mirror: &Mirror) -> bool {
-        let ticks = |offer: &crate::providers::Offer| offer.up && !offer.flow.is_interrupted();
-        let is_up = self.providers.offer(mirror.place.session, service).is_some_and(ticks);
-        is_up
-            && mirror.is_whole
-            && mirror.good_since.is_some()
-            && self.providers.is_reached(mirror.place.session, service)
     }
 
     /// The stream that was in use is closed, or stands by.
@@ -132,7 +132,7 @@ impl SourceDistributor {
         let was_lost = self.items[handle].is_lost();
         self.items.take_over(handle, new, false);
         if !was_lost {
-            self.services[self.items[handle].service()].item_is_lost();
+            self.providers[self.items[handle].service()].item_is_lost();
         }
         self.hot_standby.begin_numbers(handle, None);
         self.await_answer(handle);
@@ -143,7 +143,7 @@ impl SourceDistributor {
     /// A provider has left a service to its end: the operator hears what mirrors have taken over from it.
     pub(crate) fn tell_taken_over(&mut self, from: SessionId, address: &str, service: u16) {
         let Some(taken) = self.hot_standby.taken_from(from, service) else { return };
-        let Some(known) = self.services.get(service) else { return };
+        let Some(known) = self.providers.service(service) else { return };
         let (service, provider) = (known.name.clone(), address.to_owned());
         let (items, in_sequence) = (taken.items, taken.in_sequence);
         self.notices.push(Notice::ItemsTakenOver { service, provider, items, in_sequence });

@@ -54,7 +54,7 @@ impl SourceDistributor {
     /// Says again what can be said again, and names the items of which it cannot.
     pub(super) fn tell_again(&mut self, slot: Slot, id: u16, missed: Missed) {
         for &(service, _) in &missed.services {
-            if self.services.get(service).is_some_and(|known| known.advertised) {
+            if self.providers.service(service).is_some_and(|known| known.advertised) {
                 self.publish_service(service, id);
             } else {
                 self.hub.event(&Event::ServiceGone { service });

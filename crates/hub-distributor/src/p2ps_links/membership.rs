@@ -35,8 +35,8 @@ impl SourceDistributor {
         if !is_unpaced {
             self.hub.reader_joined(self.now, slot);
         }
-        for service in self.services.ids() {
-            if self.services[service].advertised {
+        for service in self.providers.service_ids() {
+            if self.providers[service].advertised {
                 self.publish_service(service, id);
             }
         }

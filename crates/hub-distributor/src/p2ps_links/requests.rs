@@ -178,7 +178,7 @@ impl SourceDistributor {
             let text = "Service is not known to the Source Distributor";
             refusal(StateCode::SOURCE_UNKNOWN, text, |c| &mut c.refused_unknown_service)
         };
-        let known = self.services.get(service).filter(|service| service.advertised).ok_or_else(unknown)?;
+        let known = self.providers.service(service).filter(|service| service.advertised).ok_or_else(unknown)?;
         if matches!(domain, Domain::LOGIN | Domain::SOURCE) {
             let text = "Login and directory are not items: ask the P2PS for them";
             return Err(refusal(StateCode::USAGE_ERROR, text, |c| &mut c.refused_usage));
@@ -330,7 +330,7 @@ impl SourceDistributor {
         }
         let item = self.items.remove(handle);
         if item.is_lost() {
-            self.services[item.service()].item_is_back();
+            self.providers[item.service()].item_is_back();
         }
         if let Some(image) = item.image() {
             self.published.images.remove(image);
@@ -364,7 +364,7 @@ impl SourceDistributor {
             self.published.standby.forget_item(handle);
         }
         if was_lost {
-            self.services[service].item_is_back();
+            self.providers[service].item_is_back();
         }
         if !watched {
             self.forget_item(handle);

@@ -17,9 +17,9 @@ const TEXT: &str = "Service goes on with a provider of another kind";
 impl SourceDistributor {
     /// The service of a name that a provider of the other kind has had, and none has now: it is of this kind when this returns.
     pub(super) fn change_kind_of(&mut self, name: &str, cached: bool, out: &mut dyn ProviderSink) -> Option<u16> {
-        let service = self.services.by_name(name)?;
+        let service = self.providers.services.by_name(name)?;
         self.finish_outages_of(service, out);
-        let known = &self.services[service];
+        let known = &self.providers.services[service];
         if known.cached == cached || !known.providers().is_empty() || known.is_group {
             return None;
         }
@@ -30,13 +30,13 @@ impl SourceDistributor {
 
     /// A service is of the other kind from now on; its items follow in turns.
     pub(super) fn begin_change(&mut self, service: u16) {
-        let known = &mut self.services[service];
+        let known = &mut self.providers.services[service];
         debug_assert!(known.providers().is_empty(), "it has providers of its kind");
         known.cached = !known.cached;
         known.is_restored = false;
         known.is_settling = true;
         let items = self.items.of_service(service).collect();
-        self.outages.begin_change(service, items);
+        self.providers.outages.begin_change(service, items);
     }
 
     /// Some items of a service that is of the other kind now.
@@ -52,7 +52,7 @@ impl SourceDistributor {
 
     /// All items of a service are of its kind.
     pub(super) fn end_change(&mut self, service: u16, out: &mut dyn ProviderSink) {
-        let known = &mut self.services[service];
+        let known = &mut self.providers.services[service];
         known.is_settling = false;
         if known.cached {
             known.clear_queues();
@@ -64,7 +64,7 @@ impl SourceDistributor {
 
     fn change_item(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
-        let (cached, is_instance) = (self.services[item.service()].cached, item.is_instance());
+        let (cached, is_instance) = (self.providers.services[item.service()].cached, item.is_instance());
         if !is_instance && item.is_cached() == cached {
             return;
         }

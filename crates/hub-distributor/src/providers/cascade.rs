@@ -5,6 +5,7 @@
 //! through this site already is not taken: sites would hold each other's word for it when nobody has it any more, and its items would wait
 //! in a circle.
 
+use super::Providers;
 use super::linked_services::Way;
 use super::session::Offer;
 use crate::config::Balance;
@@ -16,24 +17,55 @@ use rwf::rdm::directory::{Action, Info, Part, Service as Entry, ServiceState};
 /// that leave each other's service at once do not take it again at once.
 const CLEAR_FOR: u64 = 5_000_000_000;
 
+impl Providers {
+    /// What a provider says of a service, with what it has said of it before, as if the service was new.
+    fn whole_entry(&self, id: SessionId, entry: &Entry) -> Entry {
+        let mut whole = Entry::new(entry.id, Action::Add);
+        if let Some(offer) = self.sessions[id].offer_by_id(entry.id) {
+            whole.info = Some(Part::Set(Info {
+                name: self.services[offer.service].name.clone(),
+                capabilities: offer.domains.iter().map(rwf::msg::Domain).collect(),
+                qos: offer.qos.clone(),
+                ..Info::default()
+            }));
+            let (up, accepting_requests) = (offer.up, Some(offer.accepting));
+            whole.state = Some(Part::Set(ServiceState { up, accepting_requests, status: None }));
+        }
+        let change = Entry { action: Action::Update, ..entry.clone() };
+        whole.apply(&change);
+        whole
+    }
+
+    /// Notes through which sites a service of a provider has come.
+    pub(super) fn note_path(&mut self, id: SessionId, service: u16, provider_id: u16) {
+        let session = &mut self.sessions[id];
+        let path = session.linked.path(provider_id);
+        if let Some(offer) = session.offer_mut(service) {
+            offer.path = path;
+        }
+    }
+}
+
 impl SourceDistributor {
     /// Whether what a provider says of a service may be taken. A service that has come through this site may not.
     pub(super) fn may_take(&mut self, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> bool {
         if self.config.site.is_empty() {
             return true;
         }
-        let linked = &mut self.providers[id].linked;
+        let linked = &mut self.providers.sessions[id].linked;
         if entry.action == Action::Delete {
             return linked.remove(entry.id);
         }
         if !linked.apply(entry) {
-            if entry.links.is_none() || entry.name().is_some_and(|name| !self.is_wanted(id, name)) {
+            if entry.links.is_none()
+                || entry.name().is_some_and(|name| !self.providers.is_wanted(&self.config, id, name))
+            {
                 return true;
             }
-            let whole = self.whole_entry(id, entry);
-            self.providers[id].linked.insert(whole);
+            let whole = self.providers.whole_entry(id, entry);
+            self.providers.sessions[id].linked.insert(whole);
         }
-        let session = &mut self.providers[id];
+        let session = &mut self.providers.sessions[id];
         match session.linked.judge(self.now, entry.id, &self.config.site) {
             Way::Taken => true,
             Way::NotTaken => false,
@@ -63,36 +95,9 @@ impl SourceDistributor {
     /// A service that came through this site may have come another way for long enough.
     pub(crate) fn link_timer(&mut self, id: SessionId, provider_id: u16, out: &mut dyn ProviderSink) {
         let clear_for = self.clear_for();
-        let taken = self.providers[id].linked.take_when_clear(self.now, provider_id, clear_for);
+        let taken = self.providers.sessions[id].linked.take_when_clear(self.now, provider_id, clear_for);
         if let Some(entry) = taken.cloned() {
             self.service_entry(id, &entry, out);
-        }
-    }
-
-    /// What a provider says of a service, with what it has said of it before, as if the service was new.
-    fn whole_entry(&self, id: SessionId, entry: &Entry) -> Entry {
-        let mut whole = Entry::new(entry.id, Action::Add);
-        if let Some(offer) = self.providers[id].offer_by_id(entry.id) {
-            whole.info = Some(Part::Set(Info {
-                name: self.services[offer.service].name.clone(),
-                capabilities: offer.domains.iter().map(rwf::msg::Domain).collect(),
-                qos: offer.qos.clone(),
-                ..Info::default()
-            }));
-            let (up, accepting_requests) = (offer.up, Some(offer.accepting));
-            whole.state = Some(Part::Set(ServiceState { up, accepting_requests, status: None }));
-        }
-        let change = Entry { action: Action::Update, ..entry.clone() };
-        whole.apply(&change);
-        whole
-    }
-
-    /// Notes through which sites a service of a provider has come.
-    pub(super) fn note_path(&mut self, id: SessionId, service: u16, provider_id: u16) {
-        let session = &mut self.providers[id];
-        let path = session.linked.path(provider_id);
-        if let Some(offer) = session.offer_mut(service) {
-            offer.path = path;
         }
     }
 

@@ -55,7 +55,7 @@ impl SourceDistributor {
         };
         for (which, name) in DICTIONARIES.iter().enumerate() {
             let offered = info.dictionaries_provided.iter().any(|provided| provided == name);
-            let session = &mut self.providers[id];
+            let session = &mut self.providers.sessions[id];
             if !offered || matches!(session.origin, Origin::NonInteractive) || !session.downloads.begin(which, service)
             {
                 continue;
@@ -76,7 +76,7 @@ impl SourceDistributor {
     /// What a provider sends on a dictionary stream.
     pub(crate) fn dictionary_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
         let result = self.take_dictionary(id, msg);
-        if !self.providers[id].downloads.is_awaited() {
+        if !self.providers.sessions[id].downloads.is_awaited() {
             self.dictionaries_waited(id);
         }
         result
@@ -84,7 +84,7 @@ impl SourceDistributor {
 
     /// The services of a session wait no longer for its dictionaries.
     pub(crate) fn dictionaries_waited(&mut self, id: SessionId) {
-        let session = &mut self.providers[id];
+        let session = &mut self.providers.sessions[id];
         if !session.downloads.end_wait() {
             return;
         }
@@ -99,7 +99,7 @@ impl SourceDistributor {
             Msg::Refresh(refresh) if refresh.domain == Domain::DICTIONARY => self.take_part(id, &refresh, msg),
             Msg::Status(status) => {
                 if status.state.is_some_and(|state| state.stream.is_final()) {
-                    *self.providers[id].downloads.on_stream(status.stream_id) = Download::Over;
+                    *self.providers.sessions[id].downloads.on_stream(status.stream_id) = Download::Over;
                 }
             }
             _ => self.counters.dropped_dictionaries += 1,
@@ -109,8 +109,8 @@ impl SourceDistributor {
 
     /// A part of a dictionary.
     fn take_part(&mut self, id: SessionId, refresh: &RefreshMsg<'_>, msg: &[u8]) {
-        let room = self.config.max_dictionary_bytes.saturating_sub(self.dictionaries.bytes());
-        let session = &mut self.providers[id];
+        let room = self.config.max_dictionary_bytes.saturating_sub(self.providers.dictionaries.bytes());
+        let session = &mut self.providers.sessions[id];
         let service = session.offers.iter().next().map_or(0, |offer| offer.service);
         let state = session.downloads.on_stream(refresh.stream_id);
         if refresh.state.stream.is_final() {
@@ -143,19 +143,19 @@ impl SourceDistributor {
     }
 
     fn store_dictionary(&mut self, service: u16, which: usize, parts: Vec<Box<[u8]>>) {
-        if self.dictionaries.has(which, &parts) {
+        if self.providers.dictionaries.has(which, &parts) {
             return;
         }
         for rwf in &parts {
             self.hub.event(&Event::Dictionary { target: ALL, service, rwf });
         }
-        self.dictionaries.stored.retain(|stored| (stored.service, stored.which) != (service, which));
-        self.dictionaries.stored.push(Stored { service, which, parts });
+        self.providers.dictionaries.stored.retain(|stored| (stored.service, stored.which) != (service, which));
+        self.providers.dictionaries.stored.push(Stored { service, which, parts });
     }
 
     /// Everything there is, for a P2PS that has just come.
     pub(crate) fn publish_dictionaries(&mut self, target: u16) {
-        for stored in &self.dictionaries.stored {
+        for stored in &self.providers.dictionaries.stored {
             for rwf in &stored.parts {
                 self.hub.event(&Event::Dictionary { target, service: stored.service, rwf });
             }

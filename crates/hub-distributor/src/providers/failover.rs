@@ -5,6 +5,7 @@
 //! [`crate::Config::work_per_turn`] items, and what other providers send goes out in between. An item that has yet to move
 //! is served as before, by a provider that may still update it.
 
+use super::Providers;
 use super::session::Role;
 use super::{DIRECTORY_STREAM, Phase};
 use crate::ids::Handle;
@@ -75,11 +76,32 @@ impl fmt::Display for SwitchError {
 
 impl std::error::Error for SwitchError {}
 
+impl Providers {
+    /// Whether the items of a provider are on their way for nothing else than that its data have stopped, or come again.
+    fn is_free_to_turn(&mut self, service: u16, session: SessionId) -> bool {
+        let under_way = self.outages.moves.get_mut((service, session));
+        under_way.is_none_or(|under_way| matches!(under_way.why, Why::Silent | Why::Returns))
+    }
+
+    /// The first provider of a service that takes requests: one that is silent only if there is no other.
+    fn first_provider(&self, service: u16) -> Option<SessionId> {
+        let takes = |id: &SessionId| {
+            let session = self.sessions.get(*id).filter(|session| session.phase == Phase::Ready);
+            session
+                .and_then(|session| session.offer(service))
+                .is_some_and(|offer| offer.takes_requests() == (true, true))
+        };
+        let providers = self.services.get(service)?.providers();
+        let ticks = |id: &SessionId| takes(id) && !self.is_interrupted(*id, service);
+        providers.iter().find(|id| ticks(id)).or_else(|| providers.iter().find(|id| takes(id))).copied()
+    }
+}
+
 impl SourceDistributor {
     /// The items of a service leave the providers at which it is down, for others at which it is up. Private streams are of the
     /// provider that they are with.
     pub(super) fn leave_down_providers(&mut self, service: u16, out: &mut dyn ProviderSink) {
-        let known = &self.services[service];
+        let known = &self.providers.services[service];
         if known.cached || known.providers().len() < 2 {
             return;
         }
@@ -94,8 +116,10 @@ impl SourceDistributor {
 
     /// The items of a service leave the providers that are silent, in the turns to come: another may have them now.
     pub(super) fn leave_silent_providers(&mut self, service: u16) {
-        let silent = |&id: &SessionId| self.is_interrupted(id, service) && self.items.at(id, service).len() > 0;
-        let silent: Vec<SessionId> = self.services[service].providers().iter().copied().filter(silent).collect();
+        let silent =
+            |&id: &SessionId| self.providers.is_interrupted(id, service) && self.items.at(id, service).len() > 0;
+        let silent: Vec<SessionId> =
+            self.providers.services[service].providers().iter().copied().filter(silent).collect();
         for session in silent {
             self.begin_silence(service, session);
         }
@@ -103,8 +127,8 @@ impl SourceDistributor {
 
     fn begin_move(&mut self, service: u16, session: SessionId, why: Why) {
         let below = self.items.at(session, service).len();
-        let provider = self.providers[session].peer.address.clone();
-        let queue = &mut self.outages.moves;
+        let provider = self.providers.sessions[session].peer.address.clone();
+        let queue = &mut self.providers.outages.moves;
         match queue.get_mut((service, session)) {
             Some(under_way) => (under_way.below, under_way.why) = (below, why),
             None => queue.push_back((service, session), Move { why, provider, below, moved: 0 }),
@@ -114,47 +138,28 @@ impl SourceDistributor {
     /// A provider is silent: its items leave it, unless they are on their way to a provider that comes first. Then those that are left
     /// in the end are looked at.
     pub(super) fn begin_silence(&mut self, service: u16, session: SessionId) {
-        if self.is_free_to_turn(service, session) {
+        if self.providers.is_free_to_turn(service, session) {
             self.begin_move(service, session, Why::Silent);
         }
     }
 
     /// A provider sends data again: its items stay there, unless they are on their way to a provider that comes first.
     pub(super) fn begin_return(&mut self, service: u16, session: SessionId) {
-        if self.is_free_to_turn(service, session) {
+        if self.providers.is_free_to_turn(service, session) {
             self.begin_move(service, session, Why::Returns);
         }
     }
 
-    /// Whether the items of a provider are on their way for nothing else than that its data have stopped, or come again.
-    fn is_free_to_turn(&mut self, service: u16, session: SessionId) -> bool {
-        let under_way = self.outages.moves.get_mut((service, session));
-        under_way.is_none_or(|under_way| matches!(under_way.why, Why::Silent | Why::Returns))
-    }
-
     fn is_down_with_items(&self, session: SessionId, service: u16) -> bool {
-        let offer = self.providers.offer(session, service);
+        let offer = self.providers.sessions.offer(session, service);
         offer.is_some_and(|offer| !offer.up) && self.items.at(session, service).len() > 0
-    }
-
-    /// The first provider of a service that takes requests: one that is silent only if there is no other.
-    fn first_provider(&self, service: u16) -> Option<SessionId> {
-        let takes = |id: &SessionId| {
-            let session = self.providers.get(*id).filter(|session| session.phase == Phase::Ready);
-            session
-                .and_then(|session| session.offer(service))
-                .is_some_and(|offer| offer.takes_requests() == (true, true))
-        };
-        let providers = self.services.get(service)?.providers();
-        let ticks = |id: &SessionId| takes(id) && !self.is_interrupted(*id, service);
-        providers.iter().find(|id| ticks(id)).or_else(|| providers.iter().find(|id| takes(id))).copied()
     }
 
     /// Another provider may be the first that takes requests: if items are to go back to that one, they do so when it has been the
     /// first for long enough.
     pub(super) fn note_first_provider(&mut self, service: u16, out: &mut dyn ProviderSink) {
-        let first = self.first_provider(service);
-        let Some(known) = self.services.get_mut(service) else { return };
+        let first = self.providers.first_provider(service);
+        let Some(known) = self.providers.services.get_mut(service) else { return };
         let is_news = known.note_first(self.now, first);
         let is_ordered = self.config.balance.is_ordered() || known.is_group;
         if is_news && first.is_some() && self.config.failback > 0 && is_ordered {
@@ -166,17 +171,20 @@ impl SourceDistributor {
 
     /// Tells the providers of a service whether they are asked or stand by, where they have an order (RDM `ConsumerStatus`).
     fn tell_roles(&mut self, service: u16, out: &mut dyn ProviderSink) {
-        let Some(known) = self.services.get(service) else { return };
+        let Some(known) = self.providers.services.get(service) else { return };
         if known.cached || !self.config.balance.is_ordered() && known.switched_to().is_none() {
             return;
         }
-        let first = self.first_provider(service);
-        let is_there = |id: &SessionId| self.providers.get(*id).is_some_and(|session| session.phase == Phase::Ready);
+        let first = self.providers.first_provider(service);
+        let is_there =
+            |id: &SessionId| self.providers.sessions.get(*id).is_some_and(|session| session.phase == Phase::Ready);
         let there: Vec<SessionId> = known.providers().iter().copied().filter(is_there).collect();
         let is_alone = there.len() < 2;
         for id in there {
             let has_items = self.items.at(id, service).len() > 0;
-            let Some(offer) = self.providers[id].offer_mut(service).filter(|offer| offer.takes_consumer_status) else {
+            let Some(offer) =
+                self.providers.sessions[id].offer_mut(service).filter(|offer| offer.takes_consumer_status)
+            else {
                 continue;
             };
             let role = match (first == Some(id) || has_items, is_alone) {
@@ -201,7 +209,7 @@ impl SourceDistributor {
     /// The first provider of a service may have been that for long enough: the items of the others go back to it.
     pub(crate) fn failback_timer(&mut self, service: u16, out: &mut dyn ProviderSink) {
         self.note_first_provider(service, out);
-        let first = self.services.get(service).and_then(super::services::Service::first);
+        let first = self.providers.services.get(service).and_then(super::services::Service::first);
         if let Some((first, since)) = first
             && self.now.saturating_sub(since) >= self.config.failback
         {
@@ -211,17 +219,19 @@ impl SourceDistributor {
 
     /// The items of a service leave all providers but one.
     fn leave_later_providers(&mut self, service: u16, first: SessionId, by_hand: bool, out: &mut dyn ProviderSink) {
-        let known = &self.services[service];
+        let known = &self.providers.services[service];
         if known.cached {
             return;
         }
-        let to = self.providers[first].peer.address.clone();
+        let to = self.providers.sessions[first].peer.address.clone();
         let later: Vec<SessionId> = known.providers().iter().copied().filter(|&id| id != first).collect();
         for session in later {
             // One that is lost is left by all of its items anyway.
-            let has_order =
-                by_hand || self.config.balance.is_ordered() || self.serves_later_member(service, session, first);
-            if has_order && self.providers.get(session).is_some() && self.items.at(session, service).len() > 0 {
+            let has_order = by_hand
+                || self.config.balance.is_ordered()
+                || self.providers.serves_later_member(service, session, first);
+            if has_order && self.providers.sessions.get(session).is_some() && self.items.at(session, service).len() > 0
+            {
                 self.begin_move(service, session, Why::NotFirst { first: to.clone(), by_hand });
             }
         }
@@ -242,13 +252,19 @@ impl SourceDistributor {
     ) -> Result<usize, SwitchError> {
         self.begin(now);
         let unknown = || SwitchError::NoService(service.to_owned());
-        let id = self.services.by_name(service).filter(|&id| !self.services[id].cached).ok_or_else(unknown)?;
-        let address = |session: &SessionId| self.providers.get(*session).map(|session| session.peer.address.clone());
+        let id = self
+            .providers
+            .services
+            .by_name(service)
+            .filter(|&id| !self.providers.services[id].cached)
+            .ok_or_else(unknown)?;
+        let address =
+            |session: &SessionId| self.providers.sessions.get(*session).map(|session| session.peer.address.clone());
         let wanted = match provider {
             None => None,
             Some(wanted) => {
-                let there = self.services[id].providers();
-                let server_id = |session: SessionId| self.config.server_id(self.providers[session].origin);
+                let there = self.providers.services[id].providers();
+                let server_id = |session: SessionId| self.config.server_id(self.providers.sessions[session].origin);
                 let is_wanted = |session: &SessionId| {
                     address(session).as_deref() == Some(wanted) || server_id(*session) == wanted && !wanted.is_empty()
                 };
@@ -257,19 +273,20 @@ impl SourceDistributor {
                 Some(found.ok_or_else(|| SwitchError::NoProvider { provider: wanted.to_owned(), known: known() })?)
             }
         };
-        let takes =
-            |session: SessionId| self.providers.offer(session, id).is_some_and(|o| o.takes_requests() == (true, true));
+        let takes = |session: SessionId| {
+            self.providers.sessions.offer(session, id).is_some_and(|o| o.takes_requests() == (true, true))
+        };
         if let Some(session) = wanted.filter(|&session| !takes(session)) {
             return Err(SwitchError::NotUp { provider: address(&session).unwrap_or_default() });
         }
         if let Some(session) = wanted {
             self.trust_again(session, id);
         }
-        self.services[id].switch_to(wanted, |session| self.providers.rank(session, id));
+        self.providers.services[id].switch_to(wanted, |session| self.providers.sessions.rank(session, id));
         self.note_first_provider(id, out);
-        let is_ordered = wanted.is_some() || self.config.balance.is_ordered() || self.services[id].is_group;
-        let Some(first) = self.first_provider(id).filter(|_| is_ordered) else { return Ok(0) };
-        let others = self.services[id].providers().iter().filter(|&&session| session != first);
+        let is_ordered = wanted.is_some() || self.config.balance.is_ordered() || self.providers.services[id].is_group;
+        let Some(first) = self.providers.first_provider(id).filter(|_| is_ordered) else { return Ok(0) };
+        let others = self.providers.services[id].providers().iter().filter(|&&session| session != first);
         let items = others.map(|&session| self.items.at(session, id).len()).sum();
         self.leave_later_providers(id, first, true, out);
         self.send_queued(id, out);
@@ -280,27 +297,27 @@ impl SourceDistributor {
     fn is_to_leave(&self, session: SessionId, service: u16, why: &Why) -> bool {
         match why {
             Why::Down => self.is_down_with_items(session, service),
-            Why::Silent => self.is_interrupted(session, service),
-            Why::Returns => !self.is_interrupted(session, service),
-            Why::NotFirst { .. } => self.first_provider(service).is_some_and(|first| first != session),
+            Why::Silent => self.providers.is_interrupted(session, service),
+            Why::Returns => !self.providers.is_interrupted(session, service),
+            Why::NotFirst { .. } => self.providers.first_provider(service).is_some_and(|first| first != session),
         }
     }
 
     /// Goes on with the moves, as far as this turn lets it.
     pub(crate) fn work_moves(&mut self, out: &mut dyn ProviderSink) {
-        while self.outages.budget > 0
-            && let Some(((service, session), &Move { below, ref why, .. })) = self.outages.moves.front()
+        while self.providers.outages.budget > 0
+            && let Some(((service, session), &Move { below, ref why, .. })) = self.providers.outages.moves.front()
         {
             let below = below.min(self.items.at(session, service).len());
             if below == 0 || !self.is_to_leave(session, service, why) {
                 self.end_move(out);
                 continue;
             }
-            let looked = below.min(self.outages.budget);
+            let looked = below.min(self.providers.outages.budget);
             let rest = below - looked;
-            self.outages.budget -= looked;
+            self.providers.outages.budget -= looked;
             let handles: Vec<Handle> = self.items.at(session, service).skip(rest).take(looked).collect();
-            let Some((_, under_way)) = self.outages.moves.front_mut() else { return };
+            let Some((_, under_way)) = self.providers.outages.moves.front_mut() else { return };
             under_way.below = rest;
             let (why, provider) = (under_way.why.clone(), under_way.provider.clone());
             let (leaving, staying) = match why {
@@ -313,7 +330,7 @@ impl SourceDistributor {
                 Why::Silent => self.fall_silent(session, &staying, out),
                 Why::Down | Why::NotFirst { .. } => {}
             }
-            if let Some((_, under_way)) = self.outages.moves.front_mut() {
+            if let Some((_, under_way)) = self.providers.outages.moves.front_mut() {
                 under_way.moved += moved;
             }
             let text = match why {
@@ -343,7 +360,7 @@ impl SourceDistributor {
             handles.into_iter().partition(|&handle| self.items[handle].is_private());
         let mut kept = Vec::new();
         let rest = match why {
-            Why::NotFirst { by_hand, .. } => match self.first_provider(service) {
+            Why::NotFirst { by_hand, .. } => match self.providers.first_provider(service) {
                 Some(first) => {
                     let (stay, shared): (Vec<Handle>, Vec<Handle>) =
                         shared.into_iter().partition(|&handle| self.is_kept_from(handle, first, *by_hand));
@@ -365,13 +382,14 @@ impl SourceDistributor {
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self, out: &mut dyn ProviderSink) {
-        let Some(((service, session), Move { provider, why, moved, .. })) = self.outages.moves.pop_front() else {
+        let Some(((service, session), Move { provider, why, moved, .. })) = self.providers.outages.moves.pop_front()
+        else {
             return;
         };
         self.tell_taken_over(session, &provider, service);
         let is_over = !matches!(why, Why::Silent | Why::Returns);
         if moved > 0
-            && let Some(known) = self.services.get(service)
+            && let Some(known) = self.providers.services.get(service)
         {
             let service = known.name.clone();
             self.notices.push(match why {
@@ -382,8 +400,8 @@ impl SourceDistributor {
                 }
             });
         }
-        let is_monitored = self.providers.get(session).is_some_and(|known| known.interruption.is_some());
-        match self.is_interrupted(session, service) {
+        let is_monitored = self.providers.sessions.get(session).is_some_and(|known| known.interruption.is_some());
+        match self.providers.is_interrupted(session, service) {
             _ if !is_over || !is_monitored => {}
             // What could not leave may have been told Suspect before.
             false => self.begin_return(service, session),

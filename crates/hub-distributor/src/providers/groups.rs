@@ -20,7 +20,7 @@ impl SourceDistributor {
         self.leave_members((id, service), None, state, out);
         let members = self.note_state((id, service), None, state);
         // Items that are open elsewhere, or lost and not back, have nothing to do with what this provider says.
-        let known = &self.services[service];
+        let known = &self.providers.services[service];
         let all = known.lost_items() == 0 && known.providers().iter().all(|&other| other == id);
         if all {
             self.hub.event(&Event::ServiceStatus { service, state });
@@ -55,7 +55,7 @@ impl SourceDistributor {
     /// Status and merger of a group, in this order.
     pub(super) fn group_entry(&mut self, id: SessionId, service: u16, entry: &Group, out: &mut dyn ProviderSink) {
         // A group that no item was in has nothing to be told.
-        let Some(group) = self.providers[id].known_group(service, &entry.group) else { return };
+        let Some(group) = self.providers.sessions[id].known_group(service, &entry.group) else { return };
         let merged_to = entry.merged_to.as_deref().filter(|to| *to != entry.group);
         let state = entry.status.as_ref().map(|status| status.as_state());
         if let Some(state) = state {
@@ -70,8 +70,8 @@ impl SourceDistributor {
         }
         let members = state.map(|state| self.note_state((id, service), Some(group), state)).unwrap_or_default();
         let merged_to = merged_to.map(|to| {
-            let into = self.providers.group(id, service, to);
-            self.providers[id].forget_group(service, &entry.group);
+            let into = self.providers.sessions.group(id, service, to);
+            self.providers.sessions[id].forget_group(service, &entry.group);
             into
         });
         let merged_to = merged_to.filter(|&to| to != group);
@@ -80,7 +80,7 @@ impl SourceDistributor {
             self.merge_mirror_groups((id, service), group, to);
         }
         // Members that are lost are still members to a P2PS, but the state is not theirs.
-        let apart = state.filter(|_| self.services[service].lost_items() > 0);
+        let apart = state.filter(|_| self.providers.services[service].lost_items() > 0);
         if let Some(state) = apart {
             self.tell_members(&members, state);
         }
@@ -145,14 +145,14 @@ impl SourceDistributor {
     ) {
         let handles = self.members(id, service, group, |_| true);
         let state = State { data: rwf::DataState::SUSPECT, ..state };
-        if self.providers[id].origin == Origin::NonInteractive {
+        if self.providers.sessions[id].origin == Origin::NonInteractive {
             for handle in handles {
                 self.publish_status(handle, ALL, 0, State { stream: StreamState::OPEN, ..state });
             }
             return;
         }
         let handles = self.not_taken_over(handles, Former::Gone, out);
-        let address = self.providers[id].peer.address.clone();
+        let address = self.providers.sessions[id].peer.address.clone();
         self.tell_taken_over(id, &address, service);
         for &handle in &handles {
             self.detach(handle, out);

@@ -14,7 +14,7 @@ impl SourceDistributor {
     /// Logs in at an interactive provider.
     pub(crate) fn send_login(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
         let config = &self.config;
-        let route = config.route(self.providers[id].origin);
+        let route = config.route(self.providers.sessions[id].origin);
         let name = route.map(|route| &route.user_name).filter(|name| !name.is_empty()).unwrap_or(&config.user_name);
         let request = Request {
             stream_id: STREAM,
@@ -35,7 +35,7 @@ impl SourceDistributor {
         };
         let mut login = LoginStream::new(request, Acceptance::OpenAndOk);
         let request = login.begin().clone();
-        self.providers[id].login = Some(Box::new(login));
+        self.providers.sessions[id].login = Some(Box::new(login));
         self.send(id, out, |w| request.encode(w));
     }
 
@@ -46,7 +46,7 @@ impl SourceDistributor {
         msg: &[u8],
         out: &mut dyn ProviderSink,
     ) -> Result<(), CloseReason> {
-        let session = &mut self.providers[id];
+        let session = &mut self.providers.sessions[id];
         let login = session.login.as_mut().expect("we log in where we have dialled");
         match login.message(msg)? {
             Heard::Accepted(_) => {
@@ -87,12 +87,12 @@ impl SourceDistributor {
         };
         if !request.is_provider() {
             let text = "This port takes non-interactive providers: log in with Role 1, or connect to the consumer port";
-            let refusal = self.providers[id].port.refuse(&request, StateCode::USAGE_ERROR, text);
+            let refusal = self.providers.sessions[id].port.refuse(&request, StateCode::USAGE_ERROR, text);
             self.send(id, out, |w| refusal.encode(w));
             return Err(CloseReason::ConsumerLogin);
         }
         let features = Features { post: Some(false), provider_dictionary_download: Some(false), ..Features::default() };
-        let session = &mut self.providers[id];
+        let session = &mut self.providers.sessions[id];
         if session.phase == Phase::LoggingIn {
             session.phase = Phase::LoggedIn;
         }

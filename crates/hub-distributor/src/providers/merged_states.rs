@@ -5,6 +5,7 @@
 //! of what follows the last one waits for the next turn, and is part of that turn's work as outages are ([`super::outage`]). What the
 //! provider sends otherwise comes behind what it has told before, so that it brings a state that waits forward: so often in a turn, and no more.
 
+use super::Providers;
 use crate::keyed_queue::KeyedQueue;
 use crate::{ProviderSink, SessionId, SourceDistributor};
 use rustc_hash::FxHashMap;
@@ -61,22 +62,11 @@ impl MergedStates {
     }
 }
 
-impl SourceDistributor {
-    /// Takes an entry of a directory update, unless that says a state only, and too many of them came in this turn. True if it waits.
-    pub(super) fn merges_state(&mut self, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> bool {
-        let Some(group) = self.only_state_of(id, entry) else {
-            self.bring_forward(id, out);
-            return false;
-        };
-        let holds = self.merged_states.holds((id, entry.id, group), entry);
-        self.counters.states_merged += u64::from(holds);
-        holds
-    }
-
+impl Providers {
     /// Which state an entry says, if it says nothing else: 0 for that of the service, else our number of the group.
     fn only_state_of(&self, id: SessionId, entry: &Entry) -> Option<u32> {
         let Entry { id: _, action, info, state, groups, load, data, links } = entry;
-        let session = self.providers.get(id)?;
+        let session = self.sessions.get(id)?;
         let offer = session.offer_by_id(entry.id)?;
         if *action == Action::Delete || info.is_some() || load.is_some() || data.is_some() || links.is_some() {
             return None;
@@ -90,17 +80,30 @@ impl SourceDistributor {
             _ => None,
         }
     }
+}
+
+impl SourceDistributor {
+    /// Takes an entry of a directory update, unless that says a state only, and too many of them came in this turn. True if it waits.
+    pub(super) fn merges_state(&mut self, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> bool {
+        let Some(group) = self.providers.only_state_of(id, entry) else {
+            self.bring_forward(id, out);
+            return false;
+        };
+        let holds = self.providers.merged_states.holds((id, entry.id, group), entry);
+        self.counters.states_merged += u64::from(holds);
+        holds
+    }
 
     /// What a session has told is done before what it says now.
     pub(crate) fn bring_forward(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
-        let merged = &mut self.merged_states;
+        let merged = &mut self.providers.merged_states;
         if !merged.has_work() || merged.forwarded >= FORWARD {
             return;
         }
         let of_session: Vec<Key> = merged.waiting.iter().map(|(key, _)| key).filter(|key| key.0 == id).collect();
         merged.forwarded += u8::from(!of_session.is_empty());
         for key in of_session {
-            if let Some(entry) = self.merged_states.waiting.remove(key) {
+            if let Some(entry) = self.providers.merged_states.waiting.remove(key) {
                 self.service_entry(id, &entry, out);
             }
         }
@@ -108,16 +111,16 @@ impl SourceDistributor {
 
     /// Tells the states that have waited for this turn, as far as it lets this go.
     pub(crate) fn work_merged_states(&mut self, out: &mut dyn ProviderSink) {
-        let mut left = self.merged_states.waiting.iter().count();
+        let mut left = self.providers.merged_states.waiting.iter().count();
         while left > 0
-            && self.outages.has_budget()
-            && let Some(((id, service, group), entry)) = self.merged_states.waiting.pop_front()
+            && self.providers.outages.has_budget()
+            && let Some(((id, service, group), entry)) = self.providers.merged_states.waiting.pop_front()
         {
             left -= 1;
-            let known = self.providers.get(id).and_then(|session| session.offer_by_id(service));
+            let known = self.providers.sessions.get(id).and_then(|session| session.offer_by_id(service));
             let Some(known) = known.map(|offer| offer.service) else { continue };
-            self.outages.spend(1 + self.items.at(id, known).len());
-            self.merged_states.told.insert((id, service, group), AT_ONCE);
+            self.providers.outages.spend(1 + self.items.at(id, known).len());
+            self.providers.merged_states.told.insert((id, service, group), AT_ONCE);
             self.service_entry(id, &entry, out);
         }
     }

@@ -138,14 +138,14 @@ fn lost(text: &str) -> State<'_> {
 impl SourceDistributor {
     /// Takes a session out, and its items to other providers or back into the queue. A session that is gone may be named.
     pub(crate) fn lose_session(&mut self, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
-        let Some(session) = self.providers.leave(id) else { return };
+        let Some(session) = self.providers.sessions.leave(id) else { return };
         let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
         let text = self.config.status_texts.service_down(text).into_owned();
         let services = session.offers.iter().map(|offer| offer.service).collect();
-        self.merged_states.forget(id);
+        self.providers.merged_states.forget(id);
         self.refuse_posts_of(id, &text);
         self.forget_standbys(id);
-        self.outages.queue.push_back(Outage::Session { session: id, text, services });
+        self.providers.outages.queue.push_back(Outage::Session { session: id, text, services });
         self.work_outages(out);
     }
 
@@ -166,35 +166,38 @@ impl SourceDistributor {
     pub(super) fn begin_withdrawal(&mut self, id: SessionId, service: u16, delete: bool, by: By) {
         self.forget_standbys_of(id, service);
         // The service's items are leaving already since it was withdrawn before, and none has been opened since.
-        let is_leaving = self.providers[id].offer(service).is_some_and(|offer| !offer.is_settled());
-        self.providers[id].offers.withdraw(service);
-        self.services[service].remove_provider(id);
-        if delete && self.services[service].providers().is_empty() && self.stands_by(service).is_none() {
+        let is_leaving = self.providers.sessions[id].offer(service).is_some_and(|offer| !offer.is_settled());
+        self.providers.sessions[id].offers.withdraw(service);
+        self.providers.services[service].remove_provider(id);
+        if delete
+            && self.providers.services[service].providers().is_empty()
+            && self.providers.stands_by(service).is_none()
+        {
             self.begin_deletion(service);
         }
         if !is_leaving {
-            self.outages.queue.push_back(Outage::Withdrawal { session: id, service, by });
+            self.providers.outages.queue.push_back(Outage::Withdrawal { session: id, service, by });
         }
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.
     fn begin_deletion(&mut self, service: u16) {
         self.tell_gone(service);
-        if !std::mem::replace(&mut self.services[service].is_settling, true) {
-            self.outages.queue.push_back(Outage::Deletion { service });
+        if !std::mem::replace(&mut self.providers.services[service].is_settling, true) {
+            self.providers.outages.queue.push_back(Outage::Deletion { service });
         }
     }
 
     /// P2PSs know the service no more.
     pub(crate) fn tell_gone(&mut self, service: u16) {
-        if std::mem::replace(&mut self.services[service].advertised, false) {
+        if std::mem::replace(&mut self.providers.services[service].advertised, false) {
             self.hub.event(&Event::ServiceGone { service });
         }
     }
 
     /// Goes on with outages, as far as this turn lets it.
     pub(crate) fn work_outages(&mut self, out: &mut dyn ProviderSink) {
-        while self.outages.budget > 0 && self.work_outage(out) {}
+        while self.providers.outages.budget > 0 && self.work_outage(out) {}
         self.work_moves(out);
     }
 
@@ -223,56 +226,60 @@ impl SourceDistributor {
     }
 
     fn finish_outages(&mut self, out: &mut dyn ProviderSink, which: impl Fn(&Outage) -> bool) {
-        let budget = self.outages.budget;
-        while let Some(at) = self.outages.queue.iter().position(&which) {
+        let budget = self.providers.outages.budget;
+        while let Some(at) = self.providers.outages.queue.iter().position(&which) {
             // To the front: most often that is where the outage is.
-            let Some(outage) = self.outages.queue.remove(at) else {
-                return hub_items::fault!("no outage at {at} of {}", self.outages.queue.len());
+            let Some(outage) = self.providers.outages.queue.remove(at) else {
+                return hub_items::fault!("no outage at {at} of {}", self.providers.outages.queue.len());
             };
-            self.outages.queue.push_front(outage);
-            self.outages.budget = usize::MAX;
-            while self.outages.queue.front().is_some_and(&which) {
+            self.providers.outages.queue.push_front(outage);
+            self.providers.outages.budget = usize::MAX;
+            while self.providers.outages.queue.front().is_some_and(&which) {
                 self.work_outage(out);
             }
         }
-        self.outages.budget = budget;
+        self.providers.outages.budget = budget;
     }
 
     /// The next piece of the outage in front: items of one service, at most as many as this turn may look at. False if there is none.
     fn work_outage(&mut self, out: &mut dyn ProviderSink) -> bool {
-        let Some(outage) = self.outages.queue.front_mut() else { return false };
+        let Some(outage) = self.providers.outages.queue.front_mut() else { return false };
         match outage {
             Outage::Session { session, text, services } => {
                 let (id, text) = (*session, text.clone());
                 let Some(&service) = services.front() else {
-                    debug_assert_eq!(self.providers[id].streams.iter().count(), 0, "items that no service had");
+                    debug_assert_eq!(
+                        self.providers.sessions[id].streams.iter().count(),
+                        0,
+                        "items that no service had"
+                    );
                     self.forget_asked_in_doubt(id);
-                    self.providers.forget(id);
-                    self.outages.queue.pop_front();
+                    self.providers.sessions.forget(id);
+                    self.providers.outages.queue.pop_front();
                     return true;
                 };
                 let there = self.items.at(id, service).len() + self.hot_standby.at(id, service).len();
-                if there <= self.outages.budget {
+                if there <= self.providers.outages.budget {
                     services.pop_front();
-                    self.services[service].remove_provider(id);
+                    self.providers.services[service].remove_provider(id);
                 }
                 self.leave_provider((id, By::Provider, true), service, &text, out);
             }
             &mut Outage::Withdrawal { session, service, by } => {
                 let there = self.items.at(session, service).len() + self.hot_standby.at(session, service).len();
-                if there <= self.outages.budget {
-                    self.outages.queue.pop_front();
+                if there <= self.providers.outages.budget {
+                    self.providers.outages.queue.pop_front();
                 }
                 let text = by.text(self.config.status_texts);
                 self.leave_provider((session, by, false), service, &text, out);
             }
             &mut Outage::Deletion { service } => self.end_items(service, out),
             Outage::Change { service, items } => {
-                let (service, first) = (*service, items.len().saturating_sub(self.outages.budget));
+                let (service, first) = (*service, items.len().saturating_sub(self.providers.outages.budget));
                 let some = items.split_off(first);
-                self.outages.spend(some.len() + if first == 0 { SERVICE_COST } else { 0 });
+                self.providers.outages.spend(some.len() + if first == 0 { SERVICE_COST } else { 0 });
                 if first == 0 {
-                    self.outages.queue.pop_front();
+                    self.providers.outages.queue.pop_front();
                 }
                 self.change_items(service, &some, out);
                 if first == 0 {
@@ -292,17 +299,17 @@ impl SourceDistributor {
         out: &mut dyn ProviderSink,
     ) {
         let there = self.items.at(id, service).len();
-        let mut handles: Vec<Handle> = self.items.at(id, service).take(self.outages.budget).collect();
+        let mut handles: Vec<Handle> = self.items.at(id, service).take(self.providers.outages.budget).collect();
         handles.sort_unstable();
-        let (mirrors, room) = (self.hot_standby.at(id, service).len(), self.outages.budget - handles.len());
+        let (mirrors, room) = (self.hot_standby.at(id, service).len(), self.providers.outages.budget - handles.len());
         let is_last = handles.len() == there && mirrors <= room;
-        self.outages.spend(handles.len() + mirrors.min(room) + if is_last { SERVICE_COST } else { 0 });
+        self.providers.outages.spend(handles.len() + mirrors.min(room) + if is_last { SERVICE_COST } else { 0 });
         self.counters.items_touched += handles.len() as u64;
         if mirrors > 0 && room > 0 {
             self.leave_mirrors_at((id, service), room, by.has_items(), out);
         }
         let mut waited_for = Vec::new();
-        if self.providers[id].origin == Origin::NonInteractive {
+        if self.providers.sessions[id].origin == Origin::NonInteractive {
             self.published_lost(service, &handles, lost(text), is_last);
         } else {
             let former = if by.has_items() { Former::Closed } else { Former::Gone };
@@ -316,9 +323,9 @@ impl SourceDistributor {
             waited_for = self.lose_items(service, &handles, lost(text), is_last);
         }
         if is_last {
-            let address = self.providers[id].peer.address.clone();
+            let address = self.providers.sessions[id].peer.address.clone();
             self.tell_taken_over(id, &address, service);
-            self.providers[id].offers.settle(service);
+            self.providers.sessions[id].offers.settle(service);
             self.note_first_provider(service, out);
             self.take_over(service, out);
             self.advertise(service);
@@ -353,10 +360,10 @@ impl SourceDistributor {
     /// Items of a service that is gone are over, as many as this turn may look at.
     fn end_items(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let there = self.items.of_service(service).len();
-        let mut handles: Vec<Handle> = self.items.of_service(service).take(self.outages.budget).collect();
+        let mut handles: Vec<Handle> = self.items.of_service(service).take(self.providers.outages.budget).collect();
         handles.sort_unstable();
         let is_last = handles.len() == there;
-        self.outages.spend(handles.len() + if is_last { SERVICE_COST } else { 0 });
+        self.providers.outages.spend(handles.len() + if is_last { SERVICE_COST } else { 0 });
         self.counters.items_touched += handles.len() as u64;
         for handle in handles {
             // The end of a cached item ends the snapshots that wait for it.
@@ -369,8 +376,8 @@ impl SourceDistributor {
         if !is_last {
             return;
         }
-        self.outages.queue.pop_front();
-        let known = &mut self.services[service];
+        self.providers.outages.queue.pop_front();
+        let known = &mut self.providers.services[service];
         known.clear_queues();
         known.is_settling = false;
         self.take_over(service, out);
@@ -379,13 +386,13 @@ impl SourceDistributor {
 
     /// A provider goes on with an item that it may have published in a session that is lost: there it is published no more.
     pub(crate) fn settle_published(&mut self, handle: Handle) {
-        if self.outages.queue.is_empty() {
+        if self.providers.outages.queue.is_empty() {
             return;
         }
         let item = &self.items[handle];
         let (service, Some(place)) = (item.service(), item.place()) else { return };
         let texts = self.config.status_texts;
-        let text = self.outages.queue.iter().find_map(|outage| outage.text(place.session, service, texts));
+        let text = self.providers.outages.queue.iter().find_map(|outage| outage.text(place.session, service, texts));
         let Some(text) = text.map(Cow::into_owned) else { return };
         self.published_lost(service, &[handle], lost(&text), false);
     }

@@ -10,12 +10,57 @@
 //!
 //! Members are services of interactive providers, and stay services of their own.
 
+use super::Providers;
 use super::outage::By;
 use super::session::{Member, Offer};
+use crate::Config;
 use crate::timers::Timer;
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::Qos;
 use rwf::rdm::directory::{Part, Service as Entry};
+
+impl Providers {
+    /// The member that a session's offer of a group is bound to.
+    fn bound(&self, id: SessionId, service: u16) -> Option<Member> {
+        self.sessions.offer(id, service).filter(|offer| offer.is_offered())?.member
+    }
+
+    /// The members of a group that a session offers, in the group's order.
+    fn offered_members(&self, config: &Config, id: SessionId, group: usize) -> impl Iterator<Item = (Member, &Offer)> {
+        let members = (0_u16..).zip(&config.service_groups[group].members);
+        members.filter_map(move |(place, name)| {
+            let service = self.services.by_name(name)?;
+            let offer = self.sessions.offer(id, service).filter(|offer| offer.is_offered())?;
+            (!self.services[service].cached).then_some((Member { place, service }, offer))
+        })
+    }
+
+    /// The member that a session should serve a group from: the first that takes requests, else the first that is up, else the first.
+    fn best_member(&self, config: &Config, id: SessionId, group: usize) -> Option<Member> {
+        let member = |(member, _)| member;
+        let takes = |(_, offer): &(Member, &Offer)| offer.takes_requests() == (true, true);
+        self.offered_members(config, id, group)
+            .find(takes)
+            .or_else(|| self.offered_members(config, id, group).find(|(_, offer)| offer.up))
+            .or_else(|| self.offered_members(config, id, group).next())
+            .map(member)
+    }
+
+    /// A session serves a group from this member from now on.
+    fn bind(&mut self, id: SessionId, service: u16, member: Member) {
+        let Some(provider_id) = self.sessions.offer(id, member.service).map(|offer| offer.provider_id) else {
+            return;
+        };
+        self.sessions[id].offers.offer_member(provider_id, service, member);
+        self.services[service].place_provider(id, |id| self.sessions.rank(id, service));
+    }
+
+    /// Whether the items of a group may leave a provider for another: it serves them from a later member.
+    pub(super) fn serves_later_member(&self, service: u16, id: SessionId, first: SessionId) -> bool {
+        let place = |id| self.bound(id, service).map(|bound| bound.place);
+        place(id) > place(first)
+    }
+}
 
 impl SourceDistributor {
     /// Whether a group has this name.
@@ -26,7 +71,7 @@ impl SourceDistributor {
     /// A provider offers a service whose name is a group's: it is not taken.
     pub(super) fn refuse_group_name(&mut self, id: SessionId, name: &str, entry: &Entry) {
         self.counters.refused_services += 1;
-        let session = &mut self.providers[id];
+        let session = &mut self.providers.sessions[id];
         if session.note_refused(entry) {
             let (service, provider) = (name.to_owned(), session.peer.address.clone());
             self.notices.push(Notice::ServiceIsGroup { service, provider });
@@ -42,7 +87,7 @@ impl SourceDistributor {
         delete: bool,
         out: &mut dyn ProviderSink,
     ) {
-        let known = &self.services[member];
+        let known = &self.providers.services[member];
         if self.config.service_groups.is_empty() || known.cached || known.is_group {
             return;
         }
@@ -51,8 +96,8 @@ impl SourceDistributor {
         let groups: Vec<usize> = groups.map(|(index, _)| index).collect();
         for group in groups {
             self.update_group(id, group, delete, out);
-            let is_of = |service: &u16| self.bound(id, *service).is_some_and(|bound| bound.service == member);
-            let service = self.services.by_name(&self.config.service_groups[group].name).filter(is_of);
+            let is_of = |service: &u16| self.providers.bound(id, *service).is_some_and(|bound| bound.service == member);
+            let service = self.providers.services.by_name(&self.config.service_groups[group].name).filter(is_of);
             if let (Some(service), Some(entry)) = (service, entry) {
                 self.relay_states(id, service, entry, out);
             }
@@ -69,51 +114,25 @@ impl SourceDistributor {
         }
     }
 
-    /// The member that a session's offer of a group is bound to.
-    fn bound(&self, id: SessionId, service: u16) -> Option<Member> {
-        self.providers.offer(id, service).filter(|offer| offer.is_offered())?.member
-    }
-
-    /// The members of a group that a session offers, in the group's order.
-    fn offered_members(&self, id: SessionId, group: usize) -> impl Iterator<Item = (Member, &Offer)> {
-        let members = (0_u16..).zip(&self.config.service_groups[group].members);
-        members.filter_map(move |(place, name)| {
-            let service = self.services.by_name(name)?;
-            let offer = self.providers.offer(id, service).filter(|offer| offer.is_offered())?;
-            (!self.services[service].cached).then_some((Member { place, service }, offer))
-        })
-    }
-
-    /// The member that a session should serve a group from: the first that takes requests, else the first that is up, else the first.
-    fn best_member(&self, id: SessionId, group: usize) -> Option<Member> {
-        let member = |(member, _)| member;
-        let takes = |(_, offer): &(Member, &Offer)| offer.takes_requests() == (true, true);
-        self.offered_members(id, group)
-            .find(takes)
-            .or_else(|| self.offered_members(id, group).find(|(_, offer)| offer.up))
-            .or_else(|| self.offered_members(id, group).next())
-            .map(member)
-    }
-
     /// Binds a session's offer of a group to the member that it should be bound to, and copies that one's.
     fn update_group(&mut self, id: SessionId, group: usize, delete: bool, out: &mut dyn ProviderSink) {
-        let best = self.best_member(id, group);
+        let best = self.providers.best_member(&self.config, id, group);
         let name = &self.config.service_groups[group].name;
-        let known = self.services.by_name(name);
+        let known = self.providers.services.by_name(name);
         let service = match (known, best) {
             (None, None) => return,
             (Some(service), _) => service,
             (None, Some(_)) => {
-                let Some(service) = self.services.find_or_add(name, false) else {
+                let Some(service) = self.providers.services.find_or_add(name, false) else {
                     self.counters.refused_services += 1;
                     return;
                 };
-                self.services[service].is_group = true;
+                self.providers.services[service].is_group = true;
                 service
             }
         };
-        let bound = self.bound(id, service);
-        if !self.services[service].is_group {
+        let bound = self.providers.bound(id, service);
+        if !self.providers.services[service].is_group {
             // Images of before, from when the name was a service's: it is free when they are gone.
             return;
         }
@@ -122,17 +141,17 @@ impl SourceDistributor {
             (_, best) => best,
         };
         let stays = bound.filter(|bound| target.is_some_and(|target| target.service == bound.service));
-        let before = stays.and_then(|_| self.providers.offer(id, service)).map(Offer::takes_requests);
+        let before = stays.and_then(|_| self.providers.sessions.offer(id, service)).map(Offer::takes_requests);
         if let Some(bound) = bound
             && target.is_none_or(|target| target.service != bound.service)
         {
-            let is_gone = !self.offered_members(id, group).any(|(member, _)| member == bound);
+            let is_gone = !self.providers.offered_members(&self.config, id, group).any(|(member, _)| member == bound);
             let by = if is_gone { By::Provider } else { By::Group };
             self.begin_withdrawal(id, service, delete && target.is_none(), by);
         }
         if let Some(target) = target {
             if bound.is_none_or(|bound| bound.service != target.service) {
-                self.bind(id, service, target);
+                self.providers.bind(id, service, target);
             }
             self.copy_offer(id, service, target, before, out);
         }
@@ -141,9 +160,10 @@ impl SourceDistributor {
 
     /// Whether a session goes on with the member that it serves a group from, though another one is the best.
     fn stays_bound(&mut self, id: SessionId, service: u16, bound: Member, best: Member) -> bool {
-        let is_up = self.providers.offer(id, bound.service).is_some_and(|offer| offer.is_offered() && offer.up);
+        let is_up =
+            self.providers.sessions.offer(id, bound.service).is_some_and(|offer| offer.is_offered() && offer.up);
         let has_items = self.items.at(id, service).len() + self.hot_standby.at(id, service).len() > 0;
-        let session = &mut self.providers[id];
+        let session = &mut self.providers.sessions[id];
         if !is_up || !has_items || best.place >= bound.place {
             session.better_members.remove(&service);
             // One that is up and takes no requests now has items still.
@@ -166,29 +186,24 @@ impl SourceDistributor {
 
     /// A better member of a group may have been there for long enough.
     pub(crate) fn member_timer(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
-        let name = self.services.get(service).map(|known| known.name.as_str());
+        let name = self.providers.services.get(service).map(|known| known.name.as_str());
         let group = self.config.service_groups.iter().position(|group| Some(group.name.as_str()) == name);
         if let Some(group) = group {
             self.update_group(id, group, false, out);
         }
     }
 
-    /// A session serves a group from this member from now on.
-    fn bind(&mut self, id: SessionId, service: u16, member: Member) {
-        let Some(provider_id) = self.providers.offer(id, member.service).map(|offer| offer.provider_id) else { return };
-        self.providers[id].offers.offer_member(provider_id, service, member);
-        self.services[service].place_provider(id, |id| self.providers.rank(id, service));
-    }
-
     /// The operator hears from which member, and whose, a group is served, if that is news.
     pub(super) fn tell_served_from(&mut self, service: u16, first: Option<SessionId>) {
-        let Some(known) = self.services.get(service).filter(|known| known.is_group) else { return };
-        let Some((first, bound)) = first.and_then(|first| Some((first, self.bound(first, service)?))) else { return };
+        let Some(known) = self.providers.services.get(service).filter(|known| known.is_group) else { return };
+        let Some((first, bound)) = first.and_then(|first| Some((first, self.providers.bound(first, service)?))) else {
+            return;
+        };
         if known.served_from != Some((first, bound.service)) {
-            let (group, served_from) = (known.name.clone(), self.services[bound.service].name.clone());
-            let provider = self.providers[first].peer.address.clone();
+            let (group, served_from) = (known.name.clone(), self.providers.services[bound.service].name.clone());
+            let provider = self.providers.sessions[first].peer.address.clone();
             self.notices.push(Notice::GroupServedFrom { group, served_from, provider });
-            self.services[service].served_from = Some((first, bound.service));
+            self.providers.services[service].served_from = Some((first, bound.service));
         }
     }
 
@@ -202,14 +217,16 @@ impl SourceDistributor {
         before: Option<(bool, bool)>,
         out: &mut dyn ProviderSink,
     ) {
-        let session = &mut self.providers[id];
+        let session = &mut self.providers.sessions[id];
         let Some(of) = session.offer(member.service).map(Offer::to_copy) else { return };
         let Some(offer) = session.offer_mut(service) else { return };
         offer.take_copy(of);
         let (after, domains, qos) = (offer.takes_requests(), offer.domains, offer.qos.clone());
-        let (vendor, item_list) =
-            (self.services[member.service].vendor.clone(), self.services[member.service].item_list.clone());
-        let known = &mut self.services[service];
+        let (vendor, item_list) = (
+            self.providers.services[member.service].vendor.clone(),
+            self.providers.services[member.service].item_list.clone(),
+        );
+        let known = &mut self.providers.services[service];
         for quality in if qos.is_empty() { vec![Qos::REALTIME_TICK] } else { qos } {
             if !known.qos.contains(&quality) {
                 known.qos.push(quality);
@@ -229,13 +246,7 @@ impl SourceDistributor {
             self.want_mirrors(service);
         }
         self.advertise(service);
-        self.services[service].look_at_set_aside();
+        self.providers.services[service].look_at_set_aside();
         self.send_queued(service, out);
-    }
-
-    /// Whether the items of a group may leave a provider for another: it serves them from a later member.
-    pub(super) fn serves_later_member(&self, service: u16, id: SessionId, first: SessionId) -> bool {
-        let place = |id| self.bound(id, service).map(|bound| bound.place);
-        place(id) > place(first)
     }
 }

@@ -157,7 +157,7 @@ impl SourceDistributor {
         let handles = &self.take_back(service, handles)[..];
         // The images stay: to a consumer the stream is open, only stale.
         let state = State { stream: StreamState::OPEN, ..state };
-        let known = &self.services[service];
+        let known = &self.providers[service];
         let at_once = all && known.providers().is_empty() && known.lost_items() == 0;
         if at_once && handles.iter().any(|&handle| self.items[handle].has_interest()) {
             self.hub.event(&Event::ServiceStatus { service, state });

@@ -108,7 +108,7 @@ impl SourceDistributor {
 
     /// A quality that the provider publishes in without having said so is offered from now on: nobody could ask for it.
     fn offer_quality(&mut self, service: u16, qos: Option<Qos>) {
-        let known = &mut self.services[service];
+        let known = &mut self.providers[service];
         if let Some(qos) = qos.filter(|qos| !known.qos.iter().any(|&other| KeyQos::from(other) == KeyQos::from(*qos))) {
             known.qos.push(qos);
             known.stale = true;
@@ -129,7 +129,7 @@ impl SourceDistributor {
         let image = self.published.images.add();
         let handle = self.items.insert_hashed(hash, service, &self.key, Kind::Cached { image });
         self.begin_record(handle, 0, false);
-        let known = &mut self.services[service];
+        let known = &mut self.providers[service];
         if known.domains.insert(self.items[handle].domain()) {
             known.stale = true;
             self.advertise(service);
@@ -143,7 +143,7 @@ impl SourceDistributor {
             return;
         }
         if self.items[handle].place().is_none() {
-            self.services[self.items[handle].service()].publishing.count();
+            self.providers[self.items[handle].service()].publishing.count();
         }
         self.clear_standby(place);
         if !self.displace(handle, place.session) {
@@ -177,7 +177,7 @@ impl SourceDistributor {
         let (group, watched) = (item.group(), item.has_interest());
         let Some(image) = item.image() else { return hub_items::fault!("{handle:?} has no image, and is published") };
         let image = self.published.images.get_mut(image);
-        let schema = self.config.page_sizes.schema(&self.services[item.service()].name);
+        let schema = self.config.page_sizes.schema(&self.providers[item.service()].name);
         if image.refresh(refresh, &schema).is_err() {
             self.counters.cache_failures += 1;
         }
@@ -198,7 +198,7 @@ impl SourceDistributor {
         let item = &mut self.items[handle];
         let (awaited, was_lost) = item.complete_set();
         if was_lost {
-            self.services[item.service()].item_is_back();
+            self.providers[item.service()].item_is_back();
         }
         self.note_published(handle);
         if awaited {

@@ -112,7 +112,7 @@ impl SourceDistributor {
 
     /// The item that an off-stream post names, in the service's first quality.
     fn posted_item(&mut self, service: u16, domain: Domain, key: &MsgKey<'_>, create: bool) -> Option<Handle> {
-        let qos = self.services[service].qos.first().copied().unwrap_or(Qos::REALTIME_TICK);
+        let qos = self.providers[service].qos.first().copied().unwrap_or(Qos::REALTIME_TICK);
         self.key.clear();
         ItemKey::new(domain, key, Some(qos)).write(&mut self.key);
         if create { self.find_or_publish(service) } else { self.items.find(service, &self.key) }

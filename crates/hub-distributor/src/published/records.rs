@@ -269,7 +269,7 @@ impl SourceDistributor {
         let Some(slot) = self.items[handle].image() else {
             return hub_items::fault!("{handle:?} has no image, and is published");
         };
-        let name = &self.services[service].name;
+        let name = &self.providers[service].name;
         let (is_kept, expires) = (rules.kept.has(name), rules.expiring.has(name));
         if !is_kept && !expires {
             return;
@@ -302,7 +302,7 @@ impl SourceDistributor {
             return;
         }
         let item = &self.items[handle];
-        records.gone.push_back((self.services[item.service()].name.as_str().into(), item.key().into()));
+        records.gone.push_back((self.providers[item.service()].name.as_str().into(), item.key().into()));
     }
 
     fn expire(&mut self, handle: Handle) {
@@ -319,7 +319,7 @@ impl SourceDistributor {
         let max_age = self.config.records.max_age;
         let mut next = self.now.saturating_add(max_age);
         let mut left = self.config.work_per_turn;
-        for service in self.services.ids() {
+        for service in self.providers.service_ids() {
             while let Some((handle, at)) = self.published.records.oldest(service) {
                 let due = u64::try_from(at.saturating_add(max_age as i64)).unwrap_or(0);
                 if due > self.now || left == 0 {
@@ -371,7 +371,7 @@ impl SourceDistributor {
         let mut parts = std::mem::take(&mut records.parts);
         let is_whole = self.write_parts(handle, slot, &mut parts);
         let item = &self.items[handle];
-        let (service, key) = (self.services[item.service()].name.as_str(), item.key());
+        let (service, key) = (self.providers[item.service()].name.as_str(), item.key());
         if is_whole {
             each(RecordChange::Image(Record { service, key, parts: &parts, age }));
         } else if was_stored {
@@ -400,7 +400,7 @@ impl SourceDistributor {
             let now = self.now as i64;
             let age = records.note(slot).map_or(0, |note| now.saturating_sub(note.at).max(0) as u64);
             let item = &self.items[handle];
-            let service = self.services[item.service()].name.as_str();
+            let service = self.providers[item.service()].name.as_str();
             each(Record { service, key: item.key(), parts: &parts, age });
         }
         self.published.records.parts = parts;
@@ -439,7 +439,7 @@ impl SourceDistributor {
             return Ok(Restored::Expired);
         }
         let mut image = self.read_parts(record, domain)?;
-        let service = self.services.find_or_add(record.service, true).ok_or(RestoreError::Service)?;
+        let service = self.providers.find_or_add(record.service, true).ok_or(RestoreError::Service)?;
         let hash = self.items.hash(service, record.key);
         if self.items.find_hashed(hash, service, record.key).is_some() {
             if let Some(slot) =
@@ -465,7 +465,7 @@ impl SourceDistributor {
         item.take_cached_part(true, true, data);
         item.complete_set();
         if how.as_stale && item.lose() {
-            self.services[service].item_is_lost();
+            self.providers[service].item_is_lost();
         }
         self.begin_record(handle, record.age, how.is_kept);
         if !how.is_kept {
@@ -498,7 +498,7 @@ impl SourceDistributor {
 
     /// A service has an item that was taken back: P2PSs know it, with the item's domain and quality.
     fn offer_restored(&mut self, service: u16, domain: Domain, qos: Option<rwf::Qos>) {
-        let known = &mut self.services[service];
+        let known = &mut self.providers[service];
         known.stale |= known.domains.insert(domain.0);
         if let Some(qos) = qos.filter(|qos| !known.qos.contains(qos)) {
             known.qos.push(qos);

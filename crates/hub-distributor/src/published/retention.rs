@@ -101,33 +101,33 @@ impl SourceDistributor {
 
     /// Forgets the services that nobody has offered for long and that have no item, and lets those in that found no id.
     fn look_at_services(&mut self, looks: u16, out: &mut dyn ProviderSink) {
-        self.services.rest_is_over();
-        for id in self.services.ids() {
-            let known = &self.services[id];
+        self.providers.rest_is_over();
+        for id in self.providers.service_ids() {
+            let known = &self.providers[id];
             // The deletion of a service has an end of its own.
             if known.is_forgotten() || known.is_settling {
                 continue;
             }
             if !known.providers().is_empty() || self.items.any_of_service(id) {
-                self.services[id].idle_looks = 0;
+                self.providers[id].idle_looks = 0;
                 continue;
             }
-            let known = &mut self.services[id];
+            let known = &mut self.providers[id];
             known.idle_looks = known.idle_looks.saturating_add(1);
             // One that P2PSs do not know is missed by nobody.
             if known.idle_looks >= if known.advertised { looks } else { 2 } {
                 self.counters.services_aged += 1;
                 self.tell_gone(id);
-                self.services.forget(id);
+                self.providers.forget_service(id);
             }
         }
-        if self.services.has_room() {
+        if self.providers.has_room_for_services() {
             self.let_in_refused(out);
         }
     }
 
     fn let_in_refused(&mut self, out: &mut dyn ProviderSink) {
-        let lacking = |entry: &&Entry| entry.name().is_some_and(|name| !self.services.has(name));
+        let lacking = |entry: &&Entry| entry.name().is_some_and(|name| !self.providers.has_service(name));
         let waits = |(id, session): (SessionId, &Session)| {
             let entries: Vec<Entry> = session.all_refused().filter(lacking).cloned().collect();
             (!entries.is_empty()).then_some((id, session.origin, entries))

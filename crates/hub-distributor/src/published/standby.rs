@@ -197,7 +197,7 @@ impl SourceDistributor {
         if refresh.state.stream.is_final() {
             standbys.remove(place);
         } else if let Some(standby) = standbys.by_place.get_mut(&(place.session, place.stream)) {
-            let service = &self.services[self.items[standby.handle].service()].name;
+            let service = &self.providers[self.items[standby.handle].service()].name;
             if standby.image.refresh(refresh, &self.config.page_sizes.schema(service)).is_err() {
                 self.counters.cache_failures += 1;
             }
@@ -264,7 +264,7 @@ impl SourceDistributor {
         }
         for (session, items) in taken {
             let provider = self.providers[SessionId(session)].peer.address.clone();
-            let service = self.services[service].name.clone();
+            let service = self.providers[service].name.clone();
             self.notices.push(Notice::ItemsTakenBack { service, provider, items });
         }
         left

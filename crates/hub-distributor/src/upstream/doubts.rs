@@ -223,7 +223,7 @@ impl SourceDistributor {
     /// A provider has answered for an item, and so of its domain.
     pub(super) fn clear_doubt(&mut self, handle: Handle) {
         let item = &self.items[handle];
-        self.services[item.service()].answered.insert(item.domain());
+        self.providers[item.service()].answered.insert(item.domain());
         if let Some(place) = item.place() {
             self.forget_unanswered(handle, place.session);
         }
@@ -242,14 +242,14 @@ impl SourceDistributor {
         for &handle in asked {
             let item = &self.items[handle];
             let (service, domain) = (item.service(), item.domain());
-            let others = self.services[service].providers().iter().filter(|&&other| other != id);
+            let others = self.providers[service].providers().iter().filter(|&&other| other != id);
             let is_elsewhere = others.clone().any(|&other| self.providers.get(other).is_some());
             let Some(losses) = self.upstream.doubts.note(self.now, service, item.key(), is_elsewhere, with_others)
             else {
                 continue;
             };
             self.counters.doubted += 1;
-            if singly == Some(handle) && !self.services[service].answered.contains(domain) {
+            if singly == Some(handle) && !self.providers[service].answered.contains(domain) {
                 self.upstream.doubts.domains.entry((service, domain)).or_default().another(self.now, false);
             }
             if losses >= MOST && !item.is_answered() {
@@ -294,7 +294,7 @@ impl SourceDistributor {
     fn give_up(&mut self, handle: Handle, at: SessionId) {
         let item = &self.items[handle];
         self.notices.push(Notice::ItemGivenUp {
-            service: self.services[item.service()].name.clone(),
+            service: self.providers[item.service()].name.clone(),
             provider: self.providers[at].peer.address.clone(),
             item: String::from_utf8_lossy(
                 crate::item::ItemKey::read(item.key()).and_then(|key| key.name).unwrap_or_default(),
@@ -322,7 +322,7 @@ impl SourceDistributor {
             let handle = waiting.handle;
             let Some(item) = self.items.get(handle).filter(|item| item.is_queued()) else { continue };
             let (service, domain) = (item.service(), item.domain());
-            if !self.services[service].is_settling {
+            if !self.providers[service].is_settling {
                 let route = self.route(handle);
                 let rests = self.is_given_up(service, self.items[handle].key(), domain);
                 waiting.since = route.ok().map(|_| waiting.since.unwrap_or(self.now));
@@ -362,7 +362,7 @@ impl SourceDistributor {
         }
         let has_waited =
             waiting.since.is_some_and(|since| self.now.saturating_sub(since) >= self.config.request_timeout);
-        let is_idle = |service: u16, outstanding: u32| outstanding == 0 && !self.services[service].is_waiting();
+        let is_idle = |service: u16, outstanding: u32| outstanding == 0 && !self.providers[service].is_waiting();
         has_waited || self.providers[id].offers.iter().all(|offer| is_idle(offer.service, offer.outstanding))
     }
 }

@@ -254,7 +254,7 @@ impl SourceDistributor {
     /// A snapshot that was asked for as a stream.
     fn is_streamed_snapshot(&self, handle: Handle) -> bool {
         let item = &self.items[handle];
-        item.is_snapshot() && self.streams_snapshots(item.service())
+        item.is_snapshot() && !self.config.takes_snapshots(&self.providers[item.service()].name)
     }
 
     /// The last part of a set has come. `one_shot`: nothing follows it; `to_close`: for the provider its stream goes on.
@@ -262,7 +262,7 @@ impl SourceDistributor {
         let item = &mut self.items[handle];
         let (another, was_lost) = item.complete_set();
         if was_lost {
-            self.services[item.service()].item_is_back();
+            self.providers[item.service()].item_is_back();
         }
         if one_shot {
             if to_close {
@@ -417,7 +417,7 @@ impl SourceDistributor {
         self.counters.recoveries += 1;
         let item = &mut self.items[handle];
         if item.lose() {
-            self.services[item.service()].item_is_lost();
+            self.providers[item.service()].item_is_lost();
         }
     }
 }

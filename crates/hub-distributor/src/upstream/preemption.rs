@@ -51,7 +51,7 @@ impl SourceDistributor {
         }
         let item = &self.items[handle];
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
-        list.of(&self.services[item.service()].name, key.name.unwrap_or_default())
+        list.of(&self.providers[item.service()].name, key.name.unwrap_or_default())
     }
 
     /// Asks for an item that waits for a place at a provider, in the place of one of a lower class, if there is one. True if it is asked for.
@@ -120,7 +120,7 @@ impl SourceDistributor {
         let name = key.name.unwrap_or_default();
         self.config.locked_items.iter().any(|pattern| pattern.matches(name))
             || self.listed(handle) == Some(ItemPriority::Locked)
-            || self.upstream.locked.has(&self.services[item.service()].name, name)
+            || self.upstream.locked.has(&self.providers[item.service()].name, name)
     }
 
     /// An item leaves its provider for another that waits. Whether somebody waits for an image of it, and is to hear why none comes.
@@ -131,7 +131,7 @@ impl SourceDistributor {
             String::from_utf8_lossy(key.name.unwrap_or_default()).into_owned()
         };
         self.notices.push(Notice::ItemPreempted {
-            service: self.services[self.items[to].service()].name.clone(),
+            service: self.providers[self.items[to].service()].name.clone(),
             provider: self.providers[session].peer.address.clone(),
             item: name(victim),
             by: name(to),

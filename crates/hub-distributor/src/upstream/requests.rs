@@ -52,12 +52,12 @@ impl SourceDistributor {
         }
         let item = &self.items[handle];
         let service = item.service();
-        self.services[service].queue_back(handle, item.is_answered());
+        self.providers[service].queue_back(handle, item.is_answered());
         if self.is_untold(handle) {
             let count = self.items.of_service(service).len();
             let items = &self.items;
             let waits = |handle| items.get(handle).is_some_and(|item| item.service() == service && item.is_queued());
-            self.services[service].note_untold(handle, count, waits);
+            self.providers[service].note_untold(handle, count, waits);
         }
     }
 
@@ -70,12 +70,12 @@ impl SourceDistributor {
     /// Asks providers for what waits in a service's queue, as far as windows and this turn's requests go.
     pub(crate) fn ask_queued(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let (mut passed, mut set_aside) = (Vec::new(), 0);
-        if self.services[service].is_settling {
+        if self.providers[service].is_settling {
             return;
         }
-        while passed.len() < LOOK_PAST && self.services[service].is_waiting() && self.upstream.pacing.may_send() {
+        while passed.len() < LOOK_PAST && self.providers[service].is_waiting() && self.upstream.pacing.may_send() {
             let turn = self.upstream.pacing.take();
-            let Some(handle) = self.services[service].next_queued(turn) else { break };
+            let Some(handle) = self.providers[service].next_queued(turn) else { break };
             // What is in a queue may have ended since, its handle be another's.
             if !self.items.get(handle).is_some_and(|item| item.service() == service && item.is_queued()) {
                 continue;
@@ -88,7 +88,7 @@ impl SourceDistributor {
                 // What no provider has does not stand in the way of what one may have in a moment.
                 Err(Wait::NoProvider) => {
                     let items = self.items.of_service(service).len();
-                    self.services[service].set_aside(handle, items);
+                    self.providers[service].set_aside(handle, items);
                     set_aside += 1;
                     if set_aside == self.config.work_per_turn.max(1) {
                         self.upstream.pacing.go_on_next_turn();
@@ -99,13 +99,13 @@ impl SourceDistributor {
                 Err(_) => passed.push(handle),
             }
             // With one provider what stops one item stops all, as a rule; look past it only for what is different.
-            if passed.len() == 1 && self.is_simple(service) {
+            if passed.len() == 1 && self.providers.is_simple(&self.config, service) {
                 break;
             }
         }
         for handle in passed.into_iter().rev() {
             let answered = self.items[handle].is_answered();
-            self.services[service].queue_front(handle, answered);
+            self.providers[service].queue_front(handle, answered);
         }
         self.upstream.doubts.note_change();
     }
@@ -119,22 +119,22 @@ impl SourceDistributor {
     /// What waits in a service's queue, and was to wait for moments when it came: who waits for it hears why, once that takes longer. An open
     /// limit may have been reached by those that were before it.
     pub(crate) fn explain_queue(&mut self, service: u16) {
-        if self.services[service].is_settling {
+        if self.providers[service].is_settling {
             return;
         }
         let mut kept = Vec::new();
         while kept.len() < LOOK_PAST && self.upstream.pacing.may_go_on() {
-            let Some(handle) = self.services[service].next_untold() else { break };
+            let Some(handle) = self.providers[service].next_untold() else { break };
             let is_here = self.items.get(handle).is_some_and(|item| item.service() == service);
             if !is_here || !self.is_untold(handle) {
                 continue;
             }
             if self.reason_to_wait(handle).is_none() {
                 kept.push(handle);
-                if self.is_simple(service) {
+                if self.providers.is_simple(&self.config, service) {
                     break;
                 }
-            } else if self.outages.spend_one() {
+            } else if self.providers.spend_one() {
                 self.explain_wait(handle, ALL);
             } else {
                 kept.push(handle);
@@ -143,7 +143,7 @@ impl SourceDistributor {
             }
         }
         for handle in kept.into_iter().rev() {
-            self.services[service].untold_front(handle);
+            self.providers[service].untold_front(handle);
         }
     }
 
@@ -223,11 +223,6 @@ impl SourceDistributor {
         self.send_request_to(place, handle, extra, out);
     }
 
-    /// Whether snapshots of a service are asked for as streams.
-    pub(super) fn streams_snapshots(&self, service: u16) -> bool {
-        !self.config.takes_snapshots(&self.services[service].name)
-    }
-
     /// Writes the request for an image once more that is asked for, and whose answer was of no use.
     pub(super) fn send_request_again(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         debug_assert!(self.items[handle].is_expecting(), "an image that nobody waits for: {handle:?}");
@@ -255,7 +250,7 @@ impl SourceDistributor {
         // The cache holds whole images, and needs every update; and a standby is to have what the other has.
         let whole = self.cache.has(handle.0) || self.is_hot(handle);
         let (views, can_pause) = if whole { (false, false) } else { session.views_and_pauses() };
-        let streams = !item.is_snapshot() || self.streams_snapshots(item.service());
+        let streams = !item.is_snapshot() || !self.config.takes_snapshots(&self.providers[item.service()].name);
         let demands = self.upstream.merge.merged(handle, item.interest().len());
         let mut flags = extra;
         for flag in

@@ -1,9 +1,10 @@
 //! Which provider is asked for an item.
 
+use crate::Config;
 use crate::ids::Handle;
 use crate::item::{ItemKey, KeyQos};
 use crate::items::Item;
-use crate::providers::{Offer, Phase, Session};
+use crate::providers::{Offer, Phase, Providers, Session};
 use crate::status_texts::StatusTexts;
 use crate::{SessionId, SourceDistributor};
 use rwf::{Qos, StateCode};
@@ -41,83 +42,43 @@ impl Wait {
     }
 }
 
-impl SourceDistributor {
+impl Providers {
     /// Whether the items of a service fare alike: it has one provider, that is not at its limit for streams only.
-    pub(super) fn is_simple(&self, service: u16) -> bool {
-        let &[only] = self.services[service].providers() else { return false };
-        self.providers.offer(only, service).is_some_and(|offer| {
-            let place = self.place_at(&self.providers[only], offer, true);
+    pub(super) fn is_simple(&self, config: &Config, service: u16) -> bool {
+        let &[only] = self[service].providers() else { return false };
+        self.offer(only, service).is_some_and(|offer| {
+            let place = self[only].place(config, offer, true);
             matches!(place, Err(Wait::Window | Wait::NotAccepting | Wait::Down))
         })
     }
 
-    /// The provider to ask for an item: another than the one that has failed it last, and than those that are silent, if there is one.
-    pub(super) fn route(&self, handle: Handle) -> Result<SessionId, Wait> {
-        let (item, failed) = (&self.items[handle], self.upstream.failed_at.get(&handle).copied());
-        match self.route_among(item, &|id| Some(id) != failed) {
-            Err(_) if failed.is_some() => self.route_among(item, &|_| true),
-            route => route,
-        }
-    }
-
-    /// Whether another provider than one would be asked for an item, now or in a moment: one that is silent, if `even_silent`.
-    pub(crate) fn is_served_beside(&self, handle: Handle, without: SessionId, even_silent: bool) -> bool {
-        let item = &self.items[handle];
-        let may = |id| id != without;
-        let route = if even_silent { self.route_among(item, &may) } else { self.route_of(item, &may, false) };
-        matches!(route, Ok(_) | Err(Wait::Window))
-    }
-
-    /// The providers of an item that are at their limit.
-    pub(super) fn full_providers(&self, handle: Handle) -> Vec<SessionId> {
-        let item = &self.items[handle];
-        let qos = ItemKey::qos_of(item.key());
-        let is_full = |id: &SessionId| {
-            let session = self.providers.get(*id).filter(|session| session.phase == Phase::Ready)?;
-            let has_item = self.config.route(session.origin).is_none_or(|route| route.has_item_of(item.key()));
-            let offer = session.offer(item.service()).filter(|offer| has_item && offer.serves(item.domain(), qos))?;
-            let place = self.place_at(session, offer, item.is_snapshot());
-            Some(place == Err(Wait::OpenLimit))
-        };
-        let providers = self.services[item.service()].providers().iter().copied();
-        providers.filter(|id| is_full(id) == Some(true)).collect()
-    }
-
-    /// Whether a provider has a place for another item of a service.
-    fn place_at(&self, session: &Session, offer: &Offer, snapshot: bool) -> Result<(), Wait> {
-        let most = self.config.route(session.origin).map_or(0, |route| route.max_items);
-        offer.place(session.used(offer), snapshot, (self.config.open_window, most))
-    }
-
-    /// The provider that stands by for an item which is open at another.
-    pub(crate) fn standby_for(&self, handle: Handle, used: SessionId) -> Result<SessionId, Wait> {
-        let origin = |id| self.providers.get(id).map(|session| session.origin);
-        let of_used = origin(used);
-        let is_pair = |id| of_used.zip(origin(id)).is_some_and(|(used, other)| self.config.are_a_pair(used, other));
-        self.route_among(&self.items[handle], &|id| id != used && is_pair(id))
-    }
-
     /// The provider to ask for an item, of those that may be asked; one that is silent only if there is no other.
-    fn route_among(&self, item: &Item, may: &dyn Fn(SessionId) -> bool) -> Result<SessionId, Wait> {
-        match self.route_of(item, may, false) {
-            Err(wait) if wait != Wait::Window => self.route_of(item, may, true),
+    fn route_among(&self, config: &Config, item: &Item, may: &dyn Fn(SessionId) -> bool) -> Result<SessionId, Wait> {
+        match self.route_of(config, item, may, false) {
+            Err(wait) if wait != Wait::Window => self.route_of(config, item, may, true),
             route => route,
         }
     }
 
     /// The provider to ask for an item, of those that may be asked and, unless `even_silent`, are not silent.
-    fn route_of(&self, item: &Item, may: &dyn Fn(SessionId) -> bool, even_silent: bool) -> Result<SessionId, Wait> {
+    fn route_of(
+        &self,
+        config: &Config,
+        item: &Item,
+        may: &dyn Fn(SessionId) -> bool,
+        even_silent: bool,
+    ) -> Result<SessionId, Wait> {
         let qos = ItemKey::qos_of(item.key());
         let mut best: Option<((u16, u32, u64, u32), SessionId)> = None;
         // The member of a group that items wait a moment for: later ones are not there for that.
         let mut full: Option<u16> = None;
         let mut wait = Wait::NoProvider;
-        let known = &self.services[item.service()];
+        let known = &self[item.service()];
         for &id in known.providers().iter().filter(|&&id| may(id)) {
-            let Some(session) = self.providers.get(id).filter(|session| session.phase == Phase::Ready) else {
+            let Some(session) = self.get(id).filter(|session| session.phase == Phase::Ready) else {
                 continue;
             };
-            let route = self.config.route(session.origin);
+            let route = config.route(session.origin);
             let Some(offer) = Some(session)
                 .filter(|_| route.is_none_or(|route| route.has_item_of(item.key())))
                 .and_then(|session| session.offer(item.service()))
@@ -130,8 +91,8 @@ impl SourceDistributor {
             if full.is_some_and(|full| member > full) && best.is_none() {
                 break;
             }
-            let is_preferred = self.config.balance.is_ordered() || known.switched_to() == Some(id);
-            if let Err(reason) = self.place_at(session, offer, item.is_snapshot()) {
+            let is_preferred = config.balance.is_ordered() || known.switched_to() == Some(id);
+            if let Err(reason) = session.place(config, offer, item.is_snapshot()) {
                 wait = wait.min(reason);
                 full = full.or((reason == Wait::Window).then_some(member));
                 // Providers behind this one stand by, and are not there for what has to wait a moment.
@@ -150,6 +111,60 @@ impl SourceDistributor {
             }
         }
         best.map(|(_, id)| id).ok_or(wait)
+    }
+}
+
+impl SourceDistributor {
+    /// The provider to ask for an item: another than the one that has failed it last, and than those that are silent, if there is one.
+    pub(super) fn route(&self, handle: Handle) -> Result<SessionId, Wait> {
+        let (item, failed) = (&self.items[handle], self.upstream.failed_at.get(&handle).copied());
+        match self.providers.route_among(&self.config, item, &|id| Some(id) != failed) {
+            Err(_) if failed.is_some() => self.providers.route_among(&self.config, item, &|_| true),
+            route => route,
+        }
+    }
+
+    /// Whether another provider than one would be asked for an item, now or in a moment: one that is silent, if `even_silent`.
+    pub(crate) fn is_served_beside(&self, handle: Handle, without: SessionId, even_silent: bool) -> bool {
+        let item = &self.items[handle];
+        let may = |id| id != without;
+        let route = if even_silent {
+            self.providers.route_among(&self.config, item, &may)
+        } else {
+            self.providers.route_of(&self.config, item, &may, false)
+        };
+        matches!(route, Ok(_) | Err(Wait::Window))
+    }
+
+    /// The providers of an item that are at their limit.
+    pub(super) fn full_providers(&self, handle: Handle) -> Vec<SessionId> {
+        let item = &self.items[handle];
+        let qos = ItemKey::qos_of(item.key());
+        let is_full = |id: &SessionId| {
+            let session = self.providers.get(*id).filter(|session| session.phase == Phase::Ready)?;
+            let has_item = self.config.route(session.origin).is_none_or(|route| route.has_item_of(item.key()));
+            let offer = session.offer(item.service()).filter(|offer| has_item && offer.serves(item.domain(), qos))?;
+            let place = session.place(&self.config, offer, item.is_snapshot());
+            Some(place == Err(Wait::OpenLimit))
+        };
+        let providers = self.providers[item.service()].providers().iter().copied();
+        providers.filter(|id| is_full(id) == Some(true)).collect()
+    }
+
+    /// The provider that stands by for an item which is open at another.
+    pub(crate) fn standby_for(&self, handle: Handle, used: SessionId) -> Result<SessionId, Wait> {
+        let origin = |id| self.providers.get(id).map(|session| session.origin);
+        let of_used = origin(used);
+        let is_pair = |id| of_used.zip(origin(id)).is_some_and(|(used, other)| self.config.are_a_pair(used, other));
+        self.providers.route_among(&self.config, &self.items[handle], &|id| id != used && is_pair(id))
+    }
+}
+
+impl Session {
+    /// Whether the provider has a place for another item of a service.
+    fn place(&self, config: &Config, offer: &Offer, snapshot: bool) -> Result<(), Wait> {
+        let most = config.route(self.origin).map_or(0, |route| route.max_items);
+        offer.place(self.used(offer), snapshot, (config.open_window, most))
     }
 }
 
