@@ -105,6 +105,15 @@ impl Limiter {
         }
     }
 
+    /// Asserts between what an adaptive limit moves: for simulations.
+    pub(super) fn check_invariants(&self) {
+        let Some(adaptive) = &self.adaptive else { return };
+        let (rate, ceiling, from) = (self.rate_bps, adaptive.ceiling_bps, adaptive.from_bps);
+        assert!(ceiling == 0 || from == ceiling && rate <= ceiling, "{rate} b/s is more than the limit of {ceiling}");
+        assert!(rate == 0 || rate >= adaptive.floor_bps(), "{rate} b/s has fallen from {from} to nearly nothing");
+        assert!(ceiling != 0 || rate < from.saturating_mul(2).max(1), "{rate} b/s has doubled, and is limited still");
+    }
+
     /// When to call [`Limiter::tick`] while something waits.
     pub fn tick_at(&self) -> u64 {
         self.tick_at

@@ -465,6 +465,9 @@ impl<F: Framing> Receiver<F> {
             assert!(distance(self.proven, end) <= self.recovery.reach(), "more is missing than could have been sent");
             assert!(self.recovery.timeout().is_some(), "a gap that nobody asks for and nobody gives up");
         }
+        let (first, count) = self.lost[self.lost_at.wrapping_sub(1) % LOST_RANGES];
+        let lost_until = first.wrapping_add(count);
+        assert!(count == 0 || distance(lost_until, next) >= 0, "{first} to {lost_until} are lost, and {next} is next");
         let stats = &self.stats;
         assert!(
             stats.early + stats.repaired <= 2 * stats.datagrams,
@@ -499,7 +502,7 @@ impl<F: Framing> Receiver<F> {
             return;
         }
         let mut packet = [0; 64 + 4 * NAK_LIST];
-        for list in self.recovery.naks.chunks(NAK_LIST) {
+        for list in self.recovery.naks().chunks(NAK_LIST) {
             let mut w = Writer::new(&mut packet);
             if self.framing.nak(&mut w, list).is_ok() {
                 self.stats.nak_packets += 1;

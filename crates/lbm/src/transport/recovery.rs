@@ -1,12 +1,14 @@
 //! What a receiver knows about the datagrams behind a gap: which are missing, which are held, when to ask again.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod buffers;
+mod naks;
 
-use super::memory::{Memory, Share};
+use super::memory::Memory;
 use super::{DatagramSink, LossReason, Order};
-use crate::random::Random;
 use crate::wire::distance;
+use buffers::Buffers;
+use naks::Naks;
+pub(super) use naks::Timing;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -27,23 +29,10 @@ struct Slot {
     bytes: Vec<u8>,
 }
 
-/// Timing of NAKs, ns; see the options of the same names.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timing {
-    pub(super) initial_backoff: u64,
-    pub(super) backoff: u64,
-    pub(super) generation: u64,
-    pub(super) suppress: u64,
-}
-
 /// Bytes of a slot.
 const SLOT: usize = size_of::<Slot>();
 /// Slots that stay when a gap has closed; a deeper one gives them back.
 const SLOTS_KEPT: usize = 4_096;
-/// Bytes of buffers that stay when a gap has closed.
-const POOL_KEPT: usize = 1 << 20;
-/// Numbers that are asked for in one back-off interval at most, the oldest first: 16 KB of NAKs.
-pub(super) const NAKS_MAX: usize = 4_096;
 
 /// `next` is the lowest number that is neither delivered nor reported lost; all below `end` are known to have been sent. Between
 /// them lies one slot per number, at most `slots_max`.
@@ -53,22 +42,9 @@ pub(super) struct Recovery {
     pub(super) end: u32,
     slots: Box<[Slot]>,
     slots_max: usize,
-    /// (when, first, count) of ranges that may hold missing numbers. Each missing number is in exactly one range.
-    due: BinaryHeap<Reverse<(u64, u32, u32)>>,
-    /// Losses found until then join the same NAK.
-    initial_due: u64,
-    pool: Vec<Vec<u8>>,
-    pooled_bytes: usize,
-    held_bytes: usize,
-    held_max: usize,
-    /// What slots, held datagrams and the pool may take of the context's memory.
-    share: Share,
-    pub(super) naks: Vec<u32>,
-    /// Numbers that may still be asked for until `naks_renewed_at`.
-    naks_left: usize,
-    naks_renewed_at: u64,
-    timing: Timing,
-    random: Random,
+    /// Pays for the slots as well.
+    buffers: Buffers,
+    naks: Naks,
     pub(super) held_dropped: u64,
 }
 
@@ -79,18 +55,8 @@ impl Recovery {
             end: 0,
             slots: Box::default(),
             slots_max: slots_max.next_power_of_two().clamp(64, 1 << 20),
-            due: BinaryHeap::new(),
-            initial_due: 0,
-            pool: Vec::new(),
-            pooled_bytes: 0,
-            held_bytes: 0,
-            held_max,
-            share: memory.share(),
-            naks: Vec::new(),
-            naks_left: NAKS_MAX,
-            naks_renewed_at: 0,
-            timing,
-            random: Random::new(seed),
+            buffers: Buffers::new(held_max, memory),
+            naks: Naks::new(timing, seed),
             held_dropped: 0,
         }
     }
@@ -115,7 +81,7 @@ impl Recovery {
             return true;
         }
         let size = count.next_power_of_two().clamp(64, self.slots_max);
-        if !self.share.take((size - self.slots.len()) * SLOT) {
+        if !self.buffers.reserve((size - self.slots.len()) * SLOT) {
             return false;
         }
         let empty = || Slot { state: State::Missing, missed_at: 0, quiet_until: 0, bytes: Vec::new() };
@@ -147,20 +113,18 @@ impl Recovery {
             slot.quiet_until = 0;
             self.end = sqn.wrapping_add(1);
         }
-        if self.initial_due <= now {
-            self.initial_due = now.saturating_add(self.random.around(self.timing.initial_backoff));
-        }
-        let due = self.initial_due.min(now.saturating_add(self.timing.generation));
-        self.due.push(Reverse((due, first, count as u32)));
+        self.naks.miss(now, first, count as u32);
     }
 
     /// Keeps a datagram that lies behind a gap, `next < sqn < next + reach`. False if it is there already, or no room is left.
     pub(super) fn hold(&mut self, now: u64, sqn: u32, bytes: &[u8]) -> bool {
+        let ahead = distance(self.next, sqn);
+        debug_assert!(ahead > 0 && ahead < self.reach(), "{sqn} is not behind a gap at {}", self.next);
         let fresh = distance(self.end, sqn) >= 0;
         if !fresh && self.slot(sqn).state == State::Held {
             return false;
         }
-        let buffer = if self.held_bytes + bytes.len() <= self.held_max { self.buffer(bytes) } else { None };
+        let buffer = self.buffers.hold(bytes);
         if fresh {
             // If it cannot be kept it is missing as well, and asked for later.
             let end = if buffer.is_some() { sqn } else { sqn.wrapping_add(1) };
@@ -172,10 +136,9 @@ impl Recovery {
             self.held_dropped += 1;
             return false;
         };
-        self.held_bytes += buffer.capacity();
         if !kept {
             self.held_dropped += 1;
-            self.give_back(buffer);
+            self.buffers.give_back(buffer);
             return false;
         }
         if fresh {
@@ -187,35 +150,10 @@ impl Recovery {
         true
     }
 
-    /// A copy of the bytes, in a buffer of the pool if there is one; `None` without memory for it.
-    fn buffer(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let mut buffer = self.pool.pop().unwrap_or_default();
-        self.pooled_bytes -= buffer.capacity();
-        let before = buffer.capacity();
-        // Rounded up, so that buffers soon fit whatever comes.
-        let size = bytes.len().next_power_of_two().max(128);
-        if bytes.len() > before {
-            if !self.share.take(size - before) {
-                self.share.give_back(before);
-                return None;
-            }
-            buffer = Vec::with_capacity(size);
-        }
-        buffer.clear();
-        buffer.extend_from_slice(bytes);
-        Some(buffer)
-    }
-
-    /// A buffer is not needed any more.
-    fn give_back(&mut self, buffer: Vec<u8>) {
-        self.held_bytes -= buffer.capacity();
-        self.pooled_bytes += buffer.capacity();
-        self.pool.push(buffer);
-    }
-
     /// The datagram `next` was delivered.
     #[inline]
     pub(super) fn delivered(&mut self) {
+        debug_assert!(!self.has_gap() || self.slot(self.next).state == State::Missing, "{} has come before", self.next);
         if self.next == self.end {
             self.end = self.end.wrapping_add(1);
         }
@@ -232,7 +170,7 @@ impl Recovery {
                     let bytes = core::mem::take(&mut self.slot(sqn).bytes);
                     self.next = sqn.wrapping_add(1);
                     sink.datagram(sqn, Order::Held, &bytes);
-                    self.give_back(bytes);
+                    self.buffers.give_back(bytes);
                 }
                 State::Lost(reason) => {
                     let mut count = 0;
@@ -244,21 +182,15 @@ impl Recovery {
                 }
             }
         }
-        self.due.clear();
-        self.initial_due = 0;
+        self.naks.clear();
         self.trim();
     }
 
     /// A gap that was deep once must not pin its memory for ever.
     fn trim(&mut self) {
-        while self.pooled_bytes > POOL_KEPT
-            && let Some(buffer) = self.pool.pop()
-        {
-            self.pooled_bytes -= buffer.capacity();
-            self.share.give_back(buffer.capacity());
-        }
+        self.buffers.trim();
         if self.slots.len() > SLOTS_KEPT {
-            self.share.give_back(self.slots.len() * SLOT);
+            self.buffers.release(self.slots.len() * SLOT);
             self.slots = Box::default();
         }
     }
@@ -281,7 +213,7 @@ impl Recovery {
         if sqn.wrapping_sub(self.next) >= self.end.wrapping_sub(self.next) {
             return;
         }
-        let quiet_until = now.saturating_add(self.timing.suppress);
+        let quiet_until = self.naks.quiet_until(now);
         let slot = self.slot(sqn);
         if slot.state == State::Missing {
             if refused {
@@ -292,22 +224,19 @@ impl Recovery {
     }
 
     pub(super) fn timeout(&self) -> Option<u64> {
-        if self.has_gap() { self.due.peek().map(|Reverse((at, ..))| *at) } else { None }
+        if self.has_gap() { self.naks.timeout() } else { None }
     }
 
-    /// Collects what is to be asked for now into `naks`, ascending, and gives up what is too old.
+    /// What the last [`Recovery::on_timer`] has found to be asked for, ascending.
+    pub(super) fn naks(&self) -> &[u32] {
+        self.naks.list()
+    }
+
+    /// Collects what is to be asked for now into [`Recovery::naks`], and gives up what is too old.
     pub(super) fn on_timer(&mut self, now: u64, sink: &mut impl DatagramSink) {
-        self.naks.clear();
-        let again = now.saturating_add(self.random.around(self.timing.backoff)).max(now + 1);
-        if now >= self.naks_renewed_at {
-            self.naks_left = NAKS_MAX;
-            self.naks_renewed_at = now.saturating_add(self.timing.backoff);
-        }
+        self.naks.begin_turn(now);
         let mut expired = false;
-        while let Some(Reverse((at, first, count))) = self.due.peek().copied()
-            && at <= now
-        {
-            self.due.pop();
+        while let Some((first, count)) = self.naks.pop_due(now) {
             let skip = distance(first, self.next).clamp(0, count as i32) as u32;
             let mut range: Option<(u64, u32, u32)> = None;
             for i in skip..count {
@@ -315,44 +244,38 @@ impl Recovery {
                 if distance(sqn, self.end) <= 0 {
                     break;
                 }
-                let (generation, backoff) = (self.timing.generation, self.timing.backoff);
-                let jitter = self.random.around(backoff);
-                let slot = self.slot(sqn);
-                let due = if slot.state != State::Missing {
-                    None
-                } else if now.saturating_sub(slot.missed_at) >= generation {
-                    slot.state = State::Lost(LossReason::Timeout);
-                    expired = true;
-                    None
-                } else {
-                    let deadline = slot.missed_at.saturating_add(generation);
-                    let due = if slot.quiet_until > now {
-                        slot.quiet_until.saturating_add(jitter / 2)
-                    } else {
-                        if self.naks_left > 0 {
-                            self.naks_left -= 1;
-                            self.naks.push(sqn);
-                        }
-                        again
-                    };
-                    Some(due.min(deadline).max(now + 1))
-                };
+                let due = self.ask(now, sqn, &mut expired);
                 // Neighbours with the same time stay one range.
                 range = match (range, due) {
                     (Some((at, from, length)), Some(due)) if at == due => Some((at, from, length + 1)),
                     (earlier, due) => {
-                        self.due.extend(earlier.map(Reverse));
+                        self.naks.put_back(earlier);
                         due.map(|due| (due, sqn, 1))
                     }
                 };
             }
-            self.due.extend(range.map(Reverse));
+            self.naks.put_back(range);
         }
-        let base = self.next;
-        self.naks.sort_unstable_by_key(|sqn| sqn.wrapping_sub(base));
+        self.naks.end_turn(self.next);
         if expired {
             self.drain(sink);
         }
+    }
+
+    /// The time of a number has come: asks for it if it is missing, or gives it up. When it is due again.
+    fn ask(&mut self, now: u64, sqn: u32, expired: &mut bool) -> Option<u64> {
+        let jitter = self.naks.jitter();
+        let mask = self.slots.len() - 1;
+        let slot = &mut self.slots[sqn as usize & mask];
+        if slot.state != State::Missing {
+            return None;
+        }
+        let due = self.naks.ask(now, sqn, slot.missed_at, slot.quiet_until, jitter);
+        if due.is_none() {
+            slot.state = State::Lost(LossReason::Timeout);
+            *expired = true;
+        }
+        due
     }
 
     /// Asserts what a gap promises; it looks at every number: for simulations.
@@ -362,51 +285,33 @@ impl Recovery {
         let (behind, slots) = (behind as usize, self.slots.len());
         assert!(behind <= slots, "{behind} numbers share {slots} slots");
         assert!(slots == 0 || slots.is_power_of_two() && slots <= self.slots_max, "{slots} slots");
-        assert!(self.held_bytes <= self.held_max + (1 << 17), "held: {} of {}", self.held_bytes, self.held_max);
-        let mut asked = vec![0u8; behind];
-        for Reverse((_, first, count)) in self.has_gap().then_some(&self.due).into_iter().flatten() {
-            for i in 0..*count {
-                let at = distance(self.next, first.wrapping_add(i));
-                if let Some(asked) = usize::try_from(at).ok().and_then(|at| asked.get_mut(at)) {
-                    *asked += 1;
-                }
-            }
-        }
+        let slot = |i: usize| &self.slots[self.next.wrapping_add(i as u32) as usize & (slots - 1)];
+        self.naks.check_invariants(self.next, self.end, |i| slot(i).state == State::Missing);
         let mut held = 0;
-        for (i, asked) in asked.into_iter().enumerate() {
-            let sqn = self.next.wrapping_add(i as u32);
-            let slot = &self.slots[sqn as usize & (slots - 1)];
-            match slot.state {
-                State::Missing => assert_eq!(asked, 1, "{sqn} is missing, and so many ranges ask for it"),
-                // A datagram without messages has no bytes.
-                State::Held => {}
-                State::Lost(_) => assert!(i > 0, "{sqn} is lost, and nobody is told"),
-            }
-            assert!(i > 0 || slot.state == State::Missing, "{sqn} is not missing and stands at the gap");
+        for i in 0..behind {
+            let (sqn, slot) = (self.next.wrapping_add(i as u32), slot(i));
+            assert!(i > 0 || slot.state == State::Missing, "{sqn} is {:?} and stands at the gap", slot.state);
+            // A datagram without messages has no bytes.
             assert!(slot.state == State::Held || slot.bytes.capacity() == 0, "{sqn} has bytes that nobody will get");
             held += slot.bytes.capacity();
         }
         let all: usize = self.slots.iter().map(|slot| slot.bytes.capacity()).sum();
-        assert_eq!((self.held_bytes, all), (held, held), "bytes behind the gap: counted, and in all slots");
-        let pooled: usize = self.pool.iter().map(Vec::capacity).sum();
-        assert_eq!(self.pooled_bytes, pooled, "bytes of the pool");
-        self.share.check_invariants(slots * SLOT + held + pooled);
-        assert!(self.naks_left <= NAKS_MAX && self.naks.len() <= NAKS_MAX, "more is asked for at once than may be");
+        assert_eq!(all, held, "bytes are held outside the gap");
+        self.buffers.check_invariants(held, slots * SLOT);
     }
 
     /// Forgets everything and begins at `sqn`. What was held is gone: drain first.
     pub(super) fn restart(&mut self, sqn: u32) {
         self.next = sqn;
         self.end = sqn;
-        self.due.clear();
-        self.initial_due = 0;
+        self.naks.clear();
         for at in 0..self.slots.len() {
             let buffer = core::mem::take(&mut self.slots[at].bytes);
             if buffer.capacity() > 0 {
-                self.give_back(buffer);
+                self.buffers.give_back(buffer);
             }
         }
-        debug_assert_eq!(self.held_bytes, 0);
+        debug_assert_eq!(self.buffers.held_bytes(), 0, "nothing is held without a slot");
         self.trim();
     }
 }

@@ -476,6 +476,15 @@ impl<F: Framing> Sender<F> {
         assert_eq!(waiting.len(), self.window.queued(), "those that wait are marked so in the window, and no others");
         let control: usize = self.control_lengths.iter().sum();
         assert_eq!(self.control.len() - self.control_at, control, "bytes of control packets");
+        let waits = self.window.open_bytes() > F::HEADER
+            || self.window.released != self.window.next
+            || self.granted < self.queue.len();
+        assert!(!waits || self.timeout().is_some(), "something waits for the timer, and there is none");
+        let silent = self.window.unsent == self.config.first_sqn;
+        assert!(silent || self.sm_due != u64::MAX, "datagrams were sent, and no session message will tell the newest");
+        assert!(self.append_max <= self.config.datagram_max, "what is appended to fits a datagram");
+        self.data.check_invariants();
+        self.retransmit.check_invariants();
     }
 
     /// When [`Sender::on_timer`] is to be called.

@@ -180,6 +180,11 @@ impl Window {
     /// `length` bytes at the end of the open datagram.
     #[inline]
     pub(super) fn extend(&mut self, length: usize) -> &mut [u8] {
+        debug_assert!(
+            self.open > 0 && self.open + length <= self.datagram_max,
+            "{length} more do not fit {}",
+            self.open
+        );
         let at = self.head + self.open;
         self.open += length;
         &mut self.ring[at..at + length]
@@ -207,6 +212,7 @@ impl Window {
 
     /// The first `count` unsent datagrams were handed to the socket.
     pub(super) fn sent(&mut self, count: u32) {
+        debug_assert!(count <= self.released.wrapping_sub(self.unsent), "{count} were sent, and not so many could be");
         for _ in 0..count.min(self.released.wrapping_sub(self.unsent)) {
             self.unsent_bytes -= usize::from(self.slots[self.index(self.unsent)].length);
             self.unsent = self.unsent.wrapping_add(1);
