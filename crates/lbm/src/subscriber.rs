@@ -495,7 +495,12 @@ impl Subscriber {
             entry.topics.check_invariants();
             assert!(!entry.topics.is_empty(), "session {session} stays, and nobody wants a topic of it");
             // Activity moves away from `due` without a word; nothing else may.
-            let due = entry.topics.timeout().unwrap_or(u64::MAX);
+            let repair = match &entry.link {
+                Link::Lbtrm(receiver) if receiver.has_gap() => receiver.timeout(),
+                Link::Lbtru(client) => client.timeout(),
+                Link::Lbtrm(_) | Link::Plain => None,
+            };
+            let due = entry.topics.timeout().into_iter().chain(repair).min().unwrap_or(u64::MAX);
             assert!(self.due <= due, "session {session} is to be woken at {due}, the subscriber at {}", self.due);
         }
         assert!(self.naks.left <= NAK_BYTES && self.naks.left_unproven <= NAK_BYTES_UNPROVEN, "more NAKs than allowed");

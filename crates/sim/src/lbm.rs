@@ -42,6 +42,10 @@ pub struct Scenario {
     /// Sources retain everything; receivers join late and fetch what the transport has lost. Every receiver then has everything from the
     /// first message on.
     pub fetch: bool,
+    /// Messages of a topic that may be missing or wait while some are fetched.
+    pub fetch_entries: usize,
+    /// Bytes of messages that a source retains.
+    pub retained: usize,
     /// Numbers begin shortly before the wrap.
     pub wrap: bool,
     /// The recovery deadline is long enough that nothing may be lost.
@@ -65,6 +69,8 @@ impl Default for Scenario {
             restarts: 0,
             steady_senders: false,
             fetch: false,
+            fetch_entries: 200_000,
+            retained: RetentionConfig::default().size_limit,
             partitions: (0, 0),
             wrap: false,
             lossless: true,
@@ -325,7 +331,10 @@ impl World {
                     first_sqn,
                     tsni_interval_ns: 500 * MS,
                     tsni_active_threshold_ns: 0,
-                    late_join: self.scenario.fetch.then(RetentionConfig::default),
+                    late_join: self
+                        .scenario
+                        .fetch
+                        .then(|| RetentionConfig { size_limit: self.scenario.retained, ..RetentionConfig::default() }),
                 };
                 Source::new(FIRST_TOPIC + i, config)
             })
@@ -342,6 +351,7 @@ impl World {
                 if self.senders[i].left > 0 && self.senders[i].next_at <= self.now {
                     self.send_one(i);
                     self.mishap(i);
+                    self.check_invariants();
                 }
             }
         }
@@ -482,7 +492,7 @@ impl World {
                     progress: &mut s.progress,
                     outcome: &mut self.outcome,
                     lossless: self.scenario.lossless,
-                    from_first: self.scenario.fetch,
+                    from_first: self.scenario.fetch && self.scenario.lossless,
                 };
                 let net = &mut self.net;
                 let mut sender = self.senders.iter_mut().find(|n| n.sender.framing().session_id == *session_id);
@@ -521,7 +531,7 @@ impl World {
                 progress: &mut s.progress,
                 outcome: &mut self.outcome,
                 lossless: self.scenario.lossless,
-                from_first: self.scenario.fetch,
+                from_first: self.scenario.fetch && self.scenario.lossless,
             };
             for header in Messages::new(&bytes).flat_map(|m| m.expect("our own").headers()) {
                 if let Ok(Header::LateJoinInfo(info)) = header {
@@ -563,7 +573,7 @@ impl World {
             progress: &mut s.progress,
             outcome: &mut self.outcome,
             lossless: self.scenario.lossless,
-            from_first: self.scenario.fetch,
+            from_first: self.scenario.fetch && self.scenario.lossless,
         };
         if s.session.is_empty() {
             for topic in FIRST_TOPIC..FIRST_TOPIC + TOPICS {
@@ -573,6 +583,7 @@ impl World {
                     recovery: fetch,
                     request_interval_ns: 20 * MS,
                     outstanding_maximum: 1 + (seed % 50) as usize,
+                    entries_maximum: self.scenario.fetch_entries,
                     ..CatchUpConfig::default()
                 };
                 s.session.add(topic, topic, DeliveryConfig { catch_up, ..DeliveryConfig::default() }, &mut oracle);

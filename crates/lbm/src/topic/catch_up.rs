@@ -84,6 +84,11 @@ impl CatchUp {
         self.info = Some((now, 0));
     }
 
+    /// The source's answer is not waited for any more.
+    pub(super) fn skip_info(&mut self) {
+        self.info = None;
+    }
+
     pub(super) fn awaits_info(&self) -> bool {
         self.info.is_some()
     }
@@ -198,13 +203,23 @@ impl CatchUp {
         assert!(asked <= config.outstanding_maximum.max(1), "more is asked at a time than may be: {asked}");
         if let Some((last, _)) = self.entries.last_key_value() {
             assert!(*last < self.end, "{last} is known, and the newest is before {}", self.end);
+            assert!(*last <= u32::MAX / 2, "{last} numbers from the first to the last are too many to be in order");
+        }
+        for (key, entry) in &self.entries {
+            let Entry::Wanted { since, next, asked: true } = *entry else { continue };
+            // Due a moment later if no time is allowed at all.
+            let until = since.saturating_add(config.message_timeout_ns).saturating_add(1);
+            assert!(next <= until, "{key} is to be given up at {until}, and looked at only at {next}");
         }
         let limit = config.entries_maximum.max(2);
         assert!(self.entries.len() <= limit + 1, "{} entries of {limit}", self.entries.len());
         // While the source's answer is awaited nothing was delivered, and afterwards what was is not here any more.
-        if let Some(first) = self.first().filter(|_| self.info.is_none()) {
-            assert!(first.wrapping_sub(expected) <= u32::MAX / 2, "{first} is kept, and {expected} is next");
+        if self.info.is_none() {
+            let first = self.entries.first_key_value().map(|(key, entry)| (key.wrapping_add(self.base), entry));
+            let waits = matches!(first, Some((first, Entry::Wanted { .. })) if first == expected);
+            assert!(waits, "{expected} is next, and not waited for; the first that is known is {first:?}");
         }
+        assert!(self.timeout(config.outstanding_maximum).is_some(), "something is wanted, and nobody will ask for it");
     }
 
     pub(super) fn is_empty(&self) -> bool {

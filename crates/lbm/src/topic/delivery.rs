@@ -222,7 +222,9 @@ impl Delivery {
                 }
                 self.hold(message, limit);
             }
-            if self.catch_up.as_ref().is_some_and(|c| c.len() >= limit) {
+            if let Some(catch_up) = self.catch_up.as_mut().filter(|catch_up| catch_up.len() >= limit) {
+                // No more can wait for the answer: what was retained is done without.
+                catch_up.skip_info();
                 self.live = None;
                 self.drain(sink);
             }
@@ -395,7 +397,7 @@ impl Delivery {
         }
         if self.config.catch_up.recovery && self.config.ordering == Ordering::Ordered {
             let expected = self.expected;
-            let limit = self.config.catch_up.entries_maximum / 2;
+            let limit = self.config.catch_up.entries_maximum.max(2) / 2;
             self.catch_up.get_or_insert_with(|| Box::new(CatchUp::new(expected))).want_new(now, expected, end, limit);
         } else if self.catch_up.is_none() {
             self.lose(end, sink);

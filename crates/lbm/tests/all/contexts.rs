@@ -161,6 +161,7 @@ impl World {
         for ended in self.subscriber.ended().collect::<Vec<_>>() {
             self.receivers.forget(now, &ended.transport);
         }
+        self.subscriber.check_invariants();
     }
 
     fn transmit(&mut self) {

@@ -167,6 +167,27 @@ fn what_is_retained_is_fetched() {
     assert!(outcome.delivered > 0 && outcome.lost == 0, "{outcome:?}");
 }
 
+/// Late join and recovery with room for few messages of a topic, and from sources that retain few: what is not there is lost, and said to
+/// be.
+#[test]
+fn what_is_fetched_beyond_the_room_for_it_is_reported_once() {
+    for fetch_entries in [0, 3, 5, 8, 20] {
+        let mut scenario = Scenario {
+            link: Link { burst: 5_000, burst_ns: 60 * MS, ..link(20) },
+            restarts: 8_000,
+            steady_senders: true,
+            lossless: false,
+            fetch: true,
+            fetch_entries,
+            retained: 4_000,
+            ..Scenario::default()
+        };
+        scenario.receiver.nak_generation_interval_ns = 15 * MS;
+        let outcome = seeds("what_is_fetched_beyond_the_room_for_it_is_reported_once", &scenario);
+        assert!(outcome.delivered > 0, "{outcome:?}");
+    }
+}
+
 /// Desktops on one multicast: each datagram that a switch loses is missed by all of them, and one repetition serves them all. NAKs do not grow
 /// as they do: who waits longer has seen the repetition before it would ask.
 #[test]
