@@ -18,8 +18,7 @@ impl SourceDistributor {
         self.links.check();
         self.upstream.check(&self.items);
         self.published.check(&self.items);
-        self.unselected.check(|handle| self.items.get(handle).is_some_and(|item| !item.is_ended()));
-        self.headlines.check(|handle| self.items.get(handle).is_some_and(|item| !item.is_ended()));
+        self.content.check(|handle| self.items.get(handle).is_some_and(|item| !item.is_ended()));
         self.check_cache();
         self.posts.check(&self.links, |session| self.providers.get(session).is_some());
         self.check_streams();
@@ -52,7 +51,7 @@ impl SourceDistributor {
                 let live = live || entry.is_live_careful();
                 assert!(!live || (item.is_open() && item.is_watched()), "{handle:?} is live: {item:?}");
                 let is_looked_at = self.is_looked_at(handle);
-                let is_cached = self.cache.has(handle.0);
+                let is_cached = self.content.is_cached(handle);
                 let is_noticed = is_looked_at || is_cached;
                 assert!(!entry.is_live_careful() || is_noticed, "{handle:?} is not looked at: {item:?}");
                 assert!(!is_noticed || entry.live().is_none(), "nothing looks at updates of {handle:?}: {item:?}");

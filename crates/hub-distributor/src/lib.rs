@@ -16,10 +16,8 @@
 //! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
 //! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
 //! | `contributions` | what clients may contribute by posts |
-//! | `headlines` | which items are headlines whose permission codes are in a field |
-//! | `filtered` | which items a filter is not about: it takes out of what providers send what does not pass |
 //! | `hot_standby` | the streams of items at providers that stand by, and how they take over |
-//! | `cached` | the images of interactive items, and answers out of them |
+//! | `content` | what is done with the content of messages: headlines, filters, the cached images of interactive items |
 //! | `published` | what non-interactive providers publish, and the images held for them |
 //! | `posts` | posts and their acks |
 //!
@@ -29,13 +27,11 @@
 //! At the end of each turn debug builds check the states of some items; [`SourceDistributor::check_invariants`] checks all there is.
 #![forbid(unsafe_code)]
 
-mod cached;
 mod close_reason;
 mod config;
+mod content;
 mod contributions;
 mod counters;
-mod filtered;
-mod headlines;
 mod hot_standby;
 mod hub_stream;
 mod ids;
@@ -61,11 +57,11 @@ pub use providers::{PeerInfo, SwitchError};
 pub use published::{PATIENCES_MAX, Record, RecordChange, Restore, RestoreError, Restored};
 pub use upstream::item_priorities::{ItemPriorities, ItemPriority, LOCKED_MAX, LockError};
 
-use crate::cache::images::Cache;
 pub use crate::contributions::ContributionRules;
 use crate::contributions::Contributions;
 use crate::stream::{Event, update_flags};
 use ::hub_stream as stream;
+use content::Content;
 use hot_standby::HotStandby;
 use hub_content::{cache, filter};
 use hub_items::dates::earliest;
@@ -77,10 +73,8 @@ use p2ps_links::Links;
 use posts::Posts;
 use providers::{Phase, Providers};
 use published::Published;
-use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, StatusMsg};
 use rwf::{State, peek};
-use std::sync::Arc;
 use timers::{Timer, Timers};
 use upstream::Upstream;
 
@@ -128,19 +122,13 @@ pub struct SourceDistributor {
     upstream: Upstream,
     hot_standby: HotStandby,
     published: Published,
-    unselected: filtered::Unselected,
-    headlines: headlines::Headlines,
-    /// Images of interactive items, by handle.
-    cache: Cache,
+    /// What is known of the content of items, and the cached images of interactive ones.
+    content: Content,
     posts: Posts,
     contributions: Contributions,
     notices: Vec<Notice>,
     /// Canonical bytes of the key at hand.
     key: Vec<u8>,
-    /// What passes of the message at hand.
-    passing: Vec<u8>,
-    /// The headline at hand, with its lock.
-    headline: Vec<u8>,
 }
 
 impl SourceDistributor {
@@ -167,15 +155,11 @@ impl SourceDistributor {
             upstream: Upstream::new(&config),
             hot_standby: HotStandby::default(),
             published: Published::new(config.hash_seed),
-            unselected: filtered::Unselected::default(),
-            headlines: headlines::Headlines::default(),
-            cache: Cache::new(config.cache.max_items, config.cache.is_on().then(|| Arc::new(Dictionary::builtin()))),
+            content: Content::new(&config),
             posts: Posts::default(),
             contributions: Contributions::default(),
             notices: Vec::new(),
             key: Vec::new(),
-            passing: Vec::new(),
-            headline: Vec::new(),
             now: 0,
             config,
         }
@@ -280,7 +264,7 @@ impl SourceDistributor {
         self.hub.end_block();
         self.providers.end_turn();
         self.settle_cache();
-        self.counters.items_cached = self.cache.len() as u64;
+        self.counters.items_cached = self.content.cached_items() as u64;
         if cfg!(debug_assertions) {
             self.items.check_some(64);
         }

@@ -127,7 +127,7 @@ impl SourceDistributor {
 
     /// Watchers get one new image of the new provider, and no updates before it.
     fn go_on_with_image(&mut self, handle: Handle, new: Place, out: &mut dyn ProviderSink) {
-        self.cache.lose(handle.0);
+        self.content.lose_image(handle);
         self.upstream.left_stream(handle);
         let was_lost = self.items[handle].is_lost();
         self.items.take_over(handle, new, false);

@@ -320,9 +320,7 @@ impl SourceDistributor {
     pub(crate) fn forget_item(&mut self, handle: Handle) {
         debug_assert!(self.items[handle].place().is_none(), "an item leaves its stream before it is forgotten");
         self.upstream.forget_item(handle);
-        self.cache.remove(handle.0);
-        self.unselected.forget(handle);
-        self.headlines.forget(handle);
+        self.content.forget(handle);
         self.hot_standby.forget(handle);
         self.published.awaited.forget(handle);
         if let Some(image) = self.items[handle].image() {
@@ -348,9 +346,7 @@ impl SourceDistributor {
         self.end_snapshots(handle);
         self.upstream.pending.forget_item(handle);
         self.items.unlist(handle);
-        self.cache.remove(handle.0);
-        self.unselected.forget(handle);
-        self.headlines.forget(handle);
+        self.content.forget(handle);
         self.hot_standby.forget(handle);
         self.published.awaited.forget(handle);
         let item = &self.items[handle];

@@ -104,9 +104,7 @@ impl SourceDistributor {
             return;
         }
         self.upstream.pending.forget_item(handle);
-        self.cache.remove(handle.0);
-        self.unselected.forget(handle);
-        self.headlines.forget(handle);
+        self.content.forget(handle);
         self.hot_standby.forget(handle);
         self.items.renew(handle);
         let image = self.published.images.add();

@@ -128,7 +128,7 @@ impl SourceDistributor {
         let members = self.members(id, service, group, |item| !item.is_lost());
         for &handle in &members {
             self.items[handle].tell_state(state.data);
-            self.cache.set_state(handle.0, &state);
+            self.content.set_state(handle, &state);
             self.note_stale(handle);
         }
         members

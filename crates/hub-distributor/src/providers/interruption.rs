@@ -128,8 +128,8 @@ impl SourceDistributor {
             } else if self.items[handle].fall_silent() {
                 self.counters.items_silent += 1;
                 self.providers.services[self.items[handle].service()].item_is_lost();
-                self.cache.lose(handle.0);
-                self.cache.set_state(handle.0, &state);
+                self.content.lose_image(handle);
+                self.content.set_state(handle, &state);
                 self.set_live(handle, false);
                 self.publish_status(handle, crate::stream::ALL, 0, state);
             }

@@ -21,7 +21,7 @@ impl SourceDistributor {
             // Of a snapshot's image parts may have come here that its P2PS, which waits for the last one, has not used.
             let waits = item.is_waited_for() || item.is_snapshot();
             if told {
-                self.cache.set_state(handle.0, &state);
+                self.content.set_state(handle, &state);
                 self.mark_lost(handle);
             }
             if told || self.lose_item(handle, state.code, state.text) {

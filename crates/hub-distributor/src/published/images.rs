@@ -96,7 +96,7 @@ impl SourceDistributor {
         let item = &self.items[shared];
         let image = match item.image() {
             Some(slot) => self.published.images.get(slot),
-            None => self.cache.get(shared.0).expect("an image is given out of the cache").image(),
+            None => self.content.cached(shared).expect("an image is given out of the cache").image(),
         };
         let key = ItemKey::read(item.key()).expect("keys of items are canonical");
         let offer = item.place().and_then(|place| self.providers.offer(place.session, item.service()));

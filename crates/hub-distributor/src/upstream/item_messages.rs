@@ -30,7 +30,7 @@ impl SourceDistributor {
         };
         let header = peek::header(&headline)?;
         let taken = self.message_of((id, handle), &header, &headline, out);
-        self.headline = headline;
+        self.content.give_back_headline(headline);
         taken
     }
 
@@ -97,7 +97,7 @@ impl SourceDistributor {
             self.counters.images_held_back += 1;
             if state.data == DataState::SUSPECT {
                 self.items[handle].tell_state(state.data);
-                self.cache.set_state(handle.0, &state);
+                self.content.set_state(handle, &state);
                 self.publish_status(handle, ALL, flags::PENDING_TOO, State { stream: StreamState::OPEN, ..state });
             }
         }
@@ -324,10 +324,10 @@ impl SourceDistributor {
         if !(item.awaits_recovery() && says_good) {
             if let Some(state) = status.state {
                 item.tell_state(state.data);
-                self.cache.set_state(handle.0, &state);
+                self.content.set_state(handle, &state);
             }
             if let Some(perm_data) = status.perm_data {
-                self.cache.set_perm_data(handle.0, perm_data);
+                self.content.set_perm_data(handle, perm_data);
             }
             let (target, flags) = (ALL, flags::PENDING_TOO);
             self.hub.event(&Event::ItemStatus { target, handle: handle.0, group: group.0, flags, rwf });
@@ -393,7 +393,7 @@ impl SourceDistributor {
     /// forgotten; a private stream ends. True if the item is to be asked for again.
     pub(crate) fn lose_item(&mut self, handle: Handle, code: StateCode, text: &[u8]) -> bool {
         let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, code, text };
-        self.cache.set_state(handle.0, &state);
+        self.content.set_state(handle, &state);
         let item = &self.items[handle];
         if !item.has_interest() {
             self.forget_item(handle);

@@ -248,7 +248,7 @@ impl SourceDistributor {
         let provider_id = offer.map_or(0, |offer| offer.provider_id);
         let states_no_qos = offer.is_some_and(|offer| offer.states_no_qos);
         // The cache holds whole images, and needs every update; and a standby is to have what the other has.
-        let whole = self.cache.has(handle.0) || self.is_hot(handle);
+        let whole = self.content.is_cached(handle) || self.is_hot(handle);
         let (views, can_pause) = if whole { (false, false) } else { session.views_and_pauses() };
         let streams = !item.is_snapshot() || !self.config.takes_snapshots(&self.providers[item.service()].name);
         let demands = self.upstream.merge.merged(handle, item.interest().len());
@@ -407,7 +407,7 @@ impl SourceDistributor {
 
     /// The item is off its stream, for all that it knows: the session may be gone.
     pub(crate) fn leave_stream(&mut self, handle: Handle) -> Option<crate::items::Left> {
-        self.cache.lose(handle.0);
+        self.content.lose_image(handle);
         let left = self.items.leave(handle);
         let item = &mut self.items[handle];
         if self.upstream.left_stream(handle) && item.may_recover_image() {
@@ -422,7 +422,7 @@ impl SourceDistributor {
         let item = &self.items[handle];
         if let Some(place) = item.place().filter(|_| item.is_open()) {
             debug_assert!(!live || item.is_watched(), "updates are relayed to nobody");
-            let stream = match (self.is_looked_at(handle), self.cache.has(handle.0)) {
+            let stream = match (self.is_looked_at(handle), self.content.is_cached(handle)) {
                 (true, _) => Stream::of_careful(handle, live),
                 (false, true) => Stream::of_cached(handle, live),
                 (false, false) => Stream::new(handle, live),

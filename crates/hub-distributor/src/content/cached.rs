@@ -6,25 +6,25 @@
 //! here. While a provider's image is on its way the rules are those without a cache; whoever has come in the middle of a set gets the image
 //! when that is whole.
 
-use super::ids::{Handle, Slot};
-use super::items::Kind;
-use super::{SessionId, SourceDistributor};
+use crate::ids::{Handle, Slot};
 use crate::item::ItemKey;
+use crate::items::Kind;
 use crate::stream::{ALL, flags, update_flags};
+use crate::{SessionId, SourceDistributor};
 use rwf::msg::{Domain, MsgClass, RefreshMsg};
 use rwf::peek;
 
 impl SourceDistributor {
     /// A P2PS wants an interactive item: it is cached from now on if the rules say so.
-    pub(super) fn want_cached(&mut self, handle: Handle) {
-        if self.cache.has(handle.0) {
-            return self.cache.touch(handle.0);
+    pub(crate) fn want_cached(&mut self, handle: Handle) {
+        if self.content.images.has(handle.0) {
+            return self.content.images.touch(handle.0);
         }
         // What was asked for through a view is not the whole image.
         if !self.config.cache.is_on() || self.upstream.merge.is_narrowed(handle) || !self.is_to_be_cached(handle) {
             return;
         }
-        let victim = self.cache.add(handle.0);
+        let victim = self.content.images.add(handle.0);
         self.set_relaying(handle);
         if let Some(victim) = victim {
             self.counters.items_uncached += 1;
@@ -41,7 +41,7 @@ impl SourceDistributor {
     }
 
     /// An item is cached from now on, or no more: its updates go on to the P2PSs as before.
-    pub(super) fn set_relaying(&mut self, handle: Handle) {
+    pub(crate) fn set_relaying(&mut self, handle: Handle) {
         let item = &self.items[handle];
         let Some(place) = item.place().filter(|_| item.is_open()) else { return };
         let stream = self.providers[place.session].streams.get(place.stream);
@@ -49,15 +49,15 @@ impl SourceDistributor {
     }
 
     /// Applies a part of a provider's image.
-    pub(super) fn cache_refresh(&mut self, handle: Handle, first: bool, one_shot: bool, refresh: &RefreshMsg<'_>) {
-        if !self.cache.has(handle.0) {
+    pub(crate) fn cache_refresh(&mut self, handle: Handle, first: bool, one_shot: bool, refresh: &RefreshMsg<'_>) {
+        if !self.content.images.has(handle.0) {
             return;
         }
         if one_shot {
-            return self.cache.blank(handle.0);
+            return self.content.images.blank(handle.0);
         }
         let page_size = self.config.page_sizes.of(&self.providers[self.items[handle].service()].name);
-        self.cache.refresh(handle.0, first, refresh, page_size);
+        self.content.images.refresh(handle.0, first, refresh, page_size);
         self.count_failures();
     }
 
@@ -65,34 +65,34 @@ impl SourceDistributor {
     /// False, and nothing was done, for any other message, and for an update with a lock. It reads the message again and is not inlined, so that
     /// the way of items without a cache stays as short as it is.
     #[inline(never)]
-    pub(super) fn relay_cached(&mut self, id: SessionId, rwf: &[u8]) -> bool {
+    pub(crate) fn relay_cached(&mut self, id: SessionId, rwf: &[u8]) -> bool {
         let (Some(session), Ok(header)) = (self.providers.get(id), peek::header(rwf)) else { return false };
-        let handle = session.streams.get(super::StreamId(header.stream_id)).live_cached();
+        let handle = session.streams.get(crate::ids::StreamId(header.stream_id)).live_cached();
         let Some(handle) = handle.filter(|_| header.class == MsgClass::UPDATE) else { return false };
         let bits = update_flags(&header, rwf);
         if bits & flags::HAS_LOCK != 0 {
             return false;
         }
-        debug_assert!(self.cache.has(handle.0), "{handle:?} is not cached");
+        debug_assert!(self.content.images.has(handle.0), "{handle:?} is not cached");
         self.hub.update(handle, bits, rwf);
         self.counters.updates += 1;
-        self.cache.update(handle.0, rwf);
+        self.content.images.update(handle.0, rwf);
         true
     }
 
     /// The turn is over: no update waits for its image any longer.
-    pub(super) fn settle_cache(&mut self) {
-        self.cache.settle();
+    pub(crate) fn settle_cache(&mut self) {
+        self.content.images.settle();
         self.count_failures();
     }
 
     fn count_failures(&mut self) {
-        self.counters.cache_failures += self.cache.take_failures();
+        self.counters.cache_failures += self.content.images.take_failures();
     }
 
     /// What passes of an update that is not relayed as it comes: of an item that is cached or filtered, or that nobody watches. It goes
     /// on if it `may_go`.
-    pub(super) fn cached_update(
+    pub(crate) fn cached_update(
         &mut self,
         id: SessionId,
         handle: Handle,
@@ -102,11 +102,11 @@ impl SourceDistributor {
     ) {
         let bits = update_flags(header, rwf);
         if bits & flags::HAS_LOCK == 0 {
-            self.cache.update(handle.0, rwf);
+            self.content.images.update(handle.0, rwf);
         } else {
-            self.cache.locked_update(handle.0, rwf);
+            self.content.images.locked_update(handle.0, rwf);
         }
-        let is_live = self.providers[id].streams.get(super::StreamId(header.stream_id)).is_live_careful();
+        let is_live = self.providers[id].streams.get(crate::ids::StreamId(header.stream_id)).is_live_careful();
         match (is_live, may_go) {
             (true, true) => {
                 self.hub.update(handle, bits, rwf);
@@ -118,21 +118,21 @@ impl SourceDistributor {
     }
 
     /// True if the cached image of an item is what its provider would send, and none is on its way.
-    pub(super) fn is_current(&mut self, handle: Handle) -> bool {
+    pub(crate) fn is_current(&mut self, handle: Handle) -> bool {
         let item = &self.items[handle];
         let settled = item.is_open() && !item.in_set() && !item.is_expecting() && !item.is_lost();
-        settled && self.cache.get(handle.0).is_some_and(|cached| cached.current().is_some())
+        settled && self.content.images.get(handle.0).is_some_and(|cached| cached.current().is_some())
     }
 
     /// True if the item is lost, and the image of before that is here.
-    pub(super) fn has_stale_image(&mut self, handle: Handle) -> bool {
+    pub(crate) fn has_stale_image(&mut self, handle: Handle) -> bool {
         let item = &self.items[handle];
-        item.awaits_recovery() && self.cache.get(handle.0).is_some_and(|cached| cached.stale().is_some())
+        item.awaits_recovery() && self.content.images.get(handle.0).is_some_and(|cached| cached.stale().is_some())
     }
 
     /// Sends a P2PS the cached image of an item that it has open; false if there is none to send.
-    pub(super) fn answer_from_held(&mut self, handle: Handle, slot: Slot) -> bool {
-        if !self.cache.has(handle.0) || !self.items[handle].is_watched() {
+    pub(crate) fn answer_from_held(&mut self, handle: Handle, slot: Slot) -> bool {
+        if !self.content.images.has(handle.0) || !self.items[handle].is_watched() {
             return false;
         }
         let (current, stale) = (self.is_current(handle), self.has_stale_image(handle));
@@ -145,9 +145,9 @@ impl SourceDistributor {
     }
 
     /// A snapshot is answered from the cached image of the item that streams; false if there is none.
-    pub(super) fn answer_snapshot_from_held(&mut self, instance: Handle) -> bool {
+    pub(crate) fn answer_snapshot_from_held(&mut self, instance: Handle) -> bool {
         let item = &self.items[instance];
-        if self.cache.is_empty() || !item.is_of(Kind::Snapshot) {
+        if self.content.images.is_empty() || !item.is_of(Kind::Snapshot) {
             return false;
         }
         let Some(shared) = self.items.find(item.service(), item.key()).filter(|&shared| self.is_current(shared)) else {
@@ -160,8 +160,8 @@ impl SourceDistributor {
 
     /// A set is whole, and P2PSs want another image, because they came in its middle: they get the cached one. False if that is not
     /// what they want, or there is none.
-    pub(super) fn answer_wanted(&mut self, handle: Handle) -> bool {
-        if !self.cache.has(handle.0) || !self.is_current(handle) {
+    pub(crate) fn answer_wanted(&mut self, handle: Handle) -> bool {
+        if !self.content.images.has(handle.0) || !self.is_current(handle) {
             return false;
         }
         let left_out = self.upstream.pending.all(handle);
@@ -181,9 +181,9 @@ impl SourceDistributor {
     }
 
     /// Asserts that shared items of interactive providers are cached, and no others.
-    pub(super) fn check_cache(&self) {
-        self.cache.check();
-        for handle in self.cache.items().map(Handle) {
+    pub(crate) fn check_cache(&self) {
+        self.content.images.check();
+        for handle in self.content.images.items().map(Handle) {
             let item = self.items.get(handle).expect("an item is gone that is cached");
             assert!(!item.is_instance() && !item.is_cached() && !item.is_ended(), "{handle:?} is cached: {item:?}");
         }

@@ -7,19 +7,19 @@
 //! A filter may be for those items alone whose image has a certain value in a field. Which these are each image decides anew, before anything
 //! is taken out of it; what has no image yet is one of them.
 
-use super::ids::{Handle, StreamId};
-use super::items::Place;
-use super::{CloseReason, ProviderSink, SessionId, SourceDistributor};
 use crate::filter::bodies::{Left, append_passing};
 use crate::filter::rules::{FieldRule, ServiceFilter};
+use crate::ids::{Handle, StreamId};
+use crate::items::Place;
 use crate::stream::{flags, update_flags};
+use crate::{CloseReason, ProviderSink, SessionId, SourceDistributor};
 use rustc_hash::FxHashSet;
 use rwf::msg::{Msg, MsgClass, RefreshMsg};
 use rwf::{DataType, peek};
 
 /// Items of filtered services that the filter is not about.
 #[derive(Debug, Default)]
-pub(super) struct Unselected(FxHashSet<Handle>);
+pub(crate) struct Unselected(FxHashSet<Handle>);
 
 impl Unselected {
     /// An image of an item has come: it decides whether the filter is about the item.
@@ -37,14 +37,14 @@ impl Unselected {
     }
 
     /// The item is gone, or over.
-    pub(super) fn forget(&mut self, handle: Handle) {
+    pub(crate) fn forget(&mut self, handle: Handle) {
         if !self.0.is_empty() {
             self.0.remove(&handle);
         }
     }
 
     /// Panics if something is kept for an item that is not there.
-    pub(super) fn check(&self, is_there: impl Fn(Handle) -> bool) {
+    pub(crate) fn check(&self, is_there: impl Fn(Handle) -> bool) {
         for &handle in &self.0 {
             assert!(is_there(handle), "an exception from a filter is kept for {handle:?}");
         }
@@ -71,7 +71,7 @@ fn write_passing(filter: &ServiceFilter, header: &peek::Header, msg: &[u8], out:
 
 impl SourceDistributor {
     /// An update of an interactive item that is not relayed as it comes.
-    pub(super) fn careful_update(&mut self, id: SessionId, handle: Handle, header: &peek::Header, msg: &[u8]) {
+    pub(crate) fn careful_update(&mut self, id: SessionId, handle: Handle, header: &peek::Header, msg: &[u8]) {
         if self.config.sequence_numbers
             && self.hot_standby.has(handle)
             && !self.hot_standby.update_passed(handle, peek::update_seq_num(header, msg))
@@ -82,10 +82,10 @@ impl SourceDistributor {
         let Some(filter) = &self.providers[self.items[handle].service()].filter else {
             return self.cached_update(id, handle, header, msg, true);
         };
-        if self.unselected.has(handle) {
+        if self.content.unselected.has(handle) {
             return self.cached_update(id, handle, header, msg, true);
         }
-        let mut passing = std::mem::take(&mut self.passing);
+        let mut passing = std::mem::take(&mut self.content.passing);
         let left = write_passing(filter, header, msg, &mut passing);
         self.counters.unfiltered += u64::from(left == Left::Unreadable);
         let relays = !filter.withholds(msg) || update_flags(header, msg) & flags::HAS_LOCK != 0;
@@ -94,11 +94,11 @@ impl SourceDistributor {
             Left::Part => self.cached_update(id, handle, header, &passing, relays),
             Left::Whole | Left::Unreadable => self.cached_update(id, handle, header, msg, relays),
         }
-        self.passing = passing;
+        self.content.passing = passing;
     }
 
     /// A refresh of an interactive item.
-    pub(super) fn passing_refresh(
+    pub(crate) fn passing_refresh(
         &mut self,
         handle: Handle,
         header: &peek::Header,
@@ -112,14 +112,14 @@ impl SourceDistributor {
         if filter.selector.is_some() {
             let refresh = RefreshMsg::decode(msg)?;
             if let Some(image) = image_of(header, &refresh, msg) {
-                self.unselected.note(handle, filter, image);
+                self.content.unselected.note(handle, filter, image);
             }
-            if self.unselected.has(handle) {
+            if self.content.unselected.has(handle) {
                 self.item_refresh(handle, &refresh, msg, out);
                 return Ok(());
             }
         }
-        let mut passing = std::mem::take(&mut self.passing);
+        let mut passing = std::mem::take(&mut self.content.passing);
         let left = write_passing(filter, header, msg, &mut passing);
         self.counters.unfiltered += u64::from(left == Left::Unreadable);
         let msg = if matches!(left, Left::Whole | Left::Unreadable) { msg } else { &passing[..] };
@@ -128,18 +128,18 @@ impl SourceDistributor {
             self.item_refresh(handle, refresh, msg, out);
         }
         decoded?;
-        self.passing = passing;
+        self.content.passing = passing;
         Ok(())
     }
 
     /// A message of a non-interactive provider on an item stream.
-    pub(super) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
+    pub(crate) fn published_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
         let decoded = Msg::decode(msg)?;
         let Some(headline) = self.as_published_headline(id, &decoded, msg) else {
             return self.decoded_published(id, &decoded, msg);
         };
         let taken = self.decoded_published(id, &Msg::decode(&headline)?, &headline);
-        self.headline = headline;
+        self.content.headline = headline;
         taken
     }
 
@@ -168,7 +168,7 @@ impl SourceDistributor {
         decoded: &Msg<'_>,
         msg: &[u8],
     ) {
-        let mut passing = std::mem::take(&mut self.passing);
+        let mut passing = std::mem::take(&mut self.content.passing);
         let left = write_passing(filter, header, msg, &mut passing);
         self.counters.unfiltered += u64::from(left == Left::Unreadable);
         match left {
@@ -180,7 +180,7 @@ impl SourceDistributor {
                 Err(_) => self.counters.encode_failures += 1,
             },
         }
-        self.passing = passing;
+        self.content.passing = passing;
     }
 
     /// Whether a message of a non-interactive provider is of an item that its service's filter is not about: by the image in it, or by the
@@ -206,7 +206,7 @@ impl SourceDistributor {
             .get(stream)
             .handle()
             .or_else(standby)
-            .is_some_and(|handle| self.unselected.has(handle))
+            .is_some_and(|handle| self.content.unselected.has(handle))
     }
 
     /// An image has found its place: what it says of the filter holds for its item, if that is its provider's.
@@ -224,12 +224,12 @@ impl SourceDistributor {
             && let Some(image) = image_of(header, refresh, msg)
             && let Some(handle) = self.providers.get(id).and_then(|session| session.streams.get(stream).handle())
         {
-            self.unselected.note(handle, filter, image);
+            self.content.unselected.note(handle, filter, image);
         }
     }
 
     /// The service of the item that a message is for, if that is known.
-    pub(super) fn service_of_published(&self, id: SessionId, msg: &Msg<'_>) -> Option<u16> {
+    pub(crate) fn service_of_published(&self, id: SessionId, msg: &Msg<'_>) -> Option<u16> {
         let stream = StreamId(msg.stream_id());
         let by_key = || {
             let offers = &self.providers[id];
@@ -249,14 +249,14 @@ impl SourceDistributor {
     }
 
     /// True if updates of an item have to be looked at before they are relayed.
-    pub(super) fn is_filtered(&self, handle: Handle) -> bool {
+    pub(crate) fn is_filtered(&self, handle: Handle) -> bool {
         self.providers[self.items[handle].service()].filter.is_some()
     }
 
     /// What passes of a message that was posted to an item; `None` for an update of which nothing is left.
-    pub(super) fn passing_post(&mut self, handle: Handle, msg: Vec<u8>) -> Option<Vec<u8>> {
+    pub(crate) fn passing_post(&mut self, handle: Handle, msg: Vec<u8>) -> Option<Vec<u8>> {
         let filter = self.providers[self.items[handle].service()].filter.as_ref();
-        let filter = filter.filter(|_| !self.unselected.has(handle));
+        let filter = filter.filter(|_| !self.content.unselected.has(handle));
         let (Some(filter), Ok(header)) = (filter, peek::header(&msg)) else { return Some(msg) };
         let mut passing = Vec::new();
         let left = write_passing(filter, &header, &msg, &mut passing);
@@ -272,9 +272,9 @@ impl SourceDistributor {
     }
 
     /// True if an update of a published item goes on; one that does not is counted.
-    pub(super) fn relays_published(&mut self, handle: Handle, update: &[u8], bits: u8) -> bool {
+    pub(crate) fn relays_published(&mut self, handle: Handle, update: &[u8], bits: u8) -> bool {
         let filter = self.providers[self.items[handle].service()].filter.as_ref();
-        let is_withheld = !self.unselected.has(handle)
+        let is_withheld = !self.content.unselected.has(handle)
             && filter.is_some_and(|filter| filter.withholds(update))
             && bits & flags::HAS_LOCK == 0;
         self.counters.updates_filtered += u64::from(is_withheld);

@@ -1,11 +1,11 @@
 //! Which items are headlines whose permission codes are in a field: [`HeadlineRule`] says what becomes of their messages, before anything
 //! else looks at them.
 
-use super::SourceDistributor;
-use super::ids::{Handle, StreamId};
-use super::items::Place;
 use crate::SessionId;
+use crate::SourceDistributor;
+use crate::ids::{Handle, StreamId};
 use crate::item::ItemKey;
+use crate::items::Place;
 use hub_content::headlines::HeadlineRule;
 use rustc_hash::FxHashMap;
 use rwf::msg::{Msg, MsgClass};
@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 /// Of items of services that have headlines, whether they are such: their names are matched once.
 #[derive(Debug, Default)]
-pub(super) struct Headlines(FxHashMap<Handle, bool>);
+pub(crate) struct Headlines(FxHashMap<Handle, bool>);
 
 impl Headlines {
     /// The item is gone, or over.
-    pub(super) fn forget(&mut self, handle: Handle) {
+    pub(crate) fn forget(&mut self, handle: Handle) {
         if !self.0.is_empty() {
             self.0.remove(&handle);
         }
     }
 
     /// Panics if something is kept for an item that is not there.
-    pub(super) fn check(&self, is_there: impl Fn(Handle) -> bool) {
+    pub(crate) fn check(&self, is_there: impl Fn(Handle) -> bool) {
         for &handle in self.0.keys() {
             assert!(is_there(handle), "whether it is a headline is kept of {handle:?}");
         }
@@ -33,10 +33,10 @@ impl Headlines {
 
 impl SourceDistributor {
     /// The rule of an item's service, if the item is a headline.
-    pub(super) fn headline_rule(&mut self, handle: Handle) -> Option<Arc<HeadlineRule>> {
+    pub(crate) fn headline_rule(&mut self, handle: Handle) -> Option<Arc<HeadlineRule>> {
         let item = self.items.get(handle)?;
         let rule = self.providers[item.service()].headlines.as_ref()?;
-        let is_one = *self.headlines.0.entry(handle).or_insert_with(|| {
+        let is_one = *self.content.headlines.0.entry(handle).or_insert_with(|| {
             let key = ItemKey::read(item.key()).expect("keys of items are canonical");
             rule.is_about(key.name.unwrap_or_default())
         });
@@ -44,19 +44,19 @@ impl SourceDistributor {
     }
 
     /// Whether updates of an item may be headlines: they are looked at before they are relayed.
-    pub(super) fn has_headlines(&self, handle: Handle) -> bool {
+    pub(crate) fn has_headlines(&self, handle: Handle) -> bool {
         self.providers[self.items[handle].service()].headlines.is_some()
     }
 
     /// What goes on instead of a message of an interactive item; `None` for the message itself. The bytes are to be given back in
-    /// `self.headline`.
-    pub(super) fn as_headline(&mut self, handle: Handle, class: MsgClass, msg: &[u8]) -> Option<Vec<u8>> {
+    /// `self.content.headline`.
+    pub(crate) fn as_headline(&mut self, handle: Handle, class: MsgClass, msg: &[u8]) -> Option<Vec<u8>> {
         let rule = self.headline_rule(handle)?;
         self.rewritten(&rule, class, msg)
     }
 
     /// As [`Self::as_headline`], of a message of a non-interactive provider.
-    pub(super) fn as_published_headline(&mut self, id: SessionId, decoded: &Msg<'_>, msg: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn as_published_headline(&mut self, id: SessionId, decoded: &Msg<'_>, msg: &[u8]) -> Option<Vec<u8>> {
         if self.config.headlines.is_empty() {
             return None;
         }
@@ -82,12 +82,12 @@ impl SourceDistributor {
     }
 
     fn rewritten(&mut self, rule: &HeadlineRule, class: MsgClass, msg: &[u8]) -> Option<Vec<u8>> {
-        let mut own = std::mem::take(&mut self.headline);
+        let mut own = std::mem::take(&mut self.content.headline);
         if rule.rewrite(class, msg, &mut own) {
             self.counters.headlines += u64::from(class == MsgClass::UPDATE);
             return Some(own);
         }
-        self.headline = own;
+        self.content.headline = own;
         None
     }
 }
