@@ -92,7 +92,7 @@ impl SourceDistributor {
                 assert!(self.providers[provider].offer(id).is_some(), "{provider:?} does not offer service {id}");
             }
         }
-        queued.extend(self.upstream.doubts.queued());
+        queued.extend(self.upstream.in_doubt());
         for (handle, item) in self.items.iter().filter(|(_, item)| item.is_queued()) {
             assert!(queued.contains(&handle), "{handle:?} is in no queue: {item:?}");
         }

@@ -15,11 +15,10 @@
 //! | `p2ps_links` | the P2PSs: joining, leaving, leases, heartbeats, their requests, gap recovery |
 //! | `providers` | provider sessions, services, login, directory, dictionaries, groups; recovery when they go away |
 //! | `upstream` | requests to interactive providers, request merge, pending images, point to point, answers |
-//! | `contributions` | what clients may contribute by posts |
 //! | `hot_standby` | the streams of items at providers that stand by, and how they take over |
 //! | `content` | what is done with the content of messages: headlines, filters, the cached images of interactive items |
 //! | `published` | what non-interactive providers publish, and the images held for them |
-//! | `posts` | posts and their acks |
+//! | `posts` | posts and their acks, and what clients may contribute by them |
 //!
 //! There is no clock and no I/O: the time is an argument of each call (monotonic nanoseconds), messages to providers go to a
 //! [`ProviderSink`], and what else comes of calls is drained by the owner, as [`SourceDistributor`] lists.
@@ -30,7 +29,6 @@
 mod close_reason;
 mod config;
 mod content;
-mod contributions;
 mod counters;
 mod hot_standby;
 mod hub_stream;
@@ -53,12 +51,11 @@ pub use counters::Counters;
 pub use ids::{Origin, SessionId};
 pub use notice::Notice;
 pub use overview::{OfferOverview, ServiceOverview, SessionOverview};
+pub use posts::ContributionRules;
 pub use providers::{PeerInfo, SwitchError};
 pub use published::{PATIENCES_MAX, Record, RecordChange, Restore, RestoreError, Restored};
 pub use upstream::item_priorities::{ItemPriorities, ItemPriority, LOCKED_MAX, LockError};
 
-pub use crate::contributions::ContributionRules;
-use crate::contributions::Contributions;
 use crate::stream::{Event, update_flags};
 use ::hub_stream as stream;
 use content::Content;
@@ -125,7 +122,6 @@ pub struct SourceDistributor {
     /// What is known of the content of items, and the cached images of interactive ones.
     content: Content,
     posts: Posts,
-    contributions: Contributions,
     notices: Vec<Notice>,
     /// Canonical bytes of the key at hand.
     key: Vec<u8>,
@@ -157,7 +153,6 @@ impl SourceDistributor {
             published: Published::new(config.hash_seed),
             content: Content::new(&config),
             posts: Posts::default(),
-            contributions: Contributions::default(),
             notices: Vec::new(),
             key: Vec::new(),
             now: 0,
@@ -223,11 +218,7 @@ impl SourceDistributor {
 
     /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
     pub fn timeout(&self) -> Option<u64> {
-        if self.upstream.pacing.is_exhausted()
-            || self.upstream.doubts.is_due()
-            || self.providers.has_work()
-            || self.hot_standby.has_work()
-        {
+        if self.upstream.has_work() || self.providers.has_work() || self.hot_standby.has_work() {
             return Some(0);
         }
         earliest([self.timers.next(), self.hub.deadline(), self.hot_standby.next_return()])
@@ -237,7 +228,7 @@ impl SourceDistributor {
     /// come; more often does no harm, but that more is asked for in one turn.
     pub fn on_timer(&mut self, now: u64, out: &mut impl ProviderSink) {
         self.begin(now);
-        self.upstream.pacing.begin_turn(self.config.opens_per_turn);
+        self.upstream.begin_turn(self.config.opens_per_turn);
         self.providers.begin_turn(self.config.work_per_turn);
         while let Some(due) = self.timers.pop(now) {
             for timer in due {

@@ -27,7 +27,7 @@ impl SourceDistributor {
 
     /// Other priorities of items; what operators have locked stays so.
     pub fn set_item_priorities(&mut self, priorities: ItemPriorities) {
-        self.upstream.priorities = priorities;
+        self.upstream.set_priorities(priorities);
     }
 
     /// What is special to a route from its next session on. Numbers before it that nothing was said of have nothing special.

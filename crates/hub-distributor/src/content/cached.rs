@@ -21,7 +21,7 @@ impl SourceDistributor {
             return self.content.images.touch(handle.0);
         }
         // What was asked for through a view is not the whole image.
-        if !self.config.cache.is_on() || self.upstream.merge.is_narrowed(handle) || !self.is_to_be_cached(handle) {
+        if !self.config.cache.is_on() || self.upstream.is_narrowed(handle) || !self.is_to_be_cached(handle) {
             return;
         }
         let victim = self.content.images.add(handle.0);
@@ -164,11 +164,7 @@ impl SourceDistributor {
         if !self.content.images.has(handle.0) || !self.is_current(handle) {
             return false;
         }
-        let left_out = self.upstream.pending.all(handle);
-        if !left_out.is_empty() {
-            return false;
-        }
-        let to = self.upstream.delivery.serve(handle, &left_out, true, true);
+        let Some(to) = self.upstream.serve_latecomers(handle) else { return false };
         let slots = to.alone.union(&to.by_stream);
         for slot in slots.iter() {
             // One that is gone reads nothing.

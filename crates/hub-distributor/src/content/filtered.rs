@@ -200,7 +200,7 @@ impl SourceDistributor {
             return !selector.selects(container, body);
         }
         let stream = StreamId(decoded.stream_id());
-        let standby = || self.published.standby.item_at(Place { session: id, stream });
+        let standby = || self.published.item_standing_by(Place { session: id, stream });
         self.providers[id]
             .streams
             .get(stream)
@@ -241,7 +241,7 @@ impl SourceDistributor {
         };
         let by_stream = || {
             let placed = self.providers[id].streams.get(stream).handle();
-            let handle = placed.or_else(|| self.published.standby.item_at(Place { session: id, stream }))?;
+            let handle = placed.or_else(|| self.published.item_standing_by(Place { session: id, stream }))?;
             Some(self.items[handle].service())
         };
         // A refresh may put another item on its stream.

@@ -68,7 +68,7 @@ impl SourceDistributor {
             }
             _ => {
                 let stream = StreamId(decoded.stream_id());
-                let standby = || self.published.standby.item_at(Place { session: id, stream });
+                let standby = || self.published.item_standing_by(Place { session: id, stream });
                 let handle = self.providers[id].streams.get(stream).handle().or_else(standby)?;
                 self.headline_rule(handle)?
             }

@@ -70,7 +70,7 @@ impl SourceDistributor {
             if filling.queue.is_empty() && filling.below > 0 {
                 self.find_without_mirror(service, budget);
                 if *budget == 0 {
-                    return self.upstream.pacing.go_on_next_turn();
+                    return self.upstream.pacing().go_on_next_turn();
                 }
                 continue;
             }
@@ -94,9 +94,9 @@ impl SourceDistributor {
                     }
                 }
                 Err(_) => self.pop_filling(service),
-                Ok(_) if !self.upstream.pacing.may_send() => return,
+                Ok(_) if !self.upstream.pacing().may_send() => return,
                 Ok(session) => {
-                    self.upstream.pacing.sent();
+                    self.upstream.pacing().sent();
                     self.pop_filling(service);
                     self.ask_mirror(handle, session, out);
                 }
@@ -132,7 +132,7 @@ impl SourceDistributor {
             return false;
         }
         // The item was opened before there was hot standby, and perhaps through a view.
-        if self.upstream.merge.is_narrowed(handle) {
+        if self.upstream.is_narrowed(handle) {
             return false;
         }
         if !self.hot_standby.has(handle) {

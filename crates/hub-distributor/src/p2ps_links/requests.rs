@@ -93,7 +93,7 @@ impl SourceDistributor {
     /// A P2PS waits for an image of an item, in the stream if it says so, else as is usual for it.
     fn want_by_its_way(&mut self, handle: Handle, slot: Slot, in_stream: bool) {
         let alone = !in_stream && (self.config.point_to_point || self.links.is_unpaced(slot));
-        self.upstream.delivery.want(handle, slot, alone);
+        self.upstream.want_image(handle, slot, alone);
     }
 
     /// A P2PS wants an image of an item that it has open.
@@ -120,7 +120,7 @@ impl SourceDistributor {
         if serial.is_some() && self.items[handle].is_ended() {
             return self.repeat_end(handle, slot);
         }
-        self.upstream.merge.note(handle, slot, message);
+        self.upstream.note_demand(handle, slot, message);
         let Some(serial) = serial else {
             self.reissue(handle, false, out);
             self.preempt(handle, out);
@@ -157,7 +157,7 @@ impl SourceDistributor {
             self.links.opens(slot, handle, |h| items.get(h).is_some_and(|item| item.interest().contains(slot)));
         }
         if !cached && !snapshot {
-            self.upstream.merge.note(handle, slot, request);
+            self.upstream.note_demand(handle, slot, request);
         }
         self.hub.event(&Event::ItemOpened { target, handle: handle.0, token });
         self.want_by_its_way(handle, slot, false);
@@ -216,7 +216,7 @@ impl SourceDistributor {
         };
         if let Some(handle) = found.filter(|_| !kind.is_instance()) {
             if known_cached && bits & flags::WANTED_BACK != 0 {
-                self.published.awaited.want_back(handle);
+                self.published.want_back(handle);
             }
             return Ok(handle);
         }
@@ -265,7 +265,7 @@ impl SourceDistributor {
             // What is lost has an image to come, and nothing goes on before it.
             self.set_live(handle, item.is_answered() && !item.awaits_recovery());
         }
-        if self.upstream.merge.is_narrowed(handle) {
+        if self.upstream.is_narrowed(handle) {
             self.owe_open(handle, open.slot);
             self.reissue(handle, true, out);
         } else {
@@ -282,7 +282,7 @@ impl SourceDistributor {
         item.unwatch(slot);
         if item.has_interest() || item.is_cached() {
             // The others may all have paused.
-            if item.is_open() && self.upstream.merge.is_to_pause(handle, item.interest().len()) {
+            if item.is_open() && self.upstream.is_to_pause(handle, item.interest().len()) {
                 self.reissue(handle, false, out);
             }
             self.renew_priority(handle, out);
@@ -322,7 +322,6 @@ impl SourceDistributor {
         self.upstream.forget_item(handle);
         self.content.forget(handle);
         self.hot_standby.forget(handle);
-        self.published.awaited.forget(handle);
         if let Some(image) = self.items[handle].image() {
             self.end_record(handle, image);
         }
@@ -330,13 +329,11 @@ impl SourceDistributor {
         if item.is_lost() {
             self.providers[item.service()].item_is_back();
         }
-        if let Some(image) = item.image() {
-            self.published.images.remove(image);
-        }
+        self.published.forget(handle, item.image());
         if item.is_cached_snapshot()
             && let Some(shared) = self.items.find(item.service(), item.key())
         {
-            self.published.snapshots.forget(shared, handle);
+            self.published.forget_snapshot(shared, handle);
         }
     }
 
@@ -344,21 +341,17 @@ impl SourceDistributor {
     /// upstream any more.
     pub(crate) fn end_item(&mut self, handle: Handle) {
         self.end_snapshots(handle);
-        self.upstream.pending.forget_item(handle);
+        self.upstream.owe_nothing(handle);
         self.items.unlist(handle);
         self.content.forget(handle);
         self.hot_standby.forget(handle);
-        self.published.awaited.forget(handle);
         let item = &self.items[handle];
         let (image, service, watched) = (item.image(), item.service(), item.has_interest());
         if let Some(image) = image {
             self.end_record(handle, image);
         }
         let was_lost = self.items.end(handle);
-        if let Some(image) = image {
-            self.published.images.remove(image);
-            self.published.standby.forget_item(handle);
-        }
+        self.published.forget(handle, image);
         if was_lost {
             self.providers[service].item_is_back();
         }

@@ -94,7 +94,7 @@ impl SourceDistributor {
     }
 
     fn end_waiting_snapshots(&mut self, shared: Handle) {
-        for instance in self.published.snapshots.take(shared) {
+        for instance in self.published.take_snapshots(shared) {
             self.end_changed(instance);
         }
     }
@@ -103,17 +103,13 @@ impl SourceDistributor {
         if !self.lose_item(handle, StateCode::NONE, TEXT.as_bytes()) {
             return;
         }
-        self.upstream.pending.forget_item(handle);
+        self.upstream.owe_nothing(handle);
         self.content.forget(handle);
         self.hot_standby.forget(handle);
         self.items.renew(handle);
-        let image = self.published.images.add();
+        let image = self.published.begin_waiting(handle, self.items[handle].is_answered());
         self.items.become_cached(handle, image);
         self.begin_record(handle, 0, false);
-        if !self.items[handle].is_answered() {
-            self.published.awaited.leave_unanswered(handle);
-        }
-        self.published.awaited.want_back(handle);
     }
 
     fn become_shared(&mut self, handle: Handle) {
@@ -125,10 +121,8 @@ impl SourceDistributor {
             return hub_items::fault!("{handle:?} has no image, and is published");
         };
         self.end_record(handle, image);
-        self.published.awaited.forget(handle);
-        self.published.standby.forget_item(handle);
         self.items.become_shared(handle);
-        self.published.images.remove(image);
+        self.published.forget(handle, Some(image));
         let epoch = self.items.renew(handle);
         self.enqueue(handle);
         self.timers.set(self.now.saturating_add(self.config.request_timeout), Timer::Request(handle, epoch));

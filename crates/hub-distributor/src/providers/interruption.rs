@@ -77,7 +77,7 @@ impl SourceDistributor {
     /// Whether a provider that ticks would send data now: the service is up there, and items are open that are not paused.
     fn is_data_expected(&self, id: SessionId, service: u16) -> bool {
         let is_up = self.providers.sessions.offer(id, service).is_some_and(|offer| offer.up);
-        let ticks = |handle: Handle| self.items[handle].is_open() && !self.upstream.merge.is_paused(handle);
+        let ticks = |handle: Handle| self.items[handle].is_open() && !self.upstream.is_paused(handle);
         is_up && (self.hot_standby.at(id, service).len() > 0 || self.items.at(id, service).any(ticks))
     }
 

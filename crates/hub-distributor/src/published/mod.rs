@@ -28,18 +28,19 @@ pub use records::{Record, RecordChange, Restore, Restored};
 use retention::Retention;
 use standby::StandbyImages;
 
-use super::items::Items;
+use super::ids::{Handle, ImageSlot};
+use super::items::{Items, Place};
 use crate::hash_seed::HashSeed;
 use std::fmt;
 
 /// What is held of published items beside their states.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    pub(crate) images: HeldImages,
-    pub(crate) snapshots: WaitingSnapshots,
-    pub(crate) standby: StandbyImages,
-    pub(crate) records: Records,
-    pub(crate) awaited: Awaited,
+    images: HeldImages,
+    snapshots: WaitingSnapshots,
+    standby: StandbyImages,
+    records: Records,
+    awaited: Awaited,
     retention: Retention,
 }
 
@@ -73,6 +74,45 @@ impl Published {
     /// Nothing yet; what providers choose the keys of is keyed with `seed`.
     pub(crate) fn new(seed: HashSeed) -> Self {
         Self { standby: StandbyImages::new(seed), ..Self::default() }
+    }
+
+    /// A P2PS has watchers who had an image of an item that nobody publishes: it is waited for without an end.
+    pub(crate) fn want_back(&mut self, handle: Handle) {
+        self.awaited.want_back(handle);
+    }
+
+    /// An item of an interactive provider is published from now on, and waits for its first image, which is the answer to opens that were not
+    /// answered. Where its image is to be.
+    pub(crate) fn begin_waiting(&mut self, handle: Handle, is_answered: bool) -> ImageSlot {
+        if !is_answered {
+            self.awaited.leave_unanswered(handle);
+        }
+        self.awaited.want_back(handle);
+        self.images.add()
+    }
+
+    /// The snapshots that wait for the image of an item; they do no more.
+    pub(crate) fn take_snapshots(&mut self, shared: Handle) -> Vec<Handle> {
+        self.snapshots.take(shared)
+    }
+
+    /// A snapshot is gone that may have waited for the image of an item.
+    pub(crate) fn forget_snapshot(&mut self, shared: Handle, instance: Handle) {
+        self.snapshots.forget(shared, instance);
+    }
+
+    /// The item is gone, or over, or published no more: nobody waits for it, and its image goes.
+    pub(crate) fn forget(&mut self, handle: Handle, image: Option<ImageSlot>) {
+        self.awaited.forget(handle);
+        if let Some(image) = image {
+            self.images.remove(image);
+            self.standby.forget_item(handle);
+        }
+    }
+
+    /// The item that a second publisher of it has on a stream.
+    pub(crate) fn item_standing_by(&self, place: Place) -> Option<Handle> {
+        self.standby.item_at(place)
     }
 
     /// Asserts that each cached item has an image of its own, and that who waits for one can be answered.

@@ -33,27 +33,28 @@ use super::{Config, SessionId};
 use doubts::Doubts;
 use item_priorities::{ItemPriorities, Locked};
 use pending_images::PendingImages;
-use point_to_point::PointToPoint;
+use point_to_point::{PointToPoint, Recipients};
 use preemption::Preemption;
 use request_merge::RequestMerge;
 use rustc_hash::FxHashMap;
+use rwf::msg::RequestMsg;
 use stale::StaleItems;
 
 /// What is known of items on their way to and from interactive providers, beside their states: side tables, since few items
 /// have anything in them.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    pub(crate) merge: RequestMerge,
-    pub(crate) pending: PendingImages,
-    pub(crate) delivery: PointToPoint,
-    pub(crate) pacing: RequestPacing,
-    pub(crate) doubts: Doubts,
+    merge: RequestMerge,
+    pending: PendingImages,
+    delivery: PointToPoint,
+    pacing: RequestPacing,
+    doubts: Doubts,
     /// The session that failed an item last: another one is asked before it.
     failed_at: FxHashMap<Handle, SessionId>,
     preemption: Preemption,
     stale: StaleItems,
     /// What a list says of items.
-    pub(crate) priorities: ItemPriorities,
+    priorities: ItemPriorities,
     /// What operators say of items.
     locked: Locked,
 }
@@ -72,6 +73,73 @@ impl Upstream {
             priorities: config.item_priorities.clone(),
             locked: Locked::default(),
         }
+    }
+
+    /// A turn begins, in which so many item requests may be sent.
+    pub(crate) fn begin_turn(&mut self, requests: u32) {
+        self.pacing.begin_turn(requests);
+    }
+
+    /// True if something waits for the next turn.
+    pub(crate) fn has_work(&self) -> bool {
+        self.pacing.is_exhausted() || self.doubts.is_due()
+    }
+
+    /// The requests that a turn may send.
+    pub(crate) fn pacing(&mut self) -> &mut RequestPacing {
+        &mut self.pacing
+    }
+
+    /// What a P2PS wants of an item, which its provider is asked for with what others want.
+    pub(crate) fn note_demand(&mut self, handle: Handle, slot: Slot, request: &RequestMsg<'_>) {
+        self.merge.note(handle, slot, request);
+    }
+
+    /// A P2PS waits for an image of an item, alone or in the stream.
+    pub(crate) fn want_image(&mut self, handle: Handle, slot: Slot, alone: bool) {
+        self.delivery.want(handle, slot, alone);
+    }
+
+    /// Whether the provider of an item was asked for less than the whole of it.
+    pub(crate) fn is_narrowed(&self, handle: Handle) -> bool {
+        self.merge.is_narrowed(handle)
+    }
+
+    /// Whether an item rests at its provider.
+    pub(crate) fn is_paused(&self, handle: Handle) -> bool {
+        self.merge.is_paused(handle)
+    }
+
+    /// Whether an item is to rest at its provider, since all of so many P2PSs that watch it have paused.
+    pub(crate) fn is_to_pause(&self, handle: Handle, watching: usize) -> bool {
+        self.merge.is_to_pause(handle, watching)
+    }
+
+    /// Whether an image of an item goes to a P2PS on its own way.
+    pub(crate) fn goes_alone(&mut self, handle: Handle, slot: Slot) -> bool {
+        self.delivery.goes_alone(handle, slot)
+    }
+
+    /// P2PSs that came in the middle of the image that is whole now: who gets another one, out of the cache. None if some wait for an image
+    /// of something else.
+    pub(crate) fn serve_latecomers(&mut self, handle: Handle) -> Option<Recipients> {
+        let left_out = self.pending.all(handle);
+        left_out.is_empty().then(|| self.delivery.serve(handle, &left_out, true, true))
+    }
+
+    /// Nobody waits for an image of an item any more that was asked for and has not come.
+    pub(crate) fn owe_nothing(&mut self, handle: Handle) {
+        self.pending.forget_item(handle);
+    }
+
+    /// Items that wait to be asked for last and singly.
+    pub(crate) fn in_doubt(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.doubts.queued()
+    }
+
+    /// Other priorities of items.
+    pub(crate) fn set_priorities(&mut self, priorities: ItemPriorities) {
+        self.priorities = priorities;
     }
 
     /// A P2PS is no longer interested in an item.

@@ -69,7 +69,7 @@ impl SourceDistributor {
             ));
         }
         let most = ContributionRules::of(&rules.rates, name).copied().unwrap_or(0);
-        if most > 0 && !self.contributions.count(self.now, service, most) {
+        if most > 0 && !self.posts.contributions.count(self.now, service, most) {
             return Err((
                 NakCode::NO_RESOURCES,
                 "More posts in a second than the service takes (contribMaxUpdateRate)",

@@ -3,13 +3,18 @@
 //! A post id is unique for its poster only. Towards the provider each post that wants an ack gets an id of ours, by which
 //! the ack finds the P2PS and its token again. There is always an answer: the provider's, or a NAK of ours.
 
-use super::hub_stream::{Composer, HubStream};
-use super::ids::{Handle, Slot, StreamId};
-use super::p2ps_links::Links;
-use super::providers::{LOGIN_STREAM, Phase};
-use super::timers::Timer;
-use super::{CloseReason, Counters, ProviderSink, SessionId, SourceDistributor};
+mod contributions;
+
+pub use contributions::ContributionRules;
+
+use crate::hub_stream::{Composer, HubStream};
+use crate::ids::{Handle, Slot, StreamId};
+use crate::p2ps_links::Links;
+use crate::providers::{LOGIN_STREAM, Phase};
 use crate::stream::{Event, HubError, Kind};
+use crate::timers::Timer;
+use crate::{CloseReason, Counters, ProviderSink, SessionId, SourceDistributor};
+use contributions::Contributions;
 use rustc_hash::FxHashMap;
 use rwf::msg::{AckMsg, Domain, Msg, NakCode, PostFlags, PostMsg};
 use rwf::{DataType, peek};
@@ -36,6 +41,7 @@ struct Target {
 /// Posts that have not been acknowledged, by the id that the provider knows them by.
 #[derive(Debug, Default)]
 pub(crate) struct Posts {
+    contributions: Contributions,
     pending: FxHashMap<u32, (Poster, SessionId)>,
     last_id: u32,
 }
