@@ -203,6 +203,7 @@ impl Egress {
     /// A client is gone, with whatever waits for it.
     pub(crate) fn remove(&mut self, id: ClientId, turn: &mut Turn) {
         end_conflation(id, turn);
+        // Nothing waits for a client that was never there.
         let Some(queue) = self.queues.get_mut(id.0 as usize) else { return };
         let queue = std::mem::take(queue);
         debug_assert!(self.total >= queue.counted, "more waits for one than for all");
@@ -235,6 +236,7 @@ impl Egress {
 
     #[cold]
     fn cut_off(&mut self, id: ClientId, waiting: usize) {
+        // The client is cut off already, for the first reason.
         let Some(queue) = self.queues.get_mut(id.0 as usize).filter(|queue| queue.flow != Flow::CutOff) else { return };
         let reason = CloseReason::SlowConsumer { waiting, max: self.limits.max, pool: self.limits.pool };
         queue.flow = Flow::CutOff;
@@ -364,6 +366,7 @@ impl Egress {
 
     /// A client is to be closed when it has got what there is for it: nothing is held any more.
     pub(crate) fn release_all(&mut self, id: ClientId, now: u64, turn: &mut Turn, f: impl FnOnce(Deliveries<'_>)) {
+        // Nothing is held for a client that was never there.
         let Some(queue) = self.queues.get_mut(id.0 as usize) else { return };
         if queue.holds() {
             self.saved += queue.ready(id, usize::MAX, now, &mut turn.slow);

@@ -112,29 +112,29 @@ use std::sync::Arc;
 /// nothing.
 #[derive(Debug)]
 pub struct P2ps {
-    /// What an operator has set; some of it changes while clients are there ([`P2ps::reconfigure`]).
+    /// Settings of the operator; some change while clients are there ([`P2ps::reconfigure`]).
     config: Config,
     /// The time of the call at hand.
     now: u64,
     /// The clients: who is there, what each has open, what they ask for that takes more than a turn.
     clients: Clients,
-    /// What clients share: one item for each stream towards a Source Distributor, with its watchers, views and cached image.
+    /// Items, which clients share: one for each stream towards a Source Distributor, with its watchers, views and cached image.
     items: Items,
     /// The Source Distributors, their services, and what is asked of them.
     sources: Sources,
     /// Items that are open at two Source Distributors.
     hot_standby: HotStandby,
-    /// What is on its way to clients and to the owner of their connections.
+    /// Deliveries to clients, and news for the owner of their connections.
     output: Output,
-    /// Who may see what, and which items nobody gets.
+    /// Permissions, and items that nobody gets.
     gate: Gate,
     /// How near this server and what is in it are to their limits.
     load: Load,
     /// The P2PSs of the hub.
     servers: Servers,
-    /// What the watchers of items were told last, for operators, in bounded memory.
+    /// States that the watchers of items were told last, for operators, in bounded memory.
     history: History,
-    /// What was counted since the start.
+    /// Counts since the start.
     counters: Counters,
     /// Item from which on the next turn checks its share, in debug builds.
     check_from: u32,
@@ -492,6 +492,7 @@ impl P2ps {
     }
 
     fn close_client(&mut self, id: ClientId, reason: CloseReason) {
+        // The client is closed already: the first reason counts.
         let Some(client) = self.clients.get_mut(id).filter(|client| !client.closing) else { return };
         client.closing = true;
         self.clients.forget_batches(id);

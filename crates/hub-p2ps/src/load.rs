@@ -118,7 +118,9 @@ impl P2ps {
             let (load, limit) = (counters.watchers, config.total_item_limit);
             output.notice(Notice::Load { of: LoadOf::All, state: total, load, limit });
         }
+        // A client that is gone, or not logged in, counts for nobody.
         let Some((known, users)) = clients.with_users(client) else { return };
+        // As above.
         let Some(login) = &known.login else { return };
         // What ends after its login counts for nobody.
         let items = if known.is_leaving { 0 } else { known.items };
@@ -129,7 +131,10 @@ impl P2ps {
             let of = LoadOf::Mount { user: login.name.clone(), address: known.info.address };
             output.notice(Notice::Load { of, state, load: items.into(), limit: config.item_limit });
         }
-        let Some(usage) = users.usage_mut(login.user) else { return };
+        let Some(usage) = users.usage_mut(login.user) else {
+            hub_items::fault!("a login of a user that is not there: {:?}", login.user);
+            return;
+        };
         let state = user.next(usage.load, usage.items.into());
         if state != usage.load {
             recount((&mut counters.users_burdened, &mut counters.users_overloaded), usage.load, state);

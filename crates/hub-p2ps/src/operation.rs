@@ -154,6 +154,7 @@ impl P2ps {
     /// A client that finds its connection closed connects anew by itself. False for one that is closed already.
     pub fn dismiss(&mut self, now: u64, client: ClientId, why: &str) -> bool {
         self.now = now;
+        // A client that is closed, or was never there, is gone as it is.
         let Some(known) = self.clients.get(client).filter(|known| !known.closing) else { return false };
         if let Some(stream) = known.login.as_ref().map(|login| login.stream) {
             let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, why);

@@ -207,6 +207,7 @@ impl P2ps {
             self.look_at_servers();
         }
         for _ in 0..CLIENTS_PER_TURN.min(self.servers.waiting.len()) {
+            // As many as are taken out wait.
             let Some(client) = self.servers.waiting.pop_front() else { return };
             self.tell_of_servers(client);
         }

@@ -1,4 +1,4 @@
-//! What a P2PS does without a message: what has a time, and what goes on from one turn to the next.
+//! Timers of a P2PS: everything that it does without a message, since a time has come or since a turn has left work over.
 //!
 //! Deadlines stay in the tables of what has them, in order, so that none outlives what it is for; here is which there are. The order is that in
 //! which they are acted upon within a turn.

@@ -362,8 +362,10 @@ impl P2ps {
     /// True when all are done.
     fn sweep_streams(&mut self, client: ClientId, what: Sweep, at: &mut Cursor, share: usize) -> bool {
         for _ in 0..share {
+            // The end of a login ends its sweep.
             let Some(known) = self.clients.get(client).filter(|known| known.login.is_some()) else { return true };
             let before = *at;
+            // All streams are looked at.
             let Some((stream, item)) = known.streams.next_item(at) else { return true };
             if !self.clients.backlogs.take_one() {
                 *at = before;

@@ -70,7 +70,9 @@ impl P2ps {
     pub(crate) fn tell_of_servers(&mut self, client: ClientId) {
         let edition = self.servers.edition();
         let known = self.clients.get_mut(client).filter(|known| !known.closing);
+        // A client that has gone or logged out since is told at its next login.
         let Some(login) = known.and_then(|known| known.login.as_mut()) else { return };
+        // A client that does not ask, or whose last answer said so already, knows.
         let Some(asked) = login.asked.as_mut().filter(|asked| asked.edition != edition) else { return };
         asked.edition = edition;
         let (name, name_type, turn) = (login.name.clone(), login.name_type, asked.turn);

@@ -294,8 +294,9 @@ impl P2ps {
 
     /// Gives the new dictionary to the next of those who have an old one, if it is time.
     pub(crate) fn renew_dictionaries(&mut self) {
-        while self.clients.dictionaries.timeout().is_some_and(|at| at <= self.now) {
-            let Some((client, stream)) = self.clients.dictionaries.stale.pop_front() else { return };
+        while self.clients.dictionaries.timeout().is_some_and(|at| at <= self.now)
+            && let Some((client, stream)) = self.clients.dictionaries.stale.pop_front()
+        {
             let known = self.clients.get_mut(client).map(|known| &mut known.dictionaries);
             let open = known.and_then(|open| open.iter_mut().find(|open| open.stream == stream && open.stale));
             if let Some(open) = open {

@@ -97,6 +97,7 @@ impl P2ps {
         if !self.config.serves(name) {
             return;
         }
+        // Without an id left the service is counted as refused, and operators are told, where ids are given.
         let Some(id) = self.id_of_service(name) else { return };
         // The Source Distributor may have given the id of a service that is gone to another, and this P2PS has not heard of that.
         let is_at = |provider: &Provider| (provider.source, provider.service) == (source, remote);
@@ -235,6 +236,7 @@ impl P2ps {
 
     /// Rights have changed: a client's directories show a service from now on, or no more.
     pub(crate) fn tell_service(&mut self, client: ClientId, id: ServiceId, shown: bool) {
+        // A service that is gone is in no directory any more.
         let Some(service) = self.sources.services().alive(id) else { return };
         let gone = || Change { entry: directory::Service::delete(id.0), parts: 0 };
         let change = if shown { whole_entry(service) } else { gone() };

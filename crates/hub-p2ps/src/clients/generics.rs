@@ -24,6 +24,7 @@ impl P2ps {
     }
 
     fn generic_to_source(&mut self, item: ItemId, generic: &GenericMsg<'_>) -> bool {
+        // The caller counts what cannot be passed on.
         let Some((source, handle)) = self.items.open_at(item) else { return false };
         let key = generic.key.map(|key| MsgKey { service_id: None, ..key });
         let changed = GenericMsg { key, ..generic.clone() };
@@ -31,6 +32,7 @@ impl P2ps {
         if encode::append(&mut rwf, 512 + generic.body.len(), |w| changed.encode(w)).is_err() {
             return false;
         }
+        // As above: the source is lost, and its items have yet to be told of.
         let Some(source) = self.sources.up_mut(source) else { return false };
         source.writer.request(&Request::Generic { handle: handle.0, rwf: &rwf });
         true

@@ -63,6 +63,7 @@ impl P2ps {
     pub(crate) fn logout(&mut self, client: ClientId) {
         self.clients.symbol_lists.forget(client, None);
         self.clients.backlogs.drop_batch(client);
+        // Nothing is open of a client that is not there.
         let Some(known) = self.clients.get_mut(client) else { return };
         known.directories.clear();
         known.dictionaries.clear();
@@ -87,8 +88,10 @@ impl P2ps {
     /// Ends streams of a client that have items; true if none is left.
     fn end_streams(&mut self, client: ClientId, at: &mut Cursor, share: usize, budget: Budget) -> bool {
         for _ in 0..share {
+            // Nothing is open of a client that is not there.
             let Some(known) = self.clients.get(client) else { return true };
             let before = *at;
+            // All streams have ended.
             let Some((stream, item)) = known.streams.next_item(at) else { return true };
             let may_go_on = match budget {
                 Budget::Leaving => {
@@ -110,7 +113,10 @@ impl P2ps {
 
     /// A login is over with streams left: they count for nobody's limit any more, and nothing of them reaches the client.
     fn stop_hearing(&mut self, client: ClientId) {
-        let Some((known, users)) = self.clients.with_users(client) else { return };
+        let Some((known, users)) = self.clients.with_users(client) else {
+            hub_items::fault!("streams are left of a client that is gone: {client:?}");
+            return;
+        };
         if std::mem::replace(&mut known.is_leaving, true) {
             return;
         }
@@ -123,6 +129,7 @@ impl P2ps {
 
     fn forget_login(&mut self, client: ClientId) {
         self.clients.standbys.remove(&client);
+        // Nobody is logged in: there is nothing to forget.
         let Some(login) = self.clients.get_mut(client).and_then(|known| known.login.take()) else { return };
         self.clients.count_login(&login, false);
         self.clients.tokens.forget(client, &login);
@@ -134,7 +141,10 @@ impl P2ps {
 
     /// Nothing of what a client had open under its login is left.
     fn have_left(&mut self, client: ClientId) {
-        let Some(known) = self.clients.get_mut(client) else { return };
+        let Some(known) = self.clients.get_mut(client) else {
+            hub_items::fault!("a client that is gone has left: {client:?}");
+            return;
+        };
         debug_assert_eq!(known.items, 0, "items are left behind");
         known.streams = Streams::default();
         known.listed = None;
@@ -179,6 +189,7 @@ impl P2ps {
 
     /// A connection is gone: so is its client, now or when its streams have ended.
     pub(crate) fn begin_departure(&mut self, client: ClientId) {
+        // A client that never came leaves nothing behind.
         let Some(known) = self.clients.get_mut(client) else { return };
         known.closing = true;
         if std::mem::replace(&mut known.is_gone, true) {

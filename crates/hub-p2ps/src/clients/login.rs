@@ -141,6 +141,7 @@ impl P2ps {
 
     /// A login again on its own stream: another token, pause or resume of everything, or just a refresh wanted.
     fn reissue_login(&mut self, client: ClientId, request: &login::Request) {
+        // The login has ended, and its client was told why.
         let Some(authentication) = self.renew_token(client, request) else { return };
         let policy = self.config.policy_of(request);
         let known = self.clients.get_mut(client);

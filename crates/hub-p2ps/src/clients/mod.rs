@@ -220,13 +220,13 @@ pub struct Mount<'a> {
 pub(crate) struct Clients {
     /// By number; `None` where nobody is.
     slots: Vec<Option<Box<Client>>>,
-    /// What each user has over all connections.
+    /// Logins, items and load of each user over all connections.
     users: Users,
     /// Logins that want no permission data.
     lockless: u32,
     /// Directory streams that were ever opened.
     directories_opened: u64,
-    /// Who checks logins, and when tokens run out.
+    /// The authenticator of logins, and when tokens run out.
     tokens: Tokens,
     /// Clients without a login, by when they have to have one.
     awaited_logins: AwaitedLogins,
@@ -236,7 +236,7 @@ pub(crate) struct Clients {
     standbys: Standbys,
     /// Posts that Source Distributors have yet to answer, up to `Config::max_posts_per_client` of each client.
     posts: Posts,
-    /// What symbol lists name and is not opened yet, in bounded memory.
+    /// Names in symbol lists that are not opened yet, in bounded memory.
     symbol_lists: SymbolLists,
     /// Batches that take more than a turn, and what their clients have sent meanwhile, in bounded memory.
     backlogs: Backlogs,

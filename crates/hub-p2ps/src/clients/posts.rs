@@ -346,6 +346,7 @@ impl P2ps {
         if encode::append(&mut rwf, 512 + post.body.len(), |w| changed.encode(w)).is_err() {
             return false;
         }
+        // The caller answers what cannot be passed on.
         let Some(source) = self.sources.up_mut(to.source) else { return false };
         let handle = to.handle.map(|handle| handle.0);
         source.writer.request(&Request::Post { service: to.remote.0, handle, token, rwf: &rwf });

@@ -110,7 +110,9 @@ impl P2ps {
     pub(super) fn round_trip_answered(&mut self, client: ClientId, generic: &GenericMsg<'_>) -> bool {
         let now = self.ticks();
         let login = self.clients.get_mut(client).and_then(|known| known.login.as_mut());
+        // A generic message of another stream is passed on.
         let Some(login) = login.filter(|login| login.stream == StreamId(generic.stream_id)) else { return false };
+        // A login that is not measured was sent nothing that it could answer.
         let Some(measurement) = login.round_trip.as_mut() else { return false };
         // What cannot be read is no answer: the client is not to be closed for it.
         let Ok(Some(answer)) = RoundTrip::decode(generic) else { return false };

@@ -66,6 +66,7 @@ impl P2ps {
             return false;
         }
         let stream = StreamId(generic.stream_id);
+        // A client that is gone says nothing.
         let Some(known) = self.clients.get(client) else { return false };
         let on_login = known.login.as_ref().is_some_and(|login| login.stream == stream);
         let mut standby = self.clients.standbys.get(&client).cloned().unwrap_or_default();
@@ -105,7 +106,10 @@ impl P2ps {
     /// A watcher is served, or stood by for, as its client has said last.
     pub(super) fn stand_by(&mut self, watcher: Watcher, item: ItemId) {
         let stands_by = self.clients.stands_by(watcher.client, self.items.get(item).service());
-        let Some((_, watch)) = self.clients.watch(watcher) else { return };
+        let Some((_, watch)) = self.clients.watch(watcher) else {
+            hub_items::fault!("a stream that its client does not know: {watcher:?}");
+            return;
+        };
         if watch.is_snapshot() || watch.stands_by() == stands_by {
             return;
         }

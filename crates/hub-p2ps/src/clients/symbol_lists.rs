@@ -219,6 +219,7 @@ impl P2ps {
 
     /// As [`Self::note_named`] for an update of a view, if that view opens anything.
     pub(crate) fn note_named_by_update(&mut self, view: ItemId, watchers: &[Watcher], update: &[u8]) {
+        // Most views open nothing.
         let Some(streams) = self.items.data_streams_of(view) else { return };
         if let Ok(msg @ Msg::Update(_)) = Msg::decode(update) {
             let service = self.items.get(view).service();
@@ -240,12 +241,14 @@ impl P2ps {
     /// Opens what lists have named, so much of it as a turn may do.
     pub(crate) fn open_named(&mut self) {
         for _ in 0..self.config.work_per_turn {
+            // All that was named is opened.
             let Some((client, service, streams, name)) = self.clients.symbol_lists.next() else { return };
             self.open_listed(client, service, streams, name);
         }
     }
 
     fn open_listed(&mut self, client: ClientId, service: ServiceId, streams: DataStreams, name: Box<[u8]>) {
+        // The client has gone, or logged out, since its list was read.
         let Some(known) = self.clients.get_mut(client).filter(|known| known.login.is_some() && !known.closing) else {
             return;
         };

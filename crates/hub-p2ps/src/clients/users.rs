@@ -69,7 +69,10 @@ impl Users {
     /// One login less of a name. The user's items are closed before the last of them.
     pub(crate) fn unmount(&mut self, name: &str, user: UserId) {
         debug_assert_eq!(self.by_name.get(name), Some(&user), "a name and its number");
-        let Some(usage) = self.usage_mut(user) else { return };
+        let Some(usage) = self.usage_mut(user) else {
+            hub_items::fault!("a login of a user that is not there: {user:?}");
+            return;
+        };
         usage.mounts = usage.mounts.saturating_sub(1);
         if usage.mounts == 0 {
             debug_assert_eq!((usage.items, usage.load), (0, LoadState::Normal), "{user:?} leaves items behind");

@@ -102,12 +102,16 @@ impl P2ps {
     /// is for everyone.
     pub(crate) fn give_stale_image(&mut self, watcher: Watcher, id: ItemId) {
         let root = self.items.root(id);
+        // The answer from the cache may have been all that the watcher wanted.
         let Some((_, watch)) = self.clients.watch(watcher) else { return };
         let is_first = watch.is_asked() && !watch.is_answered() && !watch.is_snapshot();
         if !is_first || !self.has_stale_image(watcher.client, root) {
             return;
         }
-        let Some(cached) = self.items.cache_mut().take(root.0) else { return };
+        let Some(cached) = self.items.cache_mut().take(root.0) else {
+            hub_items::fault!("a stale image that was there is not: {root:?}");
+            return;
+        };
         let source = self.items.get(root).source().unwrap_or(SourceId(0));
         // A newer image may have begun to come before the item was lost, with another lock: this is the one of before.
         let may_see =

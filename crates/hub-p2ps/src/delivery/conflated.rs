@@ -89,9 +89,13 @@ impl P2ps {
     pub(crate) fn hand_over(&mut self, watcher: Watcher, from: ItemId, to: ItemId) {
         let Self { items, counters, output, now, .. } = self;
         let Output { turn, conflation, scratch, .. } = output;
+        // Nothing waits for the view, or there is no view to go on with.
         let (Some(merged), Some(spec)) = (conflation.get(from), items.spec_of(to)) else { return };
         let written = merged.write(FIRST, *now, &mut scratch.room, |msg| {
-            let Ok(header) = peek::header(msg) else { return };
+            let Ok(header) = peek::header(msg) else {
+                hub_items::fault!("a merged update of {from:?} that cannot be read");
+                return;
+            };
             let (head, data) = msg.split_at(header.body_offset);
             let body = turn.arena_body(|arena| {
                 arena.extend_from_slice(head);

@@ -270,6 +270,7 @@ impl P2ps {
             let open = self.items.watchers(view).open().to_vec();
             self.note_named_by_update(view, &open, message.body);
         }
+        // The view shows nothing of the update; one that cannot be read is counted where that is found.
         let Some(body) = self.view_body(view, message, whole) else { return };
         let interval = self.items.interval_of(view);
         if interval > 0 {

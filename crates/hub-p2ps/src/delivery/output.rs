@@ -1,4 +1,4 @@
-//! What is on its way to the clients, as one group of tables: the folder `delivery` writes them, everyone else goes through the methods here.
+//! Output to the clients, as one group of tables: the folder `delivery` writes them, everyone else goes through the methods here.
 
 use super::deliveries::{BodyId, Deliveries};
 use super::scratch::Scratch;
@@ -15,14 +15,14 @@ use rwf::wire::Writer;
 /// How often memory that idle clients hold is given back, in nanoseconds.
 const TRIM_INTERVAL: u64 = 1_000_000_000;
 
-/// What goes to clients in a turn, what waits for them from earlier ones, and what the owner of the connections is to hear.
+/// Deliveries of a turn, messages that wait for clients from earlier ones, and news for the owner of the connections.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// The deliveries of this turn: bodies once, and a list for each client. Empty after each flush.
     pub(super) turn: Turn,
-    /// What waits for clients that take too little, up to the limits of [`crate::egress::Limits`].
+    /// Messages that wait for clients that take too little, up to the limits of [`crate::egress::Limits`].
     pub(super) egress: Egress,
-    /// What waits for the ends of the intervals of views that are conflated by time: one merge a view.
+    /// Updates that wait for the end of the interval of a view that is conflated by time: one merge a view.
     pub(super) conflation: TimeConflation<ItemId>,
     /// Items that are conflated otherwise than the rest of their service.
     pub(super) item_rules: ItemRules<ItemId>,
@@ -32,7 +32,7 @@ pub(crate) struct Output {
     pub(super) scratch: Scratch,
     /// Clients to be closed since the owner asked last, and why: each once.
     pub(super) closing: Vec<(ClientId, CloseReason)>,
-    /// What operators are to hear of since the owner asked last.
+    /// Notices for operators since the owner asked last.
     pub(super) notices: Vec<Notice>,
     /// When memory of idle clients is given back next, in nanoseconds; of no meaning without clients.
     pub(super) trim_at: u64,

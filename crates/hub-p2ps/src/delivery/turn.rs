@@ -68,6 +68,7 @@ impl Turn {
 
     /// Has a client served behind all that are not, or no longer so. Nothing may wait for it.
     pub(crate) fn serve_last(&mut self, client: ClientId, comes_last: bool) {
+        // A client that was never there is served with nobody.
         let Some(list) = self.lists.get_mut(client.0 as usize) else { return };
         debug_assert!(list.deliveries.is_empty(), "the order of what waits for {client:?} would change");
         match (std::mem::replace(&mut list.comes_last, comes_last), comes_last) {
@@ -216,6 +217,7 @@ impl Turn {
     /// What a client gets goes to [`Self::slow`] from now on, or no longer. What is in its list goes out before: until it has, nothing changes,
     /// and the caller has to say so again.
     pub(crate) fn divert(&mut self, client: ClientId, is_diverted: bool) {
+        // Nothing is for a client that was never there.
         let Some(list) = self.lists.get_mut(client.0 as usize) else { return };
         if is_diverted && !list.deliveries.is_empty() {
             return;

@@ -223,6 +223,7 @@ impl SlowClients {
         now: u64,
         may_conflate: impl FnOnce() -> bool,
     ) -> bool {
+        // The caller keeps the message as it is.
         let Some(Some(queue)) = self.queues.get_mut(watcher.client.0 as usize) else { return false };
         if queue.waits.get(watcher.stream.0) == merge {
             self.came += 1;
@@ -235,6 +236,7 @@ impl SlowClients {
     #[inline(never)]
     fn wait(&mut self, watcher: Watcher, merge: MergeId, now: u64) -> bool {
         let Self { queues, merges, touched, came, .. } = self;
+        // The caller keeps the message as it is.
         let Some(Some(queue)) = queues.get_mut(watcher.client.0 as usize) else { return false };
         *came += 1;
         if !std::mem::replace(&mut queue.is_touched, true) {
@@ -279,6 +281,7 @@ impl SlowClients {
 
     /// What comes for a stream from now on does not merge with what waits: it pauses, or goes on as another view.
     pub(crate) fn divide(&mut self, watcher: Watcher) {
+        // Nothing waits for a client that is not conflated.
         let Some(queue) = self.get_mut(watcher.client) else { return };
         let merge = queue.waits.take(watcher.stream.0);
         self.merges.end_merge(merge);

@@ -16,6 +16,7 @@ use rwf::{DataType, StreamState};
 impl Gate {
     /// Whether a watcher may have to do with the provider of its item: who waits for an image may still be denied.
     pub(crate) fn is_admitted(&self, watcher: Watcher) -> bool {
+        // Without permissions everyone may.
         let Some(permissions) = &self.permissions else { return true };
         let open = self.seats.get(&watcher.client).and_then(|seat| seat.opens.get(&watcher.stream));
         open.is_some_and(|&open| permissions.is_admitted(open))
@@ -23,6 +24,7 @@ impl Gate {
 
     /// Whether a client satisfies the lock that an image has which is given to it alone, and is not the item's of now.
     pub(crate) fn satisfies(&mut self, client: ClientId, root: ItemId, lock: Option<&[u8]>) -> bool {
+        // Without permissions everyone may.
         let Some(permissions) = &mut self.permissions else { return true };
         let guarded = self.items.get(&root);
         let lock = guarded.and_then(|guarded| permissions.message_lock(guarded.item, lock.unwrap_or_default()));
@@ -36,6 +38,7 @@ impl Gate {
 
     /// Asks whether a client may see the image that is there.
     pub(crate) fn admit(&mut self, now: u64, watcher: Watcher) -> Result<(), Denial> {
+        // Without permissions everyone may.
         let Some(permissions) = &mut self.permissions else { return Ok(()) };
         let seat = self.seats.get_mut(&watcher.client);
         let Some(opens) = seat.map(|seat| &mut seat.opens) else {
@@ -68,6 +71,7 @@ impl Gate {
 impl P2ps {
     /// Asks whether a client may ask for an item: what can be said before there is an image.
     pub(crate) fn permit_open(&mut self, watcher: Watcher, root: ItemId, is_snapshot: bool) -> Result<(), Denial> {
+        // Without permissions everyone may.
         let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
         let Some(seat) = self.gate.seats.get_mut(&watcher.client) else {
             hub_items::fault!("a request of one who is not logged in: {watcher:?}");
@@ -150,6 +154,7 @@ impl P2ps {
     }
 
     fn set_lock(&mut self, id: ItemId, lock: Option<&[u8]>) {
+        // Without permissions a lock keeps nobody out.
         let Some(permissions) = &mut self.gate.permissions else { return };
         let Some(guarded) = self.gate.items.get_mut(&id) else {
             // Nobody watches it here: whoever does later gets an image of his own first.
@@ -169,6 +174,7 @@ impl P2ps {
         name: &[u8],
         post: &PostMsg<'_>,
     ) -> Result<Option<PostRights>, Denial> {
+        // Without permissions everyone may, and no user is named.
         let Some(permissions) = &mut self.gate.permissions else { return Ok(None) };
         let Some(seat) = self.gate.seats.get(&client) else {
             hub_items::fault!("a post of one who is not logged in: {client:?}");

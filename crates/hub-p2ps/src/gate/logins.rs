@@ -40,6 +40,7 @@ impl Gate {
 impl P2ps {
     /// Asks whether a login may be. Its position is the address where it names none.
     pub(crate) fn permit_login(&mut self, client: ClientId, request: &login::Request) -> Result<(), Denial> {
+        // Without permissions everyone may.
         let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
         let from = self.clients.get(client).map(|known| known.info.address);
         let address = from.map(|address| format!("{address}/net"));
@@ -76,6 +77,7 @@ impl P2ps {
 
     /// True if a message of a client has to wait, and does.
     pub(crate) fn is_held_up(&mut self, client: ClientId, class: Option<MsgClass>, msg: &[u8]) -> bool {
+        // Without permissions nothing is logged, so nothing waits for that.
         let Some(permissions) = &mut self.gate.permissions else { return false };
         let asks_for_new = matches!(class, Some(MsgClass::REQUEST | MsgClass::POST));
         // Strangers wait sooner, and with less: they must not take the room of those who are in.
@@ -142,6 +144,7 @@ impl P2ps {
     pub fn set_rights(&mut self, now: u64, rights: Arc<Rights>) {
         self.now = now;
         let before = self.shown_services();
+        // Rights mean nothing while permissions are off.
         let Some(permissions) = &mut self.gate.permissions else { return };
         permissions.set_rights(rights);
         self.gate.is_sweeping = true;
@@ -167,6 +170,7 @@ impl P2ps {
     /// A day has begun, counted from 1970-01-01: what is open is logged again. Gives the reports of the days that have ended.
     pub fn new_day(&mut self, now: u64, day: u32) -> Vec<Usage> {
         self.now = now;
+        // Without permissions no use is counted.
         let Some(permissions) = &mut self.gate.permissions else { return Vec::new() };
         permissions.new_day(day);
         self.gate.is_sweeping = true;
@@ -207,6 +211,7 @@ impl P2ps {
     /// Ends all logins of a user ("Force Logout from DACS."); gives how many there are.
     pub fn force_logout(&mut self, now: u64, user: &str) -> usize {
         self.now = now;
+        // Without permissions nobody is known here by a user name.
         let Some(permissions) = &mut self.gate.permissions else { return 0 };
         self.gate.is_sweeping = true;
         permissions.force_logout(user)
@@ -245,6 +250,7 @@ impl P2ps {
     /// # Errors
     /// In words, why not.
     pub fn may_be_shown(&self, number: u32, (user, position, application): (&str, &str, u32)) -> Result<(), String> {
+        // Without permissions everyone may.
         let Some(permissions) = self.permissions() else { return Ok(()) };
         if number >= self.items.numbers() || !self.items.get(ItemId(number)).is_live() {
             return Err("there is no such item".to_owned());
@@ -273,6 +279,7 @@ impl P2ps {
                 return false;
             }
         }
+        // Without permissions everyone may.
         let Some(permissions) = &self.gate.permissions else { return true };
         let (Some(seat), Some(service)) = (self.gate.seats.get(&client), self.sources.services().get(service)) else {
             return false;
@@ -282,6 +289,7 @@ impl P2ps {
 
     /// What the directories of all clients show. Logins with the same grants see the same, so each is asked once.
     fn shown_services(&self) -> FxHashMap<ClientId, Vec<ServiceId>> {
+        // Without permissions all directories show the same, always.
         let Some(permissions) = &self.gate.permissions else { return FxHashMap::default() };
         let mut by_profile: FxHashMap<(ProfileId, bool), Vec<ServiceId>> = FxHashMap::default();
         let mut shown = FxHashMap::default();

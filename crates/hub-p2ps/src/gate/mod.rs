@@ -138,6 +138,7 @@ impl Gate {
 
     /// Whether a client satisfies the lock of a single message.
     fn permits(&mut self, client: ClientId, lock: Option<LockId>) -> bool {
+        // Without permissions everyone may.
         let Some(permissions) = &mut self.permissions else { return true };
         let profile = self.seats.get(&client).and_then(|seat| permissions.profile(seat.login));
         let (Some(profile), Some(lock)) = (profile, lock) else { return false };
@@ -146,6 +147,7 @@ impl Gate {
 
     /// Panics if a watcher is not known, or one is known that is not there: `watchers` of all items together.
     pub(crate) fn check(&self, watchers: u64, is_live: impl Fn(ItemId) -> bool) {
+        // There is nothing to be checked while permissions are off.
         let Some(permissions) = &self.permissions else { return };
         let opens: usize = self.seats.values().map(|seat| seat.opens.len()).sum();
         assert_eq!(opens as u64, watchers, "watchers known to the permissions");

@@ -244,6 +244,7 @@ impl P2ps {
     /// An item has no mirror any more, if it had one: what is open there is given back, and what was asked for there is nobody's.
     pub(super) fn leave_mirror(&mut self, id: ItemId) {
         let service = self.items.get(id).service();
+        // Most items have none.
         let Some(mirror) = self.hot_standby.take_mirror(id, service) else { return };
         match mirror.stage {
             Stage::Opening(token) => self.forsake(id, mirror.source, token),
@@ -307,6 +308,7 @@ impl P2ps {
         if known.is_none() {
             self.hot_standby.forsaken_answered(number, token);
         }
+        // A source that is lost has forgotten what was opened for this P2PS.
         let Some(source) = self.sources.up_mut(number) else { return };
         let Some(id) = known.filter(|_| handle.0 < limit) else {
             source.writer.request(&Request::Close { handle: handle.0 });

@@ -251,6 +251,7 @@ impl HotStandby {
     /// An image, or an update that was held for one, of the source in use has this number. With `anew` it is the beginning of what all
     /// watch from then on.
     fn note_passed(&mut self, id: ItemId, number: Option<u32>, anew: bool) {
+        // Items that have no mirror are not numbered.
         let Some(pair) = self.pairs.get_mut(id.index()).and_then(Option::as_mut) else { return };
         if anew {
             pair.sequence.begin(number);
@@ -265,7 +266,9 @@ impl HotStandby {
     /// An update of an item's mirror has come.
     pub(crate) fn keep_update(&mut self, id: ItemId, message: &Message<'_>) {
         let room = TAILS_BYTES.saturating_sub(self.tail_bytes);
+        // A mirror that was given up may still send: nobody waits for that.
         let Some(pair) = self.pairs.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        // As above.
         let Pair { sequence, mirror: Some(mirror) } = &mut **pair else { return };
         let number = number_of(message.body);
         let grown = sequence.keep(&mut mirror.tail, number, message.flags, message.body, room);

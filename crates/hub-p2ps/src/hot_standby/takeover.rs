@@ -48,6 +48,7 @@ impl P2ps {
         let Some(new) = self.hot_standby.mirror(id).and_then(|mirror| self.ready(service, mirror)) else {
             return false;
         };
+        // The mirror was there just now.
         let Some(mut mirror) = self.hot_standby.take_mirror(id, service) else { return false };
         let in_sequence = self.goes_on_in_sequence(id, &mirror);
         let wants_image = self.is_image_owed(id);
@@ -223,6 +224,7 @@ impl P2ps {
         let is_lost = state.stream == StreamState::CLOSED_RECOVER;
         let says_so = if is_closed { is_lost } else { is_lost || state.data == DataState::SUSPECT };
         let former = if is_closed { Former::GivenBack } else { Former::Suspect };
+        // The item goes on where it is.
         let Some((source, _)) = self.items.open_at(id).filter(|_| says_so) else { return false };
         let leaves = self.take_over(id, former);
         self.counters.suspect_takeovers += u64::from(leaves);
@@ -282,6 +284,7 @@ impl P2ps {
         // Watchers that were told Suspect begin afresh with whatever image is good.
         let may_wait = stream == StreamState::OPEN && data != DataState::SUSPECT && !self.items.get(id).is_suspect();
         let number = refresh.seq_num.filter(|_| may_wait);
+        // An item without a mirror waits for nobody.
         let Some(pair) = self.hot_standby.pair_mut(id) else { return false };
         let is_held = pair.sequence.holds_back(number, first, complete);
         if is_held {

@@ -104,6 +104,7 @@ impl Rosters {
 
 impl Rosters {
     fn count_suspect(&mut self, from: Option<ServiceId>, to: Option<ServiceId>) {
+        // An item that was not suspect was in no count.
         if let Some(service) = to {
             *self.suspects.entry(service).or_default() += 1;
         }

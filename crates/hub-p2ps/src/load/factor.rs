@@ -64,6 +64,7 @@ impl P2ps {
             }
         }
         for _ in 0..SERVICES_PER_TURN.min(self.load.factor.waiting.len()) {
+            // As many as are taken out wait.
             let Some(service) = self.load.factor.waiting.pop_front() else { return };
             self.service_changed(service, None);
         }

@@ -74,6 +74,7 @@ impl std::error::Error for SwitchError {}
 impl Sources {
     /// Whether the items of a move have still a reason to leave.
     fn is_to_leave(&self, service: ServiceId, source: SourceId, why: Why) -> bool {
+        // The items of a service that is gone are told of that.
         let Some(known) = self.services.alive(service) else { return false };
         match why {
             Why::Down => {
@@ -180,6 +181,7 @@ impl P2ps {
 
     /// All items of the move in front are looked at, or there is no reason any more to move them.
     fn end_move(&mut self) {
+        // The caller has found a move in front.
         let Some(((service, source), Move { why, moved, is_to_go_on, .. })) = self.sources.outages.moves.pop_front()
         else {
             return;
@@ -193,6 +195,7 @@ impl P2ps {
             let pause = if is_soon { self.config.recovery_delay } else { self.config.recovery_delay_max };
             self.sources.look_again_after(self.now, service, pause);
         }
+        // Operators hear of no move of nothing.
         let Some(known) = self.sources.services.get(service).filter(|_| moved > 0) else { return };
         let (service, from) = (known.name.clone(), self.sources.name_of(source));
         self.output.notice(match why {

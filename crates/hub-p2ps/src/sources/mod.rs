@@ -282,7 +282,7 @@ pub(crate) struct Sources {
     closing: Vec<(SourceId, &'static str)>,
     /// The services of all sources, merged by name.
     services: Services,
-    /// What is asked of sources later: opens, images, priorities, retries.
+    /// Opens, images, priorities and retries that sources are asked for later.
     upstream: Upstream,
     /// Losses of sources and services that are told of in turns, and items that move or come back.
     outages: Outages,
@@ -456,6 +456,7 @@ impl Sources {
     /// Clients know a service no more; false if they did not.
     pub(crate) fn delete_service(&mut self, id: ServiceId, now: u64) -> bool {
         let Self { services, outages, .. } = self;
+        // Clients have heard of its end.
         let Some(service) = services.get_mut(id).filter(|service| service.alive) else { return false };
         outages.order.forget(service);
         service.leave(now);

@@ -176,12 +176,14 @@ impl P2ps {
     /// the first for long enough.
     pub(crate) fn note_first_source(&mut self, id: ServiceId) {
         let Self { sources, config, output, now, .. } = self;
+        // A service that never was has no sources.
         let Some(service) = sources.services.get(id) else { return };
         let first = service.first_source(sources);
         if first == service.choice.first() {
             return;
         }
         let Sources { table, services, outages, .. } = sources;
+        // The same service as above.
         let Some(service) = services.get_mut(id) else { return };
         service.choice.first = first.map(|source| (source, *now));
         if let Some(source) = first
@@ -207,7 +209,9 @@ impl P2ps {
 
     /// The items of a service leave all sources but the first; how many there are now.
     pub(super) fn leave_later_sources(&mut self, id: ServiceId, by_hand: bool) -> usize {
+        // A service that is gone has no items at sources.
         let Some(service) = self.sources.services.alive(id) else { return 0 };
+        // There is nowhere to go.
         let Some(first) = service.choice.first() else { return 0 };
         let later: Vec<SourceId> = service.providers.iter().map(|p| p.source).filter(|&at| at != first).collect();
         let mut items = 0;
@@ -244,6 +248,7 @@ impl P2ps {
             if next.is_none() || next == first_left {
                 return;
             }
+            // The first one, as above.
             let Some((id, mut loss)) = self.sources.outages.order.losses.pop_front() else { return };
             let is_away = |item: &ItemId| {
                 let item = self.items.get(*item);

@@ -339,6 +339,7 @@ impl P2ps {
             return;
         }
         for _ in 0..self.sources.outages.queue.len() {
+            // As many as are taken out are in the queue.
             let Some(mut outage) = self.sources.outages.queue.pop_front() else { return };
             if outage.services.contains(&service) {
                 self.begin_outage_of(&mut outage, service);
@@ -351,6 +352,7 @@ impl P2ps {
     fn work_service_outage(&mut self, outage: &mut Outage, service: ServiceId, budget: &mut usize) {
         while *budget > 0 {
             let staying = outage.begun.get_mut(&service).and_then(|begun| begun.staying.pop());
+            // All items of the service are told of.
             let Some(id) = staying.or_else(|| self.next_at(service, outage)) else { return };
             *budget = budget.saturating_sub(self.lose_item(outage, service, id));
         }
@@ -417,6 +419,7 @@ impl P2ps {
         if self.sources.outages.queue.is_empty() {
             return false;
         }
+        // No item is open on the stream.
         let Some(id) = self.clients.get(client).and_then(|known| known.streams.item(stream)) else { return false };
         self.sources.outages.settling = Some(Watcher { client, stream });
         self.settle(id);
@@ -432,7 +435,9 @@ impl P2ps {
         let root = self.items.root(id);
         let item = self.items.get(root);
         let (service, state) = (item.service(), item.state());
+        // No outage concerns the item.
         let Some(at) = self.sources.outages.of(service, state, root) else { return false };
+        // The place was found in the queue.
         let Some(mut outage) = self.sources.outages.queue.remove(at) else { return false };
         self.begin_outage_of(&mut outage, service);
         if let Some(begun) = outage.begun.get_mut(&service) {
@@ -462,6 +467,7 @@ impl P2ps {
         }
         let mut budget = usize::MAX;
         for _ in 0..self.sources.outages.queue.len() {
+            // As many as are taken out are in the queue.
             let Some(mut outage) = self.sources.outages.queue.pop_front() else { return };
             if outage.services.contains(&service) {
                 self.begin_outage_of(&mut outage, service);
@@ -496,8 +502,8 @@ impl P2ps {
     pub(crate) fn finish_outage_of(&mut self, source: SourceId) {
         while let Some(at) =
             self.sources.outages.queue.iter().position(|outage| outage.whole && outage.source == source)
+            && let Some(mut outage) = self.sources.outages.queue.remove(at)
         {
-            let Some(mut outage) = self.sources.outages.queue.remove(at) else { return };
             let mut budget = usize::MAX;
             self.work_outage(&mut outage, &mut budget);
             self.end_outage(&outage);

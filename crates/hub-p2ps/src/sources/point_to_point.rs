@@ -47,6 +47,7 @@ impl P2ps {
     /// Parts of a set for this P2PS alone are here: at its source those who wait for the image count as those who have begun to get it, and here
     /// they have got nothing.
     pub(crate) fn has_begun_set(&self, number: SourceId, id: ItemId) -> bool {
+        // No image comes of an item that is not open.
         let Some((_, handle)) = self.items.open_at(id) else { return false };
         let is_early = |parts: &VecDeque<Part>| parts.iter().any(|part| part.handle == handle);
         self.items.pending().has_parts(id)
@@ -218,6 +219,7 @@ impl P2ps {
     /// A watcher waits from now on. If nobody did before, no update was held: an image, or a set of which parts are here, that
     /// belongs before what was read already is not for this watcher.
     pub(super) fn bar_images_without_updates(&mut self, root: ItemId) {
+        // Images that come in the stream, among the updates, are late for nobody.
         let Some((source, _)) = self.items.open_at(root).filter(|_| self.comes_over_network(root)) else { return };
         let all = [root].into_iter().chain(self.items.views_of(root).iter().copied());
         let held = all.flat_map(|id| self.items.watchers(id).waiting());

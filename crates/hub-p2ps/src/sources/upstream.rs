@@ -549,6 +549,7 @@ impl P2ps {
 
     /// Ends the use of an item's handle, if it has one: the item waits from now on.
     pub(crate) fn give_back(&mut self, id: ItemId) {
+        // The item has no handle to give back.
         let Some((source, handle)) = self.items.open_at(id) else { return };
         self.end_pair(id);
         self.items.detach(id);
@@ -600,6 +601,7 @@ impl P2ps {
     /// Tells what is left of it.
     fn refresh_waiting(&mut self, budget: u32) -> u32 {
         for left in (0..budget).rev() {
+            // All are asked for.
             let Some(id) = self.sources.upstream.refreshes.pop_front() else { return left + 1 };
             let item = self.items.get_mut(id);
             item.set_refresh_queued(false);
