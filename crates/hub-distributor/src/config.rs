@@ -85,7 +85,10 @@ impl RouteConfig {
         if self.partitions.is_empty() && self.not_partitions.is_empty() {
             return true;
         }
-        let key = ItemKey::read(key).expect("keys of items are canonical");
+        let Some(key) = ItemKey::read(key) else {
+            hub_items::fault!("the key of an item is not canonical: {key:?}");
+            return false;
+        };
         let name = key.name.unwrap_or_default();
         let is_in = |list: &[NamePattern]| list.iter().any(|pattern| pattern.matches(name));
         (self.partitions.is_empty() || is_in(&self.partitions)) && !is_in(&self.not_partitions)

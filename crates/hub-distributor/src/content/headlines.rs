@@ -4,7 +4,6 @@
 use crate::SessionId;
 use crate::SourceDistributor;
 use crate::ids::{Handle, StreamId};
-use crate::item::ItemKey;
 use crate::items::Place;
 use hub_content::headlines::HeadlineRule;
 use rustc_hash::FxHashMap;
@@ -37,7 +36,7 @@ impl SourceDistributor {
         let item = self.items.get(handle)?;
         let rule = self.providers[item.service()].headlines.as_ref()?;
         let is_one = *self.content.headlines.0.entry(handle).or_insert_with(|| {
-            let key = ItemKey::read(item.key()).expect("keys of items are canonical");
+            let key = item.item_key();
             rule.is_about(key.name.unwrap_or_default())
         });
         is_one.then(|| Arc::clone(rule))

@@ -10,7 +10,7 @@ pub(crate) use state::{Item, Kind, Left, News, Part, Place, UnwatchedTimer};
 use super::SessionId;
 use super::ids::{Epoch, GroupId, Handle, ImageSlot, StreamId};
 use crate::hash_seed::HashSeed;
-use crate::item::{HashedKey, ItemHash};
+use crate::item::{HashedKey, ItemHash, ItemKey};
 use crate::roster::Roster;
 use hub_items::item_index::ItemIndex;
 use std::ops::{Index, IndexMut};
@@ -311,6 +311,17 @@ impl Items {
         if item.is_listed() {
             assert_eq!(self.find(item.service(), item.key()), Some(handle), "another item has its key: {item:?}");
         }
+    }
+}
+
+impl Item {
+    /// The item's key, read: items keep it in canonical bytes.
+    pub(crate) fn item_key(&self) -> ItemKey<'_> {
+        ItemKey::read(self.key()).unwrap_or_else(|| {
+            // An item without a name, which no provider has.
+            hub_items::fault!("the key of an item is not canonical: {self:?}");
+            ItemKey::default()
+        })
     }
 }
 

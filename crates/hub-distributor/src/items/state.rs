@@ -432,7 +432,10 @@ impl Item {
     /// The item's last watcher is gone. True if a timer for the end of its unwatched time has to be set: there is none.
     pub(crate) fn starts_aging(&mut self, now: u64) -> bool {
         assert!(self.may_age() && !self.has_interest());
-        let Kind::Shared { unwatched } = &mut self.kind else { unreachable!("only shared items age") };
+        let Kind::Shared { unwatched } = &mut self.kind else {
+            hub_items::fault!("an item ages that is not shared: {self:?}");
+            return false;
+        };
         unwatched.replace(Since::at(now)).is_none()
     }
 

@@ -47,7 +47,10 @@ impl SourceDistributor {
         out: &mut dyn ProviderSink,
     ) -> Result<(), CloseReason> {
         let session = &mut self.providers.sessions[id];
-        let login = session.login.as_mut().expect("we log in where we have dialled");
+        let Some(login) = session.login.as_mut() else {
+            hub_items::fault!("{id:?} has no login, and is a route's");
+            return Err(CloseReason::NotLoggedIn);
+        };
         match login.message(msg)? {
             Heard::Accepted(_) => {
                 if session.phase == Phase::LoggingIn {

@@ -104,7 +104,10 @@ impl Sessions {
 
     /// Our number for a group that a session names.
     pub(crate) fn group(&mut self, id: SessionId, service: u16, group: &[u8]) -> GroupId {
-        let session = self.slots[id.0 as usize].as_mut().expect("a session that speaks is there");
+        let Some(session) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+            hub_items::fault!("{id:?} names a group, and is not there");
+            return GroupId::NONE;
+        };
         session.group(service, group, &mut self.last_group)
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::SourceDistributor;
 use crate::ids::{Handle, Slot};
-use crate::item::ItemKey;
 use crate::stream::{ALL, Event, flags};
 use crate::upstream::write_image;
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
@@ -96,9 +95,13 @@ impl SourceDistributor {
         let item = &self.items[shared];
         let image = match item.image() {
             Some(slot) => self.published.images.get(slot),
-            None => self.content.cached(shared).expect("an image is given out of the cache").image(),
+            None => match self.content.cached(shared) {
+                Some(cached) => cached.image(),
+                // Those who wait for an image get the next one of the provider.
+                None => return hub_items::fault!("{shared:?} has no image to give out"),
+            },
         };
-        let key = ItemKey::read(item.key()).expect("keys of items are canonical");
+        let key = item.item_key();
         let offer = item.place().and_then(|place| self.providers.offer(place.session, item.service()));
         let header = RefreshMsg {
             flags: solicited,

@@ -75,8 +75,11 @@ impl SourceDistributor {
     fn kept_lock(&self, handle: Handle, post: &PostMsg<'_>, refresh: &RefreshMsg<'_>) -> Option<Box<[u8]>> {
         let opens = post.post_user_rights.is_some_and(|_| may(post, PostRights::MODIFY_PERMISSIONS));
         let first = refresh.part_num.is_none_or(|part| part == 0);
-        let image = self.published.images.get(self.items[handle].image().expect("a published item has an image"));
-        image.item_perm_data().filter(|_| first && !opens).map(Into::into)
+        let Some(slot) = self.items[handle].image() else {
+            hub_items::fault!("{handle:?} is published, and has no image");
+            return None;
+        };
+        self.published.images.get(slot).item_perm_data().filter(|_| first && !opens).map(Into::into)
     }
 
     /// The published item that a post is for.

@@ -10,7 +10,7 @@
 use super::held::HeldImages;
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::{GroupId, Handle, StreamId};
-use crate::items::{Items, Place};
+use crate::items::{Item, Items, Place};
 use crate::providers::Stream;
 use crate::stream::{ALL, flags};
 use crate::{Notice, SessionId, SourceDistributor};
@@ -109,10 +109,14 @@ impl StandbyImages {
         for (&(session, stream), standby) in &self.by_place {
             let handle = standby.handle;
             assert_eq!(self.of_session(handle, session), Some(Place { session, stream }), "one of a session");
-            let item = items.get(handle).expect("an item is gone of which an image stands by");
-            assert!(item.image().is_some_and(|image| images.has(image)), "{handle:?} {item:?}");
-            let place = item.place().expect("an image stands by of an item that nobody publishes");
-            assert_ne!(place.session, session, "an image of an item stands by at the session that is used");
+            let item = items.get(handle);
+            let has_image = item.and_then(Item::image).is_some_and(|image| images.has(image));
+            assert!(has_image, "an image stands by of {handle:?}, which has none: {item:?}");
+            let used = item.and_then(Item::place).map(|place| place.session);
+            assert!(
+                used.is_some_and(|used| used != session),
+                "an image stands by at the session that is used: {item:?}"
+            );
         }
     }
 }
@@ -126,8 +130,11 @@ impl SourceDistributor {
         }
         let item = &mut self.items[handle];
         let Some(place) = item.place().filter(|place| place.session != by) else { return false };
-        let (service, group, slot) =
-            (item.service(), item.group(), item.image().expect("a published item has an image"));
+        let (service, group) = (item.service(), item.group());
+        let Some(slot) = item.image() else {
+            hub_items::fault!("{handle:?} is published, and has no image");
+            return false;
+        };
         // Who waits for the set under way gets the one that begins now.
         if item.abandon_cached_set() == Some(true) {
             item.want_another();
@@ -237,7 +244,11 @@ impl SourceDistributor {
         let data = standby.image.state().data;
         item.take_cached_part(true, true, data);
         let watched = item.has_interest();
-        *self.published.images.get_mut(item.image().expect("a cached item has an image")) = standby.image;
+        if let Some(slot) = item.image() {
+            *self.published.images.get_mut(slot) = standby.image;
+        } else {
+            hub_items::fault!("{handle:?} is published, and has no image");
+        }
         let (_, was_lost) = item.complete_set();
         assert!(!was_lost, "what is lost has nothing that stands by");
         self.note_published(handle);

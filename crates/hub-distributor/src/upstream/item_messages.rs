@@ -302,7 +302,10 @@ impl SourceDistributor {
     /// Notes the group that a message of the item names; our number for it.
     fn note_group(&mut self, handle: Handle, id: &[u8]) -> GroupId {
         let item = &self.items[handle];
-        let place = item.place().expect("the message came on the stream of the item");
+        let Some(place) = item.place() else {
+            hub_items::fault!("{handle:?} is on no stream, and a message came on that");
+            return item.group();
+        };
         let group = self.providers.group(place.session, item.service(), id);
         if group != item.group() {
             self.items.set_group(handle, group);

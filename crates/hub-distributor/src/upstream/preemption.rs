@@ -9,7 +9,6 @@
 
 use super::item_priorities::ItemPriority;
 use crate::ids::Handle;
-use crate::item::ItemKey;
 use crate::items::Kind;
 use crate::stream::ALL;
 use crate::timers::Timer;
@@ -50,7 +49,7 @@ impl SourceDistributor {
             return None;
         }
         let item = &self.items[handle];
-        let key = ItemKey::read(item.key()).expect("keys of items are canonical");
+        let key = item.item_key();
         list.of(&self.providers[item.service()].name, key.name.unwrap_or_default())
     }
 
@@ -116,7 +115,7 @@ impl SourceDistributor {
     /// Whether an item gives way to nobody: by its name, by the list of priorities, or since an operator has locked it.
     fn is_locked(&self, handle: Handle) -> bool {
         let item = &self.items[handle];
-        let key = ItemKey::read(item.key()).expect("keys of items are canonical");
+        let key = item.item_key();
         let name = key.name.unwrap_or_default();
         self.config.locked_items.iter().any(|pattern| pattern.matches(name))
             || self.listed(handle) == Some(ItemPriority::Locked)
@@ -127,7 +126,7 @@ impl SourceDistributor {
     fn give_way(&mut self, victim: Handle, session: SessionId, to: Handle, out: &mut dyn ProviderSink) -> bool {
         self.counters.preempted += 1;
         let name = |handle: Handle| {
-            let key = ItemKey::read(self.items[handle].key()).expect("keys of items are canonical");
+            let key = self.items[handle].item_key();
             String::from_utf8_lossy(key.name.unwrap_or_default()).into_owned()
         };
         self.notices.push(Notice::ItemPreempted {

@@ -1,7 +1,6 @@
 //! Requests to interactive providers: how many at a time, and again when they failed.
 
 use crate::ids::{Epoch, Handle, Slot, StreamId};
-use crate::item::ItemKey;
 use crate::items::{Item, Place};
 use crate::providers::Stream;
 use crate::stream::{ALL, Event, flags};
@@ -243,7 +242,7 @@ impl SourceDistributor {
             return;
         }
         let session = &self.providers[place.session];
-        let key = ItemKey::read(item.key()).expect("keys of items are canonical");
+        let key = item.item_key();
         let offer = session.offer(item.service());
         let provider_id = offer.map_or(0, |offer| offer.provider_id);
         let states_no_qos = offer.is_some_and(|offer| offer.states_no_qos);

@@ -13,13 +13,11 @@ impl Item {
         self.begin_anew();
     }
 
-    /// The item is asked of providers from now on. Gives where its image was held.
-    pub(in crate::items) fn become_shared(&mut self) -> ImageSlot {
-        let image = self.image().expect("a cached item has an image");
+    /// The item is asked of providers from now on. Whoever holds its image lets go of that.
+    pub(in crate::items) fn become_shared(&mut self) {
         assert!(self.stage == Stage::Idle, "{self:?} becomes one that is asked for");
         self.kind = Kind::SHARED;
         self.begin_anew();
-        image
     }
 
     fn begin_anew(&mut self) {
