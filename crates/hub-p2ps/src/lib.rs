@@ -21,6 +21,11 @@
 //! * `invariants`: what holds at the end of every turn.
 //!
 //! `ids`, `encode` and `items` know no other room; `clients` and `sources` know `items`; `delivery` and `gate` know all of them.
+//!
+//! # The groups
+//! The tables of a room are private fields of one struct: `Clients`, `Items`, `Sources`, `HotStandby`, `Output` (of `delivery`), `Gate`, `Load`
+//! and `Servers`. A method that touches one group is the group's, in whichever file of its room it belongs to; a method of [`P2ps`] takes what
+//! it needs of several, and borrows them apart where it has to. Rooms read each other's tables, and change them by methods that say what for.
 #![forbid(unsafe_code)]
 
 mod clients;

@@ -2,6 +2,7 @@
 
 use super::P2ps;
 use super::ids::{ClientId, ItemId, ServiceId, SourceId};
+use super::items::Items;
 use super::items::state::{Item, Standing, State, Wait};
 use super::sources::services::{Provider, Service};
 
@@ -90,6 +91,24 @@ fn state_of(item: &Item) -> &'static str {
     }
 }
 
+impl Items {
+    fn overview_of(&self, id: ItemId, item: &Item) -> ItemOverview {
+        let (key, watchers) = (self.key(id), self.watchers(id));
+        ItemOverview {
+            number: id.0,
+            service: item.service().0,
+            name: String::from_utf8_lossy(key.name.unwrap_or_default()).into_owned(),
+            domain: key.domain,
+            state: state_of(item),
+            is_suspect: self.is_suspect(id),
+            source: item.source().map(|source| u32::from(source.0)),
+            open_watchers: watchers.open().len(),
+            held_watchers: watchers.held().len(),
+            is_private: item.is_private() || item.is_snapshot(),
+        }
+    }
+}
+
 impl P2ps {
     /// Every service that was ever known, in the order of the ids.
     pub fn service_overview(&self) -> impl Iterator<Item = ServiceOverview<'_>> {
@@ -153,26 +172,10 @@ impl P2ps {
             }
             let name = self.items.key(id).name.unwrap_or_default();
             if wanted(item.service().0, name, state_of(item), self.items.is_suspect(id)) {
-                found.push(self.overview_of(id, item));
+                found.push(self.items.overview_of(id, item));
             }
         }
         (found, None)
-    }
-
-    fn overview_of(&self, id: ItemId, item: &Item) -> ItemOverview {
-        let (key, watchers) = (self.items.key(id), self.items.watchers(id));
-        ItemOverview {
-            number: id.0,
-            service: item.service().0,
-            name: String::from_utf8_lossy(key.name.unwrap_or_default()).into_owned(),
-            domain: key.domain,
-            state: state_of(item),
-            is_suspect: self.items.is_suspect(id),
-            source: item.source().map(|source| u32::from(source.0)),
-            open_watchers: watchers.open().len(),
-            held_watchers: watchers.held().len(),
-            is_private: item.is_private() || item.is_snapshot(),
-        }
     }
 
     /// The clients that watch the item of this number, each with its stream; at most `limit`.

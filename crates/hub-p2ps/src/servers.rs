@@ -168,6 +168,14 @@ impl Servers {
     pub(crate) fn is_server(&self, of_hub: bool) -> bool {
         of_hub && self.place.is_some()
     }
+
+    /// A Source Distributor tells of the P2PSs that it knows.
+    pub(crate) fn servers_heard(&mut self, of_hub: bool, source: SourceId, servers: &[u8]) {
+        if self.is_server(of_hub) {
+            self.heard.insert(source, servers.into());
+            self.is_stale = true;
+        }
+    }
 }
 
 impl P2ps {
@@ -189,14 +197,6 @@ impl P2ps {
     pub fn set_draining(&mut self, is_draining: bool) {
         self.servers.is_stale |= self.servers.is_draining != is_draining;
         self.servers.is_draining = is_draining;
-    }
-
-    /// A Source Distributor tells of the P2PSs that it knows.
-    pub(crate) fn servers_heard(&mut self, source: SourceId, servers: &[u8]) {
-        if self.servers.is_server(self.config.connections.of_hub) {
-            self.servers.heard.insert(source, servers.into());
-            self.servers.is_stale = true;
-        }
     }
 
     /// Looks at how this server is and which others there are, if that is due, and tells some clients if it has changed.

@@ -107,6 +107,24 @@ fn token(request: &login::Request) -> Option<&str> {
     }
 }
 
+/// The request as if it had named the user whom its token means, and what the refresh says of the token.
+pub(super) fn named(request: login::Request, identity: &Identity) -> (login::Request, Authentication) {
+    let Some(life) = identity.token else { return (request, Authentication::default()) };
+    let request = login::Request {
+        name: identity.user.clone(),
+        name_type: Some(name_type::NAME),
+        authentication_token: None,
+        ..request
+    };
+    let success = Authentication {
+        reissue_at: Some(life.reissue_at),
+        error_code: Some(0),
+        error_text: Some("Success".to_owned()),
+        ..Authentication::default()
+    };
+    (request, success)
+}
+
 impl Clients {
     /// A client's login holds until then.
     pub(super) fn set_expiry(&mut self, client: ClientId, identity: &Identity) {
@@ -156,24 +174,6 @@ impl P2ps {
         }
     }
 
-    /// The request as if it had named the user whom its token means, and what the refresh says of the token.
-    pub(super) fn named(request: login::Request, identity: &Identity) -> (login::Request, Authentication) {
-        let Some(life) = identity.token else { return (request, Authentication::default()) };
-        let request = login::Request {
-            name: identity.user.clone(),
-            name_type: Some(name_type::NAME),
-            authentication_token: None,
-            ..request
-        };
-        let success = Authentication {
-            reissue_at: Some(life.reissue_at),
-            error_code: Some(0),
-            error_text: Some("Success".to_owned()),
-            ..Authentication::default()
-        };
-        (request, success)
-    }
-
     /// A token again: the same user for longer. Tells whether the login goes on.
     pub(super) fn renew_token(&mut self, client: ClientId, request: &login::Request) -> Option<Authentication> {
         if token(request).is_none() {
@@ -191,7 +191,7 @@ impl P2ps {
         match renewed {
             Ok(identity) => {
                 self.clients.set_expiry(client, &identity);
-                Some(Self::named(request.clone(), &identity).1)
+                Some(named(request.clone(), &identity).1)
             }
             Err(rejected) => {
                 self.counters.logins_refused += 1;

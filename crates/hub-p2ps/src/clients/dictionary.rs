@@ -236,6 +236,25 @@ impl Clients {
         }
         open || streaming
     }
+
+    /// What is served has changed: whoever has it open is to have it anew.
+    fn dictionary_changed(&mut self, now: u64, max_size: usize) {
+        self.dictionaries.end_turn();
+        let changed = self.dictionaries.renew(max_size);
+        let Self { slots, dictionaries, .. } = self;
+        for (id, client) in (0..).map(ClientId).zip(slots) {
+            let Some(client) = client else { continue };
+            for open in &mut client.dictionaries {
+                if !open.stale && changed.contains(&open.shape) {
+                    open.stale = true;
+                    dictionaries.stale.push_back((id, open.stream));
+                }
+            }
+        }
+        if !changed.is_empty() {
+            dictionaries.renew_at = now + SETTLE;
+        }
+    }
 }
 
 impl P2ps {
@@ -305,25 +324,6 @@ impl P2ps {
                 self.clients.dictionaries.renew_at = self.now + PACE;
                 self.give_dictionary(client, &open, true, false);
             }
-        }
-    }
-
-    /// What is served has changed: whoever has it open is to have it anew.
-    fn dictionary_changed(&mut self) {
-        self.clients.dictionaries.end_turn();
-        let changed = self.clients.dictionaries.renew(self.config.max_fragment_size);
-        let Clients { slots, dictionaries, .. } = &mut self.clients;
-        for (id, client) in (0..).map(ClientId).zip(slots) {
-            let Some(client) = client else { continue };
-            for open in &mut client.dictionaries {
-                if !open.stale && changed.contains(&open.shape) {
-                    open.stale = true;
-                    dictionaries.stale.push_back((id, open.stream));
-                }
-            }
-        }
-        if !changed.is_empty() {
-            dictionaries.renew_at = self.now + SETTLE;
         }
     }
 
@@ -402,6 +402,6 @@ impl P2ps {
         if !(incoming.fields_done && incoming.enums_done) {
             dictionaries.incoming.insert((source, service), incoming);
         }
-        self.dictionary_changed();
+        self.clients.dictionary_changed(self.now, self.config.max_fragment_size);
     }
 }

@@ -1,5 +1,6 @@
 //! Logins: who may do anything at all, and with which attributes.
 
+use super::authentication::named;
 use super::batch::Sweep;
 use super::refusal::Refusal;
 use super::streams::{Open, WatchState};
@@ -30,6 +31,25 @@ impl Clients {
     fn user_of(&self, client: ClientId) -> String {
         let login = self.get(client).and_then(|known| known.login.as_ref());
         login.map(|login| login.name.clone()).unwrap_or_default()
+    }
+
+    /// Why a first login is refused, whoever the user is.
+    fn login_refusal<'a>(&self, limit: u32, request: &'a login::Request, unasked: bool) -> Option<Refusal<'a>> {
+        if request.stream_id <= 0 && !unasked {
+            Some(Refusal::BadStreamId { stream: request.stream_id })
+        } else if request.is_provider() {
+            Some(Refusal::ProviderRole)
+        } else if request.name.is_empty() {
+            Some(Refusal::NoUserName)
+        } else if request.name.len() > TEXT_MAX {
+            Some(Refusal::LongUserName { length: request.name.len(), most: TEXT_MAX })
+        } else if !request.streaming {
+            Some(Refusal::LoginNotStreaming)
+        } else if limit > 0 && self.users().mounts(&request.name) >= limit {
+            Some(Refusal::TooManyMounts { user: &request.name, limit })
+        } else {
+            None
+        }
     }
 }
 
@@ -84,8 +104,8 @@ impl P2ps {
                 return self.close_client(client, CloseReason::LoginRefused { text: rejected.text });
             }
         };
-        let (request, authentication) = Self::named(request, &identity);
-        if let Some(refusal) = self.login_refusal(&request, unasked) {
+        let (request, authentication) = named(request, &identity);
+        if let Some(refusal) = self.clients.login_refusal(self.config.max_mounts_per_user, &request, unasked) {
             let text = refusal.to_string();
             self.refuse(client, stream, Domain::LOGIN, &refusal);
             self.counters.logins_refused += 1;
@@ -117,25 +137,6 @@ impl P2ps {
         self.clients.set_expiry(client, &identity);
         if !request.no_refresh {
             self.login_refresh(client, &request, authentication);
-        }
-    }
-
-    fn login_refusal<'a>(&self, request: &'a login::Request, unasked: bool) -> Option<Refusal<'a>> {
-        let limit = self.config.max_mounts_per_user;
-        if request.stream_id <= 0 && !unasked {
-            Some(Refusal::BadStreamId { stream: request.stream_id })
-        } else if request.is_provider() {
-            Some(Refusal::ProviderRole)
-        } else if request.name.is_empty() {
-            Some(Refusal::NoUserName)
-        } else if request.name.len() > TEXT_MAX {
-            Some(Refusal::LongUserName { length: request.name.len(), most: TEXT_MAX })
-        } else if !request.streaming {
-            Some(Refusal::LoginNotStreaming)
-        } else if limit > 0 && self.clients.users().mounts(&request.name) >= limit {
-            Some(Refusal::TooManyMounts { user: &request.name, limit })
-        } else {
-            None
         }
     }
 

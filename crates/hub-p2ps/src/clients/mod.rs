@@ -14,21 +14,21 @@
 //! * `refusal`: why a client does not get what it asked for.
 
 mod authentication;
-pub(crate) mod awaited_logins;
-pub(crate) mod backlog;
+mod awaited_logins;
+mod backlog;
 mod batch;
 mod connections;
-pub(crate) mod dictionary;
+mod dictionary;
 mod directory;
 mod generics;
 pub(crate) mod kept_messages;
-pub(crate) mod leaving;
+mod leaving;
 mod login;
-pub(crate) mod posts;
+mod posts;
 pub(crate) mod refusal;
 mod requests;
-pub(crate) mod round_trips;
-pub(crate) mod standby;
+mod round_trips;
+mod standby;
 pub(crate) mod streams;
 pub(crate) mod symbol_lists;
 mod users;
@@ -47,6 +47,7 @@ use dictionary::{Dictionaries, DictionaryStream};
 use leaving::Leaving;
 use posts::Posts;
 use round_trips::{Measurement, RoundTrips};
+use rustc_hash::FxHashSet;
 use rwf::dictionary::Dictionary;
 use rwf::msg::Priority;
 use rwf::rdm::state::Recovery;
@@ -341,6 +342,16 @@ impl Clients {
             round_trip_us: login.round_trip.and_then(Measurement::latency),
             standby: self.standbys.get(&id).map(standby::Standby::shown),
         })
+    }
+
+    /// The services that streams of directories and dictionaries name.
+    pub(crate) fn services_named(&self) -> FxHashSet<ServiceId> {
+        let mut named = FxHashSet::default();
+        for (_, client) in self.iter() {
+            named.extend(client.directories.iter().filter_map(|directory| directory.service));
+            named.extend(client.dictionaries.iter().filter_map(DictionaryStream::service));
+        }
+        named
     }
 
     /// Panics if posts or batches are known of clients that are not there.

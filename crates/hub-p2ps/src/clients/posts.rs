@@ -4,6 +4,7 @@ use super::Clients;
 use super::streams::Open;
 use crate::ids::{ClientId, Handle, ItemId, RemoteService, ServiceId, SourceId, StreamId};
 use crate::item::NAME_TYPE_RIC;
+use crate::items::Items;
 use crate::sources::services::Provider;
 use crate::stream::Request;
 use crate::{P2ps, encode};
@@ -197,6 +198,34 @@ impl Clients {
     }
 }
 
+/// The service and the name that a post is for, by all that it names one with. In JSON the post's own key has been given the default service
+/// on its way where it names none: that of the stream's item counts before it. The message within it has what the client has written.
+fn named_by(
+    items: &Items,
+    item: Option<ItemId>,
+    post: &PostMsg<'_>,
+    is_json: bool,
+) -> Result<(Option<ServiceId>, Vec<u8>), Refused> {
+    let inner = (post.container == DataType::MSG).then(|| Msg::decode(post.body)).transpose();
+    let inner = inner.map_err(|_| UNREADABLE)?;
+    let inner = inner.as_ref().and_then(Msg::key);
+    let own = item.map(|item| items.key(item));
+    let keys = [post.key.as_ref(), inner];
+    let [of_post, of_inner] = keys.map(|key| key.and_then(|key| key.service_id).map(ServiceId));
+    let of_item = item.map(|item| items.get(item).service());
+    let service =
+        if is_json { agreed([of_item.or(of_post), of_inner])? } else { agreed([of_item, of_post, of_inner])? };
+    // A name of another type is another name; without one it is a RIC.
+    let named = |name: Option<&[u8]>, name_type: Option<u8>| {
+        let name = name.filter(|name| !name.is_empty())?;
+        Some((name.to_vec(), name_type.unwrap_or(NAME_TYPE_RIC)))
+    };
+    let names = keys.map(|key| key.and_then(|key| named(key.name, key.name_type)));
+    let own = own.and_then(|key| named(key.name, key.name_type));
+    let name = agreed(names.into_iter().chain([own]))?;
+    Ok((service, name.map(|(name, _)| name).unwrap_or_default()))
+}
+
 impl P2ps {
     /// A post of a client.
     pub(crate) fn post(&mut self, client: ClientId, post: &PostMsg<'_>) {
@@ -244,7 +273,7 @@ impl P2ps {
             Some(Open::Item(item)) => Some(self.items.root(item)),
             _ => return Err(NakCode::NOT_OPEN.into()),
         };
-        let (service, name) = self.named_by(item, post, known.speaks_json)?;
+        let (service, name) = named_by(&self.items, item, post, known.speaks_json)?;
         let service = service.ok_or(NakCode::SOURCE_UNKNOWN)?;
         if item.is_none() && name.is_empty() {
             return Err(NakCode::SYMBOL_UNKNOWN.into());
@@ -257,34 +286,6 @@ impl P2ps {
         let providers = &self.sources.services().alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?.providers;
         let provider = providers.iter().find(service_at).ok_or(NakCode::SOURCE_DOWN)?;
         Ok(Destination { service, name, item, source: provider.source, remote: provider.service, handle: None })
-    }
-
-    /// The service and the name that a post is for, by all that it names one with. In JSON the post's own key has been given the default service
-    /// on its way where it names none: that of the stream's item counts before it. The message within it has what the client has written.
-    fn named_by(
-        &self,
-        item: Option<ItemId>,
-        post: &PostMsg<'_>,
-        is_json: bool,
-    ) -> Result<(Option<ServiceId>, Vec<u8>), Refused> {
-        let inner = (post.container == DataType::MSG).then(|| Msg::decode(post.body)).transpose();
-        let inner = inner.map_err(|_| UNREADABLE)?;
-        let inner = inner.as_ref().and_then(Msg::key);
-        let own = item.map(|item| self.items.key(item));
-        let keys = [post.key.as_ref(), inner];
-        let [of_post, of_inner] = keys.map(|key| key.and_then(|key| key.service_id).map(ServiceId));
-        let of_item = item.map(|item| self.items.get(item).service());
-        let service =
-            if is_json { agreed([of_item.or(of_post), of_inner])? } else { agreed([of_item, of_post, of_inner])? };
-        // A name of another type is another name; without one it is a RIC.
-        let named = |name: Option<&[u8]>, name_type: Option<u8>| {
-            let name = name.filter(|name| !name.is_empty())?;
-            Some((name.to_vec(), name_type.unwrap_or(NAME_TYPE_RIC)))
-        };
-        let names = keys.map(|key| key.and_then(|key| named(key.name, key.name_type)));
-        let own = own.and_then(|key| named(key.name, key.name_type));
-        let name = agreed(names.into_iter().chain([own]))?;
-        Ok((service, name.map(|(name, _)| name).unwrap_or_default()))
     }
 
     /// Where an item is open: the source, its number of the service, its handle of the item.

@@ -393,7 +393,9 @@ impl P2ps {
                 let id = id.filter(|&id| !self.settle(id));
                 self.claimed(id, |p2ps, id| p2ps.item_event(number, id, event));
             }
-            Event::Servers { servers, .. } => self.servers_heard(number, servers),
+            Event::Servers { servers, .. } => {
+                self.servers.servers_heard(self.config.connections.of_hub, number, servers);
+            }
             // What answers a gap comes to one P2PS alone.
             // Of these records are for other Source Distributors.
             Event::Update { .. }

@@ -29,6 +29,11 @@ impl HotStandby {
         let waits = |mirror: &Mirror| mirror.source == number && mirror.stage == Stage::Opening(token);
         self.mirror(id).is_some_and(waits)
     }
+
+    fn look_again_later(&mut self, now: u64, pause: u64, service: ServiceId) {
+        let at = now.saturating_add(pause);
+        self.look_at(service, at);
+    }
 }
 
 impl P2ps {
@@ -85,11 +90,6 @@ impl P2ps {
             self.hot_standby.look_at.remove(&service);
             self.want_mirrors(service);
         }
-    }
-
-    fn look_again_later(&mut self, service: ServiceId) {
-        let at = self.now.saturating_add(self.config.recovery_delay_max);
-        self.hot_standby.look_at(service, at);
     }
 
     /// What is due by now.
@@ -344,7 +344,7 @@ impl P2ps {
     fn mirror_refused(&mut self, id: ItemId) {
         let service = self.items.get(id).service();
         drop(self.hot_standby.take_mirror(id, service));
-        self.look_again_later(service);
+        self.hot_standby.look_again_later(self.now, self.config.recovery_delay_max, service);
     }
 
     /// Something that an open mirror is told.
@@ -408,7 +408,7 @@ impl P2ps {
         if is_over == Some(true) {
             // The item's provider does not stream it.
             self.leave_mirror(id);
-            self.look_again_later(service);
+            self.hot_standby.look_again_later(self.now, self.config.recovery_delay_max, service);
         } else if complete && !is_suspect {
             self.mirror_is_good(id);
         }
@@ -422,7 +422,7 @@ impl P2ps {
         if bits & flags::CLOSED != 0 {
             let service = self.items.get(id).service();
             self.leave_mirror(id);
-            return self.look_again_later(service);
+            return self.hot_standby.look_again_later(self.now, self.config.recovery_delay_max, service);
         }
         if !group.is_none() {
             self.hot_standby.change(id, |mirror| mirror.group = group);

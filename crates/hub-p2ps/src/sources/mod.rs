@@ -9,13 +9,13 @@
 //! * `point_to_point`: images that come by another way than the updates.
 
 pub(crate) mod failover;
-pub(crate) mod gap_recovery;
-pub(crate) mod order;
-pub(crate) mod outage;
+mod gap_recovery;
+mod order;
+mod outage;
 mod point_to_point;
 pub(crate) mod qos;
 pub(crate) mod services;
-pub(crate) mod upstream;
+mod upstream;
 
 use super::config::Config;
 use super::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId, Token};

@@ -90,7 +90,7 @@ pub(crate) struct Outages {
     /// Items that leave sources at which their service is down, in the order in which it went down.
     pub(super) moves: KeyedQueue<(ServiceId, SourceId), Move>,
     /// Services whose items may go back to their first source, and those whose items are not all back.
-    pub(crate) order: Order,
+    pub(super) order: Order,
     /// Services whose items may find a source again: those that wait are being queued.
     unparking: KeyedQueue<ServiceId, Unparking>,
     /// Sources that are back before their outage was told of.
@@ -98,7 +98,7 @@ pub(crate) struct Outages {
     /// The stream on which something is asked of an item that is to be told of an outage before.
     settling: Option<Watcher>,
     /// Items and watchers that may still be looked at in this turn.
-    pub(crate) budget: usize,
+    pub(super) budget: usize,
 }
 
 impl Outages {

@@ -3,7 +3,6 @@
 use super::Sources;
 use super::qos::is_offered;
 use crate::cascade::{Lines, is_line};
-use crate::clients::dictionary::DictionaryStream;
 use crate::config::{MAX_SERVICE_ID, ServiceIds};
 use crate::conflation::ServiceConflation;
 use crate::hash_seed::{HashSeed, SeededMap};
@@ -11,7 +10,6 @@ use crate::ids::{ItemId, RemoteService, ServiceId, SourceId};
 use crate::items::state::Standing;
 use crate::load::usage::ServiceUsage;
 use crate::{Notice, P2ps};
-use rustc_hash::FxHashSet;
 use rwf::Qos;
 use rwf::msg::Domain;
 use rwf::rdm::dictionary::{ENUMS, FIELDS};
@@ -542,11 +540,7 @@ impl P2ps {
     }
 
     fn free_service_ids(&mut self) -> bool {
-        let mut named: FxHashSet<ServiceId> = FxHashSet::default();
-        for (_, client) in self.clients.iter() {
-            named.extend(client.directories.iter().filter_map(|directory| directory.service));
-            named.extend(client.dictionaries.iter().filter_map(DictionaryStream::service));
-        }
+        let named = self.clients.services_named();
         let Self { sources, items, config, .. } = self;
         let at_sources = |source| [Standing::Opening(source), Standing::Open(source)];
         let waits = [Standing::Parked, Standing::Queued, Standing::Retrying];
