@@ -30,6 +30,7 @@ pub mod rmds;
 mod rules;
 mod section;
 mod service_qos;
+mod sockets;
 mod toml_file;
 mod users;
 mod value;
@@ -54,6 +55,7 @@ pub use rights::{NOBODY as NOBODY_IN_RIGHTS, rights_file};
 pub use rmds::import::import;
 pub use rules::{INPUT_BYTES_MIN, INPUT_MESSAGES_MIN};
 pub use section::{AnySection, Info, Param, Section};
+pub use sockets::{listening_address, listening_fault, socket_options};
 pub use users::{Hashed, Role, User};
 pub use value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, Entries, HubTransport, JustInTime,

@@ -165,7 +165,7 @@ fn every_parameter_is_read_by_somebody() {
         }
     }
     let mut sources = String::new();
-    for users in ["src", "../server/src", "../quoteway/src"] {
+    for users in ["src", "../hub-io/src", "../server/src", "../quoteway/src"] {
         gather(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(users), &mut sources);
     }
     let (config, route, feed) = (Config::default(), super::Route::default(), super::Feed::default());

@@ -20,8 +20,8 @@
 use std::fmt::Write as _;
 
 use hub::counters::{Counted, Counter, Kind, Unit};
+use hub_io::{aeron, links, publisher};
 
-use crate::agents::backbone::{aeron, links, publisher, relay};
 use crate::{agents, log};
 
 /// A part of the program that counts for itself, with counters of its own.
@@ -100,7 +100,7 @@ impl Part {
             Self::Consumers => agents::consumers::Counters::TABLE,
             Self::HubSubscriber => links::Counters::TABLE,
             Self::HubAeron => aeron::Counters::TABLE,
-            Self::Rrcpd => relay::Counters::TABLE,
+            Self::Rrcpd => agents::relay::Counters::TABLE,
             Self::Sockets => Sockets::TABLE,
             Self::Log => log::Counters::TABLE,
         }
@@ -363,8 +363,12 @@ mod tests {
         let to = |to: &str| [("hub", "x".to_owned()), ("to", to.to_owned())];
         samples.add(Part::Providers, &hub, &agents::providers::Counters { items: 3, holding: 1, ..Default::default() });
         samples.add(Part::HubPublisher, &hub, &publisher::Counters { blocks: 7, ..publisher::Counters::default() });
-        samples.add(Part::Rrcpd, &to("host"), &relay::Counters::default());
-        samples.add(Part::Rrcpd, &to("network"), &relay::Counters { blocks: 5, ..relay::Counters::default() });
+        samples.add(Part::Rrcpd, &to("host"), &agents::relay::Counters::default());
+        samples.add(
+            Part::Rrcpd,
+            &to("network"),
+            &agents::relay::Counters { blocks: 5, ..agents::relay::Counters::default() },
+        );
         let lines = samples.lines();
         let lines: Vec<_> = lines.lines().collect();
         assert_eq!(lines.len(), 3);

@@ -65,7 +65,7 @@ fn usual_websocket() -> u16 {
 /// Whether another program listens on a port, which the log is told of. Shards share their ports with each other, and would share this one
 /// with that program.
 fn is_taken(interface: &str, port: u16) -> bool {
-    let bound = super::address(interface, port).and_then(TcpListener::bind);
+    let bound = config::listening_address(interface, port).and_then(TcpListener::bind);
     let is_taken = bound.is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse);
     if is_taken {
         tell_taken(port);
@@ -122,13 +122,13 @@ impl Listeners {
     /// # Errors
     /// One of them cannot be listened on.
     pub(super) fn open(c: &config::P2ps, port: Port, tls: Option<TlsServer>, io: &mut RsslIo) -> io::Result<Self> {
-        let mut options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
+        let mut options = config::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
         options.reuse_port = port.shared;
         let offered = super::encryption(tls.clone(), !c.client_ca_file.is_empty());
         let mut open = |number, (whom, setting), encryption| {
-            let at = super::address(&c.interface, number)?;
+            let at = config::listening_address(&c.interface, number)?;
             let listener = super::consumer_listener(c, encryption, READ_MOST);
-            io.listen_as(at, &options, listener).map_err(|e| super::naming(whom, at, setting, &e))
+            io.listen_as(at, &options, listener).map_err(|e| config::listening_fault(whom, at, setting, &e))
         };
         let rssl = open(port.number, ("consumers", "--rssl-port (p2ps.rssl_port)"), offered.clone())?;
         let required = tls.map(Encryption::Required);

@@ -4,7 +4,6 @@
 //! something to get once. Agents reach each other only through bounded rings; see `ARCHITECTURE.md`.
 
 mod answering;
-pub mod backbone;
 pub mod backpressure;
 pub mod class_latency;
 mod client_connection;
@@ -26,6 +25,7 @@ pub mod permissions;
 pub mod providers;
 pub mod recording;
 pub mod records;
+pub mod relay;
 pub mod routes;
 pub mod send_coalescing;
 pub mod server;
@@ -35,11 +35,10 @@ pub mod status;
 pub mod trace;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, LazyLock};
 
 use config::{Compression, Config};
-use net::tcp::{Batching, SocketOptions};
+use net::tcp::Batching;
 use net::tls::TlsServer;
 use rssl::ServerConfig;
 use rssl::ws::pages::{Host, OwnPage, Pages};
@@ -47,40 +46,9 @@ use rssl::ws::{self, upgrade::Offer};
 use rssl_io::account::Bounds;
 use rssl_io::{Encryption, Listener, admission};
 
-/// Socket options as the configuration gives them; a buffer size of 0 is the kernel's own.
-pub fn socket_options(no_delay: bool, send_buffer: u32, receive_buffer: u32) -> SocketOptions {
-    SocketOptions {
-        no_delay,
-        send_buffer: (send_buffer > 0).then_some(send_buffer as usize),
-        receive_buffer: (receive_buffer > 0).then_some(receive_buffer as usize),
-        ..SocketOptions::default()
-    }
-}
-
 /// How what a turn has for many clients is sent.
 fn batching(config: &Config) -> Batching {
     if config.p2ps.io_uring { Batching::IoUring } else { Batching::Send }
-}
-
-pub(crate) fn address(interface: &str, port: u16) -> io::Result<SocketAddr> {
-    if interface.is_empty() {
-        return Ok(SocketAddr::from(([0, 0, 0, 0], port)));
-    }
-    let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("interface {interface}: {what}"));
-    if let Some((network, bits)) = interface.split_once('/') {
-        let (Ok(network), Ok(bits @ 0..=32)) = (network.parse::<Ipv4Addr>(), bits.parse::<u32>()) else {
-            return Err(bad("not a network, as 10.1.0.0/16"));
-        };
-        let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0));
-        let all = net::interfaces::interfaces()?;
-        let own = all.iter().map(|i| i.address).find(|address| *address & mask == network & mask);
-        return Ok(SocketAddr::new(
-            own.ok_or_else(|| bad("this machine has no address in that network"))?.into(),
-            port,
-        ));
-    }
-    let ip: IpAddr = interface.parse().map_err(|_| bad("not an IP address"))?;
-    Ok(SocketAddr::new(ip, port))
 }
 
 /// Longest message that a WebSocket client may send, bytes: what the answer to its login says.
@@ -152,17 +120,6 @@ fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most: usize)
     Listener { websocket, encryption, read_most, limits, ..Listener::rssl(Arc::new(session_config(c))) }
 }
 
-/// Names the port in an error of opening it, and `setting`, by which another one is chosen.
-pub(crate) fn naming(whom: &str, at: SocketAddr, setting: &str, e: &io::Error) -> io::Error {
-    let what = match e.kind() {
-        io::ErrorKind::AddrInUse => format!("another program has it: end that, or choose another port with {setting}"),
-        io::ErrorKind::AddrNotAvailable => format!("{} is no address of this machine (interface)", at.ip()),
-        io::ErrorKind::PermissionDenied => format!("this user may not open it: choose one above 1023 with {setting}"),
-        _ => e.to_string(),
-    };
-    io::Error::new(e.kind(), format!("port {} ({}) for {whom}: {what}", at.port(), at.ip()))
-}
-
 /// What this server agrees to in a handshake, with consumers and with providers that dial in.
 fn session_config(c: &config::P2ps) -> ServerConfig {
     ServerConfig {
@@ -182,20 +139,5 @@ fn session_config(c: &config::P2ps) -> ServerConfig {
         force_compression: c.force_rssl_compression,
         compression_threshold: (c.min_compression_threshold > 0).then_some(c.min_compression_threshold as usize),
         ..ServerConfig::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interface_is_named_by_address_or_network() {
-        let at = |interface: &str| address(interface, 5).map(|at| at.to_string()).map_err(|e| e.to_string());
-        assert_eq!(at(""), Ok("0.0.0.0:5".to_owned()));
-        assert_eq!(at("127.0.0.1"), Ok("127.0.0.1:5".to_owned()));
-        assert_eq!(at("127.99.0.0/8"), Ok("127.0.0.1:5".to_owned()));
-        let missing = "interface 203.0.113.0/24: this machine has no address in that network";
-        assert_eq!(at("203.0.113.0/24"), Err(missing.to_owned()));
     }
 }

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use hub_io::HubPeer;
 use net::Waker;
 use rssl_io::RsslIo;
 
-use super::backbone::HubPeer;
 use super::consumers::Consumers;
 use super::providers::Providers;
 use crate::counters::Samples;

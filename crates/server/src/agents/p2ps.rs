@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use config::Config;
+use hub_io::links::Blocks;
+use hub_io::subscriber::Subscriber;
+use hub_io::{LinkError, Ready};
 use rustc_hash::FxHasher;
 
 use hub::dates::earliest;
 use hub::p2ps::{Joined, P2ps, SourceId};
 
-use super::backbone::links::Blocks;
-use super::backbone::subscriber::Subscriber;
-use super::backbone::{LinkError, Ready};
 use super::consumer_ports::{Bound, Port};
 use super::consumers::Consumers;
 use super::oversight::{Asker, Oversight, Thread, oversight};

@@ -114,10 +114,10 @@ impl Providers {
         distributor.set_item_priorities(priorities);
         let mut nip_port = None;
         if c.enable_nip_server {
-            let at = super::address(&c.interface, c.nip_port)?;
-            let options = super::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
+            let at = config::listening_address(&c.interface, c.nip_port)?;
+            let options = config::socket_options(c.tcp_no_delay, c.tcp_send_buf_size, c.tcp_recv_buf_size);
             let (listener, addr) = io.listen_as(at, &options, super::provider_listener(config)?).map_err(|e| {
-                super::naming("non-interactive providers", at, "--nip-port (source_distributor.nip_port)", &e)
+                config::listening_fault("non-interactive providers", at, "--nip-port (source_distributor.nip_port)", &e)
             })?;
             nip_port = Some(NipPort { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
         }

@@ -87,7 +87,7 @@ impl Routes {
         let (resolver, resolved) = channel();
         Ok(Self {
             dialled: config.dialled_routes().map(|r| Route::new(r, config)).collect::<io::Result<_>>()?,
-            options: super::socket_options(
+            options: config::socket_options(
                 config.source_distributor.tcp_no_delay,
                 config.source_distributor.tcp_send_buf_size,
                 config.source_distributor.tcp_recv_buf_size,

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use config::Config;
 use hub::dates::earliest;
 use hub::distributor::{Restore, SourceDistributor};
+use hub_io::publisher::{Publisher, Requests};
+use hub_io::{HubPeer, LinkError, Ready, copy};
 
-use super::backbone::publisher::{Publisher, Requests};
-use super::backbone::{HubPeer, LinkError, Ready, copy};
 use super::oversight::{Asker, Oversight, Thread, oversight};
 use super::providers::Providers;
 use super::status::{STATUS, Status};

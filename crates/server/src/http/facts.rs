@@ -2,12 +2,12 @@
 
 use hub::distributor::Origin;
 use hub::p2ps::{BLOCKED_MAX, ItemChange, LoadState, Mount};
+use hub_io::HubPeer;
 use net::tcp::{ConnId, Traffic};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::images::{CachedImage, FoundItem};
-use crate::agents::backbone::HubPeer;
 use crate::agents::history;
 use crate::agents::oversight::Thread;
 

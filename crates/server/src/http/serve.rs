@@ -99,7 +99,7 @@ pub fn start(
     if !config.enabled {
         return Ok(None);
     }
-    let at = crate::agents::address(&config.interface, config.port).map_err(|e| e.to_string())?;
+    let at = config::listening_address(&config.interface, config.port).map_err(|e| e.to_string())?;
     let listener = match std::net::TcpListener::bind(at) {
         Ok(listener) => listener,
         Err(e) if e.kind() == io::ErrorKind::AddrInUse && config.port == Http::default().port => {
@@ -111,7 +111,7 @@ pub fn start(
             return Ok(None);
         }
         Err(e) => {
-            return Err(crate::agents::naming("HTTP", at, "--http-port (http.port)", &e).to_string());
+            return Err(config::listening_fault("HTTP", at, "--http-port (http.port)", &e).to_string());
         }
     };
     let address = listener.local_addr().map_err(|e| e.to_string())?;

@@ -5,8 +5,8 @@ use config::{Config, ConfigArgs, HubTransport};
 
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
-use crate::agents::backbone::relay::Relay;
 use crate::agents::lifecycle::Lifecycle;
+use crate::agents::relay::Relay;
 use crate::counters::Samples;
 use crate::http::{self, About};
 

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use config::{Config, ConfigArgs, Route};
+use hub_io::publisher::CONNECTIONS;
 
 use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
-use crate::agents::backbone::publisher::CONNECTIONS;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
 use crate::http::{self, About};

@@ -11,13 +11,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hub::stream::{BlockWriter, Event};
+use hub_io::announcement::Announcement;
+use hub_io::auth::Key;
+use hub_io::frames::{Hello, Welcome};
 use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, SendFlags, Sources};
 use net::tcp::{ConnId, SocketOptions, Tcp, TcpConfig};
 use net::tls::TlsClient;
-use server::agents::backbone::announcement::Announcement;
-use server::agents::backbone::auth::Key;
-use server::agents::backbone::frames::{Hello, Welcome};
 
 use crate::hub::names;
 use crate::hub::place::Place;

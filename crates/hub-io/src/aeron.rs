@@ -62,7 +62,7 @@ impl From<aeron_io::Counters> for Counters {
 ///
 /// # Errors
 /// The interface is none of this machine.
-pub(super) fn settings(config: &Config) -> io::Result<Settings> {
+pub(crate) fn settings(config: &Config) -> io::Result<Settings> {
     let (a, h) = (&config.aeron, &config.hub);
     let flow = match a.flow_control {
         AeronFlowControl::Min => FlowControl::Min,
@@ -72,7 +72,7 @@ pub(super) fn settings(config: &Config) -> io::Result<Settings> {
     let medium = match a.medium {
         AeronMedium::Ipc => Medium::Ipc,
         AeronMedium::Unicast => Medium::Unicast {
-            at: crate::agents::address(&h.interface, a.port)?,
+            at: config::listening_address(&h.interface, a.port)?,
             sources: a.sources.clone(),
             destinations: a.destinations.clone(),
             flow,
@@ -118,16 +118,16 @@ fn stream(hub: &str) -> i32 {
 }
 
 /// Whether a text is an end that Aeron has seen: `address:port`, or no network's.
-pub(super) fn address(from: &str) -> Option<IpAddr> {
+pub(crate) fn address(from: &str) -> Option<IpAddr> {
     from.parse::<SocketAddr>().ok().map(|from| from.ip())
 }
 
 /// The name of a transport session, the same on both sides.
-pub(super) fn session(hub: &str, session: i32) -> String {
+pub(crate) fn session(hub: &str, session: i32) -> String {
     format!("AERON:{}:{:x}", stream(hub), session as u32)
 }
 
-pub(super) fn failed(e: AeronError) -> io::Error {
+pub(crate) fn failed(e: AeronError) -> io::Error {
     match e {
         AeronError::Io(e) => e,
         AeronError::NotBuiltIn => {

@@ -14,6 +14,7 @@ use config::{Config, HubTransport};
 use hub::stream::parts;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, TcpConfig};
 
+use super::LinkError;
 use super::announcement::Announcement;
 use super::auth::{self, Nonce};
 use super::copying::Progress;
@@ -21,8 +22,8 @@ use super::frames::{
     self, Challenge, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Proof, STRANGER_MAX, Welcome,
 };
 use super::outgoing::{Outgoing, public_address};
+use super::trust::{Trust, unix_ms};
 use super::wire::{Encryption, Wire};
-use super::{LinkError, Trust, unix_ms};
 use rssl_io::RsslIo;
 
 /// P2PSs at a time: half of those that the Source Distributor keeps apart, since one that is gone keeps its place for its lease.
@@ -36,7 +37,7 @@ const CUT: usize = LONGEST_BLOCK / 4;
 /// Bytes of blocks that all P2PSs together have not finished, at a hub without a key.
 const UNFINISHED_OF_ALL: usize = 32 << 20;
 /// Time in which a refusal has to be taken.
-pub(super) const DRAIN: Duration = Duration::from_secs(2);
+pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// What the connections bring for the Source Distributor.
 pub trait Requests {
@@ -79,13 +80,13 @@ pub struct Counters {
 
 /// The sockets and the data stream. See the module's description.
 pub struct Publisher {
-    pub(super) tcp: Tcp,
+    pub(crate) tcp: Tcp,
     events: Vec<Event>,
     scratch: Scratch,
-    pub(super) out: Vec<u8>,
+    pub(crate) out: Vec<u8>,
     addr: SocketAddr,
     /// By connection slot.
-    pub(super) links: Vec<Option<Link>>,
+    pub(crate) links: Vec<Option<Link>>,
     /// Connections that have greeted and wait for [`Publisher::join`].
     greeted: Vec<ConnId>,
     /// The connections of those that have joined, by their numbers.
@@ -95,13 +96,13 @@ pub struct Publisher {
     trust: Trust,
     encryption: Encryption,
     /// What leaves a connection with TLS.
-    pub(super) cipher: Vec<u8>,
+    pub(crate) cipher: Vec<u8>,
     /// Images a second that a Source Distributor is given that starts; 0 for as many as it takes.
-    pub(super) copy_pace: u32,
+    pub(crate) copy_pace: u32,
     per_host: usize,
     /// In which a connection has to greet, nanoseconds.
     greeting_time: u64,
-    pub(super) incarnation: u32,
+    pub(crate) incarnation: u32,
     /// Where the data stream goes over LBM or Aeron.
     outgoing: Option<Outgoing>,
     /// What the heartbeats of the data stream say: name, address.
@@ -114,7 +115,7 @@ pub struct Publisher {
     max_backlog: usize,
     /// Numbers of P2PSs whose connections were ended because they took too little.
     cut_off: Vec<u16>,
-    pub(super) counters: Counters,
+    pub(crate) counters: Counters,
 }
 
 /// A P2PS that has joined.
@@ -126,19 +127,19 @@ pub struct Newcomer {
     pub unpaced: bool,
 }
 
-pub(super) struct Link {
-    pub(super) conn: ConnId,
+pub(crate) struct Link {
+    pub(crate) conn: ConnId,
     ip: IpAddr,
-    pub(super) peer: String,
-    pub(super) wire: Wire,
+    pub(crate) peer: String,
+    pub(crate) wire: Wire,
     reader: FrameReader,
-    pub(super) state: State,
+    pub(crate) state: State,
     since: u64,
     /// Since when much of a block is there whose end has not come.
     unfinished_since: Option<u64>,
 }
 
-pub(super) enum State {
+pub(crate) enum State {
     New,
     /// The P2PS is to prove that it has the key.
     Challenged(Hello, Nonce),
@@ -209,11 +210,11 @@ impl Publisher {
     /// The port cannot be listened on, or the LBM options are wrong; the message says which.
     pub fn new(config: &Config, incarnation: u32, io: &mut RsslIo) -> io::Result<Self> {
         let c = &config.hub;
-        let at = crate::agents::address(&c.interface, c.port)?;
+        let at = config::listening_address(&c.interface, c.port)?;
         let mut tcp = Tcp::new(TcpConfig::default())?;
         let (_, addr) = tcp
             .listen(at, &super::socket_options(c))
-            .map_err(|e| crate::agents::naming("the hub", at, "--hub-port (hub.port)", &e))?;
+            .map_err(|e| config::listening_fault("the hub", at, "--hub-port (hub.port)", &e))?;
         super::watch(io, &tcp, super::UNICAST)?;
         let (mut outgoing, mut sending) = (None, None);
         if c.transport != HubTransport::Tcp {

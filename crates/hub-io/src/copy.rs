@@ -12,8 +12,9 @@ use net::tcp::{self, Close, RecvOutcome, Scratch, Tcp, TcpConfig};
 
 use super::frames::{Frame, FrameError, FrameReader, Hello, Welcome};
 use super::links::prove;
+use super::trust::Trust;
 use super::wire::Encryption;
-use super::{LinkError, Trust, auth, socket_options};
+use super::{LinkError, auth, socket_options};
 
 /// Images of the first Source Distributor that is there and gives all of its own; each goes to `take`. What is wrong with others is a line of
 /// the log, and nothing that keeps a process from starting.

@@ -19,7 +19,7 @@ use super::{aeron, options};
 const CUT: usize = 512 << 10;
 
 /// The sending end. See the module's description.
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     carrier: Carrier,
     waiting: VecDeque<Box<[u8]>>,
     waiting_bytes: usize,
@@ -27,9 +27,9 @@ pub(super) struct Outgoing {
     /// Providers are to wait.
     congested: bool,
     /// Times that the carrier would have blocked.
-    pub(super) blocked: u64,
+    pub(crate) blocked: u64,
     /// Times that providers had to wait for that.
-    pub(super) congestions: u64,
+    pub(crate) congestions: u64,
 }
 
 enum Carrier {
@@ -87,7 +87,7 @@ impl Outgoing {
     ///
     /// # Errors
     /// The LBM options are wrong, the operating system refuses a socket, or Aeron is not built in.
-    pub(super) fn new(config: &Config) -> io::Result<Self> {
+    pub(crate) fn new(config: &Config) -> io::Result<Self> {
         Ok(Self {
             carrier: Carrier::new(config)?,
             waiting: VecDeque::new(),
@@ -100,7 +100,7 @@ impl Outgoing {
     }
 
     /// What the owner's set watches. Aeron has nothing to watch: its turns come by [`Outgoing::timeout`].
-    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.carrier {
             Carrier::Lbm(context, _) => Some(context.as_fd()),
             Carrier::Aeron { .. } => None,
@@ -108,7 +108,7 @@ impl Outgoing {
     }
 
     /// An address by which other hosts reach this one: that from which the stream is sent, if it is one of a network.
-    pub(super) fn address(&mut self) -> Option<IpAddr> {
+    pub(crate) fn address(&mut self) -> Option<IpAddr> {
         let Carrier::Lbm(context, source) = &mut self.carrier else { return None };
         let address = match *context.sources().transport(*source)? {
             Transport::Lbtrm { source, .. } => source,
@@ -119,7 +119,7 @@ impl Outgoing {
     }
 
     /// The transport session of the stream, as text; Aeron's is another one whenever its driver is.
-    pub(super) fn session(&mut self) -> Option<String> {
+    pub(crate) fn session(&mut self) -> Option<String> {
         match &mut self.carrier {
             Carrier::Lbm(context, source) => context.sources().transport(*source).map(ToString::to_string),
             Carrier::Aeron { publication, hub } => Some(aeron::session(hub, publication.session()?)),
@@ -127,7 +127,7 @@ impl Outgoing {
     }
 
     /// When [`Outgoing::turn`] wants to be called though the descriptor is quiet.
-    pub(super) fn timeout(&mut self) -> Option<u64> {
+    pub(crate) fn timeout(&mut self) -> Option<u64> {
         match &mut self.carrier {
             Carrier::Lbm(context, _) => context.timeout(),
             Carrier::Aeron { publication, .. } => Some(publication.timeout()),
@@ -135,7 +135,7 @@ impl Outgoing {
     }
 
     /// What Aeron has counted.
-    pub(super) fn aeron(&self) -> Option<aeron::Counters> {
+    pub(crate) fn aeron(&self) -> Option<aeron::Counters> {
         match &self.carrier {
             Carrier::Lbm(..) => None,
             Carrier::Aeron { publication, .. } => Some(publication.counters().into()),
@@ -143,17 +143,17 @@ impl Outgoing {
     }
 
     /// True while providers are to wait.
-    pub(super) fn is_congested(&self) -> bool {
+    pub(crate) fn is_congested(&self) -> bool {
         self.congested
     }
 
     /// Bytes that wait to be sent.
-    pub(super) fn waiting_bytes(&self) -> usize {
+    pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
 
     /// Answers NAKs, and sends what waits.
-    pub(super) fn turn(&mut self, now: u64) -> io::Result<()> {
+    pub(crate) fn turn(&mut self, now: u64) -> io::Result<()> {
         match &mut self.carrier {
             Carrier::Lbm(context, _) => {
                 context.poll(Some(Duration::ZERO), &mut Nothing)?;
@@ -177,7 +177,7 @@ impl Outgoing {
     }
 
     /// Sends a block to all receivers.
-    pub(super) fn publish(&mut self, block: &[u8]) {
+    pub(crate) fn publish(&mut self, block: &[u8]) {
         for part in parts(block, CUT) {
             if self.waiting.is_empty() {
                 match self.carrier.send(&part) {
@@ -215,7 +215,7 @@ impl Events for Nothing {
 }
 
 /// An address of this host that is none of the loopback, for others to connect to.
-pub(super) fn public_address(listening: SocketAddr, sending: Option<IpAddr>) -> SocketAddr {
+pub(crate) fn public_address(listening: SocketAddr, sending: Option<IpAddr>) -> SocketAddr {
     if !listening.ip().is_unspecified() {
         return listening;
     }

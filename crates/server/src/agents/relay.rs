@@ -19,13 +19,14 @@ use std::io;
 use std::time::Duration;
 
 use config::{Config, HubTransport};
+use hub_io::announcement::Announcement;
+use hub_io::trust::Trust;
+use hub_io::{HubPeer, options, watch};
 use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, EndReason, Events, SendError, SendFlags, SourceId, Sources, Stream, Transport};
 use net::tcp::ConnId;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 
-use super::announcement::Announcement;
-use super::{HubPeer, Trust, options, watch};
 use crate::agents::oversight::{Asker, Oversight, Thread, oversight};
 use crate::agents::status::{STATUS, Status};
 use crate::counters::{Part, Samples};

@@ -17,7 +17,7 @@ const QUEUED: usize = 1 << 20;
 const NO_NUMBER: u16 = u16::MAX;
 
 /// How far a copy has come.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     writer: BlockWriter,
     /// Where the next part begins.
     from: u32,
@@ -28,7 +28,7 @@ pub(super) struct Progress {
 
 impl Publisher {
     /// Lets a Source Distributor have a copy that has greeted.
-    pub(super) fn begin_copy(&mut self, conn: ConnId) {
+    pub(crate) fn begin_copy(&mut self, conn: ConnId) {
         let Self { tcp, links, cipher, out, incarnation, .. } = self;
         let Some(Some(link)) = links.get_mut(conn.slot()) else { return };
         out.clear();
@@ -40,7 +40,7 @@ impl Publisher {
     }
 
     /// When [`Self::give_copies`] wants to be called.
-    pub(super) fn copies_due(&self) -> Option<u64> {
+    pub(crate) fn copies_due(&self) -> Option<u64> {
         let due = |link: &Link| match &link.state {
             State::Copying(progress) => Some(progress.next),
             _ => None,

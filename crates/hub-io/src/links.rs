@@ -22,8 +22,9 @@ use super::announcement::Announcement;
 use super::auth::{self, Nonce};
 use super::frames::{self, Challenge, Frame, FrameReader, Hello, Proof, STRANGER_MAX, Welcome};
 use super::services::Services;
+use super::trust::{Session, Trust};
 use super::wire::{Encryption, Wire};
-use super::{HubPeer, LinkError, Session, Trust};
+use super::{HubPeer, LinkError};
 
 const PAUSE_FIRST: u64 = 100_000_000;
 /// Source Distributors that a P2PS knows at most: their names may come from the network.
@@ -210,7 +211,7 @@ enum Proving {
 }
 
 /// The answer to a challenge of a Source Distributor that has the hub's key; `hello` is what it was greeted with.
-pub(super) fn prove(trust: &Trust, hello: &Hello, bytes: &[u8]) -> Result<Proof, LinkError> {
+pub(crate) fn prove(trust: &Trust, hello: &Hello, bytes: &[u8]) -> Result<Proof, LinkError> {
     let genuine = |key| Challenge::read(bytes).filter(|c| c.is_genuine(key, hello)).map(|c| (c, key));
     let (challenge, key) = trust.key.as_ref().and_then(genuine).ok_or(LinkError::NotGenuine)?;
     Ok(Proof::new(key, hello, &challenge.nonce))
@@ -267,7 +268,7 @@ impl Links {
     }
 
     /// The Source Distributors that are known.
-    pub(super) fn peers(&self) -> impl Iterator<Item = HubPeer> {
+    pub(crate) fn peers(&self) -> impl Iterator<Item = HubPeer> {
         let not_found = self.services.not_found().map(|name| HubPeer {
             kind: "source-distributor",
             name,
@@ -289,7 +290,7 @@ impl Links {
     }
 
     /// The set, to be watched by the owner's.
-    pub(super) fn tcp(&self) -> &Tcp {
+    pub(crate) fn tcp(&self) -> &Tcp {
         &self.tcp
     }
 
@@ -375,7 +376,7 @@ impl Links {
 
     /// A Source Distributor has said who it is in its data stream, which comes by `session`. It is connected to. Gives its number;
     /// `None` if it is not believed.
-    pub(super) fn announced(
+    pub(crate) fn announced(
         &mut self,
         now: u64,
         incarnation: u32,
@@ -453,7 +454,7 @@ impl Links {
 
     /// The data stream of a source has ended, as its sender or a daemon on its way says: what comes by it is stale from now on. The
     /// source is connected to again when it is heard.
-    pub(super) fn stream_ended(&mut self, now: u64, number: usize, incarnation: u32, to: &mut impl Blocks) {
+    pub(crate) fn stream_ended(&mut self, now: u64, number: usize, incarnation: u32, to: &mut impl Blocks) {
         if self.sources[number].incarnation != incarnation {
             return;
         }
@@ -464,7 +465,7 @@ impl Links {
     }
 
     /// A block of a source's data stream that has come over LBM or Aeron.
-    pub(super) fn data_block(
+    pub(crate) fn data_block(
         &mut self,
         now: u64,
         (number, incarnation): (usize, u32),
@@ -495,12 +496,12 @@ impl Links {
     }
 
     /// True for a source that is not connected to because it was silent for long: it has to say anew who it is.
-    pub(super) fn is_idle(&self, number: usize) -> bool {
+    pub(crate) fn is_idle(&self, number: usize) -> bool {
         matches!(self.sources[number].state, State::Idle)
     }
 
     /// A block of the data stream of nobody that is known.
-    pub(super) fn unknown_block(&mut self) {
+    pub(crate) fn unknown_block(&mut self) {
         self.counters.blocks_unjoined += 1;
     }
 

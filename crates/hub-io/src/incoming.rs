@@ -12,13 +12,14 @@ use lbm_io::{Context, Delivery, EndReason, Events, Sources, Stream};
 
 use super::announcement::Announcement;
 use super::links::{Blocks, Links};
-use super::{Session, aeron, options};
+use super::trust::Session;
+use super::{aeron, options};
 
 /// Aeron's events that are taken in a turn.
 const TURN: usize = 4_096;
 
 /// The receiving end. See the module's description.
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     carrier: Carrier,
     streams: Streams,
 }
@@ -61,7 +62,7 @@ impl Incoming {
     ///
     /// # Errors
     /// The LBM options are wrong, the operating system refuses a socket, or Aeron is not built in.
-    pub(super) fn new(config: &Config) -> io::Result<Self> {
+    pub(crate) fn new(config: &Config) -> io::Result<Self> {
         let c = &config.hub;
         let carrier = if c.transport == HubTransport::Aeron {
             let subscriptions = aeron_io::Subscriptions::new(&aeron::settings(config)?).map_err(aeron::failed)?;
@@ -81,7 +82,7 @@ impl Incoming {
     }
 
     /// When [`Incoming::turn`] wants to be called though the descriptor is quiet.
-    pub(super) fn timeout(&mut self) -> Option<u64> {
+    pub(crate) fn timeout(&mut self) -> Option<u64> {
         match &mut self.carrier {
             Carrier::Lbm(context) => context.timeout(),
             Carrier::Aeron(images) => images.more.then_some(0),
@@ -89,7 +90,7 @@ impl Incoming {
     }
 
     /// What Aeron has counted.
-    pub(super) fn aeron(&self) -> Option<aeron::Counters> {
+    pub(crate) fn aeron(&self) -> Option<aeron::Counters> {
         match &self.carrier {
             Carrier::Lbm(_) => None,
             Carrier::Aeron(images) => Some(images.subscriptions.counters().into()),
@@ -97,7 +98,7 @@ impl Incoming {
     }
 
     /// Takes in what there is.
-    pub(super) fn turn(&mut self, now: u64, links: &mut Links, to: &mut impl Blocks) -> io::Result<()> {
+    pub(crate) fn turn(&mut self, now: u64, links: &mut Links, to: &mut impl Blocks) -> io::Result<()> {
         let mut inbox = Inbox { now, streams: &mut self.streams, links, to };
         match &mut self.carrier {
             Carrier::Lbm(context) => {

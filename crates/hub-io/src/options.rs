@@ -48,7 +48,7 @@ const HOST_ONLY: [&str; 2] = ["context resolver_multicast_ttl 0", "context resol
 ///
 /// # Errors
 /// The file cannot be read, or a line is wrong; the message names each.
-pub(super) fn of(config: &config::Hub) -> io::Result<Options> {
+pub fn of(config: &config::Hub) -> io::Result<Options> {
     let mut options = Options::new();
     parse(&mut options, "built in", SUITABLE)?;
     let transport = match config.transport {
@@ -103,12 +103,12 @@ fn refused(bad: &[OptionError]) -> io::Error {
 
 /// The topic on which a Source Distributor publishes. In shared memory it is another one: the host's `rrcpd` listens for it and
 /// carries it to the network.
-pub(super) fn topic_sent(config: &config::Hub) -> String {
+pub(crate) fn topic_sent(config: &config::Hub) -> String {
     if config.transport == HubTransport::LbtIpc { local_topic(&config.name) } else { topic(&config.name) }
 }
 
 /// The topics that a P2PS listens for.
-pub(super) fn topics_heard(config: &config::Hub) -> Vec<String> {
+pub(crate) fn topics_heard(config: &config::Hub) -> Vec<String> {
     let mut topics = vec![topic(&config.name)];
     if config.transport == HubTransport::LbtIpc {
         topics.push(local_topic(&config.name));
@@ -117,19 +117,20 @@ pub(super) fn topics_heard(config: &config::Hub) -> Vec<String> {
 }
 
 /// The topic of a hub's data streams.
-pub(super) fn topic(hub: &str) -> String {
+pub fn topic(hub: &str) -> String {
     format!("quoteway.hub.{hub}")
 }
 
 /// The topic of the data streams of Source Distributors of this host, in shared memory.
-pub(super) fn local_topic(hub: &str) -> String {
+pub fn local_topic(hub: &str) -> String {
     topic(hub) + LOCAL_SUFFIX
 }
 
 /// End of the name of a topic that `rrcpd` carries to the network.
-pub(super) const LOCAL_SUFFIX: &str = ".local";
+pub const LOCAL_SUFFIX: &str = ".local";
 
-pub(super) fn failed(e: ContextError) -> io::Error {
+/// An error of a context as one of input and output, with what was done.
+pub fn failed(e: ContextError) -> io::Error {
     match e {
         ContextError::Io { what, error } => io::Error::new(error.kind(), format!("{what}: {error}")),
         other => io::Error::other(other.to_string()),
@@ -137,7 +138,7 @@ pub(super) fn failed(e: ContextError) -> io::Error {
 }
 
 /// Tells the operator what works less well than was asked for.
-pub(super) fn log_warnings(context: &mut Context) {
+pub fn log_warnings(context: &mut Context) {
     for warning in context.warnings() {
         tracing::warn!("{warning}");
     }

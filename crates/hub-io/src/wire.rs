@@ -8,39 +8,39 @@ use net::tls::{TlsClient, TlsError, TlsServer, TlsSession};
 
 /// What connections need for TLS; nothing without `hub.tls_ca_file`.
 #[derive(Debug, Default)]
-pub(super) struct Encryption {
+pub(crate) struct Encryption {
     server: Option<TlsServer>,
     client: Option<TlsClient>,
 }
 
 impl Encryption {
     /// The accepting side's: who connects has to show a certificate that leads to `tls_ca_file`.
-    pub(super) fn server(c: &config::Hub) -> io::Result<Self> {
+    pub(crate) fn server(c: &config::Hub) -> io::Result<Self> {
         let files = files(c);
         let server = files.map(|[ca, cert, key]| TlsServer::from_files(cert, key, Some(ca))).transpose();
         Ok(Self { server: server.map_err(|e| failed(&e))?, client: None })
     }
 
     /// The connecting side's: it shows a certificate, and checks that of the other side and its address.
-    pub(super) fn client(c: &config::Hub) -> io::Result<Self> {
+    pub(crate) fn client(c: &config::Hub) -> io::Result<Self> {
         let client = files(c).map(|[ca, cert, key]| TlsClient::with_certificate(ca, cert, key)).transpose();
         Ok(Self { server: None, client: client.map_err(|e| failed(&e))? })
     }
 
     /// For a connection that has come in.
-    pub(super) fn accept(&self) -> Result<Wire, TlsError> {
+    pub(crate) fn accept(&self) -> Result<Wire, TlsError> {
         Ok(Wire(self.server.as_ref().map(TlsServer::accept).transpose()?))
     }
 
     /// Says in the log that the files of the accepting side's certificate have changed, once. A handshake is what has them looked at.
-    pub(super) fn log_news(&self) {
+    pub(crate) fn log_news(&self) {
         if let Some(news) = self.server.as_ref().and_then(TlsServer::news) {
             tracing::warn!("hub: {news}");
         }
     }
 
     /// For a connection to `host:port`.
-    pub(super) fn connect(&self, host: &str) -> Result<Wire, TlsError> {
+    pub(crate) fn connect(&self, host: &str) -> Result<Wire, TlsError> {
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
         Ok(Wire(self.client.as_ref().map(|client| client.connect(name)).transpose()?))
     }
@@ -60,7 +60,7 @@ fn failed(e: &TlsError) -> io::Error {
 
 /// What is between one connection and its frames.
 #[derive(Debug, Default)]
-pub(super) struct Wire(Option<TlsSession>);
+pub(crate) struct Wire(Option<TlsSession>);
 
 impl Wire {
     /// Takes bytes of the socket and gives those of the frames; what has to be said in answer is sent.
@@ -68,7 +68,7 @@ impl Wire {
     /// # Errors
     /// The peer, its certificate or what it sent.
     #[inline]
-    pub(super) fn receive(
+    pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
         (tcp, conn, cipher): (&mut Tcp, ConnId, &mut Vec<u8>),
@@ -88,7 +88,7 @@ impl Wire {
 
     /// Sends bytes of frames; before a handshake is done they follow it.
     #[inline]
-    pub(super) fn send(&mut self, bytes: &[u8], (tcp, conn, cipher): (&mut Tcp, ConnId, &mut Vec<u8>)) -> SendOutcome {
+    pub(crate) fn send(&mut self, bytes: &[u8], (tcp, conn, cipher): (&mut Tcp, ConnId, &mut Vec<u8>)) -> SendOutcome {
         let Some(tls) = &mut self.0 else { return tcp.send(conn, bytes) };
         cipher.clear();
         // One that has failed is closed where it failed.

@@ -21,7 +21,7 @@ const REFRESH_MAX: Duration = Duration::from_hours(1);
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
 /// The services of a list of hosts.
-pub(super) struct Services {
+pub(crate) struct Services {
     list: Vec<Service>,
     answers: Receiver<(usize, Result<Servers, Fault>)>,
     answer: Sender<(usize, Result<Servers, Fault>)>,
@@ -52,7 +52,7 @@ fn nanoseconds(time: Duration) -> u64 {
 
 impl Services {
     /// The services among the entries of a list; those that are no names are passed over, since the file was checked. All are due at once.
-    pub(super) fn among(entries: &[String], waker: Waker) -> Self {
+    pub(crate) fn among(entries: &[String], waker: Waker) -> Self {
         let names = entries.iter().filter_map(|entry| ServiceName::of(entry)?.ok());
         let state = State::Due { at: 0, earliest: 0 };
         let list = names.map(|name| Service { name, state, known: Vec::new(), pause: 0, told: None }).collect();
@@ -61,7 +61,7 @@ impl Services {
     }
 
     /// When [`Services::turn`] is due.
-    pub(super) fn timeout(&self) -> Option<u64> {
+    pub(crate) fn timeout(&self) -> Option<u64> {
         let due = |service: &Service| match service.state {
             State::Due { at, .. } => Some(at),
             State::Asking => None,
@@ -70,17 +70,17 @@ impl Services {
     }
 
     /// The names for which nothing has been found yet.
-    pub(super) fn not_found(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn not_found(&self) -> impl Iterator<Item = String> {
         self.list.iter().filter(|service| service.known.is_empty()).map(|service| service.name.to_string())
     }
 
     /// What an entry is called.
-    pub(super) fn name(&self, number: usize) -> &ServiceName {
+    pub(crate) fn name(&self, number: usize) -> &ServiceName {
         &self.list[number].name
     }
 
     /// A server of a service is lost, or cannot be reached: there may be others by now.
-    pub(super) fn hasten(&mut self, now: u64, number: usize) {
+    pub(crate) fn hasten(&mut self, now: u64, number: usize) {
         if let State::Due { at, earliest } = &mut self.list[number].state {
             *at = (*at).min(now.max(*earliest));
         }
@@ -88,7 +88,7 @@ impl Services {
 
     /// Asks for what is due. Gives an answer that has come, if there is one: the number of the service and its servers
     /// (`HOST:PORT`), in the order in which this process is to use them. To be called until there is none.
-    pub(super) fn turn(&mut self, now: u64) -> Option<(usize, Vec<String>)> {
+    pub(crate) fn turn(&mut self, now: u64) -> Option<(usize, Vec<String>)> {
         for number in 0..self.list.len() {
             if matches!(self.list[number].state, State::Due { at, .. } if at <= now) {
                 self.ask(now, number);
@@ -154,7 +154,7 @@ impl Service {
 #[cfg(test)]
 impl Services {
     /// As if the name servers had said this.
-    pub(super) fn answer(&mut self, number: usize, answer: Result<&[(u16, &str, u16)], Fault>, ttl: u64) {
+    pub(crate) fn answer(&mut self, number: usize, answer: Result<&[(u16, &str, u16)], Fault>, ttl: u64) {
         let server = |&(priority, host, port): &(u16, &str, u16)| dns::Server {
             priority,
             weight: 0,
