@@ -4,9 +4,10 @@ use crate::source_time::SourceTime;
 use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::{ConnectionList, Server};
+use omm_io::{Client, Closed, Reach};
 use permissions::rights::Pattern;
 use record::{Clock, Clocks, Handover, Item, Kind, RecorderStatus};
-use rssl_io::{Dialled, Ended, Handler, Opened, Reach, RsslIo};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgClass, StatusMsg};
 use rwf::rdm::dictionary::{ENUMS, FIELDS};
 use rwf::rdm::directory::{Refresh, Service, filter};
@@ -82,8 +83,7 @@ struct Recorded {
 
 /// Watches a service, and hands over what comes.
 pub struct Subscriber<R> {
-    source: Dialled<R>,
-    consumer: Consumer,
+    client: Client<Consumer, R>,
     service: String,
     domains: Vec<u8>,
     patterns: Vec<Pattern>,
@@ -199,8 +199,7 @@ impl<R: Reach> Subscriber<R> {
         let mut config = ConsumerConfig::new(ConnectionList::new(vec![Server::new("", 0)]), user);
         config.login.attributes.application_name = Some("record".to_owned());
         let mut subscriber = Self {
-            source: Dialled::new(server),
-            consumer: Consumer::new(config),
+            client: Client::new(Consumer::new(config), server),
             service: wanted.service.clone(),
             domains: wanted.domains.clone(),
             patterns: wanted.patterns.clone(),
@@ -245,7 +244,7 @@ impl<R: Reach> Subscriber<R> {
             return;
         }
         let request = ItemRequest { domain: Domain(domain), ..ItemRequest::new(&self.service, name) };
-        let Ok(item) = self.consumer.open(net::clock::now(), request) else { return };
+        let Ok(item) = self.client.role.open(net::clock::now(), request) else { return };
         let id = self.out.handover.item(&Item { service: self.service.as_str().into(), domain, name: name.into() });
         self.items.insert(item, Recorded { id, domain, has_image: false, is_list });
         self.listed.insert((domain, name.into()));
@@ -253,25 +252,13 @@ impl<R: Reach> Subscriber<R> {
 
     /// Connects, asks anew for what was lost, sends, and gives the recorder what was heard in this turn.
     pub fn work(&mut self, now: u64, io: &mut RsslIo) {
-        self.consumer.handle_timeout(now);
+        if let Err(error) = self.client.connect(now, io) {
+            self.tell(&format!("{}: {error}; trying again", self.client.server()));
+        }
         self.hear();
-        if self.source.conn.is_none() && self.consumer.poll_connect(now).is_some() && !self.source.dial(now, io) {
-            self.consumer.handle_disconnected(now);
-        }
         self.recover();
-        self.send(now, io);
+        self.client.send(now, io);
         self.out.handover.flush();
-    }
-
-    fn send(&mut self, now: u64, io: &mut RsslIo) {
-        if let Some(conn) = self.source.conn {
-            let consumer = &mut self.consumer;
-            io.send(now, conn, |packer| {
-                while let Some(msg) = consumer.poll_transmit() {
-                    packer.push(msg, None);
-                }
-            });
-        }
     }
 
     /// What the recorder had no room for leaves images that are not right any more: they are asked for again, some each turn, once it has
@@ -288,9 +275,9 @@ impl<R: Reach> Subscriber<R> {
         let count = self.out.anew.len().min(ANEW);
         for item in self.out.anew.drain(..count).collect::<Vec<_>>() {
             let Some(recorded) = self.items.remove(&item) else { continue };
-            let Some(request) = self.consumer.request(item).cloned() else { continue };
-            self.consumer.close(now, item);
-            if let Ok(again) = self.consumer.open(now, request) {
+            let Some(request) = self.client.role.request(item).cloned() else { continue };
+            self.client.role.close(now, item);
+            if let Ok(again) = self.client.role.open(now, request) {
                 self.items.insert(again, recorded);
             }
         }
@@ -306,14 +293,14 @@ impl<R: Reach> Subscriber<R> {
             self.out.had_failures = status.counters.failures;
         }
         if is_new || has_recovered {
-            self.out.service(&mut self.consumer.services().cloned());
+            self.out.service(&mut self.client.role.services().cloned());
         }
     }
 
     /// Logs out.
     pub fn end(&mut self, now: u64, io: &mut RsslIo) {
-        self.consumer.shut_down();
-        self.send(now, io);
+        self.client.role.shut_down();
+        self.client.send(now, io);
     }
 
     /// What was heard so far.
@@ -327,7 +314,7 @@ impl<R: Reach> Subscriber<R> {
     }
 
     fn hear(&mut self) {
-        while let Some(event) = self.consumer.poll_event() {
+        while let Some(event) = self.client.role.poll_event() {
             match event {
                 Event::ItemState { item, state } => {
                     let Some(&Recorded { id, domain, .. }) = self.items.get(&item) else { continue };
@@ -342,15 +329,15 @@ impl<R: Reach> Subscriber<R> {
                 Event::Dictionary(dictionary) => self.out.times = SourceTime::of(&dictionary),
                 Event::DictionaryFailed(reason) => self.tell(&format!("no dictionary: {reason}")),
                 Event::LoginRefused(state) => {
-                    self.tell(&format!("the login at {} is refused: {}", self.source.to, state.as_state()));
+                    self.tell(&format!("the login at {} is refused: {}", self.client.server(), state.as_state()));
                 }
                 Event::ServiceUp { name, .. } if name == self.service => {
                     self.is_up = true;
-                    self.tell(&format!("{name} is up at {}", self.source.to));
+                    self.tell(&format!("{name} is up at {}", self.client.server()));
                 }
                 Event::ServiceDown { name, .. } if name == self.service => {
                     self.is_up = false;
-                    self.tell(&format!("{name} is down at {}", self.source.to));
+                    self.tell(&format!("{name} is down at {}", self.client.server()));
                 }
                 _ => {}
             }
@@ -359,12 +346,13 @@ impl<R: Reach> Subscriber<R> {
 
     /// Says which services there are, once, if the wanted one is not there.
     fn look_for_service(&mut self) {
-        let names: Vec<&str> = self.consumer.services().filter_map(Service::name).collect();
+        let names: Vec<&str> = self.client.role.services().filter_map(Service::name).collect();
         if !names.is_empty() && !names.contains(&self.service.as_str()) && !std::mem::replace(&mut self.said.0, true) {
             let known = names.join(", ");
             self.tell(&format!(
                 "{} has no service {}, which is waited for; there are {known}",
-                self.source.to, self.service
+                self.client.server(),
+                self.service
             ));
         }
     }
@@ -405,16 +393,14 @@ impl<R: Reach> Subscriber<R> {
 
 impl<R: Reach> Handler for Subscriber<R> {
     fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
-        if self.source.conn == Some(conn) {
-            self.consumer.handle_connected(now);
-        }
+        self.client.opened(now, conn);
     }
 
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
-        if self.source.conn != Some(conn) {
+        if !self.client.has(conn) {
             return;
         }
-        let item = self.consumer.handle_message(now, msg).map(|given| given.item);
+        let item = self.client.role.handle_message(now, msg).map(|given| given.item);
         // An item's states come before its message where both do.
         self.hear();
         match (item, rwf::peek::class(msg), rwf::peek::domain(msg)) {
@@ -429,12 +415,11 @@ impl<R: Reach> Handler for Subscriber<R> {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.source.conn == Some(conn) {
-            self.tell(&format!("{}: {}; trying again", self.source.to, ended.why));
-            self.source.lost(ended);
+        let server = self.client.server().to_string();
+        if self.client.closed(now, conn, ended) == Closed::Lost {
+            self.tell(&format!("{server}: {}; trying again", ended.why));
             self.connections_lost += 1;
             self.is_up = false;
-            self.consumer.handle_disconnected(now);
             self.hear();
         }
     }

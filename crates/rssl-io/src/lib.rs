@@ -14,7 +14,6 @@
 //! | [`Handler`] | what the owner is told |
 //! | `session` | one connection's layers; what its kind of session makes of bytes and of time |
 //! | [`listener`] | what a port accepts, and how the first bytes tell the protocols apart |
-//! | [`Dialled`] | a connection that is made again, to the server's next place |
 //! | `tunnel` | the way of a dialled connection through an HTTP proxy |
 //! | `reason` | why connections are not taken, and why they end |
 //! | [`account`] | what waits for a peer and what of it is not whole: counted in one place, bounded |
@@ -23,7 +22,6 @@
 
 pub mod account;
 pub mod admission;
-mod dialled;
 mod handler;
 mod io;
 pub mod listener;
@@ -31,7 +29,6 @@ mod reason;
 mod session;
 mod tunnel;
 
-pub use dialled::{Dialled, Reach};
 pub use handler::{Ended, Handler, Opened, Spoken};
 pub use io::RsslIo;
 pub use listener::{Encryption, Listener, WebSocket, WebSocketDial};

@@ -108,7 +108,7 @@ impl Renewal {
     }
 }
 
-impl rssl_io::Reach for Places {
+impl omm_io::Reach for Places {
     fn address(&self) -> SocketAddr {
         Self::address(self)
     }

@@ -8,7 +8,8 @@ use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::publisher::{self, Publisher, PublisherConfig, StreamId};
 use omm::{ConnectionList, Server};
-use rssl_io::{Dialled, Ended, Handler, Opened, RsslIo};
+use omm_io::{Client, Closed};
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::image::Image;
 use rwf::msg::{Domain, Msg, MsgClass, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
@@ -28,15 +29,13 @@ const RECORDS: usize = 20_000;
 /// What goes out.
 struct Output {
     service_id: u16,
-    publisher: Publisher,
+    publisher: Client<Publisher, Places>,
     streams: BTreeMap<Key, StreamId>,
     buf: Vec<u8>,
 }
 
 pub(super) struct Relay {
-    source: Dialled<Places>,
-    target: Dialled<Places>,
-    consumer: Consumer,
+    consumer: Client<Consumer, Places>,
     keys: HashMap<ItemId, Key>,
     files: Files,
     recorder: Recorder,
@@ -81,14 +80,17 @@ impl Relay {
         });
         let players = delays.into_iter().map(|delay| (delay, Player::new(delay, rules.clone()))).collect();
         Ok(Self {
-            source: Dialled::new(from),
-            target: Dialled::new(to),
-            consumer,
+            consumer: Client::new(consumer, from),
             keys,
             files: Files::open(&args.journal)?,
             recorder,
             players,
-            output: Output { service_id: args.service_id, publisher, streams: BTreeMap::new(), buf: vec![0; ROOM] },
+            output: Output {
+                service_id: args.service_id,
+                publisher: Client::new(publisher, to),
+                streams: BTreeMap::new(),
+                buf: vec![0; ROOM],
+            },
             begin: false,
             relocked: Vec::new(),
             alive_at: 0,
@@ -102,17 +104,14 @@ impl Relay {
     /// # Errors
     /// The journal cannot be read or written: what is published would not be true any more.
     pub(super) fn work(&mut self, now: u64, wall: u64, io: &mut RsslIo) -> io::Result<()> {
-        self.consumer.handle_timeout(now);
+        if let Err(error) = self.consumer.connect(now, io) {
+            tell(&format!("{}: {error}; trying again", self.consumer.server()));
+        }
         self.hear_source();
-        self.output.publisher.handle_timeout(now);
+        if let Err(error) = self.output.publisher.connect(now, io) {
+            tell(&format!("{}: {error}; trying again", self.output.publisher.server()));
+        }
         self.hear_target();
-        if self.source.conn.is_none() && self.consumer.poll_connect(now).is_some() && !self.source.dial(now, io) {
-            self.consumer.handle_disconnected(now);
-        }
-        let publisher = &mut self.output.publisher;
-        if self.target.conn.is_none() && publisher.poll_connect(now).is_some() && !self.target.dial(now, io) {
-            publisher.handle_disconnected(now);
-        }
         if wall >= self.alive_at {
             self.recorder.alive(wall, &mut self.files)?;
             self.alive_at = wall + SECOND;
@@ -125,7 +124,8 @@ impl Relay {
             }
             self.tidy_at = wall + 5 * SECOND;
         }
-        self.send(now, io);
+        self.consumer.send(now, io);
+        self.output.publisher.send(now, io);
         self.failed.take().map_or(Ok(()), Err)
     }
 
@@ -154,25 +154,6 @@ impl Relay {
         Ok(())
     }
 
-    fn send(&mut self, now: u64, io: &mut RsslIo) {
-        if let Some(conn) = self.source.conn {
-            let consumer = &mut self.consumer;
-            io.send(now, conn, |packer| {
-                while let Some(msg) = consumer.poll_transmit() {
-                    packer.push(msg, None);
-                }
-            });
-        }
-        if let Some(conn) = self.target.conn {
-            let publisher = &mut self.output.publisher;
-            io.send(now, conn, |packer| {
-                while let Some(msg) = publisher.poll_transmit() {
-                    packer.push(msg, None);
-                }
-            });
-        }
-    }
-
     /// Writes down what came of an item. A change of its lock counts at once, not when it is due.
     fn record(&mut self, key: &Key, message: &[u8]) {
         let had = self.recorder.lock(key).map(<[u8]>::to_vec);
@@ -186,7 +167,7 @@ impl Relay {
     }
 
     fn hear_source(&mut self) {
-        while let Some(event) = self.consumer.poll_event() {
+        while let Some(event) = self.consumer.role.poll_event() {
             match event {
                 Event::ItemState { item, state } => {
                     let Some(key) = self.keys.get(&item).cloned() else { continue };
@@ -200,25 +181,27 @@ impl Relay {
                     }
                 }
                 Event::LoginRefused(state) => {
-                    tell(&format!("the login at {} is refused: {}", self.source.to, state.as_state()));
+                    tell(&format!("the login at {} is refused: {}", self.consumer.server(), state.as_state()));
                 }
-                Event::ServiceUp { name, .. } => tell(&format!("{name} is up at {}", self.source.to)),
-                Event::ServiceDown { name, .. } => tell(&format!("{name} is down at {}", self.source.to)),
+                Event::ServiceUp { name, .. } => tell(&format!("{name} is up at {}", self.consumer.server())),
+                Event::ServiceDown { name, .. } => tell(&format!("{name} is down at {}", self.consumer.server())),
                 _ => {}
             }
         }
     }
 
     fn hear_target(&mut self) {
-        while let Some(event) = self.output.publisher.poll_event() {
+        while let Some(event) = self.output.publisher.role.poll_event() {
             match event {
                 publisher::Event::Ready(_) => {
-                    eprintln!("published at {}", self.target.to);
+                    eprintln!("published at {}", self.output.publisher.server());
                     self.begin = true;
                 }
-                publisher::Event::Lost => eprintln!("{} is lost: published again when it is back", self.target.to),
+                publisher::Event::Lost => {
+                    eprintln!("{} is lost: published again when it is back", self.output.publisher.server());
+                }
                 publisher::Event::LoginRefused(state) => {
-                    tell(&format!("the login at {} is refused: {}", self.target.to, state.as_state()));
+                    tell(&format!("the login at {} is refused: {}", self.output.publisher.server(), state.as_state()));
                 }
                 _ => {}
             }
@@ -231,7 +214,7 @@ impl Output {
         if let Some(stream) = self.streams.get(key) {
             return Some(*stream);
         }
-        let stream = self.publisher.open(Domain(key.domain), self.service_id, key.name.clone())?;
+        let stream = self.publisher.role.open(Domain(key.domain), self.service_id, key.name.clone())?;
         self.streams.insert(key.clone(), stream);
         Some(stream)
     }
@@ -246,20 +229,20 @@ impl Output {
             }
             if let Ok(Msg::Refresh(refresh)) = Msg::decode(w.written()) {
                 let perm_data = lock.or(refresh.perm_data);
-                self.publisher.refresh(stream, &RefreshMsg { qos: Some(qos), perm_data, ..refresh });
+                self.publisher.role.refresh(stream, &RefreshMsg { qos: Some(qos), perm_data, ..refresh });
             }
         }
     }
 
     fn update(&mut self, key: &Key, update: &UpdateMsg<'_>) {
         if let Some(&stream) = self.streams.get(key) {
-            self.publisher.update(stream, &UpdateMsg { key: None, ..update.clone() });
+            self.publisher.role.update(stream, &UpdateMsg { key: None, ..update.clone() });
         }
     }
 
     fn state(&mut self, key: &Key, state: State<'_>) {
         let Some(&stream) = self.streams.get(key) else { return };
-        self.publisher.status(stream, state);
+        self.publisher.role.status(stream, state);
         if state.stream.is_final() {
             self.streams.remove(key);
         }
@@ -268,16 +251,14 @@ impl Output {
 
 impl Handler for Relay {
     fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
-        if self.source.conn == Some(conn) {
-            self.consumer.handle_connected(now);
-        } else if self.target.conn == Some(conn) {
-            self.output.publisher.handle_connected(now);
+        if !self.consumer.opened(now, conn) {
+            self.output.publisher.opened(now, conn);
         }
     }
 
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
-        if self.source.conn == Some(conn) {
-            let item = self.consumer.handle_message(now, msg).map(|given| given.item);
+        if self.consumer.has(conn) {
+            let item = self.consumer.role.handle_message(now, msg).map(|given| given.item);
             // An item's states come before its message where both do.
             self.hear_source();
             let class = rwf::peek::class(msg);
@@ -285,22 +266,22 @@ impl Handler for Relay {
             if let Some(key) = item.filter(|_| is_data).and_then(|item| self.keys.get(&item).cloned()) {
                 self.record(&key, msg);
             }
-        } else if self.target.conn == Some(conn) {
+        } else if self.output.publisher.has(conn) {
             // Nobody can post to what was said long ago.
-            self.output.publisher.handle_message(now, msg);
+            self.output.publisher.role.handle_message(now, msg);
             self.hear_target();
         }
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.source.conn == Some(conn) {
-            self.source.lost(ended);
-            self.consumer.handle_disconnected(now);
-            self.hear_source();
-        } else if self.target.conn == Some(conn) {
-            self.target.lost(ended);
-            self.output.publisher.handle_disconnected(now);
-            self.hear_target();
+        match self.consumer.closed(now, conn, ended) {
+            Closed::Lost => self.hear_source(),
+            Closed::Redialled => {}
+            Closed::OfAnother => {
+                if self.output.publisher.closed(now, conn, ended) == Closed::Lost {
+                    self.hear_target();
+                }
+            }
         }
     }
 }

@@ -9,10 +9,10 @@ use crate::places::Places;
 use anyhow::anyhow;
 use clap::Args as ClapArgs;
 use net::Waker;
-use net::tcp::{Close, ConnId, SocketOptions};
+use net::tcp::{Close, ConnId};
 use omm::consumer::ConsumerConfig;
 use omm::{ConnectionList, Server};
-use rssl::{ClientConfig, Version};
+use omm_io::{Closed, Dialled};
 use rssl_io::admission::RefusalLog;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::dictionary::Dictionary;
@@ -102,10 +102,7 @@ struct Client {
     place_until: u64,
     /// Images that it had been given when that was set last.
     images: u64,
-    /// Where the server is.
-    server: Places,
-    conn: Option<ConnId>,
-    version: Version,
+    server: Dialled<Places>,
     /// To the thread that writes.
     to: SyncSender<Vec<u8>>,
     /// Bytes that wait there.
@@ -263,9 +260,8 @@ impl Lines {
             Ok(()) => {
                 eprintln!("{peer} is up");
                 let place_until = now + u64::from(self.args.handshake_timeout) * 1_000_000_000;
-                let (server, version) = (self.server.clone(), Version::V14);
-                let (session, conn, images) = (None, None, 0);
-                let client = Client { peer, session, place_until, images, server, conn, version, to, waiting, gate };
+                let (server, session, images) = (Dialled::new(self.server.clone()), None, 0);
+                let client = Client { peer, session, place_until, images, server, to, waiting, gate };
                 self.clients.insert(id, client);
             }
             Err(e) => self.refuse(now, peer, &e.to_string()),
@@ -340,7 +336,7 @@ impl Lines {
         } else {
             self.refuse(now, client.peer, why);
         }
-        if let Some(conn) = client.conn {
+        if let Some(conn) = client.server.conn() {
             self.owners.remove(&conn);
             io.close(conn, "the client of lines is gone", Close::Reset);
         }
@@ -356,34 +352,20 @@ impl Lines {
             if is_idle && client.session.is_none() {
                 over.push((id, "no line in time (--handshake-timeout)"));
             }
-            let Client { session: Some(session), server, conn, version, gate, .. } = client else { continue };
+            let Client { session: Some(session), server, gate, .. } = client else { continue };
             if is_idle && !session.is_over {
                 session.end(IDLE);
             }
             if session.is_logged_in {
                 gate.open();
             }
-            session.consumer.handle_timeout(now);
+            // Without a socket for it the client waits, as for a server that is away: it is tried again in a while.
+            let _ = server.connect(&mut session.consumer, now, io);
+            if let Some(conn) = server.conn() {
+                self.owners.insert(conn, id);
+            }
             session.hear_events();
-            if conn.is_none() && session.consumer.poll_connect(now).is_some() {
-                let config = ClientConfig { version: *version, ..ClientConfig::default() };
-                if let Ok(dialled) =
-                    io.connect(now, server.address(), &SocketOptions::default(), Arc::new(config), None)
-                {
-                    *conn = Some(dialled);
-                    self.owners.insert(dialled, id);
-                } else {
-                    server.go_on();
-                    session.consumer.handle_disconnected(now);
-                }
-            }
-            if let Some(conn) = *conn {
-                io.send(now, conn, |packer| {
-                    while let Some(msg) = session.consumer.poll_transmit() {
-                        packer.push(msg, None);
-                    }
-                });
-            }
+            server.send(&mut session.consumer, now, io);
             let (written, is_over) = (std::mem::take(&mut session.out), session.is_over);
             let given = if written.is_empty() { Ok(()) } else { client.write(written, all) };
             match given {
@@ -405,8 +387,9 @@ impl Lines {
 
 impl Handler for Lines {
     fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
-        if let Some(session) = self.session(conn) {
-            session.consumer.handle_connected(now);
+        let client = self.owners.get(&conn).and_then(|id| self.clients.get_mut(id));
+        if let Some(Client { session: Some(session), server, .. }) = client {
+            server.opened(&mut session.consumer, now, conn);
         }
     }
 
@@ -418,13 +401,9 @@ impl Handler for Lines {
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         let Some(client) = self.owners.remove(&conn).and_then(|id| self.clients.get_mut(&id)) else { return };
-        client.conn = None;
-        client.version = ended.next_version.unwrap_or(Version::V14);
-        if ended.next_version.is_none() {
-            client.server.go_on();
-        }
-        if let Some(session) = &mut client.session {
-            session.consumer.handle_disconnected(now);
+        if let Some(session) = &mut client.session
+            && client.server.closed(&mut session.consumer, now, conn, ended) == Closed::Lost
+        {
             session.hear_events();
         }
     }
@@ -489,13 +468,11 @@ mod tests {
     fn who_does_not_read_is_cut_off_by_bytes_too() {
         let (to, parts) = sync_channel(PARTS_MAX);
         let client = Client {
-            server: Places::of("127.0.0.1:14002", "--server").expect("an address"),
+            server: Dialled::new(Places::of("127.0.0.1:14002", "--server").expect("an address")),
             peer: SocketAddr::from(([127, 0, 0, 1], 1)),
             session: None,
             place_until: 0,
             images: 0,
-            conn: None,
-            version: Version::V14,
             to,
             waiting: Arc::default(),
             gate: Arc::default(),

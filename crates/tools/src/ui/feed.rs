@@ -5,10 +5,10 @@ use super::{Direction, Link, Row, Snapshot, trouble};
 use crate::consumer::Identity;
 use feed::fields as fid;
 use measure::latency::Latency;
-use net::tcp::{ConnId, SocketOptions};
+use net::tcp::ConnId;
 use omm::consumer::{Consumer, Event, ItemId, ItemRequest};
 use omm::{ConnectionList, Server};
-use rssl::{ClientConfig, Version};
+use omm_io::{Client, Closed};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rustc_hash::FxHashMap;
 use rwf::dictionary::Dictionary;
@@ -18,7 +18,6 @@ use rwf::rmtes::RmtesCache;
 use rwf::{DataState, DataType, FieldList, Primitive, Real, SetScope, State, StreamState};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 const SECOND: u64 = 1_000_000_000;
 /// Pause before another attempt to connect, nanoseconds.
@@ -30,22 +29,15 @@ const LATENCY_SECONDS: usize = 10;
 /// A consumer that keeps a snapshot of its watchlist.
 pub struct WatchClient {
     io: RsslIo,
-    address: SocketAddr,
     view: View,
 }
 
 /// What the session's messages change.
 struct View {
     snapshot: Snapshot,
-    consumer: Consumer,
+    client: Client<Consumer, SocketAddr>,
     /// Which row an item has.
     places: FxHashMap<ItemId, usize>,
-    conn: Option<ConnId>,
-    version: Version,
-    /// The server wants another version of the protocol: to be connected to again at once.
-    redial: bool,
-    /// The consumer wants the connection closed.
-    leave: bool,
     started: u64,
     second: u64,
     this_second: u64,
@@ -94,12 +86,8 @@ impl WatchClient {
             Snapshot { service: service.to_owned(), address: address.to_string(), rows, ..Snapshot::default() };
         let view = View {
             snapshot,
-            consumer,
+            client: Client::new(consumer, address),
             places,
-            conn: None,
-            version: Version::V14,
-            redial: false,
-            leave: false,
             started: now,
             second: now,
             this_second: 0,
@@ -110,7 +98,7 @@ impl WatchClient {
             dictionary: Dictionary::builtin(),
             book: None,
         };
-        Ok(Self { io: RsslIo::new(now)?, address, view })
+        Ok(Self { io: RsslIo::new(now)?, view })
     }
 
     /// Wakes the turn from another thread.
@@ -124,37 +112,17 @@ impl WatchClient {
     /// Only what makes all sockets unusable.
     pub fn turn(&mut self, deadline: u64) -> std::io::Result<()> {
         let now = net::clock::now();
-        self.connect_due(now);
-        let view = &self.view;
-        let wake = view.consumer.timeout().map_or(deadline, |at| at.min(deadline)).min(view.second + SECOND);
-        let now = self.io.turn(Some(wake), &mut self.view)?;
         let Self { io, view, .. } = self;
+        if let Err(e) = view.client.connect(now, io) {
+            view.lost(&e.to_string());
+        }
+        let wake = view.client.role.timeout().map_or(deadline, |at| at.min(deadline)).min(view.second + SECOND);
+        let now = io.turn(Some(wake), view)?;
         view.tick(now);
-        view.consumer.handle_timeout(now);
+        view.client.role.handle_timeout(now);
         view.follow_events();
-        if let Some(conn) = view.conn {
-            io.send(now, conn, |packer| {
-                while let Some(msg) = view.consumer.poll_transmit() {
-                    packer.push(msg, None);
-                }
-            });
-            if std::mem::take(&mut view.leave) {
-                io.close_drained(conn, "the session is over");
-            }
-        }
+        view.client.send(now, io);
         Ok(())
-    }
-
-    fn connect_due(&mut self, now: u64) {
-        let Self { io, address, view } = self;
-        if !std::mem::take(&mut view.redial) && view.consumer.poll_connect(now).is_none() {
-            return;
-        }
-        let config = ClientConfig { version: view.version, ..ClientConfig::default() };
-        match io.connect(now, *address, &SocketOptions::default(), Arc::new(config), None) {
-            Ok(conn) => view.conn = Some(conn),
-            Err(e) => view.lost(now, &e.to_string()),
-        }
     }
 
     /// Adds an item to the watchlist, unless it is there: its row.
@@ -168,7 +136,7 @@ impl WatchClient {
         }
         let row = view.snapshot.rows.len();
         let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(view.snapshot.service.as_str(), name) };
-        let item = view.consumer.open(net::clock::now(), request).map_err(std::io::Error::other)?;
+        let item = view.client.role.open(net::clock::now(), request).map_err(std::io::Error::other)?;
         view.places.insert(item, row);
         view.snapshot.rows.push(Row { name: name.to_owned(), ..Row::default() });
         view.moved.push(0);
@@ -182,7 +150,7 @@ impl WatchClient {
         let now = net::clock::now();
         if view.book.as_ref().map(|book| book.row) != row {
             if let Some(book) = view.book.take() {
-                view.consumer.close(now, book.item);
+                view.client.role.close(now, book.item);
             }
             let name = row.and_then(|row| view.snapshot.rows.get(row)).map(|row| row.name.as_str());
             view.book = row.zip(name).and_then(|(row, name)| {
@@ -192,7 +160,7 @@ impl WatchClient {
                     ..ItemRequest::new(view.snapshot.service.as_str(), name)
                 };
                 // Without room for its book, the item is shown without one.
-                let item = view.consumer.open(now, request).ok()?;
+                let item = view.client.role.open(now, request).ok()?;
                 Some(Book { row, item, held: Held::default() })
             });
         }
@@ -238,17 +206,14 @@ impl View {
         self.snapshot.latency = sum.summary();
     }
 
-    fn lost(&mut self, now: u64, why: &str) {
-        self.conn = None;
-        self.leave = false;
-        self.consumer.handle_disconnected(now);
+    fn lost(&mut self, why: &str) {
         self.follow_events();
         self.snapshot.link = Link::Away;
         why.clone_into(&mut self.snapshot.notice);
     }
 
     fn follow_events(&mut self) {
-        while let Some(event) = self.consumer.poll_event() {
+        while let Some(event) = self.client.role.poll_event() {
             match event {
                 Event::ServiceUp { name, .. } if name == self.snapshot.service => {
                     self.snapshot.link = Link::Up;
@@ -266,7 +231,7 @@ impl View {
                         row.take_state(state.as_state());
                     }
                 }
-                Event::Disconnect(_) => self.leave = true,
+                Event::Disconnect(_) => self.client.leave(),
                 _ => {}
             }
         }
@@ -390,18 +355,18 @@ fn move_of(before: Option<Real>, after: Option<Real>) -> Option<Direction> {
 }
 
 impl Handler for View {
-    fn opened(&mut self, now: u64, _: ConnId, _: &Opened<'_>) {
-        self.consumer.handle_connected(now);
+    fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
+        self.client.opened(now, conn);
     }
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
-        let had_directory = self.consumer.has_directory();
-        if let Some(given) = self.consumer.handle_message(now, msg) {
+        let had_directory = self.client.role.has_directory();
+        if let Some(given) = self.client.role.handle_message(now, msg) {
             return self.item(now, given.item, msg);
         }
         self.follow_events();
-        let is_known = |name: &str| self.consumer.services().filter_map(Service::name).any(|known| known == name);
-        if !had_directory && self.consumer.has_directory() {
+        let is_known = |name: &str| self.client.role.services().filter_map(Service::name).any(|known| known == name);
+        if !had_directory && self.client.role.has_directory() {
             if !is_known(&self.snapshot.service) {
                 self.snapshot.link = Link::NoService;
                 self.snapshot.notice = format!("waiting for service {}", self.snapshot.service);
@@ -413,14 +378,8 @@ impl Handler for View {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.conn != Some(conn) {
-            return;
-        }
-        self.version = ended.next_version.unwrap_or(Version::V14);
-        if ended.next_version.is_some() {
-            (self.conn, self.redial) = (None, true);
-        } else {
-            self.lost(now, &ended.why.to_string());
+        if self.client.closed(now, conn, ended) == Closed::Lost {
+            self.lost(&ended.why.to_string());
         }
     }
 }

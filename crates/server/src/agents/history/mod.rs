@@ -11,15 +11,14 @@ pub use series::{BARS_MAX, Bar, TICKS_MAX, Tick};
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use net::Waker;
-use net::tcp::{ConnId, SocketOptions};
+use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::{ConnectionList, Server};
-use rssl::{ClientConfig, Version};
+use omm_io::{Client, Closed};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rustc_hash::FxHashMap;
 use rwf::StateCode;
@@ -95,7 +94,7 @@ impl Historian {
         let (questions, asked) = sync_channel(QUESTIONS);
         let mut io = RsslIo::new(net::clock::now())?;
         let waker = io.tcp().waker();
-        let mut agent = Agent { io, address, asked, memory: Memory::new(address) };
+        let mut agent = Agent { io, asked, memory: Memory::new(address) };
         let run = move || {
             let ended = loop {
                 if let Err(e) = agent.turn() {
@@ -134,7 +133,6 @@ impl Historian {
 
 struct Agent {
     io: RsslIo,
-    address: SocketAddr,
     asked: Receiver<Question>,
     memory: Memory,
 }
@@ -142,18 +140,15 @@ struct Agent {
 impl Agent {
     /// Takes in what has come, and answers.
     fn turn(&mut self) -> io::Result<()> {
-        let Self { io, address, asked, memory } = self;
+        let Self { io, asked, memory } = self;
         let now = net::clock::now();
-        if memory.wants_connection(now) {
-            let config = ClientConfig { version: memory.version, ..ClientConfig::default() };
-            match io.connect(now, *address, &SocketOptions::default(), Arc::new(config), None) {
-                Ok(conn) => memory.conn = Some(conn),
-                Err(e) => memory.lost(now, &e.to_string()),
-            }
+        memory.restart(now);
+        if let Err(e) = memory.client.connect(now, io) {
+            memory.lost(now, &e.to_string());
         }
-        let deadline = memory.consumer.timeout();
+        let deadline = memory.client.role.timeout();
         let now = io.turn(deadline, memory)?;
-        memory.consumer.handle_timeout(now);
+        memory.client.role.handle_timeout(now);
         for Question { service, name, answer } in asked.try_iter().take(QUESTIONS) {
             let told = memory.tell(now, unix_ms(), &service, &name);
             if let Some(answer) = answer {
@@ -161,16 +156,7 @@ impl Agent {
             }
         }
         memory.follow_events(now);
-        if let Some(conn) = memory.conn {
-            io.send(now, conn, |packer| {
-                while let Some(msg) = memory.consumer.poll_transmit() {
-                    packer.push(msg, None);
-                }
-            });
-            if std::mem::take(&mut memory.leave) {
-                io.close_drained(conn, "the session is over");
-            }
-        }
+        memory.client.send(now, io);
         Ok(())
     }
 }
@@ -203,13 +189,7 @@ struct Kept {
 
 /// What is remembered, and the consumer that brings it.
 struct Memory {
-    consumer: Consumer,
-    conn: Option<ConnId>,
-    version: Version,
-    /// The server wants another version of the protocol: to be connected to again at once.
-    redial: bool,
-    /// The consumer wants the connection closed.
-    leave: bool,
+    client: Client<Consumer, SocketAddr>,
     /// The login was refused: it is tried again then.
     restart: Option<u64>,
     kept: Vec<Kept>,
@@ -233,11 +213,7 @@ impl Memory {
         config.dictionary = false;
         config.items_max = ITEMS_MAX;
         Self {
-            consumer: Consumer::new(config),
-            conn: None,
-            version: Version::V14,
-            redial: false,
-            leave: false,
+            client: Client::new(Consumer::new(config), address),
             restart: None,
             kept: Vec::new(),
             names: HashMap::new(),
@@ -247,12 +223,12 @@ impl Memory {
         }
     }
 
-    fn wants_connection(&mut self, now: u64) -> bool {
+    /// Logs in again where that was refused some time ago.
+    fn restart(&mut self, now: u64) {
         if self.restart.is_some_and(|at| now >= at) {
             self.restart = None;
-            self.consumer.restart(now);
+            self.client.role.restart(now);
         }
-        std::mem::take(&mut self.redial) || self.consumer.poll_connect(now).is_some()
     }
 
     /// What is known of an item, which is remembered from now on.
@@ -304,7 +280,7 @@ impl Memory {
 
     fn request(&mut self, now: u64, service: &str, name: &str) -> Result<ItemId, Refused> {
         let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(service, name) };
-        self.consumer.open(now, request).map_err(|e| Refused { is_denied: false, why: e.to_string() })
+        self.client.role.open(now, request).map_err(|e| Refused { is_denied: false, why: e.to_string() })
     }
 
     /// Asks once more for an item that was refused: from now on there may be a right to it.
@@ -324,7 +300,7 @@ impl Memory {
         let gone = self.kept.swap_remove(place);
         self.names.remove(&(gone.service, gone.name));
         if self.streams.remove(&gone.stream).is_some() {
-            self.consumer.close(now, gone.stream);
+            self.client.role.close(now, gone.stream);
         }
         if let Some(moved) = self.kept.get(place) {
             self.names.insert((moved.service.clone(), moved.name.clone()), place);
@@ -351,7 +327,7 @@ impl Memory {
     }
 
     fn follow_events(&mut self, now: u64) {
-        while let Some(event) = self.consumer.poll_event() {
+        while let Some(event) = self.client.role.poll_event() {
             match event {
                 Event::LoginRefused(state) => {
                     self.why = format!("the login was refused: {}", state.as_state());
@@ -372,40 +348,32 @@ impl Memory {
                         kept.standing = Standing::Waiting(text);
                     }
                 }
-                Event::Disconnect(_) => self.leave = true,
+                Event::Disconnect(_) => self.client.leave(),
                 _ => {}
             }
         }
     }
 
     fn lost(&mut self, now: u64, why: &str) {
-        (self.conn, self.leave) = (None, false);
         self.why = format!("not connected: {why}");
-        self.consumer.handle_disconnected(now);
         self.follow_events(now);
     }
 }
 
 impl Handler for Memory {
-    fn opened(&mut self, now: u64, _: ConnId, _: &Opened<'_>) {
-        self.consumer.handle_connected(now);
+    fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
+        self.client.opened(now, conn);
     }
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
-        match self.consumer.handle_message(now, msg) {
+        match self.client.role.handle_message(now, msg) {
             Some(given) => self.item(now, given.item, msg),
             None => self.follow_events(now),
         }
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.conn != Some(conn) {
-            return;
-        }
-        self.version = ended.next_version.unwrap_or(Version::V14);
-        if ended.next_version.is_some() {
-            (self.conn, self.redial) = (None, true);
-        } else {
+        if self.client.closed(now, conn, ended) == Closed::Lost {
             self.lost(now, &ended.why.to_string());
         }
     }
