@@ -42,6 +42,7 @@ impl SourceDistributor {
     /// An item is cached from now on, or no more: its updates go on to the P2PSs as before.
     pub(crate) fn set_relaying(&mut self, handle: Handle) {
         let item = &self.items[handle];
+        // Without a stream there are no updates to relay.
         let Some(place) = item.place().filter(|_| item.is_open()) else { return };
         let stream = self.providers[place.session].streams.get(place.stream);
         self.set_live(handle, stream.live().is_some() || stream.is_live_careful());

@@ -24,6 +24,7 @@ pub(crate) struct Unselected(FxHashSet<Handle>);
 impl Unselected {
     /// An image of an item has come: it decides whether the filter is about the item.
     fn note(&mut self, handle: Handle, filter: &ServiceFilter, (container, body): (DataType, &[u8])) {
+        // A filter without a selector is about all items.
         let Some(selector) = &filter.selector else { return };
         if selector.selects(container, body) {
             self.0.remove(&handle);

@@ -112,6 +112,7 @@ impl SourceDistributor {
 
     /// The next items of a service go into its queue.
     fn find_without_mirror(&mut self, service: u16, budget: &mut usize) {
+        // No item of the service is to have a mirror.
         let Some(Filling { below, .. }) = self.hot_standby.filling.get(&service) else { return };
         let below = (*below).min(self.items.of_service(service).len());
         let looked = below.min(LOOK_AT).min((*budget).max(1));
@@ -191,6 +192,7 @@ impl SourceDistributor {
     /// An item has no mirror any more, if it had one: its stream is closed there, or its provider has it no more.
     pub(crate) fn leave_mirror(&mut self, handle: Handle, close: bool, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
+        // Most items have none.
         let Some(mirror) = self.hot_standby.take_mirror(handle, service) else { return };
         self.free_mirror_stream(handle, mirror.place, mirror.asked_at.is_some(), close, out);
         self.hot_standby.unblock(service);
@@ -283,6 +285,7 @@ impl SourceDistributor {
 
     pub(crate) fn mirror_refresh(&mut self, handle: Handle, refresh: &RefreshMsg<'_>, out: &mut dyn ProviderSink) {
         self.mirror_answered(handle, Some(refresh.group_id), out);
+        // The first answer may have had the mirror take over, or go.
         let Some(mirror) = self.hot_standby.mirror_mut(handle) else { return };
         let begins = refresh.part_num.is_none_or(|part| part == 0);
         let freed = if begins { mirror.tail.bytes() } else { 0 };
@@ -310,6 +313,7 @@ impl SourceDistributor {
     /// The provider has said something on the stream of a mirror: its window has room again, if that is its first word.
     fn mirror_answered(&mut self, handle: Handle, group: Option<&[u8]>, out: &mut dyn ProviderSink) {
         let service = self.items[handle].service();
+        // The mirror has gone since its provider wrote.
         let Some(mirror) = self.hot_standby.mirror_mut(handle) else { return };
         let (session, is_first) = (mirror.place.session, mirror.asked_at.take().is_some());
         if let Some(group) = group {

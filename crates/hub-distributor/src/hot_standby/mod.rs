@@ -206,6 +206,7 @@ impl HotStandby {
 
     /// What the tail holds up to the last number that was passed on is of no use.
     fn trim_tail(&mut self, handle: Handle) {
+        // Without a mirror there is no tail.
         let Some(Pair { sequence, mirror: Some(mirror) }) = self.pair_mut(handle) else { return };
         let freed = sequence.trim(&mut mirror.tail);
         self.tail_bytes -= freed;
@@ -214,6 +215,7 @@ impl HotStandby {
     /// An update of the mirror's provider has come.
     fn keep_update(&mut self, handle: Handle, number: Option<u32>, msg: &[u8]) {
         let room = TAILS_BYTES.saturating_sub(self.tail_bytes);
+        // The mirror has gone since its provider wrote.
         let Some(Pair { sequence, mirror: Some(mirror) }) = self.pair_mut(handle) else { return };
         let grown = sequence.keep(&mut mirror.tail, number, 0, msg, room);
         self.tail_bytes = self.tail_bytes.checked_add_signed(grown).unwrap_or_else(|| {

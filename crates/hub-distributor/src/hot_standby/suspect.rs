@@ -57,6 +57,7 @@ impl Mirror {
 impl HotStandby {
     /// The item of a mirror may go back to it by `due`, if it is good until then.
     fn await_return(&mut self, handle: Handle, due: Option<u64>) {
+        // A mirror that is gone, or in use, is gone back to no more.
         let Some(mirror) = self.pairs.get_mut(handle.0 as usize).and_then(|pair| pair.as_mut()?.mirror.as_mut()) else {
             return;
         };
@@ -147,6 +148,7 @@ impl SourceDistributor {
 
     /// The provider of a mirror says this of its data.
     pub(super) fn mirror_says(&mut self, handle: Handle, data: DataState, out: &mut dyn ProviderSink) {
+        // The mirror may have taken over by what its provider has said before.
         let Some(mirror) = self.hot_standby.mirror_mut(handle) else { return };
         let becomes_good = mirror.note_data(self.now, data);
         let is_good = mirror.good_since.is_some();
@@ -174,8 +176,10 @@ impl SourceDistributor {
 
     /// Items go back to the first provider, which has had them good again for long enough, as far as this turn lets them.
     pub(crate) fn work_returns(&mut self, out: &mut dyn ProviderSink) {
-        while self.hot_standby.next_return().is_some_and(|due| due <= self.now) && self.providers.spend_one() {
-            let Some(&(_, handle)) = self.hot_standby.returns.first() else { return };
+        while let Some(&(due, handle)) = self.hot_standby.returns.first()
+            && due <= self.now
+            && self.providers.spend_one()
+        {
             self.hot_standby.await_return(handle, None);
             let item = &self.items[handle];
             let (service, is_watched) = (item.service(), item.is_watched());

@@ -142,8 +142,11 @@ impl SourceDistributor {
 
     /// A provider has left a service to its end: the operator hears what mirrors have taken over from it.
     pub(crate) fn tell_taken_over(&mut self, from: SessionId, address: &str, service: u16) {
+        // No mirror has taken over anything.
         let Some(taken) = self.hot_standby.taken_from(from, service) else { return };
-        let Some(known) = self.providers.service(service) else { return };
+        let Some(known) = self.providers.service(service) else {
+            return hub_items::fault!("service {service} is not known");
+        };
         let (service, provider) = (known.name.clone(), address.to_owned());
         let (items, in_sequence) = (taken.items, taken.in_sequence);
         self.notices.push(Notice::ItemsTakenOver { service, provider, items, in_sequence });

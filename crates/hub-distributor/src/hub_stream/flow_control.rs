@@ -117,6 +117,7 @@ impl FlowControl {
             Some(mark) => mark.bytes,
             None => return,
         };
+        // Nobody waits for a P2PS that is not paced.
         let Some(Some(reader)) = self.readers.get_mut(usize::from(slot.0)) else { return };
         reader.bytes = reader.bytes.max(bytes);
         if reader.is_left_behind && self.published - reader.bytes <= self.window / 2 {

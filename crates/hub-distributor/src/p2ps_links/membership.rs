@@ -210,6 +210,7 @@ impl SourceDistributor {
     /// A P2PS is gone. One that reads the stream over a network may not have noticed that its connection has ended: the stream
     /// says so before the handles that it has can become those of other items. A P2PS that was dropped before may be named.
     pub(crate) fn drop_p2ps(&mut self, id: u16, out: &mut dyn ProviderSink) {
+        // The P2PS was dropped before, or never came.
         let Some(slot) = self.links.slot(id) else { return };
         if self.links.link(slot).over_network {
             self.hub.event(&Event::Resync { target: id, why: "connection has ended" });

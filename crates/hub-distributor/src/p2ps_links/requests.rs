@@ -308,6 +308,7 @@ impl SourceDistributor {
 
     /// The unwatched time of an item may be over. The item may be gone since the timer was set.
     pub(crate) fn unwatched_timer(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
+        // The item is gone, with its unwatched time.
         let Some(item) = self.items.get_mut(handle) else { return };
         match item.unwatched_timer(self.now, self.config.age_unwatched) {
             UnwatchedTimer::Watched => {}

@@ -50,6 +50,7 @@ impl SourceDistributor {
         entry: &Entry,
         out: &mut dyn ProviderSink,
     ) {
+        // Dictionaries are named in the service's information alone, and asked for where that is wanted.
         let Some(info) = entry.info.as_ref().and_then(Part::value).filter(|_| self.config.download_dictionaries) else {
             return;
         };

@@ -300,6 +300,7 @@ impl SourceDistributor {
         if !known.providers().is_empty() || known.is_settling {
             return;
         }
+        // Nobody stands by for the name: it stays that of its items.
         let Some((id, entry)) = self.providers.stands_by(service) else { return };
         let session = &self.providers.sessions[id];
         if known.cached != (session.origin == Origin::NonInteractive) {

@@ -159,7 +159,9 @@ impl SourceDistributor {
     /// first for long enough.
     pub(super) fn note_first_provider(&mut self, service: u16, out: &mut dyn ProviderSink) {
         let first = self.providers.first_provider(service);
-        let Some(known) = self.providers.services.get_mut(service) else { return };
+        let Some(known) = self.providers.services.get_mut(service) else {
+            return hub_items::fault!("service {service} is not known");
+        };
         let is_news = known.note_first(self.now, first);
         let is_ordered = self.config.balance.is_ordered() || known.is_group;
         if is_news && first.is_some() && self.config.failback > 0 && is_ordered {
@@ -171,7 +173,9 @@ impl SourceDistributor {
 
     /// Tells the providers of a service whether they are asked or stand by, where they have an order (RDM `ConsumerStatus`).
     fn tell_roles(&mut self, service: u16, out: &mut dyn ProviderSink) {
-        let Some(known) = self.providers.services.get(service) else { return };
+        let Some(known) = self.providers.services.get(service) else {
+            return hub_items::fault!("service {service} is not known");
+        };
         if known.cached || !self.config.balance.is_ordered() && known.switched_to().is_none() {
             return;
         }
@@ -317,7 +321,11 @@ impl SourceDistributor {
             let rest = below - looked;
             self.providers.outages.budget -= looked;
             let handles: Vec<Handle> = self.items.at(session, service).skip(rest).take(looked).collect();
-            let Some((_, under_way)) = self.providers.outages.moves.front_mut() else { return };
+            let Some((_, under_way)) = self.providers.outages.moves.front_mut() else {
+                return hub_items::fault!(
+                    "the move of {looked} items of service {service} has gone while it was under way"
+                );
+            };
             under_way.below = rest;
             let (why, provider) = (under_way.why.clone(), under_way.provider.clone());
             let (leaving, staying) = match why {
@@ -384,7 +392,7 @@ impl SourceDistributor {
     fn end_move(&mut self, out: &mut dyn ProviderSink) {
         let Some(((service, session), Move { provider, why, moved, .. })) = self.providers.outages.moves.pop_front()
         else {
-            return;
+            return hub_items::fault!("a move ends that is not under way");
         };
         self.tell_taken_over(session, &provider, service);
         let is_over = !matches!(why, Why::Silent | Why::Returns);

@@ -41,6 +41,7 @@ impl SourceDistributor {
 
     /// Data of a service have come from a provider that nobody had asked for.
     pub(crate) fn note_data(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
+        // The data of most providers are not watched.
         let Some((flow, settings)) = self.providers.sessions.watched(id, service) else { return };
         let resumes = flow.data(self.now);
         if resumes || flow.due().is_none() {
@@ -56,6 +57,7 @@ impl SourceDistributor {
     pub(crate) fn data_timer(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         let is_open = self.is_data_expected(id, service);
         let pause = self.config.retry_max_interval;
+        // The service is offered there no more.
         let Some((flow, settings)) = self.providers.sessions.watched(id, service) else { return };
         let what = flow.timer(self.now, is_open, settings, pause);
         if what != Due::Moved {

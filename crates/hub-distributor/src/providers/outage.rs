@@ -138,6 +138,7 @@ fn lost(text: &str) -> State<'_> {
 impl SourceDistributor {
     /// Takes a session out, and its items to other providers or back into the queue. A session that is gone may be named.
     pub(crate) fn lose_session(&mut self, id: SessionId, reason: &str, out: &mut dyn ProviderSink) {
+        // The session is gone already, with all that was owed for it.
         let Some(session) = self.providers.sessions.leave(id) else { return };
         let text = format!("Connection to provider {} lost: {reason}", session.peer.address);
         let text = self.config.status_texts.service_down(text).into_owned();
@@ -390,9 +391,11 @@ impl SourceDistributor {
             return;
         }
         let item = &self.items[handle];
+        // An item that nobody publishes is in no session.
         let (service, Some(place)) = (item.service(), item.place()) else { return };
         let texts = self.config.status_texts;
         let text = self.providers.outages.queue.iter().find_map(|outage| outage.text(place.session, service, texts));
+        // The item's session is not among those that are lost.
         let Some(text) = text.map(Cow::into_owned) else { return };
         self.published_lost(service, &[handle], lost(&text), false);
     }

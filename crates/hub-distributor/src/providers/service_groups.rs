@@ -48,6 +48,7 @@ impl Providers {
 
     /// A session serves a group from this member from now on.
     fn bind(&mut self, id: SessionId, service: u16, member: Member) {
+        // A member that is not offered any more serves nobody: the next look finds another.
         let Some(provider_id) = self.sessions.offer(id, member.service).map(|offer| offer.provider_id) else {
             return;
         };
@@ -195,7 +196,9 @@ impl SourceDistributor {
 
     /// The operator hears from which member, and whose, a group is served, if that is news.
     pub(super) fn tell_served_from(&mut self, service: u16, first: Option<SessionId>) {
+        // Only groups are served from members.
         let Some(known) = self.providers.services.get(service).filter(|known| known.is_group) else { return };
+        // The group is served from nowhere: the operator hears that its service is down.
         let Some((first, bound)) = first.and_then(|first| Some((first, self.providers.bound(first, service)?))) else {
             return;
         };
@@ -218,6 +221,7 @@ impl SourceDistributor {
         out: &mut dyn ProviderSink,
     ) {
         let session = &mut self.providers.sessions[id];
+        // A member that is withdrawn has nothing to be copied; nor is a group there that is.
         let Some(of) = session.offer(member.service).map(Offer::to_copy) else { return };
         let Some(offer) = session.offer_mut(service) else { return };
         offer.take_copy(of);

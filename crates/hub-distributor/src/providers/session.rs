@@ -279,6 +279,7 @@ impl Offers {
     /// The provider offers a service no more. Its items leave, and then [`Self::settle`] is called.
     pub(crate) fn withdraw(&mut self, service: u16) {
         self.members.retain(|&(_, group)| group != service);
+        // The offer was withdrawn before.
         let Some(offer) = self.by_service.get_mut(&service) else { return };
         offer.phase = OfferPhase::Withdrawn;
         if self.services.get(&offer.provider_id) == Some(&service) {
@@ -288,6 +289,7 @@ impl Offers {
 
     /// The items have left that were there when the service was withdrawn.
     pub(crate) fn settle(&mut self, service: u16) {
+        // The offer has settled with its last item.
         let Some(offer) = self.by_service.get_mut(&service) else { return };
         match offer.phase {
             OfferPhase::Withdrawn => drop(self.by_service.remove(&service)),

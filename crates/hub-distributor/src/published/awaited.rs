@@ -104,6 +104,7 @@ impl SourceDistributor {
 
     /// An item has waited for long enough to be published: it is told of as one that nobody publishes, unless it is wanted back.
     pub(crate) fn publication_timer(&mut self, handle: Handle, epoch: Epoch) {
+        // The timer was set for something else, or the item is gone or over.
         let Some(item) = self.items.get(handle).filter(|item| item.epoch() == epoch) else { return };
         let Some(image) = item.image().filter(|_| !item.is_ended()) else { return };
         let is_there = item.place().is_some() || item.in_set() || self.published.images.get(image).is_whole();

@@ -134,6 +134,7 @@ impl SourceDistributor {
     /// The set under way will not be completed: those who wait for it get the image that there was before, if any.
     pub(crate) fn abandon_set(&mut self, handle: Handle) {
         let item = &mut self.items[handle];
+        // No set is under way.
         let Some(awaited) = item.abandon_cached_set() else { return };
         let Some(image) = item.image() else { return hub_items::fault!("{handle:?} has no image, and is published") };
         self.published.images.get_mut(image).abandon_refresh();

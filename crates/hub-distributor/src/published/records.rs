@@ -190,6 +190,7 @@ impl Records {
     /// The image has changed.
     #[inline]
     fn change(&mut self, slot: ImageSlot) {
+        // Most services keep no records.
         let Some(note) = self.note(slot) else { return };
         if note.is_kept && !note.is_changed {
             note.is_changed = true;
@@ -200,6 +201,7 @@ impl Records {
     /// The item was published.
     #[inline]
     fn touch(&mut self, now: u64, slot: ImageSlot) {
+        // Most services keep no records.
         let Some(note) = self.note(slot) else { return };
         note.at = now as i64;
         if note.newer != NONE {
@@ -290,6 +292,7 @@ impl SourceDistributor {
     /// A record is no more; to be called while the item has its key.
     pub(crate) fn end_record(&mut self, handle: Handle, slot: ImageSlot) {
         let records = &mut self.published.records;
+        // Most services keep no records.
         let Some(note) = records.note(slot).copied() else { return };
         records.unlink(slot.0);
         // The slot's place in the queue of those that have changed stays, and is passed over.

@@ -148,6 +148,7 @@ impl SourceDistributor {
 
     /// Tells those of one P2PS, or of all, who wait for an image why none comes, if that may be so for long.
     pub(crate) fn explain_wait(&mut self, handle: Handle, target: u16) {
+        // The item does not wait, or for moments only.
         let Some(state) = self.reason_to_wait(handle) else { return };
         if target != ALL && self.has_stale_image(handle) {
             // The P2PS was given the image of before the loss, which says so.
@@ -510,6 +511,7 @@ impl SourceDistributor {
     /// The pause after a failure is over. The item may be gone, or asked for already, since the timer was set.
     pub(crate) fn retry(&mut self, handle: Handle, epoch: Epoch, out: &mut dyn ProviderSink) {
         let due = |item: &&Item| item.epoch() == epoch && item.is_watched() && item.is_waiting();
+        // The timer was set for something else.
         let Some(service) = self.items.get(handle).filter(due).map(Item::service) else { return };
         self.enqueue(handle);
         self.send_queued(service, out);
