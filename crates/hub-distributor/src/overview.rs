@@ -112,7 +112,7 @@ impl SourceDistributor {
             up: service.state.0,
             accepting: service.state.1,
             providers: service.providers().to_vec(),
-            waiting: service.queued().count() + self.waiting_in_doubt(id),
+            waiting: service.queued().count() + self.upstream.waiting_in_doubt(id, &self.items),
             lost: service.lost_items(),
             path: &service.path,
         })

@@ -6,12 +6,26 @@
 //! here. While a provider's image is on its way the rules are those without a cache; whoever has come in the middle of a set gets the image
 //! when that is whole.
 
+use super::Content;
 use crate::ids::{Handle, Slot};
-use crate::items::Kind;
+use crate::items::{Item, Kind};
 use crate::stream::{ALL, flags, update_flags};
 use crate::{SessionId, SourceDistributor};
 use rwf::msg::{Domain, MsgClass, RefreshMsg};
 use rwf::peek;
+
+impl Content {
+    /// True if the cached image of an item is what its provider would send, and none is on its way.
+    pub(crate) fn is_current(&mut self, handle: Handle, item: &Item) -> bool {
+        let settled = item.is_open() && !item.in_set() && !item.is_expecting() && !item.is_lost();
+        settled && self.images.get(handle.0).is_some_and(|cached| cached.current().is_some())
+    }
+
+    /// True if the item is lost, and the image of before that is here.
+    pub(crate) fn has_stale_image(&mut self, handle: Handle, item: &Item) -> bool {
+        item.awaits_recovery() && self.images.get(handle.0).is_some_and(|cached| cached.stale().is_some())
+    }
+}
 
 impl SourceDistributor {
     /// A P2PS wants an interactive item: it is cached from now on if the rules say so.
@@ -117,25 +131,15 @@ impl SourceDistributor {
         }
     }
 
-    /// True if the cached image of an item is what its provider would send, and none is on its way.
-    pub(crate) fn is_current(&mut self, handle: Handle) -> bool {
-        let item = &self.items[handle];
-        let settled = item.is_open() && !item.in_set() && !item.is_expecting() && !item.is_lost();
-        settled && self.content.images.get(handle.0).is_some_and(|cached| cached.current().is_some())
-    }
-
-    /// True if the item is lost, and the image of before that is here.
-    pub(crate) fn has_stale_image(&mut self, handle: Handle) -> bool {
-        let item = &self.items[handle];
-        item.awaits_recovery() && self.content.images.get(handle.0).is_some_and(|cached| cached.stale().is_some())
-    }
-
     /// Sends a P2PS the cached image of an item that it has open; false if there is none to send.
     pub(crate) fn answer_from_held(&mut self, handle: Handle, slot: Slot) -> bool {
         if !self.content.images.has(handle.0) || !self.items[handle].is_watched() {
             return false;
         }
-        let (current, stale) = (self.is_current(handle), self.has_stale_image(handle));
+        let (current, stale) = (
+            self.content.is_current(handle, &self.items[handle]),
+            self.content.has_stale_image(handle, &self.items[handle]),
+        );
         if current || stale {
             self.publish_image(handle, handle, self.links.number(slot));
             self.counters.images_from_cache += u64::from(current);
@@ -150,7 +154,11 @@ impl SourceDistributor {
         if self.content.images.is_empty() || !item.is_of(Kind::Snapshot) {
             return false;
         }
-        let Some(shared) = self.items.find(item.service(), item.key()).filter(|&shared| self.is_current(shared)) else {
+        let Some(shared) = self
+            .items
+            .find(item.service(), item.key())
+            .filter(|&shared| self.content.is_current(shared, &self.items[shared]))
+        else {
             return false;
         };
         self.publish_image(shared, instance, ALL);
@@ -161,7 +169,7 @@ impl SourceDistributor {
     /// A set is whole, and P2PSs want another image, because they came in its middle: they get the cached one. False if that is not
     /// what they want, or there is none.
     pub(crate) fn answer_wanted(&mut self, handle: Handle) -> bool {
-        if !self.content.images.has(handle.0) || !self.is_current(handle) {
+        if !self.content.images.has(handle.0) || !self.content.is_current(handle, &self.items[handle]) {
             return false;
         }
         let Some(to) = self.upstream.serve_latecomers(handle) else { return false };

@@ -1,9 +1,9 @@
 //! Which items are to have a mirror, asking for it, and what its provider sends.
 
-use super::{Filling, Mirror};
+use super::{Filling, HotStandby, Mirror};
 use crate::config::Balance;
 use crate::ids::{GroupId, Handle};
-use crate::items::{Kind, Place};
+use crate::items::{Items, Kind, Place};
 use crate::providers::Stream;
 use crate::sequence::Tail;
 use crate::timers::Timer;
@@ -19,6 +19,39 @@ const LOOK_AT: usize = 1_000;
 enum Members {
     All,
     Group(GroupId),
+}
+
+impl HotStandby {
+    /// The members of a group of mirrors belong to another from now on.
+    pub(crate) fn merge_groups(&mut self, (id, service): (SessionId, u16), from: GroupId, to: GroupId) {
+        let handles: Vec<Handle> = self.at(id, service).collect();
+        for handle in handles {
+            if let Some(mirror) = self.mirror_mut(handle).filter(|mirror| mirror.group == from) {
+                mirror.group = to;
+            }
+        }
+    }
+
+    fn pop_filling(&mut self, service: u16) {
+        if let Some(filling) = self.filling.get_mut(&service) {
+            filling.queue.pop_front();
+        }
+    }
+
+    /// The next items of a service go into its queue.
+    fn find_without_mirror(&mut self, service: u16, items: &Items, budget: &mut usize) {
+        // No item of the service is to have a mirror.
+        let Some(Filling { below, .. }) = self.filling.get(&service) else { return };
+        let below = (*below).min(items.of_service(service).len());
+        let looked = below.min(LOOK_AT).min((*budget).max(1));
+        *budget -= looked.min(*budget);
+        let rest = below - looked;
+        let handles: Vec<Handle> = items.of_service(service).skip(rest).take(looked).collect();
+        if let Some(filling) = self.filling.get_mut(&service) {
+            filling.below = rest;
+            filling.queue.extend(handles);
+        }
+    }
 }
 
 impl SourceDistributor {
@@ -68,7 +101,7 @@ impl SourceDistributor {
     fn ask_mirrors(&mut self, service: u16, budget: &mut usize, out: &mut dyn ProviderSink) {
         while let Some(filling) = self.hot_standby.filling.get_mut(&service).filter(|filling| !filling.is_blocked) {
             if filling.queue.is_empty() && filling.below > 0 {
-                self.find_without_mirror(service, budget);
+                self.hot_standby.find_without_mirror(service, &self.items, budget);
                 if *budget == 0 {
                     return self.upstream.pacing().go_on_next_turn();
                 }
@@ -79,12 +112,12 @@ impl SourceDistributor {
                 return;
             };
             if !self.lacks_mirror(service, handle, out) {
-                self.pop_filling(service);
+                self.hot_standby.pop_filling(service);
                 continue;
             }
             let Some(place) = self.items[handle].place() else {
                 hub_items::fault!("{handle:?} is open, and has no stream");
-                self.pop_filling(service);
+                self.hot_standby.pop_filling(service);
                 continue;
             };
             match self.standby_for(handle, place.session) {
@@ -93,35 +126,14 @@ impl SourceDistributor {
                         filling.is_blocked = true;
                     }
                 }
-                Err(_) => self.pop_filling(service),
+                Err(_) => self.hot_standby.pop_filling(service),
                 Ok(_) if !self.upstream.pacing().may_send() => return,
                 Ok(session) => {
                     self.upstream.pacing().sent();
-                    self.pop_filling(service);
+                    self.hot_standby.pop_filling(service);
                     self.ask_mirror(handle, session, out);
                 }
             }
-        }
-    }
-
-    fn pop_filling(&mut self, service: u16) {
-        if let Some(filling) = self.hot_standby.filling.get_mut(&service) {
-            filling.queue.pop_front();
-        }
-    }
-
-    /// The next items of a service go into its queue.
-    fn find_without_mirror(&mut self, service: u16, budget: &mut usize) {
-        // No item of the service is to have a mirror.
-        let Some(Filling { below, .. }) = self.hot_standby.filling.get(&service) else { return };
-        let below = (*below).min(self.items.of_service(service).len());
-        let looked = below.min(LOOK_AT).min((*budget).max(1));
-        *budget -= looked.min(*budget);
-        let rest = below - looked;
-        let handles: Vec<Handle> = self.items.of_service(service).skip(rest).take(looked).collect();
-        if let Some(filling) = self.hot_standby.filling.get_mut(&service) {
-            filling.below = rest;
-            filling.queue.extend(handles);
         }
     }
 
@@ -349,16 +361,6 @@ impl SourceDistributor {
                 self.look_again_later(service);
             } else {
                 self.mirror_says(handle, state.data, out);
-            }
-        }
-    }
-
-    /// The members of a group of mirrors belong to another from now on.
-    pub(crate) fn merge_mirror_groups(&mut self, (id, service): (SessionId, u16), from: GroupId, to: GroupId) {
-        let handles: Vec<Handle> = self.hot_standby.at(id, service).collect();
-        for handle in handles {
-            if let Some(mirror) = self.hot_standby.mirror_mut(handle).filter(|mirror| mirror.group == from) {
-                mirror.group = to;
             }
         }
     }

@@ -77,7 +77,7 @@ impl SourceDistributor {
         let merged_to = merged_to.filter(|&to| to != group);
         if let Some(to) = merged_to {
             self.merge_groups(group, to);
-            self.merge_mirror_groups((id, service), group, to);
+            self.hot_standby.merge_groups((id, service), group, to);
         }
         // Members that are lost are still members to a P2PS, but the state is not theirs.
         let apart = state.filter(|_| self.providers.services[service].lost_items() > 0);

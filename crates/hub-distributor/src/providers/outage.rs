@@ -145,7 +145,7 @@ impl SourceDistributor {
         let services = session.offers.iter().map(|offer| offer.service).collect();
         self.providers.merged_states.forget(id);
         self.refuse_posts_of(id, &text);
-        self.forget_standbys(id);
+        self.published.forget_standbys(id);
         self.providers.outages.queue.push_back(Outage::Session { session: id, text, services });
         self.work_outages(out);
     }
@@ -254,7 +254,7 @@ impl SourceDistributor {
                         0,
                         "items that no service had"
                     );
-                    self.forget_asked_in_doubt(id);
+                    self.upstream.forget_session(id);
                     self.providers.sessions.forget(id);
                     self.providers.outages.queue.pop_front();
                     return true;

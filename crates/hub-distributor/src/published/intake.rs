@@ -145,7 +145,7 @@ impl SourceDistributor {
         if self.items[handle].place().is_none() {
             self.providers[self.items[handle].service()].publishing.count();
         }
-        self.clear_standby(place);
+        self.published.clear_standby(place);
         if !self.displace(handle, place.session) {
             // A set does not go on elsewhere.
             self.abandon_set(handle);

@@ -7,6 +7,7 @@
 //!
 //! An item with an image here is published, by another session; a session has at most one image here for an item.
 
+use super::Published;
 use super::held::HeldImages;
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::{GroupId, Handle, StreamId};
@@ -121,6 +122,20 @@ impl StandbyImages {
     }
 }
 
+impl Published {
+    /// A stream is about to be another item's: what stands by there is given up.
+    pub(super) fn clear_standby(&mut self, place: Place) {
+        if self.standby.item_at(place).is_some() {
+            self.standby.remove(place);
+        }
+    }
+
+    /// A session is gone: nothing of it stands by any more.
+    pub(crate) fn forget_standbys(&mut self, session: SessionId) {
+        self.standby.forget(session, |_| true);
+    }
+}
+
 impl SourceDistributor {
     /// Another session has published an item: what the one that was used has of it stands by. There may be as many such images
     /// as items. False if no other session had it.
@@ -151,13 +166,6 @@ impl SourceDistributor {
             self.counters.standby_dropped += 1;
         }
         true
-    }
-
-    /// A stream is about to be another item's: what stands by there is given up.
-    pub(super) fn clear_standby(&mut self, place: Place) {
-        if self.published.standby.item_at(place).is_some() {
-            self.published.standby.remove(place);
-        }
     }
 
     /// A message that is no refresh on a stream on which an image stands by.
@@ -211,11 +219,6 @@ impl SourceDistributor {
         } else {
             self.counters.dropped_not_owner += 1;
         }
-    }
-
-    /// A session is gone: nothing of it stands by any more.
-    pub(crate) fn forget_standbys(&mut self, session: SessionId) {
-        self.published.standby.forget(session, |_| true);
     }
 
     /// As [`Self::forget_standbys`], for one service.

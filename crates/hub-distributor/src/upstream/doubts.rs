@@ -9,7 +9,7 @@
 
 use crate::hash_seed::{HashSeed, SeededMap};
 use crate::ids::Handle;
-use crate::items::{Item, Kind};
+use crate::items::{Item, Items, Kind};
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::{DataState, State, StateCode, StreamState};
@@ -178,6 +178,58 @@ impl Doubts {
         }
         self.is_due = !self.waiting.is_empty();
     }
+
+    /// Whether a provider went when it was asked for an item, and none has answered for it since.
+    pub(super) fn has(&self, item: &Item) -> bool {
+        self.get(item.service(), item.key()).is_some_and(Doubt::waits)
+    }
+
+    /// Items of a service that are in doubt and wait.
+    pub(crate) fn waiting_of(&self, service: u16, items: &Items) -> usize {
+        let is_of = |handle: &Handle| items.get(*handle).is_some_and(|item| item.service() == service);
+        self.queued().filter(is_of).count()
+    }
+
+    /// Puts an item that is in doubt where it waits for all others. False if it is as any other.
+    pub(super) fn enqueue(&mut self, handle: Handle, items: &Items) -> bool {
+        let item = &items[handle];
+        if !self.get(item.service(), item.key()).is_some_and(Doubt::waits) {
+            return false;
+        }
+        if self.waiting.len() > 64 + 2 * items.len() {
+            self.waiting.retain(|waiting| items.get(waiting.handle).is_some_and(Item::is_queued));
+        }
+        self.waiting.push_back(Waiting { handle, since: None });
+        self.is_due = true;
+        true
+    }
+
+    /// A provider that is gone is asked for nothing any more.
+    pub(crate) fn forget_session(&mut self, id: SessionId) {
+        self.forget_asked_singly(id);
+        self.unanswered.remove(&id);
+    }
+
+    fn forget_asked_singly(&mut self, id: SessionId) {
+        self.asked.retain(|(session, _)| *session != id);
+    }
+
+    /// A provider is asked for an item.
+    pub(super) fn note_asked(&mut self, handle: Handle, item: &Item, id: SessionId) {
+        if self.get(item.service(), item.key()).is_some() {
+            self.unanswered.entry(id).or_default().insert(handle);
+        }
+    }
+
+    /// A provider has answered for an item, or is asked for it no more.
+    pub(super) fn forget_unanswered(&mut self, handle: Handle, id: SessionId) {
+        if let Some(handles) = self.unanswered.get_mut(&id) {
+            handles.remove(&handle);
+            if handles.is_empty() {
+                self.unanswered.remove(&id);
+            }
+        }
+    }
 }
 
 fn write_key(to: &mut Vec<u8>, service: u16, key: &[u8]) {
@@ -186,38 +238,17 @@ fn write_key(to: &mut Vec<u8>, service: u16, key: &[u8]) {
     to.extend_from_slice(key);
 }
 
+impl Item {
+    /// An item that those who watch never had.
+    fn may_end(&self) -> bool {
+        !self.is_answered() || !matches!(self.kind(), Kind::Shared { .. })
+    }
+}
+
 impl SourceDistributor {
     /// Whether nobody is asked for an item now that was given up.
     pub(crate) fn is_given_up(&self, service: u16, key: &[u8], domain: u8) -> bool {
         self.upstream.doubts.rests(self.now, service, key, domain)
-    }
-
-    /// Whether a provider went when it was asked for an item, and none has answered for it since.
-    pub(super) fn is_in_doubt(&self, handle: Handle) -> bool {
-        let item = &self.items[handle];
-        self.upstream.doubts.get(item.service(), item.key()).is_some_and(Doubt::waits)
-    }
-
-    /// Items of a service that are in doubt and wait.
-    pub(crate) fn waiting_in_doubt(&self, service: u16) -> usize {
-        let is_of = |handle: &Handle| self.items.get(*handle).is_some_and(|item| item.service() == service);
-        self.upstream.doubts.queued().filter(is_of).count()
-    }
-
-    /// Puts an item that is in doubt where it waits for all others. False if it is as any other.
-    pub(super) fn enqueue_in_doubt(&mut self, handle: Handle) -> bool {
-        let item = &self.items[handle];
-        let doubts = &mut self.upstream.doubts;
-        if !doubts.get(item.service(), item.key()).is_some_and(Doubt::waits) {
-            return false;
-        }
-        let items = &self.items;
-        if doubts.waiting.len() > 64 + 2 * items.len() {
-            doubts.waiting.retain(|waiting| items.get(waiting.handle).is_some_and(Item::is_queued));
-        }
-        doubts.waiting.push_back(Waiting { handle, since: None });
-        doubts.is_due = true;
-        true
     }
 
     /// A provider has answered for an item, and so of its domain.
@@ -225,7 +256,7 @@ impl SourceDistributor {
         let item = &self.items[handle];
         self.providers[item.service()].answered.insert(item.domain());
         if let Some(place) = item.place() {
-            self.forget_unanswered(handle, place.session);
+            self.upstream.doubts.forget_unanswered(handle, place.session);
         }
         let item = &self.items[handle];
         self.upstream.doubts.forget(item.service(), item.key());
@@ -260,34 +291,6 @@ impl SourceDistributor {
             self.give_up(handle, id);
         }
         handles.retain(|handle| !over.contains(handle));
-    }
-
-    /// A provider that is gone is asked for nothing any more.
-    pub(crate) fn forget_asked_in_doubt(&mut self, id: SessionId) {
-        self.forget_asked_singly(id);
-        self.upstream.doubts.unanswered.remove(&id);
-    }
-
-    fn forget_asked_singly(&mut self, id: SessionId) {
-        self.upstream.doubts.asked.retain(|(session, _)| *session != id);
-    }
-
-    /// A provider is asked for an item.
-    pub(super) fn note_asked_in_doubt(&mut self, handle: Handle, id: SessionId) {
-        let item = &self.items[handle];
-        if self.upstream.doubts.get(item.service(), item.key()).is_some() {
-            self.upstream.doubts.unanswered.entry(id).or_default().insert(handle);
-        }
-    }
-
-    /// A provider has answered for an item, or is asked for it no more.
-    pub(super) fn forget_unanswered(&mut self, handle: Handle, id: SessionId) {
-        if let Some(handles) = self.upstream.doubts.unanswered.get_mut(&id) {
-            handles.remove(&handle);
-            if handles.is_empty() {
-                self.upstream.doubts.unanswered.remove(&id);
-            }
-        }
     }
 
     /// An item that was never answered is asked for no more.
@@ -327,13 +330,13 @@ impl SourceDistributor {
                 let rests = self.is_given_up(service, self.items[handle].key(), domain);
                 waiting.since = route.ok().map(|_| waiting.since.unwrap_or(self.now));
                 match route {
-                    Ok(session) if rests && self.may_end(handle) => {
+                    Ok(session) if rests && self.items[handle].may_end() => {
                         self.give_up(handle, session);
                         continue;
                     }
                     Ok(session) if !rests && self.may_ask_in_doubt(session, waiting) => {
                         self.upstream.pacing.sent();
-                        self.forget_asked_singly(session);
+                        self.upstream.doubts.forget_asked_singly(session);
                         self.upstream.doubts.asked.push((session, handle));
                         self.ask(handle, session, out);
                         continue;
@@ -343,12 +346,6 @@ impl SourceDistributor {
             }
             self.upstream.doubts.waiting.push_back(waiting);
         }
-    }
-
-    /// An item that those who watch never had.
-    fn may_end(&self, handle: Handle) -> bool {
-        let item = &self.items[handle];
-        !item.is_answered() || !matches!(item.kind(), Kind::Shared { .. })
     }
 
     /// Whether a provider has nothing else to do, or has had that for so long that what is in doubt has waited long enough.

@@ -137,6 +137,16 @@ impl Upstream {
         self.doubts.queued()
     }
 
+    /// Items of a service that wait so.
+    pub(crate) fn waiting_in_doubt(&self, service: u16, items: &Items) -> usize {
+        self.doubts.waiting_of(service, items)
+    }
+
+    /// The end of a session was told everywhere: nothing is asked for there.
+    pub(crate) fn forget_session(&mut self, id: SessionId) {
+        self.doubts.forget_session(id);
+    }
+
     /// Other priorities of items.
     pub(crate) fn set_priorities(&mut self, priorities: ItemPriorities) {
         self.priorities = priorities;

@@ -43,16 +43,23 @@ const GIVEN_UP: State<'static> = State {
 /// How many items without a place are passed over before the queue is left to the next turn.
 const LOOK_PAST: usize = 32;
 
+impl Item {
+    /// Whether an item waits in a queue, and those who wait for it have heard nothing.
+    fn is_untold(&self) -> bool {
+        self.is_queued() && self.is_watched() && !self.is_suspect() && self.is_waited_for()
+    }
+}
+
 impl SourceDistributor {
     /// Puts an item into its service's queue, if it is in none.
     pub(crate) fn enqueue(&mut self, handle: Handle) {
-        if !self.items[handle].queue() || self.enqueue_in_doubt(handle) {
+        if !self.items[handle].queue() || self.upstream.doubts.enqueue(handle, &self.items) {
             return;
         }
         let item = &self.items[handle];
         let service = item.service();
         self.providers[service].queue_back(handle, item.is_answered());
-        if self.is_untold(handle) {
+        if self.items[handle].is_untold() {
             let count = self.items.of_service(service).len();
             let items = &self.items;
             let waits = |handle| items.get(handle).is_some_and(|item| item.service() == service && item.is_queued());
@@ -109,12 +116,6 @@ impl SourceDistributor {
         self.upstream.doubts.note_change();
     }
 
-    /// Whether an item waits in a queue, and those who wait for it have heard nothing.
-    fn is_untold(&self, handle: Handle) -> bool {
-        let item = &self.items[handle];
-        item.is_queued() && item.is_watched() && !item.is_suspect() && item.is_waited_for()
-    }
-
     /// What waits in a service's queue, and was to wait for moments when it came: who waits for it hears why, once that takes longer. An open
     /// limit may have been reached by those that were before it.
     pub(crate) fn explain_queue(&mut self, service: u16) {
@@ -125,7 +126,7 @@ impl SourceDistributor {
         while kept.len() < LOOK_PAST && self.upstream.pacing.may_go_on() {
             let Some(handle) = self.providers[service].next_untold() else { break };
             let is_here = self.items.get(handle).is_some_and(|item| item.service() == service);
-            if !is_here || !self.is_untold(handle) {
+            if !is_here || !self.items[handle].is_untold() {
                 continue;
             }
             if self.reason_to_wait(handle).is_none() {
@@ -150,7 +151,7 @@ impl SourceDistributor {
     pub(crate) fn explain_wait(&mut self, handle: Handle, target: u16) {
         // The item does not wait, or for moments only.
         let Some(state) = self.reason_to_wait(handle) else { return };
-        if target != ALL && self.has_stale_image(handle) {
+        if target != ALL && self.content.has_stale_image(handle, &self.items[handle]) {
             // The P2PS was given the image of before the loss, which says so.
             return;
         }
@@ -173,7 +174,7 @@ impl SourceDistributor {
         let why = self.route(handle).err().and_then(|wait| wait.text(self.config.status_texts));
         let in_doubt =
             (StateCode::NONE, "Provider went when it was asked for the item: it is asked again after all others");
-        let why = why.or(self.is_in_doubt(handle).then_some(in_doubt));
+        let why = why.or(self.upstream.doubts.has(item).then_some(in_doubt));
         let lost = (StateCode::NONE, "Item was lost, or closed for recovery: it is asked for again");
         let (code, text) = why.or(item.is_suspect().then_some(lost))?;
         Some(State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, code, text))
@@ -203,7 +204,7 @@ impl SourceDistributor {
             offer.asked(item.is_snapshot());
         }
         self.items.ask(handle, id, stream);
-        self.note_asked_in_doubt(handle, id);
+        self.upstream.doubts.note_asked(handle, &self.items[handle], id);
         self.await_answer(handle);
         self.counters.requests += 1;
         self.send_request(handle, RequestFlags::NONE, out);
@@ -326,7 +327,7 @@ impl SourceDistributor {
             return;
         }
         let due = item.is_expecting() || item.in_set();
-        if with_image && self.is_current(handle) {
+        if with_image && self.content.is_current(handle, &self.items[handle]) {
             // The image comes out of the cache, and is whole.
             return;
         }
@@ -361,7 +362,9 @@ impl SourceDistributor {
 
     /// A P2PS has reissued with a number, and wants an image of all that it asks for now.
     pub(crate) fn owe_reissue(&mut self, handle: Handle, slot: Slot, serial: u32) {
-        let is_held = self.items[handle].is_cached() || self.is_current(handle) || self.has_stale_image(handle);
+        let is_held = self.items[handle].is_cached()
+            || self.content.is_current(handle, &self.items[handle])
+            || self.content.has_stale_image(handle, &self.items[handle]);
         let item = &self.items[handle];
         if is_held {
             // Held images are whole.
@@ -383,7 +386,7 @@ impl SourceDistributor {
     pub(crate) fn close_upstream(&mut self, handle: Handle, out: &mut dyn ProviderSink) -> Option<SessionId> {
         let domain = self.items[handle].domain();
         let (session, stream) = self.detach(handle, out)?;
-        self.forget_unanswered(handle, session);
+        self.upstream.doubts.forget_unanswered(handle, session);
         let close = CloseMsg::new(Domain(domain), stream.0);
         self.counters.closes += 1;
         self.send(session, out, |w| close.encode(w));
