@@ -134,7 +134,8 @@ impl P2ps {
                 assert_eq!(at, Some(id), "{token:?} at {source:?}: {item:?}");
             }
             State::Waiting(Wait::Parked) => {
-                let parked = self.sources.concerns(item.service()) || self.provider_of(id).is_none();
+                let parked =
+                    self.sources.concerns(item.service()) || self.sources.provider_of(&self.items, id).is_none();
                 assert!(parked || !self.is_waited_for(id), "{id:?} waits for nothing: {item:?}");
             }
             State::Waiting(_) | State::View { .. } | State::Free => {}

@@ -434,7 +434,7 @@ impl P2ps {
         Counters {
             items: self.items.len() as u64,
             items_cached: self.items.cache().len() as u64,
-            items_waiting: self.items_waiting(),
+            items_waiting: self.sources.items_waiting(&self.items),
             load_state: self.load_states().0 as u64,
             open_queue_state: self.load_states().1 as u64,
             clients_conflated: self.output.clients_conflated() as u64,

@@ -12,7 +12,6 @@ pub(crate) mod usage;
 
 use super::clients::refusal::Refusal;
 use super::ids::{ClientId, ServiceId};
-use super::items::state::Standing;
 use super::sources::services::Service;
 use super::{Config, Notice, P2ps};
 use factor::LoadFactor;
@@ -202,7 +201,7 @@ impl P2ps {
             return;
         }
         self.load.look_at = self.now + QUEUE_LOOK;
-        let waiting = self.items_waiting();
+        let waiting = self.sources.items_waiting(&self.items);
         let state = marks.map_or(LoadState::Normal, |marks| marks.next(self.load.queue, waiting));
         if state != self.load.queue {
             self.load.queue = state;
@@ -210,14 +209,6 @@ impl P2ps {
             let limit = if state == LoadState::Overloaded { overloaded } else { burdened };
             self.output.notice(Notice::Load { of: LoadOf::OpenQueue, state, load: waiting, limit });
         }
-    }
-
-    /// Items that wait to be opened.
-    pub(crate) fn items_waiting(&self) -> u64 {
-        let waits = [Standing::Queued, Standing::Parked];
-        let waiting =
-            |service| waits.map(|standing| self.items.count_standing(service, standing)).iter().sum::<usize>();
-        self.sources.services().ids().map(waiting).sum::<usize>() as u64
     }
 
     /// The states of the items of all clients, and of the queue of opens.

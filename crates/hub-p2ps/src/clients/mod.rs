@@ -34,9 +34,12 @@ pub(crate) mod symbol_lists;
 mod users;
 mod wanted;
 
+use super::items::Items;
+use super::items::telling::told;
 use authentication::Tokens;
 pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLife};
 pub use batch::CLOSE_BATCH;
+use rwf::{DataState, State, StateCode, StreamState};
 
 use super::ids::{ClientId, ItemId, ServiceId, StreamId, UserId};
 use super::items::watchers::Watcher;
@@ -511,6 +514,7 @@ impl Clients {
     }
 
     /// True if a watcher is not one that is paused.
+    #[inline]
     pub(crate) fn waits(&self, watcher: Watcher) -> bool {
         self.watch(watcher).is_some_and(|(_, watch)| watch.waits())
     }
@@ -531,5 +535,25 @@ impl Clients {
     pub(crate) fn wants_locks(&self, client: ClientId) -> bool {
         let login = self.get(client).and_then(|known| known.login.as_ref());
         login.is_none_or(|login| login.wants_locks)
+    }
+
+    /// True if a watcher of the item, not counting its views, waits for an image. Those that are paused do not.
+    #[inline]
+    pub(crate) fn someone_waits(&self, items: &Items, id: ItemId) -> bool {
+        items.watchers(id).waiting().iter().any(|&watcher| self.waits(watcher))
+    }
+
+    /// True if there is an image of before a loss that a client would take.
+    pub(crate) fn has_stale_image(&self, items: &Items, client: ClientId, root: ItemId) -> bool {
+        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "");
+        items.get(root).is_recovering()
+            && items.cache().look(root.0).is_some_and(|cached| cached.stale().is_some())
+            && self.get(client).is_some_and(|known| !told(known.policy, false, state).stream.is_final())
+    }
+
+    pub(crate) fn watches_openly(&self, items: &Items, item: ItemId, watcher: Watcher) -> bool {
+        let watches = self.get(watcher.client).and_then(|client| client.streams.item(watcher.stream));
+        let place = self.watch(watcher).map(|(place, _)| place);
+        watches == Some(item) && place.is_some_and(|place| items.watchers(item).is_open(place))
     }
 }

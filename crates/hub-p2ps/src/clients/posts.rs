@@ -279,21 +279,13 @@ impl P2ps {
             return Err(NakCode::SYMBOL_UNKNOWN.into());
         }
         self.sources.services().alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?;
-        if let Some((source, remote, handle)) = item.and_then(|item| self.open_at_source(item)) {
+        if let Some((source, remote, handle)) = item.and_then(|item| self.sources.open_at_source(&self.items, item)) {
             return Ok(Destination { service, name, item, source, remote, handle: Some(handle) });
         }
         let service_at = |provider: &&Provider| self.sources.is_up(provider.source) && provider.offer.condition.up;
         let providers = &self.sources.services().alive(service).ok_or(NakCode::SOURCE_UNKNOWN)?.providers;
         let provider = providers.iter().find(service_at).ok_or(NakCode::SOURCE_DOWN)?;
         Ok(Destination { service, name, item, source: provider.source, remote: provider.service, handle: None })
-    }
-
-    /// Where an item is open: the source, its number of the service, its handle of the item.
-    fn open_at_source(&self, id: ItemId) -> Option<(SourceId, RemoteService, Handle)> {
-        let (source, handle) = self.items.open_at(id)?;
-        let service = self.items.get(id).service();
-        let known = self.sources.up(source)?.services.iter().find(|(_, public)| **public == service);
-        Some((source, *known?.0, handle))
     }
 
     fn permit_post_to(

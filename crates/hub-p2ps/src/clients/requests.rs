@@ -1,5 +1,6 @@
 //! What clients ask for on their streams: items to watch, changes to how they are watched, and the end of it.
 
+use super::Clients;
 use super::refusal::{Refusal, Told};
 use super::streams::{MAX_WATCHERS, Open, WatchState};
 use super::wanted::{Wanted, WantedView};
@@ -8,6 +9,7 @@ use crate::conflation::{Granted, JustInTime};
 use crate::filter::rules::ServiceFilter;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::item::ItemKey;
+use crate::items::Items;
 use crate::items::state::{Kind, Sharing, State as ItemState, Wait};
 use crate::items::telling::told;
 use crate::items::view_spec::ViewSpec;
@@ -31,6 +33,47 @@ struct Accepted {
     /// Nobody serves it now.
     unavailable: bool,
     kind: Kind,
+}
+
+impl Clients {
+    /// Puts a held watcher among those that are idle, or that wait, as its state says.
+    fn settle_held(&mut self, items: &mut Items, watcher: Watcher, item: ItemId) {
+        let watchers = items.watchers_mut(item);
+        if let Some((place, watch)) = self.watch(watcher)
+            && !watchers.is_open(place)
+        {
+            watchers.set_idle(place, watch.is_idle(), |watcher, place| self.set_place(watcher, place));
+        }
+    }
+
+    /// True if a watcher gets updates, and no image is owed to it in whole or in part.
+    fn is_settled(&self, items: &Items, watcher: Watcher, item: ItemId) -> bool {
+        let open = |place| items.watchers(item).is_open(place);
+        let watch = self.watch(watcher);
+        watch.is_some_and(|(place, watch)| open(place) && !watch.is_asked() && !watch.is_in_set())
+    }
+
+    /// True if an image is to come to a watcher: it asked for one, or it takes no part in updates and is not paused.
+    pub(super) fn wants_image(&self, items: &Items, watcher: Watcher, item: ItemId) -> bool {
+        self.watch(watcher).is_some_and(|(place, watch)| {
+            let open = items.watchers(item).is_open(place);
+            watch.is_asked() || !open && watch.waits()
+        })
+    }
+
+    /// True if a reissue names the item that is open on its stream; one without any key does. In JSON one without a key has been given
+    /// the default service on its way, which says nothing of the item.
+    fn same_key(&self, items: &Items, client: ClientId, item: ItemId, msg: &RequestMsg<'_>) -> bool {
+        let open = items.key(item);
+        let is_json = self.get(client).is_some_and(|known| known.speaks_json);
+        let given = if is_json { None } else { msg.key.service_id };
+        if (MsgKey { service_id: given, ..msg.key }) == MsgKey::EMPTY {
+            return open.domain == msg.domain.0;
+        }
+        let asked = ItemKey::new(msg.domain, &msg.key, open.qos.to_qos());
+        let service = items.get(item).service();
+        msg.key.service_id.is_none_or(|id| ServiceId(id) == service) && asked == open
+    }
 }
 
 impl P2ps {
@@ -102,7 +145,8 @@ impl P2ps {
         }
         let why = self.why_it_waits(root, &accepted);
         // The item's stale image says it all.
-        let why = why.filter(|_| accepted.kind.snapshot || !self.has_stale_image(watcher.client, root));
+        let why =
+            why.filter(|_| accepted.kind.snapshot || !self.clients.has_stale_image(&self.items, watcher.client, root));
         let held = why.is_some();
         if why.is_some_and(|why| self.tell_unavailable(watcher, msg.domain, &accepted, &why)) {
             self.gate.close(self.now, watcher);
@@ -299,7 +343,7 @@ impl P2ps {
         };
         if before != priority {
             self.items.replace_priority(item, before, priority);
-            self.queue_demands(item);
+            self.sources.queue_demands(&mut self.items, item);
         }
     }
 
@@ -329,7 +373,7 @@ impl P2ps {
         items.watchers_mut(item).make_held(place, |watcher, place| clients.set_place(watcher, place));
         // What waits for it is of before.
         self.output.divide(watcher);
-        self.settle_held(watcher, item);
+        self.clients.settle_held(&mut self.items, watcher, item);
     }
 
     /// A transition of a watcher's state. One that is held may be idle with it, or wait again.
@@ -340,23 +384,12 @@ impl P2ps {
         change: impl FnOnce(WatchState) -> WatchState,
     ) {
         self.clients.change(watcher, change);
-        self.settle_held(watcher, item);
-    }
-
-    /// Puts a held watcher among those that are idle, or that wait, as its state says.
-    fn settle_held(&mut self, watcher: Watcher, item: ItemId) {
-        let Self { clients, items, .. } = self;
-        let watchers = items.watchers_mut(item);
-        if let Some((place, watch)) = clients.watch(watcher)
-            && !watchers.is_open(place)
-        {
-            watchers.set_idle(place, watch.is_idle(), |watcher, place| clients.set_place(watcher, place));
-        }
+        self.clients.settle_held(&mut self.items, watcher, item);
     }
 
     /// A request on a stream that is open: pause, resume, priority, another view, or just a refresh.
     fn reissue(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, view: &WantedView) -> Result<(), Told> {
-        if !self.same_key(watcher.client, item, msg) {
+        if !self.clients.same_key(&self.items, watcher.client, item, msg) {
             return Err(Refusal::KeyChanged { stream: watcher.stream.0 }.told());
         }
         if let Some(priority) = msg.priority {
@@ -397,7 +430,7 @@ impl P2ps {
             return Ok(item);
         }
         // What it has is all that it wants from now on.
-        let has_it = narrower && no_refresh && self.is_settled(watcher, item);
+        let has_it = narrower && no_refresh && self.clients.is_settled(&self.items, watcher, item);
         if has_it {
             self.hand_over(watcher, item, to);
         }
@@ -412,13 +445,6 @@ impl P2ps {
         Ok(to)
     }
 
-    /// True if a watcher gets updates, and no image is owed to it in whole or in part.
-    fn is_settled(&self, watcher: Watcher, item: ItemId) -> bool {
-        let open = |place| self.items.watchers(item).is_open(place);
-        let watch = self.clients.watch(watcher);
-        watch.is_some_and(|(place, watch)| open(place) && !watch.is_asked() && !watch.is_in_set())
-    }
-
     /// Pauses, resumes, or just refreshes a watcher.
     pub(super) fn change_watch(&mut self, watcher: Watcher, item: ItemId, pause: bool, no_refresh: bool) {
         let asked = |watch: WatchState| if no_refresh { watch } else { watch.ask() };
@@ -429,37 +455,15 @@ impl P2ps {
         if pause {
             self.change_state(watcher, item, |watch| asked(watch.pause()));
             self.make_held(watcher, item);
-            self.queue_demands(item);
+            self.sources.queue_demands(&mut self.items, item);
         } else {
             // What one that is resumed has missed comes as an image, whether it asks for one or not.
             self.change_state(watcher, item, |watch| asked(watch.resume()));
             self.items.watchers_mut(item).mark_asked(true);
         }
-        if self.wants_image(watcher, item) {
+        if self.clients.wants_image(&self.items, watcher, item) {
             self.need_image_for(watcher, item);
         }
-    }
-
-    /// True if an image is to come to a watcher: it asked for one, or it takes no part in updates and is not paused.
-    pub(super) fn wants_image(&self, watcher: Watcher, item: ItemId) -> bool {
-        self.clients.watch(watcher).is_some_and(|(place, watch)| {
-            let open = self.items.watchers(item).is_open(place);
-            watch.is_asked() || !open && watch.waits()
-        })
-    }
-
-    /// True if a reissue names the item that is open on its stream; one without any key does. In JSON one without a key has been given
-    /// the default service on its way, which says nothing of the item.
-    fn same_key(&self, client: ClientId, item: ItemId, msg: &RequestMsg<'_>) -> bool {
-        let open = self.items.key(item);
-        let is_json = self.clients.get(client).is_some_and(|known| known.speaks_json);
-        let given = if is_json { None } else { msg.key.service_id };
-        if (MsgKey { service_id: given, ..msg.key }) == MsgKey::EMPTY {
-            return open.domain == msg.domain.0;
-        }
-        let asked = ItemKey::new(msg.domain, &msg.key, open.qos.to_qos());
-        let service = self.items.get(item).service();
-        msg.key.service_id.is_none_or(|id| ServiceId(id) == service) && asked == open
     }
 
     /// The end of a stream, or of many.
@@ -497,10 +501,10 @@ impl P2ps {
         let known = self.clients.get_mut(watcher.client);
         if let Some(priority) = known.and_then(|known| known.priorities.remove(&watcher.stream)) {
             self.items.replace_priority(item, priority, Priority::default());
-            self.queue_demands(item);
+            self.sources.queue_demands(&mut self.items, item);
         } else if !self.items.watchers(item).held().is_empty() {
             // Watchers that are left may all be paused.
-            self.queue_demands(item);
+            self.sources.queue_demands(&mut self.items, item);
         }
         let Self { clients, items, .. } = self;
         let Some((place, watch)) = clients.remove_watcher(watcher) else {
@@ -538,7 +542,7 @@ impl P2ps {
             items.note_rest(from, false);
             items.note_rest(to, true);
         }
-        self.settle_held(watcher, to);
+        self.clients.settle_held(&mut self.items, watcher, to);
         self.release(from);
     }
 }

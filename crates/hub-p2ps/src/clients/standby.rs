@@ -120,7 +120,7 @@ impl P2ps {
             self.items.watchers_mut(item).mark_asked(true);
         }
         // An answer of which only parts have come is broken off by either, and owed as before.
-        if self.wants_image(watcher, item) {
+        if self.clients.wants_image(&self.items, watcher, item) {
             self.need_image_for(watcher, item);
         }
     }

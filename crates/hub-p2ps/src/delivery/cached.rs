@@ -15,14 +15,13 @@
 use super::images::Image;
 use super::scratch::Recipient;
 use crate::cache::images::Whole;
-use crate::ids::{ClientId, ItemId, SourceId};
-use crate::items::telling::told;
+use crate::ids::{ItemId, SourceId};
 use crate::items::watchers::Watcher;
 use crate::stream::{Message, flags};
 use crate::{P2ps, encode};
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
 use rwf::wire::Writer;
-use rwf::{DataState, EncodeError, State, StateCode, StreamState};
+use rwf::{DataState, EncodeError, State};
 
 impl P2ps {
     /// Someone wants an item, or an image of it: it is cached from now on if the rules say so.
@@ -105,7 +104,7 @@ impl P2ps {
         // The answer from the cache may have been all that the watcher wanted.
         let Some((_, watch)) = self.clients.watch(watcher) else { return };
         let is_first = watch.is_asked() && !watch.is_answered() && !watch.is_snapshot();
-        if !is_first || !self.has_stale_image(watcher.client, root) {
+        if !is_first || !self.clients.has_stale_image(&self.items, watcher.client, root) {
             return;
         }
         let Some(cached) = self.items.cache_mut().take(root.0) else {
@@ -124,14 +123,6 @@ impl P2ps {
         let is_cached = self.items.is_cached(root);
         self.items.cache_mut().put_back(root.0, cached, is_cached);
         self.counters.images_stale += given.unwrap_or(0);
-    }
-
-    /// True if there is an image of before a loss that a client would take.
-    pub(crate) fn has_stale_image(&self, client: ClientId, root: ItemId) -> bool {
-        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "");
-        self.items.get(root).is_recovering()
-            && self.items.cache().look(root.0).is_some_and(|cached| cached.stale().is_some())
-            && self.clients.get(client).is_some_and(|known| !told(known.policy, false, state).stream.is_final())
     }
 
     /// Gives one watcher a part of an image.

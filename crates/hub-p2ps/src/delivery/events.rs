@@ -231,7 +231,7 @@ impl P2ps {
 
     /// An update of an item that has views, or watchers that wait.
     fn careful_update(&mut self, id: ItemId, message: &Message<'_>) {
-        if self.give_to_views(id, message) || self.someone_waits(id) {
+        if self.give_to_views(id, message) || self.clients.someone_waits(&self.items, id) {
             self.hold_update(id, message);
         } else {
             self.pass_update(id, message);
@@ -245,7 +245,7 @@ impl P2ps {
         views.clear();
         views.extend_from_slice(self.items.views_of(id));
         for &view in &views {
-            waits |= self.someone_waits(view);
+            waits |= self.clients.someone_waits(&self.items, view);
             if self.items.watchers(view).open_count() > 0 {
                 self.view_update(view, message, &mut whole);
             }
@@ -254,14 +254,10 @@ impl P2ps {
         waits
     }
 
-    /// True if a watcher of the item, not counting its views, waits for an image. Those that are paused do not.
-    pub(crate) fn someone_waits(&self, id: ItemId) -> bool {
-        self.items.watchers(id).waiting().iter().any(|&watcher| self.clients.waits(watcher))
-    }
-
     /// True if a watcher of an item, or of one of its views, waits for an image.
     pub(crate) fn is_waited_for(&self, id: ItemId) -> bool {
-        self.someone_waits(id) || self.items.views_of(id).iter().any(|&view| self.someone_waits(view))
+        self.clients.someone_waits(&self.items, id)
+            || self.items.views_of(id).iter().any(|&view| self.clients.someone_waits(&self.items, view))
     }
 
     /// Delivers an update as a view shows it.
@@ -449,10 +445,14 @@ impl P2ps {
         if !source.bind(handle, id) {
             self.counters.hub_messages_bad += 1;
             self.items.detach(id);
-            return if self.items.is_watched(id) { self.queue_open(id) } else { self.release(id) };
+            return if self.items.is_watched(id) {
+                self.sources.queue_open(&mut self.items, id);
+            } else {
+                self.release(id);
+            };
         }
         self.items.opened(id, handle);
-        self.look_at_demands(id);
+        self.sources.look_at_demands(&self.items, id);
         let service = self.sources.services().get(self.items.get(id).service());
         if service.is_none_or(|service| service.providers.iter().all(|provider| provider.source != number)) {
             // The word on a gap that the service is gone has come before it, and the one in the stream will find nothing to end.

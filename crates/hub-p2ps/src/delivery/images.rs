@@ -216,7 +216,7 @@ impl P2ps {
             // asks for that when it is resumed.
             self.give_back(id);
             if self.is_waited_for(id) {
-                self.queue_open(id);
+                self.sources.queue_open(&mut self.items, id);
             }
         } else if reissue {
             self.reissue_upstream(id, true);

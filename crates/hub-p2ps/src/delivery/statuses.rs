@@ -227,7 +227,7 @@ impl P2ps {
         let status = StatusMsg { group_id, key, flags: flags_out, ..status };
         let pending = if bits & flags::WAITING_ONLY != 0 {
             Pending::Alone
-        } else if closed || bits & flags::PENDING_TOO != 0 || self.has_begun_set(source, id) {
+        } else if closed || bits & flags::PENDING_TOO != 0 || self.sources.has_begun_set(&self.items, source, id) {
             Pending::Told
         } else {
             Pending::Untold

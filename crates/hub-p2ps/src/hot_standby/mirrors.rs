@@ -37,21 +37,9 @@ impl HotStandby {
 }
 
 impl P2ps {
-    /// Whether an item is one that hot standby is for, as it is open now.
-    pub(crate) fn is_hot(&self, id: ItemId) -> bool {
-        let item = self.items.get(id);
-        let at = item.open_at().filter(|_| item.kind() == Kind::SHARED && !item.is_view());
-        self.config.has_hot_standby() && at.is_some_and(|(source, _)| self.sources.pair_of(source).is_some())
-    }
-
-    /// Whether an item is asked for whole at a source, so that it can stand by there: without views.
-    pub(crate) fn is_asked_whole(&self, id: ItemId, source: SourceId) -> bool {
-        self.items.get(id).kind() == Kind::SHARED && self.sources.pair_of(source).is_some()
-    }
-
     /// The first part of an image of the source in use has this number. With `anew` it is for all who watch.
     pub(crate) fn image_passed(&mut self, id: ItemId, number: Option<u32>, anew: bool) {
-        if !self.is_hot(id) {
+        if !self.sources.is_hot(&self.items, &self.config, id) {
             return;
         }
         if self.hot_standby.add_pair(id) {
@@ -147,7 +135,11 @@ impl P2ps {
         let item = self.items.get(id);
         // The number may be another item's by now.
         let is_lost = item.source().is_some_and(|source| !self.sources.is_up(source));
-        if !item.is_open() || item.service() != service || is_lost || !self.is_hot(id) {
+        if !item.is_open()
+            || item.service() != service
+            || is_lost
+            || !self.sources.is_hot(&self.items, &self.config, id)
+        {
             return Need::Nothing;
         }
         if let Some(mirror) = self.hot_standby.mirror(id) {

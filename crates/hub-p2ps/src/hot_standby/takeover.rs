@@ -67,10 +67,10 @@ impl P2ps {
         }
         self.go_on(id, new, group, in_sequence.then_some(tail));
         if wants_image || !in_sequence {
-            self.want_image_at(id, new.0);
+            self.sources.want_image_at(&mut self.items, id, new.0);
         }
-        self.queue_demands(id);
-        self.queue_narrowing(id);
+        self.sources.queue_demands(&mut self.items, id);
+        self.sources.queue_narrowing(&mut self.items, id);
         self.counters.hot_takeovers += 1;
         self.counters.hot_takeovers_in_sequence += u64::from(in_sequence);
         if former != Former::StandsBy {
@@ -203,19 +203,6 @@ impl P2ps {
             self.fan_update(id, body);
         }
         self.give_to_views(id, &message);
-    }
-
-    /// An image of an open item is asked for at its new source, as the limit of a turn lets it. What comes beside the stream from before is of
-    /// no use.
-    fn want_image_at(&mut self, id: ItemId, source: SourceId) {
-        if self.sources.is_over_network(source)
-            && let Some(last) = self.sources.get(source).and_then(|source| source.read_to.checked_sub(1))
-        {
-            self.items.bar_images(id, last);
-        }
-        if self.items.get_mut(id).set_refresh_queued(true) {
-            self.sources.queue_refresh(id);
-        }
     }
 
     /// The source in use says a state of an item, or ends it for recovery: true if the item has gone on at its mirror, so that nobody

@@ -9,6 +9,7 @@ use super::Sources;
 use super::services::Provider;
 use crate::hot_standby::Former;
 use crate::ids::{ItemId, ServiceId, SourceId};
+use crate::items::Items;
 use crate::items::state::Standing;
 use crate::items::telling::{Pending, Relayed, Telling};
 use crate::{Notice, P2ps};
@@ -85,6 +86,18 @@ impl Sources {
             Why::NotFirst { first, .. } => known.choice.first() == Some(first) && first != source,
         }
     }
+
+    /// The items of a service leave a source, in this turn and the next ones.
+    pub(super) fn begin_move(&mut self, items: &Items, service: ServiceId, source: SourceId, why: Why) {
+        let below = items.count_standing(service, Standing::Open(source));
+        let is_any = below + items.count_standing(service, Standing::Opening(source)) > 0;
+        let moves = &mut self.outages.moves;
+        match moves.get_mut((service, source)) {
+            Some(under_way) => (under_way.below, under_way.why) = (below, why),
+            None if is_any => moves.push_back((service, source), Move { why, below, moved: 0, is_to_go_on: false }),
+            None => {}
+        }
+    }
 }
 
 impl P2ps {
@@ -101,21 +114,9 @@ impl P2ps {
         }
         let down = known.providers.iter().filter(|provider| !provider.offer.condition.up);
         for source in down.map(|provider| provider.source).collect::<Vec<_>>() {
-            self.begin_move(service, source, Why::Down);
+            self.sources.begin_move(&self.items, service, source, Why::Down);
         }
         self.work_moves();
-    }
-
-    /// The items of a service leave a source, in this turn and the next ones.
-    pub(super) fn begin_move(&mut self, service: ServiceId, source: SourceId, why: Why) {
-        let below = self.items.count_standing(service, Standing::Open(source));
-        let is_any = below + self.items.count_standing(service, Standing::Opening(source)) > 0;
-        let moves = &mut self.sources.outages.moves;
-        match moves.get_mut((service, source)) {
-            Some(under_way) => (under_way.below, under_way.why) = (below, why),
-            None if is_any => moves.push_back((service, source), Move { why, below, moved: 0, is_to_go_on: false }),
-            None => {}
-        }
     }
 
     /// An operator has the items of a service asked for at the Source Distributor of this name, until that one is gone; `None` goes back
@@ -208,24 +209,28 @@ impl P2ps {
 
     /// True if an item is asked for at a source that comes before the one where it is open.
     fn comes_before(&self, service: ServiceId, id: ItemId, source: SourceId) -> bool {
-        let other = self.provider_of(id).map(|(other, _)| other);
+        let other = self.sources.provider_of(&self.items, id).map(|(other, _)| other);
         self.sources.services.alive(service).zip(other).is_some_and(|(known, other)| known.is_before(other, source))
     }
 
     /// True if an item that is to go to another source is mirrored there, or is to be, and the mirror could not take over yet: it goes
     /// when that can.
     fn waits_for_mirror(&self, id: ItemId) -> bool {
-        let to = self.provider_of(id).map(|(source, _)| source);
+        let to = self.sources.provider_of(&self.items, id).map(|(source, _)| source);
         let is_mirrored_there =
             self.hot_standby.mirror_source(id) == to || self.standby_for(id).map(|(source, _)| source) == to;
-        self.is_hot(id) && to.is_some() && is_mirrored_there && !self.is_mirror_ready(id)
+        self.sources.is_hot(&self.items, &self.config, id)
+            && to.is_some()
+            && is_mirrored_there
+            && !self.is_mirror_ready(id)
     }
 
     fn move_item(&mut self, service: ServiceId, id: ItemId, source: SourceId, why: Why) {
         let is_to_mirror = match why {
             Why::Down => true,
             Why::NotFirst { .. } => {
-                self.hot_standby.mirror_source(id) == self.provider_of(id).map(|(source, _)| source)
+                self.hot_standby.mirror_source(id)
+                    == self.sources.provider_of(&self.items, id).map(|(source, _)| source)
             }
         };
         let former = if why == Why::Down { Former::GivenBack } else { Former::StandsBy };
@@ -255,7 +260,7 @@ impl P2ps {
     /// True for an item that is open, and could be had from another source. Private streams are of the provider that they are with.
     pub(crate) fn can_move(&self, id: ItemId) -> bool {
         let item = self.items.get(id);
-        let other = self.provider_of(id).map(|(source, _)| source);
+        let other = self.sources.provider_of(&self.items, id).map(|(source, _)| source);
         item.is_open() && !item.is_private() && other.is_some_and(|other| item.source() != Some(other))
     }
 }

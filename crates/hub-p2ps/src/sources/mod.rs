@@ -19,6 +19,8 @@ mod upstream;
 
 use super::config::Config;
 use super::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId, Token};
+use super::items::Items;
+use super::items::state::{Kind, Standing};
 use crate::conflation::ServiceConflation;
 use crate::items::watchers::Watcher;
 use crate::load::usage::ServiceUsage;
@@ -569,5 +571,45 @@ impl Sources {
 
     pub(crate) fn public_service(&self, number: SourceId, service: u16) -> Option<ServiceId> {
         self.service_of(number, RemoteService(service))
+    }
+
+    /// Items that wait to be opened.
+    pub(crate) fn items_waiting(&self, items: &Items) -> u64 {
+        let waits = [Standing::Queued, Standing::Parked];
+        let waiting = |service| waits.map(|standing| items.count_standing(service, standing)).iter().sum::<usize>();
+        self.services().ids().map(waiting).sum::<usize>() as u64
+    }
+
+    /// Whether an item is asked for whole at a source, so that it can stand by there: without views.
+    pub(crate) fn is_asked_whole(&self, items: &Items, id: ItemId, source: SourceId) -> bool {
+        items.get(id).kind() == Kind::SHARED && self.pair_of(source).is_some()
+    }
+
+    /// Whether an item is one that hot standby is for, as it is open now.
+    pub(crate) fn is_hot(&self, items: &Items, config: &Config, id: ItemId) -> bool {
+        let item = items.get(id);
+        let at = item.open_at().filter(|_| item.kind() == Kind::SHARED && !item.is_view());
+        config.has_hot_standby() && at.is_some_and(|(source, _)| self.pair_of(source).is_some())
+    }
+
+    /// Where an item is open: the source, its number of the service, its handle of the item.
+    pub(crate) fn open_at_source(&self, items: &Items, id: ItemId) -> Option<(SourceId, RemoteService, Handle)> {
+        let (source, handle) = items.open_at(id)?;
+        let service = items.get(id).service();
+        let known = self.up(source)?.services.iter().find(|(_, public)| **public == service);
+        Some((source, *known?.0, handle))
+    }
+
+    /// An image of an open item is asked for at its new source, as the limit of a turn lets it. What comes beside the stream from before is of
+    /// no use.
+    pub(crate) fn want_image_at(&mut self, items: &mut Items, id: ItemId, source: SourceId) {
+        if self.is_over_network(source)
+            && let Some(last) = self.get(source).and_then(|source| source.read_to.checked_sub(1))
+        {
+            items.bar_images(id, last);
+        }
+        if items.get_mut(id).set_refresh_queued(true) {
+            self.queue_refresh(id);
+        }
     }
 }

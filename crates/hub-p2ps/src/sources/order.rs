@@ -217,7 +217,7 @@ impl P2ps {
         let mut items = 0;
         for source in later {
             items += self.items.count_standing(id, Standing::Open(source));
-            self.begin_move(id, source, Why::NotFirst { first, by_hand });
+            self.sources.begin_move(&self.items, id, source, Why::NotFirst { first, by_hand });
         }
         self.work_moves();
         items

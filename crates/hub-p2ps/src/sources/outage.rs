@@ -6,11 +6,13 @@
 //! looks as before; whoever asks something of it has it told first ([`P2ps::settle`]).
 
 use super::Joined;
+use super::Sources;
 use super::failover::Move;
 use super::order::Order;
 use super::services::Provider;
 use crate::hot_standby::Former;
 use crate::ids::{ClientId, ItemId, ServiceId, SourceId, StreamId};
+use crate::items::Items;
 use crate::items::state::{Standing, State as ItemState};
 use crate::items::telling::{Pending, Relayed, Telling};
 use crate::items::watchers::Watcher;
@@ -197,6 +199,26 @@ impl Outages {
     }
 }
 
+impl Sources {
+    /// An item of a service that has to leave the place where it stands.
+    fn next_at(&self, items: &Items, service: ServiceId, outage: &Outage) -> Option<ItemId> {
+        let at = |standing| items.standing(service, standing).next();
+        let opening = || at(Standing::Opening(outage.source)).filter(|_| outage.whole);
+        let deleted = outage.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
+        let elsewhere = || self.ids().filter(|_| deleted).find_map(|source| at(Standing::Open(source)));
+        at(Standing::Open(outage.source)).or_else(opening).or_else(elsewhere)
+    }
+
+    fn list_parked(&mut self, items: &Items, service: ServiceId) {
+        let parked = items.count_standing(service, Standing::Parked);
+        match self.outages.unparking.get_mut(service) {
+            Some(unparking) => unparking.again = true,
+            None if parked == 0 => {}
+            None => self.outages.unparking.push_back(service, Unparking { below: parked, again: false }),
+        }
+    }
+}
+
 impl P2ps {
     /// A source is lost: its items are suspect and wait for another, its services lose a provider.
     pub(crate) fn lose_source(&mut self, number: SourceId, code: StateCode, why: &'static str) {
@@ -277,7 +299,7 @@ impl P2ps {
             // The source will answer yet.
             staying.extend(self.items.standing(service, Standing::Opening(outage.source)).rev());
         }
-        let any = !staying.is_empty() || self.next_at(service, outage).is_some();
+        let any = !staying.is_empty() || self.sources.next_at(&self.items, service, outage).is_some();
         self.service_changed(service, (alone && any).then(|| lost_state(outage.code, &text)));
         self.note_first_source(service);
         let relayed = if alone { Relayed::Status { filter: filter::STATE, at } } else { Relayed::No };
@@ -318,7 +340,7 @@ impl P2ps {
                 outage.begun.remove(&service);
                 self.sources.outages.done_with(service);
                 // The turn of parked items comes after the outages: what is left of the budget is not known here.
-                self.list_parked(service);
+                self.sources.list_parked(&self.items, service);
             }
         }
     }
@@ -353,18 +375,9 @@ impl P2ps {
         while *budget > 0 {
             let staying = outage.begun.get_mut(&service).and_then(|begun| begun.staying.pop());
             // All items of the service are told of.
-            let Some(id) = staying.or_else(|| self.next_at(service, outage)) else { return };
+            let Some(id) = staying.or_else(|| self.sources.next_at(&self.items, service, outage)) else { return };
             *budget = budget.saturating_sub(self.lose_item(outage, service, id));
         }
-    }
-
-    /// An item of a service that has to leave the place where it stands.
-    fn next_at(&self, service: ServiceId, outage: &Outage) -> Option<ItemId> {
-        let at = |standing| self.items.standing(service, standing).next();
-        let opening = || at(Standing::Opening(outage.source)).filter(|_| outage.whole);
-        let deleted = outage.begun.get(&service).is_some_and(|begun| begun.meaning == Meaning::Deleted);
-        let elsewhere = || self.sources.ids().filter(|_| deleted).find_map(|source| at(Standing::Open(source)));
-        at(Standing::Open(outage.source)).or_else(opening).or_else(elsewhere)
     }
 
     /// Tells those who watch an item that is lost, and has it asked for again; what that cost.
@@ -397,7 +410,7 @@ impl P2ps {
             Meaning::Unanswered => None,
             Meaning::Deleted => Some(Telling { pending: Pending::Told, relayed, once: false }),
             // Who waits for a first image hears only what ends the wait, unless nobody is left to ask.
-            Meaning::SourceLost if self.provider_of(id).is_some() => {
+            Meaning::SourceLost if self.sources.provider_of(&self.items, id).is_some() => {
                 Some(Telling { pending: Pending::ToldIfFinal, relayed, once: true })
             }
             Meaning::SourceLost => Some(Telling { pending: Pending::Told, relayed, once: true }),
@@ -537,17 +550,8 @@ impl P2ps {
 
     /// Something has changed for a service: its items that nobody could serve are queued if somebody can, so many a turn.
     pub(crate) fn unpark(&mut self, service: ServiceId) {
-        self.list_parked(service);
+        self.sources.list_parked(&self.items, service);
         self.work_unparking();
-    }
-
-    fn list_parked(&mut self, service: ServiceId) {
-        let parked = self.items.count_standing(service, Standing::Parked);
-        match self.sources.outages.unparking.get_mut(service) {
-            Some(unparking) => unparking.again = true,
-            None if parked == 0 => {}
-            None => self.sources.outages.unparking.push_back(service, Unparking { below: parked, again: false }),
-        }
     }
 
     fn work_unparking(&mut self) {
@@ -561,8 +565,8 @@ impl P2ps {
                     self.sources.outages.budget -= 1;
                     self.counters.items_touched += 1;
                     let id = self.items.standing(service, Standing::Parked).nth(place).expect("a place in the list");
-                    if self.provider_of(id).is_some() {
-                        self.queue_open(id);
+                    if self.sources.provider_of(&self.items, id).is_some() {
+                        self.sources.queue_open(&mut self.items, id);
                     }
                 }
                 None if under_way.again => *under_way = Unparking { below: parked, again: false },
@@ -599,7 +603,7 @@ impl P2ps {
         self.items.recover(id);
         if self.items.is_watched(id) {
             self.counters.items_recovered += 1;
-            self.queue_open(id);
+            self.sources.queue_open(&mut self.items, id);
         } else {
             self.release(id);
         }
@@ -621,7 +625,7 @@ impl P2ps {
         }
         if self.items.is_watched(id) {
             self.items.recover(id);
-            self.retry_later(id);
+            self.sources.retry_later(&mut self.items, &self.config, self.now, id);
         } else {
             self.release(id);
         }

@@ -5,11 +5,12 @@
 //! those from there on follow it. Where something else than an update has come for the item in between, or the updates have
 //! found no room, the image is of no use, and another one is asked for.
 
+use super::Sources;
 use crate::P2ps;
 use crate::delivery::deliveries::BodyId;
 use crate::ids::{Handle, HubGroup, ItemId, SourceId};
+use crate::items::Items;
 use crate::items::pending_images::{Added, HeldUpdate, Part, PendingImage};
-use crate::items::watchers::Watcher;
 use crate::stream::{Event, Kind, Message, NO_GROUP, NO_HANDLE, flags};
 use rwf::StateCode;
 use std::collections::VecDeque;
@@ -19,6 +20,22 @@ use std::collections::VecDeque;
 pub(crate) struct EarlyImages {
     parts: VecDeque<Part>,
     bytes: usize,
+}
+
+impl Sources {
+    /// Parts of a set for this P2PS alone are here: at its source those who wait for the image count as those who have begun to get it, and here
+    /// they have got nothing.
+    pub(crate) fn has_begun_set(&self, items: &Items, number: SourceId, id: ItemId) -> bool {
+        // No image comes of an item that is not open.
+        let Some((_, handle)) = items.open_at(id) else { return false };
+        let is_early = |parts: &VecDeque<Part>| parts.iter().any(|part| part.handle == handle);
+        items.pending().has_parts(id) || self.up(number).is_some_and(|source| is_early(&source.early_images.parts))
+    }
+
+    /// True if an item is served over a network.
+    fn comes_over_network(&self, items: &Items, id: ItemId) -> bool {
+        items.get(id).source().is_some_and(|source| self.is_over_network(source))
+    }
 }
 
 impl P2ps {
@@ -42,16 +59,6 @@ impl P2ps {
         if source.early_images.bytes > limit {
             self.part_from(number, StateCode::GAP_DETECTED, "sends images too far ahead of its stream");
         }
-    }
-
-    /// Parts of a set for this P2PS alone are here: at its source those who wait for the image count as those who have begun to get it, and here
-    /// they have got nothing.
-    pub(crate) fn has_begun_set(&self, number: SourceId, id: ItemId) -> bool {
-        // No image comes of an item that is not open.
-        let Some((_, handle)) = self.items.open_at(id) else { return false };
-        let is_early = |parts: &VecDeque<Part>| parts.iter().any(|part| part.handle == handle);
-        self.items.pending().has_parts(id)
-            || self.sources.up(number).is_some_and(|source| is_early(&source.early_images.parts))
     }
 
     /// The stream was read on: images that were ahead of it may have their place now.
@@ -148,8 +155,11 @@ impl P2ps {
             self.update_replayed(root, &update.rwf);
             self.cache_update(root, &message);
             if message.has(flags::HAS_LOCK) && self.looks_at_locks() {
-                let open: Vec<_> =
-                    reached.iter().copied().filter(|(item, watcher)| self.is_open(*item, *watcher)).collect();
+                let open: Vec<_> = reached
+                    .iter()
+                    .copied()
+                    .filter(|(item, watcher)| self.clients.watches_openly(&self.items, *item, *watcher))
+                    .collect();
                 self.counters.updates_out += self.deliver_guarded(root, &message, &open, true);
                 continue;
             }
@@ -157,7 +167,7 @@ impl P2ps {
             let mut bodies: Vec<(ItemId, Option<BodyId>)> = Vec::new();
             let mut whole = None;
             for &(item, watcher) in &reached {
-                if !self.is_open(item, watcher) {
+                if !self.clients.watches_openly(&self.items, item, watcher) {
                     continue;
                 }
                 let known = bodies.iter().find(|(of, _)| *of == item).map(|(_, body)| *body);
@@ -180,12 +190,6 @@ impl P2ps {
         next
     }
 
-    fn is_open(&self, item: ItemId, watcher: Watcher) -> bool {
-        let watches = self.clients.get(watcher.client).and_then(|client| client.streams.item(watcher.stream));
-        let place = self.clients.watch(watcher).map(|(place, _)| place);
-        watches == Some(item) && place.is_some_and(|place| self.items.watchers(item).is_open(place))
-    }
-
     pub(crate) fn copied(&mut self, item: ItemId, message: &Message<'_>) -> Option<BodyId> {
         let service = self.items.get(item).service();
         let body = self.output.message_body(message.body, message.has(flags::HAS_KEY).then_some(service));
@@ -195,7 +199,7 @@ impl P2ps {
 
     /// An update is kept from those that wait: for the image that is to come, if there is room.
     pub(crate) fn hold_update(&mut self, id: ItemId, message: &Message<'_>) {
-        if self.comes_over_network(id) {
+        if self.sources.comes_over_network(&self.items, id) {
             let limit = self.config.hold_bytes;
             if self.items.pending_mut().hold(id, message, limit) {
                 return;
@@ -211,7 +215,10 @@ impl P2ps {
     /// Nobody waits for an image, so an update is not held for it. One that is under way all the same (whoever asked has paused) would take a
     /// cached image back in time if it lies before this update.
     pub(crate) fn pass_update(&mut self, id: ItemId, message: &Message<'_>) {
-        if self.items.is_cached(id) && self.items.get(id).is_image_asked() && self.comes_over_network(id) {
+        if self.items.is_cached(id)
+            && self.items.get(id).is_image_asked()
+            && self.sources.comes_over_network(&self.items, id)
+        {
             self.items.bar_images(id, message.position);
         }
     }
@@ -220,7 +227,10 @@ impl P2ps {
     /// belongs before what was read already is not for this watcher.
     pub(super) fn bar_images_without_updates(&mut self, root: ItemId) {
         // Images that come in the stream, among the updates, are late for nobody.
-        let Some((source, _)) = self.items.open_at(root).filter(|_| self.comes_over_network(root)) else { return };
+        let Some((source, _)) = self.items.open_at(root).filter(|_| self.sources.comes_over_network(&self.items, root))
+        else {
+            return;
+        };
         let all = [root].into_iter().chain(self.items.views_of(root).iter().copied());
         let held = all.flat_map(|id| self.items.watchers(id).waiting());
         if held.filter(|&&held| self.clients.waits(held)).nth(1).is_some() {
@@ -231,15 +241,10 @@ impl P2ps {
         }
     }
 
-    /// True if an item is served over a network.
-    fn comes_over_network(&self, id: ItemId) -> bool {
-        self.items.get(id).source().is_some_and(|source| self.sources.is_over_network(source))
-    }
-
     /// True if a watcher that gets updates may have asked for an image of an item, or of a view of it. An image that comes
     /// by another way than the updates is not for it: it would go back in time.
     pub(super) fn must_come_in_stream(&self, root: ItemId) -> bool {
-        self.comes_over_network(root) && self.items.is_asked_by_open(root)
+        self.sources.comes_over_network(&self.items, root) && self.items.is_asked_by_open(root)
     }
 
     fn awaits_image(&self, id: ItemId) -> bool {

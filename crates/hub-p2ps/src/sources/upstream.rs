@@ -2,8 +2,10 @@
 
 use super::Sources;
 use super::services::Service;
+use crate::Config;
 use crate::clients::refusal::Refusal;
 use crate::ids::{Handle, ItemId, RemoteService, ServiceId, SourceId};
+use crate::items::Items;
 use crate::items::relayed_payload::{self, RelayedPayload};
 use crate::items::state::{Sharing, Standing, State as ItemState, Wait};
 use crate::items::telling::{Pending, Relayed, Telling};
@@ -127,20 +129,97 @@ impl Sources {
         let window = window as usize;
         self.get(source).is_none_or(|source| source.has_room(window))
     }
+
+    /// The source that could serve an item now, and the service's id there. A queue may still hold the numbers of items that are gone.
+    pub(crate) fn provider_of(&self, items: &Items, id: ItemId) -> Option<(SourceId, RemoteService)> {
+        let item = items.get(id);
+        if !item.is_live() {
+            return None;
+        }
+        let key = items.key(id);
+        self.services.alive(item.service())?.choose(self, Domain(key.domain), key.qos.to_qos())
+    }
+
+    /// Puts an item that has to be opened in its service's queue.
+    pub(crate) fn queue_open(&mut self, items: &mut Items, id: ItemId) {
+        if !items.queue(id) {
+            return;
+        }
+        let (service, is_poll) = (items.get(id).service(), items.get(id).is_recovering());
+        let waits = |id: ItemId| items.get(id).is_queued() && items.get(id).service() == service;
+        self.services.queue_open(service, (id, is_poll), items.count_standing(service, Standing::Queued), waits);
+    }
+
+    /// As [`Self::room_at`], for an item of a service, which may have a window of its own; with `polls` for one that was lost or refused,
+    /// which may use a part of the window only.
+    fn room_for(&self, items: &Items, config: &Config, service: &Service, source: SourceId, polls: bool) -> bool {
+        let own = service.usage.open_window() as usize;
+        if own > 0 {
+            let unanswered = |source| items.count_standing(service.id, Standing::Opening(source));
+            if self.ids().map(unanswered).sum::<usize>() >= own {
+                return false;
+            }
+        }
+        let window = u64::from(config.open_window);
+        let part = (window * u64::from(config.open_window_for_polls) / 100).max(1);
+        match self.get(source) {
+            Some(known) if polls && window > 0 => known.has_room(part.min(window) as usize),
+            _ => self.room_at(config.open_window, source),
+        }
+    }
+
+    /// An item may need less than was asked for: it is looked at once, at the end of the turn.
+    pub(crate) fn queue_narrowing(&mut self, items: &mut Items, root: ItemId) {
+        if items.queue_narrowing(root) {
+            self.upstream.narrowing.push(root);
+        }
+    }
+
+    /// A watcher asks for another priority or is paused, or one that did or was not is gone: the item is looked at once, at the end of
+    /// the turn or of one of the next.
+    pub(crate) fn queue_demands(&mut self, items: &mut Items, id: ItemId) {
+        let root = items.root(id);
+        if items.get_mut(root).set_demands_changed(true) {
+            self.upstream.demands_changed.push_back(root);
+        }
+    }
+
+    /// An item is open, and something else may be wanted of it than was when it was asked for.
+    pub(crate) fn look_at_demands(&mut self, items: &Items, id: ItemId) {
+        if items.get(id).has_demands_changed() {
+            self.upstream.demands_changed.push_back(id);
+        }
+    }
+
+    /// Asks for an item again after a pause, which grows with every failure in a row.
+    pub(super) fn retry_later(&mut self, items: &mut Items, config: &Config, now: u64, id: ItemId) {
+        if let Some(failures) = items.retry_later(id) {
+            let doubled = config.recovery_delay.saturating_mul(1 << failures.min(20));
+            let at = now.saturating_add(doubled.min(config.recovery_delay_max));
+            self.upstream.retries.push(Reverse((at, id)));
+        }
+    }
+
+    fn send_open(&mut self, items: &mut Items, id: ItemId, source: SourceId, remote: RemoteService, request: &[u8]) {
+        let item = items.get(id);
+        let mut kind = if item.is_snapshot() { flags::SNAPSHOT_ONLY } else { flags::STREAMING };
+        if item.is_private() {
+            kind |= flags::PRIVATE;
+        }
+        if item.is_recovering() && item.was_imaged() {
+            kind |= flags::WANTED_BACK;
+        }
+        let Some(at) = self.up_mut(source) else {
+            hub_items::fault!("{source:?} was chosen, and is not there");
+            return;
+        };
+        let token = at.new_token(id);
+        at.writer.request(&Request::Open { service: remote.0, token: token.0, flags: kind, rwf: request });
+        items.asked(id, source, token);
+    }
 }
 
 impl P2ps {
-    /// Puts an item that has to be opened in its service's queue.
-    pub(crate) fn queue_open(&mut self, id: ItemId) {
-        if !self.items.queue(id) {
-            return;
-        }
-        let (service, is_poll) = (self.items.get(id).service(), self.items.get(id).is_recovering());
-        let Self { items, sources: Sources { services, .. }, .. } = self;
-        let waits = |id: ItemId| items.get(id).is_queued() && items.get(id).service() == service;
-        services.queue_open(service, (id, is_poll), items.count_standing(service, Standing::Queued), waits);
-    }
-
     /// True if items can be opened at once, but for the limit of opens a turn.
     pub(crate) fn work_left(&self) -> bool {
         !self.sources.upstream.refreshes.is_empty()
@@ -150,38 +229,12 @@ impl P2ps {
                     [false, true].into_iter().any(|polls| {
                         let first = service.queue().first(polls);
                         first.is_some_and(|id| {
-                            self.provider_of(id).is_none_or(|(source, _)| self.room_for(service, source, polls))
+                            self.sources.provider_of(&self.items, id).is_none_or(|(source, _)| {
+                                self.sources.room_for(&self.items, &self.config, service, source, polls)
+                            })
                         })
                     })
                 })
-    }
-
-    /// As [`Self::room_at`], for an item of a service, which may have a window of its own; with `polls` for one that was lost or refused,
-    /// which may use a part of the window only.
-    fn room_for(&self, service: &Service, source: SourceId, polls: bool) -> bool {
-        let own = service.usage.open_window() as usize;
-        if own > 0 {
-            let unanswered = |source| self.items.count_standing(service.id, Standing::Opening(source));
-            if self.sources.ids().map(unanswered).sum::<usize>() >= own {
-                return false;
-            }
-        }
-        let window = u64::from(self.config.open_window);
-        let part = (window * u64::from(self.config.open_window_for_polls) / 100).max(1);
-        match self.sources.get(source) {
-            Some(known) if polls && window > 0 => known.has_room(part.min(window) as usize),
-            _ => self.sources.room_at(self.config.open_window, source),
-        }
-    }
-
-    /// The source that could serve an item now, and the service's id there. A queue may still hold the numbers of items that are gone.
-    pub(crate) fn provider_of(&self, id: ItemId) -> Option<(SourceId, RemoteService)> {
-        let item = self.items.get(id);
-        if !item.is_live() {
-            return None;
-        }
-        let key = self.items.key(id);
-        self.sources.services.alive(item.service())?.choose(&self.sources, Domain(key.domain), key.qos.to_qos())
     }
 
     /// Opens what waits, as far as the limits of a turn and the open windows let it.
@@ -217,8 +270,8 @@ impl P2ps {
             let Some(id) = known.queue().first(polls) else { break };
             let item = self.items.get(id);
             let due = item.is_queued() && item.service() == service;
-            match due.then(|| self.provider_of(id)).flatten() {
-                Some((source, _)) if !self.room_for(known, source, polls) => break,
+            match due.then(|| self.sources.provider_of(&self.items, id)).flatten() {
+                Some((source, _)) if !self.sources.room_for(&self.items, &self.config, known, source, polls) => break,
                 Some((source, remote)) => {
                     self.open_at(id, source, remote);
                     left.opens -= 1;
@@ -265,38 +318,20 @@ impl P2ps {
         }
         let mut request = std::mem::take(&mut self.sources.request);
         request.clear();
-        let view = self.items.wanted_view(id).filter(|_| !self.is_asked_whole(id, source));
+        let view = self.items.wanted_view(id).filter(|_| !self.sources.is_asked_whole(&self.items, id, source));
         let pause = self.items.wants_pause(id);
         let written = self.write_request(id, view.as_ref(), pause, &mut request);
         self.items.clear_widening(id);
         // What all want together is in the request.
         self.items.get_mut(id).set_demands_changed(false);
         if written {
-            self.send_open(id, source, remote, &request);
+            self.sources.send_open(&mut self.items, id, source, remote, &request);
             self.items.note_asked(id, view, pause, false);
         } else {
             self.items.park(id);
             self.give_up(id, &Refusal::NotEncodable);
         }
         self.sources.request = request;
-    }
-
-    fn send_open(&mut self, id: ItemId, source: SourceId, remote: RemoteService, request: &[u8]) {
-        let item = self.items.get(id);
-        let mut kind = if item.is_snapshot() { flags::SNAPSHOT_ONLY } else { flags::STREAMING };
-        if item.is_private() {
-            kind |= flags::PRIVATE;
-        }
-        if item.is_recovering() && item.was_imaged() {
-            kind |= flags::WANTED_BACK;
-        }
-        let Some(at) = self.sources.up_mut(source) else {
-            hub_items::fault!("{source:?} was chosen, and is not there");
-            return;
-        };
-        let token = at.new_token(id);
-        at.writer.request(&Request::Open { service: remote.0, token: token.0, flags: kind, rwf: request });
-        self.items.asked(id, source, token);
     }
 
     /// Writes the request for an item as its Source Distributor gets it: exact quality, no service id. False, counted, if it cannot be
@@ -347,7 +382,7 @@ impl P2ps {
         };
         let mut request = Vec::new();
         let view = if with_image { self.items.wanted_view(id) } else { self.items.narrowed_view(id) };
-        let view = view.filter(|_| !self.is_asked_whole(id, source));
+        let view = view.filter(|_| !self.sources.is_asked_whole(&self.items, id, source));
         let pause = self.items.wants_pause(id) || !with_image && self.items.is_pause_asked(id);
         if !self.write_request(id, view.as_ref(), pause, &mut request) {
             return;
@@ -387,7 +422,7 @@ impl P2ps {
     /// Asks for the image of an item, unless one is on its way that will do.
     pub(crate) fn ask_image(&mut self, id: ItemId) {
         match self.items.get(id).state() {
-            ItemState::Waiting(_) => self.queue_open(id),
+            ItemState::Waiting(_) => self.sources.queue_open(&mut self.items, id),
             ItemState::Open { .. } if self.items.get(id).is_image_asked() => {}
             // The answer to a reissue is awaited, and may have been among what was lost: no image is known to hold what was asked
             // for before one that it stands in front of.
@@ -433,13 +468,6 @@ impl P2ps {
         true
     }
 
-    /// An item may need less than was asked for: it is looked at once, at the end of the turn.
-    pub(crate) fn queue_narrowing(&mut self, root: ItemId) {
-        if self.items.queue_narrowing(root) {
-            self.sources.upstream.narrowing.push(root);
-        }
-    }
-
     /// Asks for less of the items that lost a view in this turn, if that is all that is wanted now.
     #[inline]
     pub(crate) fn narrow_views(&mut self) {
@@ -455,7 +483,7 @@ impl P2ps {
                 continue;
             }
             let item = self.items.get(root);
-            let is_whole = item.source().is_some_and(|source| self.is_asked_whole(root, source));
+            let is_whole = item.source().is_some_and(|source| self.sources.is_asked_whole(&self.items, root, source));
             let settled = item.is_open() && !is_whole && !item.is_reissue_due() && !item.is_image_asked();
             if settled
                 && !self.items.views_of(root).is_empty()
@@ -463,22 +491,6 @@ impl P2ps {
             {
                 self.reissue_upstream(root, false);
             }
-        }
-    }
-
-    /// A watcher asks for another priority or is paused, or one that did or was not is gone: the item is looked at once, at the end of
-    /// the turn or of one of the next.
-    pub(crate) fn queue_demands(&mut self, id: ItemId) {
-        let root = self.items.root(id);
-        if self.items.get_mut(root).set_demands_changed(true) {
-            self.sources.upstream.demands_changed.push_back(root);
-        }
-    }
-
-    /// An item is open, and something else may be wanted of it than was when it was asked for.
-    pub(crate) fn look_at_demands(&mut self, id: ItemId) {
-        if self.items.get(id).has_demands_changed() {
-            self.sources.upstream.demands_changed.push_back(id);
         }
     }
 
@@ -526,11 +538,13 @@ impl P2ps {
                 // What waits for its watchers has nobody to go to.
                 self.output.drop_merge(id);
                 if let Some(parent) = self.items.remove_view(id) {
-                    self.queue_narrowing(parent);
+                    self.sources.queue_narrowing(&mut self.items, parent);
                     self.release(parent);
                 }
             }
-            ItemState::Waiting(_) | ItemState::Open { .. } if self.items.is_watched(id) => self.queue_narrowing(id),
+            ItemState::Waiting(_) | ItemState::Open { .. } if self.items.is_watched(id) => {
+                self.sources.queue_narrowing(&mut self.items, id);
+            }
             ItemState::Waiting(_) => self.remove_item(id),
             ItemState::Open { source, handle, .. } => {
                 self.end_pair(id);
@@ -557,15 +571,6 @@ impl P2ps {
         debug_assert!(self.items.get(id).is_waiting());
     }
 
-    /// Asks for an item again after a pause, which grows with every failure in a row.
-    pub(super) fn retry_later(&mut self, id: ItemId) {
-        if let Some(failures) = self.items.retry_later(id) {
-            let doubled = self.config.recovery_delay.saturating_mul(1 << failures.min(20));
-            let at = self.now.saturating_add(doubled.min(self.config.recovery_delay_max));
-            self.sources.upstream.retries.push(Reverse((at, id)));
-        }
-    }
-
     /// Asks for the items again whose time has come.
     pub(crate) fn retry_items(&mut self) {
         while let Some(&Reverse((at, id))) = self.sources.upstream.retries.peek() {
@@ -576,7 +581,7 @@ impl P2ps {
             // The number may be another item's by now.
             if self.items.end_pause(id) {
                 self.counters.items_recovered += 1;
-                self.queue_open(id);
+                self.sources.queue_open(&mut self.items, id);
             }
         }
     }
