@@ -98,31 +98,47 @@ pub trait ProviderSink {
 /// 5. [`Self::take_record_changes`], as many as the file takes in a turn; [`Self::notices`] and [`Self::counters`] at any time.
 /// 6. [`Self::timeout`] last, since each of the calls above may have moved it.
 ///
+/// # Methods
+/// Of four kinds, in blocks of their own: input, output, commands, and getters, which change nothing.
+///
 /// # Messages to providers
-/// Messages to providers are the one output that is not drained: each goes to the [`ProviderSink`] that the call was given, while it runs. It is encoded into a
-/// buffer of this struct's and copied once, into the frame of its connection; a queue in here would be one more copy and memory without a bound of
-/// its own, in front of connections that have both already. So `out` is an argument of what may ask, close or answer a provider, and the
-/// signatures tell these methods from those that change tables only. No message that is relayed goes that way.
+/// Messages to providers are the one output that is not drained: each goes to the [`ProviderSink`] that the call was given, while it runs. It is
+/// encoded into a buffer of this struct's and copied once, into the frame of its connection; a queue in here would be one more copy and memory
+/// without a bound of its own, in front of connections that have both already. So `out` is an argument of what may ask, close or answer a provider,
+/// and the signatures tell these methods from those that change tables only. No message that is relayed goes that way.
 #[derive(Debug)]
 pub struct SourceDistributor {
+    /// What an operator has set; some of it changes while sessions are there.
     config: Config,
-    /// The time of the call under way, monotonic nanoseconds: each entry point that takes a time sets it, and all below it read it.
+    /// The time of the call at hand, monotonic nanoseconds: each entry point that takes a time sets it, and all below it read it. An update
+    /// that goes on as it comes needs none.
     now: u64,
-    counters: Counters,
-    timers: Timers,
-    composer: Composer,
-    hub: HubStream,
-    links: Links,
     /// Sessions and services, and what of both goes on in turns.
     providers: Providers,
+    /// What P2PSs share: one item for each stream at a provider.
     items: Items,
+    /// Requests for items on their way to providers, and who waits for the answers.
     upstream: Upstream,
+    /// Items that are open at two providers.
     hot_standby: HotStandby,
+    /// Images of what non-interactive providers publish, records of them, and publishers that stand by.
     published: Published,
     /// What is known of the content of items, and the cached images of interactive ones.
     content: Content,
+    /// Posts that are not acknowledged, and how many clients have sent.
     posts: Posts,
+    /// The P2PSs, and what is for one of them alone.
+    links: Links,
+    /// The stream that all P2PSs read.
+    hub: HubStream,
+    /// The buffer in which RWF messages are written.
+    composer: Composer,
+    /// What has to happen that no message brings about.
+    timers: Timers,
+    /// Notices for operators since the owner asked last.
     notices: Vec<Notice>,
+    /// Totals since the start.
+    counters: Counters,
     /// Canonical bytes of the key at hand.
     key: Vec<u8>,
 }
@@ -141,11 +157,7 @@ impl SourceDistributor {
             timers.set(0, Timer::Records);
         }
         Self {
-            counters: Counters::default(),
-            timers,
-            composer: Composer::default(),
-            hub: HubStream::new(&config, incarnation),
-            links: Links::default(),
+            now: 0,
             providers: Providers::new(&config),
             items: Items::new(config.hash_seed),
             upstream: Upstream::new(&config),
@@ -153,19 +165,20 @@ impl SourceDistributor {
             published: Published::new(config.hash_seed),
             content: Content::new(&config),
             posts: Posts::default(),
+            links: Links::default(),
+            hub: HubStream::new(&config, incarnation),
+            composer: Composer::default(),
+            timers,
             notices: Vec::new(),
+            counters: Counters::default(),
             key: Vec::new(),
-            now: 0,
             config,
         }
     }
+}
 
-    /// Numbers that the next session may have, without end: no session has them, and nothing is left of one that had. If there are as many
-    /// sessions as may be, [`Self::session_up`] refuses all of them.
-    pub fn free_sessions(&self) -> impl Iterator<Item = SessionId> {
-        self.providers.free()
-    }
-
+/// Input: what comes from providers, and from the clock. Input from P2PSs is in `p2ps_links`.
+impl SourceDistributor {
     /// A session with a provider is established: we log in (route), or wait for its login. What is left of a session that had its number is
     /// lost at once, however much that is: [`Self::free_sessions`] are without.
     pub fn session_up(&mut self, now: u64, id: SessionId, origin: Origin, peer: PeerInfo, out: &mut impl ProviderSink) {
@@ -187,7 +200,6 @@ impl SourceDistributor {
     /// A message from a provider. A message that breaks the rules ends its session.
     #[inline]
     pub fn session_message(&mut self, now: u64, id: SessionId, msg: &[u8], out: &mut impl ProviderSink) {
-        self.begin(now);
         let Some(session) = self.providers.get(id) else {
             self.counters.dropped_unknown_session += 1;
             return;
@@ -205,6 +217,7 @@ impl SourceDistributor {
         if self.relay_cached(id, msg) {
             return;
         }
+        self.begin(now);
         if let Err(reason) = self.provider_message(id, msg, out) {
             self.close_session(id, &reason, out);
         }
@@ -214,14 +227,6 @@ impl SourceDistributor {
     pub fn session_down(&mut self, now: u64, id: SessionId, reason: &str, out: &mut impl ProviderSink) {
         self.begin(now);
         self.lose_session(id, reason, out);
-    }
-
-    /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
-    pub fn timeout(&self) -> Option<u64> {
-        if self.upstream.has_work() || self.providers.has_work() || self.hot_standby.has_work() {
-            return Some(0);
-        }
-        earliest([self.timers.next(), self.hub.deadline(), self.hot_standby.next_return()])
     }
 
     /// Does what is due, begins a turn, and goes on with what the last turn's budget left. Call it when [`Self::timeout`] has
@@ -244,7 +249,10 @@ impl SourceDistributor {
         self.work_mirrors(out);
         self.work_returns(out);
     }
+}
 
+/// Output: what the owner drains, in the order of the list at [`SourceDistributor`].
+impl SourceDistributor {
     /// What was published since [`Self::clear_block`].
     pub fn block(&self) -> Option<&[u8]> {
         self.hub.block()
@@ -261,6 +269,50 @@ impl SourceDistributor {
         }
     }
 
+    /// Whether the providers are not to be read for now: more than [`Config::window`] is on its way to a P2PS that moves. To be
+    /// asked once a turn.
+    pub fn must_wait(&mut self, now: u64) -> bool {
+        self.begin(now);
+        let waits = self.hub.must_wait(now);
+        (self.counters.waits, self.counters.left_behind) = self.hub.waits();
+        waits
+    }
+
+    /// What an operator should hear of since the last call.
+    pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
+        self.notices.drain(..)
+    }
+
+    /// When [`Self::on_timer`] wants to be called, at the latest. Zero: as soon as this turn is over.
+    pub fn timeout(&self) -> Option<u64> {
+        if self.upstream.has_work() || self.providers.has_work() || self.hot_standby.has_work() {
+            return Some(0);
+        }
+        earliest([self.timers.next(), self.hub.deadline(), self.hot_standby.next_return()])
+    }
+}
+
+/// Commands of the owner. Those of operators are in `operation`, `overview` and `providers`.
+impl SourceDistributor {
+    /// What each heartbeat says from now on of who this is: name, services, an address for requests. Opaque here.
+    pub fn announce(&mut self, announcement: &[u8]) {
+        self.links.announce(announcement);
+    }
+
+    /// The process ends in order. The block with this word in it is the last one.
+    pub fn leave(&mut self, why: &str) {
+        self.hub.event(&Event::Leaving { why });
+    }
+}
+
+/// Getters, which change nothing.
+impl SourceDistributor {
+    /// Numbers that the next session may have, without end: no session has them, and nothing is left of one that had. If there are as many
+    /// sessions as may be, [`Self::session_up`] refuses all of them.
+    pub fn free_sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.providers.free()
+    }
+
     /// The number of this life: that of [`Self::new`].
     pub fn incarnation(&self) -> u32 {
         self.hub.incarnation()
@@ -269,15 +321,6 @@ impl SourceDistributor {
     /// Position of the next message of the stream.
     pub fn next_position(&self) -> u64 {
         self.hub.next_position()
-    }
-
-    /// Whether the providers are not to be read for now: more than [`Config::window`] is on its way to a P2PS that moves. To be
-    /// asked once a turn.
-    pub fn must_wait(&mut self, now: u64) -> bool {
-        self.begin(now);
-        let waits = self.hub.must_wait(now);
-        (self.counters.waits, self.counters.left_behind) = self.hub.waits();
-        waits
     }
 
     /// The P2PSs that are there: the number of each, the bytes of the stream that it has yet to read (at most), and whether it was
@@ -289,21 +332,6 @@ impl SourceDistributor {
         })
     }
 
-    /// What each heartbeat says from now on of who this is: name, services, an address for requests. Opaque here.
-    pub fn announce(&mut self, announcement: &[u8]) {
-        self.links.announce(announcement);
-    }
-
-    /// The process ends in order. The block with this word in it is the last one.
-    pub fn leave(&mut self, why: &str) {
-        self.hub.event(&Event::Leaving { why });
-    }
-
-    /// What an operator should hear of since the last call.
-    pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
-        self.notices.drain(..)
-    }
-
     /// Totals since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -313,7 +341,10 @@ impl SourceDistributor {
     pub fn items(&self) -> usize {
         self.items.len()
     }
+}
 
+/// What entry points of several rooms go by.
+impl SourceDistributor {
     /// An entry point is called at this time.
     #[inline]
     pub(crate) fn begin(&mut self, now: u64) {
