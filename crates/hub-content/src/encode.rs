@@ -1,7 +1,7 @@
 //! Writing into vectors.
 
 use rwf::EncodeError;
-use rwf::wire::Writer;
+use rwf::wire::{Writer, encode_growing};
 
 /// Nothing that is written here is longer.
 const LONGEST: usize = 64 << 20;
@@ -21,8 +21,7 @@ pub fn append(
     end.map(drop)
 }
 
-/// Writes what `write` writes from `start` on over what is there, making room until it fits. Gives the end of it; what is behind means
-/// nothing. For buffers that are used again and again: nothing is filled with zeros but what is new of them.
+/// [`encode_growing`], up to the longest of all messages.
 ///
 /// # Errors
 /// As [`append`].
@@ -30,18 +29,7 @@ pub fn write_at(
     out: &mut Vec<u8>,
     start: usize,
     room: usize,
-    mut write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>,
+    write: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>,
 ) -> Result<usize, EncodeError> {
-    let mut room = room.max(64);
-    loop {
-        if out.len() < start + room {
-            out.resize(start + room, 0);
-        }
-        let mut w = Writer::new(&mut out[start..start + room]);
-        match write(&mut w) {
-            Ok(()) => return Ok(start + w.position()),
-            Err(EncodeError::BufferFull) if room < LONGEST => room *= 2,
-            Err(error) => return Err(error),
-        }
-    }
+    encode_growing(out, start, room, LONGEST, write)
 }

@@ -1,7 +1,7 @@
 //! Messages on their way out, one behind the other in one buffer.
 
 use rwf::EncodeError;
-use rwf::wire::Writer;
+use rwf::wire::{Writer, encode_growing};
 use std::collections::VecDeque;
 
 /// Longest message: what a packet of the RSSL protocol can announce after fragmentation is more, requests and images are less.
@@ -30,25 +30,14 @@ impl Outbox {
         if self.ends.is_empty() {
             self.clear();
         }
-        let mut room = 512.max(self.bytes.len() - self.end);
-        loop {
-            if self.bytes.len() < self.end + room {
-                self.bytes.resize(self.end + room, 0);
-            }
-            let mut w = Writer::new(&mut self.bytes[self.end..]);
-            match encode(&mut w) {
-                Ok(()) => {
-                    self.end += w.position();
-                    self.ends.push_back(self.end);
-                    return true;
-                }
-                Err(EncodeError::BufferFull) if room < MAX_MESSAGE => room *= 2,
-                Err(_) => {
-                    self.failed += 1;
-                    return false;
-                }
-            }
+        let room = 512.max(self.bytes.len() - self.end);
+        if let Ok(end) = encode_growing(&mut self.bytes, self.end, room, MAX_MESSAGE, encode) {
+            self.end = end;
+            self.ends.push_back(end);
+            return true;
         }
+        self.failed += 1;
+        false
     }
 
     /// The next message.

@@ -212,7 +212,7 @@ fn find_key(msg: &[u8]) -> Result<Option<KeyPlace>, DecodeError> {
     }
     skip_to_key(&mut r, class, flags)?;
     let len_at = r.offset();
-    let len = r.expect("message key").buf15()?.len();
+    let len = r.reading("message key").buf15()?.len();
     Ok(Some(KeyPlace { len_at, key: r.offset() - len..r.offset() }))
 }
 

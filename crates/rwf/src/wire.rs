@@ -12,8 +12,12 @@
 //! A length need not be minimal; readers accept every form. Writers write the shortest form unless told otherwise
 //! ([`LenForm`]).
 
+mod growing;
+
 use crate::primitive::ShortNumber;
 use crate::{DecodeError, EncodeError};
+
+pub use growing::encode_growing;
 
 /// Largest value of the `rb15` coding.
 pub const RB15_MAX: usize = 0x7FFF;
@@ -49,7 +53,7 @@ impl<'a> Reader<'a> {
 
     /// Names what is read next, for errors; costs nothing on the way of success.
     #[inline]
-    pub const fn expect(&mut self, what: &'static str) -> &mut Self {
+    pub const fn reading(&mut self, what: &'static str) -> &mut Self {
         self.what = what;
         self
     }
@@ -345,12 +349,6 @@ impl<'b> Writer<'b> {
     #[inline]
     pub fn written(&self) -> &[u8] {
         &self.buf[..self.position]
-    }
-
-    /// What has been written, to change in place.
-    #[inline]
-    pub fn written_mut(&mut self) -> &mut [u8] {
-        &mut self.buf[..self.position]
     }
 
     /// Ends the cursor and gives what has been written, for as long as the buffer lives.

@@ -2,7 +2,7 @@
 
 use crate::Counters;
 use rwf::EncodeError;
-use rwf::wire::Writer;
+use rwf::wire::{Writer, encode_growing};
 
 /// Largest message that is composed here.
 const MAX_MESSAGE: usize = 64 << 20;
@@ -22,24 +22,13 @@ impl Composer {
     pub(crate) fn write(
         &mut self,
         counters: &mut Counters,
-        mut encode: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>,
+        encode: impl FnMut(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Option<&[u8]> {
-        loop {
-            let mut writer = Writer::new(&mut self.0);
-            match encode(&mut writer) {
-                Ok(()) => {
-                    let length = writer.position();
-                    return Some(&self.0[..length]);
-                }
-                Err(EncodeError::BufferFull) if self.0.len() < MAX_MESSAGE => {
-                    let larger = self.0.len() * 4;
-                    self.0.resize(larger, 0);
-                }
-                Err(_) => {
-                    counters.encode_failures += 1;
-                    return None;
-                }
-            }
+        let room = self.0.len();
+        if let Ok(length) = encode_growing(&mut self.0, 0, room, MAX_MESSAGE, encode) {
+            return Some(&self.0[..length]);
         }
+        counters.encode_failures += 1;
+        None
     }
 }

@@ -5,10 +5,10 @@
 
 use crate::ids::{Handle, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
+use rwf::DataType;
 use rwf::msg::{Priority, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
-use rwf::wire::Writer;
-use rwf::{DataType, EncodeError};
+use rwf::wire::encode_growing;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -273,6 +273,9 @@ fn add(a: Priority, b: Priority) -> Priority {
     }
 }
 
+/// Longest list of the fields that several P2PSs want of an item.
+const VIEW_MAX: usize = 64 << 20;
+
 /// One view that holds all of them; `None` if only the whole item does.
 fn union<'a>(views: &[&'a [u8]], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let first = *views.first()?;
@@ -288,19 +291,8 @@ fn union<'a>(views: &[&'a [u8]], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         });
     }
     let payload = Payload { view: whole, ..Payload::default() };
-    let mut room = 256;
-    loop {
-        out.resize(room, 0);
-        let mut w = Writer::new(out);
-        match payload.encode(&mut w) {
-            Ok(()) => {
-                let length = w.position();
-                return Some(&out[..length]);
-            }
-            Err(EncodeError::BufferFull) => room *= 4,
-            Err(_) => return None,
-        }
-    }
+    let length = encode_growing(out, 0, 256, VIEW_MAX, |w| payload.encode(w)).ok()?;
+    Some(&out[..length])
 }
 
 /// The fields of both; `None` for views of different kinds.

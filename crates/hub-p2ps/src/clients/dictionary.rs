@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use rwf::dictionary::{Conflict, Dictionary, Verbosity};
 use rwf::msg::{Domain, Msg, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg};
 use rwf::rdm::dictionary::{ENUMS, FIELDS, RefreshParts, Request};
-use rwf::wire::Writer;
-use rwf::{EncodeError, State, StreamState};
+use rwf::wire::encode_growing;
+use rwf::{State, StreamState};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -49,6 +49,9 @@ impl Half {
 
 /// Longest message of a dictionary that goes out as a whole: more than four times the largest there is.
 const WHOLE_MAX: usize = 8 << 20;
+
+/// Longest part: one table that does not fit a part of the usual length.
+const PART_MAX: usize = 64 << 20;
 
 /// What of a dictionary, and in how many messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -200,20 +203,13 @@ fn encode(dictionary: &Dictionary, shape: Shape, max_size: usize) -> Vec<Vec<u8>
     };
     let mut messages = Vec::new();
     let Some(mut parts) = RefreshParts::answer(dictionary, &request) else { return messages };
-    let mut buf = vec![0; max_size.max(256)];
+    let mut buf = Vec::new();
     while !parts.is_done() {
-        let mut w = Writer::new(&mut buf);
-        match parts.write(true, &mut w) {
-            Ok(()) => messages.push(w.into_written().to_vec()),
-            // A table that does not fit cannot be split: this part is larger than the others.
-            Err(EncodeError::BufferFull) => {
-                let larger = buf.len() * 2;
-                buf.resize(larger, 0);
-                continue;
-            }
+        // A table that does not fit cannot be split: such a part is larger than the others.
+        match encode_growing(&mut buf, 0, max_size.max(256), PART_MAX, |w| parts.write(true, w)) {
+            Ok(length) => messages.push(buf[..length].to_vec()),
             Err(_) => return Vec::new(),
         }
-        buf.truncate(max_size.max(256));
     }
     debug_assert!(!messages.is_empty(), "a dictionary has a message at least");
     messages

@@ -11,7 +11,7 @@ use rwf::rdm::directory::{Group, Part, Service};
 use rwf::rdm::login;
 use rwf::rdm::request::Payload;
 use rwf::rdm::state::{Recovery, StateBuf};
-use rwf::wire::Writer;
+use rwf::wire::encode_growing;
 use rwf::{DataState, DataType, State, StateCode, StreamState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -594,21 +594,15 @@ fn flags_of(request: &ItemRequest, view: bool) -> RequestFlags {
     flags
 }
 
+/// Longest payload of a request.
+const PAYLOAD_MAX: usize = 4 << 20;
+
 /// The payload of a request: what the server can make use of.
 fn payload_of(payload: &Payload<'_>) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; 256];
-    loop {
-        let mut w = Writer::new(&mut bytes);
-        match payload.encode(&mut w) {
-            Ok(()) => {
-                let len = w.position();
-                bytes.truncate(len);
-                return Some(bytes);
-            }
-            Err(rwf::EncodeError::BufferFull) if bytes.len() < 1 << 22 => bytes.resize(bytes.len() * 4, 0),
-            Err(_) => return None,
-        }
-    }
+    let mut bytes = Vec::new();
+    let length = encode_growing(&mut bytes, 0, 256, PAYLOAD_MAX, |w| payload.encode(w)).ok()?;
+    bytes.truncate(length);
+    Some(bytes)
 }
 
 /// Asks for an item, or for a change of what is asked for: `silent` without a new image.

@@ -79,12 +79,12 @@ impl<'a> ElementList<'a> {
             list.info = Some(ElementListInfo { num });
         }
         if flags.contains(ListFlags::HAS_SET_DATA) {
-            list.set_id = if flags.contains(ListFlags::HAS_SET_ID) { Some(r.expect("set id").rb15()?) } else { None };
+            list.set_id = if flags.contains(ListFlags::HAS_SET_ID) { Some(r.reading("set id").rb15()?) } else { None };
             list.set_def = scope.element_set(list.set_id.unwrap_or(0));
-            list.set_data = Some(if list.has_standard { r.expect("set data").buf15()? } else { r.rest() });
+            list.set_data = Some(if list.has_standard { r.reading("set data").buf15()? } else { r.rest() });
         }
         if list.has_standard {
-            list.count = r.expect("element count").u16()?;
+            list.count = r.reading("element count").u16()?;
             list.standard = r.rest();
         }
         list.base = r.offset();

@@ -135,14 +135,14 @@ impl<'a> FieldList<'a> {
             list.info = Some(read().map_err(|e: DecodeError| e.within(base))?);
         }
         if flags.contains(ListFlags::HAS_SET_DATA) {
-            list.set_id = if flags.contains(ListFlags::HAS_SET_ID) { Some(r.expect("set id").rb15()?) } else { None };
+            list.set_id = if flags.contains(ListFlags::HAS_SET_ID) { Some(r.reading("set id").rb15()?) } else { None };
             let def = scope.field_set(list.set_id.unwrap_or(0));
             list.set_known = def.is_some();
             list.set_def = def.unwrap_or(FieldSetDef::EMPTY);
-            list.set_data = Some(if list.has_standard { r.expect("set data").buf15()? } else { r.rest() });
+            list.set_data = Some(if list.has_standard { r.reading("set data").buf15()? } else { r.rest() });
         }
         if list.has_standard {
-            list.count = r.expect("field count").u16()?;
+            list.count = r.reading("field count").u16()?;
             list.standard = r.rest();
         }
         list.base = r.offset();

@@ -29,16 +29,16 @@ impl<'a> Parts<'a> {
         container: DataType,
         scope: &SetScope<'a>,
     ) -> Result<Self, DecodeError> {
-        let set_defs = if flags & HAS_SET_DEFS != 0 { Some(r.expect("set definitions").buf15()?) } else { None };
+        let set_defs = if flags & HAS_SET_DEFS != 0 { Some(r.reading("set definitions").buf15()?) } else { None };
         let scope = if set_defs.is_some() {
             let base = r.offset() - set_defs.map_or(0, <[u8]>::len);
             scope.enter(set_defs, container).map_err(|e| e.within(base))?
         } else {
             *scope
         };
-        let summary = if flags & HAS_SUMMARY_DATA != 0 { Some(r.expect("summary data").buf15()?) } else { None };
-        let count_hint = if has_hint { Some(r.expect("count hint").u30()?) } else { None };
-        let count = r.expect("entry count").u16()?;
+        let summary = if flags & HAS_SUMMARY_DATA != 0 { Some(r.reading("summary data").buf15()?) } else { None };
+        let count_hint = if has_hint { Some(r.reading("count hint").u30()?) } else { None };
+        let count = r.reading("entry count").u16()?;
         Ok(Self { set_defs, summary, count_hint, count, entries: r.rest(), entries_offset: r.offset(), scope })
     }
 

@@ -457,11 +457,6 @@ impl Dictionary {
         &self.properties
     }
 
-    /// Sets versions and dictionary id, for a dictionary that is put together rather than loaded.
-    pub fn set_properties(&mut self, properties: Properties) {
-        self.properties = properties;
-    }
-
     /// The file, service or other place that a definition of this dictionary comes from.
     pub fn origin(&self, field: &FieldDef) -> &str {
         self.origins.get(usize::from(field.origin)).map_or("", String::as_str)

@@ -9,7 +9,7 @@ use super::{Converter, ErrorKind, JsonError, base64};
 use crate::msg::{Attrib, Conflation, Domain, MsgKey, PostUserInfo, Priority};
 use crate::rdm::request::View;
 use crate::rdm::state::StateBuf;
-use crate::wire::Writer;
+use crate::wire::{Writer, encode_growing};
 use crate::{DataState, DataType, EncodeError, Qos, Rate, StateCode, StreamState, Timeliness};
 
 /// A message of more bytes than this is not built.
@@ -55,23 +55,15 @@ impl JsonReader<'_> {
     pub(super) fn build(
         &self,
         node: &Node<'_>,
-        mut encode: impl FnMut(&mut Writer<'_>) -> Encoded,
+        encode: impl FnMut(&mut Writer<'_>) -> Encoded,
     ) -> Result<Vec<u8>, JsonError> {
         let weight = 64 + node.weight();
-        loop {
-            let size = weight.saturating_mul(self.growth.get()).min(MAX_MESSAGE);
-            let mut buf = vec![0; size];
-            let mut w = Writer::new(&mut buf);
-            match encode(&mut w) {
-                Ok(()) => {
-                    let len = w.position();
-                    buf.truncate(len);
-                    return Ok(buf);
-                }
-                Err(EncodeError::BufferFull) if size < MAX_MESSAGE => self.growth.set(self.growth.get() * 4),
-                Err(error) => return Err(self.error.take().unwrap_or_else(|| error.into())),
-            }
-        }
+        let room = weight.saturating_mul(self.growth.get()).min(MAX_MESSAGE);
+        let mut buf = vec![0; room];
+        let end = encode_growing(&mut buf, 0, room, MAX_MESSAGE, encode);
+        self.growth.set(self.growth.get().max(buf.len() / weight));
+        buf.truncate(end.map_err(|error| self.error.take().unwrap_or_else(|| error.into()))?);
+        Ok(buf)
     }
 
     /// As [`JsonReader::build`], for a part of what is being encoded.

@@ -124,8 +124,8 @@ impl<'a> RefreshMsg<'a> {
             container,
             flags: flags.without(RefreshFlags::DERIVED),
             seq_num: seq_num(r, has(RefreshFlags::HAS_SEQ_NUM))?,
-            state: State::read(r.expect("state"))?,
-            group_id: r.expect("group id").buf8()?,
+            state: State::read(r.reading("state"))?,
+            group_id: r.reading("group id").buf8()?,
             perm_data: perm_data(r, has(RefreshFlags::HAS_PERM_DATA))?,
             qos: if has(RefreshFlags::HAS_QOS) { Some(qos(r)?) } else { None },
             key: key(r, has(RefreshFlags::HAS_MSG_KEY))?,
@@ -147,8 +147,8 @@ impl<'a> StatusMsg<'a> {
             stream_id,
             container,
             flags: flags.without(StatusFlags::DERIVED),
-            state: if has(StatusFlags::HAS_STATE) { Some(State::read(r.expect("state"))?) } else { None },
-            group_id: if has(StatusFlags::HAS_GROUP_ID) { Some(r.expect("group id").buf8()?) } else { None },
+            state: if has(StatusFlags::HAS_STATE) { Some(State::read(r.reading("state"))?) } else { None },
+            group_id: if has(StatusFlags::HAS_GROUP_ID) { Some(r.reading("group id").buf8()?) } else { None },
             perm_data: perm_data(r, has(StatusFlags::HAS_PERM_DATA))?,
             key: key(r, has(StatusFlags::HAS_MSG_KEY))?,
             ext_header: ext_header(r, has(StatusFlags::HAS_EXTENDED_HEADER))?,
@@ -163,14 +163,14 @@ impl<'a> UpdateMsg<'a> {
     fn read(r: &mut Reader<'a>, start: Start, body: &'a [u8]) -> Result<Self, DecodeError> {
         let Start { domain, stream_id, flags, container } = start;
         let flags = UpdateFlags(flags);
-        let update_type = UpdateType(r.expect("update type").u8()?);
+        let update_type = UpdateType(r.reading("update type").u8()?);
         // Nearly all updates have no optional member at all; then the header stays in registers.
         if flags.0 & UpdateFlags::DERIVED.0 == 0 {
             return Ok(Self { container, flags, update_type, body, ..Self::new(domain, stream_id) });
         }
         // The others have a sequence number as a rule, and nothing else.
         if flags.0 & UpdateFlags::DERIVED.0 == UpdateFlags::HAS_SEQ_NUM.0 {
-            let seq_num = Some(r.expect("sequence number").u32()?);
+            let seq_num = Some(r.reading("sequence number").u32()?);
             let flags = flags.without(UpdateFlags::DERIVED);
             return Ok(Self { container, flags, update_type, seq_num, body, ..Self::new(domain, stream_id) });
         }
@@ -230,9 +230,9 @@ impl<'a> AckMsg<'a> {
             stream_id,
             container,
             flags: flags.without(AckFlags::DERIVED),
-            ack_id: r.expect("ack id").u32()?,
-            nak_code: if has(AckFlags::HAS_NAK_CODE) { Some(NakCode(r.expect("NAK code").u8()?)) } else { None },
-            text: if has(AckFlags::HAS_TEXT) { Some(r.expect("text").buf16()?) } else { None },
+            ack_id: r.reading("ack id").u32()?,
+            nak_code: if has(AckFlags::HAS_NAK_CODE) { Some(NakCode(r.reading("NAK code").u8()?)) } else { None },
+            text: if has(AckFlags::HAS_TEXT) { Some(r.reading("text").buf16()?) } else { None },
             seq_num: seq_num(r, has(AckFlags::HAS_SEQ_NUM))?,
             key: key(r, has(AckFlags::HAS_MSG_KEY))?,
             ext_header: ext_header(r, has(AckFlags::HAS_EXTENDED_HEADER))?,
@@ -274,7 +274,7 @@ impl<'a> PostMsg<'a> {
             flags: flags.without(PostFlags::DERIVED),
             post_user_info: user_info(r)?,
             seq_num: seq_num(r, has(PostFlags::HAS_SEQ_NUM))?,
-            post_id: if has(PostFlags::HAS_POST_ID) { Some(r.expect("post id").u32()?) } else { None },
+            post_id: if has(PostFlags::HAS_POST_ID) { Some(r.reading("post id").u32()?) } else { None },
             perm_data: perm_data(r, has(PostFlags::HAS_PERM_DATA))?,
             key: key(r, has(PostFlags::HAS_MSG_KEY))?,
             ext_header: ext_header(r, has(PostFlags::HAS_EXTENDED_HEADER))?,
@@ -286,29 +286,29 @@ impl<'a> PostMsg<'a> {
 }
 
 fn priority(r: &mut Reader<'_>) -> Result<Priority, DecodeError> {
-    Ok(Priority { class: r.expect("priority").u8()?, count: r.ob16()? })
+    Ok(Priority { class: r.reading("priority").u8()?, count: r.ob16()? })
 }
 
 fn qos(r: &mut Reader<'_>) -> Result<Qos, DecodeError> {
-    Qos::read(r.expect("quality of service"))
+    Qos::read(r.reading("quality of service"))
 }
 
 fn conflation(r: &mut Reader<'_>) -> Result<Conflation, DecodeError> {
-    Ok(Conflation { count: r.expect("conflation").rb15()?, time: r.u16()? })
+    Ok(Conflation { count: r.reading("conflation").rb15()?, time: r.u16()? })
 }
 
 fn user_info(r: &mut Reader<'_>) -> Result<PostUserInfo, DecodeError> {
-    Ok(PostUserInfo { addr: r.expect("post user info").u32()?, id: r.u32()? })
+    Ok(PostUserInfo { addr: r.reading("post user info").u32()?, id: r.u32()? })
 }
 
 #[inline]
 fn seq_num(r: &mut Reader<'_>, present: bool) -> Result<Option<u32>, DecodeError> {
-    if present { r.expect("sequence number").u32().map(Some) } else { Ok(None) }
+    if present { r.reading("sequence number").u32().map(Some) } else { Ok(None) }
 }
 
 #[inline]
 fn perm_data<'a>(r: &mut Reader<'a>, present: bool) -> Result<Option<&'a [u8]>, DecodeError> {
-    if present { r.expect("permission data").buf15().map(Some) } else { Ok(None) }
+    if present { r.reading("permission data").buf15().map(Some) } else { Ok(None) }
 }
 
 #[inline]
@@ -318,7 +318,7 @@ fn key<'a>(r: &mut Reader<'a>, present: bool) -> Result<Option<MsgKey<'a>>, Deco
 
 #[inline]
 fn ext_header<'a>(r: &mut Reader<'a>, present: bool) -> Result<Option<&'a [u8]>, DecodeError> {
-    if present { r.expect("extended header").buf8().map(Some) } else { Ok(None) }
+    if present { r.reading("extended header").buf8().map(Some) } else { Ok(None) }
 }
 
 /// Members that ETA added late to a header: a flag without room for the member counts as not set.
@@ -330,5 +330,5 @@ fn late_user_info(r: &mut Reader<'_>, present: bool) -> Result<Option<PostUserIn
 /// As [`late_user_info`], for part number and user rights.
 #[inline]
 fn late_number(r: &mut Reader<'_>, present: bool) -> Result<Option<u16>, DecodeError> {
-    if present && !r.is_empty() { r.expect("part number").rb15().map(Some) } else { Ok(None) }
+    if present && !r.is_empty() { r.reading("part number").rb15().map(Some) } else { Ok(None) }
 }

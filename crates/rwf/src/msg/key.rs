@@ -114,22 +114,22 @@ impl<'a> MsgKey<'a> {
         let flags = KeyFlags(r.rb15()?);
         let mut key = Self { flags: flags.without(KeyFlags::DERIVED), ..Self::EMPTY };
         if flags.contains(KeyFlags::HAS_SERVICE_ID) {
-            key.service_id = Some(r.expect("service id of the key").ob16()?);
+            key.service_id = Some(r.reading("service id of the key").ob16()?);
         }
         if flags.contains(KeyFlags::HAS_NAME) {
-            key.name = Some(r.expect("name of the key").buf8()?);
+            key.name = Some(r.reading("name of the key").buf8()?);
             if flags.contains(KeyFlags::HAS_NAME_TYPE) {
-                key.name_type = Some(r.expect("name type of the key").u8()?);
+                key.name_type = Some(r.reading("name type of the key").u8()?);
             }
         }
         if flags.contains(KeyFlags::HAS_FILTER) {
-            key.filter = Some(r.expect("filter of the key").u32()?);
+            key.filter = Some(r.reading("filter of the key").u32()?);
         }
         if flags.contains(KeyFlags::HAS_IDENTIFIER) {
-            key.identifier = Some(r.expect("identifier of the key").i32()?);
+            key.identifier = Some(r.reading("identifier of the key").i32()?);
         }
         if flags.contains(KeyFlags::HAS_ATTRIB) {
-            key.attrib = Some(Attrib::read(r.expect("attributes of the key"))?);
+            key.attrib = Some(Attrib::read(r.reading("attributes of the key"))?);
         }
         Ok(key)
     }
@@ -137,7 +137,7 @@ impl<'a> MsgKey<'a> {
     /// Reads a key with its 15-bit length.
     #[inline]
     pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let bytes = r.expect("message key").buf15()?;
+        let bytes = r.reading("message key").buf15()?;
         if let Some(key) = Self::read_plain(bytes) {
             return Ok(key);
         }

@@ -493,14 +493,6 @@ impl<'a> Msg<'a> {
         each_class!(self, m => m.body)
     }
 
-    /// Changes the body and its type.
-    pub const fn set_body(&mut self, container: DataType, body: &'a [u8]) {
-        each_class!(self, m => {
-            m.container = container;
-            m.body = body;
-        });
-    }
-
     /// The key; a request always has one, a close never.
     pub const fn key(&self) -> Option<&MsgKey<'a>> {
         match self {

@@ -4,8 +4,11 @@ use feed::fields as fid;
 use rwf::dictionary::Dictionary;
 use rwf::image::{Payload, Schema};
 use rwf::msg::Msg;
-use rwf::wire::Writer;
+use rwf::wire::encode_growing;
 use rwf::{DataType, FieldList, Map, Primitive, Real, SetScope};
+
+/// Longest image that is shown.
+const IMAGE_MAX: usize = 16 << 20;
 
 /// A field of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,16 +76,10 @@ impl Held {
     /// The bytes of the image and their type.
     fn bytes(&self) -> Option<(DataType, Vec<u8>)> {
         let held = self.0.as_ref()?;
-        let mut room = 16 * 1024;
-        loop {
-            let mut buffer = vec![0; room];
-            let mut w = Writer::new(&mut buffer);
-            match held.write(&mut w) {
-                Ok(()) => return Some((held.container(), w.written().to_vec())),
-                Err(rwf::EncodeError::BufferFull) if room < 16 * 1024 * 1024 => room *= 4,
-                Err(_) => return None,
-            }
-        }
+        let mut bytes = Vec::new();
+        let length = encode_growing(&mut bytes, 0, 16 << 10, IMAGE_MAX, |w| held.write(w)).ok()?;
+        bytes.truncate(length);
+        Some((held.container(), bytes))
     }
 
     /// Its fields, if it is a field list.
@@ -157,6 +154,7 @@ mod tests {
     use super::*;
     use feed::fields::append_fields;
     use rwf::msg::{Domain, RefreshMsg, UpdateMsg};
+    use rwf::wire::Writer;
     use rwf::{MapAction, MapEncoder, MapHead};
 
     fn refresh(container: DataType, body: &[u8]) -> Vec<u8> {
