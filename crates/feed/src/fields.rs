@@ -2,9 +2,8 @@
 //!
 //! Ids and types are those of the RDM field dictionary; the name of each constant is the field's acronym.
 
-use super::session::Date;
 use rwf::wire::Writer;
-use rwf::{EncodeError, FieldListEncoder, Primitive, Real, RealHint, Time};
+use rwf::{Date, EncodeError, FieldListEncoder, Primitive, Real, RealHint, Time};
 
 /// A field id.
 pub type Fid = i16;
@@ -196,7 +195,7 @@ impl FieldWriter<'_, '_> {
 
     /// A date.
     pub fn date(&mut self, id: Fid, date: Date) {
-        self.value(id, &Primitive::Date(rwf::Date::new(date.year, date.month, date.day)));
+        self.value(id, &Primitive::Date(date));
     }
 
     /// A text.

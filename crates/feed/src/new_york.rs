@@ -4,7 +4,9 @@
 //! March to the first of November, from 1987 from the first of April to the last of October, before that from the last of April; 1974 and
 //! 1975 began in winter. The clock changes at two at night.
 
-use crate::session::{DAY, Date, Moment, Nanos, SECOND};
+use rwf::Date;
+
+use crate::session::{DAY, Moment, Nanos, SECOND};
 
 const HOUR: Nanos = 3_600 * SECOND;
 

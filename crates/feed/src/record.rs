@@ -230,7 +230,7 @@ impl Record {
         if self.close == 0 {
             out.blank(fid::HSTCLSDATE);
         } else {
-            out.date(fid::HSTCLSDATE, super::session::Date::from_days(self.close_day));
+            out.date(fid::HSTCLSDATE, rwf::Date::from_days(self.close_day));
         }
         out.enumeration(fid::MKT_ST_IND, 0);
         out.uint(fid::RECORDTYPE, 113);

@@ -1,5 +1,7 @@
 //! The trading day: when the market is open, how busy it is, and which date and time of day it shows.
 
+use rwf::Date;
+
 /// Nanoseconds.
 pub type Nanos = u64;
 
@@ -7,32 +9,6 @@ pub type Nanos = u64;
 pub const SECOND: Nanos = 1_000_000_000;
 /// One day.
 pub const DAY: Nanos = 86_400 * SECOND;
-
-/// A calendar date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Date {
-    /// Year, four digits.
-    pub year: u16,
-    /// Month, 1 to 12.
-    pub month: u8,
-    /// Day of the month, 1 to 31.
-    pub day: u8,
-}
-
-impl Date {
-    /// The date `days` after 1970-01-01 (Howard Hinnant's civil-from-days).
-    pub fn from_days(days: u32) -> Self {
-        let z = days + 719_468;
-        let era = z / 146_097;
-        let day_of_era = z % 146_097;
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted = (5 * day_of_year + 2) / 153;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        let year = year_of_era + era * 400 + u32::from(month <= 2);
-        Self { year: year as u16, month: month as u8, day: (day_of_year - (153 * shifted + 2) / 5 + 1) as u8 }
-    }
-}
 
 /// A moment of the market: what its clock shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::product;
-use feed::session::Date;
+use rwf::Date;
 use tools::tune::interfaces;
 
 /// Facts that stand above every report.

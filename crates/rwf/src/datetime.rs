@@ -23,6 +23,19 @@ impl Date {
         Self { year, month, day }
     }
 
+    /// The date `days` after 1970-01-01 (Howard Hinnant's civil-from-days).
+    pub const fn from_days(days: u32) -> Self {
+        let z = days + 719_468;
+        let era = z / 146_097;
+        let day_of_era = z % 146_097;
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted = (5 * day_of_year + 2) / 153;
+        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+        let year = year_of_era + era * 400 + (month <= 2) as u32;
+        Self { year: year as u16, month: month as u8, day: (day_of_year - (153 * shifted + 2) / 5 + 1) as u8 }
+    }
+
     /// True if all parts are blank.
     #[inline]
     pub const fn is_blank(self) -> bool {

@@ -1,7 +1,8 @@
 //! Times of day and date on command lines and in what tools print: UTC, to the nanosecond.
 
 use anyhow::anyhow;
-use feed::session::{DAY, Date, SECOND};
+use feed::session::{DAY, SECOND};
+use rwf::Date;
 
 /// A time as `2026-11-27T14:30:00.000000000Z`, with as few decimals as say it: none, 3, 6 or 9.
 pub(crate) fn text(nanos: u64) -> String {

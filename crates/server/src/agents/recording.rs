@@ -4,12 +4,12 @@
 //! anything over, waits, or knows of it but as of one more client.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::{Config, Record};
 use permissions::rights::Pattern;
 use record::{JournalConfig, JournalCounters, RecorderConfig};
-use record_io::{Agent, AgentConfig, Limits, Wanted};
+use record_io::{Agent, AgentConfig, AgentStatus, Limits, Wanted};
 use rwf::msg::Domain;
 
 /// Nanoseconds.
@@ -27,10 +27,30 @@ struct Inner {
 #[derive(Default)]
 struct State {
     agent: Option<Agent>,
+    /// What is being done, with the agent taken out: a disk may take its time, and whoever asks meanwhile is not to wait for it.
+    change: Option<Change>,
+    /// What the agent that was taken out had recorded.
+    ending: Counts,
     /// Why the last one did not begin, or has ended.
     failure: Option<String>,
     /// Of all that have ended.
     before: Counts,
+}
+
+/// What is done to a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Starting,
+    Stopping,
+}
+
+impl Change {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Stopping => "stopping",
+        }
+    }
 }
 
 /// What was recorded since the process began.
@@ -55,16 +75,33 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn with(self, counters: &JournalCounters, disconnects: u64) -> Self {
+    fn of(counters: &JournalCounters, disconnects: u64) -> Self {
         Self {
-            records: self.records + counters.written.messages,
-            message_bytes: self.message_bytes + counters.written.bytes,
-            file_bytes: self.file_bytes + counters.file_bytes,
-            lost: self.lost + counters.lost.messages,
-            lost_bytes: self.lost_bytes + counters.lost.bytes,
-            gaps: self.gaps + counters.gaps,
-            disk_failures: self.disk_failures + counters.failures,
-            disconnects: self.disconnects + disconnects,
+            records: counters.written.messages,
+            message_bytes: counters.written.bytes,
+            file_bytes: counters.file_bytes,
+            lost: counters.lost.messages,
+            lost_bytes: counters.lost.bytes,
+            gaps: counters.gaps,
+            disk_failures: counters.failures,
+            disconnects,
+        }
+    }
+
+    fn with_status(self, status: &AgentStatus) -> Self {
+        self.and(Self::of(&status.recorder.counters, disconnects(status)))
+    }
+
+    fn and(self, more: Self) -> Self {
+        Self {
+            records: self.records + more.records,
+            message_bytes: self.message_bytes + more.message_bytes,
+            file_bytes: self.file_bytes + more.file_bytes,
+            lost: self.lost + more.lost,
+            lost_bytes: self.lost_bytes + more.lost_bytes,
+            gaps: self.gaps + more.gaps,
+            disk_failures: self.disk_failures + more.disk_failures,
+            disconnects: self.disconnects + more.disconnects,
         }
     }
 }
@@ -72,7 +109,7 @@ impl Counts {
 /// How a recording is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// `recording`, `troubled` (the disk does not take it), `stopped` or `failed`.
+    /// `recording`, `troubled` (the disk does not take it), `starting`, `stopping`, `stopped` or `failed`.
     pub state: &'static str,
     /// What is in the way.
     pub trouble: Option<String>,
@@ -103,57 +140,76 @@ impl Recording {
         Some(recording)
     }
 
-    /// Begins, or goes on.
+    /// Begins, or goes on. Takes as long as the disk does to open the recording; nobody else waits for that.
     ///
     /// # Errors
     /// Why it cannot; or it is under way.
     pub fn start(&self) -> Result<(), String> {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.agent.as_ref().is_some_and(|agent| agent.status().failure.is_none()) {
-            return Err("it is being recorded".to_owned());
-        }
-        state.end();
-        match Agent::start(&self.0.plan, |line| tracing::info!("record: {line}")) {
-            Ok(agent) => {
-                state.agent = Some(agent);
-                state.failure = None;
-                Ok(())
-            }
-            Err(e) => {
-                let why = e.to_string();
-                state.failure = Some(why.clone());
-                Err(why)
-            }
-        }
+        let failed = self.change(Change::Starting, |state| {
+            let is_recording = state.agent.as_ref().is_some_and(|agent| agent.status().failure.is_none());
+            if is_recording { Err("it is being recorded".to_owned()) } else { Ok(()) }
+        })?;
+        let ended = failed.map(Ended::of);
+        let started = Agent::start(&self.0.plan, |line| tracing::info!("record: {line}")).map_err(|e| e.to_string());
+        let mut state = self.changed(ended);
+        state.failure = started.as_ref().err().cloned();
+        started.map(|agent| state.agent = Some(agent))
     }
 
-    /// Ends, once all that was heard is written.
+    /// Ends, once all that was heard is written. Nobody else waits for that.
     ///
     /// # Errors
     /// Nothing is being recorded, or the end could not be written.
     pub fn stop(&self) -> Result<Counts, String> {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.agent.is_none() {
-            return Err("nothing is being recorded".to_owned());
-        }
-        state.failure = None;
-        state.end();
+        let agent = self.change(Change::Stopping, |state| {
+            if state.agent.is_some() { Ok(()) } else { Err("nothing is being recorded".to_owned()) }
+        })?;
+        let state = self.changed(agent.map(Ended::of));
         state.failure.clone().map_or(Ok(state.before), Err)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the agent out for a change, if none is under way and `may` allows it. Until [`Recording::changed`] its counts stand still.
+    fn change(&self, change: Change, may: impl Fn(&State) -> Result<(), String>) -> Result<Option<Agent>, String> {
+        let mut state = self.state();
+        if let Some(other) = state.change {
+            return Err(format!("it is {}: ask again when that is done", other.name()));
+        }
+        may(&state)?;
+        state.change = Some(change);
+        let agent = state.agent.take();
+        state.ending = agent.as_ref().map_or(Counts::default(), |agent| Counts::default().with_status(&agent.status()));
+        Ok(agent)
+    }
+
+    /// The change is over; `ended` is what came of the agent that was there.
+    fn changed(&self, ended: Option<Ended>) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        (state.change, state.ending, state.failure) = (None, Counts::default(), None);
+        if let Some(Ended { counts, failure }) = ended {
+            state.before = state.before.and(counts);
+            state.failure = failure;
+        }
+        state
     }
 
     /// How it is doing.
     pub fn standing(&self) -> Standing {
-        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         let now = state.agent.as_ref().map(Agent::status);
-        let disconnects = now.iter().flat_map(|now| &now.services).map(|(_, heard)| heard.lost).sum();
-        let counts = now.as_ref().map_or(state.before, |now| state.before.with(&now.recorder.counters, disconnects));
+        let before = state.before.and(state.ending);
+        let counts = now.as_ref().map_or(before, |now| before.with_status(now));
         let failure = now.as_ref().map_or_else(|| state.failure.clone(), |now| now.failure.clone());
         let disk = now.as_ref().and_then(|now| now.recorder.trouble.clone());
-        let name = match (&now, &failure, &disk) {
-            (_, Some(_), _) => "failed",
-            (None, ..) => "stopped",
-            (Some(_), None, Some(_)) => "troubled",
-            (Some(_), None, None) => "recording",
+        let name = match (state.change, &now, &failure, &disk) {
+            (Some(change), ..) => change.name(),
+            (None, _, Some(_), _) => "failed",
+            (None, None, ..) => "stopped",
+            (None, Some(_), None, Some(_)) => "troubled",
+            (None, Some(_), None, None) => "recording",
         };
         let services = now.iter().flat_map(|now| &now.services);
         Standing {
@@ -167,20 +223,27 @@ impl Recording {
     }
 }
 
-impl State {
-    /// What there is ends; what it has written counts on.
-    fn end(&mut self) {
-        let Some(agent) = self.agent.take() else { return };
+/// What came of an agent.
+struct Ended {
+    counts: Counts,
+    failure: Option<String>,
+}
+
+impl Ended {
+    /// Ends the agent, once all that it has heard is written.
+    fn of(agent: Agent) -> Self {
         let status = agent.status();
-        let disconnects = status.services.iter().map(|(_, heard)| heard.lost).sum();
+        let disconnects = disconnects(&status);
         match agent.end() {
-            Ok(counters) => self.before = self.before.with(&counters, disconnects),
-            Err(e) => {
-                self.before = self.before.with(&status.recorder.counters, disconnects);
-                self.failure = Some(e.to_string());
-            }
+            Ok(counters) => Self { counts: Counts::of(&counters, disconnects), failure: None },
+            Err(e) => Self { counts: Counts::default().with_status(&status), failure: Some(e.to_string()) },
         }
     }
+}
+
+/// Connections that this server has closed to the recorder.
+fn disconnects(status: &AgentStatus) -> u64 {
+    status.services.iter().map(|(_, heard)| heard.lost).sum()
 }
 
 fn plan(record: &Record, address: SocketAddr) -> AgentConfig {
@@ -218,4 +281,33 @@ fn reached(mut address: SocketAddr) -> SocketAddr {
         _ => {}
     }
     address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recording(folder: &std::path::Path) -> Recording {
+        let record = Record { folder: folder.display().to_string(), services: vec!["A".to_owned()], ..Record::default() };
+        Recording(Arc::new(Inner { plan: plan(&record, ([127, 0, 0, 1], 1).into()), state: Mutex::default() }))
+    }
+
+    #[test]
+    fn nobody_who_asks_waits_for_a_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = recording(&folder.path().join("r"));
+        recording.start().unwrap();
+        assert_eq!(recording.standing().state, "recording");
+        // As while a slow disk is written to: the agent is out, and the lock is free.
+        let agent = recording.change(Change::Stopping, |_| Ok(())).unwrap();
+        assert_eq!(recording.standing().state, "stopping");
+        let told = "it is stopping: ask again when that is done";
+        assert_eq!((recording.start(), recording.stop().map(drop)), (Err(told.to_owned()), Err(told.to_owned())));
+        drop(recording.changed(agent.map(Ended::of)));
+        assert_eq!(recording.standing().state, "stopped");
+        assert_eq!(recording.stop().map(drop), Err("nothing is being recorded".to_owned()));
+        recording.start().unwrap();
+        assert_eq!(recording.start(), Err("it is being recorded".to_owned()));
+        recording.stop().unwrap();
+    }
 }

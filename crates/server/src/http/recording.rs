@@ -12,7 +12,7 @@ use crate::agents::recording::{Recording, Standing};
 /// How the recording of a process is doing.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct Recorded {
-    /// `recording`, `troubled` (the disk does not take it; it is tried again), `stopped`, `failed`, or `off`: nothing is to be recorded.
+    /// `recording`, `troubled` (the disk does not take it; it is tried again), `starting` and `stopping` (the disk is being waited for), `stopped`, `failed`, or `off`: nothing is to be recorded.
     state: &'static str,
     /// What is in the way.
     trouble: Option<String>,

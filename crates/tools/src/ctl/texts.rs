@@ -1,6 +1,6 @@
 //! Answers as text: tables, members a line, times and durations as people read them.
 
-use feed::session::Date;
+use rwf::Date;
 use serde_json::Value;
 
 use crate::administration::offer_text;

@@ -14,7 +14,9 @@ use super::depth::Books;
 use super::input::Input;
 use super::values::{Facts, Print};
 use crate::Model;
-use crate::session::{DAY, Date, Nanos};
+use rwf::Date;
+
+use crate::session::{DAY, Nanos};
 
 /// Prices have nine decimals; neither currency nor exchange is told.
 pub(super) const FACTS: Facts = Facts { decimals: 9, currency: None, exchange: None, quote_exchange: None };

@@ -2,10 +2,17 @@
 
 use std::collections::VecDeque;
 
-use feed::fields as fid;
 use rwf::{DataType, FieldList, Primitive, SetScope};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// Fields of the RDM dictionary that prices are in.
+mod fid {
+    pub(super) const TRDPRC_1: i16 = 6;
+    pub(super) const BID: i16 = 22;
+    pub(super) const ASK: i16 = 25;
+    pub(super) const TRDVOL_1: i16 = 178;
+}
 
 /// Minutes with a price that are kept: a day of them.
 pub const BARS_MAX: usize = 1_440;
@@ -138,11 +145,11 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feed::fields::append_fields;
+    use feed::fields::{FieldWriter, append_fields};
 
     const FIELDS: DataType = DataType::FIELD_LIST;
 
-    fn body(write: impl FnOnce(&mut fid::FieldWriter<'_, '_>)) -> Vec<u8> {
+    fn body(write: impl FnOnce(&mut FieldWriter<'_, '_>)) -> Vec<u8> {
         let mut out = Vec::new();
         append_fields(&mut out, write);
         out
@@ -181,7 +188,7 @@ mod tests {
         };
         series.image(0, FIELDS, &quote(100, 200));
         series.update(10, FIELDS, &body(|f| f.real(fid::BID, 180, 2)));
-        series.update(20, FIELDS, &body(|f| f.real(fid::ACVOL_1, 7, 0)));
+        series.update(20, FIELDS, &body(|f| f.real(feed::fields::ACVOL_1, 7, 0)));
         assert_eq!(series.ticks().map(|tick| tick.price).collect::<Vec<_>>(), [1.5, 1.9]);
         assert!(series.ticks().all(|tick| !tick.trade));
         // Once it is traded, quotes say nothing of its price.

@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
 use config::AuditSync;
-use feed::session::Date;
+use rwf::Date;
 use permissions::lock::AnyLock;
 use permissions::{AuditEvent, EventKind, Usage, Verdict};
 use serde_json::{Map, Value, json};
