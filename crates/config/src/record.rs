@@ -1,6 +1,6 @@
 //! `[record]`: what a server records of its own services.
 
-use permissions::rights::Pattern;
+use names::Pattern;
 
 use super::section::section;
 use super::value::DomainList;

@@ -1,11 +1,11 @@
 //! The consumer of a service whose messages go to a recorder.
 
 use crate::source_time::SourceTime;
+use names::Pattern;
 use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::{ConnectionList, Server};
 use omm_io::{Client, Closed, Reach};
-use permissions::rights::Pattern;
 use record::{Clock, Clocks, Handover, Item, Kind, RecorderStatus};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgClass, StatusMsg};

@@ -48,7 +48,7 @@ pub mod image;
 pub mod json;
 mod macros;
 pub mod msg;
-pub mod page;
+pub use ::page;
 pub mod peek;
 pub mod primitive;
 mod qos;

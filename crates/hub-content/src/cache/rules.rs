@@ -1,7 +1,7 @@
 //! Which items are cached: by service, domain and name.
 
 /// A name of an item, or many: patterns are written alike wherever an administrator writes them.
-pub use permissions::rights::Pattern as NamePattern;
+pub use names::Pattern as NamePattern;
 use rwf::image::Schema;
 use rwf::msg::Domain;
 use rwf::page::PageSize;

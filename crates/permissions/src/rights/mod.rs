@@ -6,14 +6,13 @@
 mod check;
 mod expression;
 mod file;
-mod pattern;
 mod query;
 
 pub(crate) use check::{Demand, Requirements};
 pub use check::{Failure, Who};
 pub use expression::Expression;
 pub use file::{Fault, RightsError};
-pub use pattern::Pattern;
+pub use names::Pattern;
 pub use query::{Explanation, Finding};
 
 use std::collections::{BTreeMap, HashMap};

@@ -50,6 +50,8 @@ fn state_machines_know_nothing_of_the_world() {
     let mut found = Vec::new();
     for krate in [
         "rwf",
+        "page",
+        "names",
         "capture",
         "market",
         "rssl",
@@ -126,16 +128,18 @@ fn tables_of_what_peers_choose_are_hashed_with_a_key() {
 #[test]
 fn crates_use_only_what_the_architecture_allows() {
     for (krate, allowed) in [
-        ("rwf", &[][..]),
+        ("page", &[][..]),
+        ("names", &[]),
+        ("rwf", &["page"]),
         ("lbm", &[]),
         ("rssl", &["rwf"]),
         ("hub", &["hub-content", "hub-distributor", "hub-items", "hub-p2ps", "hub-stream"]),
-        ("config", &["hub", "lbm", "net", "permissions", "record", "rssl", "rwf"]),
+        ("config", &["hub", "lbm", "names", "net", "permissions", "record", "rssl", "rwf"]),
         ("hub-distributor", &["hub-content", "hub-items", "hub-stream", "omm", "permissions", "rwf"]),
         ("hub-io", &["aeron-io", "config", "hub", "lbm-io", "net", "rssl-io"]),
         ("hub-items", &["rwf"]),
         ("hub-p2ps", &["hub-content", "hub-items", "hub-stream", "permissions", "rwf"]),
-        ("hub-content", &["hub-items", "hub-stream", "permissions", "rwf"]),
+        ("hub-content", &["hub-items", "hub-stream", "names", "permissions", "rwf"]),
         ("hub-stream", &["rwf"]),
         ("net", &[]),
         ("lbm-io", &["lbm", "net"]),
@@ -146,11 +150,11 @@ fn crates_use_only_what_the_architecture_allows() {
         ("capture", &[]),
         ("market", &[]),
         ("venue", &["market"]),
-        ("permissions", &[]),
+        ("permissions", &["names"]),
         ("marketfeed", &["rwf"]),
         ("feed", &["capture", "market", "marketfeed", "omm", "rwf", "venue"]),
         ("record", &["rwf"]),
-        ("record-io", &["net", "omm", "omm-io", "permissions", "record", "rssl-io", "rwf"]),
+        ("record-io", &["names", "net", "omm", "omm-io", "record", "rssl-io", "rwf"]),
         ("measure", &["net"]),
         ("floor", &["net"]),
         (

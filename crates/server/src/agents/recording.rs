@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::{Config, Record};
-use permissions::rights::Pattern;
+use names::Pattern;
 use record::{JournalConfig, JournalCounters, RecorderConfig};
 use record_io::{Agent, AgentConfig, AgentStatus, Limits, Wanted};
 use rwf::msg::Domain;
@@ -288,7 +288,8 @@ mod tests {
     use super::*;
 
     fn recording(folder: &std::path::Path) -> Recording {
-        let record = Record { folder: folder.display().to_string(), services: vec!["A".to_owned()], ..Record::default() };
+        let record =
+            Record { folder: folder.display().to_string(), services: vec!["A".to_owned()], ..Record::default() };
         Recording(Arc::new(Inner { plan: plan(&record, ([127, 0, 0, 1], 1).into()), state: Mutex::default() }))
     }
 

@@ -12,9 +12,9 @@ use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
 use config::AuditSync;
-use rwf::Date;
 use permissions::lock::AnyLock;
 use permissions::{AuditEvent, EventKind, Usage, Verdict};
+use rwf::Date;
 use serde_json::{Map, Value, json};
 
 const NANOSECONDS: u64 = 1_000_000_000;

@@ -10,7 +10,7 @@ import java.util.Vector;
 
 /**
  * Nanoseconds of an update of a page of 25 rows and 80 columns with ETA Java's page library: the 40 bytes of
- * `cargo bench -p quoteway-rwf --bench page`. The median of rounds, the fastest beside it.
+ * `cargo bench -p quoteway-page`. The median of rounds, the fastest beside it.
  */
 public final class PageBench {
     private static final int ROUNDS = 301;

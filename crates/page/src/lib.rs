@@ -1,12 +1,12 @@
 //! Pages: what traders looked at before there were fields, as a grid of cells.
 //!
 //! A [`Page`] takes in the bytes of ANSI pages (container 134): text and control sequences that move a cursor and overwrite. Held images
-//! ([`crate::image`]) are such grids, so that a late joiner gets a page made from the grid ([`Page::image`]); a slow client can be given
+//! (`rwf::image`) are such grids, so that a late joiner gets a page made from the grid ([`Page::image`]); a slow client can be given
 //! only what has changed ([`Page::changes`]). Page records, whose rows are fields, are built on this grid elsewhere
 //! ([`Page::set_row`]). Format and sources: `docs/wire/pages.md`.
 //!
 //! ```
-//! use rwf::page::{Page, PageSize};
+//! use page::{Page, PageSize};
 //!
 //! let mut page = Page::new(PageSize::default());
 //! page.apply(b"\x1bc\x1b[3;10HGBP 1.5520/30");
@@ -17,6 +17,7 @@
 //! late.apply(&page.image());
 //! assert_eq!(late, page);
 //! ```
+#![forbid(unsafe_code)]
 
 mod apply;
 mod glyph;

@@ -1,6 +1,6 @@
 //! Nanoseconds of an update of a page: 40 bytes, as a quote page gets them (a position, a fade, a price).
 //!
-//! `cargo bench -p quoteway-rwf --bench page`. The floor copies the same bytes. Each figure is the median of rounds;
+//! `cargo bench -p quoteway-page`. The floor copies the same bytes. Each figure is the median of rounds;
 //! the fastest beside it. For instructions: the built bench under `valgrind --tool=callgrind --toggle-collect='*page::work*'` with `update` as its
 //! argument, which makes 21,000 of them.
 
@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use rwf::page::{Page, PageSize};
+use page::{Page, PageSize};
 
 const ROUNDS: usize = 1001;
 const UPDATES: usize = 1000;

@@ -1,4 +1,5 @@
 //! Patterns of names: of items, positions, whatever an administrator lists.
+#![forbid(unsafe_code)]
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::fmt;
