@@ -155,7 +155,8 @@ mod tests {
         assert_eq!((chosen[0].priority_of("client"), chosen[0].idle.as_str()), (Some(10), "block"));
         assert!(!chosen[0].shuffle && said.is_empty(), "{said:?}");
         let order = "the source in random order";
-        assert!(of(&["images"])[0].conditions().contains(order) && !chosen[0].conditions().contains(order));
+        let [before, after] = [&of(&["images"])[0], &chosen[0]].map(|scenario| crate::conditions::of(scenario, None));
+        assert!(before.contains(order) && !after.contains(order));
     }
 
     #[test]

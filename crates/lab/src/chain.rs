@@ -1,7 +1,7 @@
 //! The processes of a test: source, servers, clients; where they run, and how they find each other.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -606,12 +606,10 @@ pub fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Everything is on loopback.
-pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hosts::LOOPBACK;
 
     #[test]
     fn bound_processes_get_their_processors() {

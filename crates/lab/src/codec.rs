@@ -5,7 +5,7 @@ use std::process::Command;
 use super::parts;
 use super::peers;
 use super::product;
-use super::rows::{Metrics, Outcome, Row, Side};
+use super::results::{Metrics, Outcome, Row, Side};
 use super::session::Session;
 use measure::process::{Fault, Process};
 

@@ -19,10 +19,9 @@ use tools::administration::Client;
 
 use super::chain::{Chain, Spacing};
 use super::images::wait_for_images;
-use super::load::SERVICE;
-use super::load::swarm::Swarm;
+use super::load::swarm::{SERVICE, Swarm};
 use super::nodes::Nodes;
-use super::rows::{Metrics, Outcome, Side};
+use super::results::{Metrics, Outcome, Side};
 use super::scenario::{Point, Scenario};
 use super::session::{Run, Session};
 

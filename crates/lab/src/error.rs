@@ -28,9 +28,3 @@ impl From<FileError> for Fault {
         Self::Failed(error.to_string())
     }
 }
-
-impl From<crate::lbm::GridError> for Fault {
-    fn from(error: crate::lbm::GridError) -> Self {
-        Self::Failed(error.to_string())
-    }
-}

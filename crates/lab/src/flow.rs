@@ -7,7 +7,7 @@
 use super::chain::{PATIENCE, Spacing, words};
 use super::peers;
 use super::product;
-use super::rows::{Metrics, Outcome, Side};
+use super::results::{Metrics, Outcome, Side};
 use super::run::{Ask, ours};
 use super::scenario::{Point, Scenario};
 use super::session::{Places, Run, Session};

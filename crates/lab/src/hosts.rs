@@ -80,7 +80,7 @@ impl Hosts {
             ssh.extend(["-o".to_owned(), option.to_owned()]);
         }
         ssh.extend(["-o".to_owned(), format!("ControlPath={}", socket.display())]);
-        let mut hosts = Self { all: Vec::new(), here: LOCALHOST, ssh, _connections: connections };
+        let mut hosts = Self { all: Vec::new(), here: LOOPBACK, ssh, _connections: connections };
         let program = product::binary()?;
         for destination in destinations {
             hosts.add(destination, &program)?;
@@ -126,12 +126,12 @@ impl Hosts {
 
     /// Where the Source Distributor is.
     pub fn first(&self) -> IpAddr {
-        self.all.first().map_or(LOCALHOST, |host| host.address)
+        self.all.first().map_or(LOOPBACK, |host| host.address)
     }
 
     /// Where the P2PSs are.
     pub fn last(&self) -> IpAddr {
-        self.all.last().map_or(LOCALHOST, |host| host.address)
+        self.all.last().map_or(LOOPBACK, |host| host.address)
     }
 
     /// The hosts as a report names them.
@@ -219,7 +219,8 @@ impl Drop for Hosts {
     }
 }
 
-const LOCALHOST: IpAddr = super::chain::LOOPBACK;
+/// Everything is on loopback.
+pub const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// Runs a command there until it ends or this script's input does, which ends with the lab; by whatever way that came.
 const SCRIPT: &str = r#"#!/bin/sh

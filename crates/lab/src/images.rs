@@ -2,7 +2,7 @@
 
 use super::chain::{Chain, Spacing};
 use super::nodes::Nodes;
-use super::rows::{Metrics, Outcome, Side};
+use super::results::{Metrics, Outcome, Side};
 use super::run::Interval;
 use super::scenario::{Point, Scenario};
 use super::session::{Run, Session};

@@ -5,7 +5,7 @@
 use super::chain::{Chain, Spacing};
 use super::images::wait_for_images;
 use super::nodes::Nodes;
-use super::rows::{Metrics, Outcome, Side};
+use super::results::{Metrics, Outcome, Side};
 use super::scenario::{Point, Scenario};
 use super::session::{Run, Session};
 use measure::process::{Fault, pause};

@@ -2,16 +2,18 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | [`scenario`], [`applies`] | what is measured: parameters, rates, goals, from a file; what `--set` changes |
+//! | [`results`] | the ground: figures of sides by rows, ratios, goals and verdicts, published series, deviations, as data; uses none of the others |
+//! | [`scenario`] | what is measured: parameters, rates, cells, from a file; uses results only |
+//! | [`applies`], [`conditions`] | what `--set` changes; under which conditions a scenario runs, for a reader |
+//! | [`originals`], [`deviations`] | what others have published, and where their tests differ from ours |
+//! | [`environment`] | the machine, its network cards, the commit, what else was going on |
+//! | [`product`], [`hosts`], [`nodes`], [`chain`], [`mod@run`] | the binary that is measured, where its processes run, those of a test, one run of them |
 //! | [`session`], [`progress`], [`resume`] | pairs of runs by turns, the file of results, how far it is, what an earlier call has done |
 //! | [`flow`], [`images`], [`late`], [`seen`], [`memory`], [`conflation`], [`codec`], [`stages`], [`lbm`], [`load`], [`transports`] | the procedures |
-//! | [`product`], [`chain`], [`nodes`], [`mod@run`] | the binary that is measured, its processes in a test, where they run, one run of them |
 //! | [`peers`], [`nats`] | other products on the same work |
 //! | [`observed`] | the files of two ends as the row of a report |
 //! | [`parts`] | measurements that need a process of their own |
-//! | [`rows`], [`originals`], [`deviations`] | figures, ratios, goals; what others have published, and where their tests differ from ours |
-//! | [`report`], [`html`] | how they are shown: Markdown, a page with charts, CSV |
-//! | [`environment`] | the machine, its network cards, the commit, what else was going on |
+//! | [`present`] | on top: how results are shown, as Markdown, as a page with charts, as CSV; no procedure uses it |
 //!
 //! Who saw which message when, statistics and processes are the crate `measure`; the bare loops are the crate `floor`.
 #![forbid(unsafe_code)]
@@ -26,13 +28,13 @@ use serde_json::{Value, json};
 pub mod applies;
 pub mod chain;
 pub mod codec;
+pub mod conditions;
 pub mod conflation;
 pub mod deviations;
 pub mod environment;
 pub mod error;
 pub mod flow;
 pub mod hosts;
-pub mod html;
 pub mod images;
 pub mod late;
 pub mod lbm;
@@ -44,14 +46,14 @@ pub mod observed;
 pub mod originals;
 pub mod parts;
 pub mod peers;
+pub mod present;
 pub mod product;
 pub mod progress;
 // The updates that the codec's own benchmark works on: one definition, so that both measure the same bytes.
 #[path = "../../rwf/benches/codec/reference.rs"]
 mod reference;
-pub mod report;
+pub mod results;
 pub mod resume;
-pub mod rows;
 pub mod run;
 pub mod scenario;
 pub mod seen;
@@ -66,8 +68,8 @@ use environment::{Distance, Disturbance, Environment};
 use error::FileError;
 use hosts::Hosts;
 use measure::process::Fault;
+use results::{Outcome, Verdict};
 use resume::Earlier;
-use rows::{Outcome, Verdict};
 use run::Where;
 use scenario::{Kind, Scenario};
 use session::{Places, Session};
@@ -150,11 +152,11 @@ pub struct RunArgs {
 
 /// The other products that may run.
 #[derive(Debug, Clone, PartialEq)]
-struct Peers(Vec<rows::Side>);
+struct Peers(Vec<results::Side>);
 
 /// A name that no other product has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no peer; there are {known}, and none", known = rows::PEERS.map(rows::Side::name).join(", "))]
+#[error("{0:?} is no peer; there are {known}, and none", known = results::PEERS.map(results::Side::name).join(", "))]
 struct NoPeer(String);
 
 /// Names separated by commas, or `none`.
@@ -163,7 +165,7 @@ fn peers_of(text: &str) -> Result<Peers, NoPeer> {
         return Ok(Peers(Vec::new()));
     }
     let one = |name: &str| {
-        let side = name.trim().parse().ok().filter(|side| rows::PEERS.contains(side));
+        let side = name.trim().parse().ok().filter(|side| results::PEERS.contains(side));
         side.ok_or_else(|| NoPeer(name.to_owned()))
     };
     text.split(',').map(one).collect::<Result<_, _>>().map(Peers)
@@ -193,7 +195,7 @@ pub fn look(what: &What) -> anyhow::Result<()> {
                     println!("{}", heading(group));
                 }
                 println!("{:width$}  {}{}", s.name, s.text(&s.title), if s.on_request { " (on request)" } else { "" });
-                println!("{:width$}    {}", "", s.parameters());
+                println!("{:width$}    {}", "", conditions::parameters(s));
             }
             println!(
                 "\nreports: all that reproduce a report. all: everything. Change a parameter: --set, or list --toml and --scenarios."
@@ -290,8 +292,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     // The session's bar must not be drawn into the report.
     drop(session);
     write_reports(args, &tables, &environment, &outcomes)?;
-    let is_empty =
-        outcomes.iter().all(|o| o.rows.iter().all(|r| r.side(rows::Side::Ours).iter().all(|m| m.figures.is_empty())));
+    let is_empty = outcomes
+        .iter()
+        .all(|o| o.rows.iter().all(|r| r.side(results::Side::Ours).iter().all(|m| m.figures.is_empty())));
     if is_empty {
         bail!("nothing could be measured");
     }
@@ -329,14 +332,14 @@ fn outcome_of(scenario: &Scenario, tables: &Tables, place: Where<'_>) -> Outcome
         group: scenario.group.clone(),
         title: scenario.text(&scenario.title),
         about: scenario.text(&scenario.about),
-        conditions: scenario.conditions_at(Some(place)),
+        conditions: conditions::of(scenario, Some(place)),
         deviations: deviations::of(scenario, place),
         fan: scenario.fan(),
         originals,
         notes,
         ..Outcome::default()
     };
-    match lbm::published::read(tables, scenario) {
+    match originals::lbm::read(tables, scenario) {
         Ok(table) => outcome.published = table,
         Err(why) => outcome.notes.push(why.to_string()),
     }
@@ -348,13 +351,13 @@ fn write_reports(args: &RunArgs, tables: &Tables, environment: &Environment, all
     let save = |path: &Path, text: String| net::output::write(path, text).map_err(FileError::of("report", path));
     let pairs = if args.quick { 1 } else { args.pairs };
     if let Some(path) = &args.html {
-        let call = html::report::Call { outcomes: all, path };
-        let reports = html::report::pages(environment, pairs, call, tables);
+        let call = present::html::report::Call { outcomes: all, path };
+        let reports = present::html::report::pages(environment, pairs, call, tables);
         match &reports[..] {
             // One report is the page; several have one each beside the page of everything.
             [one] if all.iter().all(|outcome| outcome.group == one.group) => save(path, one.html.clone())?,
             several => {
-                save(path, html::page(environment, pairs, all))?;
+                save(path, present::html::page(environment, pairs, all))?;
                 for one in several {
                     save(&call.file(&one.group), one.html.clone())?;
                 }
@@ -362,9 +365,9 @@ fn write_reports(args: &RunArgs, tables: &Tables, environment: &Environment, all
         }
     }
     if let Some(path) = &args.csv {
-        save(path, html::csv(all))?;
+        save(path, present::html::csv(all))?;
     }
-    let text = report::markdown(environment, pairs, all);
+    let text = present::report::markdown(environment, pairs, all);
     match &args.report {
         None => print!("{text}"),
         Some(path) => save(path, text)?,
@@ -382,7 +385,7 @@ fn duration(seconds: f64) -> String {
     format!("{}:{:02} hours", minutes / 60, minutes % 60)
 }
 
-fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side]) -> f64 {
+fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[results::Side]) -> f64 {
     match scenario.kind {
         Kind::Codec => codec::estimate(pairs, is_quick),
         Kind::Flow => flow::estimate(scenario, pairs),
@@ -391,7 +394,7 @@ fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, peers: &[rows::Side
         Kind::Seen => seen::estimate(scenario, pairs),
         Kind::Memory => memory::estimate(scenario, pairs),
         Kind::Stages => stages::estimate(scenario, pairs, is_quick),
-        Kind::Lbm => lbm::estimate(scenario, pairs, is_quick, peers.contains(&rows::Side::Aeron)),
+        Kind::Lbm => lbm::estimate(scenario, pairs, is_quick, peers.contains(&results::Side::Aeron)),
         Kind::Load => load::estimate(scenario, pairs),
         Kind::Conflation => conflation::estimate(scenario, pairs),
         Kind::Transports => transports::estimate(scenario, pairs),
@@ -419,8 +422,8 @@ fn record(session: &mut Session, outcome: &Outcome) {
     for row in &outcome.rows {
         for metric in row.metrics() {
             let median = |side| row.spread(side, metric).map(|s| s.median);
-            let by_name = |of: &dyn Fn(rows::Side) -> Option<Value>| -> serde_json::Map<String, Value> {
-                let sides = [rows::Side::Ours].into_iter().chain(rows::OTHERS);
+            let by_name = |of: &dyn Fn(results::Side) -> Option<Value>| -> serde_json::Map<String, Value> {
+                let sides = [results::Side::Ours].into_iter().chain(results::OTHERS);
                 sides.filter_map(|side| Some((side.name().to_owned(), of(side)?))).collect()
             };
             let ratio = |side| row.ratio(side, metric).map(|s| json!([s.median, s.low, s.high]));
@@ -434,7 +437,7 @@ fn record(session: &mut Session, outcome: &Outcome) {
         let goal = &verdict.goal;
         session.record(&json!({
             "record": "goal", "scenario": outcome.name, "row": goal.row, "figure": goal.metric,
-            "over": goal.over.map(rows::Side::name), "at_least": goal.at_least, "bound": goal.bound,
+            "over": goal.over.map(results::Side::name), "at_least": goal.at_least, "bound": goal.bound,
             "value": verdict.value, "met": verdict.is_met(),
         }));
     }
@@ -447,7 +450,7 @@ mod tests {
     #[test]
     fn no_peers_can_be_asked_for() {
         assert_eq!(peers_of("none"), Ok(Peers(Vec::new())));
-        assert_eq!(peers_of("nats,aeron"), Ok(Peers(vec![rows::Side::Nats, rows::Side::Aeron])));
+        assert_eq!(peers_of("nats,aeron"), Ok(Peers(vec![results::Side::Nats, results::Side::Aeron])));
         assert!(peers_of("floor").is_err() && peers_of("").unwrap_err().to_string().contains("none"));
     }
 
@@ -469,7 +472,7 @@ mod tests {
             let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
             let mut chosen = scenario::select(scenario::read(scenario::BUILT_IN).unwrap(), &names).unwrap();
             chosen.iter_mut().for_each(change);
-            chosen.iter().map(|s| estimate(s, 1, true, &rows::PEERS)).sum()
+            chosen.iter().map(|s| estimate(s, 1, true, &results::PEERS)).sum()
         };
         // A look at everything is two minutes, as long as the originals took is a day or more.
         let quick = of(&[], Scenario::shorten);

@@ -3,10 +3,9 @@
 
 use super::chain::{Chain, PATIENCE, Spacing};
 use super::images::wait_for_images;
-use super::load::swarm::Swarm;
-use super::load::{SERVICE, request};
+use super::load::swarm::{SERVICE, Swarm, request};
 use super::nodes::Nodes;
-use super::rows::{Metrics, Outcome, Side};
+use super::results::{Metrics, Outcome, Side};
 use super::scenario::{Clients, Scenario};
 use super::session::{Run, Session};
 use measure::process::{Fault, Process, pause};

@@ -16,7 +16,7 @@ use net::tcp::{Event, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
 
 use super::chain::{PATIENCE, words};
 use super::product;
-use super::rows::Metrics;
+use super::results::Metrics;
 use super::run as one_run;
 use super::scenario::{Clients, Scenario};
 use super::websocket::link::{self, Link};

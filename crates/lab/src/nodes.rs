@@ -9,8 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::chain::LOOPBACK;
-use super::hosts::Hosts;
+use super::hosts::{Hosts, LOOPBACK};
 use measure::process::Fault;
 
 /// The nodes; namespaces are gone when this value is.

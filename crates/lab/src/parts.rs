@@ -51,7 +51,7 @@ pub enum Part {
     /// The stages of an update's way through the server
     Stages(super::stages::work::Args),
     /// LBM, or the same system calls without it
-    Lbm(super::lbm::work::Args),
+    Lbm(super::lbm::process::Args),
     /// The reference updates as hexadecimal arguments for the same measurement of the peer
     Updates,
     /// The publisher of a test of nats-server

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::nats;
-use super::rows::{Metrics, Side};
+use super::results::{Metrics, Side};
 use super::run as one_run;
 use super::scenario::Scenario;
 use super::session::Places;

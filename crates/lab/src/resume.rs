@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::error::FileError;
-use crate::rows::{Metrics, Observed};
+use crate::results::{Metrics, Observed};
 
 /// Runs and found rates of the file of results.
 #[derive(Debug, Default)]

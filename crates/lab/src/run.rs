@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::chain::{Chain, Observation, PATIENCE, Spacing, shares};
 use super::hosts::Hosts;
 use super::nodes::{Network, Nodes};
-use super::rows::{Metrics, Observed};
+use super::results::{Metrics, Observed};
 use super::scenario::{Clients, Scenario};
 use measure::observer::analysis::{Analysis, Distribution, Percentile, analyse};
 use measure::observer::{Plan, Received, Sent, read_received, read_sent};

@@ -11,8 +11,8 @@ use super::environment::{Disturbance, utc};
 use super::error::FileError;
 use super::hosts::Hosts;
 use super::progress::Progress;
+use super::results::{Metrics, Outcome, Row, Side};
 use super::resume::Earlier;
-use super::rows::{Metrics, Outcome, Row, Side};
 use super::run::Where;
 use measure::process::Fault;
 

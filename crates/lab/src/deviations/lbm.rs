@@ -1,9 +1,9 @@
 //! Deviations from the report on LBM 3.3.9.
 
-use super::{Deviation, Same};
-use crate::lbm::{Cell, Profile};
+use crate::results::{Deviation, Same};
 use crate::run::Where;
 use crate::scenario::Scenario;
+use crate::scenario::grid::{Cell, Profile};
 
 /// Payloads of the report, in bytes.
 const PAYLOADS: [usize; 5] = [64, 128, 256, 512, 1_024];

@@ -4,57 +4,11 @@
 mod lbm;
 mod reports;
 
-use std::fmt::Write as _;
-
-use super::html::prose;
+use super::results::{Deviation, Same};
 use super::run::Where;
 use super::scenario::{Kind, Scenario};
 use measure::observer::steady;
 use reports::{Priority, Sampling, Setup, TIMED};
-
-/// An aspect of a test: there, here, and whether that is the same.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Deviation {
-    /// Topology, processes, binding, ...
-    pub aspect: &'static str,
-    /// In the report.
-    pub original: String,
-    /// In this call.
-    pub ours: String,
-    /// How the two compare.
-    pub same: Same,
-}
-
-/// Whether an aspect is the same here as there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Same {
-    /// Nothing is easier or harder here by this.
-    Yes,
-    /// The value differs.
-    No,
-    /// The report does not say how it was there.
-    NotSaid,
-}
-
-impl Same {
-    fn of(is_same: bool) -> Self {
-        if is_same { Self::Yes } else { Self::No }
-    }
-
-    /// Of what a report may not say.
-    fn maybe(is_same: Option<bool>) -> Self {
-        is_same.map_or(Self::NotSaid, Self::of)
-    }
-
-    /// For a reader.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Yes => "yes",
-            Self::No => "no",
-            Self::NotSaid => "not said",
-        }
-    }
-}
 
 const NOT_SAID: &str = "not said";
 /// The processes that may have a real-time priority; the client is the last.
@@ -262,51 +216,6 @@ const DISCARDED_MIN_S: f64 = 35.0;
 fn length(scenario: &Scenario, seconds: f64) -> String {
     let full = if seconds > scenario.seconds { format!(" (--full: {seconds:.0})") } else { String::new() };
     format!("{} s{full}", scenario.seconds)
-}
-
-/// The table at a glance: what differs, and what the report does not say.
-fn glance(all: &[Deviation]) -> String {
-    let of = |same: Same| {
-        let aspects: Vec<&str> = all.iter().filter(|d| d.same == same).map(|d| d.aspect).collect();
-        aspects.join(", ")
-    };
-    let not_said = of(Same::NotSaid);
-    let not_said = if not_said.is_empty() { String::new() } else { format!("; not said there: {not_said}") };
-    format!("Where this differs from the report: {}{not_said}", of(Same::No))
-}
-
-/// As HTML; nothing for what repeats no report.
-pub fn html(all: &[Deviation]) -> String {
-    if all.is_empty() {
-        return String::new();
-    }
-    let mut out = format!(
-        "<details class=\"deviations\"><summary>{}</summary><div class=\"scroll\"><table><tr><th></th><th class=\"text\">report</th><th class=\"text\">here</th><th>same</th></tr>\n",
-        glance(all)
-    );
-    for Deviation { aspect, original, ours, same } in all {
-        let _ = writeln!(
-            out,
-            "<tr><td>{aspect}</td><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td></tr>",
-            prose(original),
-            prose(ours),
-            same.word()
-        );
-    }
-    out + "</table></div></details>\n"
-}
-
-/// As Markdown.
-pub fn markdown(all: &[Deviation]) -> String {
-    let mut out = String::new();
-    if !all.is_empty() {
-        let _ = writeln!(out, "\n{}.", glance(all));
-        out.push_str("\n| | report | here | same |\n|---|---|---|---|\n");
-    }
-    for Deviation { aspect, original, ours, same } in all {
-        let _ = writeln!(out, "| {aspect} | {original} | {ours} | {} |", same.word());
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::present::deviations::{html, markdown};
 use crate::scenario::{BUILT_IN, read};
 
 fn scenario(name: &str) -> Scenario {
@@ -131,10 +132,10 @@ fn loopback_is_called_loopback() {
             let row = all.iter().find(|d| d.aspect == aspect).unwrap();
             assert!(row.ours.contains("loopback") && row.same != Same::Yes, "{}: {row:?}", scenario.name);
         }
-        let conditions = scenario.conditions_at(Some(Where::Loopback));
+        let conditions = crate::conditions::of(&scenario, Some(Where::Loopback));
         assert!(!conditions.contains("namespace") && !conditions.contains("MTU"), "{conditions}");
         // Runs there are not taken over by a call elsewhere.
-        assert_ne!(conditions, scenario.conditions_at(Some(Where::Namespaces)), "{}", scenario.name);
+        assert_ne!(conditions, crate::conditions::of(&scenario, Some(Where::Namespaces)), "{}", scenario.name);
         assert!(all.iter().all(|d| !d.ours.contains("namespace") && !d.ours.contains("veth")), "{}", scenario.name);
     }
 }

@@ -5,7 +5,7 @@
 //! sends. Runs of a row are therefore also told apart by what a line took beside each.
 
 use super::SIDES;
-use crate::rows::{Metrics, Row, Side};
+use crate::results::{Metrics, Row, Side};
 use measure::stats::Spread;
 
 /// The name of the figure: nanoseconds of a cache line to the other processor and back.

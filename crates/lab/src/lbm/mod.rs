@@ -5,33 +5,27 @@
 //! far it is, so that nothing is lost for want of room in a socket: what is found is the highest rate at which the receiver keeps up.
 //! (Aeron has a flow control of its own.) At a rate nobody holds the source back, as in the report.
 
-mod cell;
-pub mod difference;
 mod distances;
-mod histograms;
 mod lan;
 mod one_way;
-pub mod published;
+pub mod process;
 mod round_trips;
 mod search;
 mod stream;
-pub mod summary;
 mod trial;
 pub mod work;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
 
-use super::rows::{Metrics, Outcome, Side};
+use super::results::{Metrics, Outcome, Side};
+use super::scenario::grid::{self, Cell, Measure};
 use super::scenario::{Point, Scenario};
 use super::session::{Run, Session};
 use lan::Lan;
 use measure::process::Fault;
 use trial::Trial;
-
-pub use cell::{Cell, Grid, GridError, Measure, Profile};
 
 /// Receive buffer of LBT-RM, in bytes: the report's (`transport_lbtrm_receiver_socket_buffer`).
 pub(crate) const RECEIVE_BUFFER: u32 = 8_388_608;
@@ -39,7 +33,7 @@ pub(crate) const RECEIVE_BUFFER: u32 = 8_388_608;
 const AROUND: f64 = 0.5;
 /// Seconds of a probe of a search, at most.
 const PROBE_MAX: f64 = 2.0;
-const SIDES: [Side; 3] = [Side::Ours, Side::Floor, Side::Aeron];
+pub(crate) const SIDES: [Side; 3] = [Side::Ours, Side::Floor, Side::Aeron];
 
 /// Seconds that a scenario is expected to take.
 pub fn estimate(scenario: &Scenario, pairs: u32, is_quick: bool, with_aeron: bool) -> f64 {
@@ -103,16 +97,16 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
 pub fn aeron(program: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metrics, Fault> {
     let cell = Cell {
         measure: if rate.is_some() { Measure::OneWay } else { Measure::Stream },
-        medium: cell::Medium::Lbtru,
+        medium: grid::Medium::Lbtru,
         payload: scenario.message_size(),
         datagram: 1_408,
         offload: false,
         rate: rate.map_or(Point::Max, Point::Rate),
         veth: false,
-        profile: cell::Profile::Latency,
+        profile: grid::Profile::Latency,
         paths: 1,
         receivers: 1,
-        idle: cell::Idle::Yield,
+        idle: grid::Idle::Yield,
     };
     Trial { scenario, cell, lan: &Lan::loopback(), aeron: Some(program) }.lossless(Side::Aeron)
 }
@@ -222,11 +216,4 @@ fn confirm(trial: &Trial<'_>, side: Side, rate: &mut f64) -> Result<Metrics, Fau
         *rate *= 0.92;
     }
     Err(Fault::Failed(format!("the rate that was found is not held any more ({})", trial.scenario.criterion())))
-}
-
-/// The figures of a side of a row by name, medians over the runs.
-pub fn medians(outcome: &Outcome, label: &str, side: Side) -> BTreeMap<String, f64> {
-    let Some(row) = outcome.rows.iter().find(|r| r.label == label) else { return BTreeMap::new() };
-    let all = row.metrics().into_iter();
-    all.filter_map(|name| Some((name.to_owned(), row.spread(side, name)?.median))).collect()
 }

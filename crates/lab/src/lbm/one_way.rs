@@ -7,9 +7,9 @@ use floor::messaging::{Arrivals, OneWay, OpenLoop, STAMPED, Work};
 use lbm_io::{Delivery, Events, Loss, SendFlags, Sources, Stream};
 use net::clock;
 
-use super::cell::Profile;
+use super::process::{Args, context, turn};
 use super::stream::{Repairs, end, find_receivers, topic};
-use super::work::{Args, context, turn};
+use crate::scenario::grid::Profile;
 
 /// Messages between two looks at the clock.
 const BATCH: u64 = 256;

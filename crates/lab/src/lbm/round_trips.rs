@@ -7,9 +7,9 @@ use floor::messaging::{RoundTrips, Trips, Work};
 use lbm_io::{Delivery, SendFlags, Sources};
 use net::clock;
 
-use super::cell::Idle;
+use super::process::{Args, context, turn};
 use super::stream::Repairs;
-use super::work::{Args, context, turn};
+use crate::scenario::grid::Idle;
 
 const THERE: &str = "lab.there";
 const BACK: &str = "lab.back";

@@ -6,8 +6,8 @@ use floor::board::Board;
 use floor::messaging::{Meter, Streamed, Work, slowest};
 use lbm_io::{Context, Delivery, Events, Loss, SendFlags, SourceId, Sources, Stream};
 
-use super::cell::Medium;
-use super::work::{Args, context, turn};
+use super::process::{Args, context, turn};
+use crate::scenario::grid::Medium;
 
 /// Bytes that may be under way, as in the bare loop. In memory the log itself holds the sender back.
 const WINDOW: u64 = 2_000_000;

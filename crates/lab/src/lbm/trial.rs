@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::cell::{Cell, Measure, Medium, Profile};
 use super::distances;
 use super::lan::Lan;
 use crate::error::FileError;
 use crate::product;
-use crate::rows::{Metrics, Observed, Side};
+use crate::results::{Metrics, Observed, Side};
 use crate::scenario::Scenario;
+use crate::scenario::grid::{Cell, Measure, Medium, Profile};
 use measure::process::{Fault, Process};
 use measure::stats;
 

@@ -28,37 +28,19 @@ use rwf::msg::{Domain, MsgKey, RefreshFlags, RefreshMsg, RequestFlags, RequestMs
 use rwf::rdm::directory::{self, Action, Info, Part, Service, ServiceState};
 use rwf::rdm::request::{Payload, View};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
-use serde::{Deserialize, Serialize};
 
 use super::chain::{Chain, PATIENCE, Spacing};
 use super::images::wait_for_images;
 use super::memory::{settled, settled_size};
 use super::nodes::Nodes;
-use super::rows::{Metrics, Outcome, Side};
-use super::scenario::{Point, Scenario, ScenarioError};
+use super::results::{Metrics, Outcome, Side};
+use super::scenario::{Act, Point, Scenario, ScenarioError};
 use super::session::{Run, Session};
-use swarm::{Crowd, Swarm};
+use swarm::{Crowd, SERVICE, Swarm, request};
 use swarms::Swarms;
 use watcher::Watcher;
 
-/// What is done; see the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Act {
-    /// Consumers that are silent.
-    Idle,
-    /// All are gone, and come back.
-    Storm,
-    /// The clients come and go.
-    Cycles,
-    /// Some take slowly.
-    Slow,
-    /// Some are hostile, and a provider is lost.
-    Hostile,
-}
-
-/// The service of the source, and the item that is watched.
-pub(super) const SERVICE: &str = "DIRECT_FEED";
+/// The item that is watched.
 const WATCHED: &str = "RDT0";
 /// Consumers that come and go together.
 const TOGETHER: usize = 500;
@@ -257,14 +239,6 @@ fn take_slowly(scenario: &Scenario, server: SocketAddr, is_over: &AtomicBool) ->
         swarm.turn(Duration::from_millis(2))?;
     }
     Ok(swarm.crowd().closed)
-}
-
-pub(super) fn request(service: u16, name: &[u8], stream: i32) -> RequestMsg<'_> {
-    RequestMsg {
-        flags: RequestFlags::STREAMING,
-        key: MsgKey { name_type: Some(1), ..MsgKey::item(service, name) },
-        ..RequestMsg::new(Domain::MARKET_PRICE, stream)
-    }
 }
 
 /// What an act costs the one who watches: how much longer it hears nothing than from one update to the next, after the same without

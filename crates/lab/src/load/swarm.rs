@@ -10,7 +10,7 @@ use net::clock::now;
 use net::tcp::{Close, ConnId, SocketOptions};
 use rssl::ClientConfig;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
-use rwf::msg::{Domain, Msg, MsgClass};
+use rwf::msg::{Domain, Msg, MsgClass, MsgKey, RequestFlags, RequestMsg};
 use rwf::rdm::directory::Part;
 use rwf::rdm::{directory, login};
 use rwf::wire::Writer;
@@ -25,6 +25,17 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Room for a message that is written.
 const MESSAGE: usize = 2 << 20;
 const DIRECTORY: i32 = 2;
+
+/// The service of the source.
+pub(crate) const SERVICE: &str = "DIRECT_FEED";
+
+pub(crate) fn request(service: u16, name: &[u8], stream: i32) -> RequestMsg<'_> {
+    RequestMsg {
+        flags: RequestFlags::STREAMING,
+        key: MsgKey { name_type: Some(1), ..MsgKey::item(service, name) },
+        ..RequestMsg::new(Domain::MARKET_PRICE, stream)
+    }
+}
 
 /// The consumers.
 pub(crate) struct Swarm {

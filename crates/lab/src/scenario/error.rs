@@ -1,7 +1,7 @@
 //! What can be wrong with a scenario, or with a change of one.
 
-use crate::lbm::GridError;
-use crate::rows::{Side, SideError};
+use super::grid::GridError;
+use crate::results::{GoalError, Side, SideError};
 use measure::process::Fault;
 
 /// A scenario that cannot be run as it stands.
@@ -31,9 +31,9 @@ pub enum ScenarioError {
     /// A value that is not possible, by itself or beside others.
     #[error("{0}")]
     Parameter(&'static str),
-    /// A word among the rates.
-    #[error("{0:?} is no rate; write max, search or deliveries a second: 1000, 50k, 1.5M")]
-    Rate(String),
+    /// A word among the rates, or a goal.
+    #[error(transparent)]
+    Goal(#[from] GoalError),
     /// A word among the transports.
     #[error(
         "transports: {0:?} is none: tcp, lbt-tcp, lbt-rm, lbt-ru, lbt-ipc, aeron-ipc, aeron-unicast, aeron-multicast"
@@ -51,9 +51,6 @@ pub enum ScenarioError {
     /// A word among the bindings.
     #[error("bind {0:?}: write PROCESS:PROCESSORS, for example server:1")]
     Bind(String),
-    /// A goal.
-    #[error("goal {0:?}: write ROW METRIC[/SIDE] >= VALUE, or <=")]
-    Goal(String),
     /// A side that there is not.
     #[error(transparent)]
     Side(#[from] SideError),

@@ -2,14 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-mod conditions;
+mod act;
+mod check;
 mod error;
-mod goals;
+pub mod grid;
+mod texts;
+pub mod transports;
 
-use crate::rows::{PEERS, Side};
+use crate::results::{PEERS, Side};
 
+pub use crate::results::goals::{Goal, Point};
+pub use act::Act;
 pub use error::ScenarioError;
-pub use goals::{Goal, Point};
 
 /// The scenarios that come with the binary; `quoteway-lab list --toml` prints them.
 pub const BUILT_IN: &str = include_str!("../scenarios.toml");
@@ -199,10 +203,10 @@ pub struct Scenario {
     pub instructions: bool,
     /// What is done to a server under load.
     #[serde(default)]
-    pub load: Option<crate::load::Act>,
+    pub load: Option<Act>,
     /// What of LBM is measured.
     #[serde(default)]
-    pub lbm: Option<crate::lbm::Grid>,
+    pub lbm: Option<grid::Grid>,
     /// What is to be reached: `ROW METRIC[/SIDE] (>=|<=) VALUE`.
     #[serde(default)]
     pub goals: Vec<String>,
@@ -315,7 +319,7 @@ impl Scenario {
     /// # Errors
     /// A word that is no rate.
     pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
-        self.rates.split_whitespace().map(str::parse).collect()
+        self.rates.split_whitespace().map(|word| Ok(word.parse()?)).collect()
     }
 
     /// The sizes of a turn for the stages.
@@ -493,99 +497,7 @@ impl Scenario {
     /// # Errors
     /// A line that is no goal.
     pub fn goals(&self) -> Result<Vec<Goal>, ScenarioError> {
-        self.goals.iter().map(|line| line.parse()).collect()
-    }
-
-    fn check(&self) -> Result<(), ScenarioError> {
-        self.points()?;
-        for word in self.peer_rates.split_whitespace() {
-            word.parse::<Point>()?;
-        }
-        self.goals()?;
-        self.variant().map_err(|why| ScenarioError::Variant(Box::new(why)))?;
-        self.peers_at(Point::Max)?;
-        for word in self.quick_rates.split_whitespace() {
-            word.parse::<Point>()?;
-        }
-        self.sampled_at(Point::Max)?;
-        let is_priority = |w: &str| {
-            let number = w.split_once(':').and_then(|(_, n)| n.parse::<u32>().ok());
-            number.is_some_and(|n| (1..=99).contains(&n))
-        };
-        if let Some(word) = self.priority.split_whitespace().find(|w| !is_priority(w)) {
-            return Err(ScenarioError::Priority(word.to_owned()));
-        }
-        if !["", "on", "off"].contains(&self.tso.as_str()) || !(576..=65_535).contains(&self.mtu) {
-            return Err(ScenarioError::Parameter("tso is on or off, mtu 576 to 65535"));
-        }
-        if let Some(word) = self.bind.split_whitespace().find(|w| !w.contains(':')) {
-            return Err(ScenarioError::Bind(word.to_owned()));
-        }
-        let is_stacked = self.paths > 1 || self.p2ps > 1 || self.distributors > 1 || self.rrcpd || self.source_rrcpd;
-        let has_room = (1..=8).contains(&self.distributors) && (1..=16).contains(&self.p2ps);
-        if !(1..=8).contains(&self.paths) || !has_room || (is_stacked && !self.server) {
-            return Err(ScenarioError::Parameter(
-                "paths and distributors (1 to 8), p2ps (1 to 16) and rrcpd need a server",
-            ));
-        }
-        if !(1..=8).contains(&self.levels) || (self.levels > 1 && (is_stacked || self.nodes > 1 || !self.server)) {
-            return Err(ScenarioError::Parameter(
-                "levels (1 to 8) need a server, on one node, without paths, distributors, p2ps or rrcpd",
-            ));
-        }
-        if self.distributors > 1 && self.hub == "tcp" {
-            return Err(ScenarioError::Parameter(
-                "several distributors on one hub need hub = \"lbt-rm\" or \"lbt-ru\"",
-            ));
-        }
-        if self.mounts > 1 && !self.mounts.is_multiple_of(self.p2ps) {
-            return Err(ScenarioError::Parameter("mounts cannot be divided by p2ps"));
-        }
-        if (self.rrcpd || self.source_rrcpd) && !self.hub.starts_with("lbt-r") {
-            return Err(ScenarioError::Parameter("an rrcpd needs hub = \"lbt-rm\" or \"lbt-ru\""));
-        }
-        if !(1..=3).contains(&self.nodes) {
-            return Err(ScenarioError::Parameter("nodes must be 1, 2 or 3"));
-        }
-        let sound = self.items > 0
-            && self.mounts > 0
-            && self.stamp_every > 0
-            && (0.0..=1.0).contains(&self.common)
-            && self.seconds > 0.0;
-        if !sound || !(0.0..=600.0).contains(&self.warmup) || self.seconds > 86_400.0 {
-            return Err(ScenarioError::Parameter("items, mounts, common (0 to 1), seconds or warmup is out of range"));
-        }
-        if self.kind == Kind::Lbm {
-            self.lbm.as_ref().ok_or(ScenarioError::Parameter("a scenario of LBM needs a table `lbm`"))?.cells()?;
-        }
-        if self.batches()?.is_empty() && self.kind == Kind::Stages {
-            return Err(ScenarioError::Parameter("the stages need batches"));
-        }
-        if self.loss > 99 || (self.loss > 0 && self.nodes != 3) {
-            return Err(ScenarioError::Parameter("loss (percent, below 100) needs three nodes"));
-        }
-        if self.kind == Kind::Transports {
-            let has_search = self.points()?.contains(&Point::Search);
-            if crate::transports::cells(self)?.is_empty() || self.rates.trim().is_empty() || has_search {
-                return Err(ScenarioError::Parameter(
-                    "transports need transports, and rates: 100k max, without search",
-                ));
-            }
-        }
-        if self.kind == Kind::Flow && self.rates.trim().is_empty() {
-            return Err(ScenarioError::Parameter("a flow needs rates"));
-        }
-        if self.kind == Kind::Load && (self.load.is_none() || !matches!(self.points()?[..], [Point::Rate(_)])) {
-            return Err(ScenarioError::Parameter("a load needs an act (load = \"storm\") and one rate"));
-        }
-        if matches!(self.kind, Kind::Images | Kind::Late | Kind::Seen | Kind::Conflation)
-            && !matches!(self.points()?[..], [Point::Rate(_)])
-        {
-            return Err(ScenarioError::Parameter(
-                "images, late, seen and conflation need one rate, at which clients stream: rates=100k",
-            ));
-        }
-        Ok(())
+        self.goals.iter().map(|line| Ok(line.parse()?)).collect()
     }
 }
 
@@ -644,7 +556,7 @@ pub fn select(all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Sce
             "all" => true,
             "reports" => {
                 let is_beside = !s.originals.is_empty() || s.lbm.as_ref().is_some_and(|grid| !grid.report.is_empty());
-                is_beside || crate::html::contents::of(&s.group).is_some()
+                is_beside || crate::results::contents::of(&s.group).is_some()
             }
             name => s.name == name || s.group == name,
         };

@@ -65,10 +65,17 @@ fn the_reports_rates_are_the_defaults() {
     let is_throughput = |s: &&Scenario| s.on_request && s.originals.iter().any(|o| !o.system.is_empty());
     assert!(all.iter().filter(is_throughput).all(|s| !s.points().unwrap().contains(&Point::Max)));
     // Conditions say what is true of a figure.
-    assert!(!find("codec").conditions().contains("loopback") && !find("stages").conditions().contains("stamped"));
+    assert!(
+        !crate::conditions::of(find("codec"), None).contains("loopback")
+            && !crate::conditions::of(find("stages"), None).contains("stamped")
+    );
     // The report on LBM sought its highest rate under a bound of the longest latency.
     for name in ["cisco-lbm-1to1-highest", "cisco-lbm-3to3-highest"] {
-        assert!(find(name).conditions().contains("max latency at most 1000 us"), "{}", find(name).conditions());
+        assert!(
+            crate::conditions::of(find(name), None).contains("max latency at most 1000 us"),
+            "{}",
+            crate::conditions::of(find(name), None)
+        );
     }
 }
 

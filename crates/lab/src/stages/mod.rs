@@ -27,7 +27,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::rows::{Metrics, Outcome, Row, Side};
+use super::results::{Metrics, Outcome, Row, Side};
 use super::scenario::Scenario;
 use super::session::{Run, Session};
 use crate::product;

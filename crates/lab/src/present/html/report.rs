@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::charts::{self, DASHES, PUBLISHED};
-use super::contents::{self, Place, Report};
 use super::svg::{self, Axis, Line, Scale, duration, escape, short};
 use super::{begin, environment_line, goals, key_results, method, section, system};
 use crate::environment::Environment;
-use crate::lbm::difference;
-use crate::originals::{Series, Tables};
-use crate::report::NOTICE;
-use crate::rows::{Outcome, Side};
+use crate::originals::Tables;
+use crate::present::difference;
+use crate::present::report::NOTICE;
+use crate::results::Series;
+use crate::results::contents::{self, Place, Report};
+use crate::results::{Outcome, Side};
 
 /// A page.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +108,7 @@ fn page(
 fn lead(outcomes: &[Outcome]) -> String {
     const END: &str = "</figure>";
     let first = |outcome: &Outcome| {
-        let charts = charts::of(outcome) + &crate::lbm::published::html(outcome);
+        let charts = charts::of(outcome) + &crate::present::published::html(outcome);
         let (_, from) = charts.split_once("<figure>")?;
         let (figure, _) = from.split_once(END)?;
         Some(format!("<figure>{figure}{END}\n"))
@@ -120,7 +121,7 @@ fn overviews(report: &Report, outcomes: &[Outcome]) -> String {
     let mut out = String::new();
     for (title, tables) in report.overviews {
         for (metric, what, value) in [
-            ("call_mean_us", "mean latency", (|p| p.mean_us) as fn(&crate::originals::Point) -> f64),
+            ("call_mean_us", "mean latency", (|p| p.mean_us) as fn(&crate::results::series::Point) -> f64),
             ("call_max_us", "highest latency", |p| p.max_us),
         ] {
             let title = format!("{title}: {what}, from the call");
@@ -133,7 +134,7 @@ fn overviews(report: &Report, outcomes: &[Outcome]) -> String {
 fn overview(
     title: &str,
     (report, tables): (&Report, &[&str]),
-    (metric, value): (&str, fn(&crate::originals::Point) -> f64),
+    (metric, value): (&str, fn(&crate::results::series::Point) -> f64),
     outcomes: &[Outcome],
 ) -> String {
     let x = Axis { name: "updates a second", scale: Scale::Logarithmic, text: short };
@@ -426,7 +427,7 @@ mod tests {
         // Already what is published is something to see, before anything was measured.
         let page = pages_of(std::slice::from_ref(&outcome), &tables).remove(0).html;
         assert!(page.find("<figure>") < page.find("What the report holds") && page.contains("not run in this call"));
-        let mut row = crate::rows::Row::new("search");
+        let mut row = crate::results::Row::new("search");
         row.add(Side::Ours, [("rate".to_owned(), 5.05e6)].into_iter().collect());
         outcome.rows.push(row);
         let page = pages_of(&[outcome], &tables).remove(0).html;
@@ -443,7 +444,7 @@ mod tests {
         let outcome = |name: &str, rate: f64| {
             let scenario = scenarios.iter().find(|s| s.name == name).unwrap();
             let mut outcome = crate::outcome_of(scenario, &tables, crate::run::Where::Namespaces);
-            let mut row = crate::rows::Row::new("search");
+            let mut row = crate::results::Row::new("search");
             row.add(Side::Ours, [("rate".to_owned(), rate)].into_iter().collect());
             outcome.rows.push(row);
             outcome
@@ -469,7 +470,7 @@ mod tests {
         let scenarios = read(BUILT_IN).unwrap();
         let scenario = scenarios.iter().find(|s| s.name == "cisco-lbm-3to3-throughput").unwrap();
         let mut outcome = crate::outcome_of(scenario, &tables, crate::run::Where::Namespaces);
-        let mut row = crate::rows::Row::new("veth-lbtrm-64b-search");
+        let mut row = crate::results::Row::new("veth-lbtrm-64b-search");
         let figures = [("rate", 900e3), ("path1_rate", 310e3), ("path2_rate", 300e3), ("path3_rate", 290e3)];
         row.add(Side::Ours, figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
         outcome.rows.push(row);

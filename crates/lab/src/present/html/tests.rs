@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::originals::{Point, Series};
-use crate::rows::{Metrics, Observed, Verdict};
+use crate::results::series::{Point, Series};
+use crate::results::{Metrics, Observed, Verdict};
 use measure::observer::analysis::{Outlier, Percentile};
 use measure::observer::steady::Window;
 

@@ -1,11 +1,11 @@
 //! Histograms of LBM's latencies by microsecond, of all sides over each other: at the highest rate of the shortest and of the longest
 //! messages, as the report on LBM shows them.
 
-use super::SIDES;
+use super::html::charts::colour;
+use super::html::svg::{self, Axis, Histogram, Scale, duration};
 use super::summary::Label;
-use crate::html::charts::colour;
-use crate::html::svg::{self, Axis, Histogram, Scale, duration};
-use crate::rows::{Outcome, Row, Side};
+use crate::lbm::SIDES;
+use crate::results::{Outcome, Row, Side};
 
 /// What most of a side's samples are, which the plot holds.
 const MOST: f64 = 0.95;
@@ -75,7 +75,7 @@ fn chart(row: &Row) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::{Metrics, Observed};
+    use crate::results::{Metrics, Observed};
 
     #[test]
     fn the_highest_rate_of_the_shortest_and_longest_messages_is_shown() {

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::environment::Environment;
+use super::html::charts;
 use super::html::svg::exact;
-use super::html::{charts, contents};
-use super::originals;
-use super::rows::{OTHERS, Outcome, Row, Side, Verdict};
+use crate::environment::Environment;
+use crate::results::contents;
+use crate::results::series;
+use crate::results::{OTHERS, Outcome, Row, Side, Verdict};
 use measure::stats::Spread;
 
 /// Writes the report.
@@ -96,7 +97,7 @@ fn section(out: &mut String, outcome: &Outcome) {
         out.push_str("\nAs fast as it goes, with every buffer full; nothing of it compares with a published rate.\n\n");
         table(out, &unpaced);
     }
-    out.push_str(&super::lbm::published::markdown(outcome));
+    out.push_str(&super::published::markdown(outcome));
     out.push_str(&super::deviations::markdown(&outcome.deviations));
     if !outcome.notes.is_empty() {
         out.push('\n');
@@ -159,7 +160,7 @@ fn as_published(out: &mut String, outcome: &Outcome) {
             let _ = write!(out, " {} |", of(Side::Sampled));
         }
         for one in &series {
-            let figures = one.at(rate).into_iter().flat_map(originals::Point::figures);
+            let figures = one.at(rate).into_iter().flat_map(series::Point::figures);
             let cells: Vec<String> = figures.map(|(_, value)| value.to_string()).collect();
             let _ = write!(out, " {} |", cells.join(" / "));
         }
@@ -220,7 +221,7 @@ pub fn figure(metric: &str, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::Metrics;
+    use crate::results::Metrics;
 
     fn metrics(figures: &[(&str, f64)]) -> Metrics {
         figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
@@ -297,13 +298,13 @@ Beside it: load average 2.0, 0.0 % stolen.
         row.add(Side::Ours, figures(70.4));
         row.add(Side::Smooth, figures(50.2));
         let point =
-            originals::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None, samples: None };
-        let series = |points, highest| originals::Series {
+            series::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None, samples: None };
+        let series = |points, highest| series::Series {
             label: "RMDS 6".to_owned(),
             points,
             highest,
             place: "table 1".to_owned(),
-            ..originals::Series::default()
+            ..series::Series::default()
         };
         let originals = vec![series(vec![point], 1e4), series(Vec::new(), 4.7e6)];
         let mut text = String::new();
@@ -319,8 +320,8 @@ Beside it: load average 2.0, 0.0 % stolen.
         row.add(Side::Ours, figures(0.0));
         row.add(Side::Smooth, figures(1.0));
         let point =
-            originals::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None, samples: None };
-        let originals = vec![originals::Series { points: vec![point], ..originals::Series::default() }];
+            series::Point { rate: 1e4, mean_us: 379.0, stddev_us: 42.4, max_us: 814.0, min_us: None, samples: None };
+        let originals = vec![series::Series { points: vec![point], ..series::Series::default() }];
         let mut text = String::new();
         as_published(&mut text, &Outcome { rows: vec![row], originals, ..Outcome::default() });
         assert!(text.contains("| 10000 | 90000, not held | 90000 | 379 / 42.4 / 814 |"), "{text}");
@@ -333,9 +334,9 @@ Beside it: load average 2.0, 0.0 % stolen.
             row.add(Side::Ours, metrics(&[("rate", rate)]));
             row
         };
-        let highest = originals::Series { label: "TREP".to_owned(), highest: 4.7e6, ..originals::Series::default() };
+        let highest = series::Series { label: "TREP".to_owned(), highest: 4.7e6, ..series::Series::default() };
         let outcome = Outcome { rows: vec![row("max", 8e6), row("search", 6e6)], ..Outcome::default() };
-        let of = |originals: Vec<originals::Series>| {
+        let of = |originals: Vec<series::Series>| {
             let mut text = String::new();
             section(&mut text, &Outcome { originals, ..outcome.clone() });
             text
@@ -353,14 +354,14 @@ Beside it: load average 2.0, 0.0 % stolen.
     #[test]
     fn whatever_repeats_a_report_says_whose_marks_these_are() {
         use crate::scenario::{BUILT_IN, read, select};
-        let tables = originals::Tables::built_in();
+        let tables = crate::originals::Tables::built_in();
         let chosen = select(read(BUILT_IN).unwrap(), &["reports".to_owned()]).unwrap();
         let titled = read(BUILT_IN).unwrap().into_iter().filter(|s| s.title.starts_with("After the report of"));
         assert_eq!(chosen.len(), titled.count(), "all that repeat a report, by one name");
         for scenario in chosen {
             let outcome = crate::outcome_of(&scenario, &tables, crate::run::Where::Namespaces);
             let text = markdown(&Environment::default(), 1, std::slice::from_ref(&outcome));
-            let page = crate::html::page(&Environment::default(), 1, &[outcome]);
+            let page = crate::present::html::page(&Environment::default(), 1, &[outcome]);
             assert!(text.contains("no STAC Benchmarks") && page.contains("no STAC Benchmarks"), "{}", scenario.name);
         }
     }

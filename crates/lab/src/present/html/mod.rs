@@ -4,7 +4,7 @@
 //! tables. Every number comes from the same rows as those of the Markdown report.
 
 pub mod charts;
-pub mod contents;
+pub mod prose;
 pub mod report;
 pub mod svg;
 #[cfg(test)]
@@ -12,12 +12,13 @@ mod tests;
 
 use std::fmt::Write as _;
 
+use prose::prose;
 use svg::{duration, escape, exact, short};
 
-use super::environment::Environment;
 use super::report::{NOTICE, figure, is_after_a_report};
-use super::rows::{OTHERS, Outcome, Row, Side};
-use super::stages;
+use crate::environment::Environment;
+use crate::results::{OTHERS, Outcome, Row, Side};
+use crate::stages;
 use measure::observer::{CLOCK, steady};
 use measure::stats::Spread;
 
@@ -96,21 +97,6 @@ fn with_conditions(outcome: &Outcome, mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Text of a scenario, with the words in back quotes as code.
-pub(super) fn prose(text: &str) -> String {
-    let mut out = String::new();
-    for (n, part) in escape(text).split('`').enumerate() {
-        out += match n {
-            0 => "",
-            n if n % 2 == 1 => "<code>",
-            _ => "</code>",
-        };
-        out += part;
-    }
-    // Every quote that was opened is closed.
-    if text.matches('`').count() % 2 == 1 { out + "</code>" } else { out }
-}
-
 fn key_lines(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     let rows = charts::rated(outcome);
@@ -144,7 +130,7 @@ fn key_lines(outcome: &Outcome) -> Vec<String> {
         parts.extend(published.map(|o| format!("published: {}/s ({})", exact(o.highest), escape(&o.label))));
         lines.push(format!("<b>{}</b>: {}.", prose(&outcome.title), parts.join("; ")));
     }
-    lines.extend(super::lbm::summary::lines(outcome));
+    lines.extend(super::summary::lines(outcome));
     lines.extend(beside_peers(outcome, &rows));
     lines.extend(whole_turns(outcome));
     if lines.is_empty() {
@@ -181,7 +167,7 @@ fn at_rate(us: f64, rate: f64) -> String {
 }
 
 /// What a published series says at the rates that were measured here: its lowest and its highest common one.
-fn published_ends(original: &super::originals::Series, ends: &[(f64, f64)]) -> Option<String> {
+fn published_ends(original: &crate::results::series::Series, ends: &[(f64, f64)]) -> Option<String> {
     let common: Vec<(f64, f64)> =
         ends.iter().filter_map(|(rate, _)| Some((*rate, original.at(*rate)?.mean_us))).collect();
     let (first, last) = (common.first()?, common.last()?);
@@ -208,7 +194,7 @@ fn whole_turns(outcome: &Outcome) -> Option<String> {
 /// Median latency beside each peer at the rates where both ran.
 fn beside_peers(outcome: &Outcome, rows: &[(f64, &Row)]) -> Vec<String> {
     let mut lines = Vec::new();
-    for side in super::rows::PEERS {
+    for side in crate::results::PEERS {
         let held = rows.iter().filter(|(_, row)| row.is_held(row.base(side)) && row.is_held(side));
         let both = held.filter_map(|(rate, row)| {
             let (ours, theirs) = (row.spread(row.base(side), "p50_us")?, row.spread(side, "p50_us")?);
@@ -324,7 +310,7 @@ fn section(out: &mut String, outcome: &Outcome) {
     );
     out.push_str(&charts::of(outcome));
     out.push_str(&super::deviations::html(&outcome.deviations));
-    out.push_str(&super::lbm::published::html(outcome));
+    out.push_str(&super::published::html(outcome));
     as_published(out, outcome);
     all_figures(out, outcome);
     out.push_str(&charts::by_second(outcome));
@@ -400,7 +386,7 @@ fn as_published(out: &mut String, outcome: &Outcome) {
         }
         for one in &series {
             let figures: Vec<(&str, f64)> =
-                one.at(rate).into_iter().flat_map(super::originals::Point::figures).collect();
+                one.at(rate).into_iter().flat_map(crate::results::series::Point::figures).collect();
             for (_, name) in PRINTED {
                 let value = figures.iter().find(|(figure, _)| name_of(figure) == name).map(|(_, value)| value);
                 let _ = write!(out, "<td>{}</td>", value.map_or(String::new(), f64::to_string));
@@ -474,7 +460,7 @@ pub fn csv(outcomes: &[Outcome]) -> String {
                 }
             }
         }
-        out += &super::lbm::published::csv(outcome);
+        out += &super::published::csv(outcome);
         for original in &outcome.originals {
             for p in &original.points {
                 let label = original.label.replace('"', "'");

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::medians;
-use super::published::{COLUMNS, Published, parse};
-use crate::html::svg::escape;
 use crate::originals::Tables;
-use crate::rows::{Outcome, Side};
+use crate::originals::lbm::parse;
+use crate::present::html::svg::escape;
+use crate::results::published::{COLUMNS, Published};
+use crate::results::{Outcome, Side, medians};
 
 /// The table of the report.
 const TABLE: &str = "3-3";
@@ -73,7 +73,7 @@ fn ours(three: Option<&Outcome>, one: Option<&Outcome>, row: &Published) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::{Metrics, Row};
+    use crate::results::{Metrics, Row};
 
     fn outcome(name: &str, mean: f64) -> Outcome {
         let metrics: Metrics = [("call_mean_us".to_owned(), mean)].into_iter().collect();

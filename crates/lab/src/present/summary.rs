@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::html::svg::{duration, escape, exact, short};
-use crate::originals::Series;
-use crate::rows::{Outcome, Row, Side};
+use crate::present::html::svg::{duration, escape, exact, short};
+use crate::results::series::Series;
+use crate::results::{Outcome, Row, Side};
 
 /// A row's name in its parts: `veth-lbtrm-64b-1408-gso`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +105,8 @@ fn claims(outcome: &Outcome, rows: &[&(Label<'_>, &Row)]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lbm::published::{Published, Table};
-    use crate::rows::Metrics;
+    use crate::results::Metrics;
+    use crate::results::published::{Published, Table};
 
     fn row(label: &str, sides: &[(Side, &[(&str, f64)])]) -> Row {
         let mut row = Row::new(label);

@@ -12,11 +12,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::error::FileError;
-use super::scenario::{Original, Scenario};
+pub mod lbm;
 
-/// Stands behind the name of every published figure of Producer 50/50.
-pub const INFERRED: &str = " (our Producer 50/50 is inferred)";
+use super::error::FileError;
+use super::results::series::{INFERRED, Point, Series};
+use super::scenario::{Original, Scenario};
 
 /// The files.
 #[derive(Clone, Debug)]
@@ -31,9 +31,9 @@ impl Tables {
     /// The tables that come with the program.
     pub fn built_in() -> Self {
         Self {
-            latency: Csv::read(include_str!("../published/latency.csv")),
-            throughput: Csv::read(include_str!("../published/throughput.csv")),
-            lbm: Csv::read(include_str!("../published/lbm.csv")),
+            latency: Csv::read(include_str!("../../published/latency.csv")),
+            throughput: Csv::read(include_str!("../../published/throughput.csv")),
+            lbm: Csv::read(include_str!("../../published/lbm.csv")),
         }
     }
 
@@ -137,72 +137,6 @@ impl Csv {
     }
 }
 
-/// A published series.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
-    /// How it is called.
-    pub label: String,
-    /// The report, as the files name it.
-    pub report: String,
-    /// Where it stands in the report: table and page.
-    pub place: String,
-    /// Of a throughput: system and test, as its table calls them.
-    pub of: (String, String),
-    /// Latency at rates; empty for a throughput.
-    pub points: Vec<Point>,
-    /// Highest rate published, deliveries a second; the highest of the points where there are some.
-    pub highest: f64,
-}
-
-/// Latency at a rate, as published.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    /// Updates a second.
-    pub rate: f64,
-    /// Mean, in microseconds.
-    pub mean_us: f64,
-    /// Standard deviation.
-    pub stddev_us: f64,
-    /// Longest.
-    pub max_us: f64,
-    /// Shortest, where it is published.
-    pub min_us: Option<f64>,
-    /// How many updates were sampled, where it is published.
-    pub samples: Option<f64>,
-}
-
-impl Series {
-    /// Beside a search for the highest rate within a latency stands the highest that was published within it.
-    fn bound(&mut self, scenario: &Scenario) {
-        let within = |bound: f64, us: f64| bound <= 0.0 || us <= bound;
-        let is_within =
-            |p: &&Point| within(scenario.mean_latency_us, p.mean_us) && within(scenario.max_latency_us, p.max_us);
-        if !self.points.is_empty() {
-            self.highest = self.points.iter().filter(is_within).map(|p| p.rate).fold(0.0, f64::max);
-        }
-    }
-
-    /// The table that it stands in, as the files name it.
-    pub fn table(&self) -> &str {
-        let place = self.place.strip_prefix("table ").unwrap_or(&self.place);
-        place.split(',').next().unwrap_or(place)
-    }
-
-    /// The point of a rate.
-    pub fn at(&self, rate: f64) -> Option<&Point> {
-        self.points.iter().find(|p| (p.rate - rate).abs() < 0.5)
-    }
-}
-
-impl Point {
-    /// The point's figures by the names of ours, as far as they are published.
-    pub fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let all = [Some(self.mean_us), Some(self.stddev_us), Some(self.max_us), self.min_us, self.samples];
-        let names = ["mean_us", "stddev_us", "max_us", "min_us", "samples"];
-        names.into_iter().zip(all).filter_map(|(name, value)| Some((name, value?)))
-    }
-}
-
 /// The series that a scenario names, and what kept others from being read.
 pub fn read(tables: &Tables, scenario: &Scenario) -> (Vec<Series>, Vec<String>) {
     let (mut series, mut faults) = (Vec::new(), Vec::new());
@@ -210,7 +144,7 @@ pub fn read(tables: &Tables, scenario: &Scenario) -> (Vec<Series>, Vec<String>) 
         let report = if original.report.is_empty() { &scenario.group } else { &original.report };
         match one(tables, report, original) {
             Ok(mut one) => {
-                one.bound(scenario);
+                bound(&mut one, scenario);
                 if scenario.is_mixed() {
                     // What it is compared with is our reading of the test: said wherever the figure stands.
                     one.label += INFERRED;
@@ -221,6 +155,16 @@ pub fn read(tables: &Tables, scenario: &Scenario) -> (Vec<Series>, Vec<String>) 
         }
     }
     (series, faults)
+}
+
+/// Beside a search for the highest rate within a latency stands the highest that was published within it.
+fn bound(series: &mut Series, scenario: &Scenario) {
+    let within = |bound: f64, us: f64| bound <= 0.0 || us <= bound;
+    let is_within =
+        |p: &&Point| within(scenario.mean_latency_us, p.mean_us) && within(scenario.max_latency_us, p.max_us);
+    if !series.points.is_empty() {
+        series.highest = series.points.iter().filter(is_within).map(|p| p.rate).fold(0.0, f64::max);
+    }
 }
 
 /// Why a published series cannot stand beside a scenario.

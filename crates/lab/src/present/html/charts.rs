@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::svg::{self, Axis, Bar, Histogram, Line, Scale, duration, short};
-use crate::rows::{OTHERS, Observed, Outcome, Row, Side};
+use crate::results::{OTHERS, Observed, Outcome, Row, Side};
 use crate::scenario::Point;
 use crate::stages::{STAGES, SUMS};
 use measure::observer::analysis::BUCKET_NS;
@@ -91,7 +91,7 @@ fn left_out(rows: &[(f64, &Row)]) -> String {
     format!("<p class=\"soft\">Rates that were not held are in no chart over the rate: {}.</p>\n", all.join("; "))
 }
 
-fn published(outcome: &Outcome, what: fn(&crate::originals::Point) -> f64) -> Vec<Line> {
+fn published(outcome: &Outcome, what: fn(&crate::results::series::Point) -> f64) -> Vec<Line> {
     let lines = outcome.originals.iter().filter(|o| !o.points.is_empty()).enumerate();
     lines
         .map(|(n, original)| Line {
@@ -104,7 +104,7 @@ fn published(outcome: &Outcome, what: fn(&crate::originals::Point) -> f64) -> Ve
 }
 
 /// A published series by its table, release and system: the whole name has no room at the end of a line, and stands above its column.
-fn short_name(original: &crate::originals::Series) -> String {
+fn short_name(original: &crate::results::series::Series) -> String {
     let parts: Vec<&str> = original.label.split(", ").take(2).collect();
     format!("{}: {}", original.table(), parts.join(", "))
 }

@@ -1,14 +1,25 @@
 //! What was measured: rows of figures for each side, taken in pairs, and what the goals make of them.
 
+pub mod contents;
+mod deviation;
+pub mod goals;
+pub mod published;
+pub mod series;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::originals::Series;
-use super::scenario::Goal;
 use measure::observer::analysis::{Outlier, Percentile};
 use measure::observer::steady::Window;
 use measure::stats::{Spread, ratios};
+
+pub use deviation::{Deviation, Same};
+pub use goals::{Goal, GoalError};
+pub use series::Series;
+
+/// What the names of rows between hosts begin with.
+pub(crate) const APART: &str = "veth-";
 
 /// Whose figure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,11 +293,18 @@ pub struct Outcome {
     /// Published figures of other systems.
     pub originals: Vec<Series>,
     /// Where the test differs from the report that it repeats.
-    pub deviations: Vec<super::deviations::Deviation>,
+    pub deviations: Vec<Deviation>,
     /// Deliveries for each update in.
     pub fan: f64,
     /// The table of the report on LBM that stands beside it.
-    pub published: Option<super::lbm::published::Table>,
+    pub published: Option<published::Table>,
+}
+
+/// The figures of a side of a row by name, medians over the runs.
+pub fn medians(outcome: &Outcome, label: &str, side: Side) -> BTreeMap<String, f64> {
+    let Some(row) = outcome.rows.iter().find(|r| r.label == label) else { return BTreeMap::new() };
+    let all = row.metrics().into_iter();
+    all.filter_map(|name| Some((name.to_owned(), row.spread(side, name)?.median))).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,20 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ScenarioError;
-use crate::rows::Side;
+use super::Side;
 use feed::pace::Rate;
+
+/// A word that is no rate, or a line that is no goal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GoalError {
+    /// A word among the rates.
+    #[error("{0:?} is no rate; write max, search or deliveries a second: 1000, 50k, 1.5M")]
+    Rate(String),
+    /// A goal.
+    #[error("goal {0:?}: write ROW METRIC[/SIDE] >= VALUE, or <=")]
+    Goal(String),
+}
 
 /// At what rate a flow runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,16 +30,16 @@ pub enum Point {
 }
 
 impl FromStr for Point {
-    type Err = ScenarioError;
+    type Err = GoalError;
 
-    fn from_str(text: &str) -> Result<Self, ScenarioError> {
+    fn from_str(text: &str) -> Result<Self, GoalError> {
         if text == "search" {
             return Ok(Self::Search);
         }
         match Rate::parse(text) {
             Some(Rate::Max) => Ok(Self::Max),
             Some(Rate::PerSecond(rate)) => Ok(Self::Rate(rate)),
-            _ => Err(ScenarioError::Rate(text.to_owned())),
+            _ => Err(GoalError::Rate(text.to_owned())),
         }
     }
 }
@@ -61,10 +72,10 @@ pub struct Goal {
 }
 
 impl FromStr for Goal {
-    type Err = ScenarioError;
+    type Err = GoalError;
 
-    fn from_str(text: &str) -> Result<Self, ScenarioError> {
-        let wrong = || ScenarioError::Goal(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, GoalError> {
+        let wrong = || GoalError::Goal(text.to_owned());
         let words: Vec<&str> = text.split_whitespace().collect();
         let [row, metric, relation, bound] = words[..] else { return Err(wrong()) };
         let (metric, over) = match metric.split_once('/') {

@@ -2,147 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::cell::APART;
-use super::{SIDES, medians};
-use crate::html::charts::{PUBLISHED_FIRST as PUBLISHED, colour};
-use crate::html::svg::{self, Axis, Bar, Line, Scale, duration, escape, short};
-use crate::originals::Tables;
-use crate::rows::{Outcome, Side};
-use crate::scenario::{Point, Scenario};
+use super::html::charts::{PUBLISHED_FIRST as PUBLISHED, colour};
+use super::html::svg::{self, Axis, Bar, Line, Scale, duration, escape, short};
+use crate::lbm::SIDES;
+use crate::results::published::{COLUMNS, Published, Table};
+use crate::results::{Outcome, Side, medians};
 
-/// The report, as the published files call it.
-const REPORT: &str = "cisco-2009";
-/// The appendix calls the rate of its last rows 870k; tables 3-4 and 3-5, the text and the appendix's own actual rates (859,843) say
-/// 860,000.
-const MISPRINT: (f64, f64) = (870_000.0, 860_000.0);
-/// What is published, by the name of the figure that it compares with: the report counts from the call of the API.
-pub(super) const COLUMNS: [(&str, &str, &str); 7] = [
-    ("median_us", "call_p50_us", "median"),
-    ("mean_us", "call_mean_us", "mean"),
-    ("stddev_us", "call_stddev_us", "std dev"),
-    ("min_us", "call_min_us", "min"),
-    ("max_us", "call_max_us", "max"),
-    ("p99_us", "call_p99_us", "99 %"),
-    ("p999_us", "call_p999_us", "99.9 %"),
-];
 /// How theirs was measured.
 const CONDITIONS: &str = "Published: 18 May 2009, LBM 3.3.9 on SUSE Linux Enterprise Real Time 10, a publisher's machine and one for each subscriber \
      (2 x quad-core Xeon X5355 each), 10 GigE by Solarflare NICs with OpenOnload and a Cisco switch, runs of 30 s, two of them; one way, clocks \
      synchronised to 2 µs. Ours: see the conditions above; one machine whose processors all processes share, and one clock.";
-
-/// Tables of the report that stand beside a scenario.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
-    /// Where they stand: `table 3-1, page 18`.
-    pub place: String,
-    /// The table's rows.
-    pub rows: Vec<Published>,
-}
-
-/// A row, as printed; a table that combines runs has combined their data, not their figures.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Published {
-    /// Bytes of a message.
-    pub payload: u32,
-    /// Messages a second of each publisher that were asked for; none where the highest rate was sought.
-    pub target: Option<f64>,
-    /// Which pair of publisher and subscriber, from 1.
-    pub path: u32,
-    /// Messages a second that came, where the table says so.
-    pub actual: Option<f64>,
-    /// Data was lost: there are no figures.
-    pub is_lost: bool,
-    /// The columns in microseconds.
-    pub figures: [f64; COLUMNS.len()],
-}
-
-impl Published {
-    /// The row's mean.
-    pub fn mean_us(&self) -> f64 {
-        self.figures[1]
-    }
-
-    /// The row of ours that stands beside it: between hosts, as there, where a call has that, and of loopback in a call that has nothing else.
-    pub fn beside(&self, outcome: &Outcome) -> String {
-        let label = self.label();
-        let apart = format!("{APART}{label}");
-        if outcome.rows.iter().any(|row| row.label == apart) { apart } else { label }
-    }
-
-    /// Payload, rate and medium, as rows of ours are called on loopback.
-    pub fn label(&self) -> String {
-        match self.target {
-            Some(rate) => format!("lbtrm-{}b-{}", self.payload, Point::Rate(rate)),
-            None => format!("lbtrm-{}b-search", self.payload),
-        }
-    }
-
-    /// The name of a figure of ours that compares with this row's: those of further paths have the path in front.
-    fn ours(&self, figure: &str) -> String {
-        if self.path > 1 { format!("path{}_{figure}", self.path) } else { figure.to_owned() }
-    }
-}
-
-/// The tables that a scenario names, if it does, or why not. Where two have the same row, that of the first is taken: the tables of the
-/// text stand before those of the appendix, of which what remains are the rows in which data was lost.
-///
-/// # Errors
-/// What is missing.
-pub fn read(tables: &Tables, scenario: &Scenario) -> Result<Option<Table>, TableError> {
-    let Some(grid) = scenario.lbm.as_ref().filter(|grid| !grid.report.is_empty()) else { return Ok(None) };
-    let mut all = Table::default();
-    for name in grid.report.split_whitespace() {
-        let one = parse(tables, name)?;
-        let is_new = |row: &Published| !all.rows.iter().any(|r| r.label() == row.label() && r.path == row.path);
-        let new: Vec<Published> = one.rows.into_iter().filter(is_new).collect();
-        if !new.is_empty() {
-            all.place += if all.place.is_empty() { "" } else { "; " };
-            all.place += &one.place;
-        }
-        all.rows.extend(new);
-    }
-    Ok(Some(all))
-}
-
-/// A table that cannot stand beside a scenario.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("published figures, table {table}: {what}")]
-pub struct TableError {
-    /// The table.
-    pub table: String,
-    /// What is missing.
-    pub what: String,
-}
-
-/// A table of the report, as printed.
-///
-/// # Errors
-/// What is missing.
-pub(super) fn parse(tables: &Tables, name: &str) -> Result<Table, TableError> {
-    let missing = |what: String| TableError { table: name.to_owned(), what };
-    let csv = &tables.lbm;
-    let mut table = Table::default();
-    for row in csv.of(REPORT, name) {
-        let number = |column: &str| csv.number(row, column);
-        let payload = number("payload_bytes").ok_or_else(|| missing(format!("no payload in {row:?}")))? as u32;
-        let target =
-            number("target_rate_per_s").map(|rate| if (rate - MISPRINT.0).abs() < 0.5 { MISPRINT.1 } else { rate });
-        let is_lost = csv.text(row, "actual_rate_per_s") == "loss";
-        let figures = COLUMNS.map(|(column, ..)| number(column).unwrap_or(f64::NAN));
-        if !is_lost && figures.iter().any(|us| us.is_nan()) {
-            return Err(missing(format!("a figure is missing in {row:?}")));
-        }
-        let path = number("path").map_or(1, |path| path as u32);
-        let actual = number("actual_rate_per_s");
-        let published = Published { payload, target, path, actual, is_lost, figures };
-        // Both runs of a row lost data: that is one fact.
-        if !table.rows.iter().any(|r| is_lost && r.is_lost && r.label() == published.label()) {
-            table.rows.push(published);
-        }
-        table.place = csv.place(row);
-    }
-    if table.rows.is_empty() { Err(missing("there is no such table".to_owned())) } else { Ok(table) }
-}
 
 /// Charts and the table side by side, and the rates that a search has found; empty for what is not of LBM.
 pub fn html(outcome: &Outcome) -> String {
@@ -340,43 +209,15 @@ pub fn csv(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::{Metrics, Row};
+    use crate::originals::{Tables, lbm};
+    use crate::results::{Metrics, Row};
     use crate::scenario::{BUILT_IN, read as scenarios};
 
     /// The published rows of a scenario.
     fn beside(name: &str) -> Table {
         let all = scenarios(BUILT_IN).expect("scenarios");
         let scenario = all.iter().find(|s| s.name == name).expect("the scenario");
-        read(&Tables::built_in(), scenario).expect("a table").expect("it names some")
-    }
-
-    #[test]
-    fn combined_tables_are_taken_as_printed() {
-        let table = beside("cisco-lbm-1to1-latency");
-        assert_eq!(table.rows.len(), 20);
-        let row = table.rows.iter().find(|r| r.label() == "lbtrm-64b-25k").expect("the row");
-        // The mean of the two runs' percentiles would be 30 and 41.5.
-        assert_eq!(row.figures.map(|us| us as u32), [13, 14, 4, 11, 68, 30, 46]);
-        assert_eq!(table.place, "table 3-1, page 18");
-    }
-
-    #[test]
-    fn rows_that_lost_data_come_from_the_appendix() {
-        let table = beside("cisco-lbm-1to1-throughput");
-        let lost: Vec<String> = table.rows.iter().filter(|r| r.is_lost).map(Published::label).collect();
-        assert_eq!((table.rows.len(), lost.len()), (30, 10), "{lost:?}");
-        assert!(
-            lost.contains(&"lbtrm-1024b-340k".to_owned()) && lost.contains(&"lbtrm-128b-860k".to_owned()),
-            "{lost:?}"
-        );
-    }
-
-    #[test]
-    fn further_paths_compare_with_the_figures_of_theirs() {
-        let table = beside("cisco-lbm-3to3-latency");
-        assert_eq!([1, 2, 3].map(|path| table.rows.iter().filter(|r| r.path == path).count()), [20, 20, 20]);
-        let second = table.rows.iter().find(|r| r.path == 2 && r.label() == "lbtrm-64b-25k").expect("the row");
-        assert_eq!((second.ours("call_p99_us"), second.figures[4]), ("path2_call_p99_us".to_owned(), 950.0));
+        lbm::read(&Tables::built_in(), scenario).expect("a table").expect("it names some")
     }
 
     #[test]
@@ -424,20 +265,5 @@ mod tests {
         let page = html(&outcome);
         assert!(page.contains("<td>20.250</td>") && !page.contains("<td>6.500</td>"), "{page}");
         assert!(csv(&outcome).contains("own,veth-lbtrm-64b-25k,\"published"));
-    }
-
-    #[test]
-    fn every_published_row_is_measured() {
-        for scenario in scenarios(BUILT_IN).expect("scenarios") {
-            let table = read(&Tables::built_in(), &scenario).expect("it is there");
-            let cells = scenario.lbm.iter().flat_map(|grid| grid.cells().expect("cells"));
-            let labels: Vec<String> = cells.map(|cell| cell.label()).collect();
-            for row in table.iter().flat_map(|table| &table.rows) {
-                let label = row.label();
-                assert!(labels.iter().any(|l| l.ends_with(&label)), "{}: {label} is not measured", scenario.name);
-                let paths = scenario.lbm.as_ref().map_or(1, |grid| grid.paths);
-                assert!(row.path as usize <= paths, "{}: no path {}", scenario.name, row.path);
-            }
-        }
     }
 }

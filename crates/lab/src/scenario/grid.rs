@@ -1,12 +1,11 @@
 //! What is measured: the cells of a grid, and how each is told to the processes.
 
 use clap::ValueEnum;
+use measure::process::Fault;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::Point;
-
-/// What the names of rows between hosts begin with.
-pub(super) const APART: &str = "veth-";
+use crate::results::APART;
+use crate::results::goals::Point;
 
 /// What happens to messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
@@ -274,6 +273,12 @@ pub enum GridError {
     /// A combination.
     #[error("{0}")]
     Cell(&'static str),
+}
+
+impl From<GridError> for Fault {
+    fn from(error: GridError) -> Self {
+        Self::Failed(error.to_string())
+    }
 }
 
 /// Which of two words it is.
