@@ -17,16 +17,17 @@ type Line = (&'static str, usize, &'static [usize], &'static [usize], usize, usi
 /// Lines of source, files in circles by names, files in circles with methods, fields, methods; the test prints lines that can be lower.
 #[rustfmt::skip]
 const ABOVE: &[Line] = &[
+    ("config", 16_000, &[6, 3, 2], &[6, 3, 2], 24, 60),
     ("feed", 16_000, &[6], &[6], 24, 60),
-    ("hub-distributor", 16_000, &[], &[34], 30, 437),
-    ("hub-p2ps", 16_000, &[], &[47], 37, 519),
+    ("hub-distributor", 16_000, &[], &[34], 30, 412),
+    ("hub-p2ps", 16_000, &[], &[50], 24, 465),
     ("hub-stream", 16_000, &[2], &[2], 24, 60),
     ("lbm", 16_000, &[2], &[2, 2], 24, 60),
     ("lbm-c", 16_000, &[7], &[7], 24, 60),
     ("lbm-io", 16_000, &[4, 3], &[11], 24, 60),
     ("permissions", 16_000, &[], &[2], 24, 70),
     ("rwf", 16_104, &[6, 2, 2, 2], &[6, 4, 4, 2, 2], 24, 60),
-    ("server", 19_454, &[10, 6, 3, 3, 2, 2, 2], &[10, 10, 6, 4, 2, 2], 28, 60),
+    ("server", 16_000, &[10, 3, 2, 2], &[10, 4, 4, 2], 28, 60),
     ("sim", 16_000, &[3, 3, 2], &[3, 3, 3, 2], 30, 60),
     ("tools", 16_000, &[2, 2, 2, 2], &[2, 2, 2, 2], 24, 60),
     ("venue", 16_000, &[2], &[2], 24, 60),
