@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use lbm::options::{ContextOption as C, Count, Opt, Options, Port, SourceOption as S, TransportName, WildcardOption};
+use lbm::resolver::ResolverStats;
 use lbm::subscriber::SubscribeConfig;
 use lbm::topic::{SourceConfig, decode_reply};
 use lbm::transport::tcp::Deframer;
@@ -16,14 +17,16 @@ use net::clock;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch};
 
 use crate::error::{ContextError, SendError};
-use crate::events::{Events, ReceiverId, RequestId, SendFlags, SourceId};
+use crate::events::Events;
 use crate::fault::Fault;
+use crate::handles::{ReceiverId, RequestId, SendFlags, SourceId};
 use crate::inbound::{Inbound, ReceiverEntry};
 use crate::io::{Io, Role, Watch};
 use crate::outbound::{Heard, Key};
 use crate::report::{self, Reporter};
 use crate::requests::Requests;
 use crate::resolution::Resolution;
+use crate::stats::Stats;
 use crate::{Sources, Warning, interface, random};
 
 /// Advertisements live so long, in seconds; what the product sends.
@@ -323,10 +326,6 @@ impl Context {
         &self.sources.io.tcp
     }
 
-    pub(crate) fn parts(&mut self) -> (&mut Sources, &Inbound, &Resolution) {
-        (&mut self.sources, &self.inbound, &self.resolution)
-    }
-
     /// When [`Context::poll`] has something to do though no descriptor is readable, monotonic ns ([`net::clock`]); 0 = now. Ask right
     /// before waiting for the context's descriptor in another set: from now on shared memory makes it readable, too, and the next turn
     /// leaves nothing out.
@@ -380,7 +379,7 @@ impl Context {
         self.events = ready;
         polled?;
         self.on_timer(events);
-        self.finish(events);
+        self.end_turn(events);
         Ok((self.inbound.streams.delivered - before) as usize)
     }
 
@@ -410,7 +409,7 @@ impl Context {
             self.on_timer(events);
             self.busy.timers_at = now + BUSY_TIMER_NS;
         }
-        self.finish(events);
+        self.end_turn(events);
         true
     }
 
@@ -439,7 +438,7 @@ impl Context {
 
     /// The end of a turn: tells refused sources, and sends what callbacks have left.
     #[inline]
-    fn finish(&mut self, events: &mut impl Events) {
+    fn end_turn(&mut self, events: &mut impl Events) {
         while let Some(source) = self.sources.next_writable() {
             events.writable(&mut self.sources, source);
         }
@@ -539,6 +538,16 @@ impl Context {
             // The peer's fault; its end is handled like any other.
             self.sources.io.tcp.close(conn, Close::Now);
         }
+    }
+
+    /// The counters of topic resolution alone: costs nothing.
+    pub fn resolver_stats(&self) -> &ResolverStats {
+        self.resolution.resolver.stats()
+    }
+
+    /// All counters.
+    pub fn stats(&mut self) -> Stats {
+        Stats::of(&mut self.sources, &self.inbound, &self.resolution)
     }
 
     /// The counters as text, one line a thing: what `quoteway lbmstat` reads.

@@ -1,38 +1,11 @@
 //! What a context tells its owner.
 
-use std::net::SocketAddrV4;
-
 use lbm::transport::EndReason;
 use lbm::wire::lbmc::{Headers, Kind};
 use lbm::wire::lbmr::Transport;
 
-use crate::Sources;
-
-/// A source of a [`Context`](crate::Context).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SourceId(pub(crate) u32);
-
-/// A receiver of a [`Context`](crate::Context), for one topic or for all that match a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ReceiverId(pub(crate) u32);
-
-/// A request that waits for replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RequestId(pub(crate) u32);
-
-impl SourceId {
-    /// A small number for tables.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl ReceiverId {
-    /// A small number for tables.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
+use crate::handles::{ReceiverId, Request, RequestId, SourceId};
+use crate::sources::Sources;
 
 /// One topic of one source, as one receiver has it. Order, and the events of beginning, end and loss, belong to this.
 #[derive(Clone, Copy, Debug)]
@@ -76,15 +49,6 @@ impl<'a> Delivery<'a> {
     }
 }
 
-/// Whom to answer. Can be kept and answered later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Request {
-    /// The requester's request port.
-    pub from: SocketAddrV4,
-    /// The request's number there.
-    pub number: u32,
-}
-
 /// Messages, or fragments, that will never come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
@@ -126,44 +90,5 @@ pub trait Events {
 impl<F: FnMut(&mut Sources, &Delivery<'_>)> Events for F {
     fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>) {
         self(sources, delivery);
-    }
-}
-
-/// How to send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SendFlags(u8);
-
-impl SendFlags {
-    /// Block while the session cannot take the message; batch.
-    pub const NONE: Self = Self(0);
-    /// Send this and all that waits in the session now.
-    pub const FLUSH: Self = Self(1);
-    /// Return [`SendError::WouldBlock`](crate::SendError::WouldBlock) instead of waiting.
-    pub const NONBLOCK: Self = Self(2);
-
-    /// For answers sent from a callback: send this and all that waits in the session, but together with the answers to what came at the
-    /// same time. It leaves once the messages that one system call has received are delivered, and no later than the first send after
-    /// 20 us, so that who is behind catches up by larger batches. Elsewhere, and in shared memory, the same as [`SendFlags::FLUSH`].
-    pub const FLUSH_SOON: Self = Self(4);
-
-    pub(crate) const fn flush(self) -> bool {
-        self.0 & 1 != 0
-    }
-
-    /// Neither of the two flushes.
-    pub(crate) const fn batches(self) -> bool {
-        self.0 & 5 == 0
-    }
-
-    pub(crate) const fn nonblock(self) -> bool {
-        self.0 & 2 != 0
-    }
-}
-
-impl core::ops::BitOr for SendFlags {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
     }
 }

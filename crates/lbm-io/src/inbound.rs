@@ -1,5 +1,7 @@
 //! Receiving transport sessions: their sockets around the one [`Subscriber`].
 
+mod shared;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
@@ -8,19 +10,19 @@ use std::time::Duration;
 use lbm::options::{ContextOption as C, Options, ReceiverOption as R};
 use lbm::resolver::Found;
 use lbm::subscriber::{Question, SubscribeConfig, Subscriber};
-use lbm::transport::ipc::{Identity, LogReader};
 use lbm::transport::tcp::{Deframer, hello};
 use lbm::transport::{DatagramSink, EndReason, Order};
 use lbm::wire::Writer;
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbmr::Transport;
-use net::shm::{Reader, WriterState};
 use net::tcp::{Close, ConnId, SocketOptions};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
+use self::shared::Shared;
 use crate::contest::Contest;
-use crate::events::{Events, ReceiverId};
+use crate::events::Events;
+use crate::handles::ReceiverId;
 use crate::io::{self, Io, Role, Watch};
 use crate::streams::{self, Deliver, Streams};
 use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
@@ -39,8 +41,6 @@ const WAY_PAUSE_NS: u64 = 100_000_000;
 const GROUPS_MAX: usize = 256;
 /// Warnings that wait for the owner.
 const WARNINGS_MAX: usize = 100;
-/// How often we look whether the writer of shared memory lives, ns.
-const WRITER_CHECK_NS: u64 = 500_000_000;
 /// Questions of which the answer is awaited, a connection.
 const ASKED_MAX: usize = 4_096;
 
@@ -68,29 +68,6 @@ enum Line {
     Lbtru { socket: Box<UdpSocket>, watch: u32 },
     Tcp(ConnId),
     Lbtipc(Box<Shared>),
-}
-
-/// A log in shared memory.
-struct Shared {
-    reader: Reader,
-    log: LogReader,
-    watch: u32,
-    /// When to look whether the writer lives.
-    check_due: u64,
-    /// How old its last sign of life may be, ns.
-    activity_timeout_ns: u64,
-}
-
-impl Shared {
-    /// Whether the writer is gone or frozen. What it has written before was read.
-    fn check(&mut self, now: u64) -> Option<EndReason> {
-        self.check_due = now + WRITER_CHECK_NS;
-        if self.reader.writer() != WriterState::Alive {
-            return Some(EndReason::Reset);
-        }
-        let silent = now.saturating_sub(self.reader.last_beat()) > self.activity_timeout_ns;
-        (silent && self.reader.last_beat() != 0).then_some(EndReason::Timeout)
-    }
 }
 
 /// Our questions to one source's request port about one session.
@@ -189,10 +166,8 @@ impl Inbound {
         warnings: &mut Vec<Warning>,
         events: &mut impl Events,
     ) -> bool {
-        let receiver = ReceiverId(found.token);
-        let transport = found.advert.transport;
-        let known = self.streams.find(&transport, found.advert.topic);
-        if let Some(number) = known {
+        let (receiver, transport) = (ReceiverId(found.token), found.advert.transport);
+        if let Some(number) = self.streams.find(&transport, found.advert.topic) {
             if let Some(entry) = self.streams.get_mut(number)
                 && !entry.receivers.contains(&receiver)
             {
@@ -201,19 +176,9 @@ impl Inbound {
             }
             return true;
         }
-        let fresh = self.subscriber.session(&transport).is_none();
-        let full = fresh && self.subscriber.count() >= SESSIONS_MAX;
-        if !can_receive(&transport) || full && !self.make_way(now, &transport, &mut sources.io, |_| true) {
+        if !can_receive(&transport) || !self.has_room(now, &transport, &mut sources.io) {
             self.unreachable += 1;
             return !can_receive(&transport);
-        }
-        if fresh
-            && has_socket(&transport)
-            && self.unheard_sockets() >= UNHEARD_MAX
-            && !self.make_way(now, &transport, &mut sources.io, has_socket)
-        {
-            self.unreachable += 1;
-            return false;
         }
         let Some(Some(entry)) = self.receivers.get_mut(receiver.index()) else { return true };
         let catch_up = &mut entry.config.delivery.catch_up;
@@ -241,14 +206,7 @@ impl Inbound {
         if !subscribed.opened {
             return true;
         }
-        let mut opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
-        // The ports, descriptors or groups may be held by sessions that nobody sends on.
-        let same = |other: &Transport| {
-            core::mem::discriminant(other) == core::mem::discriminant(&transport) && *other != transport
-        };
-        if opened.is_err() && self.make_way(now, &transport, &mut sources.io, same) {
-            opened = self.open(subscribed.session, &transport, &options, &mut sources.io, warnings);
-        }
+        let opened = self.open_or_make_way(now, subscribed.session, &transport, &options, &mut sources.io, warnings);
         let Err(error) = opened else { return true };
         // The session is tried again with each advertisement; the operator is told once.
         if warnings.len() < WARNINGS_MAX && self.warned.len() < SESSIONS_MAX && self.warned.insert(transport) {
@@ -257,6 +215,37 @@ impl Inbound {
         self.subscriber.unsubscribe(&transport, found.advert.topic);
         self.streams.remove(number);
         false
+    }
+
+    /// Whether a transport session can be joined: there are not too many, or one of them makes way.
+    fn has_room(&mut self, now: u64, transport: &Transport, io: &mut Io) -> bool {
+        if self.subscriber.session(transport).is_some() {
+            return true;
+        }
+        if self.subscriber.count() >= SESSIONS_MAX && !self.make_way(now, transport, io, |_| true) {
+            return false;
+        }
+        !has_socket(transport) || self.unheard_sockets() < UNHEARD_MAX || self.make_way(now, transport, io, has_socket)
+    }
+
+    /// Opens what is needed to hear a session. The ports, descriptors or groups may be held by sessions that nobody sends on.
+    fn open_or_make_way(
+        &mut self,
+        now: u64,
+        session: usize,
+        transport: &Transport,
+        options: &Options,
+        io: &mut Io,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), ContextError> {
+        let opened = self.open(session, transport, options, io, warnings);
+        let same = |other: &Transport| {
+            core::mem::discriminant(other) == core::mem::discriminant(transport) && other != transport
+        };
+        if opened.is_err() && self.make_way(now, transport, io, same) {
+            return self.open(session, transport, options, io, warnings);
+        }
+        opened
     }
 
     /// Frees what a session holds whose source was only advertised and never heard, of those that `which` tells, for one that is
@@ -287,6 +276,31 @@ impl Inbound {
         self.lines.iter().enumerate().filter(|at| unheard(*at)).count()
     }
 
+    /// The socket of an LBT-RU session.
+    fn connect_lbtru(
+        &self,
+        session: usize,
+        to: SocketAddrV4,
+        options: &Options,
+        io: &mut Io,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Line, ContextError> {
+        let pool = (options.get(R::TRANSPORT_LBTRU_PORT_LOW), options.get(R::TRANSPORT_LBTRU_PORT_HIGH));
+        let local = interface::unicast(options, R::TRANSPORT_LBTRU_INTERFACE)?;
+        let buffer = options.get(C::TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER);
+        let udp = UdpOptions {
+            receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
+            gro: self.group_options.gro,
+            busy_poll: self.group_options.busy_poll,
+            ..UdpOptions::default()
+        };
+        let mut socket = io::bind("an LBT-RU receiver", R::TRANSPORT_LBTRU_PORT_LOW, pool, local, &udp)?;
+        socket.connect(to).map_err(ContextError::io("LBT-RU"))?;
+        Warning::buffers(warnings, C::TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER, &socket, &udp);
+        let watch = io.watch(socket.as_fd(), Watch::Inbound(session))?;
+        Ok(Line::Lbtru { socket: Box::new(socket), watch })
+    }
+
     /// Opens what is needed to hear a session.
     fn open(
         &mut self,
@@ -301,50 +315,15 @@ impl Inbound {
                 Line::Group(self.join(group, destination_port, io, warnings)?)
             }
             Transport::Lbtru { address, port, .. } => {
-                let pool = (options.get(R::TRANSPORT_LBTRU_PORT_LOW), options.get(R::TRANSPORT_LBTRU_PORT_HIGH));
-                let local = interface::unicast(options, R::TRANSPORT_LBTRU_INTERFACE)?;
-                let buffer = options.get(C::TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER);
-                let udp = UdpOptions {
-                    receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
-                    gro: self.group_options.gro,
-                    busy_poll: self.group_options.busy_poll,
-                    ..UdpOptions::default()
-                };
-                let mut socket = io::bind("an LBT-RU receiver", R::TRANSPORT_LBTRU_PORT_LOW, pool, local, &udp)?;
-                socket.connect(SocketAddrV4::new(address, port)).map_err(ContextError::io("LBT-RU"))?;
-                Warning::buffers(warnings, C::TRANSPORT_LBTRU_RECEIVER_SOCKET_BUFFER, &socket, &udp);
-                let watch = io.watch(socket.as_fd(), Watch::Inbound(session))?;
-                Line::Lbtru { socket: Box::new(socket), watch }
+                self.connect_lbtru(session, SocketAddrV4::new(address, port), options, io, warnings)?
             }
             Transport::Tcp { address, port, .. } => {
-                let buffer = options.get(C::TRANSPORT_TCP_RECEIVER_SOCKET_BUFFER);
-                let socket = SocketOptions {
-                    receive_buffer: Some(buffer).filter(|bytes| *bytes != 0),
-                    ..SocketOptions::default()
-                };
-                let conn = io
-                    .tcp
-                    .connect(SocketAddr::V4(SocketAddrV4::new(address, port)), &socket)
-                    .map_err(ContextError::io("LBT-TCP"))?;
-                io.set_role(conn, Role::Session { session, deframer: Deframer::default() });
-                Line::Tcp(conn)
+                connect_tcp(session, SocketAddrV4::new(address, port), options, io)?
             }
             Transport::Lbtipc { session_id, transport, .. } => {
-                let bad = |error: &dyn std::fmt::Display| ContextError::Unsupported(error.to_string());
-                let reader = Reader::open(&ipc_host::path(session_id, transport)).map_err(|e| bad(&e))?;
-                if Identity::decode(reader.identity()).is_none_or(|identity| identity.session_id != session_id) {
-                    return Err(bad(&"the shared memory belongs to another session"));
-                }
-                let watch = io.watch(reader.as_fd(), Watch::Inbound(session))?;
+                let shared = Shared::open(session, session_id, transport, options, io)?;
                 self.shared.push(session);
-                let activity_timeout_ns = options.get(R::TRANSPORT_LBTIPC_ACTIVITY_TIMEOUT);
-                Line::Lbtipc(Box::new(Shared {
-                    reader,
-                    log: LogReader::new(),
-                    watch,
-                    check_due: 0,
-                    activity_timeout_ns,
-                }))
+                Line::Lbtipc(Box::new(shared))
             }
             _ => return Err(ContextError::Unsupported("no such transport here".to_owned())),
         };
@@ -770,6 +749,15 @@ impl Inbound {
         });
         self.groups.iter().flatten().map(|g| g.socket.drops()).chain(lines).sum()
     }
+}
+
+/// The connection of an LBT-TCP session.
+fn connect_tcp(session: usize, to: SocketAddrV4, options: &Options, io: &mut Io) -> Result<Line, ContextError> {
+    let buffer = options.get(C::TRANSPORT_TCP_RECEIVER_SOCKET_BUFFER);
+    let socket = SocketOptions { receive_buffer: Some(buffer).filter(|bytes| *bytes != 0), ..SocketOptions::default() };
+    let conn = io.tcp.connect(SocketAddr::V4(to), &socket).map_err(ContextError::io("LBT-TCP"))?;
+    io.set_role(conn, Role::Session { session, deframer: Deframer::default() });
+    Ok(Line::Tcp(conn))
 }
 
 /// Whether such a session has a descriptor of its own here.

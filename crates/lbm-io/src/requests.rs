@@ -11,7 +11,7 @@ use lbm::wire::lbmc::MESSAGE_MAX;
 use net::tcp::{Close, ConnId, ListenerId, SendOutcome, SocketOptions};
 
 use crate::error::{ContextError, SendError};
-use crate::events::Request;
+use crate::handles::Request;
 use crate::interface;
 use crate::io::{Io, Role};
 

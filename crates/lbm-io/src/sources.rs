@@ -10,8 +10,8 @@ use net::clock;
 use net::udp::Slabs;
 
 use crate::error::{ContextError, SendError};
-use crate::events::{Request, RequestId, SendFlags, SourceId};
 use crate::fault::Fault;
+use crate::handles::{Request, RequestId, SendFlags, SourceId};
 use crate::io::Io;
 use crate::outbound::{Heard, Key, Leave, Outbound};
 use crate::requests::Requests;

@@ -5,7 +5,10 @@ use lbm::topic::{SessionStats, SourceStats};
 use lbm::transport::{ReceiverStats, SenderStats};
 use lbm::wire::lbmr::Transport;
 
-use crate::{Context, ReceiverId, SourceId};
+use crate::handles::{ReceiverId, SourceId};
+use crate::inbound::Inbound;
+use crate::resolution::Resolution;
+use crate::sources::Sources;
 
 /// All counters of a context. Making it costs time and memory by the number of topics: not for the data path.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +27,7 @@ pub struct Stats {
     pub receive_failures: u64,
     /// Datagrams that the kernel dropped since a receive buffer was full.
     pub dropped: u64,
-    /// Datagrams dropped by [`Context::lose`].
+    /// Datagrams dropped by [`Context::lose`](crate::Context::lose).
     pub lost_on_purpose: u64,
     /// How often a source in shared memory has overtaken this context; the loss itself was told.
     pub overruns: u64,
@@ -83,16 +86,10 @@ pub struct ReceivingTopic {
     pub lost: u64,
 }
 
-impl Context {
-    /// The counters of topic resolution alone: costs nothing.
-    pub fn resolver_stats(&mut self) -> &ResolverStats {
-        self.parts().2.resolver.stats()
-    }
-
-    /// All counters.
-    pub fn stats(&mut self) -> Stats {
-        let (sources, inbound, resolution) = self.parts();
-        let mut stats = Stats {
+impl Stats {
+    /// Collects the counters of a context's parts.
+    pub(crate) fn of(sources: &mut Sources, inbound: &Inbound, resolution: &Resolution) -> Self {
+        let mut stats = Self {
             resolver: *resolution.resolver.stats(),
             unwanted: inbound.subscriber.unknown(),
             malformed: inbound.malformed + resolution.malformed,
@@ -101,7 +98,7 @@ impl Context {
             lost_on_purpose: sources.fault.dropped,
             unreachable: inbound.unreachable,
             overruns: inbound.overruns,
-            ..Stats::default()
+            ..Self::default()
         };
         // Where a session's entry is in the list.
         let mut places = Vec::new();

@@ -9,7 +9,8 @@ use lbm::wire::lbmc::{Headers, NEXT_DATA, NEXT_NONE};
 use lbm::wire::lbmr::Transport;
 
 use crate::Sources;
-use crate::events::{Delivery, Events, Loss, ReceiverId, Request, Stream};
+use crate::events::{Delivery, Events, Loss, Stream};
+use crate::handles::{ReceiverId, Request};
 
 pub(crate) struct Entry {
     pub(crate) transport: Transport,

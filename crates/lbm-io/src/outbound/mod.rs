@@ -18,8 +18,8 @@ use net::tcp::{ConnId, ListenerId};
 use net::udp::Slabs;
 
 use crate::error::ContextError;
-use crate::events::SourceId;
 use crate::fault::Fault;
+use crate::handles::SourceId;
 use crate::io::{Io, Watch};
 use crate::{Warning, interface, random};
 

@@ -237,3 +237,9 @@ impl Options {
         }
     }
 }
+
+impl Default for ResolverConfig {
+    fn default() -> Self {
+        Options::new().resolver([0; 8], 0)
+    }
+}

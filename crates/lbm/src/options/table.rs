@@ -133,7 +133,7 @@ impl<T> Opt<T> {
         Self { index: position(scope, name), value: PhantomData }
     }
 
-    /// What the table says of the option.
+    /// The line of the table.
     pub fn entry(self) -> &'static Entry {
         &TABLE[self.index]
     }

@@ -1,4 +1,4 @@
-//! What values of options are in Rust: each option has one of these types, and is read as nothing else.
+//! The types of options' values: each option has one of these types, and is read as nothing else.
 
 use core::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use crate::topic::Ordering;
 use crate::transport::ipc::Pacing;
 use crate::wire::lbmr::PatternKind;
 
-/// What an option's text says.
+/// A type of values, and how a text is read as one.
 pub trait Value {
     /// The value in Rust.
     type Of<'a>;

@@ -49,12 +49,6 @@ pub struct ResolverConfig {
     pub seed: u64,
 }
 
-impl Default for ResolverConfig {
-    fn default() -> Self {
-        crate::options::Options::new().resolver([0; 8], 0)
-    }
-}
-
 /// What a resolver has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolverStats {

@@ -227,7 +227,7 @@ impl Recovery {
         if self.has_gap() { self.naks.timeout() } else { None }
     }
 
-    /// What the last [`Recovery::on_timer`] has found to be asked for, ascending.
+    /// The numbers that the last [`Recovery::on_timer`] has found to be asked for, ascending.
     pub(super) fn naks(&self) -> &[u32] {
         self.naks.list()
     }

@@ -8,7 +8,7 @@ use super::{Full, Reader, WireError, Writer, invalid};
 /// The longest topic name, in bytes.
 pub const TOPIC_NAME_MAX: usize = 246;
 
-pub(super) const HEADER: usize = 4;
+const HEADER: usize = 4;
 const HAS_OPTIONS: u8 = 0x08;
 
 /// How a wildcard query is to be understood.
@@ -127,7 +127,7 @@ impl<'a> Packet<'a> {
         let (content, options) = if first & HAS_OPTIONS == 0 {
             (bytes, None)
         } else {
-            let (content, options) = PacketOptions::split(bytes)?;
+            let (content, options) = PacketOptions::split(bytes, HEADER)?;
             (content, Some(options))
         };
         let mut r = Reader::new("LBMR packet", content, 1);

@@ -349,8 +349,8 @@ impl<'a> PacketOption<'a> {
 pub struct PacketOptions<'a>(&'a [u8]);
 
 impl<'a> PacketOptions<'a> {
-    /// Splits a packet into what is before the options and the options.
-    pub(crate) fn split(bytes: &'a [u8]) -> Result<(&'a [u8], Self), WireError> {
+    /// Splits a packet, which begins with `header` bytes, into what is before the options and the options.
+    pub(crate) fn split(bytes: &'a [u8], header: usize) -> Result<(&'a [u8], Self), WireError> {
         let end = bytes.len();
         let at = end.checked_sub(4).ok_or(super::truncated("LBMR packet options", 0))?;
         if bytes[at] != LENGTH || bytes[at + 1] != 4 {
@@ -360,7 +360,7 @@ impl<'a> PacketOptions<'a> {
         if total < 4 {
             return Err(invalid("LBMR packet option length", at + 2));
         }
-        let start = end.checked_sub(total).filter(|start| *start >= super::lbmr::HEADER);
+        let start = end.checked_sub(total).filter(|start| *start >= header);
         let start = start.ok_or(invalid("LBMR packet option length", at + 2))?;
         let options = Self(&bytes[start..]);
         options.iter().try_for_each(|option| option.map(|_| ())).map_err(|e| e.shifted(start))?;

@@ -130,7 +130,7 @@ impl Naks {
         self.list.sort_unstable_by_key(|sqn| sqn.wrapping_sub(next));
     }
 
-    /// What the last turn has found to be asked for, ascending.
+    /// The numbers that the last turn has found to be asked for, ascending.
     pub(super) fn list(&self) -> &[u32] {
         &self.list
     }
