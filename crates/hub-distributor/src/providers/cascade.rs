@@ -8,6 +8,7 @@
 use super::Providers;
 use super::linked_services::Way;
 use super::session::Offer;
+use crate::Config;
 use crate::config::Balance;
 use crate::timers::Timer;
 use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
@@ -46,6 +47,35 @@ impl Providers {
     }
 }
 
+impl Config {
+    /// How long a service has to come another way at this site.
+    fn clear_for(&self) -> u64 {
+        let mixed = self.site.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        CLEAR_FOR + mixed % 1_000 * (CLEAR_FOR / 1_000)
+    }
+
+    /// The sites through which a service comes to whoever asks here: this one, and those of the providers that are asked.
+    pub(super) fn path_of<'a>(&self, offers: impl Iterator<Item = &'a Offer>) -> Vec<String> {
+        let mut path = vec![self.site.clone()];
+        if self.site.is_empty() {
+            return Vec::new();
+        }
+        let asked = match self.balance {
+            Balance::First => 1,
+            Balance::Hot => 2,
+            Balance::Load => usize::MAX,
+        };
+        for site in
+            offers.filter(|offer| offer.takes_requests() == (true, true)).take(asked).flat_map(|offer| &offer.path)
+        {
+            if !path.contains(site) {
+                path.push(site.clone());
+            }
+        }
+        path
+    }
+}
+
 impl SourceDistributor {
     /// Whether what a provider says of a service may be taken. A service that has come through this site may not.
     pub(super) fn may_take(&mut self, id: SessionId, entry: &Entry, out: &mut dyn ProviderSink) -> bool {
@@ -80,45 +110,18 @@ impl SourceDistributor {
             }
             Way::Clears => {
                 let timer = Timer::Link(id, session.serial, entry.id);
-                self.timers.set(self.now.saturating_add(self.clear_for()), timer);
+                self.timers.set(self.now.saturating_add(self.config.clear_for()), timer);
                 false
             }
         }
     }
 
-    /// How long a service has to come another way at this site.
-    fn clear_for(&self) -> u64 {
-        let mixed = self.config.site.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        CLEAR_FOR + mixed % 1_000 * (CLEAR_FOR / 1_000)
-    }
-
     /// A service that came through this site may have come another way for long enough.
     pub(crate) fn link_timer(&mut self, id: SessionId, provider_id: u16, out: &mut dyn ProviderSink) {
-        let clear_for = self.clear_for();
+        let clear_for = self.config.clear_for();
         let taken = self.providers.sessions[id].linked.take_when_clear(self.now, provider_id, clear_for);
         if let Some(entry) = taken.cloned() {
             self.service_entry(id, &entry, out);
         }
-    }
-
-    /// The sites through which a service comes to whoever asks here: this one, and those of the providers that are asked.
-    pub(super) fn path_of<'a>(&self, offers: impl Iterator<Item = &'a Offer>) -> Vec<String> {
-        let mut path = vec![self.config.site.clone()];
-        if self.config.site.is_empty() {
-            return Vec::new();
-        }
-        let asked = match self.config.balance {
-            Balance::First => 1,
-            Balance::Hot => 2,
-            Balance::Load => usize::MAX,
-        };
-        for site in
-            offers.filter(|offer| offer.takes_requests() == (true, true)).take(asked).flat_map(|offer| &offer.path)
-        {
-            if !path.contains(site) {
-                path.push(site.clone());
-            }
-        }
-        path
     }
 }

@@ -251,7 +251,7 @@ impl SourceDistributor {
         if !self.providers.is_wanted(&self.config, id, name) {
             return None;
         }
-        if self.is_group_name(name) {
+        if self.config.is_group_name(name) {
             self.refuse_group_name(id, name, entry);
             return None;
         }
@@ -323,7 +323,7 @@ impl SourceDistributor {
         let offers = service.providers().iter().filter_map(|&provider| {
             self.providers.sessions.get(provider).filter(|session| session.phase == Phase::Ready)?.offer(id)
         });
-        let path = self.path_of(offers.clone());
+        let path = self.config.path_of(offers.clone());
         let lines = self.providers.lines_of(&self.config, id);
         let (mut up, mut accepting) = (service.is_restored, service.is_restored);
         for offer in offers.filter(|offer| offer.up) {

@@ -63,12 +63,14 @@ impl Providers {
     }
 }
 
-impl SourceDistributor {
+impl Config {
     /// Whether a group has this name.
     pub(super) fn is_group_name(&self, name: &str) -> bool {
-        self.config.service_groups.iter().any(|group| group.name == name)
+        self.service_groups.iter().any(|group| group.name == name)
     }
+}
 
+impl SourceDistributor {
     /// A provider offers a service whose name is a group's: it is not taken.
     pub(super) fn refuse_group_name(&mut self, id: SessionId, name: &str, entry: &Entry) {
         self.counters.refused_services += 1;

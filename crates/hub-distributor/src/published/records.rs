@@ -8,6 +8,7 @@
 
 use super::RestoreError;
 use super::intake::both_locks;
+use crate::Config;
 use crate::SourceDistributor;
 use crate::ids::{Handle, ImageSlot};
 use crate::item::ItemKey;
@@ -239,6 +240,28 @@ impl Records {
     }
 }
 
+impl Config {
+    fn read_parts(&self, record: &Record<'_>, domain: Domain) -> Result<Image, RestoreError> {
+        let (mut image, mut left) = (Image::new(), record.parts);
+        let schema = self.page_sizes.schema(record.service);
+        while let Some((length, rest)) = left.split_first_chunk::<4>() {
+            let length = u32::from_le_bytes(*length) as usize;
+            let part = rest.get(..length).ok_or(RestoreError::Image)?;
+            let refresh = RefreshMsg::decode(part).map_err(|_| RestoreError::Image)?;
+            if refresh.domain != domain || refresh.state.stream != StreamState::OPEN {
+                return Err(RestoreError::Image);
+            }
+            image.refresh(&refresh, &schema).map_err(|_| RestoreError::Image)?;
+            // How much of it updates have added is not kept, so all of it stays until the next refresh.
+            if let Some(lock) = refresh.perm_data {
+                image.add_perm_data(lock, both_locks);
+            }
+            left = &rest[length..];
+        }
+        if left.is_empty() && image.is_whole() && !image.is_refreshing() { Ok(image) } else { Err(RestoreError::Image) }
+    }
+}
+
 impl SourceDistributor {
     /// An item was published: a whole refresh of it, or an update.
     #[inline]
@@ -441,7 +464,7 @@ impl SourceDistributor {
         if expires && rules.max_age > 0 && record.age >= rules.max_age {
             return Ok(Restored::Expired);
         }
-        let mut image = self.read_parts(record, domain)?;
+        let mut image = self.config.read_parts(record, domain)?;
         let service = self.providers.find_or_add(record.service, true).ok_or(RestoreError::Service)?;
         let hash = self.items.hash(service, record.key);
         if self.items.find_hashed(hash, service, record.key).is_some() {
@@ -477,26 +500,6 @@ impl SourceDistributor {
         self.counters.records_restored += 1;
         self.offer_restored(service, domain, qos);
         Ok(Restored::Taken)
-    }
-
-    fn read_parts(&self, record: &Record<'_>, domain: Domain) -> Result<Image, RestoreError> {
-        let (mut image, mut left) = (Image::new(), record.parts);
-        let schema = self.config.page_sizes.schema(record.service);
-        while let Some((length, rest)) = left.split_first_chunk::<4>() {
-            let length = u32::from_le_bytes(*length) as usize;
-            let part = rest.get(..length).ok_or(RestoreError::Image)?;
-            let refresh = RefreshMsg::decode(part).map_err(|_| RestoreError::Image)?;
-            if refresh.domain != domain || refresh.state.stream != StreamState::OPEN {
-                return Err(RestoreError::Image);
-            }
-            image.refresh(&refresh, &schema).map_err(|_| RestoreError::Image)?;
-            // How much of it updates have added is not kept, so all of it stays until the next refresh.
-            if let Some(lock) = refresh.perm_data {
-                image.add_perm_data(lock, both_locks);
-            }
-            left = &rest[length..];
-        }
-        if left.is_empty() && image.is_whole() && !image.is_refreshing() { Ok(image) } else { Err(RestoreError::Image) }
     }
 
     /// A service has an item that was taken back: P2PSs know it, with the item's domain and quality.

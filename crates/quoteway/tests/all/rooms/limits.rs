@@ -19,7 +19,7 @@ type Line = (&'static str, usize, &'static [usize], &'static [usize], usize, usi
 const ABOVE: &[Line] = &[
     ("config", 16_000, &[6, 3, 2], &[6, 3, 2], 24, 60),
     ("feed", 16_000, &[6], &[6], 24, 60),
-    ("hub-distributor", 16_000, &[], &[34], 30, 396),
+    ("hub-distributor", 16_000, &[], &[34], 30, 392),
     ("hub-io", 16_000, &[2], &[4], 24, 60),
     ("hub-p2ps", 16_000, &[], &[54], 24, 433),
     ("hub-stream", 16_000, &[2], &[2], 24, 60),
