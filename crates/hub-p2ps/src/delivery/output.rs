@@ -180,7 +180,8 @@ impl Output {
 
     /// Hands every client that has something to get its deliveries of this turn, and what was held for it before; tells how many messages
     /// of this turn went out. `block` is the hub block that bodies may lie in.
-    #[inline]
+    // Not inlined: it is called once a turn, and the caller's loop over each client's deliveries is to have the registers for itself.
+    #[inline(never)]
     pub(crate) fn flush(&mut self, now: u64, block: &[u8], mut f: impl FnMut(ClientId, Deliveries<'_>)) -> u64 {
         let Self { turn, egress, closing, .. } = self;
         for (id, _) in closing.iter() {
