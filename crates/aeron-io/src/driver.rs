@@ -92,7 +92,7 @@ impl Drop for Driver {
         self.stop.store(true, Ordering::Release);
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // What it had to say it has said.
+            // The driver has said what it had to say.
             let _ = thread.join();
         }
     }

@@ -167,7 +167,7 @@ impl Publication {
                 Err(_) => return self.broken(),
             }
         }
-        // What would let it pass may have come while the driver slept.
+        // Room for it may have come while the driver slept.
         self.wake();
         self.turn_at = self.turned_at + HELD;
         Offer::Full
@@ -202,7 +202,7 @@ impl Publication {
         }
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.report.counters()
     }

@@ -20,7 +20,7 @@ pub struct Settings {
     pub driver: DriverOf,
     /// The driver's directory; without one, a driver of this process has one of its own in `/dev/shm`.
     pub dir: Option<PathBuf>,
-    /// What it goes over.
+    /// The transport.
     pub medium: Medium,
     /// Aeron's number of the stream.
     pub stream: i32,
@@ -100,7 +100,7 @@ pub enum FlowControl {
     Tagged,
 }
 
-/// What a thread does while there is nothing to do.
+/// A thread's behaviour while there is nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
     /// The thread sleeps: each nap is twice as long as the one before, so that what comes waits no longer than nothing had come before.

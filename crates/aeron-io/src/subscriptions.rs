@@ -86,7 +86,7 @@ impl Subscriptions {
         !self.ring.0.prepare_sleep()
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.report.counters()
     }
@@ -111,7 +111,7 @@ impl Drop for Subscriptions {
                 driver.sleepers().remove(thread.thread().id());
             }
             thread.thread().unpark();
-            // One that has panicked has said so.
+            // A thread that has panicked has said so.
             let _ = thread.join();
         }
     }

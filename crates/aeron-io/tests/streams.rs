@@ -173,7 +173,7 @@ impl Lossy {
                     }
                 }
                 if let Some(to) = to {
-                    // What the kernel does not take is lost, too.
+                    // Datagrams that the kernel does not take are lost, too.
                     let _ = socket.send_to(&buffer[..length], to);
                 }
             }
@@ -354,7 +354,7 @@ fn who_does_not_read_holds_the_publication_back_for_its_patience_at_most() {
     }
     assert!(held > 0 && begun.elapsed() >= Duration::from_millis(500), "{held} {:?}", begun.elapsed());
     assert_eq!(pair.subscriptions.counters().held, 1);
-    // What is in the ring comes, then what is said now.
+    // Messages in the ring come first, then those of now.
     pair.heard.clear();
     pair.until("what the ring holds", |p| p.heard.len() > 30);
     pair.talk();

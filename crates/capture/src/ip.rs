@@ -11,7 +11,7 @@ pub const UDP: u8 = 17;
 /// An IP packet, or a fragment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip<'a> {
-    /// Who sent it.
+    /// The sender.
     pub source: IpAddr,
     /// To whom.
     pub destination: IpAddr,
@@ -39,7 +39,7 @@ impl Ip<'_> {
 /// A UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
     /// To whom.
     pub destination: SocketAddr,
@@ -52,7 +52,7 @@ pub struct Datagram<'a> {
 /// A TCP segment, as far as a reader of its stream needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
     /// To whom.
     pub destination: SocketAddr,

@@ -35,7 +35,7 @@ pub enum CaptureError {
     Damaged {
         /// The last frame before.
         after: u64,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// The system, or gzip, cannot give more of it.

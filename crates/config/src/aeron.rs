@@ -44,7 +44,7 @@ macro_rules! choice {
 }
 
 choice! {
-    /// What the data stream goes over.
+    /// The transport of the data stream.
     AeronMedium, "\"unicast\", \"multicast\" or \"ipc\"";
     /// UDP to each P2PS.
     Unicast = "unicast",
@@ -70,12 +70,12 @@ choice! {
     Min = "min",
     /// The fastest.
     Max = "max",
-    /// Those of a tag.
+    /// Settings of a tag.
     Tagged = "tagged",
 }
 
 choice! {
-    /// What a thread does while there is nothing to do.
+    /// A thread's behaviour while there is nothing to do.
     AeronIdle, "\"backoff\", \"yield\" or \"spin\"";
     /// The thread sleeps, longer and longer.
     Backoff = "backoff",

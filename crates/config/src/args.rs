@@ -1,4 +1,4 @@
-//! What every process that takes a configuration file says on its command line.
+//! Flags of every process that takes a configuration file.
 
 use std::path::{Path, PathBuf};
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::filters::parts;
 use super::value::Entries;
 
-/// What a rule says of a list of numbers.
+/// A rule on a list of numbers.
 pub(super) const NUMBERS: &str = "must be numbers, SERVICE:NUMBER or NUMBER for all other services";
 
-/// What a rule says of a list of yes and no.
+/// A rule on a list of yes and no.
 pub(super) const FLAGS: &str = "must be true or false, SERVICE: and one of them, or one of them for all other services";
 
 /// The numbers by service; that of the empty name is of all others. `None` where an entry is no number.

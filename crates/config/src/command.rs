@@ -22,7 +22,7 @@ pub struct ConfigCommand {
     pub file: Option<FileCommand>,
 }
 
-/// What can be done with a file.
+/// Actions on a file.
 #[derive(Debug, Subcommand)]
 pub enum FileCommand {
     /// Check a configuration file (TOML or rmds.cnf) and print what differs from the defaults

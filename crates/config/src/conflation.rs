@@ -31,7 +31,7 @@ section! {
     ripple: bool = true, "", "Merge so that fields which ripple end as they would without: as many of their last values go out as they ripple through. False: the last value alone, for clients that ripple nothing.";
 }
 
-/// What stands for all services in the lists.
+/// The name that stands for all services in the lists.
 const ALL: &str = "*";
 
 /// The longest interval that a quality of service can say.
@@ -61,7 +61,7 @@ fn value_interval(text: &str) -> Option<(Option<&str>, FieldValue, u16)> {
     (service != Some("")).then_some((service, value, number.min(LONGEST) as u16))
 }
 
-/// What is wrong with the lists: the key and the end of a sentence that begins with it.
+/// Faults of the lists: the key and the end of a sentence that begins with it.
 pub(super) fn fault(c: &Conflation) -> Option<(&'static str, &'static str)> {
     let is_good = |list: &[String]| list.iter().all(|text| interval(text).is_some());
     if !is_good(&c.aggregation_interval_ms) {
@@ -91,7 +91,7 @@ pub(super) fn fault(c: &Conflation) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// What the hub is told.
+/// The settings for the hub.
 pub(super) fn settings(c: &Conflation) -> Settings {
     let named =
         |list: &[String]| list.iter().filter_map(|text| interval(text)?.0.map(str::to_owned)).collect::<Vec<_>>();
@@ -105,7 +105,7 @@ pub(super) fn settings(c: &Conflation) -> Settings {
     Settings { services, others: of_service(c, None), ripple: c.ripple }
 }
 
-/// What is said of a service, or of all that nothing names.
+/// The entries of a service, or of all that nothing names.
 fn of_service(c: &Conflation, name: Option<&str>) -> ServiceConflation {
     let is = |text: &String| text == ALL || Some(text.as_str()) == name;
     let of = |list: &[String], service: Option<&str>| -> Vec<u16> {
@@ -126,7 +126,7 @@ fn of_service(c: &Conflation, name: Option<&str>) -> ServiceConflation {
     }
 }
 
-/// What of a service is conflated otherwise than the rest of it.
+/// Items of a service that are conflated otherwise than the rest of it.
 fn exceptions(c: &Conflation, name: Option<&str>) -> Exceptions {
     // "*:" says the same as no service, where an item's name has a colon.
     let of = |list: &Entries| super::filters::of_or_all(list, name, ALL).join(",");

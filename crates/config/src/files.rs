@@ -9,7 +9,7 @@ use net::tls::{TlsClient, TlsError, TlsServer};
 
 use super::{Config, ConnectionType, P2ps, SourceDistributor, blocked_list, dictionary, item_priorities, rights_file};
 
-/// What is wrong with the files that the configuration names, one sentence each; LBM options with file and line.
+/// Faults of the files that the configuration names, one sentence each; LBM options with file and line.
 pub(super) fn faults(config: &Config) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let p = &config.p2ps;

@@ -59,7 +59,7 @@ impl Filters {
     }
 }
 
-/// What the Source Distributor is told. Fields have the types of the dictionary of the configuration.
+/// Settings for the Source Distributor. Fields have the types of the dictionary of the configuration.
 pub(super) fn of_distributor(c: &Filters, dictionary: &DictionaryFiles) -> Rules {
     let lists = c.at_distributor();
     if c.filter_field.0.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn of_distributor(c: &Filters, dictionary: &DictionaryFiles) -> Rules
     lists.rules(|fid| dictionary.field(fid).map(FieldDef::data_type))
 }
 
-/// What the P2PS is told.
+/// Settings for the P2PS.
 pub(super) fn of_p2ps(c: &Filters) -> Rules {
     c.at_p2ps().rules(|_| None)
 }
@@ -87,7 +87,7 @@ fn value(word: &str, field: Option<DataType>) -> FieldValue {
     }
 }
 
-/// What is wrong with the lists: the key and the end of a sentence that begins with it.
+/// Faults of the lists: the key and the end of a sentence that begins with it.
 pub(super) fn fault(c: &Filters) -> Option<(&'static str, &'static str)> {
     const FIELDS: &str = "must be fields, or SERVICE:FIELDS, such as FEED:22,25,-8000..-4001";
     const TYPES: &str = "must be types of updates, or SERVICE:TYPES, such as FEED:quote,trade";
@@ -180,7 +180,7 @@ impl Lists<'_> {
         Rules { services: services.collect(), others }
     }
 
-    /// What is said of a service, or of all that nothing names.
+    /// The entries of a service, or of all that nothing names.
     fn filter(&self, name: Option<&str>, type_of: TypeOf<'_>) -> ServiceFilter {
         let set = |texts: Vec<&str>| FieldSet::new(texts.into_iter().filter_map(fields).flatten());
         let (remove, pass) = (set(of(self.remove, name)), set(of(self.pass, name)));
@@ -198,13 +198,13 @@ impl Lists<'_> {
     }
 }
 
-/// What a list says of a service: its own entries, else those for all others.
+/// A list's entries for a service: its own, else those for all others.
 fn of<'a>(list: &'a Entries, name: Option<&str>) -> Vec<&'a str> {
     let own = if name.is_some() { of_named(list, name) } else { Vec::new() };
     if own.is_empty() { of_named(list, None) } else { own }
 }
 
-/// What the entries say that name this service, or none.
+/// The entries that name this service, or none.
 fn of_named<'a>(list: &'a Entries, name: Option<&str>) -> Vec<&'a str> {
     list.0.iter().map(|entry| parts(entry)).filter(|(of, _)| *of == name).map(|(_, what)| what).collect()
 }

@@ -9,7 +9,7 @@ use super::SourceDistributor;
 use super::filters::{parts, words};
 use super::patterns::{are_patterns, patterns};
 
-/// What headlines are called where nothing says so.
+/// The name of headlines where nothing says so.
 const USUAL: &str = "N2_*";
 
 /// The rules by service.
@@ -34,7 +34,7 @@ fn entry_of(entry: &str) -> Option<(&str, i16, u16)> {
     Some((service, fid.trim().parse().ok()?, lock_service.trim().parse().ok()?))
 }
 
-/// What is wrong with the lists: the key and the end of a sentence that begins with it.
+/// Faults of the lists: the key and the end of a sentence that begins with it.
 pub(super) fn fault(c: &SourceDistributor) -> Option<(&'static str, &'static str)> {
     let names = |entry: &String| are_patterns(words(parts(entry).1));
     if !c.headline_permission_field.0.iter().all(|entry| entry_of(entry).is_some()) {

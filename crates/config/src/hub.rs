@@ -24,7 +24,7 @@ const MILLISECOND: u64 = 1_000_000;
 /// Room for RWF headers around the payload of a dictionary part.
 const DICTIONARY_HEADROOM: usize = 144;
 
-/// What the Source Distributor is told.
+/// Settings for the Source Distributor.
 pub fn distributor_config(config: &Config) -> distributor::Config {
     let c = &config.source_distributor;
     distributor::Config {
@@ -72,7 +72,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
     }
 }
 
-/// What clients may contribute. Entries that say nothing are a fault of the file (`rules`).
+/// Fields that clients may contribute. Entries that say nothing are a fault of the file (`rules`).
 fn contributions(c: &super::SourceDistributor) -> distributor::ContributionRules {
     let fields = |entry: &String| {
         let (service, what) = filters::parts(entry);
@@ -85,12 +85,12 @@ fn contributions(c: &super::SourceDistributor) -> distributor::ContributionRules
     }
 }
 
-/// What texts of statuses begin with.
+/// The beginning of statuses' texts.
 fn status_texts(config: &Config) -> StatusTexts {
     if config.hub.rtds_status_texts { StatusTexts::Rtds } else { StatusTexts::Own }
 }
 
-/// What this site is called. One that was given no name is this process alone.
+/// The name of this site. A site that was given none is this process alone.
 fn site(given: &str) -> String {
     static OWN: OnceLock<String> = OnceLock::new();
     if !given.is_empty() {
@@ -106,7 +106,7 @@ fn hash_seed() -> HashSeed {
     HashSeed::new(draw(), draw())
 }
 
-/// What is special to a route.
+/// Settings that are special to a route.
 pub fn route_config(config: &Config, route: &Route) -> distributor::RouteConfig {
     distributor::RouteConfig {
         user_name: route.user_name.clone(),
@@ -132,7 +132,7 @@ fn blocked_services(config: &Config, server_id: &str) -> Vec<String> {
     blocked.filter_map(|(service, _)| service.map(str::to_owned)).collect()
 }
 
-/// What a P2PS is told. `incarnation` is another one for each start and shard.
+/// Settings for a P2PS. `incarnation` is another one for each start and shard.
 ///
 /// # Errors
 /// A dictionary file cannot be read; the message names it and the line.
@@ -142,7 +142,7 @@ pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config
     Ok(p2ps::Config { incarnation, dictionary, blocked, ..p2ps_limits(config) })
 }
 
-/// What a P2PS is told but for its dictionary, its blocked items and the number of its life: nothing is read for it.
+/// Settings for a P2PS but for its dictionary, its blocked items and the number of its life: nothing is read for them.
 pub fn p2ps_limits(config: &Config) -> p2ps::Config {
     let c = &config.p2ps;
     p2ps::Config {
@@ -201,7 +201,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
     }
 }
 
-/// What clients are told of other servers.
+/// The list of other servers for clients.
 fn connections(c: &super::P2ps) -> p2ps::Connections {
     // Entries without a port that can be connected to are a fault of the file (`ports`).
     let server = |entry: &String| {
@@ -216,14 +216,14 @@ fn connections(c: &super::P2ps) -> p2ps::Connections {
     }
 }
 
-/// What a P2PS caches.
+/// Settings of a P2PS's cache.
 fn p2ps_cache(config: &Config) -> CacheRules {
     let c = &config.p2ps;
     let domains = c.domains_cached.0.except(c.domains_not_cached.0);
     cache_rules(config, c.enable_cache, domains, &c.cached_services, c.max_cache_size)
 }
 
-/// What the Source Distributor caches of interactive providers.
+/// Settings of the Source Distributor's cache of interactive providers.
 fn distributor_cache(config: &Config) -> CacheRules {
     let c = &config.source_distributor;
     let domains = c.domains_cached.0.except(c.domains_not_cached.0);

@@ -7,7 +7,7 @@ use super::Config;
 /// Items of which files may say something, all together.
 const MOST: usize = 1_000_000;
 
-/// What the files say that `source_distributor.item_priority_file` names.
+/// The contents of the files that `source_distributor.item_priority_file` names.
 ///
 /// # Errors
 /// A file that cannot be read, or names too many items; the first line that is none, with its number.

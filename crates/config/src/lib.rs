@@ -82,9 +82,9 @@ pub struct Config {
     pub feeds: BTreeMap<String, Feed>,
     /// Fewer updates.
     pub conflation: Conflation,
-    /// What is kept from all who watch.
+    /// Filters: data that is kept from all who watch.
     pub filters: Filters,
-    /// Who may see what.
+    /// Permissions: who may see what.
     pub permissions: Permissions,
     /// Dictionary files.
     pub dictionary: DictionaryFiles,
@@ -96,9 +96,9 @@ pub struct Config {
     pub aeron: Aeron,
     /// Web page, metrics, administration.
     pub http: Http,
-    /// What is recorded.
+    /// The recording of the server's services.
     pub record: Record,
-    /// What is logged, and how.
+    /// The log, and how it is written.
     pub log: Log,
 }
 
@@ -153,12 +153,12 @@ impl Config {
     }
 }
 
-/// What a file amounts to.
+/// The configuration that a file amounts to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// What the operator should know about the file although it is accepted.
+    /// Notices for the operator about the file although it is accepted.
     pub notes: Vec<Note>,
 }
 
@@ -196,7 +196,7 @@ pub struct Note {
     pub file: String,
     /// Whether something was asked for that does not happen.
     pub weight: Weight,
-    /// What is to be known.
+    /// The notice.
     pub text: String,
 }
 
@@ -209,7 +209,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// What is logged at a level (`log.level`), or at levels by module.
+/// Lines that are logged at a level (`log.level`), or at levels by module.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -222,7 +222,7 @@ pub fn log_filter(text: &str) -> Result<EnvFilter, String> {
 pub enum Weight {
     /// Something that was asked for has no effect.
     Warning,
-    /// What was asked for is what always happens here.
+    /// The value asks for what always happens here.
     Information,
 }
 
@@ -264,7 +264,7 @@ fn utf8(name: &str, text: Result<String, std::string::FromUtf8Error>) -> Result<
     text.map_err(|e| ConfigError::one(format!("{name}: is not UTF-8 text: {}", e.utf8_error())))
 }
 
-/// What is wrong with a configuration file: all of its faults.
+/// All faults of a configuration file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// One line each, `file:line: what`.

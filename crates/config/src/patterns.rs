@@ -2,7 +2,7 @@
 
 use hub::cache::rules::NamePattern;
 
-/// What a rule says of such a list.
+/// A rule on such a list.
 pub(super) const PATTERNS: &str =
     "must be names, with * and ?, or regular expressions that begin with ^, each of at most 1000 bytes";
 

@@ -17,14 +17,14 @@ struct Port<'a> {
 impl Port<'_> {
     /// Both cannot be had on one machine.
     fn clashes(&self, other: &Port<'_>) -> bool {
-        // What names a network is an address of it, which is not known here.
+        // An interface named by its network is an address of it, which is not known here.
         let address = |text: &str| text.parse::<IpAddr>().ok().filter(|ip| !ip.is_unspecified());
         let apart = matches!((address(self.interface), address(other.interface)), (Some(a), Some(b)) if a != b);
         self.number != 0 && self.number == other.number && !apart
     }
 }
 
-/// What is wrong with the ports of a configuration, one sentence each: two of the ports that one process opens are the same, or
+/// Faults of the ports of a configuration, one sentence each: two of the ports that one process opens are the same, or
 /// a HOST:PORT has none that can be connected to.
 pub(super) fn faults(config: &Config) -> Vec<String> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What of a configuration may change while a process runs: the table, and what differs between two configurations.
+//! Parameters that may change while a process runs: the table, and what differs between two configurations.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ pub struct Change {
     pub applies: Applies,
 }
 
-/// What differs between two configurations.
+/// The difference of two configurations.
 pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
     let mut found = Vec::new();
     for (before, after) in old.sections().into_iter().zip(new.sections()) {

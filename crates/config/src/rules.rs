@@ -27,7 +27,7 @@ pub(super) struct Broken {
     pub(super) section: &'static str,
     /// The key at fault.
     pub(super) key: &'static str,
-    /// What it should be, as the end of a sentence that begins with section and key.
+    /// The value that it should have, as the end of a sentence that begins with section and key.
     pub(super) what: &'static str,
 }
 
@@ -195,7 +195,7 @@ fn of_permissions(rights: &Permissions) -> Option<Broken> {
     }
 }
 
-/// What the rate of a provider must be.
+/// The range of a provider's rate.
 const BYTES: &str = "must be 0 or at least 65536";
 /// As [`BYTES`].
 const MESSAGES: &str = "must be 0 or at least 1000";
@@ -413,7 +413,7 @@ pub(super) struct Idle {
     pub(super) section: &'static str,
     /// The key.
     pub(super) key: &'static str,
-    /// What it waits for, as the end of a sentence that begins with the parameter.
+    /// The condition that it waits for, as the end of a sentence that begins with the parameter.
     pub(super) unless: &'static str,
 }
 
@@ -529,7 +529,7 @@ fn is_address(text: &str) -> bool {
 
 const PRIORITY: &str = "must be \"fifo 1\" to \"fifo 99\", \"nice -20\" to \"nice 19\", or empty";
 
-/// What is wrong with a list of processors.
+/// The fault of a list of processors.
 pub(super) fn cpu_list_fault(list: &str) -> Option<String> {
     if list.is_empty() { None } else { list.parse::<CpuList>().err().map(|e| e.to_string()) }
 }

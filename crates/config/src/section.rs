@@ -1,4 +1,4 @@
-//! What a parameter and a section of parameters are, and the macro that declares them.
+//! Parameters and sections of parameters, and the macro that declares them.
 //!
 //! One declaration makes the struct that the program reads, the table that `quoteway config` prints and the look-up that
 //! a file is checked against, so that they cannot disagree.
@@ -15,7 +15,7 @@ pub struct Param<S> {
     pub show: fn(&S) -> String,
 }
 
-/// What is known of a parameter without a value.
+/// A parameter without its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
     /// The key within its section.
@@ -24,13 +24,13 @@ pub struct Info {
     pub rmds: &'static str,
     /// The levels between the component and the parameter in `rmds.cnf`, such as `server*ipc*transmissionBus`; mostly none.
     pub scope: &'static str,
-    /// What a number in `rmds.cnf` is multiplied by, because the units differ.
+    /// The factor for a number in `rmds.cnf`, because the units differ.
     pub factor: i64,
-    /// What a value looks like.
+    /// The form of a value.
     pub kind: &'static str,
     /// The default as it would stand in a TOML file.
     pub default: fn() -> String,
-    /// What it does, with its unit.
+    /// The effect, with its unit.
     pub meaning: &'static str,
 }
 
@@ -40,7 +40,7 @@ pub trait Section: Default + Clone + PartialEq + std::fmt::Debug + 'static {
     const NAME: &'static str;
     /// The component's name in `rmds.cnf`.
     const RMDS: &'static str;
-    /// What the section is for.
+    /// The purpose of the section.
     const ABOUT: &'static str;
     /// The section's parameters, in the order in which they are shown.
     fn params() -> &'static [Param<Self>];
@@ -52,7 +52,7 @@ pub trait AnySection {
     fn name(&self) -> &'static str;
     /// The component's name in `rmds.cnf`.
     fn rmds(&self) -> &'static str;
-    /// What the section is for.
+    /// The purpose of the section.
     fn about(&self) -> &'static str;
     /// The section's parameters.
     fn infos(&self) -> Vec<&'static Info>;

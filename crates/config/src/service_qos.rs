@@ -8,7 +8,7 @@ use super::SourceDistributor;
 use super::filters::parts;
 use super::value::Entries;
 
-/// What the lists amount to, by service; that of the empty name is of all others.
+/// The quality by service, out of the lists; that of the empty name is of all others.
 pub(super) fn service_qos(c: &SourceDistributor) -> BTreeMap<String, Qos> {
     let lists = [&c.qos_timeliness, &c.qos_time_info, &c.qos_rate, &c.qos_rate_info];
     let names: BTreeSet<&str> =
@@ -26,7 +26,7 @@ pub(super) fn service_qos(c: &SourceDistributor) -> BTreeMap<String, Qos> {
     names.into_iter().map(|name| (name.to_owned(), qos(name))).collect()
 }
 
-/// What is wrong with the lists: the key and the end of a sentence that begins with it.
+/// Faults of the lists: the key and the end of a sentence that begins with it.
 pub(super) fn fault(c: &SourceDistributor) -> Option<(&'static str, &'static str)> {
     const TIMELINESS: &str = "must be REALTIME, DELAYED or DELAYED_UNKNOWN, or SERVICE: and one of them";
     const RATE: &str = "must be TICK_BY_TICK, TIME_CONFLATED or JIT_CONFLATED, or SERVICE: and one of them";
@@ -43,7 +43,7 @@ pub(super) fn fault(c: &SourceDistributor) -> Option<(&'static str, &'static str
     .find_map(|(key, good, what)| (!good).then_some((key, what)))
 }
 
-/// What a list says of a service, or else of all.
+/// A list's entry for a service, or else for all.
 fn said<'a>(list: &'a Entries, service: &str) -> Option<&'a str> {
     let of = |name: &str| list.0.iter().map(|entry| parts(entry)).find(|(of, _)| of.unwrap_or_default() == name);
     of(service).or_else(|| of("")).map(|(_, word)| word.trim())

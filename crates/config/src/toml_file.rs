@@ -115,7 +115,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is wrong or idle in a route that begins at `at`, and has set the keys behind the first `keys`.
+    /// Faults and idle parameters in a route that begins at `at`, and has set the keys behind the first `keys`.
     fn rules_of_route(&mut self, route: &Route, keys: usize, at: usize) {
         let place = |set: &[(_, &str, usize)], key| set[keys..].iter().find(|(_, k, _)| *k == key).map(|known| known.2);
         if let Some(rule) = rules::of_route(route) {
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is set and has no effect because of something else.
+    /// Parameters that are set and have no effect because of something else.
     fn idle(&mut self, config: &Config) {
         let sections = config.sections();
         for idle in rules::idle(config) {

@@ -1,4 +1,4 @@
-//! Who may look at a process and act on it, as `http.users` has them.
+//! Users who may look at a process and act on it, as `http.users` has them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use argon2::password_hash::{Output, PasswordHash};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 
-/// What somebody may do.
+/// The rights of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Anybody, also without a password: is the process alive?
@@ -33,7 +33,7 @@ impl Role {
 pub struct User {
     /// The name, as the browser asks for it.
     pub name: String,
-    /// What the user may do.
+    /// The user's rights.
     pub role: Role,
     /// The password's hash in the form of the Password Hashing Competition ([`Hashed`] reads it).
     pub hash: String,

@@ -34,7 +34,7 @@ impl Raw<'_> {
 
 /// A type that a parameter can have.
 pub trait Parameter: Sized {
-    /// What a value of this type looks like, for `quoteway config` and for messages.
+    /// The form of a value of this type, for `quoteway config` and for messages.
     const KIND: &'static str;
     /// Reads a value.
     ///
@@ -437,18 +437,18 @@ macro_rules! choice {
 }
 
 choice!(
-    /// What permissions do.
+    /// The mode of permissions.
     PermissionMode(permissions::Mode): "\"off\", \"test\" or \"on\"",
     Off = "off", Test = "test", On = "on"
 );
 choice!(
-    /// What happens while the rights cannot be read.
+    /// The behaviour while the rights cannot be read.
     AbsentRights(permissions::Absence): "\"last\", \"closed\" or \"open\"",
     Last = "last" | "False" | "false", Closed = "closed" | "True" | "true", Open = "open"
 );
 
 choice!(
-    /// What becomes of the updates of slow clients.
+    /// The treatment of slow clients' updates.
     JustInTime(hub::p2ps::conflation::JustInTime): "\"off\", \"asked\" or \"all\"",
     Off = "off", Asked = "asked", All = "all"
 );
@@ -491,7 +491,7 @@ impl Parameter for AuditSync {
     }
 }
 
-/// What is spoken with an interactive provider.
+/// The protocol with an interactive provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RouteProtocol {
     /// RSSL.

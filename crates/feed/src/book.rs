@@ -52,7 +52,7 @@ impl Level {
     }
 }
 
-/// What happens to a map entry.
+/// The action on a map entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The entry is new.
@@ -87,7 +87,7 @@ pub struct LevelChange {
     pub price: i64,
 }
 
-/// What changed since it was last cleared, in the order in which it happened.
+/// Changes since it was last cleared, in the order in which they happened.
 #[derive(Clone, Debug, Default)]
 pub struct BookChanges {
     /// For `MarketByOrder`.
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// What a consumer that applies the changes holds.
+    /// The book of a consumer that applies the changes.
     #[derive(Default)]
     struct Consumer {
         orders: BTreeMap<u64, (BookSide, i64, u64)>,

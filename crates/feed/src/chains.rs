@@ -38,7 +38,7 @@ pub struct Chains {
 
 #[derive(Debug)]
 struct Record {
-    /// What follows the first `#`.
+    /// The number behind the first `#`.
     chain: String,
     /// 0 for the first record.
     number: usize,

@@ -16,7 +16,7 @@ use super::{Event, InstrumentId, Model, Payload, UpdateKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// What makes one generated market different from another.
+/// The settings that make one generated market different from another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratorConfig {
     /// Chooses the world: instruments, prices, and what happens.
@@ -552,7 +552,7 @@ impl Instrument {
     }
 }
 
-/// What moves all instruments together: a slow walk with jumps, and the excitement that jumps cause.
+/// The factor that moves all instruments together: a slow walk with jumps, and the excitement that jumps cause.
 #[derive(Debug)]
 struct Factor {
     random: Random,

@@ -1,4 +1,4 @@
-//! What an item shows, kept up to date by what happens to it: the rules of a cache for field lists, maps of them, and pages.
+//! The image of an item, kept up to date by its messages: the rules of a cache for field lists, maps of them, and pages.
 //!
 //! A field of an update replaces the field, or its part when it is an edit of a text; an entry of a map is added, changed or deleted by its key; a refresh replaces
 //! everything. Payloads of other types are replaced as a whole.
@@ -79,7 +79,7 @@ impl Image {
         }
     }
 
-    /// What the payload is.
+    /// The type of the payload.
     pub fn container(&self) -> DataType {
         match self {
             Self::Fields(_) => DataType::FIELD_LIST,
@@ -223,7 +223,7 @@ impl Book {
     }
 }
 
-/// What was posted to an item: laid over the source's own image until the source itself changes the same fields.
+/// Fields posted to an item: laid over the source's own image until the source itself changes the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overlay {
     fields: Fields,

@@ -1,4 +1,4 @@
-//! What kind of instrument a name stands for: any ordinary name gets one, and always the same.
+//! Kinds of instruments by name: any ordinary name gets one, and always the same.
 //!
 //! The suffix says the market (`.N` New York, `.L` London, `EUR=` a currency), a hash of the name the rest: price level,
 //! liquidity, spread and temper. A few well-known names have levels one would expect.
@@ -8,7 +8,7 @@ use super::random::{Random, hash};
 /// The fixed traits of an instrument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What is traded; decides which events and fields there are.
+    /// The kind of instrument; decides which events and fields there are.
     pub kind: Kind,
     /// Where it is listed.
     pub market: Market,
@@ -32,7 +32,7 @@ pub struct Profile {
     pub beta: f64,
 }
 
-/// What is traded.
+/// The kind of instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A share: quotes and trades, an opening and a closing auction.
@@ -251,7 +251,7 @@ mod tests {
         let profile = |name| Profile::of(name, 1).unwrap();
         assert_eq!(profile("VOD.L").market, LONDON);
         assert_eq!(profile("7203.T").market, TOKYO);
-        // One step of a price is no leap of it: a share in yen costs thousands of them.
+        // A single step of a price is no leap: a share in yen costs thousands of them.
         assert!(profile("7203.T").tick * 1_000 < profile("7203.T").base_price);
         assert_eq!(profile("EUR=").kind, Kind::Currency);
         assert_eq!(profile("EUR=").decimals, 4);

@@ -9,7 +9,7 @@ use super::session::Moment;
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
 
-/// What the fields of a book need to know of its instrument.
+/// Facts of an instrument that the fields of its book need.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Digits after the decimal point of every price.

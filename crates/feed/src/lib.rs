@@ -59,7 +59,7 @@ pub enum UpdateKind {
     Correction = 7,
 }
 
-/// What an event's body is.
+/// The type of an event's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// The payload of an update.
@@ -88,7 +88,7 @@ pub struct Event<'a> {
     pub instrument: InstrumentId,
     /// Of which model the body is.
     pub model: Model,
-    /// What the body is.
+    /// The type of the body.
     pub payload: Payload,
     /// The message payload: a field list for `Price`, a map for the books.
     pub body: &'a [u8],
@@ -122,12 +122,12 @@ pub trait MarketSource {
     /// Tells what happened until `now`, in order, but about `limit` events at most.
     fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(Event<'_>));
 
-    /// What happens is not known in advance, and has to be taken in even while nobody is connected.
+    /// Events are not known in advance, and have to be taken in even while nobody is connected.
     fn is_live(&self) -> bool {
         false
     }
 
-    /// What there is to serve is known; before that the service is down.
+    /// The items to serve are known; before that the service is down.
     fn is_ready(&self) -> bool {
         true
     }
@@ -137,12 +137,12 @@ pub trait MarketSource {
         false
     }
 
-    /// What could not be told, for people; `None` when nothing was lost.
+    /// Losses, for people; `None` when nothing was lost.
     fn remarks(&self) -> Option<String> {
         None
     }
 
-    /// What of its files could not be read so far, for people: one is cut off or damaged. `None` while all could be.
+    /// Files that could not be read so far, for people: one is cut off or damaged. `None` while all could be.
     fn unread(&self) -> Option<String> {
         None
     }

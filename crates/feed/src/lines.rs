@@ -22,18 +22,18 @@ pub struct Entry {
     pub at: Option<f64>,
     /// Name of the item.
     pub item: Option<String>,
-    /// Who sent it; empty when that is not said.
+    /// The sender; empty when that is not said.
     pub from: String,
     /// The message.
     pub message: Vec<u8>,
 }
 
-/// What is wrong with a file, and where.
+/// The fault of a file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
     /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
 }
 

@@ -22,7 +22,7 @@ fn is_summer(day: u32, time: Nanos) -> bool {
     let date = Date::from_days(day);
     let first = day + 1 - day_of_year(date);
     let (begins, ends) = (first + summer(date.year).0, first + summer(date.year).1);
-    // It begins at two, which is three then, and ends at two, which is one then.
+    // Summer time begins at two, which is three then, and ends at two, which is one then.
     (begins < day || begins == day && time >= 3 * HOUR) && (day < ends || day == ends && time < 2 * HOUR)
 }
 

@@ -14,7 +14,7 @@ pub struct Side {
     pub price: i64,
     /// Size in units of the instrument.
     pub size: u64,
-    /// Who quotes it.
+    /// The quoting party.
     pub venue: Venue,
 }
 
@@ -80,7 +80,7 @@ impl QuoteChange {
     }
 }
 
-/// What a trade did to the record besides being the last one.
+/// Effects of a trade on the record besides being the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TradeChange {
     first: bool,

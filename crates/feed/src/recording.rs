@@ -27,14 +27,14 @@ pub struct Recording {
 }
 
 struct Item {
-    /// What it shows at the beginning, and now.
+    /// The image at the beginning, and now.
     first: Image,
     now: Image,
     /// Its refresh comes in parts, and this is not the last.
     is_partial: bool,
-    /// It shows its first image, which was not played yet: when it is, nobody needs it again.
+    /// The item shows its first image, which was not played yet: when it is, nobody needs it again.
     untouched: bool,
-    /// What was recorded of its state.
+    /// The recorded state.
     data: DataState,
     watched: bool,
 }
@@ -45,7 +45,7 @@ struct Recorded {
     message: Vec<u8>,
 }
 
-/// What a recording of one moment lasts.
+/// The length of a recording of one moment.
 const SHORTEST: Nanos = 1_000_000_000;
 
 const MODELS: [Model; 3] = [Model::Price, Model::ByOrder, Model::ByPrice];

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// What a reader hands over.
+/// A reader's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// Bytes of records, cut anywhere.
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(stream.data_state(item, Model::Price), DataState::SUSPECT);
         sender.send(Arrival::Bytes(IMAGE.to_vec())).unwrap();
         assert_eq!((told(&mut stream, 99).len(), stream.data_state(item, Model::Price)), (1, DataState::OK));
-        // One that is no record, and one that was cut off.
+        // A line that is no record, and one that was cut off.
         assert!(stream.remarks().unwrap().starts_with("2 records"));
         // Bytes that never end in a record are not kept.
         sender.send(Arrival::Bytes([b"\x1c316", &vec![b'x'; RECORD_MAX][..]].concat())).unwrap();

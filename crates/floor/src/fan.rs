@@ -100,7 +100,7 @@ impl Default for FanOptions {
     }
 }
 
-/// What came out.
+/// The figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FanReport {
     /// Deliveries a second at the reader, after the warm-up.

@@ -1,6 +1,6 @@
 //! Bare loops that bound what is possible on a machine, to be run beside a measurement of the product, in the same run.
 //!
-//! They do what any system of this shape must do (receive, look at each message, copy it, send) and nothing else, over loopback TCP,
+//! The loops do what any system of this shape must do (receive, look at each message, copy it, send) and nothing else, over loopback TCP,
 //! each stage a process of its own. [`relay`] is the chain source -> relays -> sink, whose middle may be joined otherwise ([`Middle`]); [`fan`] is source -> relay -> fan-out writer ->
 //! connections in one reader process. Absolute figures differ between machines and between runs; ratios taken in one run do not lie.
 //!

@@ -1,4 +1,4 @@
-//! What two stages are joined by: TCP over loopback, or what the hub's other transports are made of.
+//! The link between two stages: TCP over loopback, or what the hub's other transports are made of.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};

@@ -1,4 +1,4 @@
-//! What the bare loops of a messaging layer are asked, and what came out: one way as fast as it goes, one way at a rate, or there
+//! Tasks and figures of the bare loops of a messaging layer: one way as fast as it goes, one way at a rate, or there
 //! and back. [`Meter`], [`OpenLoop`], [`Arrivals`] and [`Trips`] are for the layers themselves, too: all are measured alike.
 
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use super::latency::{Distribution, Histogram};
 use net::clock::{self, Usage};
 use net::floor::board::Board;
 
-/// What to do.
+/// The task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// Bytes of a message, at least 8, one way at a rate at least [`STAMPED`].
@@ -283,7 +283,7 @@ pub struct Arrivals {
     ends: Option<[(u64, u64); 2]>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OneWay {
     /// Messages a second at the receiver.

@@ -55,7 +55,7 @@ impl Default for RelayOptions {
     }
 }
 
-/// What came out.
+/// The figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayReport {
     /// Messages a second at the sink, after the warm-up.

@@ -1,4 +1,4 @@
-//! What a configuration asks of Aeron.
+//! Aeron's settings, out of a configuration.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ const RING: usize = 32 << 20;
 const SILENCE: Duration = Duration::from_secs(2);
 
 hub::counters! {
-/// What Aeron counts of one end of the hub's data stream; 0 with other transports.
+/// Aeron's counters of one end of the hub's data stream; 0 with other transports.
 pub struct Counters {
     /// Blocks that no P2PS subscribed to.
     pub unheard_blocks: u64,

@@ -1,4 +1,4 @@
-//! What a Source Distributor says of itself in the heartbeats of its data stream.
+//! A Source Distributor's announcement of itself in the heartbeats of its data stream.
 //!
 //! A version byte, then its name and the address of its unicast port, each behind its length in a byte. Version 2 goes on with the
 //! transport session of the stream (behind its length), the time (Unix, milliseconds, u64) and a signature of 32 bytes.
@@ -9,7 +9,7 @@ const PLAIN: u8 = 1;
 const SIGNED: u8 = 2;
 const LABEL: &str = "quoteway hub: announcement";
 
-/// Who sends a data stream, and where it can be joined.
+/// The sender of a data stream, and where it can be joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement<'a> {
     /// The Source Distributor's name: the same in every life of it, and no other's.
@@ -20,7 +20,7 @@ pub struct Announcement<'a> {
     pub proof: Option<Proof<'a>>,
 }
 
-/// What an announcement is signed for.
+/// The label that an announcement is signed under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof<'a> {
     /// The transport session that carries the stream, as text: heard in another one, the announcement is a copy.

@@ -157,7 +157,7 @@ fn from(
     Ok(())
 }
 
-/// What is to come next.
+/// The frame that is to come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The challenge of a hub with a key.
@@ -180,7 +180,7 @@ impl Stage {
     ) -> Result<(), CopyError> {
         match (frame, &self) {
             (Frame::Greeting(bytes), Self::Proving | Self::Greeting) => {
-                // One that refuses says so whatever is due.
+                // A peer that refuses says so whatever is due.
                 if let Welcome::Refused(why) = Welcome::read(bytes)? {
                     return Err(LinkError::Refused(why).into());
                 }
@@ -209,7 +209,7 @@ fn records(block: &[u8], take: &mut impl FnMut(&Record<'_>)) -> Result<bool, Cop
         match Event::decode(&message?)? {
             Event::Record { service, key, age, parts } => take(&Record { service, key, parts, age }),
             Event::Leaving { .. } => return Ok(true),
-            // What later versions may say beside.
+            // Later versions may say more.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The images that are given to a Source Distributor that starts: a part each [`BREATH`], at a pace, and no more than the peer takes.
+//! The images that are given to a Source Distributor that starts: a part each [`PART_INTERVAL_NS`], at a pace, and no more than the peer takes.
 
 use hub::distributor::Record;
 use hub::stream::{BlockWriter, Event};
@@ -8,7 +8,7 @@ use super::frames::Welcome;
 use super::publisher::{DRAIN, Link, Publisher, State};
 
 /// From one part to the next, nanoseconds.
-const BREATH: u64 = 10_000_000;
+const PART_INTERVAL_NS: u64 = 10_000_000;
 /// Images of a part where there is no pace.
 const PART: usize = 1_000;
 /// Bytes that may wait for the peer before it is given more.
@@ -56,7 +56,7 @@ impl Publisher {
     ) {
         let most = match self.copy_pace {
             0 => PART,
-            pace => (u64::from(pace) * BREATH / 1_000_000_000).max(1) as usize,
+            pace => (u64::from(pace) * PART_INTERVAL_NS / 1_000_000_000).max(1) as usize,
         };
         let mut done = Vec::new();
         let Self { tcp, links, cipher, counters, .. } = self;
@@ -65,7 +65,7 @@ impl Publisher {
             if progress.next > now {
                 continue;
             }
-            progress.next = now + BREATH;
+            progress.next = now + PART_INTERVAL_NS;
             if tcp.queued(*conn) > QUEUED {
                 continue;
             }
@@ -84,7 +84,7 @@ impl Publisher {
                 tracing::info!("{peer} has been given {given} images");
             }
             if let Some(block) = writer.block() {
-                // One that is gone is forgotten when its end is reported.
+                // A peer that is gone is forgotten when its end is reported.
                 let _: SendOutcome = wire.send(block, (tcp, *conn, cipher));
                 writer.clear();
             }

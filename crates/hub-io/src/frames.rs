@@ -19,7 +19,7 @@ const GREETING_MAX: usize = 1_024;
 /// Longest block that is taken from a peer, bytes. A sender cuts its blocks far below; one message may be larger.
 pub const LONGEST_BLOCK: usize = 64 << 20;
 
-/// What a P2PS says first.
+/// A P2PS's greeting, which comes first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// Number of this life of the P2PS.
@@ -34,27 +34,27 @@ pub struct Hello {
     pub hub: String,
     /// The P2PS's name, for people.
     pub name: String,
-    /// What the Source Distributor is to sign, if the P2PS has the hub's key.
+    /// The nonce that the Source Distributor is to sign, if the P2PS has the hub's key.
     pub nonce: Option<Nonce>,
 }
 
-/// What a Source Distributor with a key says before the welcome: that it has the key, and what the P2PS is to sign.
+/// A Source Distributor with a key says before the welcome that it has the key, and what the P2PS is to sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Challenge {
-    /// What is to be signed.
+    /// The bytes to be signed.
     pub nonce: Nonce,
     /// The Source Distributor's signature.
     pub signature: Signature,
 }
 
-/// What a P2PS answers to a [`Challenge`].
+/// A P2PS's answer to a [`Challenge`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof {
     /// The P2PS's signature.
     pub signature: Signature,
 }
 
-/// What the Source Distributor answers.
+/// The Source Distributor's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Welcome {
     /// The P2PS has joined.
@@ -88,7 +88,7 @@ const PROOF: u8 = 8;
 const BY_DISTRIBUTOR: &str = "quoteway hub: Source Distributor";
 const BY_P2PS: &str = "quoteway hub: P2PS";
 
-/// What is wrong with the bytes of a peer.
+/// A fault in the bytes of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameError {
     /// Neither a greeting nor a hub block begins here.
@@ -140,7 +140,7 @@ impl Hello {
         Ok(Self { incarnation: word(frame, 8), data, unpaced, copy, hub, name, nonce })
     }
 
-    /// What both sides sign, each under its own label, so that neither can be handed the other's: this greeting and the challenge.
+    /// Both sides sign this greeting and the challenge, each under its own label, so that neither can be handed the other's.
     fn content(&self, challenge: &Nonce) -> Vec<u8> {
         let mut content = Vec::new();
         self.write(&mut content);

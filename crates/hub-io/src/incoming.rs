@@ -29,7 +29,7 @@ enum Carrier {
     Aeron(Images),
 }
 
-/// What comes over Aeron.
+/// Streams that come over Aeron.
 struct Images {
     subscriptions: aeron_io::Subscriptions,
     hub: String,
@@ -89,7 +89,7 @@ impl Incoming {
         }
     }
 
-    /// What Aeron has counted.
+    /// Aeron's counters.
     pub(crate) fn aeron(&self) -> Option<aeron::Counters> {
         match &self.carrier {
             Carrier::Lbm(_) => None,
@@ -99,20 +99,20 @@ impl Incoming {
 
     /// Takes in what there is.
     pub(crate) fn turn(&mut self, now: u64, links: &mut Links, to: &mut impl Blocks) -> io::Result<()> {
-        let mut inbox = Inbox { now, streams: &mut self.streams, links, to };
+        let mut input = Input { now, streams: &mut self.streams, links, to };
         match &mut self.carrier {
             Carrier::Lbm(context) => {
-                context.poll(Some(Duration::ZERO), &mut inbox)?;
+                context.poll(Some(Duration::ZERO), &mut input)?;
                 options::log_warnings(context);
             }
-            Carrier::Aeron(images) => images.turn(&mut inbox),
+            Carrier::Aeron(images) => images.turn(&mut input),
         }
         Ok(())
     }
 }
 
 impl AsFd for Incoming {
-    /// What the owner's set watches.
+    /// The descriptors for the owner's set.
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.carrier {
             Carrier::Lbm(context) => context.as_fd(),
@@ -122,11 +122,11 @@ impl AsFd for Incoming {
 }
 
 impl Images {
-    fn turn(&mut self, inbox: &mut Inbox<'_, impl Blocks>) {
+    fn turn(&mut self, input: &mut Input<'_, impl Blocks>) {
         let Self { subscriptions, hub, sessions, more } = self;
         *more = subscriptions.read(TURN, |event| match event {
             aeron_io::Event::Message { stream, bytes } => {
-                inbox.block(stream, bytes, || sessions.get(stream).cloned().flatten());
+                input.block(stream, bytes, || sessions.get(stream).cloned().flatten());
             }
             aeron_io::Event::Begin { stream, session, from } => {
                 if sessions.len() <= stream {
@@ -136,7 +136,7 @@ impl Images {
             }
             aeron_io::Event::End { stream, why } => {
                 let Some(session) = sessions.get_mut(stream).and_then(Option::take) else { return };
-                inbox.ended(stream);
+                input.ended(stream);
                 tracing::info!("the data stream on {session} has ended: {why}");
             }
         });
@@ -146,14 +146,14 @@ impl Images {
     }
 }
 
-struct Inbox<'a, B> {
+struct Input<'a, B> {
     now: u64,
     streams: &'a mut Streams,
     links: &'a mut Links,
     to: &'a mut B,
 }
 
-impl<B: Blocks> Inbox<'_, B> {
+impl<B: Blocks> Input<'_, B> {
     /// A block of a stream; `session` is asked for while it is not known whose the stream is.
     #[inline]
     fn block(&mut self, stream: usize, block: &[u8], session: impl FnOnce() -> Option<Session>) {
@@ -207,7 +207,7 @@ impl<B: Blocks> Inbox<'_, B> {
     }
 }
 
-impl<B: Blocks> Events for Inbox<'_, B> {
+impl<B: Blocks> Events for Input<'_, B> {
     #[inline]
     fn message(&mut self, _: &mut Sources, delivery: &Delivery<'_>) {
         let (transport, is_local) = (delivery.stream.transport, self.streams.is_local);

@@ -1,4 +1,4 @@
-//! What joins Source Distributors and P2PSs that are processes of their own.
+//! The network between Source Distributors and P2PSs that are processes of their own.
 //!
 //! ```text
 //! Source Distributor [Publisher] ==data stream: every block, to all==> [Subscriber] P2PS
@@ -52,7 +52,7 @@ const DATA: u32 = 1;
 /// One at the other end of the hub, as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubPeer {
-    /// What it is: `p2ps`, `source-distributor`; of a daemon `stream-to-host` or `stream-to-network`.
+    /// The kind of peer: `p2ps`, `source-distributor`; of a daemon `stream-to-host` or `stream-to-network`.
     pub kind: &'static str,
     /// The peer's name, as it has said or as it is configured, with its address.
     pub name: String,
@@ -69,10 +69,10 @@ pub enum LinkError {
     /// The peer's bytes are no frames.
     #[error(transparent)]
     Frame(#[from] frames::FrameError),
-    /// What is in the peer's blocks makes no sense.
+    /// The contents of the peer's blocks make no sense.
     #[error("{what} cannot be read: {why}")]
     Block {
-        /// What the blocks are: `its stream`.
+        /// The kind of blocks: `its stream`.
         what: &'static str,
         /// Where, and what.
         why: HubError,
@@ -91,7 +91,7 @@ pub enum LinkError {
     },
 }
 
-/// What the owner's set has reported.
+/// Descriptors that the owner's set has reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     unicast: bool,

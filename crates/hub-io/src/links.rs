@@ -2,7 +2,7 @@
 //! announcement.
 //!
 //! A connection that is lost, refused or ended is tried again for ever, after a pause that grows from a tenth of a second
-//! to [`PAUSE_MAX`]. What is wrong is told once, until it changes.
+//! to [`PAUSE_MAX_NS`]. What is wrong is told once, until it changes.
 //!
 //! What a stranger can announce: `MOST` names, of which the one that was heard longest ago gives way to a new one unless it is joined;
 //! never a new place for a Source Distributor that is joined, as long as its connection lives; nothing at all where the hub has a key.
@@ -26,17 +26,17 @@ use super::trust::{Session, Trust};
 use super::wire::{Encryption, Wire};
 use super::{HubPeer, LinkError};
 
-const PAUSE_FIRST: u64 = 100_000_000;
+const PAUSE_FIRST_NS: u64 = 100_000_000;
 /// Source Distributors that a P2PS knows at most: their names may come from the network.
 const MOST: usize = 1_000;
 /// Longest pause before a Source Distributor is tried again, nanoseconds.
-pub const PAUSE_MAX: u64 = 2_000_000_000;
+pub const PAUSE_MAX_NS: u64 = 2_000_000_000;
 /// Time in which a connection has to be made and greeted.
 const CONNECT_TIME: u64 = 10_000_000_000;
 /// Bytes of requests that may wait for a Source Distributor; one that takes no more is not there.
 const MAX_REQUESTS: usize = 64 << 20;
 
-/// What the hub brings for the P2PS.
+/// Events of the hub for the P2PS.
 pub trait Blocks {
     /// A Source Distributor has let this P2PS join.
     fn joined(&mut self, now: u64, source: SourceId, joined: Joined, name: &str);
@@ -60,7 +60,7 @@ const FORGET: u64 = 60_000_000_000;
 const HELD: usize = 4 << 20;
 
 hub::counters! {
-/// What was counted.
+/// The counters so far.
 pub struct Counters {
     /// Times that a Source Distributor let this P2PS join.
     pub sources_joined: u64,
@@ -90,7 +90,7 @@ pub struct Links {
     hello: Hello,
     trust: Trust,
     encryption: Encryption,
-    /// What goes into a connection, and what leaves one with TLS.
+    /// Bytes on their way into a connection, and out of one with TLS.
     out: Vec<u8>,
     cipher: Vec<u8>,
     /// The data stream comes on the connections.
@@ -114,7 +114,7 @@ struct Source {
     signed_at: u64,
     /// When its data stream was heard last.
     heard_at: u64,
-    /// What came of its data stream while it is being greeted.
+    /// Blocks of its data stream that came while it is being greeted.
     held: Vec<Box<[u8]>>,
     held_bytes: usize,
     state: State,
@@ -130,12 +130,12 @@ enum Origin {
         number: usize,
         is_listed: bool,
     },
-    /// What it is called in announcements.
+    /// Its name in announcements.
     Announced(String),
 }
 
 impl Origin {
-    /// What it is called in announcements.
+    /// Its name in announcements.
     fn name(&self) -> Option<&str> {
         match self {
             Self::Announced(name) => Some(name),
@@ -262,7 +262,7 @@ impl Links {
         })
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -667,7 +667,7 @@ impl Links {
         if is_over {
             source.state = State::Idle;
         } else if source.addresses.is_empty() {
-            source.pause = (source.pause * 2).clamp(PAUSE_FIRST, PAUSE_MAX);
+            source.pause = (source.pause * 2).clamp(PAUSE_FIRST_NS, PAUSE_MAX_NS);
             source.state = State::Waiting(now + source.pause);
         } else {
             source.state = State::Waiting(now);
@@ -765,7 +765,7 @@ mod tests {
         assert!(links.sources[0].addresses.is_empty());
         // When that one does not greet, the name is looked up again, after a pause.
         links.end(6, 0, "a test", &mut Nobody);
-        assert!(matches!(links.sources[0].state, State::Waiting(at) if at == 6 + PAUSE_FIRST));
+        assert!(matches!(links.sources[0].state, State::Waiting(at) if at == 6 + PAUSE_FIRST_NS));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use config::HubTransport;
 use lbm_io::options::{OptionError, Options};
 use lbm_io::{Context, ContextError};
 
-/// What suits a hub and is not LBM's default. Others win over it.
+/// Options that suit a hub and are not LBM's default. Others win over them.
 ///
 /// * Topics are advertised and asked for as long as a process lives, so that a partition of any length heals.
 /// * Losses are asked for soon and often, and repeated at most twice in that time: at 20 % loss a datagram is missing for tens of

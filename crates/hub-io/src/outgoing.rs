@@ -37,7 +37,7 @@ enum Carrier {
     Aeron { publication: Box<aeron_io::Publication>, hub: String },
 }
 
-/// What became of a block.
+/// The fate of a block.
 enum Sent {
     Gone,
     WouldBlock,
@@ -99,7 +99,7 @@ impl Outgoing {
         })
     }
 
-    /// What the owner's set watches. Aeron has nothing to watch: its turns come by [`Outgoing::timeout`].
+    /// Descriptors for the owner's set. Aeron has none: its turns come by [`Outgoing::timeout`].
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.carrier {
             Carrier::Lbm(context, _) => Some(context.as_fd()),
@@ -134,7 +134,7 @@ impl Outgoing {
         }
     }
 
-    /// What Aeron has counted.
+    /// Aeron's counters.
     pub(crate) fn aeron(&self) -> Option<aeron::Counters> {
         match &self.carrier {
             Carrier::Lbm(..) => None,

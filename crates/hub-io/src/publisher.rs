@@ -4,7 +4,7 @@
 //! joins again. No other notices.
 //!
 //! Who connects is let in by its network (`hub.allow`), proves that it has the hub's key if there is one, and is one of
-//! `hub.p2ps_per_host` at most. Of those that have not joined, the oldest gives way to a newcomer when all places are taken.
+//! `hub.p2ps_per_host` at most. Of those that have not joined, the oldest gives way to a new one when all places are taken.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -39,7 +39,7 @@ const UNFINISHED_OF_ALL: usize = 32 << 20;
 /// Time in which a refusal has to be taken.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
-/// What the connections bring for the Source Distributor.
+/// Events of the connections for the Source Distributor.
 pub trait Requests {
     /// A block of requests.
     ///
@@ -51,7 +51,7 @@ pub trait Requests {
 }
 
 hub::counters! {
-/// What was counted.
+/// The counters so far.
 pub struct Counters {
     /// P2PSs that have joined.
     pub p2ps_joined: u64,
@@ -95,7 +95,7 @@ pub struct Publisher {
     sweep_at: Option<u64>,
     trust: Trust,
     encryption: Encryption,
-    /// What leaves a connection with TLS.
+    /// Bytes that leave a connection with TLS.
     pub(crate) cipher: Vec<u8>,
     /// Images a second that a Source Distributor is given that starts; 0 for as many as it takes.
     pub(crate) copy_pace: u32,
@@ -105,7 +105,7 @@ pub struct Publisher {
     pub(crate) incarnation: u32,
     /// Where the data stream goes over LBM or Aeron.
     outgoing: Option<Outgoing>,
-    /// What the heartbeats of the data stream say: name, address.
+    /// The announcement in the heartbeats of the data stream: name, address.
     announced: [String; 2],
     /// When they say it anew; `None` once it stays as it is.
     announce_at: Option<u64>,
@@ -120,8 +120,8 @@ pub struct Publisher {
 
 /// A P2PS that has joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Newcomer {
-    /// The newcomer's number.
+pub struct JoinedP2ps {
+    /// The number of the P2PS that has joined.
     pub number: u16,
     /// Nobody is to wait for it.
     pub unpaced: bool,
@@ -264,7 +264,7 @@ impl Publisher {
         self.addr
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         let Some(outgoing) = &self.outgoing else { return self.counters };
         Counters {
@@ -275,12 +275,12 @@ impl Publisher {
         }
     }
 
-    /// What Aeron has counted, where the data stream goes over it.
+    /// Aeron's counters, where the data stream goes over it.
     pub fn aeron(&self) -> Option<super::aeron::Counters> {
         self.outgoing.as_ref().and_then(Outgoing::aeron)
     }
 
-    /// Who a P2PS is, for people: the name that it gave and its address.
+    /// The P2PS's identity for people: the name that it gave and its address.
     pub fn peer(&self, number: u16) -> Option<&str> {
         let conn = self.conn_of(number)?;
         self.links.get(conn.slot())?.as_ref().map(|link| link.peer.as_str())
@@ -292,7 +292,7 @@ impl Publisher {
         [self.tcp.timeout(), self.sweep_at, data, self.copies_due()].into_iter().flatten().min()
     }
 
-    /// What the Source Distributor is to say of itself in its heartbeats from now on, if it is something new.
+    /// The announcement for the Source Distributor's heartbeats from now on, if it is new.
     pub fn announcement(&mut self, now: u64) -> Option<Vec<u8>> {
         self.announce_at.filter(|at| *at <= now)?;
         let [name, address] = &self.announced;
@@ -515,7 +515,7 @@ impl Publisher {
 
     /// Lets the next P2PS join that has greeted, and gives its number: it is to be told all there is. To be called between
     /// two blocks, until there is none; `position` is that of the next.
-    pub fn join(&mut self, position: u64) -> Option<Newcomer> {
+    pub fn join(&mut self, position: u64) -> Option<JoinedP2ps> {
         while let Some(conn) = self.greeted.pop() {
             let Some(link) = self.links.get(conn.slot()).and_then(Option::as_ref).filter(|l| l.conn == conn) else {
                 continue;
@@ -558,7 +558,7 @@ impl Publisher {
             }
             self.numbers[usize::from(free)] = Some(conn);
             self.counters.p2ps_joined += 1;
-            return Some(Newcomer { number: free, unpaced: hello.unpaced });
+            return Some(JoinedP2ps { number: free, unpaced: hello.unpaced });
         }
         None
     }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use net::Waker;
 use net::dns::{self, Fault, Servers, ServiceName};
 
-/// Pause after the first question that brought nothing, nanoseconds; it doubles up to [`PAUSE_MAX`].
-const PAUSE_FIRST: u64 = 1_000_000_000;
-const PAUSE_MAX: u64 = 30_000_000_000;
+/// Pause after the first question that brought nothing, nanoseconds; it doubles up to [`PAUSE_MAX_NS`].
+const PAUSE_FIRST_NS: u64 = 1_000_000_000;
+const PAUSE_MAX_NS: u64 = 30_000_000_000;
 /// An answer is asked for anew after its time to live, but not sooner than this while nothing is lost.
 const REFRESH_MIN: Duration = Duration::from_secs(10);
 /// And not later than this: Source Distributors that are new are to be found.
@@ -74,7 +74,7 @@ impl Services {
         self.list.iter().filter(|service| service.known.is_empty()).map(|service| service.name.to_string())
     }
 
-    /// What an entry is called.
+    /// An entry's name.
     pub(crate) fn name(&self, number: usize) -> &ServiceName {
         &self.list[number].name
     }
@@ -140,7 +140,7 @@ impl Service {
     }
 
     fn failed(&mut self, now: u64, fault: Fault) {
-        self.pause = (self.pause * 2).clamp(PAUSE_FIRST, PAUSE_MAX);
+        self.pause = (self.pause * 2).clamp(PAUSE_FIRST_NS, PAUSE_MAX_NS);
         let at = now + self.pause;
         self.state = State::Due { at, earliest: at };
         if self.told.as_ref() != Some(&fault) {
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!((services.timeout(), services.not_found().count()), (Some(5 + 60 * SECOND), 0));
         services.hasten(6, 0);
         assert_eq!(services.timeout(), Some(5 + 60 * SECOND), "a loss does not shorten it");
-        // One that lives shortly is asked for again when something is lost, else each ten seconds.
+        // A short-lived answer is asked for again when something is lost, else each ten seconds.
         services.answer(0, Ok(&[(10, "a", 1)]), 0);
         services.turn(5);
         assert_eq!(services.timeout(), Some(5 + 10 * SECOND));

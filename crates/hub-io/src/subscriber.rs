@@ -17,7 +17,7 @@ pub struct Subscriber {
     incoming: Option<Incoming>,
     /// When it is said that no Source Distributor has been heard; `None` once that is said, or one was.
     alone_at: Option<u64>,
-    /// What is said then.
+    /// The line that is logged then.
     alone: String,
 }
 
@@ -42,12 +42,12 @@ impl Subscriber {
         Ok(Self { links, incoming, alone_at, alone: alone(&config.hub) })
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.links.counters()
     }
 
-    /// What Aeron has counted, where the data streams come over it.
+    /// Aeron's counters, where the data streams come over it.
     pub fn aeron(&self) -> Option<super::aeron::Counters> {
         self.incoming.as_ref().and_then(Incoming::aeron)
     }
@@ -112,7 +112,7 @@ impl Subscriber {
     }
 }
 
-/// What is said when no Source Distributor has been heard, and what to look at.
+/// The line for operators when no Source Distributor has been heard, with what to look at.
 fn alone(hub: &Hub) -> String {
     let interface = if hub.interface.is_empty() { "the kernel's choice" } else { &hub.interface };
     let name = &hub.name;

@@ -88,7 +88,7 @@ impl Trust {
         let Some(proof) = announcement.proof.filter(|_| announcement.is_genuine(key, &self.hub, incarnation)) else {
             return Some("it is not signed with the hub's key".to_owned());
         };
-        // What a daemon carries was sent in another session: in this host's memory, or in that of the sender's host.
+        // A stream that a daemon carries was sent in another session: in this host's memory, or in that of the sender's host.
         let carried = from.is_none() || proof.session.starts_with("LBTIPC:");
         if !carried && proof.session != session.name {
             return Some(format!("it was made for {}", proof.session));

@@ -6,7 +6,7 @@ use std::path::Path;
 use net::tcp::{ConnId, SendOutcome, Tcp};
 use net::tls::{TlsClient, TlsError, TlsServer, TlsSession};
 
-/// What connections need for TLS; nothing without `hub.tls_ca_file`.
+/// Certificates and keys of connections; none without `hub.tls_ca_file`.
 #[derive(Debug, Default)]
 pub(crate) struct Encryption {
     server: Option<TlsServer>,
@@ -58,7 +58,7 @@ fn failed(e: &TlsError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("hub.tls_...: {e}"))
 }
 
-/// What is between one connection and its frames.
+/// The layer between one connection and its frames.
 #[derive(Debug, Default)]
 pub(crate) struct Wire(Option<TlsSession>);
 
@@ -91,7 +91,7 @@ impl Wire {
     pub(crate) fn send(&mut self, bytes: &[u8], (tcp, conn, cipher): (&mut Tcp, ConnId, &mut Vec<u8>)) -> SendOutcome {
         let Some(tls) = &mut self.0 else { return tcp.send(conn, bytes) };
         cipher.clear();
-        // One that has failed is closed where it failed.
+        // A connection that has failed is closed where it failed.
         let _ = tls.encrypt(bytes, cipher);
         tcp.send(conn, cipher)
     }

@@ -3,7 +3,7 @@
 use rwf::rdm::directory::{Action, Link, Part};
 use std::collections::BTreeMap;
 
-/// What is said of a communication line that is up, and tells it from a site.
+/// The text of a communication line that is up, which tells it from a site.
 const LINE_UP: &str = "Communication line is up";
 /// As [`LINE_UP`], of one that is down.
 const LINE_DOWN: &str = "Communication line is down";

@@ -9,9 +9,9 @@ pub struct Counter {
     pub name: &'static str,
     /// Whether the value only grows.
     pub kind: Kind,
-    /// What the value is measured in.
+    /// The unit of the value.
     pub unit: Unit,
-    /// What is counted: one sentence, for clients.
+    /// The counter's meaning: one sentence, for clients.
     pub help: &'static str,
 }
 
@@ -20,7 +20,7 @@ pub struct Counter {
 pub enum Kind {
     /// A total since the start: it never falls.
     Total,
-    /// What there is now.
+    /// The present value.
     Gauge,
 }
 

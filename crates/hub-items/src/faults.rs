@@ -10,12 +10,12 @@ use std::sync::{Mutex, PoisonError};
 const TEXT_MAX: usize = 500;
 
 /// The places at which something was found. As many as the source has.
-static PLACES: Mutex<Vec<Told>> = Mutex::new(Vec::new());
+static PLACES: Mutex<Vec<Finding>> = Mutex::new(Vec::new());
 /// Places that are in the list.
 static FOUND: AtomicU64 = AtomicU64::new(0);
 
-/// What was found first at a place.
-struct Told {
+/// The first finding at a place.
+struct Finding {
     place: &'static Place,
     what: String,
 }
@@ -50,7 +50,7 @@ impl Place {
         if self.count.fetch_add(1, Ordering::Relaxed) == 0 {
             let mut what = what.to_string();
             what.truncate(what.floor_char_boundary(TEXT_MAX));
-            PLACES.lock().unwrap_or_else(PoisonError::into_inner).push(Told { place: self, what });
+            PLACES.lock().unwrap_or_else(PoisonError::into_inner).push(Finding { place: self, what });
             FOUND.fetch_add(1, Ordering::Release);
         }
     }
@@ -63,7 +63,7 @@ pub struct Fault {
     pub place: String,
     /// How often, since the start.
     pub count: u64,
-    /// What was found the first time.
+    /// The first finding.
     pub what: String,
 }
 
@@ -75,10 +75,10 @@ pub fn places() -> u64 {
 /// The places at which something was found, those behind the first `after` of them; in the order in which that happened.
 pub fn behind(after: u64) -> Vec<Fault> {
     let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    let fault = |told: &Told| Fault {
-        place: format!("{}:{}", told.place.file, told.place.line),
-        count: told.place.count.load(Ordering::Relaxed),
-        what: told.what.clone(),
+    let fault = |finding: &Finding| Fault {
+        place: format!("{}:{}", finding.place.file, finding.place.line),
+        count: finding.place.count.load(Ordering::Relaxed),
+        what: finding.what.clone(),
     };
     places.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).map(fault).collect()
 }

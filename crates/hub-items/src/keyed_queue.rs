@@ -29,7 +29,7 @@ impl<K: Copy + Eq + Hash, V> KeyedQueue<K, V> {
         self.by_key.contains_key(&key)
     }
 
-    /// What waits under this key.
+    /// The values that wait under this key.
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         self.by_key.get_mut(&key)
     }
@@ -59,7 +59,7 @@ impl<K: Copy + Eq + Hash, V> KeyedQueue<K, V> {
         Some((key, &self.by_key[&key]))
     }
 
-    /// What came first of all, and its key.
+    /// The value that came first of all, and its key.
     pub fn front_mut(&mut self) -> Option<(K, &mut V)> {
         let key = *self.order.front()?;
         Some((key, self.by_key.get_mut(&key)?))

@@ -161,7 +161,7 @@ pub enum Event<'a> {
     },
     /// Nothing that the P2PS has of this Source Distributor counts any more: it has to join again.
     Resync {
-        /// Who.
+        /// The actor.
         target: u16,
         /// Why, in words.
         why: &'a str,
@@ -179,7 +179,7 @@ pub enum Event<'a> {
     },
     /// The P2PSs of the Source Distributor that say where consumers reach them. It comes to those of them alone, on their connections.
     Servers {
-        /// Who.
+        /// The actor.
         target: u16,
         /// [`super::Server`]s as they are written, one behind the other: all that there are, but for those that are too many.
         servers: &'a [u8],

@@ -129,7 +129,7 @@ impl Kind {
 /// what the body is, depends on the kind; [`super::Event::decode`] and [`super::Request::decode`] know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Bits of [`super::flags`].
     pub flags: u8,

@@ -1,4 +1,4 @@
-//! What holds under load, small: an idle client costs little in the hub, and nothing is left behind by clients that come and go, by
+//! Bounds under load, small: an idle client costs little in the hub, and nothing is left behind by clients that come and go, by
 //! items that are opened and closed, and by a provider that reconnects; nor does a batch claim its payload for each of its names. This binary has one test, because it counts the allocations of the
 //! whole process.
 
@@ -37,7 +37,7 @@ fn encode_up_to(size: usize, write: impl FnOnce(&mut Writer<'_>) -> Result<(), E
 }
 
 fn in_use() -> isize {
-    // What grows and shrinks by reallocation is among both.
+    // Tables that grow and shrink by reallocation are among both.
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as isize - stats.bytes_deallocated as isize
 }
@@ -324,7 +324,7 @@ fn nothing_is_left_behind_by_those_who_come_and_go() {
     for client in (0..2_000).map(ClientId) {
         world.log_in(client);
         if client.0 % 50 == 49 {
-            // What is sent in one turn is not the clients'.
+            // Memory for one turn's messages is not the clients'.
             world.rest(SessionId(0));
         }
     }

@@ -636,7 +636,7 @@ mod tests {
         assert_eq!((four.len(), four[1].mounts, four[1].items.as_str()), (4, 25, "RDT{0..499},RDT{625..749}"));
         assert_eq!(four.iter().map(|s| s.streams).sum::<u64>(), one[0].streams);
         assert!((four[0].common - 0.8).abs() < 1e-9);
-        // One to one: each client has its part, and all together the whole watchlist.
+        // Each client has its part, and all together the whole watchlist.
         let stacked = shares(&scenario("split = true\npaths = 2\np2ps = 2"));
         let items: Vec<&str> = stacked.iter().map(|s| s.items.as_str()).collect();
         assert_eq!(items, ["RDT{0..249}", "RDT{250..499}", "RDT{500..749}", "RDT{750..999}"]);

@@ -145,7 +145,7 @@ fn watch(scenario: &Scenario, rate: f64, chain: &mut Chain, way: Way) -> Result<
     let (ended, used_then, after) = now()?;
     let seconds = (ended - began) as f64 / 1e9;
     let [taken, handed_out, spared] = [0, 1, 2].map(|n| (after[n] - before[n]) / seconds);
-    // What is merged for one client alone was counted when it was handed out to it.
+    // Updates merged for one client alone were counted when they were handed out to it.
     let sent = if way == Way::JustInTime { handed_out - spared } else { handed_out };
     Ok(Work { processors: (used_then - used) as f64 / 1e9 / seconds, taken, sent })
 }

@@ -12,7 +12,7 @@ pub struct FileError {
     pub what: &'static str,
     /// Where it is, or would be.
     pub path: PathBuf,
-    /// What the system says.
+    /// The system's error.
     pub source: std::io::Error,
 }
 

@@ -38,7 +38,7 @@ impl FromStr for Destination {
             Some((ssh, address)) => (ssh, Some(address.parse().map_err(|_| wrong())?)),
             None => (text, None),
         };
-        // What begins like a flag would be one to ssh.
+        // A name that begins like a flag would be one to ssh.
         let is_name = !ssh.is_empty() && !ssh.starts_with('-') && !ssh.contains(char::is_whitespace);
         is_name.then(|| Self { ssh: ssh.to_owned(), address }).ok_or_else(wrong)
     }

@@ -354,7 +354,7 @@ fn write_reports(args: &RunArgs, tables: &Tables, environment: &Environment, all
         let call = present::html::report::Call { outcomes: all, path };
         let reports = present::html::report::pages(environment, pairs, call, tables);
         match &reports[..] {
-            // One report is the page; several have one each beside the page of everything.
+            // A single report is the page; several have one each beside the page of everything.
             [one] if all.iter().all(|outcome| outcome.group == one.group) => save(path, one.html.clone())?,
             several => {
                 save(path, present::html::page(environment, pairs, all))?;

@@ -201,7 +201,7 @@ mod tests {
         near("item_bytes", 250.0);
         near("watcher_bytes", 20.0);
         near("item_and_watcher_bytes", 270.0);
-        // What a server takes once with the first client is in neither.
+        // Memory that a server takes once with the first client is in neither.
         let sizes = [50.0, 250.0].map(|mounts| 4e5 + size(f64::from(ITEMS_OF_MOUNTS), mounts));
         assert!((grown_by(sizes, 200.0, 20.0) - 1_000.0).abs() < 1e-3);
     }

@@ -29,7 +29,7 @@ pub const STAMP: usize = 16;
 const SUBJECT: &str = "Q";
 const SECOND: u64 = 1_000_000_000;
 
-/// What a load generator is asked for.
+/// The task of a load generator.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Load {
     /// Port of the server, on loopback
@@ -89,7 +89,7 @@ fn connect_line() -> &'static [u8] {
     b"CONNECT {\"verbose\":false,\"pedantic\":false,\"tls_required\":false,\"echo\":false,\"lang\":\"rust\",\"version\":\"0\"}\r\n"
 }
 
-/// What a subscriber sends first.
+/// The first bytes of a subscriber.
 fn hello() -> Vec<u8> {
     [connect_line(), format!("SUB {SUBJECT} 1\r\nPING\r\n").as_bytes()].concat()
 }
@@ -177,7 +177,7 @@ struct Parser {
     skip: usize,
 }
 
-/// What was in the bytes.
+/// The contents of the bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
     /// A message with this id.

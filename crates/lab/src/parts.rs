@@ -64,7 +64,7 @@ pub enum Part {
     Swarm(super::load::swarms::Load),
 }
 
-/// What all bare loops are asked.
+/// The task of all bare loops.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Load {
     /// Messages a second into the loop; 0 for as many as go
@@ -153,7 +153,7 @@ const JSON_PASSES: usize = 5;
 const ROUNDS: usize = 1_001;
 const WARM_UP_ROUNDS: usize = 20;
 
-/// What the codec is measured with.
+/// The codec's messages.
 struct Bench {
     dictionary: Dictionary,
     short: Vec<[u8; LEN_74]>,

@@ -102,7 +102,7 @@ pub fn eta_pair(interop: &Path, scenario: &Scenario, rate: Option<f64>) -> Resul
     Ok(metrics)
 }
 
-/// What was to be sent from a time on, at both ends.
+/// The schedule from a time on, at both ends.
 fn warm_records(folder: &Path, from: u64) -> Result<(Vec<Sent>, Vec<Received>, one_run::Heads, u32), std::io::Error> {
     let (sent_head, mut sent) = read_sent(&folder.join("sent"))?;
     let (received_head, mut received) = read_received(&folder.join("received"))?;

@@ -15,7 +15,7 @@ const BAR: usize = 20;
 /// Of a terminal that does not tell.
 const WIDTH: usize = 100;
 
-/// What has been done, and how long the rest will take.
+/// Progress so far, and how long the rest will take.
 pub struct Progress {
     state: Arc<Mutex<State>>,
     /// The thread that redraws; it ends when the sender goes.

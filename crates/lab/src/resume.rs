@@ -1,4 +1,4 @@
-//! What an earlier call has measured, so that a long one that was cut off goes on where it ended.
+//! Results of an earlier call, so that a long one that was cut off goes on where it ended.
 //!
 //! A run is taken over if scenario, conditions, row, side and number are the same, and so are both programs' files and the machine; the file of
 //! results has them all.
@@ -70,7 +70,7 @@ impl Earlier {
         all
     }
 
-    /// What of it is taken over, for the user.
+    /// The results that are taken over, for the user.
     pub fn about(&self) -> String {
         let runs = self.runs.len();
         let others = match self.others {

@@ -26,7 +26,7 @@ const RECORDS_MAX: f64 = 4e6;
 /// Deliveries a second for which there must be room when the rate is not known before.
 const UNPACED_MAX: f64 = 20e6;
 
-/// What a run is asked for.
+/// The task of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     /// Deliveries a second; `None` is as many as go.
@@ -104,7 +104,7 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
     // The source begins when the clients' tables show all images: up to an interval after the last one.
     let warmup = scenario.warmup + 2.0 * INTERVAL + waiting(scenario, shares.len());
     let flags = format!("-I {INTERVAL} --warmup {warmup} --seconds {} -l 1", scenario.seconds);
-    // What is beside ends with the run.
+    // Processes beside the run end with it.
     let _beside = beside(&chain, scenario)?;
     let mut clients = match scenario.clients {
         Clients::Rssl => chain.clients(scenario, &flags, observation)?,
@@ -220,7 +220,7 @@ fn resident_of(first: &Process, rest: &[Process]) -> Option<u64> {
     [first].into_iter().chain(rest).map(|client| client.resident().ok()).sum()
 }
 
-/// What several clients say as one: sums, the worst of times, everything complete.
+/// The figures of several clients as one: sums, the worst of times, everything complete.
 fn together(reports: &[serde_json::Value]) -> serde_json::Value {
     if let [one] = reports {
         return one.clone();
@@ -302,14 +302,14 @@ fn analyse_paths(mut sent: Vec<Vec<Sent>>, received: &[Vec<Received>], every: u3
     }
 }
 
-/// What the files of both ends say of themselves.
+/// The heads of both ends' files.
 #[derive(Clone, Copy, Debug)]
 pub struct Heads {
     /// One of so many messages was recorded.
     pub every: u32,
     /// Messages for which there was no room.
     pub missed: u64,
-    /// What a call cost.
+    /// The cost of a call.
     pub cost_ns: f64,
 }
 
@@ -327,7 +327,7 @@ pub enum Void {
     /// Clients had not what they asked for.
     #[error("has no whole watchlist: {0}")]
     Incomplete(String),
-    /// What both ends recorded does not agree.
+    /// The records of both ends do not agree.
     #[error("observed {lost} lost, {unknown} that nobody sent, {out_of_order} out of order")]
     Observed {
         /// Sent and not received.

@@ -1,4 +1,4 @@
-//! What it costs to look at a server: clients stream, and by turns nobody looks, or its metrics, the data of its page and `ctl` are read
+//! The cost of looking at a server: clients stream, and by turns nobody looks, or its metrics, the data of its page and `ctl` are read
 //! once a second.
 
 use std::process::{Command, Stdio};

@@ -228,7 +228,7 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
     pub fn fill<E: Events>(&mut self, reference: u64, by: u64, events: &mut E) -> Result<(BookId, Order), Refused> {
         match R::FILL {
             FillRule::Takes => self.take(reference, by, Cause::Fill, events),
-            FillRule::Told => {
+            FillRule::Reported => {
                 let (book, order) = self.order(reference).ok_or(Refused::UnknownOrder(reference))?;
                 events.event(book, &Event::FillTold { order, by });
                 Ok((book, order))

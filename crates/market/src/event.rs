@@ -111,7 +111,7 @@ pub enum Event {
         /// Why.
         cause: Cause,
     },
-    /// An order was executed at a venue whose fills take nothing out of the book: another message will ([`FillRule::Told`](crate::FillRule)).
+    /// An order was executed at a venue whose fills take nothing out of the book: another message will ([`FillRule::Reported`](crate::FillRule)).
     FillTold {
         /// The order as it stands.
         order: Order,

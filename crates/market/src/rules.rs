@@ -8,7 +8,7 @@ pub enum FillRule {
     /// The executed size leaves the order; at 0 the order is gone.
     Takes,
     /// Nothing: a cancel or change of the order follows and takes it. Who takes the fill as well takes it twice.
-    Told,
+    Reported,
 }
 
 /// Meaning of [`Order::priority`], and whether it decides the place.
@@ -72,7 +72,7 @@ impl Rules for NasdaqItch {
 pub struct DbnMbo;
 
 impl Rules for DbnMbo {
-    const FILL: FillRule = FillRule::Told;
+    const FILL: FillRule = FillRule::Reported;
     const PRIORITY: Priority = Priority::Time;
     const CLEAR: ClearRule = ClearRule::NamedSide;
 
@@ -86,7 +86,7 @@ impl Rules for DbnMbo {
 pub struct CmeMdp;
 
 impl Rules for CmeMdp {
-    const FILL: FillRule = FillRule::Told;
+    const FILL: FillRule = FillRule::Reported;
     const PRIORITY: Priority = Priority::Number;
     const CLEAR: ClearRule = ClearRule::WholeBook;
 

@@ -69,7 +69,7 @@ pub enum ParseError {
 /// A Marketfeed message, borrowed from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it is.
+    /// Its kind.
     pub record_type: RecordType,
     /// Once the tag of the request, today mostly `XX` or empty; `None`: without even its separator.
     pub tag: Option<&'a [u8]>,
@@ -376,7 +376,7 @@ impl<'a> Fields<'a> {
 /// The field id in a head: RS and digits, with which `rest` begins.
 #[inline]
 fn field_id(rest: &[u8], head: &[u8]) -> Option<i16> {
-    // What lies behind the digits does no harm.
+    // Bytes behind the digits do no harm.
     if let [_, a, b, c, d, ..] = *rest
         && let Some(number) = words::short_number(u32::from_le_bytes([a, b, c, d]), head.len().wrapping_sub(1))
     {

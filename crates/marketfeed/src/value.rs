@@ -107,7 +107,7 @@ fn decimal(word: u64, len: usize) -> Option<Real> {
     if len == 1 || !is_decimal {
         return None;
     }
-    // What follows upon the point moves down to its place.
+    // Digits behind the point move down to its place.
     let whole = (1 << (8 * point)) - 1;
     let (digits, places) = (digits & whole | (digits >> 8) & !whole, len - 1 - point);
     Some(Real::new(words::value(digits, len - 1) as i64, RealHint(RealHint::EXPONENT0.0 - places as u8)))
@@ -318,7 +318,7 @@ fn short_decimal(real: &[u8], is_price: bool) -> Option<(u64, usize)> {
     if mantissa < 0 {
         (text, len) = (text << 8 | u64::from(b'-'), len + 1);
     }
-    // What is longer has lost its end.
+    // A longer text has lost its end.
     (len <= WORD).then_some((text, len))
 }
 
@@ -358,7 +358,7 @@ pub(crate) fn field_head(fid: i16) -> (u64, usize) {
 #[inline]
 pub(crate) fn write_text(w: &mut Writer<'_>, text: &[u8]) -> Result<bool, EncodeError> {
     if let Some(word) = words::word(text) {
-        // What lies behind the text is no separator.
+        // The byte behind the text is no separator.
         if words::separators(word) != 0 {
             return Ok(false);
         }

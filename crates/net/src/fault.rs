@@ -10,15 +10,15 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnFault {
     /// Cut when so many more bytes have been received.
-    pub cut_after_received: Option<u64>,
+    pub cut_after_received_bytes: Option<u64>,
     /// Cut when so many more bytes have been given to be sent.
-    pub cut_after_sent: Option<u64>,
+    pub cut_after_sent_bytes: Option<u64>,
     /// The cut is a reset; otherwise an end of stream.
     pub reset: bool,
     /// Receive nothing (the peer sees its own queue fill up).
     pub stall_reads: bool,
     /// Receive at most so many bytes at a time, at least one.
-    pub receive_at_most: Option<usize>,
+    pub receive_at_most_bytes: Option<usize>,
 }
 
 impl ConnFault {
@@ -27,23 +27,23 @@ impl ConnFault {
         if self.stall_reads {
             return 0;
         }
-        let cut = self.cut_after_received.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-        cut.min(self.receive_at_most.map_or(usize::MAX, |most| most.max(1)))
+        let cut = self.cut_after_received_bytes.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+        cut.min(self.receive_at_most_bytes.map_or(usize::MAX, |most| most.max(1)))
     }
 
     pub(crate) fn on_received(&mut self, bytes: usize) {
-        if let Some(left) = &mut self.cut_after_received {
+        if let Some(left) = &mut self.cut_after_received_bytes {
             *left = left.saturating_sub(bytes as u64);
         }
     }
 
     /// Bytes that may still be sent before the cut.
     pub(crate) fn send_limit(&self) -> usize {
-        self.cut_after_sent.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX))
+        self.cut_after_sent_bytes.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX))
     }
 
     pub(crate) fn on_sent(&mut self, bytes: usize) {
-        if let Some(left) = &mut self.cut_after_sent {
+        if let Some(left) = &mut self.cut_after_sent_bytes {
             *left = left.saturating_sub(bytes as u64);
         }
     }
@@ -103,16 +103,16 @@ impl FaultPlan {
         if hit(cut, self.rates.cuts) {
             let bytes = Some(within(after, self.rates.cut_bytes.start, self.rates.cut_bytes.end));
             if side % 2 == 0 {
-                fault.cut_after_received = bytes;
+                fault.cut_after_received_bytes = bytes;
             } else {
-                fault.cut_after_sent = bytes;
+                fault.cut_after_sent_bytes = bytes;
             }
             fault.reset = hit(reset, self.rates.resets);
         }
         fault.stall_reads = hit(stall, self.rates.stalls);
         if hit(piece, self.rates.pieces) {
             let range = &self.rates.piece_bytes;
-            fault.receive_at_most = Some(within(length, range.start as u64, range.end as u64) as usize);
+            fault.receive_at_most_bytes = Some(within(length, range.start as u64, range.end as u64) as usize);
         }
         (fault != ConnFault::default()).then_some(fault)
     }
@@ -157,7 +157,8 @@ mod tests {
     fn one_rate_does_not_change_what_the_others_draw() {
         let draw = |stalls| {
             let mut plan = FaultPlan::new(5, FaultRates { cuts: 300, stalls, ..FaultRates::default() });
-            let cut = |fault: Option<ConnFault>| fault.and_then(|f| f.cut_after_sent.or(f.cut_after_received));
+            let cut =
+                |fault: Option<ConnFault>| fault.and_then(|f| f.cut_after_sent_bytes.or(f.cut_after_received_bytes));
             (0..1000).map(|_| cut(plan.draw_connection())).collect::<Vec<_>>()
         };
         assert_eq!(draw(0), draw(700));

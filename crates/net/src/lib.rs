@@ -9,7 +9,7 @@
 //! | [`shm`] | a log in shared memory, for other processes |
 //! | [`ring`] | messages from one thread to one or many others |
 //! | [`Waker`], [`Sleeper`] | waking a thread that waits in a poll, or in nothing else |
-//! | [`Courtesy`] | giving others a turn from a thread that never waits |
+//! | [`Yielding`] | giving others a turn from a thread that never waits |
 //! | [`clock`] | monotonic nanoseconds, wall clock, CPU time |
 //! | [`signal`] | SIGINT, SIGTERM and SIGHUP as requests |
 //! | [`affinity`] | CPUs, priority, slice and timer slack of a thread |
@@ -29,7 +29,6 @@
 
 pub mod affinity;
 pub mod clock;
-mod courtesy;
 pub mod dns;
 pub mod fault;
 #[cfg(feature = "floor")]
@@ -49,7 +48,8 @@ pub mod tcp;
 pub mod tls;
 pub mod udp;
 mod waker;
+mod yielding;
 
-pub use courtesy::Courtesy;
 pub use network::{BadNetwork, Network};
 pub use waker::{Sleeper, Waker};
+pub use yielding::Yielding;

@@ -184,7 +184,7 @@ impl Reloading {
                 current.certified = Arc::new(certified);
                 format!("the certificate of {} was read again", self.certificate.display())
             }
-            // One file may have come before the other; the next look finds both.
+            // Either file may have come before the other; the next look finds both.
             Err(error) => format!("{error}; the certificate stays the one of before"),
         };
         current.news = Some(news);
@@ -340,7 +340,7 @@ pub struct TlsSession {
 
 impl TlsSession {
     fn new(mut tls: Connection) -> Self {
-        // What is given to encrypt leaves at once with `out`; before the handshake is done the caller bounds it.
+        // Bytes given to encrypt leave at once with `out`; before the handshake is done the caller bounds them.
         tls.set_buffer_limit(None);
         Self { tls: Box::new(tls), peer_closed: false, failed: None }
     }

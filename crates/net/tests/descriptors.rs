@@ -35,7 +35,7 @@ fn without_descriptors_connections_are_turned_away_and_accepting_resumes_by_itse
     }
     assert_eq!(accepted.len(), 2, "room for two");
     assert_eq!(tcp.counters().turned_away, 3);
-    // Those turned away know it at once, and the listener does not spin on what it cannot take.
+    // Clients turned away know it at once, and the listener does not spin on what it cannot take.
     let mut ended = 0;
     for peer in &mut peers {
         peer.set_nonblocking(true).expect("option");

@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// Bytes of a part of a dictionary: goes through every session's default limits, and few of them are needed.
 const DICTIONARY_PART: usize = 60_000;
 
-/// What a provider is made with.
+/// The settings of a provider.
 #[derive(Debug, Clone)]
 pub struct ProviderConfig {
     /// What is offered, each with Info and State.

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Stream of the directory, which nobody asked for.
 const DIRECTORY: i32 = 0;
 
-/// What a publisher is made with.
+/// The settings of a publisher.
 #[derive(Debug, Clone)]
 pub struct PublisherConfig {
     /// Where to connect.

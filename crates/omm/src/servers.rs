@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(hosts(&mut walk), [0, 1, 2, 3]);
         walk.lost(0);
         assert_eq!(walk.take(), Some(1), "the preferred one is still that");
-        // One that is the first itself is not what comes after it.
+        // A server that is the first itself does not come after it.
         assert_eq!(walk.learn(1, told(&["c", "x"])), 0);
         assert_eq!(hosts(&mut walk), [1, 2, 3, 0]);
         let many: Vec<_> = (0..1_000).map(|n| format!("h{n}")).collect();

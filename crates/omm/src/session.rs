@@ -81,7 +81,7 @@ impl Session {
         self.login.stream_id()
     }
 
-    /// What the server said that it can do.
+    /// Capabilities that the server has stated.
     pub(crate) const fn features(&self) -> &login::Features {
         self.login.features()
     }
@@ -147,7 +147,7 @@ impl Session {
         match self.login.message(msg) {
             Ok(Heard::Accepted(refresh)) => self.accepted(now, refresh),
             Ok(Heard::State(state)) => {
-                self.hear_of_servers(now);
+                self.take_servers(now);
                 Login::State(state)
             }
             Ok(Heard::Over(state)) => self.refused(state),
@@ -172,7 +172,7 @@ impl Session {
     }
 
     /// The servers have changed since the login.
-    fn hear_of_servers(&mut self, now: u64) {
+    fn take_servers(&mut self, now: u64) {
         if let Some(told) = self.login.take_told()
             && let Phase::Up { server, .. } = self.phase
         {

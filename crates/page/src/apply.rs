@@ -26,7 +26,7 @@ impl Sequence {
         for (at, byte) in bytes.iter().enumerate() {
             match byte & 0x7F {
                 digit @ b'0'..=b'9' => number = (number * 10 + u32::from(digit - b'0')).min(u32::from(u16::MAX)),
-                // One more is counted than is kept, so that too many show.
+                // Parameters are counted to one more than is kept, so that too many show.
                 b';' => {
                     self.put(number);
                     number = 0;

@@ -168,14 +168,14 @@ fn a_lost_source_is_met_as_the_settings_say() {
     login(&mut last, "alice");
     assert_eq!(refused(last.login(0, &request("mallory", "p"))), down);
 
-    let mut open_door = Permissions::new(settings(Absence::Open));
-    let mallory = login(&mut open_door, "mallory");
-    let item = open_door.item("IDN", "X").unwrap();
-    let opened = open(&mut open_door, mallory, item, 1);
-    open_door.set_lock(0, item, Some(&lock("257: 5625")), &mut Vec::new());
-    open_door.admit(0, opened).unwrap();
-    open_door.set_rights(Rights::parse("r", RIGHTS).unwrap().into());
-    let ends = settle(&mut open_door);
+    let mut fail_open = Permissions::new(settings(Absence::Open));
+    let mallory = login(&mut fail_open, "mallory");
+    let item = fail_open.item("IDN", "X").unwrap();
+    let opened = open(&mut fail_open, mallory, item, 1);
+    fail_open.set_lock(0, item, Some(&lock("257: 5625")), &mut Vec::new());
+    fail_open.admit(0, opened).unwrap();
+    fail_open.set_rights(Rights::parse("r", RIGHTS).unwrap().into());
+    let ends = settle(&mut fail_open);
     let [Close::Login { denial, .. }] = ends.as_slice() else { panic!("{ends:?}") };
     assert_eq!(denial.answer().text, "Force Logout from DACS.");
 

@@ -15,7 +15,7 @@ use clap::Args;
 use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
 use server::agents::lifecycle::Lifecycle;
-use server::agents::oversight::Asker;
+use server::agents::monitor::MonitorHandle;
 use server::agents::server::{Addresses, Server};
 use server::http::{self, Running, facts};
 use server::roles::process::{HttpArgs, incarnation, show};
@@ -91,8 +91,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let mut server = Server::new(&config, incarnation())?;
     let addresses = server.addresses();
     let same = config.clone();
-    let server_askers = server.askers();
-    let life = Lifecycle::new(config.clone(), server_askers.clone(), Box::new(move || Ok(same.clone())));
+    let server_monitors = server.monitors();
+    let life = Lifecycle::new(config.clone(), server_monitors.clone(), Box::new(move || Ok(same.clone())));
     let web = http::start(&config.http, about(&config, addresses, "demo"), &life, None).map_err(anyhow::Error::msg)?;
     let waker = server.io().tcp().waker();
     let flag = stop.clone();
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         web.remember(SERVICE, &watchlist(args));
     }
     let view = ui::Settings {
-        clients: Some(clients(server_askers)),
+        clients: Some(clients(server_monitors)),
         commands: commands(&faults),
         ..view(args, addresses, web.as_ref())
     };
@@ -120,15 +120,15 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 type SourceThread = JoinHandle<anyhow::Result<()>>;
 
 /// Asks the serving threads who is connected. One that does not answer has nobody to tell of.
-fn clients(askers: Vec<Asker>) -> Box<dyn Fn() -> Vec<ClientLine>> {
+fn clients(monitors: Vec<MonitorHandle>) -> Box<dyn Fn() -> Vec<ClientLine>> {
     Box::new(move || {
         let mut lines = Vec::new();
-        for (number, asker) in askers.iter().enumerate() {
+        for (number, handle) in monitors.iter().enumerate() {
             let mut from = Some(0);
             while let Some(begin) = from {
                 let after = Some((number, begin));
                 let filter = facts::Filter { limit: facts::PAGE, after, ..facts::Filter::default() };
-                let answer = asker.answer(move |thread| facts::clients(thread, number, &filter));
+                let answer = handle.answer(move |thread| facts::clients(thread, number, &filter));
                 let (some, next) = answer.unwrap_or_default();
                 from = next;
                 lines.extend(some.into_iter().map(|client| ClientLine {
@@ -234,7 +234,7 @@ fn view(args: &DemoArgs, addresses: Addresses, web: Option<&Running>) -> ui::Set
     }
     hints.extend(web.map(|web| format!("The live market in a browser: {}", web.url())));
     ui::Settings {
-        // What listens on all addresses is connected to by that of the loopback.
+        // A server that listens on all addresses is connected to by the loopback's.
         address: show(addresses.rssl).parse().unwrap_or(addresses.rssl),
         service: SERVICE.to_string(),
         names: watchlist(args),

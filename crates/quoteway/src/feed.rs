@@ -7,7 +7,7 @@ use tools::exchange_feed;
 
 use crate::feeds::Feeds;
 
-/// What `quoteway feed` is told.
+/// Flags of `quoteway feed`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FeedArgs {
     #[command(flatten)]

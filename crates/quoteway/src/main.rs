@@ -147,7 +147,7 @@ enum Command {
 fn main() -> ExitCode {
     end_with_the_reader();
     let cli = parse();
-    // Who is asked once and ends logs nothing, and needs no thread for that.
+    // A command that answers once and ends logs nothing, and needs no thread for that.
     let log = match (!matches!(cli.command, Command::Ctl(_))).then(|| start_log(&cli.command)).transpose() {
         Ok(log) => log,
         Err(error) => {

@@ -3,7 +3,7 @@
 //! It is a consumer like any other of the server that it connects to, and shares nothing with the server's threads but the loopback: what is
 //! slow or fails here is a client that is slow or gone. What it could not write is a gap in the recording and in [`AgentStatus`].
 
-use crate::subscriber::{Heard, Limits, Subscriber, Tell, TooMany, Wanted};
+use crate::subscriber::{Limits, LogLine, Progress, Subscriber, TooMany, Wanted};
 use net::tcp::ConnId;
 use record::{JournalCounters, Recorder, RecorderConfig, RecorderStatus};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
@@ -18,7 +18,7 @@ const TURN: u64 = 50_000_000;
 /// How often a recorder is asked how it is, nanoseconds.
 const LOOK: u64 = 250_000_000;
 
-/// What is recorded, of whom and where to.
+/// The recording: its services, their server, its folder.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
     /// The folder.
@@ -54,8 +54,8 @@ pub enum AgentError {
 pub struct AgentStatus {
     /// What is written, lost and waiting.
     pub recorder: RecorderStatus,
-    /// What is heard, by service.
-    pub services: Vec<(String, Heard)>,
+    /// Progress by service.
+    pub services: Vec<(String, Progress)>,
     /// Why it has ended by itself.
     pub failure: Option<String>,
 }
@@ -90,7 +90,7 @@ impl Agent {
         }
         let mut all = Vec::new();
         for wanted in &config.wanted {
-            let tell: Tell = Box::new(tell.clone());
+            let tell: LogLine = Box::new(tell.clone());
             all.push(Subscriber::new(config.server, &config.user, wanted, config.limits, recorder.handover(), tell)?);
         }
         let io = RsslIo::new(net::clock::now()).map_err(|e| AgentError::System("no sockets", e))?;
@@ -213,7 +213,7 @@ impl Work {
             }
             self.trouble.clone_from(&status.trouble);
         }
-        let heard = self.names.iter().cloned().zip(self.all.0.iter().map(Subscriber::heard)).collect();
+        let heard = self.names.iter().cloned().zip(self.all.0.iter().map(Subscriber::progress)).collect();
         self.shared.set(|all| (all.recorder, all.services) = (status, heard));
     }
 }

@@ -11,4 +11,4 @@ mod source_time;
 mod subscriber;
 
 pub use agent::{Agent, AgentConfig, AgentError, AgentStatus};
-pub use subscriber::{Heard, Limits, Subscriber, Tell, TooMany, Wanted};
+pub use subscriber::{Limits, LogLine, Progress, Subscriber, TooMany, Wanted};

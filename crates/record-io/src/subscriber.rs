@@ -22,7 +22,7 @@ const ROOM: usize = 1 << 20;
 /// Items of which a turn asks for images after messages were lost.
 const ANEW: usize = 1_000;
 
-/// What is to be recorded.
+/// The items to record.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Name of the service.
@@ -48,7 +48,7 @@ pub struct TooMany {
 }
 
 /// Takes lines for the user.
-pub type Tell = Box<dyn FnMut(&str) + Send>;
+pub type LogLine = Box<dyn FnMut(&str) + Send>;
 
 /// How much is recorded.
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +59,9 @@ pub struct Limits {
     pub generic: bool,
 }
 
-/// What is heard.
+/// Progress of a subscriber.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Progress {
     /// Items that were asked for.
     pub items: usize,
     /// Items that have had an image.
@@ -97,7 +97,7 @@ pub struct Subscriber<R> {
     said: (bool, bool),
     is_up: bool,
     connections_lost: u64,
-    tell: Tell,
+    tell: LogLine,
 }
 
 /// The way to the recorder.
@@ -194,7 +194,7 @@ impl<R: Reach> Subscriber<R> {
         wanted: &Wanted,
         limits: Limits,
         handover: Handover,
-        tell: Tell,
+        tell: LogLine,
     ) -> Result<Self, TooMany> {
         let mut config = ConsumerConfig::new(ConnectionList::new(vec![Server::new("", 0)]), user);
         config.login.attributes.application_name = Some("record".to_owned());
@@ -255,7 +255,7 @@ impl<R: Reach> Subscriber<R> {
         if let Err(error) = self.client.connect(now, io) {
             self.tell(&format!("{}: {error}; trying again", self.client.server()));
         }
-        self.hear();
+        self.take_events();
         self.recover();
         self.client.send(now, io);
         self.out.handover.flush();
@@ -303,9 +303,9 @@ impl<R: Reach> Subscriber<R> {
         self.client.send(now, io);
     }
 
-    /// What was heard so far.
-    pub fn heard(&self) -> Heard {
-        Heard { items: self.items.len(), open: self.open, is_up: self.is_up, lost: self.connections_lost }
+    /// The progress so far.
+    pub fn progress(&self) -> Progress {
+        Progress { items: self.items.len(), open: self.open, is_up: self.is_up, lost: self.connections_lost }
     }
 
     /// A line for the user.
@@ -313,7 +313,7 @@ impl<R: Reach> Subscriber<R> {
         (self.tell)(&net::plain::escaped(line));
     }
 
-    fn hear(&mut self) {
+    fn take_events(&mut self) {
         while let Some(event) = self.client.role.poll_event() {
             match event {
                 Event::ItemState { item, state } => {
@@ -402,7 +402,7 @@ impl<R: Reach> Handler for Subscriber<R> {
         }
         let item = self.client.role.handle_message(now, msg).map(|given| given.item);
         // An item's states come before its message where both do.
-        self.hear();
+        self.take_events();
         match (item, rwf::peek::class(msg), rwf::peek::domain(msg)) {
             (Some(item), Some(class), _) => self.item(item, class, msg),
             (None, _, Some(Domain::SOURCE)) => {
@@ -420,7 +420,7 @@ impl<R: Reach> Handler for Subscriber<R> {
             self.tell(&format!("{server}: {}; trying again", ended.why));
             self.connections_lost += 1;
             self.is_up = false;
-            self.hear();
+            self.take_events();
         }
     }
 }

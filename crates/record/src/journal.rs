@@ -35,11 +35,11 @@ pub struct JournalConfig {
     /// Bytes of one segment.
     pub segment_bytes: u64,
     /// How long one segment is, nanoseconds.
-    pub segment_age: u64,
+    pub segment_age_ns: u64,
     /// Bytes of all segments together: the oldest go. None: as many as the disk has.
     pub keep_bytes: Option<u64>,
     /// How long records are kept, nanoseconds. A segment goes when all in it is older.
-    pub keep_age: Option<u64>,
+    pub keep_age_ns: Option<u64>,
 }
 
 impl Default for JournalConfig {
@@ -48,9 +48,9 @@ impl Default for JournalConfig {
             block_records: 1 << 14,
             block_bytes: 4 << 20,
             segment_bytes: 256 << 20,
-            segment_age: 3_600_000_000_000,
+            segment_age_ns: 3_600_000_000_000,
             keep_bytes: None,
-            keep_age: None,
+            keep_age_ns: None,
         }
     }
 }
@@ -348,7 +348,7 @@ impl<S: Store> Journal<S> {
     }
 
     fn is_full(&self, open: &Open, clocks: Clocks) -> bool {
-        open.len >= self.config.segment_bytes || clocks.wall.saturating_sub(open.created) >= self.config.segment_age
+        open.len >= self.config.segment_bytes || clocks.wall.saturating_sub(open.created) >= self.config.segment_age_ns
     }
 
     /// The number of an item in the open segment: a new one if it has none yet.
@@ -690,7 +690,7 @@ impl<S: Store> Journal<S> {
             // A segment ends where the next one begins.
             let end =
                 crate::segment::read_head(&self.store, &segment_name(pair[1].0)).map_or(u64::MAX, |head| head.created);
-            let is_old = self.config.keep_age.is_some_and(|age| end.saturating_add(age) < now);
+            let is_old = self.config.keep_age_ns.is_some_and(|age| end.saturating_add(age) < now);
             if Some(number) == newest || !is_over && !is_old {
                 break;
             }

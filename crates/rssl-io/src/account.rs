@@ -1,4 +1,4 @@
-//! What waits for a peer and what of it is not whole, counted in one place: every session has an account, whoever has queued the bytes
+//! Bytes that wait for a peer and those not whole yet, counted in one place: every session has an account, whoever has queued the bytes
 //! (messages of the owner, answers to pings, handshakes, errors, closes), and one reason to end where it is overdrawn.
 //!
 //! | who | may have | together with others |
@@ -29,10 +29,10 @@ const NOISE_MAX: usize = 64 << 10;
 const ANSWER_NOISE: usize = 16;
 /// Bytes of all strangers, and of all answers, of a thread.
 pub const SHARED_MAX: usize = 8 << 20;
-/// What each may have whatever the others have.
+/// The share that each has whatever the others have.
 const FREE: usize = 4 << 10;
 
-/// What may wait for those who have logged in, bytes.
+/// Bytes that may wait for those who have logged in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// For each.
@@ -75,9 +75,9 @@ pub enum Overdrawn {
     },
     /// All of its kind together have as much as may be; it has more than its share.
     Shared {
-        /// What it has.
+        /// The account's own share.
         bytes: usize,
-        /// What all have.
+        /// The share of all accounts.
         all: usize,
     },
 }
@@ -107,12 +107,12 @@ impl fmt::Display for Overdrawn {
     }
 }
 
-/// What all of a kind have.
+/// The share of all accounts of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pool {
     pub(crate) bytes: usize,
     most: usize,
-    /// What each may have whatever the others have.
+    /// The share that each has whatever the others have.
     free: usize,
 }
 
@@ -141,16 +141,16 @@ impl Pool {
 pub(crate) struct Account {
     /// The peer has logged in.
     pub(crate) is_known: bool,
-    /// What may wait for it then.
+    /// Bytes that may wait for it then.
     each: usize,
     /// Of what waits: answers of this side's own.
     answers: usize,
-    /// What of it is in the shared pool, and in the port's.
+    /// The part of it in the shared pool, and in the port's.
     shared: usize,
     of_port: usize,
     /// Bytes of messages that a stranger has said.
     said: usize,
-    /// What it says beside messages in this second, and since when that is; and that it was loud in the last one.
+    /// Bytes beside messages in this second, and since when that is; and that it was loud in the last one.
     noise: usize,
     noise_since: u64,
     was_loud: bool,
@@ -205,7 +205,7 @@ impl Account {
     }
 
     /// The peer has said a message before it was known; tells whether that is taken.
-    pub(crate) fn hear(&mut self, bytes: usize) -> bool {
+    pub(crate) fn note_bytes(&mut self, bytes: usize) -> bool {
         self.said = self.said.saturating_add(bytes);
         !self.is_over()
     }
@@ -215,7 +215,7 @@ impl Account {
         !self.is_known && self.said > SAID_MAX
     }
 
-    /// What the other side may have waiting once it is known.
+    /// Bytes that the other side may have waiting once it is known.
     pub(crate) fn bound(&mut self, each: usize) {
         self.each = each;
     }
@@ -263,14 +263,14 @@ impl Account {
     }
 }
 
-/// What was read lately of one who is read last.
+/// Bytes read lately of a session that is read last.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Heard {
+pub(crate) struct BytesRead {
     second: u64,
     bytes: u32,
 }
 
-impl Heard {
+impl BytesRead {
     pub(crate) fn of_second(self, now: u64) -> u32 {
         if self.second == now / SECOND { self.bytes } else { 0 }
     }
@@ -286,10 +286,10 @@ mod tests {
 
     #[test]
     fn what_was_read_counts_for_a_second() {
-        let mut heard = Heard::default();
-        heard.add(5 * SECOND, 100);
-        heard.add(6 * SECOND - 1, 1);
-        assert_eq!((heard.of_second(6 * SECOND - 1), heard.of_second(6 * SECOND)), (101, 0));
+        let mut bytes_read = BytesRead::default();
+        bytes_read.add(5 * SECOND, 100);
+        bytes_read.add(6 * SECOND - 1, 1);
+        assert_eq!((bytes_read.of_second(6 * SECOND - 1), bytes_read.of_second(6 * SECOND)), (101, 0));
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
         account.answer(1, 1 << 30);
         let over = account.settle((1 << 30, 0), &mut shared, None);
         assert_eq!(over, Err(Overdrawn::Answers { waiting: ANSWERS_MAX + 1 }));
-        // What the socket has taken is counted no more.
+        // Bytes that the socket has taken are counted no more.
         assert_eq!(account.settle((0, 0), &mut shared, None), Ok(()));
         assert_eq!(shared.bytes, 0);
     }
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn a_stranger_says_so_much_and_no_more() {
         let (mut shared, mut account) = (Pool::shared(), Account::new(0));
-        assert!(account.hear(SAID_MAX) && !account.hear(1) && account.is_over());
+        assert!(account.note_bytes(SAID_MAX) && !account.note_bytes(1) && account.is_over());
         assert!(matches!(account.settle((0, 0), &mut shared, None), Err(Overdrawn::Talkative { .. })));
     }
 

@@ -17,7 +17,7 @@ pub struct Limits {
     pub login_timeout_ns: u64,
 }
 
-/// Who is there.
+/// Connections that are there, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
     addresses: HashMap<IpAddr, usize>,
@@ -103,7 +103,7 @@ pub struct RefusalLog {
     unsaid_since: u64,
 }
 
-/// What was said of an address.
+/// Refusals of an address that were logged.
 #[derive(Debug, Clone, Copy)]
 struct Said {
     /// When the window began, and lines in it.
@@ -174,7 +174,7 @@ impl RefusalLog {
         (self.unsaid.connections > 0).then_some(self.unsaid_since + WINDOW_NS)
     }
 
-    /// What had no line of its own, once it is due; it counts from nothing then.
+    /// Refusals without a line of their own, once they are due; their count begins anew then.
     pub fn unsaid(&mut self, now: u64) -> Option<Unsaid> {
         self.due().filter(|due| *due <= now).map(|_| std::mem::take(&mut self.unsaid))
     }

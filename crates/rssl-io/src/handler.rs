@@ -1,4 +1,4 @@
-//! What the owner of sessions gives to them: where messages go, and what it is told of beginnings and ends.
+//! The interface of the owner of sessions: where messages go, and what it is told of beginnings and ends.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -37,14 +37,14 @@ pub trait Handler {
     fn drained(&mut self, _now: u64, _conn: ConnId) {}
 }
 
-/// What is known when a session is established.
+/// Facts of a session when it is established.
 #[derive(Debug)]
 pub struct Opened<'a> {
     /// The listener it came in on; `None` for one that was dialled.
     pub listener: Option<ListenerId>,
     /// The other end.
     pub peer: SocketAddr,
-    /// What is spoken, and what the handshake agreed on.
+    /// The protocol, and the terms of the handshake.
     pub spoken: Spoken<'a>,
 }
 
@@ -59,7 +59,7 @@ pub struct Ended {
     pub next_version: Option<Version>,
 }
 
-/// What a session speaks, and what was agreed on.
+/// A session's protocol, and the terms of its handshake.
 #[derive(Debug, Clone, Copy)]
 pub enum Spoken<'a> {
     /// RSSL: messages are RWF.
@@ -79,7 +79,7 @@ impl Spoken<'_> {
 }
 
 impl fmt::Display for Spoken<'_> {
-    /// What the peer calls itself, and how it came.
+    /// The name that the peer gives itself, and how it came.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rssl(info) => f.write_str(&info.peer_component),

@@ -11,7 +11,7 @@ use net::tls::{TlsServer, TlsSession};
 use rssl::ws::{FrameKind, JsonPacker};
 use rssl::{ClientConfig, Connection, Packer, ServerConfig};
 
-use crate::account::{Account, Heard, STRANGER_MAX, STRANGER_READ};
+use crate::account::{Account, BytesRead, STRANGER_MAX, STRANGER_READ};
 use crate::admission::Admission;
 use crate::handler::{Ended, Handler};
 use crate::listener::{Beginning, Encryption, Listener, WebSocketDial, beginning};
@@ -36,10 +36,10 @@ pub struct RsslIo {
     /// The same, of those with much room: one serves many connections, each of which is sent to as soon as much is composed for it.
     large: Vec<Vec<u8>>,
     /// Bytes that are taken from one connection a turn.
-    read_most: usize,
+    read_most_bytes: usize,
     /// True once the log has said that the batching is refused.
     told_refusal: bool,
-    /// What [`RsslIo::flush_all`] hands over.
+    /// The result of [`RsslIo::flush_all`].
     batch: Vec<(ConnId, Vec<u8>)>,
     sessions: Vec<Option<Session>>,
     listeners: Vec<Listener>,
@@ -89,7 +89,7 @@ impl RsslIo {
             frames: Vec::new(),
             spare: Vec::new(),
             large: Vec::new(),
-            read_most: usize::MAX,
+            read_most_bytes: usize::MAX,
             batch: Vec::new(),
             sessions: Vec::new(),
             listeners: Vec::new(),
@@ -107,7 +107,7 @@ impl RsslIo {
         &mut self.tcp
     }
 
-    /// What the sockets have counted.
+    /// The sockets' counters.
     pub fn counters(&self) -> &net::tcp::Counters {
         self.tcp.counters()
     }
@@ -152,7 +152,7 @@ impl RsslIo {
     /// Has no more than so many bytes read in one turn from each session that comes in here from now on, so that what it asks for
     /// does not keep the others waiting. What is left is read in the next turn.
     pub fn limit_reading(&mut self, listener: ListenerId, bytes: usize) {
-        self.listeners[listener.index()].read_most = bytes;
+        self.listeners[listener.index()].read_most_bytes = bytes;
     }
 
     /// Listens for sessions of every kind that the listener takes.
@@ -232,7 +232,7 @@ impl RsslIo {
         (tls, tunnel): (Option<TlsSession>, Option<Box<Tunnel>>),
         (listener, peer): (Option<ListenerId>, SocketAddr),
     ) {
-        let read_most = listener.map_or(usize::MAX, |l| self.listeners[l.index()].read_most);
+        let read_most_bytes = listener.map_or(usize::MAX, |l| self.listeners[l.index()].read_most_bytes);
         let each = listener.map_or(usize::MAX, |l| self.listeners[l.index()].bounds.each);
         let mut session = Session {
             id: conn,
@@ -246,10 +246,10 @@ impl RsslIo {
             spoke: false,
             speak_by: u64::MAX,
             timer_at: 0,
-            read_most,
+            read_most_bytes,
             account: Account::new(each),
             is_last: listener.is_some(),
-            heard: Heard::default(),
+            bytes_read: BytesRead::default(),
             why: None,
         };
         self.out.clear();
@@ -277,7 +277,7 @@ impl RsslIo {
 
     /// Takes no more than so many bytes from a connection in a turn from now on; `usize::MAX`: as much as one read gives.
     pub fn read_at_most(&mut self, bytes: usize) {
-        self.read_most = bytes;
+        self.read_most_bytes = bytes;
     }
 
     /// Waits for input until `deadline` (absolute nanoseconds; `None` for ever), takes it in and returns the time of it.
@@ -370,8 +370,8 @@ impl RsslIo {
     #[inline]
     fn read(&mut self, now: u64, conn: ConnId, handler: &mut impl Handler) {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
-        let most = if session.is_last { STRANGER_READ } else { session.read_most };
-        let received = self.tcp.recv_at_most(conn, &mut self.scratch, most.min(self.read_most));
+        let most = if session.is_last { STRANGER_READ } else { session.read_most_bytes };
+        let received = self.tcp.recv_at_most(conn, &mut self.scratch, most.min(self.read_most_bytes));
         let RecvOutcome::Data(bytes) = received else { return };
         let mut bytes: &[u8] = bytes;
         if session.id != conn || session.why.is_some() {
@@ -431,7 +431,7 @@ impl RsslIo {
         }
         noise.after(session, read, self.out.len());
         if session.is_last {
-            session.heard.add(now, read);
+            session.bytes_read.add(now, read);
         }
         let overdrawn = session.account.is_over();
         if let Some(e) = tls_error {
@@ -482,7 +482,7 @@ impl RsslIo {
     pub fn send(&mut self, now: u64, conn: ConnId, write: impl FnOnce(&mut Packer<'_>)) -> Option<usize> {
         let session = self.sessions.get_mut(conn.slot())?.as_mut().filter(|s| s.id == conn)?;
         if !session.pending.is_empty() {
-            // What waits for the timer goes first.
+            // Bytes that wait for the timer go first.
             let mut pending = std::mem::take(&mut session.pending);
             session.compose(now, &mut pending, &mut self.frames, write);
             session.pending = pending;
@@ -545,7 +545,7 @@ impl RsslIo {
         }
     }
 
-    /// What was composed for a session and not sent, from a byte on.
+    /// Bytes composed for a session and not sent, from a byte on.
     pub fn composed(&mut self, conn: ConnId, from: usize) -> &[u8] {
         self.session(conn).and_then(|session| session.pending.get(from..)).unwrap_or_default()
     }
@@ -579,9 +579,9 @@ impl RsslIo {
 
     /// Takes over what the server of a dialled JSON session says of itself: the longest silence it bears, seconds, and the longest
     /// message it takes, bytes.
-    pub fn heed_server(&mut self, conn: ConnId, ping_timeout_s: Option<u8>, message_bytes_max: Option<usize>) {
+    pub fn limit_by_server(&mut self, conn: ConnId, ping_timeout_s: Option<u8>, message_bytes_max: Option<usize>) {
         if let Some(Session { kind: Kind::Json(json), .. }) = self.session(conn) {
-            json.heed_server(ping_timeout_s, message_bytes_max);
+            json.limit_by_server(ping_timeout_s, message_bytes_max);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a port accepts, and how the first bytes of a connection tell what it speaks.
+//! Ports, and how the first bytes of a connection tell its protocol.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rssl::{ClientConfig, ServerConfig};
 use crate::account::Bounds;
 use crate::admission;
 
-/// What sessions of a port are made with.
+/// Settings of a port's sessions.
 #[derive(Clone)]
 pub struct Listener {
     /// RSSL, also within WebSocket.
@@ -20,10 +20,10 @@ pub struct Listener {
     /// TLS below both.
     pub encryption: Encryption,
     /// Bytes that are read from one session in a turn at most; what is left is read in the next turn.
-    pub read_most: usize,
+    pub read_most_bytes: usize,
     /// Limits by address and in total.
     pub limits: admission::Limits,
-    /// What may wait for those who have logged in.
+    /// Bytes that may wait for those who have logged in.
     pub bounds: Bounds,
 }
 
@@ -35,7 +35,7 @@ impl Listener {
             rssl: config,
             websocket: None,
             encryption: Encryption::None,
-            read_most: usize::MAX,
+            read_most_bytes: usize::MAX,
             limits: admission::Limits::default(),
             bounds: Bounds::default(),
         }
@@ -63,12 +63,12 @@ impl Encryption {
     }
 }
 
-/// What WebSocket sessions are made with.
+/// Settings of WebSocket sessions.
 #[derive(Debug, Clone, Default)]
 pub struct WebSocket {
     /// Protocols, compression, origins.
     pub offer: Offer,
-    /// What a client may send.
+    /// Limits of what a client may send.
     pub limits: Limits,
     /// JSON sessions.
     pub json: JsonConfig,
@@ -84,7 +84,7 @@ impl WebSocket {
     }
 }
 
-/// What a server is asked for that is dialled by WebSocket.
+/// The request to a server that is dialled by WebSocket.
 #[derive(Debug, Clone)]
 pub struct WebSocketDial {
     /// Host and port, for the request's `Host`.
@@ -93,13 +93,13 @@ pub struct WebSocketDial {
     pub protocols: Vec<Protocol>,
     /// RSSL in it, and the time that the answer may take.
     pub rssl: Arc<ClientConfig>,
-    /// What the server may send.
+    /// Limits of what the server may send.
     pub limits: Limits,
     /// JSON sessions.
     pub json: JsonConfig,
 }
 
-/// What the first byte of a connection says.
+/// The protocol that the first byte of a connection tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beginning {
     /// An RSSL connect request: its length is below 2,048.

@@ -10,7 +10,7 @@ use rssl::ws::upgrade::{self, Ask, Protocol, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
 use rssl::{Closed, Connection, Negotiated, Packer, Standing, Version};
 
-use crate::account::{Account, Heard, STRANGER_MAX};
+use crate::account::{Account, BytesRead, STRANGER_MAX};
 use crate::handler::{Handler, Opened, Spoken};
 use crate::listener::{Beginning, Listener, WebSocket, WebSocketDial, beginning};
 use crate::reason::EndReason;
@@ -112,13 +112,13 @@ pub(crate) struct Session {
     /// The session's place among the timers; 0 if nothing is due.
     pub(crate) timer_at: u64,
     /// Bytes that are read from it in one turn at most.
-    pub(crate) read_most: usize,
-    /// What waits for it, and what it has not finished.
+    pub(crate) read_most_bytes: usize,
+    /// The session's account: bytes that wait for it, and those that it has not finished.
     pub(crate) account: Account,
     /// The session is read behind the others: it came in, and has not logged in as far as is known, or is loud ([`Account::is_loud`]).
     pub(crate) is_last: bool,
-    /// What was read of it lately, if so.
-    pub(crate) heard: Heard,
+    /// Bytes read of it lately, if so.
+    pub(crate) bytes_read: BytesRead,
     /// Set when this side has decided the end.
     pub(crate) why: Option<Box<EndReason>>,
 }
@@ -330,7 +330,7 @@ impl Session {
     }
 }
 
-/// What a read of a connection has brought beside messages.
+/// Results of a read of a connection beside messages.
 pub(crate) struct Noise {
     spoke: bool,
     unfinished: usize,
@@ -588,7 +588,7 @@ impl<H: Handler> Dispatch<'_, H> {
     #[cold]
     fn takes_of_stranger(&mut self, bytes: usize) -> bool {
         self.account.is_known = *self.established && self.handler.is_known(self.conn);
-        self.account.is_known || self.account.hear(bytes)
+        self.account.is_known || self.account.note_bytes(bytes)
     }
 }
 

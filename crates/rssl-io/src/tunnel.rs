@@ -5,14 +5,14 @@ use std::fmt;
 use base64ct::{Base64, Encoding as _};
 use net::tls::TlsSession;
 
-/// What is between the socket and the session of a connection that is dialled.
+/// The layer between the socket and the session of a connection that is dialled.
 #[derive(Default)]
 pub struct Way {
     /// Encryption.
     pub tls: Option<TlsSession>,
     /// The address dialled is that of an HTTP proxy, and this is the `HOST:PORT` that it is asked to connect with.
     pub through_proxy_to: Option<String>,
-    /// Who asks the proxy; `None` where it asks nobody.
+    /// The user at the proxy; `None` where it asks nobody.
     pub proxy_credentials: Option<Credentials>,
 }
 
@@ -91,7 +91,7 @@ impl Tunnel {
         Err(format!("the proxy does not connect with {}: {line:?}", self.target))
     }
 
-    /// What to say when the time is over.
+    /// The reason to give when the time is over.
     pub(crate) fn silence(&self) -> String {
         format!("the proxy has not connected with {} in time", self.target)
     }

@@ -18,7 +18,7 @@ const TOGETHER: usize = 100;
 const EARLY: usize = 20;
 const ROUNDS: usize = 100;
 
-/// What one side has seen.
+/// Events of one side.
 #[derive(Default)]
 struct Side {
     opened: Vec<ConnId>,
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// They come, each says something and is answered, and they go: the first half by a reset, the others in order.
+    /// Clients come, each says something and is answered, and they go: the first half by a reset, the others in order.
     fn round(&mut self, message: &[u8]) {
         for _ in 0..TOGETHER {
             let (io, options) = (&mut self.clients.0, SocketOptions::default());
@@ -92,7 +92,7 @@ impl World {
 }
 
 fn in_use() -> isize {
-    // What grows and shrinks by reallocation is among both.
+    // Tables that grow and shrink by reallocation are among both.
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as isize - stats.bytes_deallocated as isize
 }
@@ -106,6 +106,6 @@ fn connections_that_come_and_go_leave_nothing_behind() {
     let early = in_use();
     (0..ROUNDS).for_each(|_| world.round(&message));
     let grown = in_use() - early;
-    // One table may have taken more room, whatever the number of connections; a byte for each were 10,000.
+    // A single table may have taken more room, whatever the number of connections; a byte for each were 10,000.
     assert!(grown < 4_096, "{grown} bytes more after {} connections", ROUNDS * TOGETHER);
 }

@@ -14,14 +14,14 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-/// What has come in.
+/// The received messages.
 #[derive(Default)]
-struct Inbox {
+struct Received {
     negotiated: Option<Negotiated>,
     messages: Vec<Vec<u8>>,
 }
 
-impl Sink for Inbox {
+impl Sink for Received {
     fn connected(&mut self, info: &Negotiated) {
         self.negotiated = Some(info.clone());
     }
@@ -34,14 +34,15 @@ impl Sink for Inbox {
 struct Session {
     socket: TcpStream,
     connection: Connection,
-    inbox: Inbox,
+    received_messages: Received,
     out: Vec<u8>,
     began: Instant,
 }
 
 impl Session {
     fn new(socket: TcpStream, connection: Connection) -> Self {
-        let mut session = Self { socket, connection, inbox: Inbox::default(), out: Vec::new(), began: Instant::now() };
+        let mut session =
+            Self { socket, connection, received_messages: Received::default(), out: Vec::new(), began: Instant::now() };
         session.connection.start(0, &mut session.out);
         session
     }
@@ -60,7 +61,7 @@ impl Session {
             return Err("the peer has closed the connection".into());
         }
         let now = self.now();
-        let received = self.connection.receive(now, &bytes[..len], &mut self.out, &mut self.inbox);
+        let received = self.connection.receive(now, &bytes[..len], &mut self.out, &mut self.received_messages);
         // A refusal is to be sent even if the session is over.
         self.socket.write_all(&self.out)?;
         self.out.clear();
@@ -82,28 +83,28 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         while !session.connection.is_connected() {
             session.turn()?;
         }
-        println!("{:#?}", session.inbox.negotiated);
+        println!("{:#?}", session.received_messages.negotiated);
         return Ok(());
     }
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let server = std::thread::spawn(move || -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut session = Session::new(listener.accept()?.0, Connection::server(ServerConfig::default()));
-        while session.inbox.messages.is_empty() {
+        while session.received_messages.messages.is_empty() {
             session.turn()?;
         }
-        println!("server: got {:?}", String::from_utf8_lossy(&session.inbox.messages[0]));
+        println!("server: got {:?}", String::from_utf8_lossy(&session.received_messages.messages[0]));
         session.say(b"and to you")
     });
     let mut session = Session::new(TcpStream::connect(address)?, Connection::client(ClientConfig::default()));
     while !session.connection.is_connected() {
         session.turn()?;
     }
-    println!("{:#?}", session.inbox.negotiated);
+    println!("{:#?}", session.received_messages.negotiated);
     session.say(b"good morning")?;
-    while session.inbox.messages.is_empty() {
+    while session.received_messages.messages.is_empty() {
         session.turn()?;
     }
-    println!("client: got {:?}", String::from_utf8_lossy(&session.inbox.messages[0]));
+    println!("client: got {:?}", String::from_utf8_lossy(&session.received_messages.messages[0]));
     server.join().map_err(|_| "the server's thread panicked")?
 }

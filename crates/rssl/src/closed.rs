@@ -19,9 +19,9 @@ pub enum Closed {
     },
     /// The client asked for another protocol type than ours (0 is RWF, 2 JSON); the refusal is in `out`.
     ProtocolType {
-        /// What the client asked for.
+        /// The client's request.
         theirs: u8,
-        /// What this server speaks.
+        /// The versions that this server speaks.
         ours: u8,
     },
     /// The client offered a connection version that this server does not accept. Nothing is answered: the peer is to try again
@@ -32,7 +32,7 @@ pub enum Closed {
     },
     /// The peer sent bytes that break the protocol.
     Malformed {
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
         /// Where: position of the frame's first byte in all bytes received on this connection.
         position: u64,
@@ -51,7 +51,7 @@ pub enum Closed {
     },
     /// The handshake was not finished in time.
     HandshakeTimeout {
-        /// What did not come.
+        /// The bytes that did not come.
         missing: &'static str,
         /// How long it was waited for, nanoseconds.
         waited_ns: u64,

@@ -37,7 +37,7 @@ impl Deflater {
         match self {
             Self::Zlib(stream) => {
                 let before = (stream.total_in(), stream.total_out());
-                // One call does it: there is room for all of it. From here on the stream contains this payload, so it must be sent.
+                // A single call does it: there is room for all of it. From here on the stream contains this payload, so it must be sent.
                 stream.compress(payload, &mut work.bytes, FlushCompress::Sync).ok()?;
                 debug_assert_eq!(stream.total_in() - before.0, payload.len() as u64);
                 Some((stream.total_out() - before.1) as usize)
@@ -68,7 +68,7 @@ impl Inflater {
 
     /// Decompresses a whole payload into `work` and gives the length.
     pub(crate) fn decompress(&mut self, mut payload: &[u8], work: &mut Work) -> Result<usize, &'static str> {
-        // One byte more than may come out: filling it shows that it is too much.
+        // A byte more than may come out: filling it shows that it is too much.
         let room = &mut work.bytes[..=DECOMPRESSED_MAX];
         match self {
             Self::Zlib(stream) => {

@@ -1,4 +1,4 @@
-//! What a session is made with, and what came out of its handshake.
+//! Settings of a session, and the result of its handshake.
 
 use std::ops::{BitOr, RangeInclusive};
 
@@ -138,7 +138,7 @@ impl BitOr for CompressionSet {
     }
 }
 
-/// What a client offers. Sessions share it behind an `Arc`.
+/// A client's offer. Sessions share it behind an `Arc`.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
     /// Connection version to offer. A server that does not know it closes without an answer; then connect again with
@@ -193,7 +193,7 @@ impl Default for ClientConfig {
     }
 }
 
-/// What a server accepts. Sessions share it behind an `Arc`.
+/// A server's terms. Sessions share them behind an `Arc`.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Connection versions accepted. The connection is closed without an answer on others.
@@ -261,7 +261,7 @@ impl Default for ServerConfig {
     }
 }
 
-/// What both sides agreed on.
+/// The terms that both sides agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Negotiated {
     /// Connection version.
@@ -297,7 +297,7 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
-    /// What ETA reports as `Channel.info().maxFragmentSize()`, bytes.
+    /// The size that ETA reports as `Channel.info().maxFragmentSize()`, bytes.
     #[must_use]
     pub fn max_fragment_size(&self) -> u16 {
         self.max_user_message_size.saturating_sub(2)

@@ -323,7 +323,7 @@ impl Connection {
         self.outbound.is_connected()
     }
 
-    /// What the handshake agreed on.
+    /// The terms of the handshake.
     #[must_use]
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_deref()
@@ -535,7 +535,7 @@ fn unpack<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), Fail> {
     Ok(())
 }
 
-/// What a server makes of a request that it accepts.
+/// A server's terms for a request that it accepts.
 fn accept(config: &ServerConfig, request: &ConnectRequest<'_>) -> Negotiated {
     let ours = (config.major, config.minor);
     let (major, minor) = ours.min((request.major, request.minor));

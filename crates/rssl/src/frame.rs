@@ -57,7 +57,7 @@ pub fn length(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
     }
 }
 
-/// What a frame of an established session carries.
+/// The contents of a frame of an established session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing: a ping.
@@ -83,13 +83,13 @@ pub enum Kind {
 /// A frame of an established session, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it carries.
+    /// Its contents.
     pub kind: Kind,
     /// The payload is compressed.
     pub compressed: bool,
     /// The compressed payload goes on in the next frame.
     pub overflows: bool,
-    /// What follows the headers, as on the wire.
+    /// The bytes behind the headers, as on the wire.
     pub payload: &'a [u8],
 }
 

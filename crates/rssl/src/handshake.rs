@@ -11,10 +11,10 @@ pub use crate::key::KeyBlock;
 /// something else (HTTP begins with what reads as a length of 18,245) is noticed at its first bytes.
 pub const FRAME_MAX: usize = 2048;
 
-/// What to say about a longer one.
+/// The text about a longer one.
 pub(crate) const TOO_LONG: &str = "frame is too long for a handshake: the peer may be speaking another protocol";
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectRequest<'a> {
     /// Connection version.
@@ -133,7 +133,7 @@ fn header_length_end(frame: &[u8], header_length: usize, version: Version) -> us
     header_length + 1 + frame.get(header_length).map_or(0, |&container| usize::from(container))
 }
 
-/// What the server answers when it accepts.
+/// The server's answer when it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectAck<'a> {
     /// Connection version.
@@ -162,7 +162,7 @@ pub struct ConnectAck<'a> {
     pub component: &'a [u8],
 }
 
-/// What a server answers.
+/// A server's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer<'a> {
     /// The server accepts.

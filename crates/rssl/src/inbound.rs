@@ -11,7 +11,7 @@ use crate::frame::{self, Frame, Kind};
 use crate::handshake::TOO_LONG;
 use crate::spare::{self, Work};
 
-/// What one direction's bytes have left behind.
+/// The state that one direction's bytes have left behind.
 pub(crate) struct Inbound {
     /// The beginning of a frame whose end has not come: `0 <= tail.len() < length of that frame`.
     tail: Vec<u8>,
@@ -48,7 +48,7 @@ struct Overflow {
     bytes: Vec<u8>,
 }
 
-/// What a frame brought.
+/// The result of a frame.
 pub(crate) enum Content<'a> {
     Nothing,
     Ping,

@@ -223,7 +223,7 @@ impl<'a> Packer<'a> {
     /// A message that does not fit the open frame begins a new one; one that fits no packed frame goes out alone or in fragments.
     #[inline]
     pub fn push(&mut self, body: &[u8], stream_id: Option<i32>) {
-        // One comparison for both: an empty message and one that is too long.
+        // A single comparison for both: an empty message and one that is too long.
         if body.len().wrapping_sub(1) >= self.fits {
             self.push_elsewhere(body, stream_id);
             return;

@@ -1,6 +1,6 @@
 //! How far a peer has come: what a session may keep for it before it is known.
 
-/// What the owner of a session says of its peer.
+/// The standing of a peer, as the owner of its session gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// The peer has not logged in: little is kept for it.

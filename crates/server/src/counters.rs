@@ -120,7 +120,7 @@ impl Part {
     }
 }
 
-/// What tells one reading from others of its part, as `("rssl", "10.0.0.1:14002")`: a name in snake case and a value of any text.
+/// A label that tells one reading from others of its part, as `("rssl", "10.0.0.1:14002")`: a name in snake case and a value of any text.
 pub type Label = (&'static str, String);
 
 /// The counters of one part at one time.
@@ -140,7 +140,7 @@ impl Sample {
         self.part.table().iter().zip(self.values.iter().copied())
     }
 
-    /// What its line is called: `hub=prod`.
+    /// The name of its line: `hub=prod`.
     fn title(&self) -> String {
         let labels = self
             .labels
@@ -265,7 +265,7 @@ fn label_set(labels: &[Label]) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-/// What `OpenMetrics` wants escaped in help and in the values of labels.
+/// Escapes what `OpenMetrics` wants escaped in help and in the values of labels.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -60,7 +60,7 @@ static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 static LATEST: Mutex<Latest> = Mutex::new(Latest::NONE);
 
 hub::counters! {
-/// What the log of this process counts, and the faults of the program that it tells of.
+/// Counters of this process's log, and the faults of the program that it tells of.
 pub struct Counters {
     /// Lines that were not written, because their reader did not keep up.
     pub lines_lost: u64,
@@ -71,7 +71,7 @@ pub struct Counters {
 }
 }
 
-/// What was counted since the log was started; 0 without one.
+/// The counters since the log was started; 0 without one.
 pub fn counters() -> Counters {
     let internal_faults = if faults::places() == 0 { 0 } else { faults::total() };
     let Some((lost, kinds)) = STARTED.get() else { return Counters { internal_faults, ..Counters::default() } };
@@ -359,7 +359,7 @@ impl<W: Write> Scribe<W> {
                 self.warn(&format!("said {count} times more: {text}"));
             }
             match next {
-                // What cannot be written has no reader.
+                // Lines that cannot be written have no reader.
                 Ok(Work::Line(line)) => drop(self.out.write_all(&line)),
                 Ok(Work::End(done)) => drop((self.out.flush(), done.send(()))),
                 Ok(Work::Wake) | Err(_) => {}
@@ -403,7 +403,7 @@ struct Kind {
     written: u32,
     held_back: u64,
     example: String,
-    /// What was written last, how often, and how often not since when.
+    /// The line that was written last, how often, and how often not since when.
     last: String,
     same: u32,
     repeats: u64,
@@ -658,7 +658,7 @@ mod tests {
     fn lines_that_find_no_room_are_counted_and_told_of() {
         let ((go, gate), (seen, lines)) = (channel(), channel());
         let log = Log::new(Slow(gate, seen), 4).expect("a thread");
-        // One may be in the writer's hands, four wait.
+        // A line may be in the writer's hands, four wait.
         for n in 0..20 {
             log.lines.put(format!("line {n}\n").into_bytes());
         }
@@ -699,7 +699,7 @@ mod tests {
         });
         assert_eq!(log.limit.0.held_back.load(Ordering::Relaxed), 50);
         drop(log);
-        // What was written is kept for those who ask, and nothing else.
+        // Only written lines are kept for those who ask.
         let kept = recent_of(latest, 0);
         let of_kind = |text: &str| kept.iter().filter(|line| line.text.contains(text)).count();
         assert_eq!((of_kind("refused\\nby name"), of_kind("something else")), (PER_SECOND as usize, 1));

@@ -280,7 +280,7 @@ impl World {
         assert!(known.wants_locks || msg.perm_data().is_none(), "permission data for one who wants none");
         let watch = known.streams.get_mut(&stream).unwrap_or_else(|| panic!("stream {stream} is not open: {msg:?}"));
         match &msg {
-            // Who waits is told that the image does not come.
+            // Waiting clients are told that the image does not come.
             Msg::Status(StatusMsg { state: Some(state), .. }) if state.stream == StreamState::OPEN => {
                 assert!(!watch.sees);
             }

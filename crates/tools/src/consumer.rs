@@ -9,7 +9,7 @@ use rwf::rdm::directory::Service;
 /// The first stream that may be an item's; what is below belongs to login, directory and dictionaries.
 pub const FIRST_STREAM: i32 = 5;
 
-/// Who logs in, and for which service.
+/// The user who logs in, and the service that is wanted.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// User name.
@@ -38,9 +38,9 @@ pub struct Consumer {
     usable: Option<u16>,
 }
 
-/// What a message of login or directory meant.
+/// The meaning of a message of login or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// Nothing for the owner.
     Nothing,
     /// The login was accepted.
@@ -83,39 +83,39 @@ impl Consumer {
     }
 
     /// Takes a message; what is for items is only recognised.
-    pub fn hear(&mut self, now: u64, msg: &[u8], reply: &mut dyn FnMut(&[u8])) -> Heard {
+    pub fn receive(&mut self, now: u64, msg: &[u8], reply: &mut dyn FnMut(&[u8])) -> Received {
         if rwf::peek::stream_id(msg).is_none_or(|id| id >= FIRST_STREAM) {
-            return Heard::Item;
+            return Received::Item;
         }
         let given = self.role.handle_message(now, msg);
         debug_assert!(given.is_none(), "a message for an item that was not opened here");
-        let mut heard = Heard::Nothing;
+        let mut heard = Received::Nothing;
         while let Some(event) = self.role.poll_event() {
             heard = match event {
-                Event::LoggedIn(_) => Heard::LoggedIn,
-                Event::LoginRefused(state) => Heard::LoginClosed(state.as_state().to_string()),
+                Event::LoggedIn(_) => Received::LoggedIn,
+                Event::LoginRefused(state) => Received::LoginClosed(state.as_state().to_string()),
                 Event::ServiceUp { id, name } if name == self.service => {
                     self.usable = Some(id);
-                    Heard::ServiceUp(id)
+                    Received::ServiceUp(id)
                 }
                 Event::ServiceDown { id, .. } if self.usable == Some(id) => {
                     self.usable = None;
-                    Heard::ServiceDown
+                    Received::ServiceDown
                 }
                 _ => continue,
             };
         }
         self.send(reply);
-        if heard == Heard::Nothing && is_whole_refresh(msg) { self.missing() } else { heard }
+        if heard == Received::Nothing && is_whole_refresh(msg) { self.missing() } else { heard }
     }
 
     /// The services that there are instead, if the directory has come without the wanted one.
-    fn missing(&self) -> Heard {
+    fn missing(&self) -> Received {
         let names = || self.role.services().filter_map(Service::name);
         if !self.role.has_directory() || names().any(|name| name == self.service) {
-            return Heard::Nothing;
+            return Received::Nothing;
         }
-        Heard::ServiceUnknown(names().map(str::to_owned).collect())
+        Received::ServiceUnknown(names().map(str::to_owned).collect())
     }
 
     /// The messages that end the session in order.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     /// Lets a consumer talk to the provider until both are silent.
-    fn converse(consumer: &mut Consumer) -> Vec<Heard> {
+    fn converse(consumer: &mut Consumer) -> Vec<Received> {
         let provider = Provider::new(ProviderConfig::default(), Arc::new(Dictionary::builtin()));
         let generator = Generator::new(GeneratorConfig { seed: 1, rate: 1.0, calendar: Calendar::new(0) });
         let mut market = Market::new(generator, 1);
@@ -165,7 +165,7 @@ mod tests {
             let mut replies = Vec::new();
             session.message(&mut market, &message, &mut |m| replies.push(m.to_vec()));
             for reply in replies {
-                heard.push(consumer.hear(0, &reply, &mut |m| to_provider.push(m.to_vec())));
+                heard.push(consumer.receive(0, &reply, &mut |m| to_provider.push(m.to_vec())));
             }
         }
         heard
@@ -174,14 +174,14 @@ mod tests {
     #[test]
     fn it_finds_its_service() {
         let mut consumer = consumer("DIRECT_FEED");
-        assert_eq!(converse(&mut consumer), [Heard::LoggedIn, Heard::ServiceUp(1)]);
+        assert_eq!(converse(&mut consumer), [Received::LoggedIn, Received::ServiceUp(1)]);
         assert_eq!(consumer.service_id(), Some(1));
     }
 
     #[test]
     fn it_says_which_services_there_are_when_its_own_is_not() {
         let heard = converse(&mut consumer("OTHER"));
-        assert_eq!(heard[1], Heard::ServiceUnknown(vec!["DIRECT_FEED".to_owned()]));
+        assert_eq!(heard[1], Received::ServiceUnknown(vec!["DIRECT_FEED".to_owned()]));
     }
 
     #[test]
@@ -196,10 +196,10 @@ mod tests {
             let mut buffer = [0; 512];
             let mut w = Writer::new(&mut buffer);
             update.encode(&mut w).unwrap();
-            consumer.hear(0, w.written(), &mut |_| {})
+            consumer.receive(0, w.written(), &mut |_| {})
         };
-        assert_eq!(change(false), Heard::ServiceDown);
-        assert_eq!(change(true), Heard::ServiceUp(1));
-        assert_eq!(change(true), Heard::Nothing);
+        assert_eq!(change(false), Received::ServiceDown);
+        assert_eq!(change(true), Received::ServiceUp(1));
+        assert_eq!(change(true), Received::Nothing);
     }
 }

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 /// One flag as the original tools spell it.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
-    /// What the user types, dash included.
+    /// The flag as the user types it, dash included.
     pub typed: &'static str,
     /// The argument parser's name for it.
     pub meant: &'static str,

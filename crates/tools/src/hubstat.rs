@@ -49,7 +49,7 @@ fn row(pid: u32, thing: &Thing, rate: &dyn Fn(&str) -> f64) -> Option<String> {
         "p2ps" => (show("updates_in"), "-".to_owned(), "-".to_owned(), sum(&["hub_messages_lost"])),
         "rrcpd" => ("-".to_owned(), waiting, sum(&["blocked"]), sum(&["lost", "dropped"])),
         "p2ps-of" => {
-            // What it has yet to read stands where others have what waits.
+            // The unread blocks stand where others have what waits.
             let behind = (thing.get("behind_bytes") / 1_000).to_string();
             let left = if thing.get("left_behind") > 0 { ", left behind" } else { "" };
             let dash = || "-".to_owned();

@@ -80,7 +80,7 @@ pub const CLIENT_CSV: &str =
 /// One line of the client's table as CSV.
 pub fn client_csv_row(seconds: f64, updates_per_s: f64, latency: &Summary, images: u64, lost: u64) -> String {
     let l = latency;
-    // What was not measured is empty.
+    // Figures that were not measured are empty.
     let us = |value: f64| if l.samples == 0 { String::new() } else { format!("{value:.3}") };
     format!(
         "{seconds:.3},{updates_per_s:.0},{},{},{},{},{},{},{},{},{images},{lost}",

@@ -22,13 +22,13 @@ const PIECE: usize = 1 << 20;
 
 /// Takes every event as a subscriber of queues would: nothing can be left out by the compiler.
 #[derive(Default)]
-struct Told {
+struct Counts {
     events: u64,
     mix: u64,
     ends: u64,
 }
 
-impl Events for Told {
+impl Events for Counts {
     const WANTS_RANK: bool = false;
     fn event(&mut self, book: BookId, event: &Event) {
         self.events += 1;
@@ -41,7 +41,7 @@ impl Events for Told {
     }
 }
 
-impl Market<Message> for Told {
+impl Market<Message> for Counts {
     fn end(&mut self, _book: Option<BookId>) {
         self.ends += 1;
     }
@@ -108,7 +108,7 @@ fn main() {
             format!("{} orders left, {} bad", day.books().len(), day.bad_total())
         });
         timed("full book, notifications", messages, || {
-            let (mut reader, mut day, mut told) = (DayFile::new(), TotalView::<true>::default(), Told::default());
+            let (mut reader, mut day, mut told) = (DayFile::new(), TotalView::<true>::default(), Counts::default());
             for piece in file.chunks(PIECE) {
                 reader.read(piece, |message| {
                     let _counted = day.apply(message, &mut told);

@@ -290,7 +290,7 @@ impl Kraken {
         }
         let is_snapshot = changes.iter().any(|change| change.get("as").is_some() || change.get("bs").is_some());
         if !is_snapshot && self.pairs[at].state == State::Waiting {
-            // What is under way from before the subscription.
+            // Messages under way from before the subscription.
             self.bad.early += 1;
             return;
         }

@@ -1,4 +1,4 @@
-//! What a venue's handler tells besides what changes in books: trades, notices, doubt.
+//! A venue's events besides changes of books: trades, notices, doubt.
 
 use market::{BookId, Events, Refused, Side};
 

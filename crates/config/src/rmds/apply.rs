@@ -8,7 +8,7 @@ use crate::{AnySection, Config, ConfigError, Loaded, Note, P2ps, Raw, Route, Sec
 
 /// An `rmds.cnf` as it is for one host.
 pub(crate) struct Reading {
-    /// What it amounts to.
+    /// The configuration that it amounts to.
     pub(crate) loaded: Loaded,
     /// Where the values come from.
     pub(crate) origins: Vec<Origin>,
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is set and has no effect because of something else.
+    /// Parameters that are set and have no effect because of something else.
     fn idle(&mut self, config: &Config) {
         let sections = config.sections();
         for idle in rules::idle(config) {
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         lines.iter().filter_map(fits).reduce(|best, next| if next.1 >= best.1 { next } else { best }).map(|(l, _)| l)
     }
 
-    /// What is set for one service or route although there is one value for all.
+    /// Parameters that are set for one service or route although there is one value for all.
     fn one_for_all(&mut self, mapped: &Mapped, given: Given<'_>, chosen: &Line) {
         if !mapped.is_shared() {
             return;
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is wrong or idle in the route of this number.
+    /// Faults and idle parameters in the route of this number.
     fn rules_of_route(&mut self, section: &Route, route: usize) {
         let infos = section.infos();
         let line_of = |origins: &[Origin], key: &str| {
@@ -427,7 +427,7 @@ const SWITCHES: [&str; 2] = ["updateAggregation", "dismountOnOutage"];
 const TEXTS: [&str; 6] =
     ["blockedItemsFile", "blockedServerList", "itemPriorityFile", "newsNameList", "qosRate", "qosTimeliness"];
 
-/// What is wrong with a line of a list by service.
+/// The fault of a line of a list by service.
 fn entry_fault(mapped: &Mapped, value: &str) -> Result<(), String> {
     let is_switch = value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false");
     match (SWITCHES.contains(&mapped.name) || FLAGS.contains(&mapped.name), value) {

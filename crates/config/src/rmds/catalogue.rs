@@ -11,7 +11,7 @@ const P2PS: &[&str] = &["P2PS", "ADS"];
 const SRC_DIST: &[&str] = &["Src_Dist", "ADH", "SrcDist", "Source_Distributor"];
 /// Names of the backbone.
 const RRCP: &[&str] = &["RRCP", "RRCPD"];
-/// What a parameter of a service may stand under.
+/// The levels that a parameter of a service may stand under.
 const ANY_COMPONENT: &[&str] = &["P2PS", "ADS", "Src_Dist", "ADH", "SrcDist", "Source_Distributor"];
 
 /// The scope of a list with an entry for each service.
@@ -117,7 +117,7 @@ impl Mapped {
     }
 }
 
-/// What a key means.
+/// The meaning of a key.
 pub(crate) enum Meaning<'a> {
     /// Parameters of ours; several for a key such as `*tcpNoDelay`.
     Mapped(Vec<&'a Mapped>),
@@ -168,7 +168,7 @@ impl Catalogue {
         &self.mapped
     }
 
-    /// What a key means.
+    /// The meaning of a key.
     ///
     /// # Errors
     /// What is wrong with it and what to write.

@@ -11,7 +11,7 @@ use std::fmt;
 /// Words a key may have; parameters have up to seven levels.
 const WORDS_MAX: usize = 16;
 
-/// What binds a word to the one before it.
+/// The sign that binds a word to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Binding {
     /// `*`: levels may lie between.
@@ -82,7 +82,7 @@ impl fmt::Display for Line {
 pub struct Fault {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong and what to write.
+    /// The fault, and what to write instead.
     pub what: String,
 }
 

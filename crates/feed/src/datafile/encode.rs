@@ -133,7 +133,7 @@ fn update_type(text: &str) -> Option<UpdateType> {
     leading_number(text).and_then(|n| u8::try_from(n).ok()).map(UpdateType)
 }
 
-/// What a trace says of a state: names with or without the C prefixes.
+/// A state as a trace has it: names with or without the C prefixes.
 fn state_of(element: &Element) -> State<'_> {
     let says = |attribute: &str, word: &str| element.get(attribute).is_some_and(|text| text.ends_with(word));
     let stream = if says("streamState", "CLOSED_RECOVER") {
@@ -182,7 +182,7 @@ fn write_fields(fields: &Fields, w: &mut Writer<'_>) -> Result<(), EncodeError> 
     list.finish()
 }
 
-/// What a map's entry does: its action, its key, its fields.
+/// A map's entry: its action, its key, its fields.
 type Row = (MapAction, Vec<u8>, Fields);
 
 fn map(element: &Element) -> Result<Vec<u8>, DataError> {
@@ -319,7 +319,7 @@ fn time(text: &str) -> Option<Time> {
     })
 }
 
-/// What `write` encodes, in a buffer for about `size` bytes of content.
+/// The bytes that `write` encodes, in a buffer for about `size` bytes of content.
 fn encoded(size: usize, write: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>) -> Result<Vec<u8>, EncodeError> {
     let mut buffer = vec![0; size + 512];
     let mut w = Writer::new(&mut buffer);

@@ -19,16 +19,16 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use records::convert as convert_record;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataFile {
     /// The items, in the order in which they were mentioned first.
     pub items: Vec<DataItem>,
-    /// What happens to them, in the order of the file.
+    /// Their messages, in the order of the file.
     pub events: Vec<DataEvent>,
     /// Messages that are about no item that can be told, or of a kind that a source does not send.
     pub skipped: usize,
-    /// What Marketfeed says and RWF cannot.
+    /// Contents of Marketfeed that RWF cannot carry.
     pub losses: Losses,
 }
 
@@ -57,7 +57,7 @@ pub struct DataEvent {
 pub struct DataError {
     /// Line, from 1; 0 when it is the whole file.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
 }
 
@@ -78,10 +78,10 @@ pub enum OpenError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// What it holds makes no sense.
+    /// Its contents make no sense.
     #[error("{}: {source}", path.display())]
     Content {
         /// The file.

@@ -36,7 +36,7 @@ pub struct Key {
 pub struct Segment {
     /// When it begins: wall clock, nanoseconds. No two begin at the same time.
     pub start: u64,
-    /// It does not go on where the one before it ends: a process has begun with it.
+    /// The segment does not go on where the one before it ends: a process has begun with it.
     pub fresh: bool,
 }
 

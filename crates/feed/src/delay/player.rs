@@ -1,4 +1,4 @@
-//! What was written down is said again when it is due.
+//! The playing half of a delayed service: messages that were written down are sent again when they are due.
 
 use super::record::{Kind, Next, Record};
 use super::{Key, Rules, Segment, Store};
@@ -28,9 +28,9 @@ pub enum Play<'a> {
 #[derive(Debug, Default)]
 struct Item {
     image: Image,
-    /// It is of this delay.
+    /// The item is of this delay.
     mine: bool,
-    /// What its source said last is not known.
+    /// The last state of its source is not known.
     in_hole: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Player {
     rules: Rules,
     items: BTreeMap<Key, Item>,
     at: Option<Cursor>,
-    /// What was written before this is no news any more, nanoseconds.
+    /// Records from before this are no news any more, nanoseconds.
     caught_up: u64,
     is_caught_up: bool,
 }
@@ -66,7 +66,7 @@ impl Cursor {
 }
 
 impl Player {
-    /// One that begins as late as `delay` says with its first [`Player::advance`]. It plays items that the rules give this delay.
+    /// A player that begins as late as `delay` says with its first [`Player::advance`]. It plays items that the rules give this delay.
     pub const fn new(delay: u64, rules: Rules) -> Self {
         Self { delay, rules, items: BTreeMap::new(), at: None, caught_up: 0, is_caught_up: false }
     }

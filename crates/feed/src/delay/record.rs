@@ -15,7 +15,7 @@ const FIXED: usize = 12;
 /// A longer record is none: a message has 65,535 bytes at most, or twice that with its extended header.
 const LENGTH_MAX: usize = 1 << 18;
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A part of the image that the item had when the segment began.
@@ -42,14 +42,14 @@ pub(super) struct Record<'a> {
     pub(super) message: &'a [u8],
 }
 
-/// What stands at the beginning of some bytes.
+/// The record at the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<'a> {
     /// A record, and its bytes.
     Record(Record<'a>, usize),
     /// Less than a record.
     Cut,
-    /// What is no record: the segment cannot be read on.
+    /// Bytes that are no record: the segment cannot be read on.
     Broken,
 }
 

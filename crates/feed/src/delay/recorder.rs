@@ -1,4 +1,4 @@
-//! What comes is written down.
+//! The writing half of a delayed service: messages are written down as they come.
 
 use super::record::{Kind, Record};
 use super::{Key, Segment, Store};
@@ -13,7 +13,7 @@ const IMAGE_PART: usize = 30_000;
 /// Room for a message, bytes.
 const MESSAGE_ROOM: usize = 128_000;
 
-/// What a recorder is made with.
+/// The settings of a recorder.
 #[derive(Debug, Clone, Copy)]
 pub struct RecorderConfig {
     /// How long a segment is, nanoseconds.
@@ -36,7 +36,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// One that begins with a new segment: what was before it is another life.
+    /// A recorder that begins with a new segment: what was before it is another life.
     pub const fn new(config: RecorderConfig) -> Self {
         Self { config, items: BTreeMap::new(), segment: None, last_at: 0, out: Vec::new() }
     }
@@ -133,7 +133,7 @@ impl Recorder {
         let written = store.append(segment, &self.out);
         self.out.clear();
         if written.is_err() {
-            // What is lost is a hole: the next record begins a segment that does not go on.
+            // Lost records are a hole: the next record begins a segment that does not go on.
             self.segment = None;
         }
         written

@@ -42,7 +42,7 @@ impl Store for Memory {
     }
 }
 
-/// What the source said, as the model keeps it.
+/// The source's messages, as the model keeps them.
 #[derive(Debug, Clone)]
 enum Said {
     Value(u64),
@@ -50,7 +50,7 @@ enum Said {
     Hole,
 }
 
-/// What one item's source said: times, and where the record ends in its segment.
+/// The messages of one item's source: times, and where the record ends in its segment.
 type History = Vec<(u64, Said, Option<(Segment, u64)>)>;
 
 fn key(item: u64) -> Key {

@@ -19,7 +19,7 @@ pub struct Market<S> {
     /// By instrument and model: see [`slot`].
     items: Vec<Item>,
     scratch: Vec<u8>,
-    /// What the symbol list shows.
+    /// The names in the symbol list.
     symbols: Vec<String>,
     /// Events told to nobody, because the last watcher had just gone.
     pub unwatched: u64,
@@ -34,7 +34,7 @@ struct Item {
     name: String,
     sequence: u32,
     watchers: Vec<Watcher>,
-    /// What was posted to it.
+    /// Fields posted to it.
     posted: Option<Box<Overlay>>,
 }
 

@@ -20,7 +20,7 @@ use rwf::rdm::{dictionary, directory, login};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
 use std::sync::Arc;
 
-/// What a provider offers.
+/// The offer of a provider.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
     /// Name of the service.
@@ -54,14 +54,14 @@ impl Default for ProviderConfig {
     }
 }
 
-/// What all sessions of a provider share.
+/// State that all sessions of a provider share.
 #[derive(Clone, Debug)]
 pub struct Provider {
-    /// What it offers.
+    /// The services that it offers.
     pub config: ProviderConfig,
     /// Whether the service is up. One that is down takes no requests.
     pub is_up: bool,
-    /// What it hands out as `RWFFld` and `RWFEnum`.
+    /// The dictionaries that it hands out as `RWFFld` and `RWFEnum`.
     pub dictionary: Arc<Dictionary>,
 }
 
@@ -71,7 +71,7 @@ impl Provider {
         Self { config, is_up: true, dictionary }
     }
 
-    /// What tells that the service is up or down now. The state alone touches no item: the transient status beside it does.
+    /// The messages that tell that the service is up or down now. The state alone touches no item: the transient status beside it does.
     pub fn state_change(&self) -> directory::Service {
         let mut state = directory::ServiceState::new(self.is_up);
         let (data, text) =
@@ -136,7 +136,7 @@ impl Provider {
 /// An item request that passed the session's own checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Open<'a> {
-    /// Who asks.
+    /// The asking session.
     pub session: SessionId,
     /// On which stream.
     pub stream_id: i32,
@@ -166,7 +166,7 @@ pub struct Refusal {
 /// A part of an item's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImagePart {
-    /// What the payload is.
+    /// The type of the payload.
     pub container: DataType,
     /// Sequence number that the image belongs to.
     pub sequence: Option<u32>,
@@ -211,8 +211,8 @@ pub trait Items {
 pub enum Prank<'a> {
     /// Their state changes. With a stream state other than open the streams are over.
     State(State<'a>),
-    /// They are sent again without having been asked for.
+    /// Images are sent again without having been asked for.
     Image,
-    /// They get an update whose payload cannot be decoded.
+    /// Items get an update whose payload cannot be decoded.
     Malformed,
 }

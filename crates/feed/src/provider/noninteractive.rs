@@ -26,7 +26,7 @@ pub struct NonInteractive {
     lock: Arc<[u8]>,
 }
 
-/// What a message meant.
+/// The meaning of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Nothing for the owner.

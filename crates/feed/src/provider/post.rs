@@ -1,4 +1,4 @@
-//! What applications post, and what becomes of it: an update, an image or a state of the item.
+//! Posts of applications, and what becomes of them: an update, an image or a state of the item.
 
 use rwf::msg::{Domain, Msg, PostMsg, PostUserInfo, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg, UpdateType};
 use rwf::wire::Writer;
@@ -11,17 +11,17 @@ pub struct Post {
     pub domain: Domain,
     /// Name of the item.
     pub name: String,
-    /// What is to be published.
+    /// The message to publish.
     pub what: Posted,
-    /// What the payload is.
+    /// The type of the payload.
     pub container: DataType,
     /// The payload.
     pub body: Vec<u8>,
-    /// Who posted; goes out with what is published.
+    /// The posting user; goes out with what is published.
     pub user: PostUserInfo,
 }
 
-/// What a post is about.
+/// The subject of a post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Posted {
     /// A change of data: a payload alone, or an update message.

@@ -25,7 +25,7 @@ pub struct Session {
     /// Login, directory, dictionaries, and which streams there are.
     role: omm::provider::Provider,
     login_text: String,
-    /// What is shown on the streams.
+    /// The image shown on the streams.
     streams: BTreeMap<i32, Stream>,
     payload: Vec<u8>,
     lock: Arc<[u8]>,
@@ -89,7 +89,7 @@ impl Session {
         self.send(reply);
     }
 
-    /// What was posted since the last call, in order.
+    /// Posts since the last call, in order.
     pub fn take_posts(&mut self) -> Vec<Post> {
         std::mem::take(&mut self.posts)
     }

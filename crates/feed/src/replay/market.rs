@@ -49,12 +49,12 @@ pub struct TickReplay {
     /// Days that are added to the recorded ones: dates never go back, whenever the recording begins again.
     later: u32,
     counters: ReplayCounters,
-    /// What could not be read, by file.
+    /// Faults by file.
     troubles: BTreeSet<String>,
     payload: Vec<u8>,
 }
 
-/// What a replay did so far.
+/// Figures of a replay so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounters {
     /// Rows taken in.
@@ -136,7 +136,7 @@ impl TickReplay {
         if dates.len() > 1 { format!("{} days: {text}", dates.len()) } else { text }
     }
 
-    /// What New York's clock shows on the day that is played, as it is told.
+    /// New York's clock on the day that is played, as it is told.
     fn moment(&self, since_midnight: Nanos) -> Moment {
         let moment = new_york::utc(self.days[self.at_day], since_midnight);
         Moment { day: moment.day + self.later, ..moment }
@@ -147,7 +147,7 @@ impl TickReplay {
         self.items.iter().map(|i| i.name.as_str())
     }
 
-    /// What it did so far.
+    /// Figures so far.
     pub fn counters(&self) -> ReplayCounters {
         let mut counters = self.counters;
         counters.skipped += self.lanes.iter().map(|l| l.rows.skipped).sum::<u64>();

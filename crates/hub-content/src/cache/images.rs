@@ -24,7 +24,7 @@ const LOST: State<'static> = State {
     text: b"The item was lost; it is asked for again by itself.",
 };
 
-/// What a cached image is worth. See the table of the module.
+/// The worth of a cached image. See the table of the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing that could be given out.
@@ -71,7 +71,7 @@ impl Cached {
 pub struct Whole<'a> {
     /// Head and state.
     pub image: &'a Image,
-    /// What the item holds.
+    /// The item's contents.
     pub payload: &'a Payload,
 }
 

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which items of which services are cached. The default caches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CacheRules {
-    /// What holds for a service, by its name.
+    /// The rules of a service, by its name.
     pub services: BTreeMap<String, ServiceRule>,
-    /// What holds for all other services.
+    /// The rules of all other services.
     pub others: ServiceRule,
     /// Most items cached at a time (`maxCacheSize`); 0 for any number.
     pub max_items: usize,

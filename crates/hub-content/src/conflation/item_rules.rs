@@ -44,7 +44,7 @@ impl FieldIntervals {
     }
 }
 
-/// What holds for one item.
+/// The rules of one item.
 #[derive(Debug, Clone)]
 struct ItemRule {
     interval: u16,

@@ -141,7 +141,7 @@ impl Rules {
 
     /// The chains of fields that ripple.
     pub fn ripples(&mut self, dictionary: &Arc<Dictionary>) -> &Ripples {
-        // One that changes is another one, as long as it is shared.
+        // A list that changes is another one, as long as it is shared.
         if self.ripple && !self.of.as_ref().is_some_and(|known| Arc::ptr_eq(known, dictionary)) {
             self.ripples = Ripples::of(dictionary);
             self.of = Some(dictionary.clone());
@@ -150,7 +150,7 @@ impl Rules {
     }
 }
 
-/// What waits for a view.
+/// Updates that wait for a view.
 #[derive(Debug)]
 struct Pending {
     due: u64,

@@ -38,7 +38,7 @@ impl Passing for ServiceFilter {
     }
 }
 
-/// What is left of a body.
+/// The rest of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
     /// The body was filtered.
@@ -297,7 +297,7 @@ fn write_map(
     for entry in map.entries() {
         let entry = entry?;
         let key = entry.key_value(key_type)?;
-        // What is added is there, and what has a lock of its own says so, with or without data.
+        // An added entry is there, and one with a lock of its own says so, with or without data.
         let may_go = entry.action == MapAction::UPDATE && entry.perm_data.is_none() && !within.is_image;
         any |= entries.put(entry.data, may_go, |write| {
             out.entry_with(entry.action, &key, entry.perm_data, LenForm::Shortest, write)

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// The filters of all services. The default lets everything pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
-    /// What holds for a service, by its name.
+    /// The rules of a service, by its name.
     pub services: BTreeMap<String, Arc<ServiceFilter>>,
-    /// What holds for all other services.
+    /// The rules of all other services.
     pub others: Option<Arc<ServiceFilter>>,
 }
 

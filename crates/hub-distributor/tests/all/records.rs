@@ -92,21 +92,21 @@ const OPEN_SUSPECT: Told = (StreamState::OPEN, DataState::SUSPECT, StateCode::NO
 #[test]
 fn a_record_is_given_out_as_it_is_and_once_however_often_it_has_changed() {
     let mut world = with_nip(kept());
-    let mut keeper = Kept::default();
+    let mut store = Kept::default();
     world.publish(0, 1, 3, "A", &[(22, b"1"), (25, b"2")]);
     world.publish(0, 2, 3, "B", &[(22, b"7")]);
     (0..9).for_each(|_| world.update(0, 1, &[(22, b"3")]));
     assert_eq!(world.sd.record_changes(), 2);
-    keeper.take(&mut world, 1);
-    keeper.take(&mut world, 100);
-    assert_eq!((keeper.changes, keeper.records.len(), world.sd.has_record_changes()), (2, 2, false));
+    store.take(&mut world, 1);
+    store.take(&mut world, 100);
+    assert_eq!((store.changes, store.records.len(), world.sd.has_record_changes()), (2, 2, false));
     world.update(0, 1, &[(22, b"4")]);
-    keeper.take(&mut world, 100);
-    assert_eq!(keeper.changes, 3);
+    store.take(&mut world, 100);
+    assert_eq!(store.changes, 3);
 
     let mut next = World::new(kept());
     next.p2ps_up(1);
-    assert_eq!(keeper.restore(&mut next, STALE), [Ok(Restored::Taken); 2]);
+    assert_eq!(store.restore(&mut next, STALE), [Ok(Restored::Taken); 2]);
     assert_eq!(image(&mut next, "A"), (OPEN_SUSPECT, vec![(22, b"4".to_vec()), (25, b"2".to_vec())]));
     assert_eq!(image(&mut next, "B"), (OPEN_SUSPECT, vec![(22, b"7".to_vec())]));
     assert!(!next.sd.has_record_changes(), "whoever keeps them has them");
@@ -124,11 +124,11 @@ fn a_record_is_given_out_as_it_is_and_once_however_often_it_has_changed() {
 #[test]
 fn a_service_that_was_taken_back_is_up_until_its_provider_says_otherwise() {
     let mut world = with_nip(kept());
-    let mut keeper = Kept::default();
+    let mut store = Kept::default();
     world.publish(0, 1, 3, "A", &[(22, b"1")]);
-    keeper.take(&mut world, 9);
+    store.take(&mut world, 9);
     let mut next = World::new(kept());
-    keeper.restore(&mut next, AS_IT_WAS);
+    store.restore(&mut next, AS_IT_WAS);
     next.p2ps_up(1);
     let events = next.events();
     let told = events.iter().find(|event| event.kind == Kind::Service).expect("the service");
@@ -146,51 +146,51 @@ fn a_service_that_was_taken_back_is_up_until_its_provider_says_otherwise() {
 #[test]
 fn an_interactive_provider_takes_the_name_over_that_was_only_taken_back() {
     let mut world = with_nip(kept());
-    let mut keeper = Kept::default();
+    let mut store = Kept::default();
     world.publish(0, 1, 3, "A", &[(22, b"1")]);
-    keeper.take(&mut world, 9);
+    store.take(&mut world, 9);
     let mut next = World::new(kept());
     next.p2ps_up(1);
-    keeper.restore(&mut next, STALE);
+    store.restore(&mut next, STALE);
     next.route_up(4);
     next.directory(4, vec![service(7, "NI_PUB")]);
     next.turn();
     assert!(!next.kinds().contains(&Kind::ServiceGone), "it goes on");
     next.open(1, "A");
     assert!(next.requests(4).iter().any(|(_, name, _)| name == "A"), "it is asked for");
-    keeper.take(&mut next, 9);
-    assert!(keeper.records.is_empty(), "its record is no more");
+    store.take(&mut next, 9);
+    assert!(store.records.is_empty(), "its record is no more");
     next.sd.check_invariants();
 }
 
 #[test]
 fn what_ends_is_no_record_any_more() {
     let mut world = with_nip(kept());
-    let mut keeper = Kept::default();
+    let mut store = Kept::default();
     for (stream, name) in [(1, "A"), (2, "B")] {
         world.publish(0, stream, 3, name, &[(22, b"1")]);
     }
-    keeper.take(&mut world, 9);
+    store.take(&mut world, 9);
     world.provider_close(0, 1);
     world.publish(0, 3, 3, "NEVER_KEPT", &[(22, b"1")]);
     world.provider_close(0, 3);
-    keeper.take(&mut world, 9);
-    assert_eq!((keeper.records.len(), keeper.changes), (1, 3));
+    store.take(&mut world, 9);
+    assert_eq!((store.records.len(), store.changes), (1, 3));
     // Ended and published again between two takings: it is there.
     world.provider_close(0, 2);
     world.publish(0, 2, 3, "B", &[(22, b"2")]);
-    keeper.take(&mut world, 9);
-    assert_eq!((keeper.records.len(), keeper.changes), (1, 5));
+    store.take(&mut world, 9);
+    assert_eq!((store.records.len(), store.changes), (1, 5));
     world.sd.check_invariants();
 }
 
 #[test]
 fn a_record_of_which_something_is_wrong_is_refused_and_nothing_is_left_of_it() {
     let mut world = with_nip(kept());
-    let mut keeper = Kept::default();
+    let mut store = Kept::default();
     world.publish(0, 1, 3, "A", &[(22, b"1")]);
-    keeper.take(&mut world, 9);
-    let ((name, key), (parts, age)) = keeper.records.pop_first().expect("a record");
+    store.take(&mut world, 9);
+    let ((name, key), (parts, age)) = store.records.pop_first().expect("a record");
     let mut next = World::new(kept());
     next.p2ps_up(1);
     next.events();
@@ -262,21 +262,21 @@ fn ages_go_on_over_a_restart() {
     let mut config = expiring(100, 2);
     config.records.kept = ServiceSet::All;
     let mut world = with_nip(config.clone());
-    let mut keeper = Kept::default();
+    let mut store = Kept::default();
     for (stream, name) in (1..).zip(["A", "B"]) {
         world.publish(0, stream, 3, name, &[(22, b"1")]);
         world.pass(30);
     }
-    keeper.take(&mut world, 9);
+    store.take(&mut world, 9);
     // The clock of the next life begins anew.
     let mut next = World::new(config.clone());
     next.p2ps_up(1);
-    assert_eq!(keeper.restore(&mut next, STALE), [Ok(Restored::Taken); 2]);
+    assert_eq!(store.restore(&mut next, STALE), [Ok(Restored::Taken); 2]);
     next.pass(41);
     assert_eq!(next.sd.counters().records_expired, 1, "60 s before, and 41 since");
-    keeper.records.values_mut().for_each(|(_, age)| *age += 50 * SECOND);
+    store.records.values_mut().for_each(|(_, age)| *age += 50 * SECOND);
     let mut late = World::new(config);
-    assert_eq!(keeper.restore(&mut late, STALE), [Ok(Restored::Expired), Ok(Restored::Taken)]);
+    assert_eq!(store.restore(&mut late, STALE), [Ok(Restored::Expired), Ok(Restored::Taken)]);
     late.sd.check_invariants();
 }
 
@@ -378,7 +378,7 @@ proptest! {
         const MAX_NUMBER: u32 = 8;
         let mut config = expiring(MAX_AGE, MAX_NUMBER);
         config.records.kept = ServiceSet::All;
-        let (mut world, mut keeper) = (with_nip(config.clone()), Kept::default());
+        let (mut world, mut store) = (with_nip(config.clone()), Kept::default());
         let (mut model, mut taken) = (Model::default(), Model::default());
         for step in steps {
             // No two items are published at one time, so that one is the oldest.
@@ -416,15 +416,15 @@ proptest! {
                     model.expire(world.now, MAX_AGE * SECOND, MAX_NUMBER as usize);
                 }
                 Step::Take(most) => {
-                    keeper.take(&mut world, usize::from(most));
+                    store.take(&mut world, usize::from(most));
                     if !world.sd.has_record_changes() {
                         taken = model.clone();
-                        prop_assert_eq!(keeper.records.len(), world.sd.items());
+                        prop_assert_eq!(store.records.len(), world.sd.items());
                     }
                 }
                 Step::Restart(all) => {
                     if all {
-                        keeper.take(&mut world, usize::MAX);
+                        store.take(&mut world, usize::MAX);
                         taken = model.clone();
                     } else if world.sd.has_record_changes() {
                         continue;
@@ -432,8 +432,8 @@ proptest! {
                     let now = world.now;
                     world = World::new(config.clone());
                     world.now = now;
-                    keeper.records.values_mut().for_each(|(_, age)| *age = 0);
-                    let restored = keeper.restore(&mut world, STALE);
+                    store.records.values_mut().for_each(|(_, age)| *age = 0);
+                    let restored = store.restore(&mut world, STALE);
                     prop_assert!(restored.iter().all(|one| *one == Ok(Restored::Taken)), "{:?}", restored);
                     world.p2ps_up(1);
                     start_nip(&mut world);

@@ -16,7 +16,7 @@ use std::collections::{HashMap, VecDeque};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// What went to providers.
+/// Messages that went to providers.
 #[derive(Default)]
 pub(crate) struct Sent {
     pub(crate) messages: HashMap<u32, VecDeque<Vec<u8>>>,

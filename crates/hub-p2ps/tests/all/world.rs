@@ -165,7 +165,7 @@ pub(crate) struct World {
     pub(crate) now: u64,
     writers: BTreeMap<u16, BlockWriter>,
     /// Messages delivered, by client.
-    inbox: BTreeMap<u32, Vec<Vec<u8>>>,
+    received: BTreeMap<u32, Vec<Vec<u8>>>,
     /// Requests to Source Distributors, in words.
     requests: Vec<String>,
     /// The RWF message of each request.
@@ -183,7 +183,7 @@ impl World {
             p2ps: P2ps::new(config, 7),
             now: SECOND,
             writers: BTreeMap::new(),
-            inbox: BTreeMap::new(),
+            received: BTreeMap::new(),
             requests: Vec::new(),
             sent: Vec::new(),
             closed: Vec::new(),
@@ -243,7 +243,7 @@ impl World {
     pub(crate) fn connect(&mut self, id: u32) {
         let address = IpAddr::from([10, 0, 0, id as u8]);
         self.p2ps.client_up(self.now, ClientId(id), ClientInfo { address });
-        self.inbox.insert(id, Vec::new());
+        self.received.insert(id, Vec::new());
     }
 
     pub(crate) fn disconnect(&mut self, id: u32) {
@@ -311,9 +311,9 @@ impl World {
     }
 
     fn turn(&mut self, block: &[u8]) {
-        let inbox = &mut self.inbox;
+        let received = &mut self.received;
         self.p2ps.flush(block, |client, deliveries| {
-            let to = inbox.entry(client.0).or_default();
+            let to = received.entry(client.0).or_default();
             for (body, stream) in deliveries {
                 let mut msg = body.to_vec();
                 assert!(rwf::peek::set_stream_id(&mut msg, stream));
@@ -335,7 +335,7 @@ impl World {
 
     /// What a client got, as bytes.
     pub(crate) fn raw(&mut self, id: u32) -> Vec<Vec<u8>> {
-        std::mem::take(self.inbox.get_mut(&id).unwrap())
+        std::mem::take(self.received.get_mut(&id).unwrap())
     }
 
     /// What a client got, in words.
@@ -389,7 +389,7 @@ impl Drop for World {
         if std::thread::panicking() {
             return;
         }
-        for (client, messages) in &self.inbox {
+        for (client, messages) in &self.received {
             let unread: Vec<String> = messages.iter().map(|msg| words(msg)).collect();
             assert!(unread.is_empty(), "client {client} also got {unread:#?}");
         }

@@ -61,7 +61,7 @@ proptest! {
     }
 }
 
-/// What coverage-guided fuzzing has learnt keeps the rules.
+/// Inputs that coverage-guided fuzzing has found keep the rules.
 #[test]
 fn kept_inputs_keep_the_rules() {
     let folder = env!("CARGO_MANIFEST_DIR");

@@ -51,7 +51,7 @@ struct Side {
     number: u16,
     /// The data stream reaches it.
     reads: bool,
-    /// What it missed of the stream comes later, instead of being lost.
+    /// Blocks that the P2PS missed come later, instead of being lost.
     late: Vec<Vec<u8>>,
     /// Its requests reach the distributor.
     speaks: bool,
@@ -238,7 +238,7 @@ impl World {
                 let kinds = block_of.messages().map(|message| message.unwrap().kind);
                 opens += kinds.filter(|kind| *kind == hub::stream::Kind::Open).count();
                 if speaks {
-                    // One that was cut off may still have something to say.
+                    // A client that was cut off may still have something to say.
                     let _ = sd.request_block(now, number, block, sink);
                 }
             });
@@ -322,7 +322,7 @@ fn dictionary_of(request: &dictionary::Request, fields: &str) -> Vec<Vec<u8>> {
     out
 }
 
-/// What a bound is, how the first P2PS breaks it, and where that is counted.
+/// A bound, how the first P2PS breaks it, and where that is counted.
 type Break = (&'static str, distributor::Config, fn(&mut World), fn(&distributor::Counters) -> u64);
 
 fn breaks() -> Vec<Break> {

@@ -20,7 +20,7 @@ pub fn of(scenario: &Scenario, place: Where<'_>) -> Vec<Deviation> {
         return lbm::of(scenario, place);
     }
     let Some(there) = reports::of(scenario) else { return Vec::new() };
-    // What a scenario without nodes runs on is loopback wherever the others are.
+    // A scenario without nodes runs on loopback wherever the others are.
     let place = if scenario.nodes > 1 { place } else { Where::Loopback };
     let mut all = vec![topology(scenario, &there, place), processes(scenario, &there)];
     all.extend(machine(scenario, &there, place));

@@ -53,7 +53,7 @@ pub(super) fn receive(args: &Args, work: &Work, board: &Board) -> anyhow::Result
         }
     }
     let result = taker.arrivals.result(board);
-    // What LBM reports as lost is missing in the numbers as well.
+    // Messages that LBM reports as lost are missing in the numbers as well.
     Ok(OneWay { lost: result.lost.max(taker.reported), ..result })
 }
 

@@ -10,7 +10,7 @@ use lbm_io::{Context, Events};
 use super::RECEIVE_BUFFER;
 use crate::scenario::grid::{Idle, Measure, Medium, Profile};
 
-/// What to do.
+/// The task.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// LBM, or what the system does without it

@@ -62,7 +62,7 @@ pub(super) fn ping(args: &Args, work: &Work, board: &Board) -> anyhow::Result<(R
             board.end(0);
             return Ok((trips.result(), Repairs::of(&mut context)));
         }
-        // One as a rule. Behind, those that are due leave together, as Aeron's driver does by itself.
+        // A single message as a rule. Behind, those that are due leave together, as Aeron's driver does by itself.
         let mut due = trips.due(now);
         for n in 1..=TOGETHER {
             let Some(intended) = due else { break };

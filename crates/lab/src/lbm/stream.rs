@@ -11,7 +11,7 @@ use crate::scenario::grid::Medium;
 
 /// Bytes that may be under way, as in the bare loop. In memory the log itself holds the sender back.
 const WINDOW: u64 = 2_000_000;
-/// What a message has beside its payload, about.
+/// Bytes of a message beside its payload, about.
 const OVERHEAD: usize = 16;
 /// Messages between two looks at the clock and at the receiver.
 const BATCH: u64 = 64;

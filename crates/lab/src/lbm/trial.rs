@@ -69,7 +69,7 @@ const OF_PATHS: [&str; 8] = [
     "call_max_us",
 ];
 
-/// What is run.
+/// The task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial<'a> {
     /// For its lengths and bounds.

@@ -146,7 +146,7 @@ pub fn read(tables: &Tables, scenario: &Scenario) -> (Vec<Series>, Vec<String>) 
             Ok(mut one) => {
                 bound(&mut one, scenario);
                 if scenario.is_mixed() {
-                    // What it is compared with is our reading of the test: said wherever the figure stands.
+                    // The figure it is compared with is our reading of the test: said wherever the figure stands.
                     one.label += INFERRED;
                 }
                 series.push(one);

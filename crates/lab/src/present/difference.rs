@@ -60,7 +60,7 @@ pub fn html(tables: &Tables, outcomes: &[Outcome]) -> String {
 fn ours(three: Option<&Outcome>, one: Option<&Outcome>, row: &Published) -> Option<[Option<f64>; COLUMNS.len()]> {
     let (three, one) = (three?, one?);
     let labels = [three, one].map(|outcome| row.beside(outcome));
-    // One between hosts and the other on loopback differ by more than their publishers, and so do rates of which one was not held.
+    // Runs between hosts and on loopback differ by more than their publishers, and so do rates of which one was not held.
     let is_held = |outcome: &Outcome| outcome.rows.iter().all(|row| row.label != labels[0] || row.is_held(Side::Ours));
     if labels[0] != labels[1] || !is_held(three) || !is_held(one) {
         return None;

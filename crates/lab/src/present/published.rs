@@ -119,7 +119,7 @@ fn chart(outcome: &Outcome, table: &Table, figure: &str, title: &str) -> String 
             points: published.collect(),
         });
     }
-    // What is published is drawn whether a rate was held here or not.
+    // Published figures are drawn whether a rate was held here or not.
     let x = Axis { name: "messages a second of each source", scale: Scale::Linear, text: short };
     svg::lines(title, x, Axis { name: "latency", scale: Scale::Logarithmic, text: duration }, &all)
 }

@@ -85,7 +85,7 @@ fn section(out: &mut String, outcome: &Outcome) {
     if !outcome.disturbance.is_empty() {
         let _ = writeln!(out, "Beside it: {}.\n", outcome.disturbance);
     }
-    // What is published was sustained: nothing unpaced stands with it.
+    // Published rates were sustained: nothing unpaced stands with them.
     let is_published = outcome.originals.iter().any(|o| o.points.is_empty());
     let (unpaced, paced): (Vec<&Row>, Vec<&Row>) =
         outcome.rows.iter().partition(|row| is_published && row.label == "max");

@@ -1,4 +1,4 @@
-//! What a scenario of LBM comes down to, for the key results: lines of HTML.
+//! A scenario of LBM in short, for the key results: lines of HTML.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What was measured: rows of figures for each side, taken in pairs, and what the goals make of them.
+//! Results: rows of figures for each side, taken in pairs, and what the goals make of them.
 
 pub mod contents;
 mod deviation;
@@ -105,11 +105,11 @@ impl fmt::Display for Side {
 pub struct Metrics {
     /// Name and value.
     pub figures: Vec<(String, f64)>,
-    /// What the observer saw, if it was there.
+    /// The observer's figures, if it was there.
     pub observed: Option<Observed>,
 }
 
-/// What a chart shows of an observed run.
+/// The points of an observed run in a chart.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Observed {
     /// Latencies of the steady state from the intended time, by bucket of 10 us.
@@ -162,7 +162,7 @@ impl Metrics {
 /// The runs of one row: what each side measured, pair by pair.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// What the row is of: a rate, an operation.
+    /// The subject of the row: a rate, an operation.
     pub label: String,
     sides: Vec<(Side, Vec<Metrics>)>,
 }
@@ -191,7 +191,7 @@ impl Row {
         self.side(side).iter().any(|m| !m.figures.is_empty())
     }
 
-    /// What the observer saw of a side's first run that it saw.
+    /// The observer's figures of a side's first run that it saw.
     pub fn observed(&self, side: Side) -> Option<&Observed> {
         self.side(side).iter().find_map(|m| m.observed.as_ref())
     }
@@ -240,7 +240,7 @@ impl Row {
     }
 }
 
-/// What became of a goal.
+/// The outcome of a goal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The goal.
@@ -278,13 +278,13 @@ pub struct Outcome {
     pub group: String,
     /// The outcome's title.
     pub title: String,
-    /// What the reader has to know.
+    /// Notes for the reader.
     pub about: String,
     /// The rows.
     pub rows: Vec<Row>,
     /// The goals.
     pub verdicts: Vec<Verdict>,
-    /// What happened on the way: a side that could not run, a rate that was refused.
+    /// Events on the way: a side that could not run, a rate that was refused.
     pub notes: Vec<String>,
     /// Load average and share of stolen time while it ran.
     pub disturbance: String,

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, or with a change of one.
+//! Faults of a scenario, or of a change of one.
 
 use super::grid::GridError;
 use crate::results::{GoalError, Side, SideError};
@@ -19,7 +19,7 @@ pub enum ScenarioError {
     In {
         /// The scenario.
         name: String,
-        /// What is wrong.
+        /// The fault.
         fault: Box<ScenarioError>,
     },
     /// A parameter that there is not, or a value of another type.
@@ -66,7 +66,7 @@ pub enum ScenarioError {
     /// A name that was asked for.
     #[error("no scenario {asked:?}{nearest} (`quoteway-lab list` shows all)")]
     Unknown {
-        /// What was asked for.
+        /// The request.
         asked: String,
         /// What there is that is like it.
         nearest: String,

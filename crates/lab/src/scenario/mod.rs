@@ -1,4 +1,4 @@
-//! What a scenario is: its parameters, its rates and its goals, read from a file that users can copy and change.
+//! Scenarios: their parameters, their rates and their goals, read from a file that users can copy and change.
 
 use serde::{Deserialize, Serialize};
 
@@ -533,7 +533,7 @@ fn checked(name: String, table: toml::Table) -> Result<Scenario, ScenarioError> 
 fn set(table: &mut toml::Table, line: &str) -> Result<(), ScenarioError> {
     let (key, value) = line.split_once('=').ok_or_else(|| ScenarioError::Change(line.to_owned()))?;
     let parsed = format!("v = {value}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
-    // What is a text stays one: a single rate or size looks like a number.
+    // A parameter of text stays one: a single rate or size looks like a number.
     let is_text = table.get(key.trim()).is_some_and(toml::Value::is_str);
     let parsed = parsed.filter(|parsed| parsed.is_str() || !is_text);
     table.insert(key.trim().to_owned(), parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())));

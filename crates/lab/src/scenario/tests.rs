@@ -61,7 +61,7 @@ fn the_reports_rates_are_the_defaults() {
             assert!(rates.contains(&point.rate), "{name}: {} a second is published and not measured", point.rate);
         }
     }
-    // What a source was told to send unpaced is no sustained maximum: the two never stand side by side.
+    // A rate sent unpaced is no sustained maximum: the two never stand side by side.
     let is_throughput = |s: &&Scenario| s.on_request && s.originals.iter().any(|o| !o.system.is_empty());
     assert!(all.iter().filter(is_throughput).all(|s| !s.points().unwrap().contains(&Point::Max)));
     // Conditions say what is true of a figure.

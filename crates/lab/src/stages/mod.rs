@@ -1,4 +1,4 @@
-//! What each stage of an update's way through `serve` costs, beside the bare thing: nanoseconds timed in a process of its own,
+//! The cost of each stage of an update's way through `serve`, beside the bare thing: nanoseconds timed in a process of its own,
 //! instructions counted by valgrind's callgrind (performance counters are closed to virtual machines).
 //!
 //! | stage | what it is here | its floor |
@@ -162,7 +162,7 @@ pub fn run(session: &mut Session, scenario: &Scenario, outcome: &mut Outcome) ->
         let once: Run<'_> = Box::new(|| {
             let value = product::start_part("stages", &[], &flags)?.json(PATIENCE)?;
             let probes = Probes::read(&value).ok_or("the stages gave no figures")?;
-            // What the rows are computed from, of a whole turn.
+            // The figures of a whole turn that the rows are computed from.
             let metrics = probes.figures.iter().cloned().collect();
             runs.push(probes);
             Ok(metrics)

@@ -32,7 +32,7 @@ struct Peer {
     messages: usize,
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Default)]
 struct Collected(Vec<Vec<u8>>);
 
@@ -52,7 +52,7 @@ impl Sink for Count<'_> {
 }
 
 /// Takes a message and a way to answer.
-type Hear<'a> = &'a mut dyn FnMut(&[u8], &mut dyn FnMut(&[u8]));
+type Receive<'a> = &'a mut dyn FnMut(&[u8], &mut dyn FnMut(&[u8]));
 
 impl Peer {
     fn new(stream: TcpStream, mut rssl: Connection) -> std::io::Result<Self> {
@@ -64,7 +64,7 @@ impl Peer {
     }
 
     /// Takes what is there and sends what is to be said; whether anything moved.
-    fn pump(&mut self, hear: Hear<'_>) -> anyhow::Result<bool> {
+    fn pump(&mut self, receive: Receive<'_>) -> anyhow::Result<bool> {
         let now = net::clock::now();
         let mut busy = false;
         loop {
@@ -77,7 +77,7 @@ impl Peer {
                     read.map_err(anyhow::Error::msg)?;
                     let mut packer = self.rssl.pack(now, &mut self.out);
                     for msg in heard.0 {
-                        hear(&msg, &mut |reply| packer.push(reply, None));
+                        receive(&msg, &mut |reply| packer.push(reply, None));
                     }
                     packer.finish().map_err(anyhow::Error::msg)?;
                 }
@@ -155,7 +155,7 @@ impl Total {
         while self.clients.iter().map(|(_, client)| client.images).sum::<usize>() < images {
             turn(&mut self.server, &self.waker)?;
             let source = &mut self.source;
-            let mut busy = self.provider.pump(&mut |msg, reply| source.hear(msg, reply))?;
+            let mut busy = self.provider.pump(&mut |msg, reply| source.receive(msg, reply))?;
             for ((peer, client), begun) in self.clients.iter_mut().zip(&mut begun) {
                 if peer.rssl.is_connected() && !*begun {
                     *begun = true;
@@ -163,7 +163,7 @@ impl Total {
                     client.begin(&mut |msg| packer.push(msg, None));
                     packer.finish().map_err(anyhow::Error::msg)?;
                 }
-                busy |= peer.pump(&mut |msg, reply| client.hear(msg, reply))?;
+                busy |= peer.pump(&mut |msg, reply| client.receive(msg, reply))?;
             }
             idle = if busy { 0 } else { idle + 1 };
             if idle > IDLE_MAX {

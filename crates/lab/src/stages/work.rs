@@ -137,7 +137,7 @@ const HEADER: usize = 12;
 const HUB_HEADER: usize = 16;
 const ENTRY: usize = 8;
 
-/// What a run is asked for.
+/// The task of a run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Items
@@ -380,7 +380,7 @@ impl Bench {
         clock.time(Probe::stage_watched, &mut || read = hub.watched.hub_block(now, SOURCE, block));
         read.map_err(anyhow::Error::msg)?;
         let (mut deliveries, mut bytes, mut fault) = (0, 0, None);
-        // What flushing costs beside packing is packing's: begin and end of the call are timed with it.
+        // The cost of flushing beside packing is packing's: begin and end of the call are timed with it.
         hub.watched.flush(block, |client, list| {
             let (slot, length) = (client.0 as usize, list.len());
             deliveries += length;

@@ -1,4 +1,4 @@
-//! What the stages work on: a provider with its load, clients with their watchlists, and the two sides of the hub joined in
+//! The world of the stages: a provider with its load, clients with their watchlists, and the two sides of the hub joined in
 //! memory, all images delivered.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,7 +13,7 @@ use rwf::wire::Writer;
 
 use feed::pace::{Rate, Shape};
 use feed::provider::{Provider, ProviderConfig, Session, SessionId};
-use tools::consumer::{Consumer, Heard, Identity};
+use tools::consumer::{Consumer, Identity, Received};
 use tools::sink_driven_src::load::{Load, LoadConfig};
 use tools::sink_driven_src::series::Catalogue;
 
@@ -107,7 +107,7 @@ impl Source {
     }
 
     /// Answers a message of the Source Distributor.
-    pub fn hear(&mut self, msg: &[u8], reply: &mut dyn FnMut(&[u8])) {
+    pub fn receive(&mut self, msg: &[u8], reply: &mut dyn FnMut(&[u8])) {
         if let Ok(Msg::Request(request)) = Msg::decode(msg)
             && let Ok(stream) = usize::try_from(request.stream_id)
             && let Some(item) = request.key.name_lossy().strip_prefix("RDT").and_then(|n| n.parse::<u32>().ok())
@@ -122,7 +122,7 @@ impl Source {
     pub fn updates(&mut self, count: usize, mut push: impl FnMut(&[u8], i32)) -> (usize, usize) {
         let (mut sent, mut deliveries) = (0, 0);
         while sent < count {
-            // What is due is bounded by bytes.
+            // Due messages are bounded by bytes.
             let bytes = (count - sent) * self.work.size;
             let pushed = self.load.push_due(net::clock::now(), bytes, |msg, stream| {
                 deliveries += self.watchers.get(stream as usize).copied().unwrap_or(0) as usize;
@@ -162,10 +162,10 @@ impl Client {
     }
 
     /// Takes a message.
-    pub fn hear(&mut self, msg: &[u8], reply: &mut dyn FnMut(&[u8])) {
-        match self.consumer.hear(0, msg, reply) {
-            Heard::Item if peek::class(msg) == Some(MsgClass::REFRESH) => self.images += 1,
-            Heard::ServiceUp(service) => {
+    pub fn receive(&mut self, msg: &[u8], reply: &mut dyn FnMut(&[u8])) {
+        match self.consumer.receive(0, msg, reply) {
+            Received::Item if peek::class(msg) == Some(MsgClass::REFRESH) => self.images += 1,
+            Received::ServiceUp(service) => {
                 for (stream, item) in (FIRST_STREAM..).zip(&self.watchlist) {
                     let name = format!("RDT{item}");
                     let request = RequestMsg {
@@ -276,7 +276,7 @@ impl Hub {
         let mut busy = false;
         let mut answers: Vec<Vec<u8>> = Vec::new();
         for msg in std::mem::take(&mut self.outbox.0) {
-            source.hear(&msg, &mut |answer| answers.push(answer.to_vec()));
+            source.receive(&msg, &mut |answer| answers.push(answer.to_vec()));
         }
         for answer in &answers {
             busy = true;
@@ -301,7 +301,7 @@ impl Hub {
             let mut back = Vec::new();
             for (id_of, msg) in said.iter().filter(|_| id == side) {
                 if let Some(client) = clients.get_mut(id_of.0 as usize) {
-                    client.hear(msg, &mut |reply| back.push((*id_of, reply.to_vec())));
+                    client.receive(msg, &mut |reply| back.push((*id_of, reply.to_vec())));
                 }
             }
             for (client, msg) in &back {

@@ -13,7 +13,7 @@ use rssl::ws::frame::OpCode;
 
 use super::link::{Link, frame, request};
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Load {
     /// Port of the server, on loopback
@@ -64,7 +64,7 @@ struct Client {
     lasts: Vec<Option<u32>>,
 }
 
-/// What all clients have seen.
+/// The figures of all clients.
 #[derive(Debug, Default)]
 struct Counts {
     logged_in: usize,
@@ -279,7 +279,7 @@ impl Counts {
                 self.images += u64::from(last.is_none());
                 *last = Some(number.unwrap_or(0));
             }
-            // Who comes before the service is there is refused, and comes again. Other statuses are of the service's way to be up.
+            // A client that comes before the service is there is refused, and comes again. Other statuses are of the service's way to be up.
             (b'S', _) if seen.is_closed && last.is_none() => return Some(item),
             (b'S', _) if !seen.is_closed => {}
             _ => self.refused += 1,

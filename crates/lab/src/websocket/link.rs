@@ -19,7 +19,7 @@ pub fn frame(op: OpCode, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a session has received.
+/// The messages that a session has received.
 #[derive(Debug, Default)]
 pub struct Link {
     is_open: bool,

@@ -39,7 +39,7 @@ fn make_install_fills_a_destdir() {
     for program in ["quoteway", "quoteway-lab"] {
         assert!(at.join(format!("share/fish/vendor_completions.d/{program}.fish")).exists(), "{program}");
     }
-    // What bash itself says about it.
+    // The completions as bash itself has them.
     let script = format!(". {} && complete -p quoteway", bash.display());
     if let Ok(output) = Command::new("bash").args(["-c", &script]).output() {
         assert!(output.status.success() && said(&output).contains("quoteway"), "{}", said(&output));

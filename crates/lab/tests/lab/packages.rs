@@ -89,7 +89,7 @@ fn the_debian_package_installs_starts_upgrades_and_goes() {
     }
     supervised(&root, &["READY=1", "STATUS=ready rssl=", "WATCHDOG=1"]);
 
-    // What the administrator has set survives an upgrade, and goes only with a purge.
+    // Settings of the administrator survive an upgrade, and go only with a purge.
     let settings = root.join("etc/quoteway/quoteway.toml");
     std::fs::write(&settings, "[p2ps]\nmax_mounts = 7\n").expect("settings");
     let second = package("0.1.1", folder.path());

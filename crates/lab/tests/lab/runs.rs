@@ -326,7 +326,7 @@ fn a_call_with_resume_goes_on_where_one_was_cut_off() {
         (runs, String::from_utf8_lossy(&done.stdout).into_owned())
     };
     let (first, _) = call(&[]);
-    // What is lost of the file is measured again, and nothing else.
+    // Only rows that the file has lost are measured again.
     let text = std::fs::read_to_string(&out).unwrap();
     let without_floor: Vec<&str> = text.lines().filter(|line| !line.contains("\"side\":\"floor\"")).collect();
     std::fs::write(&out, without_floor.join("\n") + "\n").unwrap();

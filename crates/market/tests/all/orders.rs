@@ -75,7 +75,7 @@ fn apply_naive<R: Rules>(books: &mut [Naive], act: &Act) -> Result<(), Refused> 
             } else {
                 books[book].take(*reference, *by);
             }
-            if *by > order.size && !(is_fill && R::FILL == market::FillRule::Told) {
+            if *by > order.size && !(is_fill && R::FILL == market::FillRule::Reported) {
                 return Err(Refused::Exceeds { reference: *reference, by: *by, had: order.size });
             }
         }

@@ -73,7 +73,7 @@ fn vectors_cut_and_changed() {
     }
 }
 
-/// What coverage-guided fuzzing has learnt keeps the rules.
+/// Inputs that coverage-guided fuzzing has found keep the rules.
 #[test]
 fn kept_inputs_keep_the_rules() {
     let folder = env!("CARGO_MANIFEST_DIR");

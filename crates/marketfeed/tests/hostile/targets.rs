@@ -60,7 +60,7 @@ fn opaque(data: &[u8]) {
         assert!(!matches!(read, Err(ConvertError::Encode(EncodeError::BufferFull))), "too little room: {read:?}");
         let written = converter.write_opaque(&DICTIONARY, msg, b"ITEM", &mut 0, &mut out);
         assert!(!matches!(written, Err(ConvertError::Encode(EncodeError::BufferFull))), "too little room: {written:?}");
-        // What became RWF can become Marketfeed again.
+        // A record that became RWF can become Marketfeed again.
         if read == Ok(true) {
             let back = converter.write_opaque(&DICTIONARY, &out.clone(), b"ITEM", &mut 0, &mut out);
             assert!(back.is_ok(), "{back:?}");

@@ -338,7 +338,7 @@ mod tests {
         assert!(told.contains("SERVFAIL"), "{told}");
         let (well, _) = name_server(|asked| vec![good(asked)], no_tcp);
         assert!(is_good(&Resolver::at(vec![broken, well]).look_up(&service())));
-        // One that fails once is asked again.
+        // A server that fails once is asked again.
         let times = AtomicUsize::new(0);
         let once = move |asked: &[u8]| match times.fetch_add(1, Ordering::Relaxed) {
             0 => vec![with_code(asked, 2)],

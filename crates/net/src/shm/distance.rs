@@ -43,7 +43,7 @@ impl Distance {
         };
         let [idle, begun] = std::array::from_fn(|_| crate::clock::now());
         let position = map.position_of(entry).load(Ordering::Acquire);
-        // What the clock itself takes is no distance.
+        // The clock's own time is no distance.
         let took = (crate::clock::now() - begun).saturating_sub(begun - idle);
         self.reader = (position != UNUSED).then_some((entry, position));
         // A line that nobody wrote since was here already.
@@ -72,7 +72,7 @@ mod tests {
         assert!(!distance.is_far());
         distance.note(120);
         assert!(distance.is_far());
-        // One that was disturbed changes nothing, in either state.
+        // A disturbed measurement changes nothing, in either state.
         distance.note(40);
         assert!(distance.is_far());
         for _ in 0..8 {

@@ -111,7 +111,7 @@ fn a_writer_paced_by_its_readers_waits_for_the_slowest() {
     }
     assert_eq!((writer.room(8).len(), writer.lag()), (0, RING as u64));
     assert!(writer.arm(8) && !wait_readable(writer.as_fd(), Some(Duration::ZERO)).expect("poll"));
-    // What the slow one has seen and not released stays.
+    // Bytes that the slow reader has seen and not released stay.
     assert_eq!(numbers(slow.peek().expect("all"))[0], 0);
     assert_eq!(writer.room(8).len(), 0);
     assert!(writer.arm(8));
@@ -119,7 +119,7 @@ fn a_writer_paced_by_its_readers_waits_for_the_slowest() {
     assert!(wait_readable(writer.as_fd(), Some(Duration::from_secs(20))).expect("poll"));
     assert_eq!(writer.room(8).len(), 16);
     assert!(!wait_readable(writer.as_fd(), Some(Duration::ZERO)).expect("poll"), "silent again");
-    // One who leaves makes room, too.
+    // A reader who leaves makes room, too.
     assert!(writer.arm(1_000));
     drop(slow);
     assert!(wait_readable(writer.as_fd(), Some(Duration::from_secs(20))).expect("poll"));

@@ -173,7 +173,7 @@ impl Writer {
         self.distance.look(&self.map, self.published);
         let capacity = self.map.capacity();
         if self.pacing == Pacing::Receiver {
-            // What was granted once stays so: a reader that joins later begins behind it or at it.
+            // Room granted once stays so: a reader that joins later begins behind it or at it.
             self.granted = self.granted.max(self.slowest() + capacity as u64);
             return;
         }

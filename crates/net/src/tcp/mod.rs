@@ -75,10 +75,10 @@ pub use types::{
 pub use uring::Batching;
 
 use crate::clock;
-use crate::courtesy::Courtesy;
 use crate::fault::{ConnFault, FaultPlan};
 use crate::sys::{self, Epoll, EpollEvent};
 use crate::waker::Waker;
+use crate::yielding::Yielding;
 
 const IN: i32 = libc::EPOLLIN;
 const OUT: i32 = libc::EPOLLOUT;
@@ -99,7 +99,7 @@ pub struct TcpConfig {
     /// How [`Tcp::send_all`] sends.
     pub batching: Batching,
     /// A thread that has been busy for so long since it last waited gives the others of its processor a turn before it polls
-    /// again; `None`: it never does. See [`Courtesy`].
+    /// again; `None`: it never does. See [`Yielding`].
     pub yield_after: Option<Duration>,
     /// Injected faults for new connections, for tests and demonstrations.
     pub faults: Option<FaultPlan>,
@@ -107,7 +107,7 @@ pub struct TcpConfig {
 
 impl Default for TcpConfig {
     fn default() -> Self {
-        Self { events_per_poll: 512, batching: Batching::default(), yield_after: Some(Courtesy::DEFAULT), faults: None }
+        Self { events_per_poll: 512, batching: Batching::default(), yield_after: Some(Yielding::DEFAULT), faults: None }
     }
 }
 
@@ -136,7 +136,7 @@ pub struct Tcp {
     pool: Pool,
     batcher: Batcher,
     waker: Waker,
-    courtesy: Courtesy,
+    yielding: Yielding,
     /// What keeps input of a listed connection from being reported: what holds it, and being patient while those wait.
     held: Flags,
     faults: Option<FaultPlan>,
@@ -164,7 +164,7 @@ impl Tcp {
             pool: Pool::default(),
             batcher: Batcher::new(config.batching),
             waker,
-            courtesy: Courtesy::new(config.yield_after),
+            yielding: Yielding::new(config.yield_after),
             held: Flags::HELD,
             faults: config.faults,
             counters: Counters::default(),
@@ -260,7 +260,7 @@ impl Tcp {
         let timeout = self.wait_time(timeout);
         self.counters.waits += 1;
         let (epoll, ready) = (&mut self.epoll, &mut self.ready);
-        let count = self.courtesy.wait(timeout != Some(Duration::ZERO), || epoll.wait(ready, timeout))?;
+        let count = self.yielding.wait(timeout != Some(Duration::ZERO), || epoll.wait(ready, timeout))?;
         for index in 0..count {
             let EpollEvent { events: bits, u64: token } = self.ready[index];
             let (slot, generation) = (token as u32, (token >> 32) as u32);

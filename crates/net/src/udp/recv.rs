@@ -195,7 +195,7 @@ impl UdpSocket {
         }
         let (slot, slots) = match self.gro {
             Offload::On => (TRAIN_MAX, slabs.trains),
-            // One byte more than the longest, so that a longer one shows.
+            // A byte more than the longest, so that a longer one shows.
             _ => ((self.datagram_max + 1).next_multiple_of(64), SLOTS),
         };
         let filled = loop {

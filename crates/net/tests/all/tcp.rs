@@ -248,7 +248,7 @@ fn a_refused_tail_is_queued_and_follows_in_order() {
     assert!(matches!(outcomes.last(), Some(SendOutcome::Queued(_))));
     let queued = server.tcp.queued(conn);
     assert!(queued > 1_000_000, "most of it cannot be in the kernel: {queued}");
-    // What the peer's receive buffer holds is acknowledged; the rest of what the kernel took is backlog.
+    // Bytes in the peer's receive buffer are acknowledged; the rest of what the kernel took is backlog.
     while server.tcp.kernel_backlog(conn) == 0 {
         server.tcp.poll(Some(LIMIT), &mut server.events).expect("poll");
         assert_eq!(server.events, [], "not drained: the peer has not read anything");
@@ -343,7 +343,7 @@ fn a_batch_treats_each_connection_by_its_state() {
         server.tcp.close(closing, Close::Drain(LIMIT));
         server.tcp.close(gone, Close::Now);
         assert_eq!(server.closed(gone), CloseReason::Local { drained: false });
-        server.tcp.set_fault(faulty, Some(ConnFault { cut_after_sent: Some(1), ..ConnFault::default() }));
+        server.tcp.set_fault(faulty, Some(ConnFault { cut_after_sent_bytes: Some(1), ..ConnFault::default() }));
         server.tcp.send(reset, b"unread");
         pairs[4].1.peek(&mut [0; 6]).expect("arrived");
         let mut peers: Vec<_> = pairs.into_iter().map(|(_, peer)| peer).collect();
@@ -542,7 +542,7 @@ fn those_who_are_patient_wait_together() {
         });
         assert_eq!(server.receive(other, 1), b"m");
     }
-    // What is held is no reason to look again at once.
+    // Held bytes are no reason to look again at once.
     let mut events = Vec::new();
     server.tcp.poll(Some(Duration::ZERO), &mut events).expect("it is there");
     assert_eq!((events.as_slice(), server.tcp.timeout()), (&[][..], None));
@@ -696,13 +696,13 @@ fn an_adopted_stream_is_like_any_other() {
 fn a_fault_cuts_after_so_many_bytes() {
     let mut server = Server::new();
     let (conn, mut peer) = server.pair();
-    server.tcp.set_fault(conn, Some(ConnFault { cut_after_received: Some(5), ..ConnFault::default() }));
+    server.tcp.set_fault(conn, Some(ConnFault { cut_after_received_bytes: Some(5), ..ConnFault::default() }));
     peer.write_all(b"0123456789").expect("write");
     assert_eq!(server.receive(conn, 5), b"01234");
     assert_eq!(server.closed(conn), CloseReason::Fault);
 
     let (conn, mut peer) = server.pair();
-    server.tcp.set_fault(conn, Some(ConnFault { cut_after_sent: Some(5), ..ConnFault::default() }));
+    server.tcp.set_fault(conn, Some(ConnFault { cut_after_sent_bytes: Some(5), ..ConnFault::default() }));
     assert_eq!(server.tcp.send(conn, b"012"), SendOutcome::Sent);
     assert_eq!(server.tcp.send(conn, b"3456"), SendOutcome::Gone);
     let mut got = Vec::new();
@@ -723,7 +723,7 @@ fn a_fault_stalls_and_cuts_input_into_pieces() {
         assert_ne!(*event, Event::Readable { conn });
         (*event == Event::Readable { conn: marker }).then_some(())
     });
-    server.tcp.set_fault(conn, Some(ConnFault { receive_at_most: Some(3), ..ConnFault::default() }));
+    server.tcp.set_fault(conn, Some(ConnFault { receive_at_most_bytes: Some(3), ..ConnFault::default() }));
     let mut pieces = Vec::new();
     server.until(|tcp, scratch, event| {
         if *event == (Event::Readable { conn })

@@ -264,8 +264,8 @@ fn is_trusted(server: &TlsServer, client: &TlsClient) -> bool {
 fn a_certificate_is_read_again_when_its_files_change() {
     let (files, others) = (Files::new("again", &["quoteway.test"]), Files::new("again-others", &["quoteway.test"]));
     let (server, before, after) = (files.server(), files.client(), others.client());
-    // One that has no session to resume: resuming shows no certificate.
-    let newcomer = files.client();
+    // A client that has no session to resume: resuming shows no certificate.
+    let newest = files.client();
     assert!(is_trusted(&server, &before) && !is_trusted(&server, &after) && server.news().is_none());
     // Half of a change: certificate and key do not fit, and nothing happens to those who connect.
     fs::copy(others.cert(), files.cert()).expect("copy");
@@ -281,6 +281,6 @@ fn a_certificate_is_read_again_when_its_files_change() {
     while !is_trusted(&server, &after) {
         assert!(Instant::now() < patience, "the new certificate is not taken");
     }
-    assert!(!is_trusted(&server, &newcomer));
+    assert!(!is_trusted(&server, &newest));
     assert!(server.news().is_some_and(|news| news.contains("read again")) && server.news().is_none());
 }

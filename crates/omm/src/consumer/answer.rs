@@ -12,7 +12,7 @@
 use rwf::State;
 use rwf::msg::{RefreshFlags, RefreshMsg, StatusMsg};
 
-/// What a refresh or status says of the stream on which it came.
+/// The meaning of a refresh or status for the stream on which it came.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Answer<'m> {
     /// A part of an image; further ones come.
@@ -62,7 +62,7 @@ pub enum ItemStream {
     Lost,
 }
 
-/// What an answer was to an [`ItemStream`].
+/// The meaning of an answer for an [`ItemStream`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Nothing new: a part, another image, another state.

@@ -11,7 +11,7 @@ const FIELDS_STREAM: i32 = 3;
 /// Stream of the enumerations.
 const ENUMS_STREAM: i32 = 4;
 
-/// What a message of a dictionary stream meant.
+/// The meaning of a message of a dictionary stream.
 #[derive(Debug)]
 pub(super) enum Progress {
     /// More is to come, or the message said nothing.

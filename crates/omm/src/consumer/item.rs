@@ -14,14 +14,14 @@ use rwf::Qos;
 use rwf::msg::{Domain, Priority};
 use rwf::rdm::request::View;
 
-/// What a consumer asks for.
+/// A consumer's request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemRequest {
     /// Name of the service.
     pub service: String,
     /// Name of the item.
     pub name: String,
-    /// What the name is (ETA `InstrumentNameTypes`); `None` is a RIC.
+    /// The type of the name (ETA `InstrumentNameTypes`); `None` is a RIC.
     pub name_type: Option<u8>,
     /// Domain.
     pub domain: Domain,

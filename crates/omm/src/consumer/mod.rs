@@ -28,7 +28,7 @@ const DIRECTORY: i32 = 2;
 /// Stream of the first item.
 const FIRST_ITEM: i32 = 5;
 
-/// What a consumer is made with.
+/// The settings of a consumer.
 #[derive(Debug, Clone)]
 pub struct ConsumerConfig {
     /// Where to connect.
@@ -357,7 +357,7 @@ impl Consumer {
         self.watchlist.reissue(item, change, &mut self.session);
     }
 
-    /// What was asked for of an item; `None` if it is none any more.
+    /// The request for an item; `None` if it is none any more.
     pub fn request(&self, item: ItemId) -> Option<&ItemRequest> {
         self.watchlist.request(item)
     }
@@ -429,7 +429,7 @@ impl Consumer {
         self.directory.iter()
     }
 
-    /// What the server can do, as its login refresh says.
+    /// Capabilities of the server, as its login refresh says.
     pub const fn features(&self) -> &login::Features {
         self.session.features()
     }

@@ -26,7 +26,7 @@ enum Entry {
     },
 }
 
-/// What waits for a service, or for its answers.
+/// Requests that wait for a service, or for its answers.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Entry>,

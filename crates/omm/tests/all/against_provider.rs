@@ -97,7 +97,7 @@ fn run(world: &mut World, items: &mut Vec<(ItemId, usize, bool)>, step: Step) {
         Step::Pass(nanoseconds) => world.pass(nanoseconds),
         Step::Settle | Step::Close(_) => world.settle(),
     }
-    world.hear();
+    world.take_events();
     if matches!(world.events.last(), Some(Event::Disconnect(_))) {
         world.events.clear();
         world.disconnect();

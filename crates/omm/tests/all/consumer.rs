@@ -65,7 +65,7 @@ fn without_single_open_the_owner_recovers() {
     let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
     let elsewhere = world.consumer.open(world.now, ItemRequest::new("OTHER", "A")).unwrap();
     world.settle();
-    world.hear();
+    world.take_events();
     assert_eq!(world.seen[&elsewhere].ended, Some(StreamState::CLOSED_RECOVER));
     world.disconnect();
     assert_eq!(world.seen[&item].ended, Some(StreamState::CLOSED_RECOVER));
@@ -190,7 +190,7 @@ fn items_of_a_service_that_is_not_there_are_told_so_and_served_when_it_comes() {
     world.connect().unwrap();
     world.settle();
     let item = world.consumer.open(world.now, ItemRequest::new("LATER", "B")).unwrap();
-    world.hear();
+    world.take_events();
     assert!(world.seen[&item].stale);
     change_service(&mut world, &service(2, "LATER", None));
     assert_eq!((world.seen[&item].value, world.seen[&item].stale), (Some(1), false));
@@ -211,7 +211,7 @@ fn a_service_that_goes_down_leaves_its_items_unless_it_says_so() {
     assert!(world.events.iter().any(|event| matches!(event, Event::ServiceDown { id: 1, name } if name == "FEED")));
     let waiting = world.consumer.open(world.now, ItemRequest::new("FEED", "B")).unwrap();
     world.settle();
-    world.hear();
+    world.take_events();
     assert!(world.seen[&waiting].stale);
     let mut change = state_change(1, true);
     let suspect = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "stale");
@@ -255,7 +255,7 @@ fn a_login_that_is_not_answered_or_refused_ends_the_connection() {
     let mut w = rwf::wire::Writer::new(&mut buf);
     login::Status::refuse(1, StateCode::NOT_ENTITLED, "no").encode(&mut w).unwrap();
     world.consumer.handle_message(world.now, w.written());
-    world.hear();
+    world.take_events();
     assert!(matches!(&world.events[..], [Event::LoginRefused(_), Event::Disconnect(Disconnect::LoginRefused)]));
     world.disconnect();
     assert_eq!(world.consumer.poll_connect(u64::MAX), None, "refused for good");
@@ -345,7 +345,7 @@ fn the_preferred_server_is_gone_back_to() {
     assert_eq!((world.seen[&item].images, world.seen[&item].stale), (2, false));
     world.consumer.shut_down();
     world.settle();
-    world.hear();
+    world.take_events();
     assert!(matches!(world.events.last(), Some(Event::Disconnect(Disconnect::Shutdown))));
     assert!(!world.provider.as_ref().unwrap().is_logged_in(), "the login was closed");
 }

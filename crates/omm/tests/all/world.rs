@@ -60,7 +60,7 @@ pub(crate) fn value(body: &[u8]) -> u64 {
     entry.value(DataType::UINT).unwrap().as_u64().unwrap()
 }
 
-/// What an owner of a consumer knows of an item.
+/// An item, as the owner of a consumer knows it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) value: Option<u64>,
@@ -118,7 +118,7 @@ impl World {
         self.provider = None;
         self.owed.clear();
         self.consumer.handle_disconnected(self.now);
-        self.hear();
+        self.take_events();
     }
 
     /// Lets both talk until both are silent.
@@ -139,7 +139,7 @@ impl World {
                 if let Some(given) = self.consumer.handle_message(self.now, &msg) {
                     self.take(given);
                 }
-                self.hear();
+                self.take_events();
                 self.consumer.check_invariants();
             }
             if silent {
@@ -238,7 +238,7 @@ impl World {
     }
 
     /// Takes what the consumer has to tell.
-    pub(crate) fn hear(&mut self) {
+    pub(crate) fn take_events(&mut self) {
         while let Some(event) = self.consumer.poll_event() {
             if let Event::ItemState { item, state } = &event {
                 let seen = self.seen.entry(*item).or_default();
@@ -257,7 +257,7 @@ impl World {
     pub(crate) fn pass(&mut self, nanoseconds: u64) {
         self.now += nanoseconds;
         self.consumer.handle_timeout(self.now);
-        self.hear();
+        self.take_events();
         self.settle();
     }
 }

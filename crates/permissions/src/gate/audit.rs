@@ -54,7 +54,7 @@ pub enum Verdict {
     WouldDeny(Failure),
 }
 
-/// Who acts.
+/// The acting user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// The user's name.
@@ -74,11 +74,11 @@ pub struct AuditEvent {
     pub at: u64,
     /// Counts all events from 1, so that a missing line shows.
     pub number: u64,
-    /// What.
+    /// The event.
     pub kind: EventKind,
     /// How often: more than 1 for refused logins of one address that are told together; the rest is that of the last of them.
     pub count: u64,
-    /// Who.
+    /// The actor.
     pub actor: Actor,
     /// The item's service, if the event is about one.
     pub service: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! Who is on.
+//! The users that are logged in.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,12 +31,12 @@ pub enum LoggedIn {
     No(Denial),
 }
 
-/// One who is on.
+/// A user who is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnLine {
     /// The login.
     pub login: LoginId,
-    /// Who.
+    /// The actor.
     pub actor: Actor,
     /// Since when, in the caller's nanoseconds.
     pub since: u64,
@@ -137,12 +137,12 @@ impl Permissions {
                 (false, _) => Err(Failure::SourceDown),
             };
         };
-        self.check_seat(actor)?;
+        self.check_place(actor)?;
         self.check_limits(actor, user.limits)
     }
 
     /// Whether the user may sit there and use that; these stay true only as long as the rights say so.
-    fn check_seat(&self, actor: &Actor) -> Result<(), Failure> {
+    fn check_place(&self, actor: &Actor) -> Result<(), Failure> {
         let user = self.rights.user(&actor.user).ok_or(Failure::UnknownUser)?;
         let application = actor.application;
         let is_known = !self.rights.knows_applications() || self.rights.application(application).is_some();
@@ -217,7 +217,7 @@ impl Permissions {
         self.logins.get(login.0).map(|login| login.profile)
     }
 
-    /// Who is on.
+    /// The users that are logged in.
     pub fn on_line(&self) -> impl Iterator<Item = OnLine> {
         self.logins.iter().map(|(id, login)| {
             let Login { actor, since, opens, .. } = login;
@@ -244,8 +244,8 @@ impl Permissions {
         let Actor { user, position, application, .. } = &login.actor;
         let requirements = self.rights.requirements(user, position, *application);
         login.profile = self.decisions.profile(requirements);
-        let seated = self.logins.get(id.0).is_some_and(|login| self.check_seat(&login.actor).is_ok());
-        let is_over = !seated && self.settings.mode == Mode::On;
+        let has_place = self.logins.get(id.0).is_some_and(|login| self.check_place(&login.actor).is_ok());
+        let is_over = !has_place && self.settings.mode == Mode::On;
         let check = Sweep::Check { login: id, from: None };
         self.sweeps.push_back(if is_over { Sweep::End { login: id, from_source: false } } else { check });
     }

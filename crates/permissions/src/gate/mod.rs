@@ -29,7 +29,7 @@ use items::{Item, Open};
 use logins::Login;
 use slots::Slots;
 
-/// What permissions do.
+/// The mode of permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Nothing: everybody sees everything, nothing is remembered.
@@ -59,7 +59,7 @@ pub const AUDIT_BYTES_MAX: usize = 32 << 20;
 /// Parameters of the state machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// What permissions do.
+    /// The mode of permissions.
     pub mode: Mode,
     /// What happens without a source of rights.
     pub absence: Absence,
@@ -204,7 +204,7 @@ impl Permissions {
         }
     }
 
-    /// What permissions do.
+    /// The mode of permissions.
     pub const fn mode(&self) -> Mode {
         self.settings.mode
     }

@@ -73,7 +73,7 @@ pub enum LockError {
     Invalid {
         /// Offset of the byte.
         at: usize,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// A subject-based lock where a content-based one is needed.

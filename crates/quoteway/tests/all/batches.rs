@@ -31,7 +31,7 @@ impl Json {
 
     pub(crate) fn say(&mut self, message: &Value) {
         let text = message.to_string();
-        // One text frame, masked with zeros.
+        // A single text frame, masked with zeros.
         let mut frame = vec![0x81, 0x80 | 0x7E];
         frame.extend_from_slice(&u16::try_from(text.len()).expect("a short text").to_be_bytes());
         frame.extend_from_slice(&[0; 4]);

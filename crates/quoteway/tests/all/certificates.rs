@@ -88,7 +88,7 @@ impl Server {
     }
 }
 
-/// What a peer has come to that logs in: accepted, or why its connection ended.
+/// The outcome of a login: accepted, or why its connection ended.
 struct Peer {
     login: login::Request,
     out: Vec<Vec<u8>>,
@@ -190,7 +190,7 @@ fn only_our_certificates_come_in(config: impl Fn(&Certificate, &Certificate) -> 
     let lines = process.wait_for_lines("TLS", refused.len());
     let said = lines.join("\n");
     assert!(said.contains("sent no certificates") && said.contains("invalid peer certificate"), "{said}");
-    // Who is refused takes nothing from the others.
+    // A refused client takes nothing from the others.
     assert_eq!(log_in(addr, Some(&with(&ours)), role), Ok(()));
 }
 

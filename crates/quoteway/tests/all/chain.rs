@@ -14,7 +14,7 @@ use rwf::msg::{CloseFlags, CloseMsg, Domain, Msg, MsgKey, RequestFlags, RequestM
 use rwf::rdm::request::Payload;
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError, FieldList, SetScope, StateCode};
-use tools::consumer::{Consumer, Heard, Identity};
+use tools::consumer::{Consumer, Identity, Received};
 
 /// A process that ends with the test, and its first line.
 pub(crate) struct Process {
@@ -67,7 +67,7 @@ pub(crate) fn start(args: &[&str], from: &From, sign: &str) -> Process {
     };
     let mut lines = BufReader::new(stream).lines();
     let line = lines.by_ref().map_while(Result::ok).find(|l| l.contains(sign)).expect("the sign that it is ready");
-    // What comes later is read away, so that the process never waits for us.
+    // Later output is read away, so that the process never waits for us.
     std::thread::spawn(move || lines.for_each(drop));
     Process { child, line }
 }
@@ -304,7 +304,7 @@ fn the_encrypted_connection_type_carries_a_session() {
     assert_eq!((&report["complete"], &report["images"], &report["lost"]), (&true.into(), &10.into(), &0.into()));
 }
 
-/// What one server gives as Marketfeed another takes as Marketfeed, and makes field lists of it again.
+/// Marketfeed that one server gives another takes as such, and makes field lists of it again.
 #[test]
 fn market_price_goes_out_as_marketfeed_and_comes_back_as_fields() {
     let (_source, at) = source(&["-U", "2k"]);
@@ -531,7 +531,7 @@ pub(crate) struct Seen {
     ended: Option<String>,
 }
 
-/// What a mount was told of conflation.
+/// The notices of conflation to a mount.
 #[derive(Default)]
 struct Conflated {
     /// By stream: the number of the last update, and updates since, that had none.
@@ -547,7 +547,7 @@ struct Conflated {
 }
 
 impl Conflated {
-    fn hear(&mut self, msg: &[u8]) {
+    fn receive(&mut self, msg: &[u8]) {
         match Msg::decode(msg) {
             Ok(Msg::Status(status)) => match status.state {
                 Some(state) if state.code == StateCode::JIT_CONFLATION_STARTED => self.started += 1,
@@ -646,11 +646,11 @@ impl Handler for Seen {
 
     fn message(&mut self, now: u64, _conn: ConnId, msg: &[u8]) {
         let replies = &mut self.replies;
-        match self.consumer.hear(now, msg, &mut |msg| replies.push(msg.to_vec())) {
-            Heard::ServiceUp(id) => self.service = Some(id),
-            Heard::Item => {
+        match self.consumer.receive(now, msg, &mut |msg| replies.push(msg.to_vec())) {
+            Received::ServiceUp(id) => self.service = Some(id),
+            Received::Item => {
                 self.items += 1;
-                self.conflated.hear(msg);
+                self.conflated.receive(msg);
                 if let Ok(msg) = Msg::decode(msg) {
                     self.containers.insert(msg.stream_id(), msg.container());
                 }

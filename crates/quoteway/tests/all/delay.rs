@@ -8,7 +8,7 @@ use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
 use rwf::{DataState, Qos};
-use tools::consumer::{Consumer, Heard, Identity};
+use tools::consumer::{Consumer, Identity, Received};
 
 use crate::chain::{From, Process, port_of, serve, source, start};
 
@@ -17,7 +17,7 @@ const SECOND: u64 = 1_000_000_000;
 const DELAY: u64 = 6;
 const ITEM: &str = "RDT0";
 
-/// What came of the item at one service.
+/// The item's messages at one service.
 #[derive(Debug, Clone, PartialEq)]
 enum Came {
     Image(DataState, Option<Qos>),
@@ -67,9 +67,9 @@ impl Handler for Watch {
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
         let out = &mut self.out;
-        match self.consumer.hear(now, msg, &mut |msg| out.push(msg.to_vec())) {
-            Heard::ServiceUp(id) => self.ask = Some(id),
-            Heard::Item => match Msg::decode(msg).expect("a message") {
+        match self.consumer.receive(now, msg, &mut |msg| out.push(msg.to_vec())) {
+            Received::ServiceUp(id) => self.ask = Some(id),
+            Received::Item => match Msg::decode(msg).expect("a message") {
                 Msg::Refresh(m) => self.came.push((now, Came::Image(m.state.data, m.qos))),
                 Msg::Update(m) => self.came.push((now, Came::Update(m.body.to_vec()))),
                 // Not published yet.
@@ -163,7 +163,7 @@ fn what_comes_late_is_what_came_and_a_restart_leaves_a_hole_at_its_place() {
     let nip = port_of(&server, "nip=");
     let mut now = Watcher::new(port, "DIRECT_FEED");
     let mut late = Watcher::new(port, "LATE");
-    let keeper = delay(port, nip, journal);
+    let journal_writer = delay(port, nip, journal);
     let updates = |came: &[(u64, Came)]| came.iter().rev().take_while(|(_, c)| matches!(c, Came::Update(_))).count();
     until(&mut now, &mut late, "the first update", |came| updates(came) > 10);
     // Late data are published after its time: until then the item is told to be waited for.
@@ -171,9 +171,9 @@ fn what_comes_late_is_what_came_and_a_restart_leaves_a_hole_at_its_place() {
     let Came::Image(DataState::OK, Some(qos)) = first.1 else { panic!("{first:?}") };
     assert_eq!((qos.timeliness, qos.time_info), (rwf::Timeliness::DELAYED, DELAY as u16));
     // Killed, which the directory tells: what was written is published at its time by the next one, then comes the hole, then what that one has heard.
-    drop(keeper);
+    drop(journal_writer);
     let died = late.watch.came.len();
-    let _keeper = delay(port, nip, journal);
+    let _journal_writer = delay(port, nip, journal);
     let is_good = |came: &Came| matches!(came, Came::Image(DataState::OK, _));
     until(&mut now, &mut late, "what was written before", |came| came[died..].iter().any(|(_, came)| is_good(came)));
     until(&mut now, &mut late, "the hole", |came| came[died..].iter().any(|(_, came)| *came == Came::Suspect));

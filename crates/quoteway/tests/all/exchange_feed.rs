@@ -20,7 +20,7 @@ use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
 use rwf::{DataState, Map, SetScope, StateCode, StreamState};
-use tools::consumer::{Consumer, Heard, Identity};
+use tools::consumer::{Consumer, Identity, Received};
 use venue::dbn::{DbnReader, MboBooks, Record};
 use venue::nasdaq::TotalView;
 
@@ -30,7 +30,7 @@ use crate::chain::{From, Process, client, port_of, start};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What is held of one stream.
+/// The state held of one stream.
 #[derive(Default)]
 struct Stream {
     name: String,
@@ -133,9 +133,9 @@ impl Handler for Watch {
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
         let out = &mut self.out;
-        match self.consumer.hear(now, msg, &mut |msg| out.push(msg.to_vec())) {
-            Heard::ServiceUp(id) => self.request(id),
-            Heard::Item => self.take(msg),
+        match self.consumer.receive(now, msg, &mut |msg| out.push(msg.to_vec())) {
+            Received::ServiceUp(id) => self.request(id),
+            Received::Item => self.take(msg),
             _ => {}
         }
     }
@@ -292,7 +292,7 @@ fn a_file_that_begins_again_is_told_as_new_images_and_goes_on_from_there() {
         let all = expected["S1"].of(stream.domain.expect("a domain"));
         let (first, again) = (stream.images[0].1, stream.images[1]);
         assert!(stream.domain != Some(Domain::MARKET_BY_ORDER) || again.0 > 1, "an image in parts: {again:?}");
-        // What was before is not told: the image is that of the moment, and the states behind it are the venue's.
+        // States of before the request are not sent: the image is that of the moment, and the states behind it are the venue's.
         let told = &stream.states.0[again.1..];
         let at = all.iter().position(|state| *state == told[0]).expect("a state of the book");
         let length = told.len().min(all.len() - at);

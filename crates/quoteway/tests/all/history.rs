@@ -1,4 +1,4 @@
-//! What the page is told of before it was opened, and who is not told.
+//! The page's history of before it was opened, and who is not told.
 
 use serde_json::Value;
 

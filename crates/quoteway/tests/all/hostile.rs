@@ -1,4 +1,4 @@
-//! What coverage-guided fuzzing has learnt of what the program reads from files: configurations of RMDS and captures.
+//! Corpora of coverage-guided fuzzing for what the program reads from files: configurations of RMDS and captures.
 
 #[path = "../../../../fuzz/kept.rs"]
 mod kept;

@@ -41,7 +41,7 @@ impl Process {
         Self { child, ready }
     }
 
-    /// What stands behind `key=` in the line that says that it is ready.
+    /// The value behind `key=` in the line that says that it is ready.
     pub(crate) fn at(&self, key: &str) -> String {
         let found = self.ready.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
         found.unwrap_or_else(|| panic!("no {key} in {}", self.ready)).to_owned()
@@ -105,7 +105,7 @@ pub(crate) fn exchange(
     (status, head.to_owned(), body.to_owned())
 }
 
-/// What a server is started with whose ports the system chooses.
+/// Flags of a server whose ports the system chooses.
 pub(crate) const PORTS: [&str; 9] =
     ["serve", "--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
 

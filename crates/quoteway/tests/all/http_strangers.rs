@@ -32,7 +32,7 @@ fn deaf(at: &str, count: usize) -> Vec<TcpStream> {
     let connect = |_| {
         let mut stream = TcpStream::connect(at).expect("it listens");
         stream.set_write_timeout(Some(Duration::from_secs(5))).expect("set");
-        // One that is closed meanwhile has no need of the rest.
+        // A connection that is closed meanwhile has no need of the rest.
         let _ = stream.write_all(request.as_bytes());
         stream
     };
@@ -129,7 +129,7 @@ fn a_process_without_descriptors_says_how_it_is() {
     let folder = format!("/proc/{}/fd", server.child.id());
     let open = || std::fs::read_dir(&folder).expect("it runs").count();
     let mut crowd = Vec::new();
-    // Those that are turned away leave their place to the next ones, until there is none.
+    // Connections that are turned away leave their place to the next ones, until there is none.
     for _ in 0..400 {
         crowd.extend(TcpStream::connect(&rssl));
     }
@@ -141,7 +141,7 @@ fn a_process_without_descriptors_says_how_it_is() {
     }
     assert_eq!(server.get("/healthz").0, 200);
     assert_eq!(over_socket(dir.path(), "/api/v1/process"), 200);
-    // Who says nothing there does so for a moment.
+    // A silent connection holds its place for a moment only.
     let _silent: Vec<_> = (0..20).map(|_| TcpStream::connect(server.web())).collect();
     assert_eq!(server.get("/healthz").0, 200);
     drop(crowd);

@@ -79,7 +79,7 @@ fn nothing_is_lost(percent: u32, offload: u32) {
     assert_eq!(number(&received, "messages"), number(&published, "sent"), "{received}\n{published}");
     assert_eq!((number(&received, "lost"), number(&received, "reported_lost")), (0, 0), "{received}");
     assert!(number(&published, "sent") > 20_000, "{published}");
-    // What was dropped was asked for again and came.
+    // Dropped datagrams were asked for again and came.
     assert!(dropped > 10 && number(&received, "naks") > 0 && number(&published, "retransmissions") > 0, "{dropped}");
 }
 

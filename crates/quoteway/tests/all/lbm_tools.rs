@@ -118,7 +118,7 @@ fn both_ends_write_what_they_observed() {
     let publisher =
         format!("lbmpub --count 400 --rate 4000 --linger 0.3 --observe {} --observe-every 4", sent.display());
     private.run(&format!("lbmsub --observe {} --observe-every 4", received.display()), &publisher);
-    // What the reports print of such files.
+    // The figures that the reports print of such files.
     let output = Command::new(env!("CARGO_BIN_EXE_quoteway"))
         .args(["lab", "observed", "--json"])
         .args([&sent, &received])

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What a pipe holds on Linux unless it is told otherwise.
+/// Bytes that a pipe holds on Linux unless it is told otherwise.
 const PIPE_BYTES: usize = 65_536;
 
 struct Kill(Child);
@@ -47,7 +47,7 @@ fn a_reader_of_the_log_that_stops_does_not_stop_the_server() {
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "the server is silent"),
         }
     }
-    // Who reads again gets what waited.
+    // A reader that goes on gets what waited.
     let drain = std::thread::spawn(move || {
         let mut text = Vec::new();
         reader.read_to_end(&mut text).map(|_| text)

@@ -98,7 +98,7 @@ fn a_consumer_gets_the_image_of_before_a_kill_and_then_the_providers() {
     assert!(!fresh.is_empty());
     let images = after.seen.items;
     after.run_until(|seen| (seen.items > images + 5).then_some(()));
-    // Those who come now get the provider's, too.
+    // Clients that come now get the provider's, too.
     assert_eq!(consumer(&server).run_until(|seen| image(&seen.first)).0, DataState::OK);
 }
 
@@ -151,7 +151,7 @@ fn records_beyond_their_age_end_while_a_server_runs_and_while_it_does_not() {
     server.child.kill().expect("killed");
     server.child.wait().expect("gone");
     drop(source);
-    // They are over a second old when they are read: the file is given to a server only then.
+    // The records are over a second old when they are read: the file is given to a server only then.
     let written =
         fs::metadata(folder.path().join("cache/records.redb")).and_then(|file| file.modified()).expect("a file");
     while written.elapsed().is_ok_and(|age| age.as_millis() <= 1_100) {
@@ -259,7 +259,7 @@ fn a_distributor_that_starts_copies_the_images_of_one_that_lives() {
 fn a_distributor_starts_without_a_copy_where_nobody_gives_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let other = distributor(folder.path(), "other.toml", "name = \"another\"\n");
-    // One that takes the connection and says nothing.
+    // A peer that takes the connection and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent = silent.local_addr().expect("bound");
     let hosts = format!(

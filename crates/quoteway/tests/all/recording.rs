@@ -11,7 +11,7 @@ use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, Msg, MsgClass, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
-use tools::consumer::{Consumer, Heard, Identity};
+use tools::consumer::{Consumer, Identity, Received};
 
 use crate::chain::{From, Process, config_file, serve, source, start};
 use crate::http;
@@ -36,8 +36,8 @@ impl Handler for Watch {
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
         let out = &mut self.out;
-        match self.consumer.hear(now, msg, &mut |msg| out.push(msg.to_vec())) {
-            Heard::ServiceUp(id) => {
+        match self.consumer.receive(now, msg, &mut |msg| out.push(msg.to_vec())) {
+            Received::ServiceUp(id) => {
                 for (n, name) in self.items.iter().enumerate() {
                     let key = MsgKey { name_type: Some(1), ..MsgKey::item(id, name.as_bytes()) };
                     let flags = RequestFlags::STREAMING;
@@ -48,7 +48,7 @@ impl Handler for Watch {
                     self.out.push(w.written().to_vec());
                 }
             }
-            Heard::Item => {
+            Received::Item => {
                 let stream = rwf::peek::stream_id(msg).expect("a stream");
                 self.came.push((stream as usize - 5, msg.to_vec()));
             }
@@ -179,7 +179,7 @@ fn what_is_recorded_is_what_a_consumer_saw_beside_it() {
     watcher.until("the last update", |came| came.iter().any(|(n, msg)| *n == 0 && without_stream(msg) == of_last));
     for (n, name) in ITEMS.iter().enumerate() {
         let (seen, written) = (watcher.of(n, MsgClass::UPDATE), recorded(&recording, 6, name, Kind::Update));
-        // What the watcher saw before the first that is written and after the last is more.
+        // The watcher saw more: before the first message that is written, and after the last.
         if let Some(first) = written.first() {
             let begin = seen.iter().position(|msg| msg == first).expect("the first one was seen");
             assert!(seen[begin..].starts_with(&written[..written.len().min(seen.len() - begin)]), "{name}");
@@ -211,7 +211,7 @@ fn what_is_recorded_is_what_a_consumer_saw_beside_it() {
     assert!(with_source > 0, "the market's updates say when they were made");
 }
 
-/// What `ctl` says to a process, and whether it has done it.
+/// Sends a command of `ctl` to a process: whether it has done it.
 fn ctl(server: &http::Process, args: &[&str]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_quoteway")).args(["ctl", "--at", &server.web()]).args(args).output();
     let output = output.expect("it runs");

@@ -111,7 +111,7 @@ fn middle(folder: &Path, watcher: &Watcher) -> (String, (Vec<u8>, DataState), Ve
             times.push((entry.record.time, without_stream(entry.record.body)));
         }
     }
-    // One in the middle that nothing else has come with.
+    // A time in the middle at which a single message came.
     let at = (times.len() / 2..times.len() - 1).find(|n| times[*n].0 < times[n + 1].0).expect("a moment");
     let (time, last) = &times[at];
     let expected = (image_after(watcher, 0, last), DataState::OK);
@@ -173,7 +173,7 @@ fn a_gap_makes_items_suspect_until_their_next_image() {
 fn a_replay_is_paused_stepped_and_sought_by_its_input() {
     let (folder, watcher) = market();
     let (moment, expected, rest) = middle(folder.path(), &watcher);
-    // It waits for items that nobody opens.
+    // The replay waits for items that nobody opens.
     let (mut replay, port) = replay(folder.path(), &["--item", ITEMS[0], "--start-on-open", "1000"]);
     let mut watcher = Watcher::new(port, SERVICE, &ITEMS[..1]);
     watcher.until("the state of an item without an image", |came| !came.is_empty());

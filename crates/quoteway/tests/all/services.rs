@@ -23,7 +23,7 @@ struct Dns {
 }
 
 impl Dns {
-    /// It ends with the process.
+    /// The answering thread ends with the process.
     fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let at = socket.local_addr().expect("an address").to_string();

@@ -118,7 +118,7 @@ fn items_go_to_the_standby_and_back_by_hand() {
     let (done, text) = ctl(&server, &["items", "rdt", "--state", "open"]);
     assert!(done && text.lines().count() == 4, "{text}");
     assert_eq!(ctl(&server, &["items", "--state", "suspect"]).1.lines().count(), 1);
-    // What went over the connections is known.
+    // The bytes of the connections are known.
     let clients = server.json("/api/v1/clients");
     assert!(clients["found"][0]["traffic"]["sent_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{clients}");
     let providers = server.json("/api/v1/providers");
@@ -162,7 +162,7 @@ fn a_hot_standby_takes_over_from_a_provider_that_is_gone() {
     server.wait_for("/api/v1/events", |_, body| {
         body.contains(&format!("3 items of service DIRECT_FEED go on at the hot standby of provider {first}"))
     });
-    // Those who watch were told nothing of it, and are served.
+    // Watchers were told nothing of it, and are served.
     for name in ["RDT0", "RDT1", "RDT2"] {
         let item = server.wait_for(&format!("/api/v1/items/DIRECT_FEED/{name}"), |status, body| {
             status == 200 && body.contains("\"current\":true")
@@ -221,7 +221,7 @@ fn a_provider_that_sends_more_than_it_may_is_held_back() {
         let line = body.lines().find(|line| line.starts_with(name)).and_then(|line| line.rsplit(' ').next());
         line.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0)
     };
-    // It goes on, a tenth of a second at a time.
+    // The server goes on, a tenth of a second at a time.
     let metrics = server.wait_for("/metrics", |_, body| number(body, "quoteway_providers_rate_pauses") >= 5.0);
     assert!(number(&metrics, "quoteway_providers_over_rate") >= 1.0, "{metrics}");
     let updates = number(&metrics, "quoteway_source_distributor_updates");
@@ -253,7 +253,7 @@ fn a_client_that_asks_faster_than_it_may_is_slowed_and_no_other() {
     });
     let metrics = server.wait_for("/metrics", |_, body| number(body, "quoteway_consumers_rate_pauses") >= 5.0);
     assert!(number(&metrics, "quoteway_consumers_over_rate") < 1.5, "the other one is read: {metrics}");
-    // It gets all of it.
+    // The client gets all of it.
     server.wait_for("/metrics", |_, body| number(body, "quoteway_p2ps_items{") >= 5_000.0);
 }
 

@@ -33,7 +33,7 @@ const ROUND: Duration = Duration::from_millis(10);
 const MASK: Option<[u8; 4]> = Some([1, 2, 3, 4]);
 
 /// Where a server is attacked.
-struct Doors {
+struct Ports {
     consumers: SocketAddr,
     providers: SocketAddr,
     web: SocketAddr,
@@ -42,15 +42,15 @@ struct Doors {
 /// What the connections of one kind say: something first, then something again and again. They read nothing.
 struct Attack {
     name: &'static str,
-    door: SocketAddr,
+    port: SocketAddr,
     first: Vec<u8>,
     again: Vec<u8>,
 }
 
-fn attacks(doors: &Doors) -> Vec<Attack> {
-    let Doors { consumers, providers, web } = *doors;
+fn attacks(ports: &Ports) -> Vec<Attack> {
+    let Ports { consumers, providers, web } = *ports;
     let attack =
-        |name, door, first: &[u8], again: &[u8]| Attack { name, door, first: first.into(), again: again.into() };
+        |name, port, first: &[u8], again: &[u8]| Attack { name, port, first: first.into(), again: again.into() };
     let (json, rwf, rssl) = (upgrade(Protocol::Json), upgrade(Protocol::Rwf), handshake());
     let (json_ping, unreadable) = (text(r#"{"Type":"Ping"}"#), text("{"));
     let login = text(r#"{"ID":1,"Domain":"Login","Key":{"Name":"somebody"}}"#);
@@ -63,28 +63,28 @@ fn attacks(doors: &Doors) -> Vec<Attack> {
     let facts = b"GET /api/v1/clients HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let logged_in = [&json[..], &login].concat();
     let mut all = Vec::new();
-    for door in [consumers, providers] {
+    for port in [consumers, providers] {
         all.extend([
-            attack("pings before a login", door, &json, &ping()),
-            attack("pings of RSSL in WebSocket", door, &rwf, &ping()),
-            attack("JSON pings before a login", door, &json, &json_ping),
-            attack("JSON that cannot be read", door, &json, &unreadable),
-            attack("a message of RSSL without end", door, &[&rssl[..], &first_fragment()].concat(), &next_fragment()),
+            attack("pings before a login", port, &json, &ping()),
+            attack("pings of RSSL in WebSocket", port, &rwf, &ping()),
+            attack("JSON pings before a login", port, &json, &json_ping),
+            attack("JSON that cannot be read", port, &json, &unreadable),
+            attack("a message of RSSL without end", port, &[&rssl[..], &first_fragment()].concat(), &next_fragment()),
             attack(
                 "a message of WebSocket without end",
-                door,
+                port,
                 &[&json[..], &fragment(OpCode::Text)].concat(),
                 &fragment(OpCode::Continuation),
             ),
-            attack("many messages that are not finished", door, &rssl, &first_fragment()),
+            attack("many messages that are not finished", port, &rssl, &first_fragment()),
             attack(
                 "an HTTP header without end",
-                door,
+                port,
                 b"GET /WebSocket HTTP/1.1\r\n",
                 b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n",
             ),
-            attack("pings of RSSL", door, &rssl, &rssl::frame::PING),
-            attack("junk", door, b"\x00\x05\xff\xff\xff", b"and what else is no beginning of anything\r\n\r\n"),
+            attack("pings of RSSL", port, &rssl, &rssl::frame::PING),
+            attack("junk", port, b"\x00\x05\xff\xff\xff", b"and what else is no beginning of anything\r\n\r\n"),
         ]);
     }
     all.extend([
@@ -182,7 +182,7 @@ impl Line {
     }
 
     fn connect(&mut self, attack: &Attack) {
-        let stream = TcpStream::connect_timeout(&attack.door, Duration::from_secs(1)).ok();
+        let stream = TcpStream::connect_timeout(&attack.port, Duration::from_secs(1)).ok();
         self.stream = stream.filter(|stream| stream.set_nonblocking(true).is_ok());
         self.rest = (attack.first.clone(), 0);
     }
@@ -238,7 +238,7 @@ fn a_strangers_worst_costs_little_memory_delays_nobody_and_keeps_nobody_out() {
     let seconds = if is_long { 60 } else { 10 };
     let (_source, at) = chain::source(&["-U", "2k", "--smooth", "--stamp-all", "--tcp-no-delay"]);
     let (server, port) = chain::serve(&["--route", &at, "--http-port", "0"]);
-    let doors = Doors {
+    let ports = Ports {
         consumers: SocketAddr::from(([127, 0, 0, 1], port)),
         providers: SocketAddr::from(([127, 0, 0, 1], chain::port_of(&server, "nip="))),
         web: SocketAddr::from(([127, 0, 0, 1], chain::port_of(&server, "http=http://"))),
@@ -248,7 +248,7 @@ fn a_strangers_worst_costs_little_memory_delays_nobody_and_keeps_nobody_out() {
     let idle = memory(&server);
 
     let until = Instant::now() + Duration::from_secs(seconds + 2);
-    let attacking = std::thread::spawn(move || attack(&attacks(&doors), until));
+    let attacking = std::thread::spawn(move || attack(&attacks(&ports), until));
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let coming = std::thread::spawn(move || come_in(port, &stopped));

@@ -70,7 +70,7 @@ fn state_machines_know_nothing_of_the_world() {
             for word in
                 ["Instant::now", "SystemTime", "std::net::Tcp", "std::net::Udp", "thread::", "println!", "std::env"]
             {
-                // What comes after the first test module may print and read the environment.
+                // Code behind the first test module may print and read the environment.
                 let code = text.split("#[cfg(test)]").next().unwrap_or(text);
                 let is_test = path.to_string_lossy().contains("tests");
                 if !is_test && code.lines().any(|l| !l.trim_start().starts_with("//") && l.contains(word)) {
@@ -182,7 +182,7 @@ fn crates_use_only_what_the_architecture_allows() {
             assert!(allowed.contains(&other.as_str()), "crates/{krate} must not use {other}");
         }
     }
-    // What is measured knows nothing of who measures, and is built without what only a measurement needs.
+    // The product knows nothing of who measures it, and is built without what only a measurement needs.
     for krate in fs::read_dir(root().join("crates")).unwrap().flatten() {
         let name = krate.file_name().to_string_lossy().into_owned();
         let found = uses(&name).into_iter().find(|other| other == "quoteway-lab" || other == "floor" && name != "lab");
@@ -318,7 +318,7 @@ fn every_dependency_comes_from_the_registry_under_a_licence_that_may_be_given_on
             found.push(format!("{name}: from {source}"));
         }
         let licence = package["license"].as_str().unwrap_or("none");
-        // One of several suffices; all of those joined by AND are needed.
+        // Of several licences a single one suffices; all of those joined by AND are needed.
         let allowed = licence.replace('/', " OR ").split(" OR ").any(|choice| {
             choice.split(" AND ").all(|one| LICENCES.contains(&one.trim_matches(|c| c == '(' || c == ')' || c == ' ')))
         });

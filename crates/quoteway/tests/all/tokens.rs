@@ -195,7 +195,7 @@ fn logins_follow_the_keys_of_their_issuer() {
     }
     publish(&file, &[&second]);
     for by in [By::Rssl, By::Json] {
-        // One who is not answered in time on a full machine is not refused yet.
+        // A client that is not answered in time on a full machine is not refused yet.
         while !is_refused(&takes(by, &old)) {
             in_time("the first key still holds");
         }

@@ -1,4 +1,4 @@
-//! What operators are told of items is what a client on the socket was told of them, and of images no more than a user of the page may see.
+//! Operators are told of items what a client on the socket was told of them, and of images no more than a user of the page may see.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! What waits for the sessions of a thread, and what they have not finished: their accounts, settled when something is queued or kept.
+//! Accounts of the sessions of a thread, settled when something is queued or kept: what waits for them, and what they have not finished.
 
 use net::tcp::{Close, ConnId};
 use rssl::ws::JsonPacker;
@@ -26,7 +26,7 @@ impl Default for Accounts {
 }
 
 impl RsslIo {
-    /// What may wait for a connection that was dialled, once its server is known ([`Handler::is_known`]); nothing bounds it otherwise. For
+    /// Bytes that may wait for a connection that was dialled, once its server is known ([`Handler::is_known`]); nothing bounds them otherwise. For
     /// those that come in it is [`Listener::bounds`](crate::Listener::bounds).
     pub fn bound(&mut self, conn: ConnId, bytes: usize) {
         if let Some(session) = self.session(conn) {
@@ -114,11 +114,11 @@ impl RsslIo {
 
     /// The socket of a connection has taken everything.
     pub(super) fn settle_drained(&mut self, conn: ConnId) {
-        // What is composed since waits still; whoever is overdrawn by that is found when it is sent.
+        // Bytes composed since wait still; an account overdrawn by them is found when they are sent.
         let _ = self.settle(conn);
     }
 
-    /// What a port bears of those who have logged in.
+    /// Bytes that a port bears of those who have logged in.
     pub(super) fn open_account(&mut self, bounds: Bounds) {
         self.accounts.ports.push(Pool::of_port(bounds));
     }

@@ -21,7 +21,7 @@ const RESUME: i64 = 250_000;
 
 /// The time of those who are read last.
 pub(super) struct Pace {
-    /// What is left of it, nanoseconds; below zero if more was needed.
+    /// The rest of it, nanoseconds; below zero if more was needed.
     left: i64,
     /// When it was looked at last.
     since: u64,
@@ -84,7 +84,7 @@ impl RsslIo {
         let Some(session) = self.session(conn) else { return false };
         session.account.is_known |= session.established && handler.is_known(conn);
         session.is_last = !session.account.is_known || session.account.is_loud(now);
-        let (is_last, heard) = (session.is_last, session.heard.of_second(now));
+        let (is_last, heard) = (session.is_last, session.bytes_read.of_second(now));
         if is_last {
             self.pace.line.push((heard, conn));
         } else {

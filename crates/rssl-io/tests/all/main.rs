@@ -17,7 +17,7 @@ use rssl::ws::{self, Limits, Role, Socket, frame};
 use rssl::{ClientConfig, ServerConfig};
 use rssl_io::{Encryption, Ended, Handler, Listener, Opened, RsslIo, WebSocket, WebSocketDial, admission};
 
-/// What the server's side has seen, in order.
+/// Events of the server's side, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Seen {
     Opened(String),
@@ -32,9 +32,9 @@ struct Recorder {
     conns: Vec<ConnId>,
     /// Nobody has logged in.
     knows_nobody: bool,
-    /// What was told to wait, at most.
+    /// The most bytes that were told to wait.
     told: usize,
-    /// What to offer next, of each that has ended.
+    /// The next offer, of each that has ended.
     next_versions: Vec<Option<rssl::Version>>,
 }
 

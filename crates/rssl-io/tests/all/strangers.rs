@@ -36,7 +36,7 @@ fn upgrade(protocol: Protocol) -> Vec<u8> {
     bytes
 }
 
-/// What a client of RSSL says until it is one.
+/// The first bytes of a client of RSSL.
 fn handshake() -> Vec<u8> {
     let mut bytes = Vec::new();
     Connection::client(ClientConfig { key_exchange: false, ..ClientConfig::default() }).start(0, &mut bytes);
@@ -85,7 +85,7 @@ fn until_closed(server: &mut Server) -> (String, usize) {
 fn pings_that_nobody_reads_end_the_session_before_a_login_and_after() {
     for protocol in [Protocol::Json, Protocol::Rwf] {
         for knows_nobody in [true, false] {
-            let mut server = Server::new(|listener| listener.read_most = STEP);
+            let mut server = Server::new(|listener| listener.read_most_bytes = STEP);
             server.recorder.knows_nobody = knows_nobody;
             let client = flood(server.client(), upgrade(protocol), ping());
             let (why, most) = until_closed(&mut server);

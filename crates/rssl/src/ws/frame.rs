@@ -6,7 +6,7 @@ pub const HEADER_MAX: usize = 14;
 /// Longest payload of a control frame.
 pub const CONTROL_MAX: usize = 125;
 
-/// What a frame carries.
+/// The contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpCode {
     /// More of the message that an earlier frame began.
@@ -61,7 +61,7 @@ pub struct Header {
     pub fin: bool,
     /// The message is compressed (RSV1 of permessage-deflate); on its first frame only.
     pub compressed: bool,
-    /// What the frame carries.
+    /// The frame's contents.
     pub op: OpCode,
     /// The payload is to be combined with these four bytes.
     pub mask: Option<[u8; 4]>,

@@ -9,13 +9,13 @@ use super::socket::{Sink, Socket};
 use super::{Closed, code};
 use crate::standing::Standing;
 
-/// What a session is made with.
+/// The settings of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonConfig {
     /// Ping timeout, seconds.
     pub ping_timeout_s: u8,
     /// Longest payload of a frame that is sent, bytes.
-    pub frame_payload_max: usize,
+    pub frame_payload_max_bytes: usize,
     /// Each message is sent in a frame of its own: for peers that take the messages of one frame in no order.
     pub one_message_a_frame: bool,
 }
@@ -23,7 +23,7 @@ pub struct JsonConfig {
 impl Default for JsonConfig {
     /// As an ADS: 30 s, 61,440 bytes, and as many messages in a frame as fit.
     fn default() -> Self {
-        Self { ping_timeout_s: 30, frame_payload_max: 61_440, one_message_a_frame: false }
+        Self { ping_timeout_s: 30, frame_payload_max_bytes: 61_440, one_message_a_frame: false }
     }
 }
 
@@ -134,12 +134,12 @@ impl Json {
 
     /// Takes over what the server says of itself in its answer to the login (the client's side): the ping timeout, seconds, and
     /// the longest message it takes, bytes. The own limits hold where they are smaller.
-    pub fn heed_server(&mut self, ping_timeout_s: Option<u8>, message_bytes_max: Option<usize>) {
+    pub fn limit_by_server(&mut self, ping_timeout_s: Option<u8>, message_bytes_max: Option<usize>) {
         if let Some(seconds) = ping_timeout_s {
             self.config.ping_timeout_s = self.config.ping_timeout_s.min(seconds);
         }
         if let Some(bytes) = message_bytes_max {
-            self.config.frame_payload_max = self.config.frame_payload_max.min(bytes);
+            self.config.frame_payload_max_bytes = self.config.frame_payload_max_bytes.min(bytes);
         }
     }
 
@@ -190,7 +190,7 @@ impl Json {
     pub fn frame_kind(&self) -> Option<FrameKind> {
         self.socket.is_server().then(|| FrameKind {
             deflates: self.socket.deflates(),
-            payload_max: self.config.frame_payload_max,
+            payload_max: self.config.frame_payload_max_bytes,
             one_message: self.config.one_message_a_frame,
         })
     }
@@ -260,7 +260,7 @@ impl JsonPacker<'_> {
     /// with others.
     pub fn push_parts(&mut self, own: &[u8], shared: &[u8]) {
         let length = own.len() + shared.len();
-        let most = self.json.config.frame_payload_max.clamp(PAYLOAD_MIN, usize::from(u16::MAX));
+        let most = self.json.config.frame_payload_max_bytes.clamp(PAYLOAD_MIN, usize::from(u16::MAX));
         if let Some(start) = self.open
             && (self.json.config.one_message_a_frame || self.out.len() - start + length + 2 > most)
         {

@@ -1,4 +1,4 @@
-//! What a server knows of one JSON client: its errors, and the keys of its streams.
+//! A server's knowledge of one JSON client: its errors, and the keys of its streams.
 //!
 //! An ADS writes the key of an item into every status and update of it, unless the request said `KeyInUpdates` false. Messages of RWF do
 //! not have it there, and a body is converted once for many clients: so a key is text of its own, which stands behind the stream id.
@@ -11,7 +11,7 @@ use rwf::msg::{Domain, Msg, MsgClass, MsgKey, RefreshFlags, RequestFlags, Reques
 use rwf::rdm::request::Payload;
 use rwf::{DataState, peek};
 
-/// What a server knows of one JSON client.
+/// A server's knowledge of one JSON client.
 #[derive(Debug, Default)]
 pub struct JsonPeer {
     /// Messages of its connection that could not be read.
@@ -138,7 +138,7 @@ impl JsonPeer {
     }
 
     /// Takes note of a message that it has sent, and that has been acted upon.
-    pub(super) fn heard(&mut self, message: &[u8], converter: &Converter<'_>, texts: &mut KeyTexts) {
+    pub(super) fn note_message(&mut self, message: &[u8], converter: &Converter<'_>, texts: &mut KeyTexts) {
         if !matches!(peek::class(message), Some(MsgClass::REQUEST | MsgClass::CLOSE)) {
             return;
         }

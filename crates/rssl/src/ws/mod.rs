@@ -63,7 +63,7 @@ pub enum Closed {
     Malformed {
         /// The code that was sent.
         code: u16,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// Nothing came for the whole ping timeout.

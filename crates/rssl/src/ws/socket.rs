@@ -24,7 +24,7 @@ pub trait Sink {
     }
 }
 
-/// What a peer may send.
+/// Limits of what a peer may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a message, all its frames together and after decompression.
@@ -170,7 +170,7 @@ impl Socket {
                     Standing::Over => return Err(Closed::AlreadyClosed),
                 }
             }
-            // What has come of the message counts before the rest of a frame is waited for.
+            // The message's bytes so far count before the rest of a frame is waited for.
             let begun = self.begun.as_ref().filter(|_| header.op == OpCode::Continuation);
             let begun = begun.map_or(0, |begun| begun.bytes.len());
             if header.payload > self.message_max().saturating_sub(begun) as u64 {
@@ -285,7 +285,7 @@ impl Socket {
                 Ok(_) => {}
             }
         }
-        // What is still inside when the input is all read and the room was full.
+        // Bytes still inside when the input is all read and the room was full.
         while plain.len() == plain.capacity() && !plain.is_empty() {
             plain.reserve(1024);
             let before = plain.len();

@@ -38,7 +38,7 @@ pub struct TextOptions {
     pub login_payload: String,
 }
 
-/// What one server's JSON clients share.
+/// State that one server's JSON clients share.
 #[derive(Debug)]
 pub struct JsonTexts {
     dictionary: Arc<Dictionary>,
@@ -67,7 +67,7 @@ struct Text {
     kind: Kind,
 }
 
-/// What a text of a client holds.
+/// The contents of a client's text.
 #[derive(Debug)]
 pub enum Read<'a> {
     /// A message, encoded.
@@ -77,7 +77,7 @@ pub enum Read<'a> {
     /// The client could not read what it was sent: its words.
     Complaint(String),
     /// The client has made too many errors, and nothing more of its text is read.
-    Hopeless,
+    TooManyErrors,
 }
 
 impl JsonTexts {
@@ -145,7 +145,7 @@ impl JsonTexts {
     }
 
     /// Reads a client's text, part by part. `each` tells of a message whether it is done: one that has to wait is to be given to
-    /// [`JsonTexts::heard`] when it is, since until then the client's streams are what they were. Of all else it tells nothing.
+    /// [`JsonTexts::note_message`] when it is, since until then the client's streams are what they were. Of all else it tells nothing.
     pub fn read(&mut self, peer: &mut JsonPeer, text: &str, mut each: impl FnMut(Read<'_>) -> bool) {
         let Self { dictionary, names, settings, keys, .. } = self;
         let converter = Converter::new(dictionary).with_settings(*settings).with_services(names);
@@ -153,7 +153,7 @@ impl JsonTexts {
             match message {
                 Ok(Incoming::Message(message)) => {
                     if each(Read::Message(&message)) {
-                        peer.heard(&message, &converter, keys);
+                        peer.note_message(&message, &converter, keys);
                     }
                 }
                 Ok(Incoming::Ping) => {
@@ -166,7 +166,7 @@ impl JsonTexts {
                 Err(error) => {
                     peer.errors += 1;
                     if peer.errors > ERRORS_MAX {
-                        each(Read::Hopeless);
+                        each(Read::TooManyErrors);
                         return;
                     }
                     each(Read::Reply(error.reply()));
@@ -176,10 +176,10 @@ impl JsonTexts {
     }
 
     /// A message of a client that had to wait is done.
-    pub fn heard(&mut self, peer: &mut JsonPeer, message: &[u8]) {
+    pub fn note_message(&mut self, peer: &mut JsonPeer, message: &[u8]) {
         let Self { dictionary, names, settings, keys, .. } = self;
         let converter = Converter::new(dictionary).with_settings(*settings).with_services(names);
-        peer.heard(message, &converter, keys);
+        peer.note_message(message, &converter, keys);
     }
 
     /// Writes a message to one client under its stream id; tells whether it answers the client's login. Bodies stay where they are
@@ -400,7 +400,7 @@ mod tests {
             let socket = Socket::new(Role::Server, false, Limits::default());
             let session = Json::new(
                 socket,
-                JsonConfig { ping_timeout_s: 60, frame_payload_max: 10_000, ..JsonConfig::default() },
+                JsonConfig { ping_timeout_s: 60, frame_payload_max_bytes: 10_000, ..JsonConfig::default() },
                 0,
             );
             Self { texts, peer: JsonPeer::default(), session, waiting: Vec::new() }
@@ -420,7 +420,7 @@ mod tests {
         /// The first message that waits is done.
         fn done(&mut self) {
             let message = self.waiting.remove(0);
-            self.texts.heard(&mut self.peer, &message);
+            self.texts.note_message(&mut self.peer, &message);
         }
 
         /// What the client gets for a message on stream 5.

@@ -8,7 +8,7 @@ use super::pages::{Pages, Said};
 pub const HEAD_MAX: usize = 32_768;
 const FIELDS_MAX: usize = 96;
 
-/// What is spoken in a WebSocket session.
+/// The protocol in a WebSocket session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// JSON in text frames: `tr_json2`.
@@ -50,11 +50,11 @@ pub struct Upgrade {
     pub protocol: Protocol,
     /// Compression is agreed on, without context in either direction.
     pub deflate: bool,
-    /// What proves to the client that its request was understood.
+    /// The proof for the client that its request was understood.
     pub accept: String,
     /// The page that a browser was on; `None` from other programs, mostly.
     pub origin: Option<String>,
-    /// What the client calls itself; empty if it does not say.
+    /// The name that the client gives itself; empty if it gives none.
     pub user_agent: String,
     /// The request's cookies, as in the request; see [`Upgrade::cookie`].
     pub cookies: String,
@@ -69,7 +69,7 @@ pub struct Refusal {
     pub why: &'static str,
 }
 
-/// What has come so far.
+/// The bytes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// The header goes on.
@@ -80,7 +80,7 @@ pub enum Request {
     Refused(Refusal),
 }
 
-/// What this side has.
+/// The state of this side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The protocols.
@@ -142,7 +142,7 @@ fn negotiate(request: &httparse::Request<'_, '_>, offer: &Offer) -> Result<Upgra
     }
     let mut keys = all("Sec-WebSocket-Key").filter(|key| !key.is_empty());
     let (Some(key), None) = (keys.next(), keys.next()) else { return Err((400, "Sec-WebSocket-Key is missing")) };
-    // What is no text is there, too: passed over, it would count as a program's silence.
+    // A field that is no text is there, too: passed over, it would count as a program's silence.
     let field = |name: &'static str| {
         let own = request.headers.iter().filter(move |f| f.name.eq_ignore_ascii_case(name));
         own.map(|f| std::str::from_utf8(f.value).ok().map(str::trim))
@@ -246,7 +246,7 @@ impl Refusal {
     }
 }
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Debug, Clone)]
 pub struct Ask {
     /// Host and port, for the `Host` field.

@@ -220,7 +220,7 @@ fn a_tap_goes_on_after_a_bad_frame() {
     assert_eq!(events, ["compressed frame though no compression was agreed on", "cd"]);
 }
 
-/// What coverage-guided fuzzing has learnt keeps the rules.
+/// Inputs that coverage-guided fuzzing has found keep the rules.
 #[test]
 fn kept_inputs_keep_the_rules() {
     let folder = env!("CARGO_MANIFEST_DIR");

@@ -105,7 +105,7 @@ fn replay_upgrade(name: &str, recording: &Value) -> Option<Protocol> {
     let (answer, _) = sent(recording, "S");
     let answer = String::from_utf8(answer).unwrap();
     let deflates = answer.contains("permessage-deflate");
-    // What the recorded server was set to is what it answered with.
+    // The recorded server answered with what it was set to.
     let chosen = answer.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Protocol: "));
     let protocols = chosen.and_then(Protocol::from_name).into_iter().collect();
     match upgrade::read(&request, &Offer { deflate: deflates, protocols, ..Offer::default() }) {
@@ -158,7 +158,7 @@ fn rwf_messages(dir: &str, recording: &Value, seen: &Seen) -> Vec<String> {
     let request = &receive("request", Role::Server, &sent(recording, "C").1, usize::MAX).binaries[0];
     let request = rssl::handshake::ConnectRequest::decode(request).unwrap();
     let mut session = if dir == "C" {
-        // What the recorded server was set to is what it answered with.
+        // The recorded server answered with what it was set to.
         let answer = &receive("answer", Role::Client(1), &sent(recording, "S").1, usize::MAX).binaries[0];
         let compression = match rssl::handshake::Answer::decode(answer, request.key_exchange).unwrap() {
             rssl::handshake::Answer::Ack(ack) => ack.compression_type().unwrap(),
@@ -187,13 +187,14 @@ fn rwf_messages(dir: &str, recording: &Value, seen: &Seen) -> Vec<String> {
 
 fn json(role: Role, deflate: bool, payload_max: usize) -> Json {
     let socket = Socket::new(role, deflate, Limits { message_bytes_max: 8 << 20, ..Limits::default() });
-    Json::new(socket, JsonConfig { frame_payload_max: payload_max, ..JsonConfig::default() }, 0)
+    Json::new(socket, JsonConfig { frame_payload_max_bytes: payload_max, ..JsonConfig::default() }, 0)
 }
 
 /// A session that sends each message in a frame of its own.
 fn singly(role: Role, deflate: bool, payload_max: usize) -> Json {
     let socket = Socket::new(role, deflate, Limits::default());
-    let config = JsonConfig { frame_payload_max: payload_max, one_message_a_frame: true, ..JsonConfig::default() };
+    let config =
+        JsonConfig { frame_payload_max_bytes: payload_max, one_message_a_frame: true, ..JsonConfig::default() };
     Json::new(socket, config, 0)
 }
 
@@ -390,7 +391,7 @@ fn an_idle_session_is_pinged_after_its_login_and_a_silent_one_ends() {
     assert_eq!(&out[2..], br#"[{"Type":"Ping"}]"#);
     out.clear();
     assert_eq!(server.timeout(), 25 * SECOND);
-    // What it sends all the time does not keep it from asking whether the peer is there.
+    // Its own sending does not keep a session from asking whether the peer is there.
     for second in 16..30 {
         let mut packer = server.pack(second * SECOND, &mut out);
         packer.push("{}");

@@ -48,7 +48,7 @@ pub struct FilterList<'a> {
 pub struct FilterEntry<'a> {
     /// Which part it is; the domain defines the ids.
     pub id: u8,
-    /// What to do.
+    /// The task.
     pub action: FilterAction,
     /// The entry's own container type, if it has one.
     pub own_container: Option<DataType>,

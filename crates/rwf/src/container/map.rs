@@ -54,7 +54,7 @@ pub struct Map<'a> {
 /// An entry of a map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapEntry<'a> {
-    /// What to do.
+    /// The task.
     pub action: MapAction,
     /// Permission expression.
     pub perm_data: Option<&'a [u8]>,

@@ -55,7 +55,7 @@ pub struct Vector<'a> {
 /// An entry of a vector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VectorEntry<'a> {
-    /// What to do.
+    /// The task.
     pub action: VectorAction,
     /// Position; below 2^30.
     pub index: u32,

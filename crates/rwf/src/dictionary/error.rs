@@ -9,7 +9,7 @@ pub struct DictionaryError {
     pub origin: String,
     /// Where in it.
     pub place: Place,
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -64,9 +64,9 @@ pub enum Fault {
     },
     /// The other kind of dictionary: `Type` is 1 for fields, 2 for enumerations.
     WrongType {
-        /// What was asked for.
+        /// The request.
         expected: i64,
-        /// What it is.
+        /// Its kind.
         found: i64,
     },
     /// Belongs to another dictionary than what was loaded before.

@@ -123,7 +123,7 @@ impl Image {
                     added.whole = added.next.take();
                 }
             }
-            // What the item demands is said anew by each refresh: one without permission data demands nothing.
+            // Each refresh says anew what the item demands: one without permission data demands nothing.
             if first {
                 extra.begin(!replaces && self.whole.is_some());
             }

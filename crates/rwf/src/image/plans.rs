@@ -164,7 +164,7 @@ impl Plans {
     fn new_plan(&mut self, at: usize, fields: &mut Fields, message: &[u8]) -> Option<Plan> {
         let update = Simple::read(message).filter(|_| fields.bytes().len() <= MAX_HELD)?;
         let dictionary = self.dictionary.as_deref();
-        // What ripples may change a length where the update itself does not.
+        // A rippled field may change a length where the update itself does not.
         if fields.has_all(&message[update.entries.clone()], update.count)
             && let Some(plan) = Plan::in_place(fields, message, &update, dictionary)
         {

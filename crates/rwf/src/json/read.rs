@@ -2,7 +2,7 @@
 
 use super::names::Named;
 use super::parse::Node;
-use super::read_members::{Common, Encoded, JsonReader, Key, Members, given};
+use super::read_members::{Encoded, JsonReader, Key, Members, SharedMembers, given};
 use super::{Converter, ErrorKind, Incoming, JsonError, read_plain};
 use crate::msg::{
     AckFlags, AckMsg, CloseFlags, CloseMsg, Domain, GenericFlags, GenericMsg, MsgClass, NakCode, PostFlags, PostMsg,
@@ -104,7 +104,7 @@ impl JsonReader<'_> {
     }
 
     fn request(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
-        let mut common = Common::default();
+        let mut common = SharedMembers::default();
         let mut msg = RequestMsg::new(Domain::MARKET_PRICE, 0);
         let mut key = None;
         let mut streaming = true;
@@ -148,7 +148,7 @@ impl JsonReader<'_> {
     }
 
     fn refresh(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
-        let mut common = Common::default();
+        let mut common = SharedMembers::default();
         let mut msg = RefreshMsg::new(Domain::MARKET_PRICE, 0);
         let mut state = StateBuf { stream: StreamState::OPEN, data: DataState::OK, ..StateBuf::default() };
         let mut key = None;
@@ -187,7 +187,7 @@ impl JsonReader<'_> {
     }
 
     fn status(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
-        let mut common = Common::default();
+        let mut common = SharedMembers::default();
         let mut msg = StatusMsg::new(Domain::MARKET_PRICE, 0);
         let mut state = None;
         let mut key = None;
@@ -216,7 +216,7 @@ impl JsonReader<'_> {
     }
 
     fn update(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
-        let mut common = Common::default();
+        let mut common = SharedMembers::default();
         let mut msg = UpdateMsg::new(Domain::MARKET_PRICE, 0);
         let mut key = None;
         for (name, node) in given(members) {
@@ -255,7 +255,7 @@ impl JsonReader<'_> {
     }
 
     fn close(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
-        let mut common = Common::default();
+        let mut common = SharedMembers::default();
         let mut msg = CloseMsg::new(Domain::MARKET_PRICE, 0);
         let mut streams: Option<Vec<i32>> = None;
         for (name, node) in given(members) {
@@ -285,7 +285,7 @@ impl JsonReader<'_> {
     }
 
     fn ack(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
-        let mut common = Common::default();
+        let mut common = SharedMembers::default();
         let mut msg = AckMsg::new(Domain::MARKET_PRICE, 0);
         let mut text = None;
         let mut key = None;
@@ -313,7 +313,7 @@ impl JsonReader<'_> {
     }
 
     fn generic(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
-        let mut common = Common::default();
+        let mut common = SharedMembers::default();
         let mut msg = GenericMsg::new(Domain::MARKET_PRICE, 0);
         let mut complete = true;
         let mut key = None;
@@ -342,7 +342,7 @@ impl JsonReader<'_> {
     }
 
     fn post(&self, members: &Members<'_>, w: &mut Writer<'_>) -> Encoded {
-        let mut common = Common::default();
+        let mut common = SharedMembers::default();
         let mut msg = PostMsg::new(Domain::MARKET_PRICE, 0);
         let mut complete = true;
         let mut key = None;
@@ -560,7 +560,7 @@ mod tests {
             ] {
                 assert_eq!(message(&converter, with), message(&converter, without), "{with}");
             }
-            // What has to be there is missing, and empty contents are contents.
+            // Contents that have to be there are missing; empty contents are contents.
             for (text, why) in
                 [(r#"{"ID":null,"Key":{"Name":"A"}}"#, "ID is missing"), (r#"{"ID":5,"Key":null}"#, "Key is missing")]
             {

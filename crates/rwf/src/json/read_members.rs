@@ -82,7 +82,7 @@ pub(super) fn given<'n>(members: &'n Members<'n>) -> impl Iterator<Item = (&'n s
 }
 
 /// Members that all classes have.
-pub(super) struct Common<'n> {
+pub(super) struct SharedMembers<'n> {
     id: Option<i32>,
     pub(super) domain: Domain,
     pub(super) ext_header: Option<Vec<u8>>,
@@ -90,13 +90,13 @@ pub(super) struct Common<'n> {
     body: Option<(DataType, &'n Node<'n>)>,
 }
 
-impl Default for Common<'_> {
+impl Default for SharedMembers<'_> {
     fn default() -> Self {
         Self { id: None, domain: Domain::MARKET_PRICE, ext_header: None, perm_data: None, body: None }
     }
 }
 
-impl Common<'_> {
+impl SharedMembers<'_> {
     pub(super) fn fill(&self, stream_id: &mut i32, domain: &mut Domain) {
         *stream_id = self.id.unwrap_or(0);
         *domain = self.domain;
@@ -142,7 +142,7 @@ impl Key {
 }
 
 impl JsonReader<'_> {
-    pub(super) fn common<'n>(&self, common: &mut Common<'n>, name: &str, node: &'n Node<'n>) -> Encoded {
+    pub(super) fn common<'n>(&self, common: &mut SharedMembers<'n>, name: &str, node: &'n Node<'n>) -> Encoded {
         match name {
             "Type" => {}
             "ID" => common.id = Some(self.number(name, node)?),

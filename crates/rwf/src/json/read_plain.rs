@@ -29,7 +29,7 @@ pub(super) fn updates(converter: &Converter<'_>, text: &str) -> Option<Vec<Resul
         short = [0; SHORT];
         &mut short[..]
     } else {
-        // Who begins otherwise gets no room.
+        // A text that begins otherwise gets no room.
         is_likely(&parser).then_some(())?;
         long = vec![0; room];
         &mut long[..]
@@ -101,7 +101,7 @@ fn update<'b>(converter: &Converter<'_>, parser: &mut Parser<'_>, buf: &'b mut [
 fn fields(reader: &JsonReader<'_>, parser: &mut Parser<'_>, w: &mut Writer<'_>) -> Option<()> {
     let mut list = FieldListEncoder::begin(w).ok()?;
     members(parser, |name, parser| {
-        // What begins like a number may be one, which names a field by its id.
+        // A key that begins like a number may be one, which names a field by its id.
         name.first().filter(|byte| byte.is_ascii_alphabetic())?;
         let def = reader.converter.dictionary.field_with_name(name)?;
         if let Some(written) = common_value(def, parser, &mut list) {

@@ -215,7 +215,7 @@ pub struct RequestMsg<'a> {
     pub qos: Option<Qos>,
     /// The worst acceptable quality of service.
     pub worst_qos: Option<Qos>,
-    /// What is asked for.
+    /// The request.
     pub key: MsgKey<'a>,
     /// Extended header; at most 255 bytes.
     pub ext_header: Option<&'a [u8]>,

@@ -176,7 +176,7 @@ fn faults_of_the_sdk_are_known_by_what_is_wrong() {
     let ours = r#"{"State":{"Code":99,"Text":"naïve \" ok"},"Fields":{"A":"x\"y","B":"z"}}"#;
     let sdk = r#"{"State":{"Code":null,"Text":"na\uFFC3\uFFAFve \" ok"},"Fields":{"A":,"B":"z"}}"#;
     assert_eq!(with_the_faults_of_the_sdk(ours, sdk), sdk);
-    // What is not the SDK's fault stays a difference.
+    // Differences that are not the SDK's fault stay.
     assert_ne!(with_the_faults_of_the_sdk(ours, r#"{"State":{"Code":null}}"#), r#"{"State":{"Code":null}}"#);
 }
 

@@ -254,7 +254,7 @@ proptest! {
         // A saved cursor can be set anew, but not unset: only RIS does that.
         let mut slow = shown.clone();
         slow.apply(&page.changes(&shown));
-        // What comes next has the same effect on all.
+        // Further bytes have the same effect on all.
         page.apply(&third);
         other.apply(&third);
         prop_assert_eq!(&other, &page);

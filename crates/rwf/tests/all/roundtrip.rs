@@ -94,7 +94,7 @@ proptest! {
             (T::REAL_4RB, Primitive::Blank), (T::INT_4, Primitive::Blank), (T::RMTES_STRING, Primitive::Blank),
         ];
         for (enc, value) in cases {
-            // One entry between two that show where it ends.
+            // An entry between two that show where it ends.
             let entries = [(1, T::UINT_1), (2, enc), (3, T::UINT_2)];
             let mut def = Vec::new();
             let def = FieldSetDef::from_entries(&entries, &mut def);

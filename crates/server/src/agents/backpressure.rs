@@ -14,7 +14,7 @@ const PERIOD: u64 = 200_000_000;
 /// second: clients can slow providers to no less than that for each of them.
 const TAKEN: u64 = 32 << 10;
 
-/// What is waiting to go out.
+/// Bytes that wait to go out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
     /// Bytes that the slowest shard has still to read.
@@ -142,7 +142,7 @@ mod tests {
         for period in 0..50 {
             assert!(providers.must_wait(period * PERIOD, behind(period * 20 * TAKEN)), "{period}");
         }
-        // What they took does not count twice.
+        // Bytes that they took do not count twice.
         assert!(!providers.must_wait(50 * PERIOD, behind(49 * 20 * TAKEN + 20 * TAKEN - 1)));
         // The clients were kept from running, not unwilling: once they take what is there, they count again.
         assert!(providers.must_wait(51 * PERIOD, behind(51 * 20 * TAKEN)));

@@ -1,10 +1,10 @@
-//! What operators are shown of a client's connection.
+//! A client's connection, as operators are shown it.
 
 use hub::p2ps::ClientId;
 use net::tcp::ConnId;
 use rssl_io::Spoken;
 
-/// What a client speaks.
+/// The protocol of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// RSSL.
@@ -40,15 +40,15 @@ impl Protocol {
 /// A client's connection, as operators see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Connection<'a> {
-    /// Who it is to the P2PS.
+    /// The client's number at the P2PS.
     pub id: ClientId,
     /// The client's connection.
     pub conn: ConnId,
     /// Address and port.
     pub address: &'a str,
-    /// What its program calls itself, and how it came.
+    /// The name that the client's program gives itself, and how it came.
     pub program: &'a str,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
     /// When it came, monotonic nanoseconds.
     pub since: u64,

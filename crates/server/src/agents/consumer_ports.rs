@@ -32,7 +32,7 @@ impl Port {
     #[must_use]
     pub fn of(c: &config::P2ps, shared: bool) -> Self {
         let usual = usual_websocket();
-        // Who leaves the port to the system wants none that others may have.
+        // A configuration that leaves the port to the system wants none that others may have.
         let is_wanted = c.websocket && c.enable_websocket_port && (c.rssl_port != 0 || c.websocket_port != usual);
         let is_taken = || c.websocket_port == usual && is_taken(&c.interface, usual);
         Self {
@@ -107,7 +107,7 @@ pub(super) fn place(bound: &Bound, host: &str) -> Option<Place> {
     is_told.then(|| Place { host, rssl: bound.rssl.port(), websocket })
 }
 
-/// What listens for consumers.
+/// The ports for consumers.
 pub(super) struct Listeners {
     rssl: (ListenerId, SocketAddr),
     encrypted: Option<(ListenerId, SocketAddr)>,

@@ -31,7 +31,7 @@ use super::logins::{Logins, login_by_cookie};
 use super::marketfeed::{ToClients, Wants};
 use super::open_rate::OpenRate;
 use super::outage_watch::{self, OutageWatch};
-use super::permissions::Clerk;
+use super::permissions::ThreadPermissions;
 use super::trace::{self, Trace, Way};
 use crate::counters::{Label, Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo, Spoken};
@@ -46,7 +46,7 @@ pub struct Consumers {
     json: JsonClients,
     marketfeed: ToClients,
     /// `None` while permissions are off.
-    clerk: Option<Clerk>,
+    permissions: Option<ThreadPermissions>,
     limits: Limits,
     /// By number at the P2PS.
     clients: Vec<Option<Client>>,
@@ -87,7 +87,7 @@ pub struct Consumers {
 }
 
 hub::counters! {
-/// What stands beside the state machine's own counters.
+/// Counters beside the state machine's own.
 pub struct Counters {
     /// Clients with more waiting for them than a socket takes.
     pub clients_behind: u64 as Gauge,
@@ -111,7 +111,7 @@ pub struct Counters {
 struct Client {
     conn: ConnId,
     name: String,
-    /// What its program calls itself, and how it came.
+    /// The name that the client's program gives itself, and how it came.
     program: String,
     protocol: Protocol,
     /// When it came, monotonic nanoseconds.
@@ -124,7 +124,7 @@ struct Client {
     /// The client has sent more than it may.
     over_rate: bool,
     unflushed: bool,
-    /// What it gets as Marketfeed.
+    /// The items that it gets as Marketfeed.
     marketfeed: Wants,
     /// The client's messages are JSON.
     json: Option<Box<JsonPeer>>,
@@ -151,7 +151,7 @@ struct Limits {
     max_mounts: usize,
     flush_interval_ns: Option<u64>,
     packing: bool,
-    /// What each client may send.
+    /// The limits of what each client may send.
     input: InputLimit,
 }
 
@@ -191,7 +191,7 @@ impl Consumers {
             token_cookie: c.websocket_token_cookie.clone(),
             json: JsonClients::new(c),
             marketfeed: ToClients::new(c),
-            clerk: None,
+            permissions: None,
             limits: Limits::new(c),
             clients: Vec::new(),
             numbers: ClientNumbers::default(),
@@ -232,11 +232,11 @@ impl Consumers {
         self.gathering = true;
     }
 
-    /// Has a clerk bring rights and take the audit. To be called before the first client comes.
-    pub fn employ(&mut self, clerk: Option<Clerk>) {
-        self.clerk = clerk;
-        if let Some(clerk) = &mut self.clerk {
-            clerk.work(net::clock::now(), &mut self.p2ps);
+    /// Has rights brought and the audit taken. To be called before the first client comes.
+    pub fn set_permissions(&mut self, permissions: Option<ThreadPermissions>) {
+        self.permissions = permissions;
+        if let Some(permissions) = &mut self.permissions {
+            permissions.work(net::clock::now(), &mut self.p2ps);
         }
     }
 
@@ -274,7 +274,7 @@ impl Consumers {
             }
             dismissed += usize::from(self.p2ps.dismiss(now, *id, why));
         }
-        // What was closed is done with the flush of a turn.
+        // Closed clients are done with at the flush of a turn.
         self.flush(now, &[], io);
         self.send_unflushed(io);
         (dismissed, ids.len())
@@ -310,7 +310,7 @@ impl Consumers {
     }
 
     /// How long messages are in here until clients have them, by what those speak.
-    pub fn latencies(&self) -> impl Iterator<Item = (Protocol, super::oversight::TurnLatency)> {
+    pub fn latencies(&self) -> impl Iterator<Item = (Protocol, super::monitor::TurnLatency)> {
         self.latency.all()
     }
 
@@ -340,7 +340,7 @@ impl Consumers {
         self.p2ps.clients_behind()
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn sample(&self, labels: &[Label], samples: &mut Samples) {
         samples.add(Part::P2ps, labels, &self.p2ps.counters());
         let (marketfeed_converted, marketfeed_unconvertible, marketfeed_fields_lost) = self.marketfeed.counts();
@@ -373,7 +373,7 @@ impl Consumers {
         self.listeners.bound()
     }
 
-    /// What a client gets as Marketfeed before it has said anything.
+    /// A client's choice of Marketfeed before it has said anything.
     fn marketfeed_of(&self, slot: usize, opened: &Opened<'_>) -> Wants {
         let came_in_at = self.admitted.get(slot).copied().flatten();
         match came_in_at {
@@ -393,7 +393,7 @@ impl Consumers {
         read
     }
 
-    /// What waits for clients, as it bears on whether more is to be taken in.
+    /// Bytes that wait for clients, as they bear on whether more is to be taken in.
     pub fn load(&self) -> Load {
         let mounts = self.mounts.load(Ordering::Relaxed);
         Load { lag: 0, behind: self.behind(), mounts, taken: self.p2ps.taken_behind() }
@@ -409,18 +409,18 @@ impl Consumers {
     pub fn timeout(&mut self) -> Option<u64> {
         self.due = self.p2ps.timeout();
         let resume = (!self.paced.is_empty()).then_some(self.open_rate.resumes_at());
-        let clerk = self.clerk.as_ref().and_then(Clerk::timeout);
+        let permissions = self.permissions.as_ref().and_then(ThreadPermissions::timeout);
         // Clients that this turn did not come to.
         let unsent = self.json.has_unsent().then_some(0);
         let unforgotten = self.marketfeed.has_left().then_some(0);
         let outage = self.outage.timeout();
-        earliest([self.due, self.flush_at, resume, self.rates.timeout(), outage, clerk, unsent, unforgotten])
+        earliest([self.due, self.flush_at, resume, self.rates.timeout(), outage, permissions, unsent, unforgotten])
     }
 
     /// Does what is due.
     pub fn on_timer(&mut self, now: u64, io: &mut RsslIo) {
-        if let Some(clerk) = &mut self.clerk {
-            clerk.work(now, &mut self.p2ps);
+        if let Some(permissions) = &mut self.permissions {
+            permissions.work(now, &mut self.p2ps);
         }
         // An earlier date that what came in meanwhile has set is found with the next look.
         if self.due.is_some_and(|at| at <= now) || self.p2ps.has_work() {
@@ -475,22 +475,22 @@ impl Consumers {
             let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { continue };
             if let Some(peer) = &mut client.json {
                 self.json.follow(&self.p2ps);
-                self.json.heard(peer, &msg);
+                self.json.note_message(peer, &msg);
                 let is_logout = peek::class(&msg) == Some(MsgClass::CLOSE) && peek::domain(&msg) == Some(Domain::LOGIN);
                 if is_logout && !self.p2ps.is_logged_in(id) {
                     self.json.close(client.conn, CloseReason::LoggedOut);
                 }
             }
-            self.hear_marketfeed(id, &msg);
+            self.note_marketfeed(id, &msg);
         }
     }
 
     /// A client's message is done, which may have closed streams of records.
     #[inline]
-    fn hear_marketfeed(&mut self, id: ClientId, msg: &[u8]) {
+    fn note_marketfeed(&mut self, id: ClientId, msg: &[u8]) {
         let client = self.clients.get(id.0 as usize).and_then(Option::as_ref);
         if client.is_some_and(|client| client.marketfeed != Wants::Nothing) {
-            self.marketfeed.hear(id, msg, self.p2ps.is_logged_in(id));
+            self.marketfeed.note_message(id, msg, self.p2ps.is_logged_in(id));
         }
     }
 
@@ -527,8 +527,8 @@ impl Consumers {
         }
         let Self { rates, clients, .. } = self;
         rates.end_turn(now, |number| hold_back(clients, number, true, io));
-        if let Some(clerk) = &mut self.clerk {
-            clerk.work(now, &mut self.p2ps);
+        if let Some(permissions) = &mut self.permissions {
+            permissions.work(now, &mut self.p2ps);
         }
         if self.limits.flush_interval_ns.is_none() && !self.unflushed.is_empty() {
             self.send_unflushed(io);
@@ -541,13 +541,13 @@ impl Consumers {
 impl Drop for Consumers {
     /// Where permissions are on, every login ends in the audit.
     fn drop(&mut self) {
-        if let Some(mut clerk) = self.clerk.take() {
+        if let Some(mut permissions) = self.permissions.take() {
             let now = net::clock::now();
             for (number, _) in self.clients.iter().enumerate().filter(|(_, client)| client.is_some()) {
                 self.p2ps.client_down(now, ClientId(number as u32));
             }
             self.p2ps.finish_departures();
-            clerk.finish(&mut self.p2ps);
+            permissions.finish(&mut self.p2ps);
         }
     }
 }
@@ -646,7 +646,7 @@ impl Handler for Consumers {
         if let Some(Some(client)) = self.clients.get_mut(id.0 as usize)
             && is_request(msg)
         {
-            client.marketfeed = self.marketfeed.heed(client.marketfeed, msg);
+            client.marketfeed = self.marketfeed.wants_of_login(client.marketfeed, msg);
             if !std::mem::replace(&mut client.requesting, true) {
                 self.requesting.push(conn);
             }
@@ -654,7 +654,7 @@ impl Handler for Consumers {
         self.rates.take(id.0 as usize, msg.len());
         record_all(&mut self.traces, now, id, msg);
         if self.p2ps.client_message(now, id, msg) {
-            self.hear_marketfeed(id, msg);
+            self.note_marketfeed(id, msg);
         }
     }
 
@@ -687,7 +687,7 @@ impl Handler for Consumers {
         if self.admitted.get_mut(conn.slot()).is_some_and(|admitted| admitted.take().is_some()) {
             self.mounts.fetch_sub(1, Ordering::Relaxed);
         }
-        // One whose handshake never ended was a mount, and no client.
+        // A connection whose handshake never ended was a mount, and no client.
         let Some(id) = self.numbers.leave(conn) else { return };
         if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
             tracing::info!("client {} is gone: {}", client.name, ended.why);
@@ -709,7 +709,7 @@ impl Handler for Consumers {
         self.numbers.of(conn).is_some_and(|id| self.p2ps.is_logged_in(id))
     }
 
-    /// What the session has queued by itself is in the client's account as what it was delivered is.
+    /// Bytes that the session has queued by itself are in the client's account as delivered ones are.
     fn waits(&mut self, _now: u64, conn: ConnId, bytes: usize) {
         self.slow.push((conn, bytes));
     }

@@ -5,17 +5,17 @@
 //! when it has not been held back for some seconds.
 
 const SECOND: u64 = 1_000_000_000;
-/// What may come at once, as time at the rate.
+/// Input that may come at once, as time at the rate.
 const BURST: u64 = SECOND;
-/// What may come when a provider is read again.
+/// Input that may come when a provider is read again, as time at the rate.
 const ROOM: u64 = SECOND / 10;
 /// The longest pause: it has to end before the silence counts as the peer's. What one turn takes in of a connection is less than this at the least
 /// limits that may be configured (`config::INPUT_BYTES_MIN`).
-const PAUSE_MAX: u64 = 10 * SECOND;
+const PAUSE_MAX_NS: u64 = 10 * SECOND;
 /// Without a pause for so long, a peer is within its limit again.
 const CALM: u64 = 5 * SECOND;
 
-/// What one peer may send in a second; 0 is any number.
+/// Limits of what one peer may send in a second; 0 is any number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputLimit {
     /// Bytes of its messages.
@@ -56,7 +56,7 @@ struct Limited {
 /// The peers of one kind that have limits, by the slots that their owner gives them.
 #[derive(Debug)]
 pub struct InputRates {
-    /// What they are, for the log: `provider`, `client`.
+    /// The kind of peers, for the log: `provider`, `client`.
     kind: &'static str,
     limited: Vec<Option<Box<Limited>>>,
     /// Slots of those that have sent something in this turn.
@@ -118,7 +118,7 @@ impl InputRates {
                 continue;
             }
             let resumes = limited.used_until - (BURST - ROOM);
-            let resumes = resumes.min(now.saturating_add(PAUSE_MAX));
+            let resumes = resumes.min(now.saturating_add(PAUSE_MAX_NS));
             limited.used_until = resumes.saturating_add(BURST - ROOM);
             limited.paused_until = Some(resumes);
             self.pauses += 1;
@@ -242,7 +242,7 @@ mod tests {
     fn a_pause_has_an_end_and_who_is_gone_is_forgotten() {
         let mut world = World::new(InputLimit { bytes: config::INPUT_BYTES_MIN, messages: 0 });
         world.turn(SECOND, 1, 1 << 30);
-        assert_eq!(world.rates.timeout(), Some(SECOND + PAUSE_MAX));
+        assert_eq!(world.rates.timeout(), Some(SECOND + PAUSE_MAX_NS));
         world.rates.closed(SLOT);
         assert_eq!((world.rates.timeout(), world.rates.counts()), (None, (0, 1)));
         world.rates.on_timer(u64::MAX, |_| panic!("nobody is there"));

@@ -9,7 +9,7 @@ use rssl_io::RsslIo;
 
 use super::answering::{Answering, Taken};
 
-/// What the JSON clients of a thread share.
+/// State that the JSON clients of a thread share.
 pub(super) struct JsonClients {
     /// How many there are.
     count: usize,
@@ -44,7 +44,7 @@ const REPLIES_KEPT: usize = 1_024;
 /// JSON clients that are sent to in one turn: some hundred microseconds.
 const SENT_IN_A_TURN: usize = 64;
 
-/// What a client gets that does not come from the P2PS.
+/// Messages to a client that do not come from the P2PS.
 enum Reply {
     Text(ConnId, String),
     /// The client has asked for more answers in this turn than may wait for it.
@@ -121,7 +121,7 @@ impl JsonClients {
                     Taken::No => {}
                 },
                 Read::Complaint(text) => tracing::warn!("a JSON client could not read what it was sent: {text}"),
-                Read::Hopeless => may_go_on = false,
+                Read::TooManyErrors => may_go_on = false,
             }
             true
         });
@@ -129,8 +129,8 @@ impl JsonClients {
     }
 
     /// A message of a client that had to wait is done.
-    pub(super) fn heard(&mut self, peer: &mut JsonPeer, message: &[u8]) {
-        self.texts.heard(peer, message);
+    pub(super) fn note_message(&mut self, peer: &mut JsonPeer, message: &[u8]) {
+        self.texts.note_message(peer, message);
     }
 
     /// Has a client's connection closed after what it is still to get.

@@ -33,13 +33,13 @@ pub(super) struct JsonProviders {
     dictionary: Arc<Dictionary>,
     /// The operator has chosen it: providers' own dictionaries only fill its gaps.
     configured: bool,
-    /// What is added to the answer to a login: its payload.
+    /// The payload that is added to the answer to a login.
     login_payload: String,
     /// By connection slot.
     sessions: Vec<Option<Session>>,
     replies: Vec<Reply>,
     answering: Answering<ConnId>,
-    /// What is being written.
+    /// The message that is being written.
     text: String,
     /// Messages that no JSON stands for.
     unconvertible: u64,
@@ -51,7 +51,7 @@ struct Session {
     /// This side has dialled and logs in.
     dialled: bool,
     dictionary: Arc<Dictionary>,
-    /// What the provider's dictionary messages have brought.
+    /// Fields from the provider's dictionary messages.
     own: Dictionary,
     own_bytes: usize,
     names: Names,
@@ -75,7 +75,7 @@ impl ServiceNames for Names {
     }
 }
 
-/// What a provider gets, or its session, that does not come from the Source Distributor.
+/// Messages to a provider, or its session, that do not come from the Source Distributor.
 enum Reply {
     Text(ConnId, String),
     /// The provider has asked for more answers in this turn than may wait for it.
@@ -182,7 +182,7 @@ impl JsonProviders {
                 }
                 Reply::Overdrawn(conn, bytes) => io.end_overdrawn(conn, bytes),
                 Reply::LoggedIn(conn, ping_timeout_s, message_max) => {
-                    io.heed_server(conn, ping_timeout_s, message_max);
+                    io.limit_by_server(conn, ping_timeout_s, message_max);
                     io.logged_in(conn);
                 }
                 Reply::Close(conn, reason) => io.close_drained(conn, &reason.to_string()),
@@ -301,7 +301,7 @@ impl Session {
             Ok(Msg::Update(update)) => directory::Update::decode(&update).map(|update| update.services),
             _ => return,
         };
-        // One that cannot be read ends the session at the Source Distributor.
+        // A message that cannot be read ends the session at the Source Distributor.
         for service in services.unwrap_or_default() {
             if service.action == Action::Delete {
                 self.names.0.retain(|_, id| *id != service.id);

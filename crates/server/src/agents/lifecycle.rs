@@ -1,4 +1,4 @@
-//! What becomes of a running process: its configuration is read again, its clients are sent elsewhere, it ends.
+//! The life of a running process: its configuration is read again, its clients are sent elsewhere, it ends.
 //!
 //! ```text
 //! SIGHUP, POST /api/v1/reload  ---> reload: the file as a whole or not at all ---> each serving thread, at the end of a turn
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use super::oversight::Asker;
+use super::monitor::MonitorHandle;
 use super::recording::Recording;
 use config::{Applies, Config, LogFormat};
 use hub::p2ps::BlockedList;
@@ -37,9 +37,9 @@ pub struct Lifecycle(Arc<Inner>);
 
 struct Inner {
     load: Load,
-    /// What counts now. Locked while a reload is under way: one comes after the other.
+    /// The configuration in force. Locked while a reload is under way: one comes after the other.
     config: Mutex<Config>,
-    askers: Vec<Asker>,
+    monitors: Vec<MonitorHandle>,
     followers: Mutex<Vec<Follower>>,
     draining: AtomicBool,
     ending: AtomicBool,
@@ -47,14 +47,14 @@ struct Inner {
     recording: OnceLock<Recording>,
 }
 
-/// What a reload has brought, in words.
+/// The result of a reload, in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What counts now.
+    /// The configuration in force.
     pub applied: Vec<String>,
-    /// What will count when the process starts again.
+    /// Parameters that will count when the process starts again.
     pub restart: Vec<String>,
-    /// What could not be done.
+    /// Changes that could not be made.
     pub faults: Vec<String>,
 }
 
@@ -73,13 +73,13 @@ impl Reloaded {
 
 impl Lifecycle {
     /// The life of a process with this configuration and these serving threads. The log becomes as the configuration says.
-    pub fn new(config: Config, askers: Vec<Asker>, load: Load) -> Self {
+    pub fn new(config: Config, monitors: Vec<MonitorHandle>, load: Load) -> Self {
         // QUOTEWAY_LOG wins at the start: who sets it wants to see just this run.
         set_log(&config, std::env::var_os("QUOTEWAY_LOG").is_none());
         Self(Arc::new(Inner {
             load,
             config: Mutex::new(config),
-            askers,
+            monitors,
             followers: Mutex::default(),
             draining: AtomicBool::new(false),
             ending: AtomicBool::new(false),
@@ -89,8 +89,8 @@ impl Lifecycle {
     }
 
     /// The ways to ask the serving threads.
-    pub fn askers(&self) -> &[Asker] {
-        &self.0.askers
+    pub fn monitors(&self) -> &[MonitorHandle] {
+        &self.0.monitors
     }
 
     /// Records what the configuration says, of the consumers' side at `address`.
@@ -100,7 +100,7 @@ impl Lifecycle {
         }
     }
 
-    /// What is recorded here, if anything is to be.
+    /// The recording of this process, if there is to be one.
     pub fn recording(&self) -> Option<&Recording> {
         self.0.recording.get()
     }
@@ -126,7 +126,7 @@ impl Lifecycle {
         self.0.draining.load(Ordering::Relaxed)
     }
 
-    /// What a serving thread asks after each turn: whether it is to end. Signals are looked at here, and acted on elsewhere.
+    /// Whether a serving thread, which asks after each turn, is to end. Signals are looked at here, and acted on elsewhere.
     pub fn is_over(&self) -> bool {
         if net::signal::take_reload() {
             self.elsewhere("reload", |life| match life.reload() {
@@ -178,9 +178,9 @@ impl Lifecycle {
             list.push(change.what);
         }
         let both = Arc::new((current.clone(), next));
-        for asker in &self.0.askers {
+        for handle in &self.0.monitors {
             let both = both.clone();
-            let answer = asker.answer(move |thread| {
+            let answer = handle.answer(move |thread| {
                 let (old, new) = &*both;
                 thread.consumers.iter_mut().for_each(|consumers| consumers.reconfigure(new));
                 let reconfigured = thread.providers.as_mut().map(|p| p.reconfigure(thread.now, (old, new), thread.io));
@@ -203,9 +203,9 @@ impl Lifecycle {
     /// Takes over the list of blocked items.
     fn block(&self, blocked: &BlockedList, reloaded: &mut Reloaded) {
         let (items, mut watchers) = (blocked.len(), 0);
-        for asker in &self.0.askers {
+        for handle in &self.0.monitors {
             let list = blocked.clone();
-            let answer = asker.answer(move |thread| match thread.consumers.as_mut() {
+            let answer = handle.answer(move |thread| match thread.consumers.as_mut() {
                 Some(consumers) => consumers.block_list(thread.now, list, thread.io),
                 None => 0,
             });
@@ -239,13 +239,13 @@ impl Lifecycle {
     /// A serving thread does not answer.
     pub fn undrain(&self) -> Result<(), String> {
         self.0.draining.store(false, Ordering::Relaxed);
-        for asker in &self.0.askers {
-            asker.answer(|thread| thread.consumers.iter_mut().for_each(|consumers| consumers.drain(None)))?;
+        for handle in &self.0.monitors {
+            handle.answer(|thread| thread.consumers.iter_mut().for_each(|consumers| consumers.drain(None)))?;
         }
         Ok(())
     }
 
-    /// What clients are told: why, and where else to go.
+    /// The message for clients: why, and where else to go.
     fn farewell(&self, why: &str) -> String {
         let config = self.0.config.lock().unwrap_or_else(PoisonError::into_inner);
         let redirect = &config.p2ps.redirect_text;
@@ -255,9 +255,9 @@ impl Lifecycle {
     fn refuse_new(&self, text: &str, tell: bool) -> Result<usize, String> {
         self.0.draining.store(true, Ordering::Relaxed);
         let mut clients = 0;
-        for asker in &self.0.askers {
+        for handle in &self.0.monitors {
             let text = text.to_owned();
-            clients += asker.answer(move |thread| {
+            clients += handle.answer(move |thread| {
                 let Some(consumers) = thread.consumers.as_mut() else { return 0 };
                 consumers.drain(Some(&text));
                 if tell {
@@ -275,14 +275,14 @@ impl Lifecycle {
         let seconds = self.0.config.lock().unwrap_or_else(PoisonError::into_inner).p2ps.drain_time_s;
         let (begun, time) = (Instant::now(), Duration::from_secs(seconds.into()));
         // By thread: clients at the beginning, and those that were sent away.
-        let mut threads = vec![(None, 0); self.0.askers.len()];
+        let mut threads = vec![(None, 0); self.0.monitors.len()];
         while self.is_draining() && begun.elapsed() < time + LAST {
             let left = time.saturating_sub(begun.elapsed());
             let stay = if left.is_zero() { 0.0 } else { left.as_secs_f64() / time.as_secs_f64() };
             let mut there = 0;
-            for (asker, (first, gone)) in self.0.askers.iter().zip(&mut threads) {
+            for (handle, (first, gone)) in self.0.monitors.iter().zip(&mut threads) {
                 let (text, known, sent) = (text.to_owned(), *first, *gone);
-                let answer = asker.answer(move |thread| {
+                let answer = handle.answer(move |thread| {
                     let consumers = thread.consumers.as_mut()?;
                     let first = known.unwrap_or_else(|| consumers.connections().count());
                     let due = (first as f64 * (1.0 - stay)) as usize;
@@ -319,9 +319,9 @@ impl Lifecycle {
             Err(why) => tracing::warn!("the process ends without a word to its clients: {why}"),
         }
         self.0.over.store(true, Ordering::Release);
-        for asker in &self.0.askers {
+        for handle in &self.0.monitors {
             // A thread that has ended needs no waking.
-            let _ = asker.ask(Box::new(|_| ()));
+            let _ = handle.ask(Box::new(|_| ()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who may log in: so many logins a second of an address, and tokens.
+//! Conditions of a login: so many a second of an address, and tokens.
 //!
 //! Tokens are JSON Web Tokens (RFC 7519) signed by RS256 or ES256, with keys from a JWKS file (RFC 7517) that is read again when it
 //! changes. A token is taken from whoever signed it with one of the keys, so that only the algorithm that the key is for counts: what the token
@@ -105,7 +105,7 @@ impl Rate {
     }
 }
 
-/// What tokens have to be.
+/// The conditions that tokens have to meet.
 #[derive(Debug, Clone)]
 struct Rules {
     /// Logins by name are refused.
@@ -125,7 +125,7 @@ struct TokenChecker {
     rules: Rules,
     path: PathBuf,
     keys: Vec<Key>,
-    /// What the file was when it was read last, good or not.
+    /// The file's state when it was read last, good or not.
     seen: Option<(SystemTime, u64)>,
     looked_at: u64,
 }
@@ -513,7 +513,7 @@ mod tests {
             let found = check(&token, &keys, &strict, NOW).unwrap_err();
             assert!(found.contains(why), "{token}: {found}");
         }
-        // One character of the claims changed.
+        // A single character of the claims changed.
         let mut changed = issuer.token(good).into_bytes();
         let dot = changed.iter().position(|b| *b == b'.').unwrap();
         changed[dot + 4] ^= 1;

@@ -17,9 +17,9 @@ mod json_providers;
 pub mod lifecycle;
 mod logins;
 mod marketfeed;
+pub mod monitor;
 pub mod open_rate;
 mod outage_watch;
-pub mod oversight;
 pub mod p2ps;
 pub mod permissions;
 pub mod providers;
@@ -69,7 +69,7 @@ fn encryption(tls: Option<TlsServer>, certificates: bool) -> Encryption {
     }
 }
 
-/// What the port for non-interactive providers takes: RSSL, and WebSocket where that is on.
+/// Protocols of the port for non-interactive providers: RSSL, and WebSocket where that is on.
 fn provider_listener(config: &Config) -> io::Result<Listener> {
     let c = &config.source_distributor;
     let websocket = c.websocket.then(|| {
@@ -92,7 +92,7 @@ fn provider_listener(config: &Config) -> io::Result<Listener> {
 /// Where the page of this process is, once it is shown.
 pub(crate) static OWN_PAGE: LazyLock<OwnPage> = LazyLock::new(OwnPage::default);
 
-/// What this machine may be called in a browser of its network: its name, and the first part of it.
+/// Names of this machine in a browser of its network: its name, and the first part of it.
 fn own_names(name: &str) -> Vec<Host> {
     let short = name.split('.').next().unwrap_or_default();
     let mut names: Vec<Host> = [name, short].iter().filter_map(|name| name.parse().ok()).collect();
@@ -100,8 +100,8 @@ fn own_names(name: &str) -> Vec<Host> {
     names
 }
 
-/// What a port for consumers takes: RSSL, and WebSocket where that is on.
-fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most: usize) -> Listener {
+/// Protocols of a port for consumers: RSSL, and WebSocket where that is on.
+fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most_bytes: usize) -> Listener {
     let websocket = c.websocket.then(|| {
         let pages = Pages::parse(&c.websocket_origins, &OWN_PAGE).unwrap_or_default();
         let names = own_names(&net::host::name());
@@ -117,10 +117,10 @@ fn consumer_listener(c: &config::P2ps, encryption: Encryption, read_most: usize)
         handshakes: c.max_handshakes as usize,
         login_timeout_ns: u64::from(c.login_timeout_s) * 1_000_000_000,
     };
-    Listener { websocket, encryption, read_most, limits, ..Listener::rssl(Arc::new(session_config(c))) }
+    Listener { websocket, encryption, read_most_bytes, limits, ..Listener::rssl(Arc::new(session_config(c))) }
 }
 
-/// What this server agrees to in a handshake, with consumers and with providers that dial in.
+/// Terms that this server agrees to in a handshake, with consumers and with providers that dial in.
 fn session_config(c: &config::P2ps) -> ServerConfig {
     ServerConfig {
         max_user_message_size: c.max_fragment_size as u16,

@@ -9,7 +9,7 @@ const LOOK_EVERY: u64 = SECOND / 10;
 /// Clients of a thread that are sent away at a look.
 pub(super) const SENT_AT_ONCE: usize = 1_000;
 
-/// What has changed.
+/// The change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// The services are down for long enough: clients go.
@@ -27,7 +27,7 @@ pub(super) struct OutageWatch {
     after: u64,
     /// Since when they are.
     since: Option<u64>,
-    /// What clients are told while they are.
+    /// The text for clients while they are.
     why: Option<String>,
     look_at: u64,
 }

@@ -19,7 +19,7 @@ use hub::p2ps::{Joined, P2ps, SourceId};
 
 use super::consumer_ports::{Bound, Port};
 use super::consumers::Consumers;
-use super::oversight::{Asker, Oversight, Thread, oversight};
+use super::monitor::{Monitor, MonitorHandle, Thread, monitor};
 use super::permissions::Permissioning;
 use super::status::{STATUS, Status};
 use crate::counters::{Part, Samples};
@@ -31,8 +31,8 @@ pub struct P2psAgent {
     consumers: Consumers,
     hub: Subscriber,
     status: Option<Status>,
-    oversight: Oversight,
-    asker: Asker,
+    monitor: Monitor,
+    handle: MonitorHandle,
 }
 
 impl P2psAgent {
@@ -51,17 +51,17 @@ impl P2psAgent {
         let mut io = RsslIo::with(u64::from(incarnation), super::batching(config))?;
         let machine = P2ps::new(config::across_processes_p2ps(config, incarnation, key(config, shard)?)?, 0);
         let mut consumers = Consumers::new(config, machine, mounts, port, &mut io)?;
-        consumers.employ(permissioning.map(|office| office.clerk(shard, io.tcp().waker())));
+        consumers.set_permissions(permissioning.map(|process| process.of_thread(shard, io.tcp().waker())));
         consumers.gather();
         let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", consumers.port()), &mut io)?;
         let status = Status::open_in(&mut io)?;
-        let (oversight, asker) = oversight(&format!("p2ps {shard}"), io.tcp().waker());
-        Ok(Self { io, consumers, hub, status, oversight, asker })
+        let (monitor, handle) = monitor(&format!("p2ps {shard}"), io.tcp().waker());
+        Ok(Self { io, consumers, hub, status, monitor, handle })
     }
 
     /// The way to ask its thread.
-    pub fn asker(&self) -> Asker {
-        self.asker.clone()
+    pub fn handle(&self) -> MonitorHandle {
+        self.handle.clone()
     }
 
     /// Where consumers connect.
@@ -82,7 +82,7 @@ impl P2psAgent {
         while !stop() {
             self.turn()?;
         }
-        // What is open upstream need not be kept for this P2PS.
+        // Streams that are open upstream need not be kept for this P2PS.
         let Self { io, consumers, hub, .. } = self;
         consumers.p2ps.leave();
         Delivery { consumers, io }.send_requests(net::clock::now(), hub);
@@ -93,7 +93,7 @@ impl P2psAgent {
         let Self { io, consumers, hub, .. } = self;
         let deadline = earliest([consumers.timeout(), hub.timeout()]);
         let now = io.turn(deadline, consumers)?;
-        if self.oversight.times_next_turn() {
+        if self.monitor.times_next_turn() {
             consumers.time_turn(now);
         }
         // Before anything is read from the hub: after a standstill, what has become stale is to be known as such.
@@ -105,8 +105,8 @@ impl P2psAgent {
         delivery.consumers.flush(now, &[], delivery.io);
         delivery.consumers.end_turn(now, delivery.io);
         delivery.send_requests(now, hub);
-        self.oversight.end_turn(now, || self.consumers.p2ps.delivered());
-        if self.oversight.is_asked() {
+        self.monitor.end_turn(now, || self.consumers.p2ps.delivered());
+        if self.monitor.is_asked() {
             self.oversee(now);
         }
         if self.io.take_ready(STATUS)
@@ -120,13 +120,13 @@ impl P2psAgent {
     /// Answers what the thread of HTTP asks.
     #[cold]
     fn oversee(&mut self, now: u64) {
-        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        let (mut samples, latency) = (Samples::default(), self.monitor.latency());
         self.sample(&mut samples);
         let (consumers, providers, peers) = (Some(&mut self.consumers), None, self.hub.peers());
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
+        self.monitor.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn sample(&self, samples: &mut Samples) {
         let labels = [("rssl", self.consumers.bound().rssl.to_string())];
         self.consumers.sample(&labels, samples);
@@ -139,7 +139,7 @@ impl P2psAgent {
     }
 }
 
-/// What tells this P2PS from others in every life of it: its host, its port and its number there; 0 (nobody is known again) if
+/// A key that tells this P2PS from others in every life of it: its host, its port and its number there; 0 (nobody is known again) if
 /// the port is another one each time.
 fn key(config: &Config, shard: u16) -> io::Result<u64> {
     if config.p2ps.rssl_port == 0 {

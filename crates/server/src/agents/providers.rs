@@ -19,7 +19,7 @@ use rwf::peek;
 use super::input_rate::{InputLimit, InputRates};
 use super::json_providers::JsonProviders;
 use super::marketfeed::FromProviders;
-use super::records::Keeper;
+use super::records::RecordWriter;
 use super::routes::Routes;
 use crate::counters::{Label, Part, Samples};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
@@ -36,13 +36,13 @@ pub struct Providers {
     json: JsonProviders,
     marketfeed: FromProviders,
     /// Keeps images over a restart, where that is configured.
-    keeper: Option<Keeper>,
+    record_writer: Option<RecordWriter>,
     /// Records of all providers are converted, not only those of routes that say so.
     converts_all: bool,
     /// By route: its records are converted.
     converting_routes: Vec<bool>,
     nip_port: Option<NipPort>,
-    /// What a non-interactive provider may send.
+    /// Limits of what a non-interactive provider may send.
     nip_limit: InputLimit,
     rates: InputRates,
     /// By connection slot.
@@ -56,7 +56,7 @@ pub struct Providers {
 }
 
 hub::counters! {
-/// What stands beside the state machine's own counters.
+/// Counters beside the state machine's own.
 pub struct Counters {
     /// Items held, those included that only P2PSs still hold.
     pub items: u64 as Gauge,
@@ -86,7 +86,7 @@ struct Session {
     id: SessionId,
     /// The session's Marketfeed records become field lists.
     converts: bool,
-    /// What it sends is bounded.
+    /// The provider's input is bounded.
     is_limited: bool,
 }
 
@@ -121,7 +121,7 @@ impl Providers {
             })?;
             nip_port = Some(NipPort { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
         }
-        let keeper = Keeper::start(c, net::clock::now(), &mut distributor)?;
+        let record_writer = RecordWriter::start(c, net::clock::now(), &mut distributor)?;
         let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
         let json = JsonProviders::new(config::dictionary(&config.dictionary)?, c);
         let marketfeed = FromProviders::new(json.dictionary(), &config.p2ps);
@@ -131,7 +131,7 @@ impl Providers {
             routes,
             json,
             marketfeed,
-            keeper,
+            record_writer,
             converts_all: c.convert_mfeed_data_to_rwf,
             converting_routes: config.dialled_routes().map(|route| route.convert_mfeed_data_to_rwf).collect(),
             nip_port,
@@ -149,7 +149,7 @@ impl Providers {
         self.nip_port.as_ref().map(|d| d.addr)
     }
 
-    /// What was counted; `holding` says that providers are not read.
+    /// The counters so far; `holding` says that providers are not read.
     pub fn sample(&self, labels: &[Label], holding: bool, samples: &mut Samples) {
         samples.add(Part::SourceDistributor, labels, self.distributor.counters());
         let (marketfeed_converted, marketfeed_unconvertible, marketfeed_fields_lost) = self.marketfeed.counts();
@@ -167,8 +167,8 @@ impl Providers {
             marketfeed_fields_lost,
         };
         samples.add(Part::Providers, labels, &counters);
-        if let Some(keeper) = &self.keeper {
-            samples.add(Part::Records, labels, &keeper.counters(&self.distributor));
+        if let Some(record_writer) = &self.record_writer {
+            samples.add(Part::Records, labels, &record_writer.counters(&self.distributor));
         }
     }
 
@@ -295,8 +295,9 @@ impl Providers {
 
     /// When [`Providers::on_timer`] is due.
     pub fn timeout(&self) -> Option<u64> {
-        let keeper = self.keeper.as_ref().and_then(|keeper| keeper.timeout(&self.distributor));
-        earliest([self.distributor.timeout(), self.routes.timeout(), self.rates.timeout(), keeper])
+        let record_writer =
+            self.record_writer.as_ref().and_then(|record_writer| record_writer.timeout(&self.distributor));
+        earliest([self.distributor.timeout(), self.routes.timeout(), self.rates.timeout(), record_writer])
     }
 
     /// Does what is due.
@@ -308,8 +309,8 @@ impl Providers {
         if self.distributor.timeout().is_some_and(|at| at <= now) {
             self.distributor.on_timer(now, &mut self.outbox);
         }
-        if let Some(keeper) = &mut self.keeper {
-            keeper.on_timer(now, &mut self.distributor);
+        if let Some(record_writer) = &mut self.record_writer {
+            record_writer.on_timer(now, &mut self.distributor);
         }
     }
 
@@ -363,7 +364,7 @@ impl Providers {
         address.map_or_else(|| "a provider is gone".to_owned(), |address| format!("provider {address} is gone"))
     }
 
-    /// What becomes of the items of an interactive provider that is gone, to be told behind that.
+    /// The fate of the items of an interactive provider that is gone, to be told behind that.
     fn succession(&self, gone: SessionId) -> String {
         let sessions: Vec<_> =
             self.distributor.session_overview().filter(|s| s.origin != Origin::NonInteractive).collect();
@@ -388,7 +389,7 @@ impl Providers {
     }
 }
 
-/// What a non-interactive provider may send.
+/// Limits of what a non-interactive provider may send.
 fn nip_limit(config: &Config) -> InputLimit {
     let c = &config.source_distributor;
     InputLimit { bytes: c.nip_max_incoming_bytes_per_second, messages: c.nip_max_incoming_messages_per_second }
@@ -397,8 +398,8 @@ fn nip_limit(config: &Config) -> InputLimit {
 /// A process that is stopped leaves what it holds on the disk.
 impl Drop for Providers {
     fn drop(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.finish(&mut self.distributor);
+        if let Some(record_writer) = self.record_writer.take() {
+            record_writer.finish(&mut self.distributor);
         }
     }
 }
@@ -488,7 +489,7 @@ impl Handler for Providers {
     }
 }
 
-/// What the state machine wants sent, kept until the turn's input has been taken in.
+/// Messages that the state machine wants sent, kept until the turn's input has been taken in.
 #[derive(Default)]
 struct Outbox {
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a server records of itself (`[record]`): begun and ended by configuration and operators.
+//! A server's recording of itself (`[record]`): begun and ended by configuration and operators.
 //!
 //! The recorder is a consumer of this very process, with a thread and sockets of its own ([`record_io::Agent`]): no serving thread hands
 //! anything over, waits, or knows of it but as of one more client.
@@ -53,7 +53,7 @@ impl Change {
     }
 }
 
-/// What was recorded since the process began.
+/// The recorder's counters since the process began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Records that were written.
@@ -111,7 +111,7 @@ impl Counts {
 pub struct Standing {
     /// `recording`, `troubled` (the disk does not take it), `starting`, `stopping`, `stopped` or `failed`.
     pub state: &'static str,
-    /// What is in the way.
+    /// The obstacle.
     pub trouble: Option<String>,
     /// The recording's folder.
     pub folder: String,
@@ -124,7 +124,7 @@ pub struct Standing {
 }
 
 impl Recording {
-    /// What the configuration says is to be recorded, of the consumers' side at `address`; begun at once where it says so. `None` if nothing is.
+    /// The recording that the configuration asks for, of the consumers' side at `address`; begun at once where it says so. `None` if it asks for none.
     /// A recording that cannot begin is told and leaves the server alone.
     pub fn of(config: &Config, address: SocketAddr) -> Option<Self> {
         let record = &config.record;
@@ -250,7 +250,7 @@ fn plan(record: &Record, address: SocketAddr) -> AgentConfig {
     let journal = JournalConfig {
         segment_bytes: u64::from(record.segment_megabytes) << 20,
         keep_bytes: (record.keep_megabytes > 0).then(|| u64::from(record.keep_megabytes) << 20),
-        keep_age: (record.keep_hours > 0).then(|| u64::from(record.keep_hours) * HOUR),
+        keep_age_ns: (record.keep_hours > 0).then(|| u64::from(record.keep_hours) * HOUR),
         ..JournalConfig::default()
     };
     // Patterns that are none are a fault of the file.

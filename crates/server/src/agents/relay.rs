@@ -27,7 +27,7 @@ use lbm_io::{Context, Delivery, EndReason, Events, SendError, SendFlags, SourceI
 use net::tcp::ConnId;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 
-use crate::agents::oversight::{Asker, Oversight, Thread, oversight};
+use crate::agents::monitor::{Monitor, MonitorHandle, Thread, monitor};
 use crate::agents::status::{STATUS, Status};
 use crate::counters::{Part, Samples};
 
@@ -35,7 +35,7 @@ use crate::counters::{Part, Samples};
 const STREAMS: usize = 64;
 
 hub::counters! {
-/// What was counted in one direction.
+/// Counters of one direction.
 pub struct Counters {
     /// Streams that are carried.
     pub streams: u64 as Gauge,
@@ -66,8 +66,8 @@ pub struct Relay {
     local: Side,
     status: Option<Status>,
     name: String,
-    oversight: Oversight,
-    asker: Asker,
+    monitor: Monitor,
+    handle: MonitorHandle,
 }
 
 /// A context, and where its streams go on the other side.
@@ -89,7 +89,7 @@ struct Side {
     is_local: bool,
 }
 
-/// What becomes of a stream.
+/// The fate of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Route {
     /// Not looked at yet.
@@ -139,8 +139,8 @@ impl Relay {
         watch(&mut io, &local.context, LOCAL)?;
         let status = Status::open_in(&mut io)?;
         let name = hubs(config).map(String::as_str).collect::<Vec<_>>().join(",");
-        let (oversight, asker) = oversight("rrcpd", io.tcp().waker());
-        Ok(Self { io, network, local, status, name, oversight, asker })
+        let (monitor, handle) = monitor("rrcpd", io.tcp().waker());
+        Ok(Self { io, network, local, status, name, monitor, handle })
     }
 
     /// The sockets, for a waker that ends a turn.
@@ -149,13 +149,13 @@ impl Relay {
     }
 
     /// The way to ask its thread.
-    pub fn asker(&self) -> Asker {
-        self.asker.clone()
+    pub fn handle(&self) -> MonitorHandle {
+        self.handle.clone()
     }
 
-    /// What was carried into the host, and to the network.
+    /// Counters of the ways into the host, and to the network.
     pub fn sample(&self, samples: &mut Samples) {
-        // What one side receives waits for the other.
+        // Blocks that one side receives wait for the other.
         for (to, from, side) in [("host", &self.network, &self.local), ("network", &self.local, &self.network)] {
             let counters = Counters {
                 streams: side.sources.len() as u64,
@@ -178,8 +178,8 @@ impl Relay {
             let now = self.io.turn(due, &mut NoSessions)?;
             carry(&mut self.network, &mut self.local)?;
             carry(&mut self.local, &mut self.network)?;
-            self.oversight.end_turn(now, || self.network.counters.blocks + self.local.counters.blocks);
-            if self.oversight.is_asked() {
+            self.monitor.end_turn(now, || self.network.counters.blocks + self.local.counters.blocks);
+            if self.monitor.is_asked() {
                 self.oversee(now);
             }
             if self.io.take_ready(STATUS) {
@@ -192,11 +192,11 @@ impl Relay {
     /// Answers what the thread of HTTP asks.
     #[cold]
     fn oversee(&mut self, now: u64) {
-        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        let (mut samples, latency) = (Samples::default(), self.monitor.latency());
         self.sample(&mut samples);
         let peers = self.streams().collect();
         let (consumers, providers) = (None, None);
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
+        self.monitor.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
     /// The streams that are carried.

@@ -30,7 +30,7 @@ pub struct Routes {
     resolver: Sender<(usize, Result<Found, String>)>,
 }
 
-/// What a look-up has brought.
+/// The result of a look-up.
 enum Found {
     /// Of a host.
     Addresses(Vec<SocketAddr>),
@@ -46,7 +46,7 @@ struct Route {
     /// Of an entry that is a service: the server that is tried, and those to be tried after it.
     server: Option<String>,
     servers: VecDeque<String>,
-    /// What services (by place in `hosts`) were said to have, and until when that holds.
+    /// The addresses of services (by place in `hosts`), and until when they hold.
     services: HashMap<usize, (u64, Servers)>,
     /// Further addresses of that host, or of the proxy on the way to it.
     addresses: VecDeque<SocketAddr>,
@@ -104,7 +104,7 @@ impl Routes {
         self.dialled.iter().position(|r| r.state == State::Connected(conn))
     }
 
-    /// What the provider of a route may send.
+    /// Limits of what the provider of a route may send.
     pub fn limit(&self, route: usize) -> InputLimit {
         let config = &self.dialled[route].config;
         InputLimit { bytes: config.max_incoming_bytes_per_second, messages: config.max_incoming_messages_per_second }
@@ -320,7 +320,7 @@ impl Route {
         (!host.is_empty()).then(|| format!("{host}:{port}"))
     }
 
-    /// Who asks the proxy, read for each attempt: passwords change. The error names the file, and nothing that is in it.
+    /// The user at the proxy, read for each attempt: passwords change. The error names the file, and nothing that is in it.
     fn credentials(&self) -> Option<Result<Credentials, String>> {
         let file = Some(self.config.proxy_credentials_file.as_str()).filter(|file| !file.is_empty())?;
         let text = std::fs::read_to_string(file).map_err(|e| format!("proxy_credentials_file {file}: {e}"));
@@ -375,7 +375,7 @@ impl Route {
         })
     }
 
-    /// What to ask the host for that is next.
+    /// The question for the host that is next.
     fn websocket(&self, rssl: Arc<ClientConfig>) -> WebSocketDial {
         WebSocketDial {
             host: self.host().to_owned(),
@@ -392,9 +392,9 @@ mod tests {
     use super::*;
 
     /// Counts sessions, and tells routes of connections that are lost.
-    struct Told<'a>(&'a mut Routes, u32);
+    struct Seen<'a>(&'a mut Routes, u32);
 
-    impl rssl_io::Handler for Told<'_> {
+    impl rssl_io::Handler for Seen<'_> {
         fn opened(&mut self, _: u64, conn: ConnId, _: &rssl_io::Opened<'_>) {
             let index = self.0.of(conn).expect("a route's");
             self.0.established(index);
@@ -446,12 +446,12 @@ mod tests {
         while sessions == 0 {
             routes.on_timer(now, &mut io);
             assert_eq!((routes.dialled[0].next, routes.dialled[0].pause_ns), (0, 0), "no other host, and no pause");
-            let mut told = Told(&mut routes, 0);
+            let mut told = Seen(&mut routes, 0);
             now = io.turn(Some(now + 1_000_000_000), &mut told).expect("sockets");
             sessions = told.1;
         }
         assert_eq!(routes.dialled[0].address, Some(there));
-        // Who had a session and lost it goes to the next host, after a pause.
+        // A route that had a session and lost it goes to the next host, after a pause.
         routes.lost(now, 0, "gone", None);
         assert_eq!(routes.dialled[0].next, 1);
         assert!(routes.timeout().is_some_and(|at| at > now));
@@ -473,7 +473,7 @@ mod tests {
         while sessions == 0 {
             routes.on_timer(now, &mut io);
             assert_eq!((routes.dialled[0].next, routes.dialled[0].pause_ns), (0, 0), "no other host, and no pause");
-            let mut told = Told(&mut routes, 0);
+            let mut told = Seen(&mut routes, 0);
             now = io.turn(Some(now + 1_000_000_000), &mut told).expect("sockets");
             sessions = told.1;
         }

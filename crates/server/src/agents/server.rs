@@ -16,7 +16,7 @@ use net::tcp::{ConnId, ListenerId};
 use super::backpressure::Backpressure;
 use super::consumer_ports::{Bound, Port};
 use super::consumers::Consumers;
-use super::oversight::{Asker, Oversight, Thread, oversight};
+use super::monitor::{Monitor, MonitorHandle, Thread, monitor};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
@@ -62,8 +62,8 @@ pub struct Server {
     backpressure: Backpressure,
     /// The providers are not read, since most of the clients are behind.
     holding: bool,
-    oversight: Oversight,
-    asker: Asker,
+    monitor: Monitor,
+    handle: MonitorHandle,
 }
 
 /// The sessions of both sides; what they bring is routed to the side that it is for.
@@ -91,7 +91,7 @@ impl Server {
         let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, P2PS);
         let mut consumers = Consumers::new(config, p2ps, Arc::default(), port, &mut io)?;
         let permissioning = Permissioning::start(config)?;
-        consumers.employ(permissioning.as_ref().map(|office| office.clerk(P2PS, io.tcp().waker())));
+        consumers.set_permissions(permissioning.as_ref().map(|process| process.of_thread(P2PS, io.tcp().waker())));
         consumers.p2ps.source_up(net::clock::now(), SOURCE);
         if config.p2ps.io_uring {
             // As a rule a turn brings one block, so that nothing is to be gathered but for the one system call.
@@ -101,15 +101,15 @@ impl Server {
         let mut providers = Providers::new(config, distributor, &mut io)?;
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
         let addresses = Addresses::new(consumers.bound(), providers.nip_addr());
-        let (oversight, asker) = oversight("server", io.tcp().waker());
+        let (monitor, handle) = monitor("server", io.tcp().waker());
         let status = Status::open_in(&mut io)?;
         let sessions = Sessions { providers, consumers, sides: Vec::new() };
         let (name, backpressure) = (config.hub.name.clone(), Backpressure::default());
         let holding = false;
-        Ok(Self { io, sessions, addresses, status, name, permissioning, backpressure, holding, oversight, asker })
+        Ok(Self { io, sessions, addresses, status, name, permissioning, backpressure, holding, monitor, handle })
     }
 
-    /// What administrators ask and do about permissions; `None` while they are off.
+    /// The administration of permissions; `None` while they are off.
     pub fn administration(&self) -> Option<Administration> {
         self.permissioning.as_ref().map(Permissioning::administration)
     }
@@ -125,8 +125,8 @@ impl Server {
     }
 
     /// The way to ask the serving thread.
-    pub fn askers(&self) -> Vec<Asker> {
-        vec![self.asker.clone()]
+    pub fn monitors(&self) -> Vec<MonitorHandle> {
+        vec![self.handle.clone()]
     }
 
     /// Serves until `stop` says so; it is asked after each turn.
@@ -147,7 +147,7 @@ impl Server {
         let deadline = earliest([sessions.consumers.timeout(), sessions.providers.timeout(), again]);
         io.read_at_most(sessions.consumers.input_of_turn());
         let now = io.turn(deadline, sessions)?;
-        if self.oversight.times_next_turn() {
+        if self.monitor.times_next_turn() {
             sessions.consumers.time_turn(now);
         }
         sessions.providers.on_timer(now, io);
@@ -158,8 +158,8 @@ impl Server {
             // Providers that came since are held, too.
             sessions.providers.hold(*holding, io);
         }
-        self.oversight.end_turn(now, || self.sessions.consumers.p2ps.delivered());
-        if self.oversight.is_asked() {
+        self.monitor.end_turn(now, || self.sessions.consumers.p2ps.delivered());
+        if self.monitor.is_asked() {
             self.oversee(now);
         }
         if self.io.take_ready(STATUS) {
@@ -179,14 +179,14 @@ impl Server {
     /// Answers what the thread of HTTP asks.
     #[cold]
     fn oversee(&mut self, now: u64) {
-        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        let (mut samples, latency) = (Samples::default(), self.monitor.latency());
         self.sample(&mut samples);
         let (consumers, providers) = (Some(&mut self.sessions.consumers), Some(&mut self.sessions.providers));
         let peers = Vec::new();
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
+        self.monitor.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn sample(&self, samples: &mut Samples) {
         let hub = [("hub", self.name.clone())];
         let rssl = [("rssl", self.addresses.rssl.to_string())];
@@ -275,7 +275,7 @@ impl Handler for Sessions {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        // One that was dialled has the side of whoever had its slot before, until it has a session: who was admitted is known.
+        // A dialled connection has the side of its slot's former owner until it has a session: whether it was admitted is known.
         if self.consumers.has_admitted(conn) {
             self.consumers.closed(now, conn, ended);
         } else {

@@ -26,7 +26,7 @@ use net::ring::{PushError, Reader, Writer, broadcast, spsc};
 use super::backpressure::{Backpressure, Load};
 use super::consumer_ports::{Bound, Port};
 use super::consumers::Consumers;
-use super::oversight::{Asker, Oversight, Thread, oversight};
+use super::monitor::{Monitor, MonitorHandle, Thread, monitor};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
 use super::send_coalescing::SendCoalescing;
@@ -53,7 +53,7 @@ pub struct Sharded {
     wakers: Vec<net::Waker>,
     /// `None` while permissions are off.
     permissioning: Option<Permissioning>,
-    askers: Vec<Asker>,
+    monitors: Vec<MonitorHandle>,
 }
 
 struct Ingest {
@@ -67,7 +67,7 @@ struct Ingest {
     holding: bool,
     status: Option<Status>,
     labels: [Label; 1],
-    oversight: Oversight,
+    monitor: Monitor,
 }
 
 /// The clients of all shards, as far as the ingest has to know.
@@ -113,7 +113,7 @@ struct Shard {
     client_load: Arc<ClientLoad>,
     /// Clients that were behind when it was reported.
     behind: usize,
-    /// What clients that were behind had taken when it was reported, bytes.
+    /// Bytes that clients which were behind had taken when it was reported.
     taken: u64,
     events: Reader,
     requests: Writer,
@@ -122,11 +122,11 @@ struct Shard {
     coalescing: SendCoalescing,
     status: Option<Status>,
     labels: [Label; 2],
-    oversight: Oversight,
+    monitor: Monitor,
 }
 
-/// What all shards are opened with.
-struct Common<'a> {
+/// The resources that all shards are opened with.
+struct ShardSetup<'a> {
     config: &'a Config,
     incarnation: u32,
     client_load: &'a Arc<ClientLoad>,
@@ -161,27 +161,28 @@ impl Sharded {
         });
         let stop = Arc::new(AtomicUsize::new(0));
         let permissioning = Permissioning::start(config)?;
-        let (ingest_oversight, asker) = oversight("source distributor", io.tcp().waker());
-        let (mut shards, mut requests, mut wakers, mut askers) = (Vec::new(), Vec::new(), Vec::new(), vec![asker]);
+        let (ingest_monitor, handle) = monitor("source distributor", io.tcp().waker());
+        let (mut shards, mut requests, mut wakers, mut monitors) = (Vec::new(), Vec::new(), Vec::new(), vec![handle]);
         let mut ports = Ports { port: Port::of(&config.p2ps, count > 1), bound: None };
-        let common = Common { config, incarnation, client_load: &client_load, permissioning: permissioning.as_ref() };
+        let common =
+            ShardSetup { config, incarnation, client_load: &client_load, permissioning: permissioning.as_ref() };
         for (id, events) in (0..count).zip(readers) {
             let (writer, mut reader) = spsc(REQUESTS);
             reader.wake_with(io.tcp().waker());
             requests.push(reader);
-            let (mut shard, asker) = Shard::open(&common, id, events, writer, &mut ports)?;
+            let (mut shard, handle) = Shard::open(&common, id, events, writer, &mut ports)?;
             providers.distributor.p2ps_up(net::clock::now(), id);
             wakers.push(shard.io.tcp().waker());
-            askers.push(asker);
+            monitors.push(handle);
             shards.push(shard.start(id, config, stop.clone())?);
         }
         let addresses = Addresses::new(ports.bound.expect("there is a shard"), providers.nip_addr());
         let (backpressure, holding) = (Backpressure::default(), false);
         let (status, labels) = (Status::open_in(&mut io)?, [("hub", config.hub.name.clone())]);
-        let oversight = ingest_oversight;
+        let monitor = ingest_monitor;
         let ingest =
-            Ingest { io, providers, events, requests, client_load, backpressure, holding, status, labels, oversight };
-        Ok(Self { ingest, shards, addresses, stop, wakers, permissioning, askers })
+            Ingest { io, providers, events, requests, client_load, backpressure, holding, status, labels, monitor };
+        Ok(Self { ingest, shards, addresses, stop, wakers, permissioning, monitors })
     }
 
     /// The ports that were opened.
@@ -189,14 +190,14 @@ impl Sharded {
         self.addresses
     }
 
-    /// What administrators ask and do about permissions; `None` while they are off.
+    /// The administration of permissions; `None` while they are off.
     pub fn administration(&self) -> Option<Administration> {
         self.permissioning.as_ref().map(Permissioning::administration)
     }
 
     /// The ways to ask the ingest and each shard.
-    pub fn askers(&self) -> Vec<Asker> {
-        self.askers.clone()
+    pub fn monitors(&self) -> Vec<MonitorHandle> {
+        self.monitors.clone()
     }
 
     /// The sockets of the ingest, for a waker that ends a turn.
@@ -249,8 +250,8 @@ impl Ingest {
         self.publish();
         self.providers.flush(now, &mut self.io);
         self.hold(now);
-        self.oversight.end_turn(now, || self.providers.distributor.counters().updates);
-        if self.oversight.is_asked() {
+        self.monitor.end_turn(now, || self.providers.distributor.counters().updates);
+        if self.monitor.is_asked() {
             self.oversee(now);
         }
         if self.io.take_ready(STATUS) {
@@ -270,11 +271,11 @@ impl Ingest {
     /// Answers what the thread of HTTP asks.
     #[cold]
     fn oversee(&mut self, now: u64) {
-        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        let (mut samples, latency) = (Samples::default(), self.monitor.latency());
         self.sample(&mut samples);
         let (consumers, providers) = (None, Some(&mut self.providers));
         let peers = Vec::new();
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
+        self.monitor.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
     fn sample(&self, samples: &mut Samples) {
@@ -343,28 +344,28 @@ impl Ports {
 impl Shard {
     /// Opens the ports of a shard. It reads the hub stream from `events`, and writes what it asks for to `requests`.
     fn open(
-        common: &Common<'_>,
+        common: &ShardSetup<'_>,
         id: u16,
         mut events: Reader,
         requests: Writer,
         ports: &mut Ports,
-    ) -> io::Result<(Self, Asker)> {
-        let &Common { config, incarnation, client_load, permissioning } = common;
+    ) -> io::Result<(Self, MonitorHandle)> {
+        let &ShardSetup { config, incarnation, client_load, permissioning } = common;
         let seed = u64::from(incarnation) ^ u64::from(id + 1) << 32;
         let mut io = RsslIo::with(seed, super::batching(config))?;
         let p2ps = P2ps::new(config::p2ps_config(config, incarnation)?, id);
         let mounts = client_load.mounts.clone();
         let mut consumers = Consumers::new(config, p2ps, mounts, ports.port, &mut io)?;
-        consumers.employ(permissioning.map(|office| office.clerk(id, io.tcp().waker())));
+        consumers.set_permissions(permissioning.map(|process| process.of_thread(id, io.tcp().waker())));
         consumers.p2ps.source_up(net::clock::now(), SOURCE);
         consumers.gather();
         ports.opened(&consumers);
         events.wake_with(io.tcp().waker());
         let status = Status::open_in(&mut io)?;
-        let (oversight, asker) = oversight(&format!("egress {id}"), io.tcp().waker());
+        let (monitor, handle) = monitor(&format!("egress {id}"), io.tcp().waker());
         let labels = [("rssl", consumers.bound().rssl.to_string()), ("shard", id.to_string())];
         let shard = Self {
-            oversight,
+            monitor,
             io,
             consumers,
             client_load: client_load.clone(),
@@ -377,7 +378,7 @@ impl Shard {
             status,
             labels,
         };
-        Ok((shard, asker))
+        Ok((shard, handle))
     }
 
     fn start(mut self, id: u16, config: &Config, stop: Arc<AtomicUsize>) -> io::Result<JoinHandle<()>> {
@@ -408,7 +409,7 @@ impl Shard {
         };
         let now = io.turn(deadline, consumers)?;
         events.awake();
-        if self.oversight.times_next_turn() {
+        if self.monitor.times_next_turn() {
             consumers.time_turn(now);
         }
         consumers.on_timer(now, io);
@@ -436,8 +437,8 @@ impl Shard {
         self.client_load.report((behind, self.behind), taken - self.taken);
         (self.behind, self.taken) = (behind, taken);
         self.send_requests();
-        self.oversight.end_turn(now, || self.consumers.p2ps.delivered());
-        if self.oversight.is_asked() {
+        self.monitor.end_turn(now, || self.consumers.p2ps.delivered());
+        if self.monitor.is_asked() {
             self.oversee(now);
         }
         if self.io.take_ready(STATUS) {
@@ -457,11 +458,11 @@ impl Shard {
     /// Answers what the thread of HTTP asks.
     #[cold]
     fn oversee(&mut self, now: u64) {
-        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        let (mut samples, latency) = (Samples::default(), self.monitor.latency());
         self.sample(&mut samples);
         let (consumers, providers) = (Some(&mut self.consumers), None);
         let peers = Vec::new();
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
+        self.monitor.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
     fn sample(&self, samples: &mut Samples) {

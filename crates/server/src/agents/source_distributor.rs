@@ -9,7 +9,7 @@ use hub::distributor::{Restore, SourceDistributor};
 use hub_io::publisher::{Publisher, Requests};
 use hub_io::{HubPeer, LinkError, Ready, copy};
 
-use super::oversight::{Asker, Oversight, Thread, oversight};
+use super::monitor::{Monitor, MonitorHandle, Thread, monitor};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
 use crate::counters::{Part, Samples};
@@ -24,8 +24,8 @@ pub struct SourceDistributorAgent {
     holding: bool,
     status: Option<Status>,
     name: String,
-    oversight: Oversight,
-    asker: Asker,
+    monitor: Monitor,
+    handle: MonitorHandle,
 }
 
 hub::counters! {
@@ -60,13 +60,13 @@ impl SourceDistributorAgent {
         let providers = Providers::new(config, machine, &mut io)?;
         let hub = Publisher::new(config, incarnation, &mut io)?;
         let status = Status::open_in(&mut io)?;
-        let (oversight, asker) = oversight("source distributor", io.tcp().waker());
-        Ok(Self { io, providers, hub, holding: false, status, name: config.hub.name.clone(), oversight, asker })
+        let (monitor, handle) = monitor("source distributor", io.tcp().waker());
+        Ok(Self { io, providers, hub, holding: false, status, name: config.hub.name.clone(), monitor, handle })
     }
 
     /// The way to ask its thread.
-    pub fn asker(&self) -> Asker {
-        self.asker.clone()
+    pub fn handle(&self) -> MonitorHandle {
+        self.handle.clone()
     }
 
     /// The ports that were opened.
@@ -105,11 +105,11 @@ impl SourceDistributorAgent {
         if ready.any() || self.hub.timeout().is_some_and(|at| at <= now) {
             self.hub.turn(now, ready, &mut self.providers)?;
             self.publish(now);
-            while let Some(newcomer) = self.hub.join(self.providers.distributor.next_position()) {
-                if newcomer.unpaced {
-                    self.providers.distributor.p2ps_up_unpaced(now, newcomer.number);
+            while let Some(joined) = self.hub.join(self.providers.distributor.next_position()) {
+                if joined.unpaced {
+                    self.providers.distributor.p2ps_up_unpaced(now, joined.number);
                 } else {
-                    self.providers.distributor.p2ps_up(now, newcomer.number);
+                    self.providers.distributor.p2ps_up(now, joined.number);
                 }
                 self.publish(now);
             }
@@ -123,8 +123,8 @@ impl SourceDistributorAgent {
             self.providers.hold(self.holding, &mut self.io);
         }
         self.providers.flush(now, &mut self.io);
-        self.oversight.end_turn(now, || self.providers.distributor.counters().updates);
-        if self.oversight.is_asked() {
+        self.monitor.end_turn(now, || self.providers.distributor.counters().updates);
+        if self.monitor.is_asked() {
             self.oversee(now);
         }
         if self.io.take_ready(STATUS)
@@ -138,11 +138,11 @@ impl SourceDistributorAgent {
     /// Answers what the thread of HTTP asks.
     #[cold]
     fn oversee(&mut self, now: u64) {
-        let (mut samples, latency) = (Samples::default(), self.oversight.latency());
+        let (mut samples, latency) = (Samples::default(), self.monitor.latency());
         self.sample(&mut samples);
         let peers = self.peers().collect();
         let (consumers, providers) = (None, Some(&mut self.providers));
-        self.oversight.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
+        self.monitor.answer(Thread { now, io: &mut self.io, consumers, providers, peers, samples, latency });
     }
 
     /// The P2PSs that have joined.
@@ -155,7 +155,7 @@ impl SourceDistributorAgent {
         })
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn sample(&self, samples: &mut Samples) {
         let labels = [("hub", self.name.clone())];
         self.providers.sample(&labels, self.holding, samples);

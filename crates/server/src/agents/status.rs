@@ -54,22 +54,22 @@ impl Status {
     }
 
     /// Takes the next of those who ask; nobody if none waits, or if there were too many this second (who came is sent away).
-    pub fn question(&mut self, now: u64) -> Option<Question> {
+    pub fn question(&mut self, now: u64) -> Option<StatusRequest> {
         let (stream, _) = self.listener.accept().ok()?;
         let second = now / 1_000_000_000;
         if self.second.0 != second {
             self.second = (second, 0);
         }
         self.second.1 += 1;
-        (self.second.1 <= PER_SECOND && stream.set_nonblocking(true).is_ok()).then_some(Question(stream))
+        (self.second.1 <= PER_SECOND && stream.set_nonblocking(true).is_ok()).then_some(StatusRequest(stream))
     }
 }
 
 /// Somebody who waits for the counters.
 #[must_use = "who asks waits for an answer"]
-pub struct Question(UnixStream);
+pub struct StatusRequest(UnixStream);
 
-impl Question {
+impl StatusRequest {
     /// Answers with the reading that `sample` makes. Nothing blocks: what the reader's socket does not take is not sent.
     pub fn answer(mut self, sample: impl FnOnce(&mut Samples)) {
         let mut samples = Samples::default();
@@ -97,22 +97,22 @@ mod tests {
         assert_eq!(SOCKET_PREFIX, tools::lbmstat::HUB_SOCKET_PREFIX, "what lbmstat looks for");
         let mut status = Status::open().expect("a socket");
         let address = status.listener.local_addr().expect("bound");
-        let mut asker = UnixStream::connect_addr(&address).expect("it listens");
+        let mut stream = UnixStream::connect_addr(&address).expect("it listens");
         let counters = Counters { lines_lost: 7, lines_held_back: 1, internal_faults: 0 };
         status
             .question(1)
             .expect("one asks")
             .answer(|samples| samples.add(Part::Log, &[("of", "this\tprocess".to_owned())], &counters));
         let mut text = String::new();
-        asker.read_to_string(&mut text).expect("an answer, then the end");
+        stream.read_to_string(&mut text).expect("an answer, then the end");
         assert_eq!(text, "log\tof=this?process\tlines_lost=7\tlines_held_back=1\tinternal_faults=0\nend\n");
         for _ in 0..2 * PER_SECOND {
-            let mut asker = UnixStream::connect_addr(&address).expect("it listens");
+            let mut stream = UnixStream::connect_addr(&address).expect("it listens");
             if let Some(question) = status.question(1) {
                 question.answer(|_| {});
             }
             text.clear();
-            asker.read_to_string(&mut text).expect("the end");
+            stream.read_to_string(&mut text).expect("the end");
         }
         assert_eq!(text, "", "who asks too often gets nothing");
     }

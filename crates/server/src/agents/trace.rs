@@ -90,7 +90,7 @@ impl Trace {
         self.capture.push(0x02);
         let from = self.capture.len();
         self.capture.extend_from_slice(message);
-        // What is shared with other clients has the id of another's stream in it.
+        // A frame shared with other clients has the id of another's stream in it.
         rwf::peek::set_stream_id(&mut self.capture[from..], stream);
     }
 

@@ -1,4 +1,4 @@
-//! Who may look, and who may act.
+//! Access to HTTP: users who may look, and those who may act.
 //!
 //! A process that listens on the loopback without users lets everybody act who is on the machine; requests that another page has a
 //! browser send are told by their `Host`, `Origin` and `Sec-Fetch-Site` and refused. What of these cannot be read, or stands there twice, is
@@ -106,7 +106,7 @@ impl Access {
         *self.origins.write().unwrap_or_else(PoisonError::into_inner) = origins;
     }
 
-    /// Who sends a request, if that one may do what `needed` may.
+    /// The sender of a request, if that user may do what `needed` may.
     pub(super) async fn check(&self, sent: Sent<'_>, needed: Role) -> Result<Caller, Denial> {
         let is_open = !self.passwords.has_users();
         self.is_of_a_page(&sent, is_open, needed)?;

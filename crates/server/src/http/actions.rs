@@ -1,4 +1,4 @@
-//! What operators do. Each action is a line with who did it, to what, and why, which no level of the log holds back.
+//! Actions of operators. Each is a line with who did it, to what, and why, which no level of the log holds back.
 
 use std::future::{Ready, ready};
 
@@ -39,7 +39,7 @@ pub(super) async fn disconnect(api: &Api, asked: &Asked) -> Result<Answer, Fault
         let consumers = t.consumers.as_mut()?;
         let address = consumers.connections().find(|c| c.id.0 == number)?.address.to_owned();
         consumers.p2ps.dismiss(t.now, ClientId(number), &reason);
-        // What was closed is done with the flush of a turn.
+        // Closed clients are done with at the flush of a turn.
         consumers.flush(t.now, &[], t.io);
         Some(address)
     });
@@ -122,16 +122,16 @@ pub(super) async fn undrain(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     done(asked, format!("new clients are taken again: {why}"))
 }
 
-/// What a reload has brought.
+/// The result of a reload.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct Reread {
     /// In words.
     done: String,
-    /// What counts now.
+    /// The configuration in force.
     applied: Vec<String>,
-    /// What will count when the process starts again.
+    /// Parameters that will count when the process starts again.
     restart: Vec<String>,
-    /// What could not be done.
+    /// Changes that could not be made.
     faults: Vec<String>,
 }
 
@@ -194,7 +194,7 @@ pub(super) async fn trace_client(api: &Api, asked: &Asked) -> Result<Answer, Fau
     tracing_begun(asked, thread, started.await?, &format!("{seconds} s: {why}"))
 }
 
-/// What the first of an item's watchers gets of it.
+/// The view that the first of an item's watchers has.
 pub(super) async fn trace_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let ((thread, number), why, seconds) = (asked.id()?, why(asked)?, seconds(asked)?);
     let started = api.threads.ask(thread, move |t| {

@@ -21,11 +21,11 @@ use super::threads::{Silent, Threads};
 use super::{About, RRCPD, actions, recording, rights};
 use crate::agents::history::History;
 use crate::agents::lifecycle::Lifecycle;
-use crate::agents::oversight::Thread;
+use crate::agents::monitor::Thread;
 use crate::agents::permissions::{Administration, On};
 use crate::agents::recording::Recording;
 
-/// What the requests are answered from.
+/// The state that requests are answered from.
 pub(super) struct Api {
     pub(super) threads: Threads,
     pub(super) about: About,
@@ -33,7 +33,7 @@ pub(super) struct Api {
     /// `None` while permissions are off, and where there are none.
     pub(super) administration: Option<Administration>,
     pub(super) histories: Arc<Histories>,
-    /// Who was shown which image of late: the audit has it once a minute, and not for each look of the page.
+    /// Users who were shown an image of late: the audit has it once a minute, and not for each look of the page.
     pub(super) shown: Mutex<HashMap<(String, String), Instant>>,
 }
 
@@ -44,11 +44,11 @@ pub(super) struct Asked {
     pub(super) places: Vec<String>,
     /// The query, decoded.
     pub(super) query: Vec<(String, String)>,
-    /// What the caller would like to read, as `Accept` has it.
+    /// The type that the caller would like to read, as `Accept` has it.
     pub(super) accept: String,
     /// The body of an action.
     pub(super) body: Value,
-    /// Who asks, for the audit.
+    /// The asking user, for the audit.
     pub(super) caller: String,
 }
 
@@ -154,13 +154,13 @@ const IMAGES_MAX: usize = 2 << 20;
 /// A list, and where it goes on.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 struct Page<T> {
-    /// What was found.
+    /// The finding.
     found: Vec<T>,
     /// Where to go on (`after`), if there is more.
     next: Option<String>,
 }
 
-/// What was done.
+/// The action.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct Done {
     /// In words.
@@ -172,7 +172,7 @@ pub(super) struct Done {
 struct Fitness {
     /// The process is fit.
     ok: bool,
-    /// What is in the way.
+    /// The obstacle.
     why: Vec<String>,
 }
 
@@ -429,7 +429,7 @@ async fn peers(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     Answer::of(&all)
 }
 
-/// What a thread has for a list, and the number to go on from.
+/// A thread's part of a list, and the number to go on from.
 type Part<T> = (Vec<T>, Option<u32>);
 
 /// A list over all threads, from where the last answer ended.
@@ -575,7 +575,7 @@ fn openapi(_: &Api, _: &Asked) -> Ready<Result<Answer, Fault>> {
     ready(Ok(Answer::Json(DOCUMENT.clone())))
 }
 
-/// What stands in an answer that is a fault.
+/// The body of an answer that is a fault.
 pub(super) fn fault(fault: &Fault) -> Value {
     json!({ "error": fault.why })
 }

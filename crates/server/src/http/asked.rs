@@ -1,4 +1,4 @@
-//! What a request asks for, read strictly: a query or a body that cannot be read, or says what nobody knows, is refused, and never taken for
+//! A request's parameters, read strictly: a query or a body that cannot be read, or says what nobody knows, is refused, and never taken for
 //! one that says nothing.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What is told of processes, services, providers, clients and items: the answers of `/api/v1`, and how each is read from the threads.
+//! Facts of processes, services, providers, clients and items: the answers of `/api/v1`, and how each is read from the threads.
 
 use hub::distributor::Origin;
 use hub::p2ps::{BLOCKED_MAX, ItemChange, LoadState, Mount};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::images::{CachedImage, FoundItem};
 use crate::agents::history;
-use crate::agents::oversight::Thread;
+use crate::agents::monitor::Thread;
 
 /// The application id that the page has for permissions: what a login without one has.
 const APPLICATION_ID: u32 = 256;
@@ -29,7 +29,7 @@ const CLIENTS: usize = 250;
 pub struct Process {
     /// The program's version.
     pub version: String,
-    /// What it is: serve, demo, p2ps, source-distributor, rrcpd.
+    /// The kind of process: serve, demo, p2ps, source-distributor, rrcpd.
     pub role: String,
     /// The host's name.
     pub host: String,
@@ -166,7 +166,7 @@ pub struct Service {
     #[serde(skip)]
     #[schemars(skip)]
     pub is_told: bool,
-    /// Who serves it.
+    /// The provider that serves it.
     pub providers: Vec<Offer>,
     /// The sites that it comes through, this one first (`source_distributor.site`).
     pub path: Vec<String>,
@@ -206,15 +206,15 @@ pub struct Provider {
     pub kind: String,
     /// The provider's address, or those that are tried.
     pub address: String,
-    /// What the configuration calls it (`server_id`); empty for nothing.
+    /// Its name in the configuration (`server_id`); empty for none.
     pub server_id: String,
     /// `not connected`, `logging in`, `logged in`, `ready`.
     pub state: String,
-    /// What it offers.
+    /// The services that it offers.
     pub services: Vec<String>,
     /// Bytes that wait for it: requests, posts, answers that it has not taken.
     pub queued_bytes: u64,
-    /// What went over its connection.
+    /// Bytes and messages of its connection.
     pub traffic: Option<Connection>,
 }
 
@@ -264,7 +264,7 @@ pub struct Client {
     pub application: String,
     /// Position, as the client says.
     pub position: String,
-    /// What its program calls itself, and how it came.
+    /// The name that the client's program gives itself, and how it came.
     pub program: String,
     /// `rssl`, `rssl.rwf` or `tr_json2`.
     pub protocol: String,
@@ -282,7 +282,7 @@ pub struct Client {
     pub login_round_trip_us: Option<u64>,
     /// `active`, `standby`, or both by service: what this server is to a client that knows several, and has said so (warm standby).
     pub warm_standby: Option<String>,
-    /// What went over its connection.
+    /// Bytes and messages of its connection.
     pub traffic: Option<Connection>,
 }
 
@@ -329,7 +329,7 @@ pub struct ItemDetail {
     pub source: Option<u32>,
     /// Why it is blocked, if it is.
     pub blocked: Option<String>,
-    /// What its watchers were told last, oldest first.
+    /// The last statuses to its watchers, oldest first.
     pub changes: Vec<Change>,
     /// The item's image, where this P2PS caches it, and the page's user may see it. Who was shown it is in the audit.
     pub image: Option<CachedImage>,
@@ -373,11 +373,11 @@ pub struct Event {
     pub time_ms: u64,
     /// error, warn, info, debug or trace.
     pub level: String,
-    /// What happened.
+    /// The event.
     pub text: String,
 }
 
-/// What a list is reduced to.
+/// The filter that reduces a list.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Only with this in the name (items) or in any text (clients), whatever the case.
@@ -686,7 +686,7 @@ pub(super) fn merge(all: impl IntoIterator<Item = Service>) -> Vec<Service> {
                 known.up &= service.up;
                 known.accepting &= service.accepting;
                 known.waiting += service.waiting;
-                // What clients were told counts, not what became of it on the way here.
+                // The messages to clients count, not what became of them on the way here.
                 if known.is_told == service.is_told {
                     known.suspect += service.suspect;
                 } else if service.is_told {

@@ -31,7 +31,7 @@ pub struct CachedImage {
 /// A refresh, whether it is current, and what it is read with.
 type Image = (Vec<u8>, bool, Arc<Dictionary>);
 
-/// What a thread has found out about an item. The rest is done elsewhere.
+/// A thread's findings about an item. The rest is done elsewhere.
 pub(super) struct FoundItem {
     detail: ItemDetail,
     image: Option<Image>,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::facts::{Provider, Service};
 use crate::agents::consumers::Protocol;
-use crate::agents::oversight::{BOUNDS_NS, Thread, TurnLatency};
+use crate::agents::monitor::{BOUNDS_NS, Thread, TurnLatency};
 use crate::agents::recording::Standing;
 use crate::counters::Samples;
 
@@ -78,7 +78,7 @@ fn older(open_metrics: &str) -> String {
     out
 }
 
-/// What one thread says.
+/// The metrics of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) name: String,
@@ -155,7 +155,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// What is known per service, provider and class of client.
+/// Figures per service, provider and class of client.
 fn families(out: &mut String, readings: &[Reading]) {
     type Value = fn(&Service) -> u64;
     let services = super::facts::merge(readings.iter().flat_map(|reading| reading.services.iter().cloned()));

@@ -1,4 +1,4 @@
-//! What a process shows of itself by HTTP: the web page, metrics, health, and the administration of `/api/v1`.
+//! HTTP of a process: the web page, metrics, health, and the administration of `/api/v1`.
 //!
 //! One thread serves it, beside those that serve data. What it has to know of them it asks them ([`Threads`]): they answer at the end
 //! of a turn, when they are asked and never else.
@@ -48,7 +48,7 @@ use std::net::SocketAddr;
 /// The role of the daemon that carries streams ([`About::role`]).
 pub const RRCPD: &str = "rrcpd";
 
-/// What the page and the administration tell of a process, and do not have to ask for.
+/// Facts of a process that the page and the administration tell without asking a thread.
 #[derive(Debug, Clone, Default)]
 pub struct About {
     /// `serve`, `p2ps`, `source-distributor`, `rrcpd`, `demo`.

@@ -36,7 +36,7 @@ impl<S> Paced<S> {
         Self { stream, place, patience, taken: 0, since: None, deadline }
     }
 
-    /// What came of an attempt to write: a wait that is too long is an error.
+    /// The result of an attempt to write: a wait that is too long is an error.
     fn written(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match outcome {
             Poll::Ready(Ok(bytes)) => {

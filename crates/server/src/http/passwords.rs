@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::places::Whose;
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Caller {
     pub(super) name: String,
@@ -34,7 +34,7 @@ pub(super) enum Wrong {
     Busy,
 }
 
-/// What was found out about a name and a password counts for so long, from its last use on.
+/// Seconds for which a finding about a name and a password counts, from its last use on.
 const REMEMBERED: Duration = Duration::from_mins(5);
 /// How long wrong ones are known to be wrong.
 const WRONG_REMEMBERED: Duration = Duration::from_mins(1);
@@ -90,7 +90,7 @@ struct Check {
     answer: oneshot::Sender<bool>,
 }
 
-/// Who may come in, and who was here.
+/// Users who may come in, and those who were here.
 #[derive(Default)]
 pub(super) struct Passwords {
     known: Mutex<Known>,
@@ -117,7 +117,7 @@ impl Passwords {
         !locked(&self.known).users.is_empty()
     }
 
-    /// Who has sent this `Authorization` from there.
+    /// The user who has sent this `Authorization` from there.
     pub(super) async fn caller(&self, given: &str, whose: Whose) -> Result<Caller, Wrong> {
         let now = Instant::now();
         let (asked, user, generation) = {

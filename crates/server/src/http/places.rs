@@ -18,7 +18,7 @@ pub(super) const STANDSTILL: Duration = Duration::from_millis(100);
 /// Whose a connection is: an address, of IPv6 the network that one host has to itself; the Unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Whose {
-    /// Who may open the socket.
+    /// The group that may open the socket.
     Socket,
     /// By TCP.
     Address(IpAddr),
@@ -308,9 +308,9 @@ mod tests {
         let quiet = places.enter(from(1)).expect("a place");
         old(&places);
         let many: Vec<_> = (0..3).map(|_| places.enter(from(2)).expect("a place")).collect();
-        let newcomer = places.enter(from(3)).expect("a place of another");
+        let newest = places.enter(from(3)).expect("a place of another");
         assert_eq!(many.iter().filter(|place| is_ended(place)).count(), 1);
-        assert!(!is_ended(&quiet) && !is_ended(&newcomer));
+        assert!(!is_ended(&quiet) && !is_ended(&newest));
     }
 
     #[test]
@@ -325,8 +325,8 @@ mod tests {
         assert!(places.enter(from(9)).is_none(), "for a moment that is nothing");
         old(&places);
         all[1].stands_still();
-        let newcomer = places.enter(from(9)).expect("a place");
-        newcomer.is_asked();
+        let newest = places.enter(from(9)).expect("a place");
+        newest.is_asked();
         assert!(is_ended(&all[2]) && !is_ended(&all[1]));
         all[0].is_flushed();
         assert!(places.enter(from(9)).is_none(), "nothing is made yet");

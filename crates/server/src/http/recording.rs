@@ -1,4 +1,4 @@
-//! What administrators ask and do about the recording of a process (`[record]`).
+//! Administration of the recording of a process (`[record]`).
 
 use std::fmt::Write as _;
 use std::future::{Ready, ready};
@@ -14,11 +14,11 @@ use crate::agents::recording::{Recording, Standing};
 pub(super) struct Recorded {
     /// `recording`, `troubled` (the disk does not take it; it is tried again), `starting` and `stopping` (the disk is being waited for), `stopped`, `failed`, or `off`: nothing is to be recorded.
     state: &'static str,
-    /// What is in the way.
+    /// The obstacle.
     trouble: Option<String>,
     /// Where it is.
     folder: Option<String>,
-    /// What is recorded now.
+    /// The state of the recording.
     services: Vec<RecordedService>,
     /// Records that were written since the process began; each of the next counters, too.
     records: u64,

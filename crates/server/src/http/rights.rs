@@ -1,4 +1,4 @@
-//! What administrators ask and do about permissions.
+//! Administration of permissions.
 
 use std::future::{Ready, ready};
 
@@ -29,7 +29,7 @@ pub(super) const ANYBODY: &[Parameter] = &[("user?", "The user; without one, eve
 pub(super) struct Explained {
     /// The item may be seen.
     granted: bool,
-    /// What decides beyond single requirements.
+    /// Decisions beyond single requirements.
     note: Option<String>,
     /// Every requirement that was looked at, in order.
     findings: Vec<Found>,
@@ -38,15 +38,15 @@ pub(super) struct Explained {
 /// One requirement.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 struct Found {
-    /// Who has to meet it: the user, the position, the application.
+    /// The subject that has to meet it: the user, the position, the application.
     who: String,
-    /// What is needed.
+    /// The right that is needed.
     needs: String,
-    /// What meets it; nothing if it is not met.
+    /// The right that meets it; nothing if it is not met.
     met_by: Option<String>,
 }
 
-/// What one user has opened today.
+/// Items that one user has opened today.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct Used {
     /// The user.

@@ -39,11 +39,11 @@ use super::{About, asked, assets};
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::permissions::Administration;
 
-/// What the port has places for. A browser opens six connections.
+/// Connections that the port has places for. A browser opens six.
 const OF_PORT: Bounds = Bounds { connections: 64, answers: 48, answers_per_address: 24, answer_bytes: 16 << 20 };
-/// What the Unix socket has places for.
+/// Connections that the Unix socket has places for.
 const OF_SOCKET: Bounds = Bounds { connections: 16, answers: 12, answers_per_address: 12, answer_bytes: 16 << 20 };
-/// What there are places for when there are no descriptors.
+/// Connections that there are places for when there are no descriptors.
 const OF_KEPT_BACK: Bounds = Bounds { connections: 4, answers: 3, answers_per_address: 3, answer_bytes: 4 << 20 };
 /// Descriptors that are kept back: those of the port, those of the socket, and some that another thread may catch in that moment.
 const KEPT_BACK: u64 = 16;
@@ -121,7 +121,7 @@ pub fn start(
     }
     let socket = (!config.socket.is_empty()).then(|| PathBuf::from(&config.socket));
     let unix = socket.as_deref().map(open_socket).transpose()?;
-    let threads = Threads::new(life.askers().to_vec());
+    let threads = Threads::new(life.monitors().to_vec());
     let histories = Arc::new(Histories::new(about.rssl));
     let api = Api {
         threads,
@@ -175,10 +175,10 @@ fn open_socket(path: &Path) -> Result<std::os::unix::net::UnixListener, String> 
     Ok(listener)
 }
 
-type Doors = (std::net::TcpListener, Option<std::os::unix::net::UnixListener>);
+type Listeners = (std::net::TcpListener, Option<std::os::unix::net::UnixListener>);
 
 async fn serve(
-    (tcp, unix): Doors,
+    (tcp, unix): Listeners,
     api: Arc<Api>,
     (access, patience): (Arc<Access>, Duration),
     ready: mpsc::Sender<io::Result<()>>,
@@ -190,7 +190,7 @@ async fn serve(
         Ok::<_, io::Error>((TcpListener::from_std(tcp)?, unix))
     };
     let (tcp, unix) = match open() {
-        Ok(doors) => doors,
+        Ok(listeners) => listeners,
         Err(e) => {
             let _ = ready.send(Err(e));
             return Ok(());
@@ -207,14 +207,14 @@ async fn serve(
 }
 
 /// Where connections come in.
-trait Door {
+trait Accept {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// The next connection, whose it is, and how it is called.
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Self::Stream, Whose, String)>>;
 }
 
-impl Door for TcpListener {
+impl Accept for TcpListener {
     type Stream = TcpStream;
 
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, Whose, String)>> {
@@ -225,7 +225,7 @@ impl Door for TcpListener {
     }
 }
 
-impl Door for UnixListener {
+impl Accept for UnixListener {
     type Stream = UnixStream;
 
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(UnixStream, Whose, String)>> {
@@ -234,10 +234,10 @@ impl Door for UnixListener {
 }
 
 /// Takes in and serves whoever comes.
-async fn let_in<D: Door>(door: D, bounds: Bounds, serving: Serving) {
+async fn let_in<D: Accept>(listener: D, bounds: Bounds, serving: Serving) {
     let (places, kept_back) = (Places::new(bounds), Places::new(OF_KEPT_BACK));
     loop {
-        match poll_fn(|cx| door.poll_accept(cx)).await {
+        match poll_fn(|cx| listener.poll_accept(cx)).await {
             Ok((stream, whose, peer)) => {
                 let place = place(&places, bounds, whose).await;
                 let pace = Pace { head: serving.patience, write: WRITE_PATIENCE, whole: None };
@@ -245,7 +245,7 @@ async fn let_in<D: Door>(door: D, bounds: Bounds, serving: Serving) {
             }
             Err(e) if rlimit::is_out_of_files(&e) => {
                 // Others of this process take each descriptor that is free at once.
-                let accepted = poll_fn(|cx| Poll::Ready(rlimit::with_kept_back(|| door.poll_accept(cx)))).await;
+                let accepted = poll_fn(|cx| Poll::Ready(rlimit::with_kept_back(|| listener.poll_accept(cx)))).await;
                 let Ok(Poll::Ready(Ok((stream, whose, peer)))) = accepted else {
                     not_accepted(&e).await;
                     continue;
@@ -260,7 +260,7 @@ async fn let_in<D: Door>(door: D, bounds: Bounds, serving: Serving) {
             }
             Err(e) => not_accepted(&e).await,
         }
-        // Who has come is heard before the next one, who may need the place, is taken in.
+        // A connection is read before the next one, which may need its place, is taken in.
         tokio::task::yield_now().await;
     }
 }
@@ -272,7 +272,7 @@ async fn place(places: &Arc<Places>, bounds: Bounds, whose: Whose) -> Arc<Place>
             return place;
         }
         tracing::info!("all {} connections of HTTP are being answered: the next one waits", bounds.connections);
-        // One that takes nothing says nothing when its time is over.
+        // A peer that takes nothing says nothing when its time is over.
         let _ = tokio::time::timeout(places::STANDSTILL, places.freed()).await;
     }
 }
@@ -283,7 +283,7 @@ async fn not_accepted(e: &io::Error) {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-/// What the requests of a port, or of the Unix socket, are answered from.
+/// The state that requests of a port, or of the Unix socket, are answered from.
 #[derive(Clone)]
 struct Serving {
     api: Arc<Api>,

@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::agents::oversight::{Asker, PATIENCE, Thread};
+use crate::agents::monitor::{MonitorHandle, PATIENCE, Thread};
 
 /// A thread has not answered in time, or has ended: its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,17 +11,17 @@ pub struct Silent(pub String);
 
 /// The serving threads of this process.
 #[derive(Clone)]
-pub struct Threads(Vec<Asker>);
+pub struct Threads(Vec<MonitorHandle>);
 
 impl Threads {
-    /// Those that can be asked in these ways.
-    pub fn new(askers: Vec<Asker>) -> Self {
-        Self(askers)
+    /// The threads that can be asked.
+    pub fn new(monitors: Vec<MonitorHandle>) -> Self {
+        Self(monitors)
     }
 
     /// The threads' names, in the order of their numbers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|asker| asker.name.as_str())
+        self.0.iter().map(|handle| handle.name.as_str())
     }
 
     /// Asks one thread.
@@ -33,12 +33,12 @@ impl Threads {
         number: usize,
         question: impl FnOnce(&mut Thread<'_>) -> T + Send + 'static,
     ) -> Result<T, Silent> {
-        let asker = self.0.get(number).ok_or_else(|| Silent(format!("thread {number}, which there is not")))?;
+        let handle = self.0.get(number).ok_or_else(|| Silent(format!("thread {number}, which there is not")))?;
         let (answer, answered) = oneshot::channel();
-        // Who has given up does not hear the answer.
+        // A caller that has given up does not get the answer.
         let question = Box::new(move |thread: &mut Thread<'_>| drop(answer.send(question(thread))));
-        let silent = || Silent(asker.name.clone());
-        asker.ask(question).map_err(|_| silent())?;
+        let silent = || Silent(handle.name.clone());
+        handle.ask(question).map_err(|_| silent())?;
         timeout(PATIENCE, answered).await.ok().and_then(Result::ok).ok_or_else(silent)
     }
 
@@ -48,18 +48,18 @@ impl Threads {
         question: impl FnOnce(&mut Thread<'_>) -> T + Clone + Send + 'static,
     ) -> Vec<Result<T, Silent>> {
         let mut waiting = Vec::new();
-        for asker in &self.0 {
+        for handle in &self.0 {
             let (answer, answered) = oneshot::channel();
             let question = question.clone();
-            let put = asker.ask(Box::new(move |thread| drop(answer.send(question(thread)))));
-            waiting.push(put.map(|()| answered).map_err(|_| Silent(asker.name.clone())));
+            let put = handle.ask(Box::new(move |thread| drop(answer.send(question(thread)))));
+            waiting.push(put.map(|()| answered).map_err(|_| Silent(handle.name.clone())));
         }
         let mut answers = Vec::new();
-        for (answered, asker) in waiting.into_iter().zip(&self.0) {
+        for (answered, handle) in waiting.into_iter().zip(&self.0) {
             answers.push(match answered {
                 Ok(answered) => {
                     let answer = timeout(PATIENCE, answered).await.ok().and_then(Result::ok);
-                    answer.ok_or_else(|| Silent(asker.name.clone()))
+                    answer.ok_or_else(|| Silent(handle.name.clone()))
                 }
                 Err(silent) => Err(silent),
             });

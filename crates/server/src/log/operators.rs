@@ -1,4 +1,4 @@
-//! What operators do: drained, reloaded, disconnected, blocked. Each is evidence, so that neither the level of the log nor its limits nor a reader
+//! Actions of operators: drained, reloaded, disconnected, blocked. Each is evidence, so that neither the level of the log nor its limits nor a reader
 //! that does not keep up holds it back; and it is appended to a file of its own where one is configured (`[log] operators_file`).
 
 use std::collections::VecDeque;
@@ -86,7 +86,7 @@ impl Appended {
             for action in actions {
                 let done = write(action.line.as_bytes());
                 answered.store(false, Ordering::Release);
-                // Who acted may have stopped waiting.
+                // The operator may have stopped waiting.
                 let _ = action.written.send(done);
             }
         };
@@ -207,7 +207,7 @@ mod tests {
         let file = Appended::new("operators.jsonl", write).expect("a thread");
         file.append("drained".to_owned());
         assert!(file.is_hanging.load(Ordering::Acquire), "who acted first has waited in vain");
-        // One is in the thread's hands. Nobody waits again, and what finds no room is let go.
+        // A single line is in the thread's hands. Nobody waits again, and lines that find no room are let go.
         let more = FILE_WAITING_MAX + 10;
         let begun = std::time::Instant::now();
         (0..more).for_each(|n| file.append(format!("{n}")));

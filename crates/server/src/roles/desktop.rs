@@ -6,7 +6,7 @@ use config::{Config, ConfigArgs, Hub, HubTransport, P2ps};
 use super::p2ps;
 use super::process::{self, HttpArgs};
 
-/// What the command line says; it wins over the file.
+/// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DesktopArgs {
     /// Name of the hub to look for [default: hub.name of the file, or quoteway]
@@ -86,12 +86,12 @@ fn suit<T: PartialEq>(parameter: &mut T, usual: &T, here: T) {
 
 fn suit_hub(hub: &mut Hub) {
     let usual = Hub::default();
-    // Who is told whom to join has no multicast.
+    // A desktop that is told whom to join has no multicast.
     if hub.source_distributors.is_empty() {
         suit(&mut hub.transport, &usual.transport, HubTransport::LbtRm);
     }
     suit(&mut hub.paces_providers, &usual.paces_providers, false);
-    // One each 10 s: a Source Distributor takes such a P2PS for gone that is silent for five times its hub.peer_timeout_ms, 25 s.
+    // A heartbeat each 10 s: a Source Distributor takes such a P2PS for gone that is silent for five times its hub.peer_timeout_ms, 25 s.
     suit(&mut hub.heartbeat_interval_ms, &usual.heartbeat_interval_ms, 2_000);
     suit(&mut hub.udp_recv_buf_size, &usual.udp_recv_buf_size, 2 << 20);
     suit(&mut hub.udp_send_buf_size, &usual.udp_send_buf_size, 64 << 10);

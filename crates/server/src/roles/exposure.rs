@@ -1,4 +1,4 @@
-//! What a process is open to, and which parameter closes it: one line at the start, so that nobody has to find out from outside.
+//! The exposure of a process, and which parameter closes it: one line at the start, so that nobody has to find out from outside.
 
 use std::net::IpAddr;
 

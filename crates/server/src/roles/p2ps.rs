@@ -17,7 +17,7 @@ use crate::agents::p2ps::P2psAgent;
 use crate::agents::permissions::Permissioning;
 use crate::http::{self, About};
 
-/// What the command line says; it wins over the file.
+/// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct P2psArgs {
     /// Source Distributor to join when the hub's transport is tcp, or srv:_SERVICE._tcp.DOMAIN for those that the DNS names (SRV); may be
@@ -89,7 +89,7 @@ pub(super) fn serve(config: &Config, again: Load) -> anyhow::Result<()> {
         port.follow(&agent.bound());
         agents.push(agent);
     }
-    let askers = agents.iter().map(P2psAgent::asker).collect();
+    let monitors = agents.iter().map(P2psAgent::handle).collect();
     let first = agents.remove(0);
     let bound = first.bound();
     let about = About {
@@ -99,7 +99,7 @@ pub(super) fn serve(config: &Config, again: Load) -> anyhow::Result<()> {
         websocket: bound.websocket,
         ..process::about(config)
     };
-    let life = Lifecycle::new(config.clone(), askers, again);
+    let life = Lifecycle::new(config.clone(), monitors, again);
     life.record(config, bound.rssl);
     let administration = permissioning.as_ref().map(Permissioning::administration);
     let web = http::start(&config.http, about, &life, administration).map_err(anyhow::Error::msg)?;
@@ -157,7 +157,7 @@ fn ended(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the P2PS has failed")))
 }
 
-/// What tells people and programs that the ports are open: addresses that can be connected to.
+/// The line that tells people and programs that the ports are open: addresses that can be connected to.
 fn ready_line(at: &Bound) -> String {
     let (further, bound) =
         (process::show_ports(at.encrypted, at.websocket, at.marketfeed), process::bound([Some(at.rssl)]));

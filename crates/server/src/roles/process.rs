@@ -1,4 +1,4 @@
-//! What every long-running process does: takes its place, says that it is ready, ends on signals.
+//! Duties of every long-running process: it takes its place, says that it is ready, ends on signals.
 
 use anyhow::anyhow;
 use std::io::Write;
@@ -21,7 +21,7 @@ pub struct HttpArgs {
     pub http_port: Option<HttpPort>,
 }
 
-/// What `--http-port` says.
+/// The value of `--http-port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpPort {
     /// None.
@@ -63,7 +63,7 @@ pub(super) fn load(args: &ConfigArgs) -> anyhow::Result<Config> {
     loaded.checked(path)
 }
 
-/// What the page and the administration tell of every process.
+/// Facts that the page and the administration tell of every process.
 pub fn about(config: &Config) -> About {
     About {
         default_service: config.p2ps.default_service.clone(),
@@ -78,7 +78,7 @@ pub fn web(running: Option<&Running>) -> String {
     running.map_or(String::new(), |running| format!(" http={}", running.url()))
 }
 
-/// What `ready` says of addresses that the others of its line do not: what is listened on, where that is more than can be connected to.
+/// Addresses in `ready` beside the others of its line: those listened on, where they are more than can be connected to.
 pub fn bound<const N: usize>(addresses: [Option<SocketAddr>; N]) -> String {
     let all = addresses.into_iter().flatten().find(|address| address.ip().is_unspecified());
     all.map_or(String::new(), |address| format!(" listening={}", address.ip()))
@@ -109,7 +109,7 @@ pub fn raise_open_files(wanted: u64) {
     }
 }
 
-/// What a serving thread asks after each turn: the turn is counted for the supervisor's watchdog, then the process's life answers.
+/// Whether a serving thread is to end, asked after each turn: the turn is counted for the supervisor's watchdog, then the process's life answers.
 pub fn turn_over(pulse: &Pulse, life: &Lifecycle) -> bool {
     pulse.beat();
     life.is_over()

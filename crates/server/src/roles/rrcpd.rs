@@ -10,7 +10,7 @@ use crate::agents::relay::Relay;
 use crate::counters::Samples;
 use crate::http::{self, About};
 
-/// What the command line says; it wins over the file.
+/// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RrcpdArgs {
     /// Address of the network interface on whose side the network is [default: the kernel's choice]
@@ -60,7 +60,7 @@ pub fn run(args: &RrcpdArgs) -> anyhow::Result<()> {
     config::place("rrcpd", &config.rrcpd.bind_main_thread, &config.rrcpd.priority);
     let pulse = Pulse::default();
     let again = args.clone();
-    let life = Lifecycle::new(config.clone(), vec![relay.asker()], Box::new(move || again.configuration()));
+    let life = Lifecycle::new(config.clone(), vec![relay.handle()], Box::new(move || again.configuration()));
     let about = About { role: http::RRCPD, takes_websocket: false, ..process::about(&config) };
     let web = http::start(&config.http, about, &life, None).map_err(anyhow::Error::msg)?;
     let line = format!("ready hub={}", config.hub.name) + &process::web(web.as_ref());

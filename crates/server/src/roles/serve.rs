@@ -7,12 +7,12 @@ use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::agents::lifecycle::Lifecycle;
-use crate::agents::oversight::Asker;
+use crate::agents::monitor::MonitorHandle;
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
 use crate::http::{self, About, Running};
 
-/// What the command line says; it wins over the file.
+/// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ServeArgs {
     /// Interactive provider to dial; may be given several times
@@ -71,13 +71,13 @@ impl ServeArgs {
 pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
-    // One descriptor a mount, and some for everything else.
+    // A descriptor for each mount, and some for everything else.
     let mounts = u64::from(config.p2ps.max_mounts) + u64::from(config.source_distributor.nip_max_mounts);
     process::raise_open_files(mounts + 100);
     let pulse = Pulse::default();
     let result = if config.p2ps.writer_thread_count == 0 {
         let mut server = Server::new(&config, process::incarnation())?;
-        let life = lifecycle(args, &config, server.askers());
+        let life = lifecycle(args, &config, server.monitors());
         life.record(&config, server.addresses().rssl);
         let about = about(&config, server.addresses(), "serve");
         let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
@@ -87,7 +87,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         result
     } else {
         let mut server = Sharded::new(&config, process::incarnation())?;
-        let life = lifecycle(args, &config, server.askers());
+        let life = lifecycle(args, &config, server.monitors());
         life.record(&config, server.addresses().rssl);
         let about = about(&config, server.addresses(), "serve");
         let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
@@ -100,12 +100,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     Ok(result?)
 }
 
-fn lifecycle(args: &ServeArgs, config: &Config, askers: Vec<Asker>) -> Lifecycle {
+fn lifecycle(args: &ServeArgs, config: &Config, monitors: Vec<MonitorHandle>) -> Lifecycle {
     let args = args.clone();
-    Lifecycle::new(config.clone(), askers, Box::new(move || args.configuration()))
+    Lifecycle::new(config.clone(), monitors, Box::new(move || args.configuration()))
 }
 
-/// What the page and the administration tell of a server.
+/// Facts that the page and the administration tell of a server.
 pub fn about(config: &Config, addresses: Addresses, role: &'static str) -> About {
     About {
         role,
@@ -132,7 +132,7 @@ fn announce(config: &Config, addresses: Addresses, web: Option<&Running>, thread
     process::announce(&(ready_line(addresses) + &process::web(web)), vec![thread]);
 }
 
-/// What tells people and programs that the ports are open: addresses that can be connected to.
+/// The line that tells people and programs that the ports are open: addresses that can be connected to.
 pub fn ready_line(addresses: Addresses) -> String {
     let nip = addresses.nip.map_or("off".to_string(), process::show);
     let further = process::show_ports(addresses.encrypted, addresses.websocket, addresses.marketfeed);

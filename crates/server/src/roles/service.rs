@@ -1,4 +1,4 @@
-//! What a service supervisor is told (`sd_notify(3)`): ready, alive, stopping. Without one, nothing is done.
+//! Notices for a service supervisor (`sd_notify(3)`): ready, alive, stopping. Without one, nothing is done.
 //!
 //! systemd names its socket in `NOTIFY_SOCKET` and its patience in `WATCHDOG_USEC`. The watchdog is fed only while the serving
 //! threads go on: a thread of its own wakes each of them and looks whether a turn was made. A process that hangs is

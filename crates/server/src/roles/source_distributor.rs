@@ -11,7 +11,7 @@ use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
 use crate::http::{self, About};
 
-/// What the command line says; it wins over the file.
+/// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SourceDistributorArgs {
     /// Interactive provider to dial; may be given several times
@@ -82,7 +82,7 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
     if !config.record.folder.is_empty() {
         tracing::warn!("record.folder has no effect here: a Source Distributor has no consumers; its P2PS records");
     }
-    let life = Lifecycle::new(config.clone(), vec![agent.asker()], Box::new(move || again.configuration()));
+    let life = Lifecycle::new(config.clone(), vec![agent.handle()], Box::new(move || again.configuration()));
     let web = http::start(&config.http, about, &life, None).map_err(anyhow::Error::msg)?;
     exposure::tell(&config, Sides { consumers: false, providers: addresses.nip.is_some(), hub: true });
     let line = ready_line(addresses) + &process::web(web.as_ref());
@@ -92,7 +92,7 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
     result
 }
 
-/// What tells people and programs that the ports are open: addresses that can be connected to.
+/// The line that tells people and programs that the ports are open: addresses that can be connected to.
 fn ready_line(addresses: Addresses) -> String {
     let nip = addresses.nip.map_or("off".to_string(), process::show);
     let bound = process::bound([Some(addresses.hub), addresses.nip]);

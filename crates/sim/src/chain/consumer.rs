@@ -64,20 +64,20 @@ pub(crate) struct Consumer {
     again: Vec<(Item, Kind, Option<View>)>,
     next_stream: i32,
     next_post: u32,
-    /// What it says and hears is on its way for a while.
+    /// Its messages in both directions are on their way for a while.
     pub(crate) wired: bool,
     /// The consumer has opened or closed many streams at once, and its P2PS may not be done with that, or with what it has said since.
     pub(crate) behind: bool,
     /// The consumer has said what its server is to it, and its P2PS may not have gone through all streams since: some are served until then.
     pub(crate) is_swept: bool,
-    /// What it says has to make sense as JSON: every request has a key.
+    /// Its messages have to make sense as JSON: every request has a key.
     pub(crate) speaks_json: bool,
     /// The consumer wants what others want, and changes how.
     pub(crate) crowded: bool,
     /// The consumer knows several servers, and says what this one is to it.
     pub(crate) warm: bool,
     pub(super) standby: Standby,
-    /// What passes of services.
+    /// The data of services that passes.
     pub(crate) filtering: Filtering,
     /// Providers have hot standbys.
     pub(crate) hot: bool,
@@ -301,7 +301,7 @@ impl Consumer {
         true
     }
 
-    /// What it says is not done in the turn in which it says so.
+    /// Its messages are not acted on in the turn in which it sends them.
     fn is_late(&self) -> bool {
         self.wired || self.behind
     }
@@ -422,7 +422,7 @@ impl Consumer {
             let Some(service) = random.pick(&services) else { return false };
             (LOGIN, Item { service, domain: 6, name: "A" })
         };
-        // What is posted to images that are held here would change them.
+        // Posts to images that are held here would change them.
         if item.service == PUBLISHED {
             return false;
         }
@@ -527,7 +527,7 @@ impl Consumer {
             return;
         }
         if let Some(turn) = self.closed.get(&stream) {
-            // What was delivered before the P2PS could read the close.
+            // Messages delivered before the P2PS could read the close.
             assert!(self.is_late() || *turn == self.turn, "{msg:?} on a stream that was closed");
             return;
         }
@@ -545,7 +545,7 @@ impl Consumer {
         }
         match &msg {
             Msg::Refresh(refresh) => watch.refresh(refresh, policy, truth),
-            // What was merged before the P2PS could read that the stream wants something else; an image follows.
+            // Updates merged before the P2PS could read that the stream wants something else; an image follows.
             Msg::Update(_) if watch.conflated && watch.opened == self.turn && watch.misses() => {}
             Msg::Update(_) if self.is_swept && watch.stands_by && watch.misses() => {}
             Msg::Update(update) => {
@@ -566,7 +566,7 @@ impl Consumer {
         let watch = &self.watches[&stream];
         if watch.ended == Some(StreamState::CLOSED_RECOVER) {
             let watch = self.watches.remove(&stream).expect("a watch");
-            // What it asked for in this turn crossed the end of the stream: to the P2PS that was a request, which it may answer.
+            // The consumer's request of this turn crossed the end of the stream: to the P2PS that was a request, which it may answer.
             self.closed.insert(stream, if watch.opened == self.turn { self.turn } else { u64::MAX });
             if watch.kind != Kind::Private {
                 self.again.push((watch.item, watch.kind, watch.view));
@@ -646,7 +646,7 @@ impl Consumer {
         }
     }
 
-    /// What every service that consumers see has to say, whoever provides it.
+    /// The settings of every service that consumers see, whoever provides it.
     fn info(&mut self, id: u16, info: &directory::Info, names: &mut BTreeMap<u16, String>) {
         assert!(id > 0, "ids begin at 1");
         let name = names.entry(id).or_insert_with(|| info.name.clone());
@@ -684,7 +684,7 @@ impl Consumer {
         }
     }
 
-    /// What it has asked for and had no word on for longer than this.
+    /// Requests without an answer for longer than this.
     pub(crate) fn unanswered(&mut self, limit: u64) -> Option<String> {
         if !self.logged_in && self.now - self.since > limit {
             return Some("its login".to_owned());

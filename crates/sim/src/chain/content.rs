@@ -36,7 +36,7 @@ impl Item {
         Domain(self.domain) == Domain::MARKET_BY_PRICE
     }
 
-    /// What would be field n stands in row n of a page.
+    /// Row n of a page has what would be field n.
     pub(crate) fn is_page(self) -> bool {
         Domain(self.domain) == PAGES
     }
@@ -74,7 +74,7 @@ pub(crate) fn apply(rows: &mut Rows, changes: &[Change]) {
     }
 }
 
-/// What is left of content under a view.
+/// The rest of content under a view.
 pub(crate) fn seen(rows: &Rows, view: Option<&View>) -> Rows {
     let passes = |fid: i16| view.is_none_or(|view| view.contains(&fid));
     rows.iter().filter(|((_, fid), _)| passes(*fid)).map(|(cell, value)| (*cell, *value)).collect()
@@ -93,7 +93,7 @@ pub(crate) fn seen_changes(changes: &[Change], view: Option<&View>) -> Vec<Chang
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Version {
     pub(crate) rows: Rows,
-    /// What changed since the version before.
+    /// Changes since the version before.
     pub(crate) changes: Vec<Change>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) const fn is_trade(version: u16) -> bool {
     version % 4 == 3
 }
 
-/// What kind of update leads to a version.
+/// The kind of update that leads to a version.
 pub(crate) fn update_type(version: u16) -> UpdateType {
     if is_trade(version) { UpdateType::TRADE } else { UpdateType::UNSPECIFIED }
 }

@@ -22,20 +22,20 @@ fn filter(fields: FieldRule) -> Arc<ServiceFilter> {
 }
 
 impl Filtering {
-    /// What the distributors are told.
+    /// Settings of the distributors.
     pub(crate) fn of_distributors(self) -> Filters {
         let named = [0, PUBLISHED].map(|service| (SERVICES[usize::from(service)].to_owned(), filter(without(2))));
         if self.at_distributors { Filters { services: named.into(), others: None } } else { Filters::default() }
     }
 
-    /// What the P2PSs are told.
+    /// Settings of the P2PSs.
     pub(crate) fn of_p2pss(self) -> Filters {
         let only = FieldRule::Only(FieldSet::new([(1, 1), (3, 3), (5, 5)]));
         let services = [(SERVICES[1].to_owned(), filter(only))].into();
         if self.at_p2pss { Filters { services, others: Some(filter(without(4))) } } else { Filters::default() }
     }
 
-    /// What a watcher sees who asks for this view of an item. Pages have no fields.
+    /// The content for a watcher that asks for this view of an item. Pages have no fields.
     pub(crate) fn shown(self, item: Item, view: Option<&View>) -> Option<View> {
         if item.is_page() || self == Self::default() {
             return view.cloned();

@@ -26,7 +26,7 @@ pub(crate) const WINDOW: u64 = 4_000;
 /// How long a P2PS is waited for that does not move.
 pub(crate) const PATIENCE: u64 = SECOND / 2;
 
-/// What a distributor sends to its sessions.
+/// Messages of a distributor to its sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     pub(crate) sent: Vec<(u32, Vec<u8>)>,
@@ -67,7 +67,7 @@ pub(crate) struct Shard {
     /// Messages to clients, in order.
     pub(crate) delivered: Vec<(u32, Vec<u8>)>,
     pub(crate) closing: Vec<(u32, String)>,
-    /// What clients have yet to take, in a world of slow ones.
+    /// Bytes that clients have yet to take, in a world of slow ones.
     pub(crate) sockets: BTreeMap<u32, Socket>,
     /// The clients that speak JSON: they are sent bytes instead of messages.
     pub(crate) speakers: BTreeMap<u32, JsonWire>,
@@ -101,9 +101,9 @@ pub(crate) struct Hub {
     pub(crate) next_incarnation: u32,
     /// The order of the distributors at the P2PSs, and the time after which items go back to the first.
     pub(crate) order: (Vec<String>, u64),
-    /// What lies between, in the layout that has one.
+    /// The link between, in the layout that has one.
     pub(crate) network: Option<Network>,
-    /// What was read from blocks, for the log.
+    /// Messages read from blocks, for the log.
     pub(crate) filtering: Filtering,
     /// Providers have hot standbys; whether they number alike.
     pub(crate) hot: Option<bool>,
@@ -132,7 +132,7 @@ fn distributor_config(
         sequence_numbers: hot == Some(true),
         failback: [0, 2 * SECOND, 9 * SECOND][(opens_per_turn / 3 % 3) as usize],
         age_unwatched,
-        // What nobody publishes any more: for ever, or less than a publisher stays away.
+        // Age of items that nobody publishes any more: for ever, or less than a publisher stays away.
         age_unpublished: [0, 2, 20][(opens_per_turn / 3 % 3) as usize] * SECOND,
         publication_patience: [0, 1, 5][(opens_per_turn / 5 % 3) as usize] * SECOND,
         login_timeout: 10 * SECOND,
@@ -254,7 +254,7 @@ pub(crate) fn serve(machine: &mut P2ps, now: u64, number: usize) {
     machine.serve_at(now, Place { host: format!("p2ps{number}"), rssl: 14_002, websocket: 0 });
 }
 
-/// What a distributor is called.
+/// The name of a distributor.
 pub(crate) fn distributor_name(number: usize) -> String {
     format!("sd{number}")
 }
@@ -480,7 +480,7 @@ impl Hub {
         machine.p2ps_down(now, at as u16, sink);
     }
 
-    /// What transports are down come up again, some or all.
+    /// Transports that are down come up again, some or all.
     pub(crate) fn link(&mut self, now: u64, all: bool, random: &mut Random) {
         if let Some(network) = &mut self.network {
             if all {
@@ -707,7 +707,7 @@ impl Shard {
         self.flush(now, block);
     }
 
-    /// What a JSON client has said arrives, or some of it: its messages. What it is owed for the rest is sent.
+    /// Texts of a JSON client arrive, or some of them: its messages. What it is owed for the rest is sent.
     pub(crate) fn hear(&mut self, now: u64, client: u32, all: bool, random: &mut Random) -> Vec<Vec<u8>> {
         self.follow();
         let Some(speaker) = self.speakers.get_mut(&client) else { return Vec::new() };
@@ -722,11 +722,11 @@ impl Shard {
     pub(crate) fn done(&mut self, client: u32, message: &[u8]) {
         self.follow();
         if let Some(speaker) = self.speakers.get_mut(&client) {
-            speaker.heard(&mut self.texts, message);
+            speaker.note_message(&mut self.texts, message);
         }
     }
 
-    /// What had to wait is done.
+    /// Work that had to wait is done.
     fn take_up(&mut self) {
         for (client, message) in self.machine.taken_up().collect::<Vec<_>>() {
             self.done(client.0, &message);
@@ -760,7 +760,7 @@ impl Shard {
             machine.client_backlog(ClientId(client), socket.bytes());
         }
         for (client, control) in machine.flow_control() {
-            // One that takes all at once notices nothing of those that do not.
+            // A client that takes all at once notices nothing of those that do not.
             let socket = sockets.get_mut(&client.0).expect("flow control of a client that takes all at once");
             match control {
                 FlowControl::PauseReading => socket.paused = true,
@@ -776,7 +776,7 @@ impl Shard {
     }
 }
 
-/// What is sent to a client waits in its socket where it is a slow one.
+/// Bytes for a client wait in its socket where it is a slow one.
 fn send(client: u32, bytes: Vec<u8>, sockets: &mut BTreeMap<u32, Socket>, delivered: &mut Vec<(u32, Vec<u8>)>) {
     match sockets.get_mut(&client) {
         Some(socket) => socket.push(bytes),

@@ -62,11 +62,11 @@ pub(crate) struct JsonWire {
     server: Json,
     up: Vec<u8>,
     down: Vec<u8>,
-    /// What it says and hears arrives at once.
+    /// Its messages in both directions arrive at once.
     pub(crate) at_once: bool,
     dictionary: Arc<Dictionary>,
     numbers: bool,
-    /// What the server knows of it.
+    /// The server's knowledge of it.
     peer: JsonPeer,
     /// The client's updates have keys.
     keys: bool,
@@ -88,7 +88,7 @@ enum Owed {
     Error(Value),
 }
 
-/// What makes no sense, each for a reason of its own; `ID` is put before it.
+/// Texts that make no sense, each for a reason of its own; `ID` is put before them.
 const NONSENSE: [&str; 5] = [
     r#""Type":"Bogus""#,
     r#""Streaming":"yes","Key":{"Name":"A"}"#,
@@ -104,7 +104,7 @@ impl JsonWire {
         let singly = random.chance(15);
         let config = |payload| JsonConfig {
             ping_timeout_s: PING_TIMEOUT_S,
-            frame_payload_max: payload,
+            frame_payload_max_bytes: payload,
             one_message_a_frame: singly,
         };
         let small = if random.chance(30) { 128 + random.below(300) } else { MESSAGE_MAX };
@@ -206,7 +206,7 @@ impl JsonWire {
                         Read::Message(message) => messages.push(message.to_vec()),
                         Read::Reply(reply) => replies.push(reply),
                         Read::Complaint(text) => panic!("the client could not read: {text}"),
-                        Read::Hopeless => panic!("too many errors"),
+                        Read::TooManyErrors => panic!("too many errors"),
                     }
                     // When the P2PS is done with it.
                     false
@@ -226,8 +226,8 @@ impl JsonWire {
     }
 
     /// The P2PS is done with a message of the client.
-    pub(crate) fn heard(&mut self, texts: &mut JsonTexts, message: &[u8]) {
-        texts.heard(&mut self.peer, message);
+    pub(crate) fn note_message(&mut self, texts: &mut JsonTexts, message: &[u8]) {
+        texts.note_message(&mut self.peer, message);
     }
 
     /// Some of what is on its way to the client arrives, or all: the messages in it.
@@ -369,7 +369,7 @@ pub(crate) struct JsonProviderWire {
     numbers: bool,
 }
 
-/// Who has dialled a provider's connection.
+/// The end that has dialled a provider's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialled {
     ByDistributor,
@@ -380,7 +380,8 @@ impl JsonProviderWire {
     /// A connection that is upgraded, of a provider with these services.
     pub(crate) fn new(now: u64, dialled: Dialled, names: BTreeMap<u16, String>, random: &mut Random) -> Self {
         let small = if random.chance(30) { 128 + random.below(300) } else { MESSAGE_MAX };
-        let config = JsonConfig { ping_timeout_s: PING_TIMEOUT_S, frame_payload_max: small, ..JsonConfig::default() };
+        let config =
+            JsonConfig { ping_timeout_s: PING_TIMEOUT_S, frame_payload_max_bytes: small, ..JsonConfig::default() };
         let limits = Limits { frames_max: 100_000, ..Limits::default() };
         let client = Json::new(Socket::new(Role::Client(random.next()), false, limits), config, now);
         let server = Json::new(Socket::new(Role::Server, false, limits), config, now);
@@ -391,7 +392,7 @@ impl JsonProviderWire {
         Self { provider, distributor, dictionary: dictionary(), names, numbers: random.chance(30) }
     }
 
-    /// What the provider says, as the Source Distributor takes it.
+    /// The provider's messages, as the Source Distributor takes them.
     pub(crate) fn up(&mut self, now: u64, message: &[u8], random: &mut Random) -> Vec<u8> {
         let known = Known { names: &self.names, numbers: self.numbers };
         let says = Converter::new(&self.dictionary).with_settings(Settings::EXACT).with_services(&known);
@@ -400,7 +401,7 @@ impl JsonProviderWire {
         carry(now, (&mut self.provider, says), (&mut self.distributor, takes), message, random)
     }
 
-    /// What the Source Distributor says, as the provider takes it.
+    /// The Source Distributor's messages, as the provider takes them.
     pub(crate) fn down(&mut self, now: u64, message: &[u8], random: &mut Random) -> Vec<u8> {
         let known = Known { names: &self.names, numbers: self.numbers };
         let settings = Settings { expand_enums: false, ..Settings::rtds() };

@@ -36,18 +36,18 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use world::World;
 
-/// What a run has broken.
+/// Rules that a run has broken.
 #[derive(Debug)]
 pub struct Failure {
     /// The seed that does it again.
     pub seed: u64,
     /// The rule, in the words of the assertion.
     pub what: String,
-    /// What happened before, oldest first.
+    /// Events of before, oldest first.
     pub log: Vec<String>,
 }
 
-/// What lies between the two sides of the hub.
+/// The link between the two sides of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Between {
     /// Function calls, or rings.

@@ -18,7 +18,7 @@ const STUCK: u64 = PATIENCE + 2 * SECOND;
 /// Pause before a lost connection is tried again.
 const REDIAL: u64 = SECOND / 2;
 
-/// What goes down a connection.
+/// Bytes down a connection.
 #[derive(Debug)]
 enum Down {
     Greeting(Joined),
@@ -206,7 +206,7 @@ impl Hub {
         self.send_streams(network, now, all, random) || busy
     }
 
-    /// What the distributors have to say goes on its way.
+    /// Blocks of the distributors go on their way.
     fn send_streams(&mut self, network: &mut Network, now: u64, all: bool, random: &mut Random) -> bool {
         let mut busy = false;
         let Self { distributors, longest, trace, paced, .. } = self;
@@ -256,7 +256,7 @@ impl Hub {
         busy
     }
 
-    /// What arrives at a P2PS from one distributor, in whatever order the two ways bring it.
+    /// Blocks of one distributor arrive at a P2PS, in whatever order the two ways bring them.
     fn at_p2ps(
         &mut self,
         network: &mut Network,
@@ -351,7 +351,7 @@ impl Hub {
         busy
     }
 
-    /// What arrives at a distributor from one P2PS.
+    /// Blocks of one P2PS arrive at a distributor.
     fn at_distributor(
         &mut self,
         network: &mut Network,

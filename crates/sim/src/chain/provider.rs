@@ -104,7 +104,7 @@ pub(crate) struct Provider {
     pub(crate) hangs_up: bool,
     /// The provider was asked for one, and is about to go.
     pub(crate) is_going: bool,
-    pub(crate) inbox: VecDeque<Vec<u8>>,
+    pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outbox: VecDeque<Vec<u8>>,
     /// Posts that want an ack: stream, domain, id.
     posts: Vec<(i32, Domain, u32)>,
@@ -131,7 +131,7 @@ impl Provider {
             healed: false,
             hangs_up: false,
             is_going: false,
-            inbox: VecDeque::new(),
+            incoming: VecDeque::new(),
             outbox: VecDeque::new(),
             posts: Vec::new(),
         }
@@ -174,7 +174,7 @@ impl Provider {
         self.ready = false;
         self.is_going = false;
         self.streams.clear();
-        self.inbox.clear();
+        self.incoming.clear();
         self.outbox.clear();
         self.posts.clear();
     }
@@ -185,12 +185,12 @@ impl Provider {
 
     /// A message of the Source Distributor is on its way.
     pub(crate) fn deliver(&mut self, bytes: Vec<u8>) {
-        self.inbox.push_back(bytes);
+        self.incoming.push_back(bytes);
     }
 
     /// Takes in one message of the Source Distributor.
     pub(crate) fn receive(&mut self, random: &mut Random) -> bool {
-        let Some(bytes) = self.inbox.pop_front() else { return false };
+        let Some(bytes) = self.incoming.pop_front() else { return false };
         match Msg::decode(&bytes).expect("a distributor sends messages") {
             Msg::Request(request) => self.request(&request, random),
             Msg::Close(close) => self.closed(&close),

@@ -31,7 +31,7 @@ pub(crate) struct Publisher {
     service_id: u16,
     items: BTreeMap<Item, Published>,
     next_stream: i32,
-    pub(crate) inbox: VecDeque<Vec<u8>>,
+    pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outbox: VecDeque<Vec<u8>>,
 }
 
@@ -49,7 +49,7 @@ impl Publisher {
             service_id: 0,
             items: BTreeMap::new(),
             next_stream: -1,
-            inbox: VecDeque::new(),
+            incoming: VecDeque::new(),
             outbox: VecDeque::new(),
         }
     }
@@ -68,7 +68,7 @@ impl Publisher {
         self.up = false;
         self.ready = false;
         self.items.clear();
-        self.inbox.clear();
+        self.incoming.clear();
         self.outbox.clear();
     }
 
@@ -76,13 +76,13 @@ impl Publisher {
         self.outbox.push_back(bytes_of(encode));
     }
 
-    /// What it publishes now, whole and good.
+    /// The items that it publishes now, whole and good.
     pub(crate) fn has(&self, item: Item) -> bool {
         self.items.get(&item).is_some_and(|published| !published.suspect && published.rest.is_none())
     }
 
     pub(crate) fn receive(&mut self) -> bool {
-        let Some(bytes) = self.inbox.pop_front() else { return false };
+        let Some(bytes) = self.incoming.pop_front() else { return false };
         match Msg::decode(&bytes).expect("a distributor sends messages") {
             Msg::Refresh(refresh) if refresh.domain == Domain::LOGIN => {
                 let refresh = login::Refresh::decode(&refresh).expect("a login refresh");

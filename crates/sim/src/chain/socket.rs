@@ -5,7 +5,7 @@ use super::random::Random;
 use hub::p2ps::egress::Limits;
 use std::collections::VecDeque;
 
-/// What may wait for clients in a world of slow ones.
+/// Bytes that may wait for clients in a world of slow ones.
 pub(crate) const LIMITS: Limits = Limits {
     guaranteed: 300,
     max: 1_500,
@@ -38,7 +38,7 @@ pub(crate) struct Socket {
     burst: usize,
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// What the client says is not read.
+    /// The client's messages are not read.
     pub(crate) paused: bool,
 }
 
@@ -63,7 +63,7 @@ impl Socket {
         self.queue.push_back(bytes);
     }
 
-    /// What the client takes now.
+    /// Bytes that the client takes now.
     pub(crate) fn take(&mut self, now: u64, all: bool, random: &mut Random) -> impl Iterator<Item = Vec<u8>> + use<> {
         let mut budget = match self.reader {
             _ if all => usize::MAX,

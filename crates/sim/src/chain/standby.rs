@@ -7,7 +7,7 @@ use rwf::rdm::directory::{Action, ConsumerStatus, ServiceStatus};
 use rwf::rdm::login::{ConnectionStatus, WarmStandby};
 use std::collections::BTreeMap;
 
-/// What a consumer has said of its server.
+/// The consumer's messages about its server.
 #[derive(Debug, Default)]
 pub(crate) struct Standby {
     everywhere: bool,
@@ -55,7 +55,7 @@ impl Consumer {
         self.send(|w| ConsumerStatus { stream_id: DIRECTORY, services: vec![status] }.encode(w));
     }
 
-    /// What its streams miss, and what comes to them unasked.
+    /// Messages that its streams miss, and those that come to them unasked.
     fn follow_standby(&mut self) {
         let (now, turn) = (self.now, self.turn);
         (self.behind, self.is_swept) = (true, true);

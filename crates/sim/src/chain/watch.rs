@@ -7,7 +7,7 @@ use rwf::msg::{RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::state::Recovery;
 use rwf::{DataState, State, StreamState};
 
-/// What a stream was opened as.
+/// The kind of a stream when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Streaming,
@@ -24,7 +24,7 @@ struct Set {
     solicited: bool,
 }
 
-/// What a watcher saw before it took a narrower view; the whole item if that was no view.
+/// The view of a watcher before it took a narrower one; the whole item if that was no view.
 #[derive(Debug, Clone)]
 struct Narrowed {
     from: Option<View>,
@@ -38,7 +38,7 @@ pub(crate) struct Watch {
     pub(crate) view: Option<View>,
     /// What comes of that: not all of it passes everywhere.
     pub(crate) shown: Option<View>,
-    /// What was shown before, in the turn in which a narrower view was taken without an image: an update of before may be on its way.
+    /// The view of before, in the turn in which a narrower view was taken without an image: an update of before may be on its way.
     shown_before: Option<Narrowed>,
     filtering: Filtering,
     /// The consumer has paused it.
@@ -63,7 +63,7 @@ pub(crate) struct Watch {
     lost: bool,
     /// The image shows less than the view: it answered an older request.
     partial: bool,
-    /// What Quoteway said then.
+    /// Quoteway's answer then.
     said: Vec<u8>,
     pub(crate) data: DataState,
     pub(crate) life: u16,
@@ -236,7 +236,7 @@ impl Watch {
         self.imaged = true;
         self.data = msg.state.data;
         (self.waits_since, self.explained) = (None, msg.state.data == DataState::SUSPECT);
-        // One that is paused lacks the updates between the parts, and hears of no loss in the middle of a set.
+        // A paused stream lacks the updates between the parts, and is told of no loss in the middle of a set.
         self.gap |= self.is_silent();
         let next_part = self.set.map_or(1, |set| set.next_part + 1);
         self.set = (!complete).then_some(Set { id, next_part, solicited });
@@ -256,7 +256,7 @@ impl Watch {
         self.unasked = false;
         // A held image that is Suspect may be of several lives.
         let held = id.is_none() && self.data == DataState::SUSPECT;
-        // One of several answers may be to an older, narrower request; the next one makes up for it.
+        // Any of several answers may be to an older, narrower request; the next one makes up for it.
         let late = id.is_some_and(|id| truth.set(id).late);
         self.partial = late && self.rows != *expected;
         if !self.is_silent() && !held && !self.partial {

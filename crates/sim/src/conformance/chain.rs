@@ -20,7 +20,7 @@ const ROUTES: usize = 10;
 /// Bytes of a block on a network: small, so that blocks are cut.
 const LONGEST: usize = 300;
 
-/// What lies between consumers and providers beside the rules that all variants share.
+/// The variant between consumers and providers, beside the rules that all share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
     /// One process, no cache.

@@ -74,7 +74,7 @@ pub fn run_at(scenario: &Scenario, variant: Variant, servers: impl Servers) -> R
         done.map_err(|got| failure(scenario, variant, step.line, &step.text, got + &world.left_of_others(step)))?;
     }
     for (name, actor) in &world.actors {
-        if let Some(told) = actor.inbox.first() {
+        if let Some(told) = actor.incoming.first() {
             let got = format!("{name} also got {}", actor.line(told));
             return Err(failure(scenario, variant, last_line(scenario), "no more than the steps say", got));
         }
@@ -97,12 +97,12 @@ struct Actor {
     number: u32,
     /// Ids of services on its connection.
     services: ServiceIds,
-    /// What a provider offers.
+    /// The offer of a provider.
     offered: Vec<Service>,
     /// What the login of a provider says that it can do.
     features: login::Features,
     /// What came and was not expected yet, in order.
-    inbox: Vec<Told>,
+    incoming: Vec<Told>,
     /// What came on the streams of login and directory of providers, and of the directory of consumers. Steps look for what concerns them.
     aside: Vec<Told>,
     directory: Vec<(String, Vec<String>)>,
@@ -130,11 +130,11 @@ impl Actor {
 
     /// There is something that no step has expected.
     fn has_news(&self) -> bool {
-        !self.inbox.is_empty() || self.closed.is_some()
+        !self.incoming.is_empty() || self.closed.is_some()
     }
 
     fn lines(&self) -> String {
-        let lines: Vec<String> = self.inbox.iter().map(|told| self.line(told)).collect();
+        let lines: Vec<String> = self.incoming.iter().map(|told| self.line(told)).collect();
         let closed = self.closed.iter().map(|why| format!("the connection is closed: {why}"));
         let all: Vec<String> = lines.into_iter().chain(closed).collect();
         if all.is_empty() { "nothing".to_owned() } else { all.join("\n       ") }
@@ -248,7 +248,7 @@ impl<S: Servers> World<S> {
             services,
             offered,
             features: login::Features { post: Some(true), ..login::Features::default() },
-            inbox: Vec::new(),
+            incoming: Vec::new(),
             aside: Vec::new(),
             directory: Vec::new(),
             streams: BTreeMap::new(),
@@ -347,9 +347,9 @@ impl<S: Servers> World<S> {
             Role::Interactive(_) | Role::NonInteractive => self.servers.session_down(number),
         }
         self.hear()?;
-        // What it had open is gone with it. What came before has to have been expected.
+        // The actor's streams are gone with it. Messages of before have to have been expected.
         let actor = self.actor_mut(name)?;
-        if !actor.inbox.is_empty() {
+        if !actor.incoming.is_empty() {
             return Err(format!("before it went it also got {}", actor.lines()));
         }
         Ok(())
@@ -378,7 +378,7 @@ impl<S: Servers> World<S> {
                 let next = actor.next_stream;
                 let id = *actor.streams.entry(item.to_owned()).or_insert(next);
                 actor.next_stream += i32::from(id == next);
-                // What is published says what it is about.
+                // A published message says what it is about.
                 if class == "REFRESH" {
                     words.push(format!("item={item}"));
                     if !words.iter().any(|word| word.starts_with("service=")) {
@@ -454,16 +454,16 @@ impl<S: Servers> World<S> {
                 actor.streams.iter().any(|(known, id)| *id == told.stream && known_as.is_none_or(|n| n == known));
             told.class == "REQUEST" && !bound && told.item.as_deref() == Some(stream)
         };
-        let at = actor.inbox.iter().position(|told| Some(told.stream) == id || is_new(told));
+        let at = actor.incoming.iter().position(|told| Some(told.stream) == id || is_new(told));
         let at = at.ok_or_else(|| actor.lines())?;
-        let told = &actor.inbox[at];
+        let told = &actor.incoming[at];
         if told.class != class {
             return Err(actor.line(told));
         }
         if let Some(why) = told.differs(words) {
             return Err(format!("{} ({why})", actor.line(told)));
         }
-        let told = actor.inbox.remove(at);
+        let told = actor.incoming.remove(at);
         if actor.role != Role::Consumer {
             actor.streams.insert(known_as.unwrap_or(stream).to_owned(), told.stream);
             if told.class == "CLOSE" {
@@ -500,7 +500,7 @@ impl<S: Servers> World<S> {
             let of = actor.directory.iter().filter(|(of, _)| of == service);
             return Err(format!("of {service}: {:?}", of.map(|(_, words)| words.join(" ")).collect::<Vec<_>>()));
         };
-        // What came before it is past.
+        // Messages of before are past.
         actor.directory.drain(..=at);
         Ok(())
     }
@@ -553,7 +553,7 @@ impl<S: Servers> World<S> {
             Role::Consumer => told.domain == Domain::SOURCE,
             _ => [Domain::SOURCE, Domain::LOGIN].contains(&told.domain),
         };
-        if aside { &mut actor.aside } else { &mut actor.inbox }.push(told);
+        if aside { &mut actor.aside } else { &mut actor.incoming }.push(told);
         if let (Role::Interactive(_), Msg::Request(request)) = (actor.role, &msg) {
             let answer = match request.domain {
                 Domain::LOGIN => {

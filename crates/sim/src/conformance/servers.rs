@@ -1,4 +1,4 @@
-//! What serves the consumers and providers of a scenario: machines in memory ([`Chain`](super::chain::Chain)), or processes behind sockets.
+//! The servers of a scenario's consumers and providers: machines in memory ([`Chain`](super::chain::Chain)), or processes behind sockets.
 
 /// Something that left the servers. Connections are numbered as they came up, consumers and providers together.
 #[derive(Debug, Clone, PartialEq, Eq)]

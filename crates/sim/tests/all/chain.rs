@@ -238,7 +238,7 @@ fn keep_the_rules(between: Between, once_wrong: &[u64], count: u64, test: &str) 
 fn keep(between: Between, seeds: impl Iterator<Item = u64>, test: &str) {
     let alone = number("QUOTEWAY_SEED");
     let enough = number("QUOTEWAY_MAX_FAILURES").unwrap_or(ENOUGH) as usize;
-    // What a broken rule says is told below, with the seed; where, if only one is looked at.
+    // A broken rule is reported below, with the seed; and its place, if only one is looked at.
     if alone.is_none() {
         std::panic::set_hook(Box::new(|_| {}));
     }

@@ -109,7 +109,7 @@ impl World {
             };
             world.desktops.push(Desktop { p2ps: P2ps::new(config, 0), number, is_there: false });
             world.join(usize::from(number) - 1);
-            // They come in the course of some seconds.
+            // The desktops come in the course of some seconds.
             if number % 100 == 0 {
                 world.turn();
             }

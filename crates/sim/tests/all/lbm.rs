@@ -74,7 +74,7 @@ fn bursts_and_wrap() {
 
 #[test]
 fn restarts_begin_anew() {
-    // What a sender that is gone had not repaired yet is lost, and reported.
+    // Messages that a sender which is gone had not repaired yet are lost, and reported.
     let scenario = Scenario { link: link(5), restarts: 5_000, senders: 2, lossless: false, ..Scenario::default() };
     let outcome = seeds("restarts_begin_anew", &scenario);
     assert!(outcome.delivered > 0 && outcome.delivered > outcome.lost * 100, "{outcome:?}");

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::administration::offer_text;
 
-/// What is known of a process, its times in words.
+/// Facts of a process, its times in words.
 pub(super) fn process_text(process: &Value) -> String {
     let Value::Object(members) = process else { return String::new() };
     let in_words = |(name, value): (&String, &Value)| match (name.as_str(), value.as_u64()) {

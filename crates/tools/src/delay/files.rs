@@ -63,7 +63,7 @@ impl Store for Files {
     }
 
     fn read(&mut self, segment: Segment, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
-        // What is written to a file later is read from it without opening it anew.
+        // Later writes to a file are read from it without opening it anew.
         if self.size(segment) <= offset {
             return Ok(Vec::new());
         }

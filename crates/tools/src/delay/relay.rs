@@ -26,7 +26,7 @@ const ROOM: usize = 128_000;
 /// Records that one turn plays of each delay, so that both connections have their turns.
 const RECORDS: usize = 20_000;
 
-/// What goes out.
+/// The output.
 struct Output {
     service_id: u16,
     publisher: Client<Publisher, Places>,
@@ -107,11 +107,11 @@ impl Relay {
         if let Err(error) = self.consumer.connect(now, io) {
             tell(&format!("{}: {error}; trying again", self.consumer.server()));
         }
-        self.hear_source();
+        self.take_source_events();
         if let Err(error) = self.output.publisher.connect(now, io) {
             tell(&format!("{}: {error}; trying again", self.output.publisher.server()));
         }
-        self.hear_target();
+        self.take_target_events();
         if wall >= self.alive_at {
             self.recorder.alive(wall, &mut self.files)?;
             self.alive_at = wall + SECOND;
@@ -166,7 +166,7 @@ impl Relay {
         }
     }
 
-    fn hear_source(&mut self) {
+    fn take_source_events(&mut self) {
         while let Some(event) = self.consumer.role.poll_event() {
             match event {
                 Event::ItemState { item, state } => {
@@ -190,7 +190,7 @@ impl Relay {
         }
     }
 
-    fn hear_target(&mut self) {
+    fn take_target_events(&mut self) {
         while let Some(event) = self.output.publisher.role.poll_event() {
             match event {
                 publisher::Event::Ready(_) => {
@@ -260,7 +260,7 @@ impl Handler for Relay {
         if self.consumer.has(conn) {
             let item = self.consumer.role.handle_message(now, msg).map(|given| given.item);
             // An item's states come before its message where both do.
-            self.hear_source();
+            self.take_source_events();
             let class = rwf::peek::class(msg);
             let is_data = matches!(class, Some(MsgClass::REFRESH | MsgClass::UPDATE | MsgClass::STATUS));
             if let Some(key) = item.filter(|_| is_data).and_then(|item| self.keys.get(&item).cloned()) {
@@ -269,17 +269,17 @@ impl Handler for Relay {
         } else if self.output.publisher.has(conn) {
             // Nobody can post to what was said long ago.
             self.output.publisher.role.handle_message(now, msg);
-            self.hear_target();
+            self.take_target_events();
         }
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         match self.consumer.closed(now, conn, ended) {
-            Closed::Lost => self.hear_source(),
+            Closed::Lost => self.take_source_events(),
             Closed::Redialled => {}
             Closed::OfAnother => {
                 if self.output.publisher.closed(now, conn, ended) == Closed::Lost {
-                    self.hear_target();
+                    self.take_target_events();
                 }
             }
         }

@@ -98,12 +98,12 @@ Examples:
   quoteway dump --marketfeed old.mf                     (raw Marketfeed)
   echo '{\"ID\":5,\"Type\":\"Update\",\"Fields\":{\"BID\":1.25}}' | quoteway dump --from-json";
 
-/// What bytes are.
+/// The kind of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Content {
     /// RSSL frames if they are whole ones from end to end, else a message.
     Auto,
-    /// What one side sent over an RSSL connection.
+    /// The bytes that one side sent over an RSSL connection.
     Rssl,
     /// A packet capture (pcap, pcapng; gzipped or not).
     Capture,
@@ -131,7 +131,7 @@ pub enum Side {
     Server,
 }
 
-/// What is written.
+/// The output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// For people.
@@ -196,7 +196,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if failed == 0 { Ok(()) } else { Err(anyhow!("not all could be shown: see the {failed} lines above")) }
 }
 
-/// What some input says in the form asked for; and what could not be said in it.
+/// Some input in the form asked for; and what could not be said in it.
 ///
 /// # Errors
 /// A text for the user: there are no bytes in it, or it is not what it is said to be.

@@ -1,4 +1,4 @@
-//! What `dump` writes: messages in the form that was asked for, and notes about what is around them.
+//! The output of `dump`: messages in the form that was asked for, and notes about what is around them.
 
 use super::Form;
 use rssl::Sink;
@@ -20,12 +20,12 @@ pub(super) struct Sheet<'d> {
     heading: Option<String>,
     text: String,
     raw: Vec<u8>,
-    /// What could not be written in this form; for standard error.
+    /// Contents that could not be written in this form; for standard error.
     problems: Vec<String>,
     messages: usize,
 }
 
-/// What a capture knows of a message.
+/// A capture's knowledge of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Envelope {
     /// Seconds since the first packet.
@@ -52,7 +52,7 @@ impl<'d> Sheet<'d> {
         }
     }
 
-    /// What is known of the messages that follow.
+    /// Facts of the messages that follow.
     pub(super) fn set_envelope(&mut self, envelope: Envelope) {
         self.envelope = Some(envelope);
     }
@@ -93,7 +93,7 @@ impl<'d> Sheet<'d> {
         }
     }
 
-    /// What was not there to be shown; for standard error, and the exit status.
+    /// Losses of what was to be shown; for standard error, and the exit status.
     pub(super) fn problem(&mut self, text: String) {
         self.problems.push(text);
     }
@@ -133,7 +133,7 @@ impl<'d> Sheet<'d> {
         }
     }
 
-    /// What was written, and what could not be.
+    /// Messages that were written, and those that could not be.
     pub(super) fn finish(self) -> (Vec<u8>, Vec<String>) {
         let left_out = self.left_out.fields();
         if left_out > 0 {

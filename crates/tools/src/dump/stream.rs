@@ -53,11 +53,11 @@ pub(super) fn show(bytes: &[u8], sheet: &mut Sheet<'_>) {
 #[derive(Default)]
 pub(super) struct Direction {
     reader: Option<Reader>,
-    /// What is left of a frame that is not whole yet.
+    /// The rest of a frame that is not whole yet.
     rest: Vec<u8>,
     /// Bytes before `rest`.
     at: usize,
-    /// What came is no frame: nothing more can be read.
+    /// The bytes are no frame: nothing more can be read.
     lost: bool,
     /// Bytes were missed: frames are looked for where bytes begin that were sent together.
     out_of_step: bool,

@@ -30,7 +30,7 @@ fn close(stream_id: i32) -> Vec<u8> {
     w.written().to_vec()
 }
 
-/// What each side sends: handshake, a login, and messages in every kind of frame.
+/// The bytes of each side: handshake, a login, and messages in every kind of frame.
 fn recorded() -> (Vec<u8>, Vec<u8>) {
     let mut client = Connection::client(ClientConfig::default());
     let mut server = Connection::server(ServerConfig::default());
@@ -207,7 +207,7 @@ fn all_members_of_gzip_are_read_and_what_follows_them_is_told() {
         assert_eq!(String::from_utf8(output).unwrap(), plain);
         assert!(problems.len() == 1 && problems[0].contains(word), "{problems:?}");
     }
-    // What is no capture is unpacked as well.
+    // A file that is no capture is unpacked as well.
     let json = br#"{"ID":5,"Type":"Update","Fields":{"BID":1.25}}"#;
     let hex = text_of(json, &args("dump --from-json"), &dictionary).unwrap();
     assert_eq!(text_of(&gzip(json), &args("dump --from-json"), &dictionary).unwrap(), hex);

@@ -36,7 +36,7 @@ pub(super) struct LiveSource {
     slabs: Slabs,
     scratch: Scratch,
     events: Vec<Event>,
-    /// What the caller's clock is behind the monotonic one.
+    /// The distance of the caller's clock behind the monotonic one.
     offset: Nanos,
     /// There may be more to take in at once.
     is_behind: bool,
@@ -74,7 +74,7 @@ impl LiveSource {
             let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
             let mut udp =
                 UdpSocket::bind(any, &UdpOptions { reuse_address: false, ..options.clone() }).map_err(named)?;
-            // What others send there is not taken in.
+            // Datagrams of others are not taken in.
             udp.connect(server).map_err(named)?;
             sockets.push(Socket { udp, origin: Origin::Repeater, is_ready: true, dropped: 0 });
         }

@@ -1,4 +1,4 @@
-//! What a capture has told so far: transport sessions, their topics by name, and counts of both.
+//! A capture's contents so far: transport sessions, their topics by name, and counts of both.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -26,7 +26,7 @@ pub(super) struct Session {
     pub(super) ncfs: u64,
     pub(super) ncf_sqns: u64,
     pub(super) sequence: Sequence,
-    /// Who sent NAKs: packets and numbers.
+    /// Senders of NAKs: packets and numbers.
     pub(super) complainers: BTreeMap<Ipv4Addr, (u64, u64)>,
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Record<'a> {
     pub(super) behind: Option<(u32, u32)>,
     /// The capture does not have all messages.
     pub(super) is_cut: bool,
-    /// What is wrong with the messages.
+    /// Faults of the messages.
     pub(super) error: Option<WireError>,
 }
 
@@ -456,7 +456,7 @@ impl Dissector {
                 let counts = &mut self.book.topics[topic];
                 counts.messages += 1;
                 counts.bytes += content.map_or(0, |c| c.payload.len() as u64);
-                // What late join brings was sent before the capture: it begins no sequence, but it may fill a gap.
+                // Messages that late join brings were sent before the capture: they begin no sequence, but may fill a gap.
                 let is_late = message.kind == Kind::Retransmission && !counts.sequence.misses(message.sqn);
                 seen.arrival = (!is_late).then(|| counts.sequence.see(message.sqn));
                 record.topics.push(topic);

@@ -1,4 +1,4 @@
-//! What a capture amounts to: sessions, topics, losses, and what was not understood.
+//! The summary of a capture: sessions, topics, losses, and what was not understood.
 
 use std::fmt::Write as _;
 

@@ -4,15 +4,15 @@
 //! subscriber takes the latency of every message from its intended time, in memory that was touched before the test. Both end
 //! with the figures of the reports' tables and one line of JSON, and fail if something was lost or the rate was not kept.
 
-mod common;
 mod payload;
 pub mod publish;
 mod round_trip;
 pub mod subscribe;
 mod tally;
+mod topic_args;
 
-pub use common::{Common, Idle, Profile};
 pub use tally::{distribution_json, distribution_table};
+pub use topic_args::{Idle, Profile, TopicArgs};
 
 #[cfg(test)]
 mod tests;

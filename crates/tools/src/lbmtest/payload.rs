@@ -1,4 +1,4 @@
-//! What the test messages carry: 16 bytes, then zeros up to the payload's size. Little-endian.
+//! The head of test messages: 16 bytes, then zeros up to the payload's size. Little-endian.
 //!
 //! | offset | | |
 //! |---|---|---|

@@ -8,9 +8,9 @@ use lbm_io::options::{Options, SourceOption};
 use lbm_io::{Context, Delivery, Events, SendError, SendFlags, SourceId, Sources};
 use serde_json::{Value, json};
 
-use super::common::{self, Common, Idle};
 use super::payload::{MIN, Payload};
 use super::round_trip::RoundTrips;
+use super::topic_args::{self, Idle, TopicArgs};
 use crate::output::Output;
 use crate::table::{self, Column, micros};
 use feed::pace::{Pacer, Rate, Shape};
@@ -26,7 +26,7 @@ use measure::observer::{End, Observer, id_of};
 pub struct Args {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
-    pub common: Common,
+    pub common: TopicArgs,
 
     /// Messages a second, over all topics in turn: 50000, 50k, 1.5M, or max
     #[arg(long, value_name = "RATE", default_value = "1000")]
@@ -126,7 +126,7 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     let options = args.common.options(&format!("source transport {}", args.transport))?;
     let mut context = Context::new(&options)?;
     let mut publisher = Publisher::new(args, &mut context, &options)?;
-    common::warn(&mut context);
+    topic_args::warn(&mut context);
     args.common.place_thread()?;
     publisher.advertise(&mut context, seconds(args.lead_in))?;
     let short = publisher.send_all(&mut context, out)?;

@@ -7,8 +7,8 @@ use clap::Parser;
 use lbm_io::Context;
 use serde_json::{Value, json};
 
-use super::common::{self, Common, Idle};
 use super::tally::{Tally, distribution_json, distribution_table};
+use super::topic_args::{self, Idle, TopicArgs};
 use crate::output::Output;
 use crate::table::{self, Column, micros};
 use measure::observer::{End, Observer};
@@ -23,7 +23,7 @@ use measure::observer::{End, Observer};
 pub struct Args {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
-    pub common: Common,
+    pub common: TopicArgs,
 
     /// Receive all topics that match this pattern (Perl-compatible) instead of --topic
     #[arg(long, value_name = "PATTERN")]
@@ -128,7 +128,7 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     }
     args.common.place_thread()?;
     let mut subscriber = Subscriber { args, context, tally, expected, began: net::clock::now() };
-    common::warn(&mut subscriber.context);
+    topic_args::warn(&mut subscriber.context);
     if !args.common.json {
         out.line("ready");
     }
@@ -168,7 +168,7 @@ impl Subscriber<'_> {
             }
             let now = net::clock::now();
             if now >= next {
-                common::warn(&mut self.context);
+                topic_args::warn(&mut self.context);
                 if self.tally.messages > 0 && !std::mem::replace(&mut has_heading, true) {
                     out.line(&table::heading(COLUMNS));
                 }

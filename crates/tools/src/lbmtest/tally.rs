@@ -1,4 +1,4 @@
-//! What a subscriber has seen: messages by topic and source, latencies, losses.
+//! A subscriber's figures: messages by topic and source, latencies, losses.
 
 use std::fmt::Write as _;
 

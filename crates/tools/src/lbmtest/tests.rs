@@ -39,14 +39,14 @@ fn options_come_from_the_profile_then_files_then_lines() {
     assert_eq!(options.get(ContextOption::TRANSPORT_DATAGRAM_MAX_SIZE), 1472);
     std::fs::write(&file, "\nsource no_such_thing 1\n").unwrap();
     assert!(args.common.options("").is_ok(), "a warning: the file may be the product's");
-    let strict = super::Common { strict_options: true, ..args.common.clone() };
+    let strict = super::TopicArgs { strict_options: true, ..args.common.clone() };
     let told = strict.options("").unwrap_err().to_string();
     assert!(told.contains("lbm.cfg:2: ") && told.contains("no source option \"no_such_thing\""), "{told}");
     std::fs::write(&file, "\nreceiver ordered_delivery 7\n").unwrap();
     assert!(args.common.options("").is_err());
     for profile in [Profile::Throughput, Profile::None] {
         let args = publish::Args {
-            common: super::Common { profile, option_files: Vec::new(), ..args.common.clone() },
+            common: super::TopicArgs { profile, option_files: Vec::new(), ..args.common.clone() },
             ..args.clone()
         };
         assert!(args.common.options("").is_ok());

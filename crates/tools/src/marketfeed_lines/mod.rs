@@ -84,7 +84,7 @@ pub struct Args {
 }
 
 /// What a client's reader tells.
-enum Heard {
+enum Input {
     Joined(TcpStream, SocketAddr),
     Line(String),
     /// The client is gone, or has written something that is no line: why.
@@ -92,7 +92,7 @@ enum Heard {
 }
 
 /// Number of a client, and what was heard of it.
-type News = (u64, Heard);
+type News = (u64, Input);
 
 struct Client {
     peer: SocketAddr,
@@ -151,7 +151,7 @@ impl Client {
 
     /// Gives the thread that writes a part, or says why the client is over. So much waits for all clients.
     fn write(&self, part: Vec<u8>, all: usize) -> Result<(), &'static str> {
-        // What is added here is taken away when it is written: the order of other memory does not matter.
+        // Bytes added here are taken away when they are written: the order of other memory does not matter.
         let own = self.waiting.fetch_add(part.len(), Ordering::Relaxed);
         if own > WAITING_MAX || (own > WAITING_FREE && all > WAITING_ALL) {
             return Err("it does not read what it asked for");
@@ -236,9 +236,9 @@ impl Lines {
         for _ in 0..LINES_MAX {
             let Ok((id, heard)) = news.try_recv() else { return false };
             match heard {
-                Heard::Joined(stream, peer) => self.join(now, id, stream, peer),
-                Heard::Line(line) => self.line(now, id, &line),
-                Heard::Left(why) => self.leave(now, id, why, io),
+                Input::Joined(stream, peer) => self.join(now, id, stream, peer),
+                Input::Line(line) => self.line(now, id, &line),
+                Input::Left(why) => self.leave(now, id, why, io),
             }
         }
         true
@@ -296,9 +296,9 @@ impl Lines {
                 if bytes > LINES_BEFORE_LOGIN {
                     gate.wait();
                 }
-                tell(Heard::Line(line))
+                tell(Input::Line(line))
             });
-            tell(Heard::Left(why));
+            tell(Input::Left(why));
         })?;
         let closing = stream.try_clone()?;
         let spawned = std::thread::Builder::new().spawn(move || write(stream, &parts, &waiting));
@@ -364,7 +364,7 @@ impl Lines {
             if let Some(conn) = server.conn() {
                 self.owners.insert(conn, id);
             }
-            session.hear_events();
+            session.take_events();
             server.send(&mut session.consumer, now, io);
             let (written, is_over) = (std::mem::take(&mut session.out), session.is_over);
             let given = if written.is_empty() { Ok(()) } else { client.write(written, all) };
@@ -395,7 +395,7 @@ impl Handler for Lines {
 
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
         if let Some(session) = self.session(conn) {
-            session.hear(now, msg);
+            session.receive(now, msg);
         }
     }
 
@@ -404,7 +404,7 @@ impl Handler for Lines {
         if let Some(session) = &mut client.session
             && client.server.closed(&mut session.consumer, now, conn, ended) == Closed::Lost
         {
-            session.hear_events();
+            session.take_events();
         }
     }
 }
@@ -413,7 +413,7 @@ impl Handler for Lines {
 fn accept(listener: &TcpListener, news: &SyncSender<News>, waker: &Waker) {
     for id in 0.. {
         let heard = match listener.accept() {
-            Ok((stream, peer)) => Heard::Joined(stream, peer),
+            Ok((stream, peer)) => Input::Joined(stream, peer),
             Err(e) => {
                 eprintln!("a client is not taken: {e}");
                 // Without descriptors the next one fares no better.
@@ -482,7 +482,7 @@ mod tests {
             assert_eq!(client.write(part(), 0), Ok(()));
         }
         assert_eq!(client.write(part(), 0), Err("it does not read what it asked for"));
-        // What was written waits no more.
+        // Written bytes wait no more.
         let first = parts.recv().expect("it waits");
         client.waiting.store(3 * first.len(), Ordering::Relaxed);
         assert_eq!(client.write(part(), 0), Ok(()));

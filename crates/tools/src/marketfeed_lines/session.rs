@@ -1,4 +1,4 @@
-//! What one client of lines has open, without I/O: its lines go in, records come out.
+//! The streams of one client of lines, without I/O: its lines go in, records come out.
 
 use marketfeed::{ConvertError, Converter, Options, Record, RecordEncoder, RecordType};
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
@@ -82,7 +82,7 @@ impl Session {
             Ok(id) => {
                 self.by_name.insert(key.clone(), id);
                 self.open.insert(id, Opened { key, rtl: 0, has_image: false });
-                self.hear_events();
+                self.take_events();
             }
             Err(error) => self.tell(item.as_bytes(), &error.to_string()),
         }
@@ -99,10 +99,10 @@ impl Session {
     }
 
     /// Takes a message of the server.
-    pub(super) fn hear(&mut self, now: u64, msg: &[u8]) {
+    pub(super) fn receive(&mut self, now: u64, msg: &[u8]) {
         let given = self.consumer.handle_message(now, msg).map(|given| given.item);
         // An item's states come before its message where both do.
-        self.hear_events();
+        self.take_events();
         if let Some(item) = given
             && let Ok(msg) = Msg::decode(msg)
         {
@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// What the consumer tells beside messages.
-    pub(super) fn hear_events(&mut self) {
+    pub(super) fn take_events(&mut self) {
         while let Some(event) = self.consumer.poll_event() {
             match event {
                 Event::ItemState { item, state } => {

@@ -326,7 +326,7 @@ impl Table<'_> {
                     (number.to_string(), display.unwrap_or_default().into_owned())
                 }
                 Some(Ok(value)) => (value.as_text().map_or_else(|| value.to_string(), Into::into), String::new()),
-                // What nobody knows how to read is there as it came.
+                // Contents that nobody knows how to read are there as they came.
                 _ => {
                     (field.data.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}")), String::new())
                 }

@@ -1,4 +1,4 @@
-//! What a recording holds, for people and as JSON.
+//! The contents of a recording, for people and as JSON.
 
 use super::counted;
 use crate::output::Output;

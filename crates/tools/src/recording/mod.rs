@@ -150,7 +150,7 @@ impl Args {
         let journal = JournalConfig {
             segment_bytes: self.segment_megabytes << 20,
             keep_bytes: self.keep_megabytes.map(|megabytes| megabytes << 20),
-            keep_age: self.keep_hours.map(|hours| hours.saturating_mul(3600 * SECOND)),
+            keep_age_ns: self.keep_hours.map(|hours| hours.saturating_mul(3600 * SECOND)),
             ..JournalConfig::default()
         };
         RecorderConfig { journal, queue_bytes: (self.queue_megabytes << 20) as usize }
@@ -211,7 +211,7 @@ fn write(args: &Args, folder: &Path, service: &str) -> anyhow::Result<()> {
         }
     }
     subscriber.end(net::clock::now(), &mut io);
-    let heard = subscriber.heard();
+    let heard = subscriber.progress();
     drop(subscriber);
     let counters = recorder.finish().with_context(|| "the end of the recording is not written")?;
     progress.end();
@@ -264,7 +264,7 @@ impl Progress {
         let rows = counters.written.messages;
         let seconds = now.saturating_sub(self.last.0).max(1) as f64 / 1e9;
         let rate = rows.saturating_sub(self.last.1) as f64 / seconds;
-        let heard = subscriber.heard();
+        let heard = subscriber.progress();
         let line = format!(
             "{}, {rate:.0}/s, {:.1} MB ({:.1} bytes a row), {} of {}, {} lost, {}",
             counted(rows, "row"),

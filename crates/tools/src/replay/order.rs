@@ -1,4 +1,4 @@
-//! What a user tells a replay while it runs: lines of standard input.
+//! Commands of a user to a replay while it runs: lines of standard input.
 
 use super::pace;
 use super::timeline::Pace;

@@ -233,7 +233,7 @@ impl Feed for Replay<'_> {
             return;
         }
         for msg in ordered.directory {
-            self.service = self.watch.hear(&msg).or(self.service);
+            self.service = self.watch.receive(&msg).or(self.service);
         }
         for n in 0..self.timelines.len() {
             let Some((_, timeline)) = &mut self.timelines[n] else { continue };
@@ -248,7 +248,7 @@ impl Feed for Replay<'_> {
             }
             let time = when::text(timeline.player().time());
             for msg in turn.directory {
-                self.service = self.watch.hear(&msg).or(self.service);
+                self.service = self.watch.receive(&msg).or(self.service);
             }
             if turn.is_over {
                 self.lines.push(format!("the replay is over, at {time}; items stay as they are"));

@@ -15,7 +15,7 @@ pub(super) fn is_up_at(recording: &Recording<Folder>, service: &str, at: u64) ->
     let mut is_up = true;
     while let Some(entry) = cursor.next()?.filter(|entry| entry.record.time <= at) {
         if entry.record.kind == Kind::Directory {
-            is_up = watch.hear(entry.record.body).unwrap_or(is_up);
+            is_up = watch.receive(entry.record.body).unwrap_or(is_up);
         }
     }
     Ok(is_up)
@@ -34,7 +34,7 @@ impl ServiceWatch {
     }
 
     /// Whether the service is up, if a message says so.
-    pub(super) fn hear(&mut self, msg: &[u8]) -> Option<bool> {
+    pub(super) fn receive(&mut self, msg: &[u8]) -> Option<bool> {
         let services = match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => Refresh::decode(&refresh).ok()?.services,
             Ok(Msg::Update(update)) => Update::decode(&update).ok()?.services,

@@ -166,7 +166,7 @@ impl<'a> Timeline<'a> {
                 let distance = due.saturating_sub(self.base) as f64 / speed;
                 Some(began.saturating_add(distance as u64))
             }
-            // Who waits until the sockets take more is woken by that.
+            // A replay that waits until the sockets take more is woken by that.
             Pace::Unpaced => (self.streams > 0 && egress.sessions().all(|it| egress.is_clear(it))).then_some(0),
         }
     }

@@ -1,4 +1,4 @@
-//! What can be typed while `sink-driven-src` runs: another rate, and everything that an application has to live with.
+//! Commands while `sink-driven-src` runs: another rate, and everything that an application has to live with.
 
 use anyhow::anyhow;
 use feed::pace::Rate;

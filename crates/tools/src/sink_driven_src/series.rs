@@ -1,4 +1,4 @@
-//! What an item publishes: its image, and the updates that follow it, again and again.
+//! The series that an item publishes: its image, and the updates that follow it, again and again.
 //!
 //! The reference series are built in: a share with updates of an exact size, an order book, and a book of price levels.
 //! Others come out of data files. A [`Catalogue`] says which series belongs to which item.

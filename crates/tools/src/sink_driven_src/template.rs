@@ -60,7 +60,7 @@ impl Template {
         Some(Self { bytes, stamped, sequence_at })
     }
 
-    /// What the payload is.
+    /// The type of the payload.
     pub fn container(&self) -> DataType {
         rwf::peek::container(&self.bytes).unwrap_or(DataType::NO_DATA)
     }

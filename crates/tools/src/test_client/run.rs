@@ -5,7 +5,7 @@ use super::decode::FieldTypes;
 use super::record::Recorder;
 use super::streams::Streams;
 use super::watch::{Counts, Meter, Note, Watchlist};
-use crate::consumer::{Consumer, Heard, Identity};
+use crate::consumer::{Consumer, Identity, Received};
 use crate::dump;
 use crate::outbox::Outbox;
 use crate::output::Output;
@@ -55,7 +55,7 @@ impl Report {
     /// The line for programs: one JSON object.
     pub fn json(&self) -> String {
         let l = &self.latency;
-        // What was not measured is null.
+        // Figures that were not measured are null.
         let micros = |value: f64| (l.samples > 0).then(|| (value * 10.0).round() / 10.0);
         serde_json::json!({
             "name": self.name,
@@ -471,16 +471,16 @@ impl Handler for Client<'_> {
             }
             return;
         }
-        let heard = mount.consumer.hear(now, msg, &mut |m| mount.outbox.push(m));
+        let heard = mount.consumer.receive(now, msg, &mut |m| mount.outbox.push(m));
         self.active.push(index);
         match heard {
-            Heard::LoginClosed(text) => self.hindered(index, format!("login closed: {text}")),
-            Heard::ServiceUnknown(services) => {
+            Received::LoginClosed(text) => self.hindered(index, format!("login closed: {text}")),
+            Received::ServiceUnknown(services) => {
                 let known = if services.is_empty() { "none yet".to_owned() } else { services.join(", ") };
                 self.hindered(index, format!("there is no service {}; the server has: {known}", self.args.service));
             }
-            Heard::ServiceDown => self.hindered(index, format!("service {} is down", self.args.service)),
-            Heard::ServiceUp(id) => {
+            Received::ServiceDown => self.hindered(index, format!("service {} is down", self.args.service)),
+            Received::ServiceUp(id) => {
                 self.obstacle.clear();
                 if self.args.verbose {
                     self.printer.say(&format!("mount {index}: service {} has id {id}", self.args.service));

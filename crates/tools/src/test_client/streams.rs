@@ -1,4 +1,4 @@
-//! What is known of the streams of all mounts, and looked at for each update: one dense table.
+//! Streams of all mounts, looked at for each update: one dense table.
 //!
 //! Mounts open the same items under the same numbers, and an update of an item that many of them watch reaches them at one time. So the states of one
 //! number lie beside each other, mount by mount: what the first of them loads is there for those that follow. By mount, each delivery would load a line of

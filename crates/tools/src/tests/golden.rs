@@ -1,4 +1,4 @@
-//! What the tools make of their command lines, and what their tables look like, against texts in `golden`.
+//! Command lines and tables of the tools, against texts in `golden`.
 //!
 //! `QUOTEWAY_GOLDEN=write cargo test -p quoteway-tools --lib golden` writes the texts anew; look at the difference before you
 //! commit it.
@@ -123,7 +123,7 @@ const SOURCE: &[&str] = &[
     // Values that begin with a dash, and several flags at once.
     "src -S -X",
     "src -U 5 --smooth -tps 9",
-    // What is wrong.
+    // The fault.
     "src -N 70000",
     "src -N x",
     "src -E ssl",

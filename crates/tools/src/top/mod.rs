@@ -263,7 +263,7 @@ impl View {
     fn scroll_detail(&mut self, code: KeyCode) -> Pressed {
         if matches!(code, KeyCode::Esc | KeyCode::Enter | KeyCode::Left) {
             self.detail = None;
-            // What the traffic was before is too long ago.
+            // The traffic of before is too long ago.
             self.looked = None;
             return Pressed::Look;
         }

@@ -281,7 +281,7 @@ fn apply(args: &Args, all: &[Found]) -> anyhow::Result<()> {
     let known: Vec<String> = state.before.keys().cloned().collect();
     for (found, _) in &changes {
         if let Some(here) = &found.here {
-            // What was before the first call is what counts.
+            // The value of before the first call counts.
             state.before.entry(found.setting.path.clone()).or_insert_with(|| here.clone());
         }
     }
@@ -294,7 +294,7 @@ fn apply(args: &Args, all: &[Found]) -> anyhow::Result<()> {
             Ok(()) => println!("/{path}: {here} -> {wanted}"),
             Err(why) => faults.push(why.to_string()),
         }
-        // What could not be changed need not be set back either.
+        // A setting that could not be changed need not be set back either.
         if !known.contains(path) && value(&args.system, path).as_deref() == Some(here) {
             state.before.remove(path);
         }

@@ -51,7 +51,7 @@ pub struct Held(Option<Payload>);
 
 impl Held {
     /// Takes in a message of the item. What cannot be applied leaves no image: the next refresh brings one.
-    pub fn hear(&mut self, msg: &[u8], dictionary: &Dictionary) {
+    pub fn receive(&mut self, msg: &[u8], dictionary: &Dictionary) {
         let schema = Schema { dictionary: Some(dictionary), ..Schema::NONE };
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
@@ -175,7 +175,7 @@ mod tests {
             f.enumeration(fid::CURRENCY, 840);
         });
         let mut held = Held::default();
-        held.hear(&refresh(DataType::FIELD_LIST, &body), &dictionary);
+        held.receive(&refresh(DataType::FIELD_LIST, &body), &dictionary);
         let mut change = Vec::new();
         append_fields(&mut change, |f| f.real(fid::BID, 10_002, 2));
         let update =
@@ -183,7 +183,7 @@ mod tests {
         let mut buffer = [0; 100];
         let mut w = Writer::new(&mut buffer);
         update.encode(&mut w).unwrap();
-        held.hear(w.written(), &dictionary);
+        held.receive(w.written(), &dictionary);
         let fields = held.fields(&dictionary);
         let told: Vec<(&str, &str)> = fields.iter().map(|f| (f.name.as_str(), f.value.as_str())).collect();
         assert_eq!(told, [("BID", "100.02"), ("DSPLY_NAME", "AN ITEM"), ("CURRENCY", "USD (840)")]);
@@ -207,7 +207,7 @@ mod tests {
         map.finish().unwrap();
         let body = w.written().to_vec();
         let mut held = Held::default();
-        held.hear(&refresh(DataType::MAP, &body), &Dictionary::builtin());
+        held.receive(&refresh(DataType::MAP, &body), &Dictionary::builtin());
         let (bids, asks) = held.book(10);
         let prices = |levels: &[Level]| levels.iter().map(|level| level.price.to_string()).collect::<Vec<_>>();
         assert_eq!(

@@ -239,10 +239,10 @@ impl View {
 
     fn item(&mut self, now: u64, item: ItemId, msg: &[u8]) {
         if let Some(book) = self.book.as_mut().filter(|book| book.item == item) {
-            return book.held.hear(msg, &self.dictionary);
+            return book.held.receive(msg, &self.dictionary);
         }
         let Some(&index) = self.places.get(&item) else { return };
-        self.images[index].hear(msg, &self.dictionary);
+        self.images[index].receive(msg, &self.dictionary);
         let Some(row) = self.snapshot.rows.get_mut(index) else { return };
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
@@ -371,7 +371,7 @@ impl Handler for View {
                 self.snapshot.link = Link::NoService;
                 self.snapshot.notice = format!("waiting for service {}", self.snapshot.service);
             } else if self.snapshot.link == Link::Away {
-                // It is there, and was not said to be up with the directory.
+                // The service is there, and was not said to be up with the directory.
                 self.snapshot.link = Link::ServiceDown;
             }
         }

@@ -1,4 +1,4 @@
-//! What a person sees of the demo: a watchlist with live quotes, rates and latencies.
+//! The view of the demo: a watchlist with live quotes, rates and latencies.
 //!
 //! [`feed::WatchClient`] is a consumer that keeps a [`Snapshot`]; [`navigation`] is where the person is in it; [`draw`] and [`plain`]
 //! turn them into a screen or a line, and know nothing else. [`run`] joins them: on a terminal the screen, anywhere else lines.

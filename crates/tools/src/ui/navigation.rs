@@ -129,7 +129,7 @@ impl Navigation {
         match key.code {
             KeyCode::Esc if self.pane != Pane::Watchlist => self.show(Pane::Watchlist),
             KeyCode::Esc if !self.filter.is_empty() => self.set_filter(String::new(), snapshot),
-            // One Esc too many ends nothing, least of all for those who are connected.
+            // An Esc too many ends nothing, least of all for those who are connected.
             KeyCode::Esc => {}
             KeyCode::Char('q') => return Some(Wish::Quit),
             KeyCode::Char('/') => {

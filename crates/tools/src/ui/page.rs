@@ -23,7 +23,7 @@ use rwf::wire::Writer;
 use rwf::{DataType, FieldList, SetScope};
 
 use super::trouble;
-use crate::consumer::{Consumer, Heard, Identity};
+use crate::consumer::{Consumer, Identity, Received};
 use crate::outbox::Outbox;
 use crate::places::Places;
 
@@ -93,7 +93,7 @@ impl PageView {
     }
 
     /// Takes in a message of the item.
-    pub fn hear(&mut self, now: u64, msg: &[u8]) {
+    pub fn receive(&mut self, now: u64, msg: &[u8]) {
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
                 self.notice = trouble(refresh.state).unwrap_or_default();
@@ -255,17 +255,17 @@ impl Handler for Session {
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
         let outbox = &mut self.outbox;
-        match self.consumer.hear(now, msg, &mut |m| outbox.push(m)) {
-            Heard::Item => self.view.hear(now, msg),
-            Heard::ServiceUp(id) if self.service != Some(id) => self.request(id),
+        match self.consumer.receive(now, msg, &mut |m| outbox.push(m)) {
+            Received::Item => self.view.receive(now, msg),
+            Received::ServiceUp(id) if self.service != Some(id) => self.request(id),
             // The stream went on under the same id: no image need follow.
-            Heard::ServiceUp(_) if self.view.notice == SERVICE_DOWN => self.say(""),
-            Heard::ServiceUp(_) | Heard::LoggedIn | Heard::Nothing => {}
-            Heard::ServiceDown => self.say(SERVICE_DOWN),
-            Heard::ServiceUnknown(known) => {
+            Received::ServiceUp(_) if self.view.notice == SERVICE_DOWN => self.say(""),
+            Received::ServiceUp(_) | Received::LoggedIn | Received::Nothing => {}
+            Received::ServiceDown => self.say(SERVICE_DOWN),
+            Received::ServiceUnknown(known) => {
                 self.say(&format!("waiting for the service; there are: {}", known.join(", ")));
             }
-            Heard::LoginClosed(why) => self.say(&format!("login closed: {why}")),
+            Received::LoginClosed(why) => self.say(&format!("login closed: {why}")),
         }
     }
 
@@ -438,11 +438,11 @@ mod tests {
     #[test]
     fn what_changes_fades_and_what_came_with_the_image_does_not() {
         let mut view = PageView::new(PageSize::default());
-        view.hear(SECOND, &image(DataType::ANSI_PAGE, b"\x1bc\x1b[>42m\x1b[3;10HGBP 1.5520"));
+        view.receive(SECOND, &image(DataType::ANSI_PAGE, b"\x1bc\x1b[>42m\x1b[3;10HGBP 1.5520"));
         assert_eq!(view.json(), r#"{"Rows":["","","         GBP 1.5520"]}"#);
         let plain = Line::from(vec![Span::styled("         GBP 1.5520".to_owned() + &" ".repeat(61), Style::new())]);
         assert_eq!(view.line(2, SECOND, 5 * SECOND), plain);
-        view.hear(10 * SECOND, &update(DataType::ANSI_PAGE, b"\x1b[3;19H1"));
+        view.receive(10 * SECOND, &update(DataType::ANSI_PAGE, b"\x1b[3;19H1"));
         let fading = view.line(2, 14 * SECOND, 5 * SECOND);
         let green: Vec<&str> =
             fading.spans.iter().filter(|span| span.style.bg == Some(Color::Green)).map(|span| &*span.content).collect();
@@ -464,10 +464,13 @@ mod tests {
             })
         };
         let mut view = PageView::new(PageSize::default());
-        view.hear(1, &image(DataType::FIELD_LIST, &fields(&[(315, b"first row"), (316, b"GBP 1.5520"), (22, b"x")])));
-        view.hear(2, &update(DataType::FIELD_LIST, &fields(&[(316, b"\x1b[9`1")])));
+        view.receive(
+            1,
+            &image(DataType::FIELD_LIST, &fields(&[(315, b"first row"), (316, b"GBP 1.5520"), (22, b"x")])),
+        );
+        view.receive(2, &update(DataType::FIELD_LIST, &fields(&[(316, b"\x1b[9`1")])));
         assert_eq!(view.page().texts(), ["first row", "GBP 1.5521"]);
-        view.hear(3, &image(DataType::ELEMENT_LIST, b""));
+        view.receive(3, &image(DataType::ELEMENT_LIST, b""));
         assert!(view.notice.contains("no page"), "{}", view.notice);
     }
 }

@@ -174,7 +174,7 @@ impl Books {
         if self.is_recovering() {
             self.hold(sequence, packet);
         } else if !self.held.is_empty() {
-            // What is held has no holes: nothing of before is of use behind a packet that is not.
+            // Held packets have no holes: nothing of before is of use behind a packet that is not.
             self.forget_held();
         }
         self.messages(packet, Filter { sequence, only: None }, market);

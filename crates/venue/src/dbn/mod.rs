@@ -40,7 +40,7 @@ pub struct Head {
     /// Number of the instrument.
     pub instrument: u32,
     /// The venue's time of matching, nanoseconds since 1970 UTC.
-    pub event_time: u64,
+    pub event_time_ns: u64,
 }
 
 /// A record by order.
@@ -63,7 +63,7 @@ pub struct Mbo {
     /// B bid, A ask, N none.
     pub side: u8,
     /// Time of capture, nanoseconds since 1970 UTC.
-    pub receive_time: u64,
+    pub receive_time_ns: u64,
     /// Number of the venue's packet.
     pub sequence: u32,
 }
@@ -186,7 +186,7 @@ fn record_at(bytes: &[u8], at: usize) -> Result<Option<(Record, usize)>, NotDbn>
 
 /// Reads a record that is as long as its type.
 fn read(r: &[u8], rtype: u8) -> Record {
-    let head = Head { rtype, publisher: u16_at(r, 2), instrument: u32_at(r, 4), event_time: u64_at(r, 8) };
+    let head = Head { rtype, publisher: u16_at(r, 2), instrument: u32_at(r, 4), event_time_ns: u64_at(r, 8) };
     match rtype {
         MBO => Record::Mbo(Mbo {
             head,
@@ -197,7 +197,7 @@ fn read(r: &[u8], rtype: u8) -> Record {
             channel: r[37],
             action: r[38],
             side: r[39],
-            receive_time: u64_at(r, 40),
+            receive_time_ns: u64_at(r, 40),
             sequence: u32_at(r, 52),
         }),
         MBP_1 => {
@@ -306,7 +306,7 @@ impl MboBooks {
             market.end(Some(book));
         }
         if !std::mem::replace(&mut instrument.is_in_event, !is_last) {
-            market.begin(Some(book), record.head.event_time);
+            market.begin(Some(book), record.head.event_time_ns);
         }
         if is_snapshot && !was_in_snapshot {
             // Some files begin a snapshot with R, others with the first order: either way nothing of before stays.
@@ -416,7 +416,7 @@ fn order_of(record: &Mbo) -> Option<Order> {
         side: side_of(record.side)?,
         price: record.price,
         size: u64::from(record.size),
-        priority: record.head.event_time,
+        priority: record.head.event_time_ns,
         owner: 0,
     })
 }

@@ -125,7 +125,7 @@ fn read_metadata(version: u8, body: &[u8]) -> Option<Metadata> {
         let symbol = at.text()?;
         for _ in 0..at.count()? {
             let (from, to, number) = (at.number()?, at.number()?, at.text()?);
-            // What is no number is another symbol: the file was asked for in the other direction.
+            // A text that is no number is another symbol: the file was asked for in the other direction.
             if let Ok(instrument) = number.parse() {
                 mappings.push(Mapping { symbol: symbol.clone(), instrument, from, to });
             } else if let Ok(instrument) = symbol.parse() {

@@ -1,4 +1,4 @@
-//! What the messages of IEX do to its books.
+//! Effects of IEX's messages on its books.
 
 use std::collections::HashMap;
 

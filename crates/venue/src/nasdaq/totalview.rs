@@ -1,4 +1,4 @@
-//! What the messages of a TotalView-ITCH day do to its books.
+//! Effects of the messages of a TotalView-ITCH day on its books.
 
 use std::collections::HashMap;
 

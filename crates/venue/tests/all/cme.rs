@@ -354,7 +354,7 @@ impl Exchange {
                     }
                 }
             }
-            // What has no value is no level.
+            // An entry without a value is no level.
             entries.push(block(21, &[(0, &NULL_PRICE.to_le_bytes()), (20, b"0")]));
             let root =
                 block(24, &[(0, &done), (4, &count), (8, &security.to_le_bytes()), (12, &now.report.to_le_bytes())]);
@@ -410,7 +410,7 @@ impl Exchange {
 
 /// Keeps what is told, and holds it to its order.
 #[derive(Default)]
-struct Heard {
+struct Seen {
     notices: Vec<(Option<BookId>, Notice)>,
     changes: Vec<Change>,
     trades: Vec<Trade>,
@@ -418,7 +418,7 @@ struct Heard {
     events: u64,
 }
 
-impl Events for Heard {
+impl Events for Seen {
     fn event(&mut self, book: BookId, event: &Event) {
         let is_within = self.open.get(&book).copied().unwrap_or(false);
         assert!(is_within || matches!(event, Event::Cleared { .. }), "{book:?}: {event:?} outside of an event");
@@ -426,7 +426,7 @@ impl Events for Heard {
     }
 }
 
-impl Market<Notice> for Heard {
+impl Market<Notice> for Seen {
     fn begin(&mut self, book: Option<BookId>, _time: u64) {
         self.open.insert(book.expect("a book"), true);
     }
@@ -485,9 +485,9 @@ fn what_is_good_holds(channel: &CmeChannel, state: &[Security], label: &str) {
     }
 }
 
-fn define(channel: &mut CmeChannel, heard: &mut Heard) {
+fn define(channel: &mut CmeChannel, seen: &mut Seen) {
     for packet in Exchange::definitions() {
-        channel.recovery(&packet, heard);
+        channel.recovery(&packet, seen);
     }
 }
 
@@ -519,42 +519,42 @@ proptest! {
 
     #[test]
     fn the_books_are_the_naive_ones_behind_every_packet(seed: u64) {
-        let (mut exchange, mut channel, mut heard) = (Exchange::new(seed), channel(), Heard::default());
-        define(&mut channel, &mut heard);
+        let (mut exchange, mut channel, mut seen) = (Exchange::new(seed), channel(), Seen::default());
+        define(&mut channel, &mut seen);
         (0..400).for_each(|_| exchange.event());
         for (n, packet) in exchange.packets.iter().enumerate() {
-            channel.incremental(0, packet, n as u64 * MS, &mut heard);
+            channel.incremental(0, packet, n as u64 * MS, &mut seen);
             if exchange.ends[n] {
-                prop_assert!(heard.open.values().all(|is_open| !is_open), "an event that is over is open");
+                prop_assert!(seen.open.values().all(|is_open| !is_open), "an event that is over is open");
                 holds(&channel, &exchange.states[n], &format!("packet {}", n + 1));
             }
         }
         channel.orders().check_invariants();
         prop_assert_eq!(*channel.bad(), venue::cme::Bad::default());
-        let has_statistics = heard.notices.iter().any(|n| matches!(n.1, Notice::Statistic { .. }));
-        prop_assert!(!heard.trades.is_empty() && has_statistics);
-        prop_assert!(!heard.notices.iter().any(|n| n.1 == Notice::Suspect));
+        let has_statistics = seen.notices.iter().any(|n| matches!(n.1, Notice::Statistic { .. }));
+        prop_assert!(!seen.trades.is_empty() && has_statistics);
+        prop_assert!(!seen.notices.iter().any(|n| n.1 == Notice::Suspect));
     }
 
     #[test]
     fn lines_that_lose_and_snapshots_make_the_naive_books(seed: u64, from in prop_oneof![Just(0usize), 50..200usize]) {
-        let (mut exchange, mut channel, mut heard) = (Exchange::new(seed), channel(), Heard::default());
+        let (mut exchange, mut channel, mut seen) = (Exchange::new(seed), channel(), Seen::default());
         (0..500).for_each(|_| exchange.event());
-        define(&mut channel, &mut heard);
+        define(&mut channel, &mut seen);
         let mut random = Random::new(seed ^ 0x55);
         let mut snapshots: Vec<(usize, Vec<Vec<u8>>)> = Vec::new();
         let (count, mut now, mut newest) = (exchange.packets.len(), 0, 0);
         for n in from..count {
             now += MS;
             while let Some(due) = channel.timer().filter(|due| *due <= now) {
-                channel.on_timer(due, &mut heard);
+                channel.on_timer(due, &mut seen);
                 let _nobody_answers = channel.poll_request();
             }
             // Both lose some, in stretches; the last ones come.
             let is_lost = (n / 40) % 3 == 1 && random.chance(0.2) && n + 40 < count;
             for line in 0..2u8 {
                 if !is_lost && !random.chance(0.02) || n + 40 >= count {
-                    channel.incremental(line, &exchange.packets[n], now, &mut heard);
+                    channel.incremental(line, &exchange.packets[n], now, &mut seen);
                 }
             }
             // Of what is behind a snapshot that was newer nothing can be said here.
@@ -567,19 +567,19 @@ proptest! {
                 newest = newest.max(processed);
                 snapshots.push((n, exchange.snapshots(processed)));
             }
-            // They come some packets later, some are lost, and one may be newer than the lines.
+            // Snapshots come some packets later, some are lost, and one may be newer than the lines.
             if let Some((_, packets)) = snapshots.first().filter(|(at, _)| n > at + 9).cloned() {
                 snapshots.remove(0);
                 for packet in packets.iter().filter(|_| !random.chance(0.1)) {
-                    channel.recovery(packet, &mut heard);
+                    channel.recovery(packet, &mut seen);
                 }
             }
         }
         while let Some(due) = channel.timer() {
-            channel.on_timer(due, &mut heard);
+            channel.on_timer(due, &mut seen);
         }
         for back in [9, 0] {
-            exchange.snapshots(count - back).iter().for_each(|packet| channel.recovery(packet, &mut heard));
+            exchange.snapshots(count - back).iter().for_each(|packet| channel.recovery(packet, &mut seen));
         }
         prop_assert!(!channel.is_recovering());
         holds(&channel, &exchange.states[count - 1], "at the end");
@@ -587,7 +587,7 @@ proptest! {
         for security in SECURITIES {
             for part in [Part::Price, Part::Orders] {
                 let book = channel.book(security, part);
-                let told: Vec<bool> = heard.notices.iter().filter(|n| n.0 == book).filter_map(|n| match n.1 {
+                let told: Vec<bool> = seen.notices.iter().filter(|n| n.0 == book).filter_map(|n| match n.1 {
                     Notice::Suspect => Some(false),
                     Notice::Good => Some(true),
                     _ => None,
@@ -596,15 +596,15 @@ proptest! {
                 prop_assert!(told.last().is_none_or(|last| *last) && channel.is_good(security, part));
             }
         }
-        let has_lost = heard.changes.iter().any(|change| matches!(change, Change::Lost { .. }));
+        let has_lost = seen.changes.iter().any(|change| matches!(change, Change::Lost { .. }));
         prop_assert!(has_lost && channel.line(0).packets > 0);
     }
 }
 
 #[test]
 fn a_lost_packet_leaves_books_by_price_suspect_until_their_next_report_only() {
-    let (mut exchange, mut channel, mut heard) = (Exchange::new(9), channel(), Heard::default());
-    define(&mut channel, &mut heard);
+    let (mut exchange, mut channel, mut seen) = (Exchange::new(9), channel(), Seen::default());
+    define(&mut channel, &mut seen);
     (0..300).for_each(|_| exchange.event());
     // A packet that is about one security.
     let is_of = |n: usize| {
@@ -614,13 +614,13 @@ fn a_lost_packet_leaves_books_by_price_suspect_until_their_next_report_only() {
     let lost = (100..200).find(|n| is_of(*n).len() == 1).expect("one");
     let touched = is_of(lost)[0];
     for (n, packet) in exchange.packets.iter().enumerate().filter(|(n, _)| *n != lost) {
-        channel.incremental(0, packet, n as u64 * MS, &mut heard);
+        channel.incremental(0, packet, n as u64 * MS, &mut seen);
         while let Some(due) = channel.timer().filter(|due| *due <= (n as u64 + 1) * MS) {
-            channel.on_timer(due, &mut heard);
+            channel.on_timer(due, &mut seen);
         }
     }
     for beat in 1..30 {
-        channel.on_timer((1_000 + beat * 1_000) * MS, &mut heard);
+        channel.on_timer((1_000 + beat * 1_000) * MS, &mut seen);
     }
     for (at, security) in SECURITIES.iter().enumerate() {
         assert_eq!(channel.is_good(*security, Part::Price), at != touched, "{security}");
@@ -630,43 +630,43 @@ fn a_lost_packet_leaves_books_by_price_suspect_until_their_next_report_only() {
 
 #[test]
 fn a_channel_that_begins_anew_or_is_reset_has_empty_books() {
-    let (mut exchange, mut channel, mut heard) = (Exchange::new(3), channel(), Heard::default());
-    define(&mut channel, &mut heard);
+    let (mut exchange, mut channel, mut seen) = (Exchange::new(3), channel(), Seen::default());
+    define(&mut channel, &mut seen);
     (0..100).for_each(|_| exchange.event());
     for packet in &exchange.packets {
-        channel.incremental(0, packet, 1, &mut heard);
+        channel.incremental(0, packet, 1, &mut seen);
     }
     let next = exchange.packets.len() as u32 + 1;
     let reset = message(4, &root(1, true), &[]);
-    channel.incremental(0, &packet(next, u64::from(next), &[reset]), 2, &mut heard);
+    channel.incremental(0, &packet(next, u64::from(next), &[reset]), 2, &mut seen);
     holds(&channel, &vec![Security::default(); 3], "reset");
     let mut another = Exchange::new(4);
     (0..100).for_each(|_| another.event());
     // A late copy of the first packet begins nothing.
     let copy = exchange.packets[0].clone();
-    channel.incremental(1, &copy, 3, &mut heard);
-    assert_eq!(heard.changes.len(), 1);
+    channel.incremental(1, &copy, 3, &mut seen);
+    assert_eq!(seen.changes.len(), 1);
     for (n, mut packet) in another.packets.iter().cloned().enumerate() {
         packet[4..12].copy_from_slice(&(5_000_000_000 + n as u64).to_le_bytes());
-        channel.incremental(0, &packet, 4, &mut heard);
+        channel.incremental(0, &packet, 4, &mut seen);
     }
-    assert_eq!(heard.changes.len(), 2);
+    assert_eq!(seen.changes.len(), 2);
     holds(&channel, another.states.last().expect("packets"), "the next week");
 }
 
 #[test]
 fn definitions_states_and_what_is_not_known_are_told_and_counted() {
-    let (mut channel, mut heard) = (channel(), Heard::default());
-    define(&mut channel, &mut heard);
+    let (mut channel, mut seen) = (channel(), Seen::default());
+    define(&mut channel, &mut seen);
     let definition = Definition { security: 202, symbol: "ZV1".into(), group: "ZV".into() };
-    assert!(heard.notices.contains(&(channel.book(202, Part::Price), Notice::Definition(definition))));
+    assert!(seen.notices.contains(&(channel.book(202, Part::Price), Notice::Definition(definition))));
     let status = block(24, &[(8, b"ZV    "), (14, &i32::MAX.to_le_bytes()), (18, &[0x80, 17, 0])]);
     let strange = message(999, &[1, 2, 3], &[]);
     let mut bytes = packet(1, 1, &[strange, message(30, &status, &[])]);
     bytes.extend([200, 0, 1]);
-    channel.incremental(0, &bytes, 0, &mut heard);
-    channel.incremental(0, &bytes[..11], 0, &mut heard);
-    let told = heard.notices.last().expect("a notice");
+    channel.incremental(0, &bytes, 0, &mut seen);
+    channel.incremental(0, &bytes[..11], 0, &mut seen);
+    let told = seen.notices.last().expect("a notice");
     let Notice::Status(status) = &told.1 else { panic!("{told:?}") };
     assert_eq!((told.0, status.group.as_str(), status.status, status.reason), (None, "ZV", Some(17), Some(0)));
     let bad = channel.bad();

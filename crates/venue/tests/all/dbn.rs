@@ -101,7 +101,7 @@ fn two_recorded_hours_by_order_are_the_book_that_two_decoders_found() {
         if is_last && record.flags & SNAPSHOT == 0 {
             live_events += 1;
             if books.state(book) == BookState::Crossed {
-                (crossed, last_crossed) = (crossed + 1, record.head.event_time);
+                (crossed, last_crossed) = (crossed + 1, record.head.event_time_ns);
             }
         }
         if at % 997 == 0 || at + 1 == records.len() {
@@ -173,7 +173,7 @@ fn what_is_no_file_or_is_torn_is_told() {
     let mut file = DbnFile::new(&torn).expect("DBN");
     let other = file.next_record().expect("a record");
     assert!(
-        matches!(other, Some(Record::Other(head)) if (head.rtype, head.instrument, head.event_time) == (0x17, 9, 1))
+        matches!(other, Some(Record::Other(head)) if (head.rtype, head.instrument, head.event_time_ns) == (0x17, 9, 1))
     );
     assert_eq!((file.next_record(), file.rest(), file.version()), (Ok(None), 4, 1));
     let at = torn.len() - 4;

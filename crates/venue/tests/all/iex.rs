@@ -229,7 +229,7 @@ proptest! {
             while next < all.len() {
                 let end = (next + 1 + random.below(7) as usize).min(all.len());
                 let packet = segment(9, next as u64 + 1, next as i64, at as i64, &all[next..end]);
-                // What one line loses the other brings.
+                // Each line brings what the other loses.
                 let is_its_turn = next / 100 == (end - 1) / 100 && (next / 100) % 2 == line as usize;
                 if !is_its_turn || !random.chance(0.2) {
                     frames.push((at + random.below(30_000), packet.clone()));

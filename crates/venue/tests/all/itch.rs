@@ -10,7 +10,7 @@ use venue::nasdaq::{Bad, DayFile, TotalView};
 
 use crate::day::{Day, Settings};
 use crate::naive::{Naive, Standing};
-use crate::watch::{Heard, Watch};
+use crate::watch::{Seen, Watch};
 
 /// Types and lengths as the specification has them.
 const SPECIFIED: [(u8, usize); 23] = [
@@ -154,10 +154,10 @@ pub(crate) fn hold(day: &TotalView<true>, naive: &Naive, locate: u16) {
 
 fn volume(watch: &Watch) -> BTreeMap<u16, u64> {
     let mut volume = BTreeMap::new();
-    for heard in watch.trades() {
-        match heard {
-            Heard::Trade(book, trade) => *volume.entry(book.0 as u16).or_default() += trade.size,
-            Heard::Broken(book, trade) => *volume.entry(book.0 as u16).or_default() -= trade.size,
+    for seen in watch.trades() {
+        match seen {
+            Seen::Trade(book, trade) => *volume.entry(book.0 as u16).or_default() += trade.size,
+            Seen::Broken(book, trade) => *volume.entry(book.0 as u16).or_default() -= trade.size,
             _ => {}
         }
     }
@@ -233,8 +233,8 @@ fn what_an_order_that_is_not_there_means_is_counted_told_once_and_stops_nothing(
         day.apply(&deletion, &mut watch).expect("a message");
     }
     assert_eq!((day.bad(Bad::UnknownOrder), day.books().len()), (3, before));
-    let doubts: Vec<&Heard> = watch.heard.iter().filter(|heard| matches!(heard, Heard::Doubt(..))).collect();
-    assert!(matches!(doubts[..], [Heard::Doubt(BookId(1), Refused::UnknownOrder(_))]), "{doubts:?}");
+    let doubts: Vec<&Seen> = watch.seen.iter().filter(|seen| matches!(seen, Seen::Doubt(..))).collect();
+    assert!(matches!(doubts[..], [Seen::Doubt(BookId(1), Refused::UnknownOrder(_))]), "{doubts:?}");
     assert!(day.is_in_doubt(BookId(1)));
     // A new day has no doubts.
     day.apply(&encoded(&source.system(b'O')), &mut watch).expect("a message");
@@ -290,7 +290,7 @@ fn an_execution_that_is_printed_again_in_a_cross_is_no_trade() {
         day.apply(&execution, &mut watch).expect("a message");
     }
     let trades = watch.trades();
-    let [Heard::Trade(book, trade)] = &trades[..] else { panic!("{trades:?}") };
+    let [Seen::Trade(book, trade)] = &trades[..] else { panic!("{trades:?}") };
     assert_eq!((*book, trade.size, trade.kind), (BookId(7), 9, TradeKind::BookAtPrice));
     // A sell order stood: who bought was at once.
     assert_eq!(trade.aggressor, Some(Side::Bid));

@@ -83,19 +83,19 @@ impl Slow {
 }
 
 #[derive(Default)]
-struct Heard {
+struct Seen {
     notices: Vec<(BookId, Notice)>,
     is_open: bool,
     ends: usize,
 }
 
-impl Events for Heard {
+impl Events for Seen {
     fn event(&mut self, _: BookId, event: &Event) {
         assert!(self.is_open, "{event:?} outside of a message");
     }
 }
 
-impl Market<Notice> for Heard {
+impl Market<Notice> for Seen {
     fn begin(&mut self, _: Option<BookId>, _: u64) {
         // The time may be 0: a snapshot of an empty book has no row that tells one.
         assert!(!self.is_open);
@@ -118,8 +118,8 @@ fn recorded() -> Option<Vec<String>> {
     let file = std::fs::File::open(&path).ok()?;
     let mut text = String::new();
     flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).expect("a packed text");
-    let heard = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
-    Some(heard.filter_map(|line| Some(line.split_once(": ")?.1.to_owned())).collect())
+    let seen = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    Some(seen.filter_map(|line| Some(line.split_once(": ")?.1.to_owned())).collect())
 }
 
 #[test]
@@ -139,11 +139,11 @@ fn each_recorded_checksum_is_right_and_the_whole_depth_is_that_of_a_slow_referen
     ]
     .map(str::to_owned)
     .to_vec();
-    let (mut kraken, mut heard) = (Kraken::new(&pairs, 1_000), Heard::default());
+    let (mut kraken, mut seen) = (Kraken::new(&pairs, 1_000), Seen::default());
     kraken.connected(0);
     let mut slow = vec![Slow::default(); pairs.len()];
     for (n, text) in texts.iter().enumerate() {
-        kraken.text(text.as_bytes(), 1, &mut heard);
+        kraken.text(text.as_bytes(), 1, &mut seen);
         let message: Value = serde_json::from_str(text).expect("JSON");
         if let Some(pair) = message.as_array().and_then(|parts| parts.last()?.as_str()) {
             let at = pairs.iter().position(|known| known == pair).expect("a pair");
@@ -158,8 +158,8 @@ fn each_recorded_checksum_is_right_and_the_whole_depth_is_that_of_a_slow_referen
     }
     assert_eq!(kraken.counts(), (texts.len() as u64, 4_269));
     assert_eq!(*kraken.bad(), Bad::default());
-    assert_eq!(heard.notices.len(), 10);
-    assert!(heard.notices.iter().all(|(_, notice)| *notice == Notice::Good) && heard.ends == 4_279);
+    assert_eq!(seen.notices.len(), 10);
+    assert!(seen.notices.iter().all(|(_, notice)| *notice == Notice::Good) && seen.ends == 4_279);
 }
 
 /// The exchange: one pair, texts of six decimals.
@@ -224,7 +224,7 @@ proptest! {
     #[test]
     fn what_is_good_is_the_exchanges_and_what_is_lost_is_made_up_for(seed: u64, loss in prop_oneof![Just(0.0), Just(0.02)]) {
         let mut exchange = Exchange { random: Random::new(seed), book: Slow::default(), depth: 12 };
-        let (mut kraken, mut heard, mut now) = (Kraken::new(&["XBT/CHF".to_owned()], 12), Heard::default(), SECOND);
+        let (mut kraken, mut seen, mut now) = (Kraken::new(&["XBT/CHF".to_owned()], 12), Seen::default(), SECOND);
         kraken.connected(now);
         let (mut subscribed, mut asked) = (false, 0);
         for _ in 0..600 {
@@ -240,16 +240,16 @@ proptest! {
             }
             if std::mem::take(&mut subscribed) {
                 // Changes of before are still under way.
-                kraken.text(text.as_bytes(), now, &mut heard);
-                kraken.text(exchange.snapshot().as_bytes(), now, &mut heard);
+                kraken.text(text.as_bytes(), now, &mut seen);
+                kraken.text(exchange.snapshot().as_bytes(), now, &mut seen);
             } else if !exchange.random.chance(loss) {
-                kraken.text(text.as_bytes(), now, &mut heard);
+                kraken.text(text.as_bytes(), now, &mut seen);
                 if kraken.is_good("XBT/CHF") && loss == 0.0 {
                     exchange.book.hold(&kraken, "XBT/CHF");
                 }
             }
         }
-        let told: Vec<bool> = heard.notices.iter().map(|(_, notice)| *notice == Notice::Good).collect();
+        let told: Vec<bool> = seen.notices.iter().map(|(_, notice)| *notice == Notice::Good).collect();
         prop_assert!(told.windows(2).all(|pair| pair[0] != pair[1]) && told.first() == Some(&true));
         let doubts = told.iter().filter(|good| !**good).count();
         if loss == 0.0 {
@@ -257,23 +257,23 @@ proptest! {
         } else {
             prop_assert!(doubts > 0 && asked >= doubts && asked <= 2 * doubts + 1, "{} {}", doubts, asked);
         }
-        kraken.disconnected(&mut heard);
+        kraken.disconnected(&mut seen);
         prop_assert!(!kraken.is_good("XBT/CHF") && kraken.timer().is_none());
     }
 }
 
 #[test]
 fn silence_refusals_and_what_cannot_be_read_are_told() {
-    let (mut kraken, mut heard) = (Kraken::new(&["A/B".to_owned(), "C/D".to_owned()], 10), Heard::default());
+    let (mut kraken, mut seen) = (Kraken::new(&["A/B".to_owned(), "C/D".to_owned()], 10), Seen::default());
     kraken.connected(0);
     let Some(Want::Say(text)) = kraken.poll() else { panic!("a subscription") };
     let said: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&said["pair"], &said["subscription"]["depth"]), (&json!(["A/B", "C/D"]), &json!(10)));
     let refused = r#"{"errorMessage":"Currency pair not supported A/B","event":"subscriptionStatus","pair":"A/B","status":"error"}"#;
-    kraken.text(refused.as_bytes(), 1, &mut heard);
-    assert_eq!(heard.notices, [(BookId(0), Notice::Refused("Currency pair not supported A/B".into()))]);
+    kraken.text(refused.as_bytes(), 1, &mut seen);
+    assert_eq!(seen.notices, [(BookId(0), Notice::Refused("Currency pair not supported A/B".into()))]);
     let snapshot = r#"[1,{"as":[["1.5","1.0","1.0"]],"bs":[]},"book-10","C/D"]"#;
-    kraken.text(snapshot.as_bytes(), 1, &mut heard);
+    kraken.text(snapshot.as_bytes(), 1, &mut seen);
     assert!(kraken.is_good("C/D"));
     for (text, bad) in [
         ("{", Bad { text: 1, ..Bad::default() }),
@@ -281,17 +281,17 @@ fn silence_refusals_and_what_cannot_be_read_are_told() {
         (r#"[1,{"b":[["1.0","1.0","1.0"]]},"book-10","A/B"]"#, Bad { text: 2, early: 1, ..Bad::default() }),
         (r#"[1,{"a":[["1e5","1.0","1.0"]]},"book-10","C/D"]"#, Bad { text: 2, early: 1, value: 1, ..Bad::default() }),
     ] {
-        kraken.text(text.as_bytes(), 2, &mut heard);
+        kraken.text(text.as_bytes(), 2, &mut seen);
         assert_eq!(*kraken.bad(), bad, "{text}");
     }
-    assert_eq!(heard.notices.last(), Some(&(BookId(1), Notice::Suspect(Doubt::Unreadable))));
+    assert_eq!(seen.notices.last(), Some(&(BookId(1), Notice::Suspect(Doubt::Unreadable))));
     let again: Vec<Want> = std::iter::from_fn(|| kraken.poll()).collect();
     assert!(again.len() == 2 && matches!(&again[0], Want::Say(text) if text.contains("unsubscribe")));
-    // One request at a time, each later than the one before.
+    // Requests come one at a time, each later than the one before.
     let mut times = Vec::new();
     for tenth in 1..90 {
         let now = tenth * SECOND / 10;
-        kraken.text(br#"{"event":"heartbeat"}"#, now, &mut heard);
+        kraken.text(br#"{"event":"heartbeat"}"#, now, &mut seen);
         kraken.on_timer(now);
         while let Some(Want::Say(text)) = kraken.poll() {
             times.extend(text.contains("unsubscribe").then_some(tenth));

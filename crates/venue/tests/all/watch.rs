@@ -1,4 +1,4 @@
-//! Who is told: keeps what the tests ask for.
+//! The receiver of events: keeps what the tests ask for.
 
 use market::{BookId, Event, Events, Refused};
 use venue::nasdaq::itch::Message;
@@ -7,7 +7,7 @@ use venue::{Market, Trade};
 
 /// Events, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum Seen {
     Change(Change),
     Trade(BookId, Trade),
     Broken(BookId, Trade),
@@ -16,7 +16,7 @@ pub(crate) enum Heard {
 
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    pub(crate) heard: Vec<Heard>,
+    pub(crate) seen: Vec<Seen>,
     pub(crate) events: u64,
     pub(crate) begun: u64,
     pub(crate) ended: u64,
@@ -24,12 +24,12 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let change = |heard: &Heard| if let Heard::Change(change) = heard { Some(change.clone()) } else { None };
-        self.heard.iter().filter_map(change).collect()
+        let change = |seen: &Seen| if let Seen::Change(change) = seen { Some(change.clone()) } else { None };
+        self.seen.iter().filter_map(change).collect()
     }
 
-    pub(crate) fn trades(&self) -> Vec<Heard> {
-        self.heard.iter().filter(|heard| matches!(heard, Heard::Trade(..) | Heard::Broken(..))).cloned().collect()
+    pub(crate) fn trades(&self) -> Vec<Seen> {
+        self.seen.iter().filter(|seen| matches!(seen, Seen::Trade(..) | Seen::Broken(..))).cloned().collect()
     }
 }
 
@@ -50,16 +50,16 @@ impl Market<Message> for Watch {
         assert_eq!(self.begun, self.ended, "each message ends before the next");
     }
     fn trade(&mut self, book: BookId, trade: &Trade) {
-        self.heard.push(Heard::Trade(book, *trade));
+        self.seen.push(Seen::Trade(book, *trade));
     }
     fn broken(&mut self, book: BookId, trade: &Trade) {
-        self.heard.push(Heard::Broken(book, *trade));
+        self.seen.push(Seen::Broken(book, *trade));
     }
     fn doubt(&mut self, book: BookId, why: &Refused) {
-        self.heard.push(Heard::Doubt(book, *why));
+        self.seen.push(Seen::Doubt(book, *why));
     }
     fn change(&mut self, change: &Change) {
-        self.heard.push(Heard::Change(change.clone()));
+        self.seen.push(Seen::Change(change.clone()));
     }
 }
 

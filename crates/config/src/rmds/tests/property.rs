@@ -26,7 +26,7 @@ fn key() -> impl Strategy<Value = Key> {
     let host = prop::option::of("[a-z][a-z0-9-]{0,6}(\\.[a-z0-9]{1,3}){0,2}");
     (host, prop::collection::vec((binding(), word()), 0..5), name()).prop_map(|(host, mut words, last)| {
         words.push((Binding::Loose, Word::Name(last)));
-        // What comes after the host is bound by the first *.
+        // Levels behind the host are bound by the first *.
         words[0].0 = Binding::Loose;
         Key { host, words }
     })

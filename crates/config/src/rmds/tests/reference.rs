@@ -25,7 +25,7 @@ fn assert_accepted(lines: &[String]) {
     let mut refused = Vec::new();
     for line in lines {
         let line = &line.replace("sendMultAddress : 3", "sendMultAddress : 239.1.1.1");
-        // What goes with it: a route has a host, and what is guaranteed is not over what is allowed.
+        // Parameters that go with it: a route has a host, and a guaranteed number is not over the allowed one.
         let whole = format!("*Src_Dist*any.route*hostList : h\n{line}\n*P2PS*guaranteedOutputBuffers : 1\n");
         let whole =
             if line.contains("guaranteed") { whole.replace("*P2PS*guaranteedOutputBuffers : 1\n", "") } else { whole };

@@ -1,4 +1,4 @@
-//! What a venue's handler tells, as items of a service: values, books, states, and the messages that tell what changed.
+//! A venue's events as items of a service: values, books, states, and the messages that tell what changed.
 //!
 //! Handlers tell of a message as they apply it ([`Board::begin`], events, [`Board::trade`], ...); once it is applied, [`Board::settle`] compares the
 //! books with what was told of them. What is not watched costs a comparison of the best prices.
@@ -378,7 +378,7 @@ impl Events for Board {
             BookEvent::Cleared { side } => {
                 item.times.retain(|key, _| side.is_some_and(|side| side != key.0));
                 item.changes = Changes { is_cleared: true, book: true, ..Changes::default() };
-                // What nobody had heard of is gone with the rest.
+                // Instruments that nobody had heard of are gone with the rest.
                 item.is_in_doubt &= side.is_some();
             }
             _ => {}

@@ -120,8 +120,8 @@ impl Dbn {
         }
         // Orders of a snapshot have times of their own; the file's pace is that of its capture.
         let at = match self.next {
-            Some(Record::Mbo(record)) => record.receive_time,
-            Some(Record::Mbp1(record)) => record.head.event_time,
+            Some(Record::Mbo(record)) => record.receive_time_ns,
+            Some(Record::Mbp1(record)) => record.head.event_time_ns,
             _ => 0,
         };
         self.now = self.now.max(at);
@@ -146,7 +146,7 @@ impl Dbn {
             board.name_book(book, &symbol);
         }
         let is_snapshot = record.flags & SNAPSHOT != 0;
-        board.begin(if is_snapshot { record.receive_time } else { record.head.event_time });
+        board.begin(if is_snapshot { record.receive_time_ns } else { record.head.event_time_ns });
         let is_last = self.books.apply(record, &mut ToBoard { board });
         if let (true, Some(book)) = (is_last, self.books.book(record.head.instrument)) {
             board.settle_book(book, self.books.books());
@@ -163,7 +163,7 @@ impl Dbn {
             self.quoted.insert(instrument, item);
             item
         };
-        board.begin(record.head.event_time);
+        board.begin(record.head.event_time_ns);
         if record.action == b'T' {
             let aggressor = match record.side {
                 b'B' => Some(Side::Bid),
@@ -171,7 +171,7 @@ impl Dbn {
                 _ => None,
             };
             let (number, size) = (u64::from(record.sequence), u64::from(record.size));
-            let at = record.head.event_time;
+            let at = record.head.event_time_ns;
             board.trade(item, Print { number, price: record.price, size, at, aggressor, is_eligible: true });
         }
         let level = |level: Level| Some(level).filter(|level| level.price != UNDEFINED_PRICE);

@@ -1,4 +1,4 @@
-//! What a venue's messages do to its books and items, wherever they come from: a file, a capture or the network.
+//! Effects of a venue's messages on its books and items, wherever they come from: a file, a capture or the network.
 
 use market::{BookId, Event, Events, Refused};
 use venue::sequence::Change;

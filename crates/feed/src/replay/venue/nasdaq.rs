@@ -176,7 +176,7 @@ impl MoldCapture {
                 self.receiver.receive(line, payload, datagram.at, queue);
                 let is_other = Header::read(payload).is_some_and(|header| name_of(&header.session) != before);
                 if before != self.receiver.session() {
-                    // One packet of another session is not believed, and the one that confirms it does not have its messages.
+                    // A single packet of another session is not believed, and the one that confirms it does not have its messages.
                     self.receiver.receive(line, &std::mem::take(&mut self.unbelieved), datagram.at, queue);
                 } else if is_other {
                     self.unbelieved = payload.to_vec();

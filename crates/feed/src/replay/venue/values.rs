@@ -1,4 +1,4 @@
-//! What is known of one instrument of a venue today, and the field lists that tell it.
+//! Facts of one instrument of a venue today, and the field lists that tell them.
 //!
 //! Prices are integers of the venue's smallest unit and may be zero or negative: what is not known is `None` and a blank field, never 0.
 

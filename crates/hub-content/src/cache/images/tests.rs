@@ -344,7 +344,7 @@ fn only_so_many_updates_wait() {
     cache.update(1, &vec![0; super::MAX_WAITING_BYTES]);
     assert!(cache.waiting.updates.is_empty());
     assert_eq!(cache.take_failures(), 1);
-    // One of an item that is not cached is not looked at.
+    // A message of an item that is not cached is not looked at.
     cache.update(7, &long);
     assert!(cache.waiting.updates.is_empty());
 }

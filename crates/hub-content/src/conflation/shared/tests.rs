@@ -48,7 +48,7 @@ enum Step {
     /// Someone takes what waits for it.
     Take { who: u8 },
     /// Something else is told to someone, which stays in its place.
-    Tell { who: u8 },
+    Deliver { who: u8 },
     /// Someone is gone.
     Leave { who: u8 },
 }
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(view, fids, kind, conflation)| Step::Update { view, fids, kind, conflation }),
         3 => (0..6_u8).prop_map(|who| Step::Begin { who }),
         3 => (0..6_u8).prop_map(|who| Step::Take { who }),
-        1 => (0..6_u8).prop_map(|who| Step::Tell { who }),
+        1 => (0..6_u8).prop_map(|who| Step::Deliver { who }),
         1 => (0..6_u8).prop_map(|who| Step::Leave { who }),
     ]
 }
@@ -248,7 +248,7 @@ impl World {
                 }
                 Step::Begin { .. } => {}
                 Step::Take { who } => self.take_if(who as usize),
-                Step::Tell { who } => self.tell(who as usize),
+                Step::Deliver { who } => self.tell(who as usize),
                 Step::Leave { who } => {
                     let waiter = std::mem::take(&mut self.waiters[who as usize]);
                     for (merge, since) in waiter.entries.into_iter().flatten() {
@@ -436,7 +436,7 @@ fn a_merge_counts_for_the_one_who_waits_longest() {
     shared.take(first, late, 0, &mut count).unwrap();
     assert_eq!(counts, [32_767, 1]);
     assert_eq!(shared.len(), 1);
-    // One after another waits for it for a while: it goes on for all of them, however many updates that is.
+    // Each waits for it for a while: it goes on for all of them, however many updates that is.
     let mut waits = 1;
     for value in 0..100_000 {
         assert_eq!(shared.add(1, &msg(value), &ripples), Some(next), "update {value}");

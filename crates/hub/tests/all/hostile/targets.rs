@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all. Fuzz targets and tests call the same functions.
+//! Rules that hold for any bytes at all. Fuzz targets and tests call the same functions.
 
 use hub::distributor::{self, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor};
 use hub::p2ps::{self, ClientId, ClientInfo, P2ps, SourceId};
@@ -116,7 +116,7 @@ pub(crate) fn block(data: &[u8]) {
     }
 }
 
-/// What went to providers.
+/// Messages that went to providers.
 #[derive(Default)]
 struct Sent {
     messages: Vec<(u32, Vec<u8>)>,
@@ -144,7 +144,7 @@ struct World {
     sent: Sent,
     clients: [bool; CLIENTS as usize],
     now: u64,
-    /// What the stranger among the P2PSs, and among the Source Distributors, has sent.
+    /// Bytes of the stranger among the P2PSs, and among the Source Distributors.
     stranger: BlockWriter,
     false_source: BlockWriter,
 }
@@ -344,7 +344,7 @@ fn name(number: u8) -> String {
     format!("ITEM{}", number % 6)
 }
 
-/// What a client may send: mostly what makes sense.
+/// Messages of a client: mostly such as make sense.
 fn client_message(input: &mut Input<'_>) -> Vec<u8> {
     let (kind, what, stream) = (input.byte() % 12, input.byte(), 5_i32.wrapping_add(input.number() as i32));
     let (name, service) = (name(what), 1 + u16::from(what >> 6));
@@ -422,7 +422,7 @@ fn services(input: &mut Input<'_>) -> Vec<directory::Service> {
     (0..=input.byte() % 3).map(|_| service(1 + u16::from(input.byte() % 4), input.byte() > 40)).collect()
 }
 
-/// What an interactive provider answers.
+/// Answers of an interactive provider.
 fn answer(request: &RequestMsg<'_>, input: &mut Input<'_>) -> Vec<u8> {
     let stream = request.stream_id;
     match request.domain {
@@ -456,7 +456,7 @@ fn answer(request: &RequestMsg<'_>, input: &mut Input<'_>) -> Vec<u8> {
     }
 }
 
-/// What a provider sends unasked.
+/// Messages that a provider sends unasked.
 fn published(input: &mut Input<'_>) -> Vec<u8> {
     let (kind, what) = (input.byte() % 6, input.byte());
     let stream = if what & 1 == 0 {

@@ -231,7 +231,7 @@ fn distributions(rows: &[(f64, &Row)]) -> String {
     if let Some((rate, row)) = rows.iter().rev().find(|(_, row)| !others(row).is_empty()) {
         let sides: Vec<Side> = [Side::Ours].into_iter().chain(others(row)).collect();
         let ends: Vec<f64> = sides.iter().filter_map(|s| row.observed(*s)).map(most).collect();
-        // One side's tail must not press the others into a line; what is beyond is said.
+        // A tail of one side must not press the others into a line; what is beyond is said.
         let shortest = ends.iter().copied().fold(f64::MAX, f64::min).max(50.0);
         let end = ends.into_iter().fold(50.0, f64::max).min(5.0 * shortest);
         let all: Vec<Histogram> = sides

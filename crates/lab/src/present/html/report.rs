@@ -160,7 +160,7 @@ fn overview(
         });
         let bare = if metric == "call_max_us" { "max_us" } else { "p50_us" };
         let points = charts::series(&rows, Side::Floor, bare);
-        // One is enough: the bare relay has no nodes.
+        // A single host is enough: the bare relay has no nodes.
         if floor.is_none() && !points.is_empty() {
             let name = if bare == "max_us" { "bare relay" } else { "bare relay, median" }.to_owned();
             floor = Some(Line { name, colour: charts::colour(Side::Floor), dashes: "", points });

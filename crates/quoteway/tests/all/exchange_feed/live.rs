@@ -21,7 +21,7 @@ use super::*;
 const STOCKS: u16 = 3;
 const SESSION: [u8; 10] = *b"0000000091";
 
-/// What the test tells the exchange, and the exchange the test.
+/// Messages between the test and the exchange.
 #[derive(Default)]
 struct Signals {
     /// The consumer has all its images.
@@ -294,7 +294,7 @@ fn lines_that_lose_and_a_late_start_make_the_book_of_a_whole_line() {
     let of_snapshots = Arc::clone(&all);
     let exchange = Exchange {
         threads: vec![
-            // It has begun long ago; the snapshot is cut off the first time.
+            // The exchange has begun long ago; the snapshot is cut off the first time.
             lines(Arc::clone(&signals), groups, Arc::clone(&all), (41, 2_000, 3_000), 5_000..5_050),
             repeater(Arc::clone(&signals), repeats, Arc::clone(&all), 43),
             server(Arc::clone(&signals), glimpse, move |count, _| {

@@ -226,7 +226,7 @@ impl Host {
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
         let begun = lines.by_ref().map_while(Result::ok).find(|line| line.contains("File:"));
         assert!(begun.is_some(), "dumpcap captures");
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Capture { child, file: file.to_owned() }
     }

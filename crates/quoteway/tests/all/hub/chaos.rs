@@ -68,7 +68,7 @@ struct Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // One that was stopped has to be let go before it can be ended in order.
+        // A stopped process has to be let go before it can be ended in order.
         let _ = Command::new("kill").args(["-CONT", &self.id]).status();
     }
 }
@@ -140,7 +140,7 @@ impl Chaos {
 
     fn restart(&mut self, number: usize) {
         self.note(format!("restart {number}"));
-        // What is on a host that is cut off starts all the same; but what it waits for at its start must be there.
+        // A process on a host that is cut off starts all the same; but what it waits for at its start must be there.
         self.rejoin();
         self.frozen[number] = false;
         self.site.part(number).restart();
@@ -280,7 +280,7 @@ impl Chaos {
             }
         }
         for (number, watcher) in self.watchers.iter_mut().enumerate() {
-            // One whose connection was cut by what happened comes back as another, as clients do.
+            // A watcher whose connection was cut by the fault comes back as another, as clients do.
             if watcher.look(|v| v.ended.is_some()) {
                 *watcher = watch(&Place::from(self.lan.host("consumers")), &self.site, number);
             }

@@ -1,4 +1,4 @@
-//! What holds over every transport alike.
+//! Rules that hold over every transport alike.
 
 use rwf::msg::NakCode;
 

@@ -76,7 +76,7 @@ fn count() -> usize {
     std::env::var("QUOTEWAY_DESKTOPS").map_or(8, |n| n.parse().expect("QUOTEWAY_DESKTOPS is a number"))
 }
 
-/// They find the hub by themselves, watch the same items as one stream each at the provider, and stand still, sleep and come back
+/// Desktops find the hub by themselves, watch the same items as one stream each at the provider, and stand still, sleep and come back
 /// without another one noticing; in the end all images are the same.
 #[test]
 fn desktops_find_the_hub_and_disturb_nobody() {
@@ -142,7 +142,7 @@ fn an_idle_desktop_costs_next_to_nothing() {
     assert!(own <= most, "{own:.1} us a second for an idle desktop, {most} at most");
 }
 
-/// One that hears nobody says what to look at, and joins when there is somebody.
+/// A desktop that hears nobody says what to look at, and joins when there is somebody.
 #[test]
 fn a_desktop_that_hears_nobody_says_what_to_look_at() {
     let Some(lan) = Lan::new(&["alone"]) else { return };

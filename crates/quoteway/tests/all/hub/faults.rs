@@ -1,4 +1,4 @@
-//! What consumers see when something between them and the provider fails: Suspect, then a fresh image; or a close with a
+//! Faults between consumers and the provider, as consumers see them: Suspect, then a fresh image; or a close with a
 //! reason. The watchers check by themselves that nothing stale is Ok.
 
 use crate::hub::names;
@@ -150,7 +150,7 @@ fn one_of_a_pair_dies(join: Join, numbered: bool) {
     let names: Vec<String> = (0..2).map(|number| site.distributors[number].addr("hub=").to_string()).collect();
     let switch = |name: &String| {
         place.run(&["ctl", "--at", &web, "switch", SERVICE, name, "--why", "a test"]);
-        // What has no image at the standby yet goes when that has come.
+        // Items without an image at the standby go over when that has come.
         site.p2pss[0].wait_for_http("/api/v1/services", |_, body| open_at(body, name) == Some(30));
         watcher.wait_updates(20);
     };

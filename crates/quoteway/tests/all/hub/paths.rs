@@ -51,7 +51,7 @@ fn one_of_two_paths_is_cut() {
     let Some(lan) = Lan::new(&["near", "far"]) else { return };
     lan.add_second_network();
     let (near, far) = (lan.host("near"), lan.host("far"));
-    // One network for the resolution of both: the hubs' names tell them apart.
+    // Both hubs resolve on the same network: their names tell them apart.
     let shared = network();
     let first = Path::new("name = \"a\"\n", &shared, near, far, 1);
     let second = Path::new("name = \"b\"\n", &shared, &near.second(), &far.second(), 2);
@@ -71,7 +71,7 @@ fn one_of_two_paths_is_cut() {
         path.assert_well();
         other.assert_well();
     }
-    // One daemon brought each stream to both P2PSs of its card.
+    // A single daemon brought each stream to both P2PSs of its card.
     for (path, streams) in [(&first, 1), (&second, 2)] {
         assert_eq!(path.site.relays[1].counter("rrcpd", "streams"), streams);
         assert_eq!(path.site.relays[1].counter("rrcpd", "dropped"), 0);

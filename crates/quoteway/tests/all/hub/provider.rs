@@ -29,7 +29,7 @@ const SLICE: usize = 1_000;
 /// Updates of everything in one go, when nothing holds it back.
 const BURST: u32 = 16;
 
-/// What a test sees of the provider.
+/// The provider, as a test sees it.
 #[derive(Default)]
 struct Shared {
     publishing: AtomicBool,
@@ -220,7 +220,7 @@ impl Feed for Numbers {
                 (0..BURST).for_each(|_| self.update_all(egress));
             }
         } else if now >= self.due {
-            // What a busy machine was late with comes soon, if it was not too late.
+            // Messages that a busy machine was late with come soon, if they were not too late.
             self.due = (self.due + TICK).max(now.saturating_sub(20 * TICK));
             self.update_all(egress);
         }

@@ -1,4 +1,4 @@
-//! What strangers do to a hub, and what keeps them out: the key, the list of networks, certificates, and limits where there is none
+//! Strangers at a hub, and what keeps them out: the key, the list of networks, certificates, and limits where there is none
 //! of these.
 
 use std::io::{Read as _, Write as _};
@@ -117,7 +117,7 @@ fn only_holders_of_the_key_join(join: Join) {
         Some(Welcome::Refused(why)) => assert!(why.contains("key"), "{why}"),
         other => panic!("a stranger is told {other:?}"),
     }
-    // One that wants to be challenged and cannot answer.
+    // A P2PS that wants to be challenged and cannot answer.
     let mut stranger = TcpStream::connect(scene.hub()).expect("the port is open");
     stranger.write_all(&hello(Some([9; 32]))).expect("sent");
     let mut challenge = [0; 24 + 64];
@@ -442,7 +442,7 @@ fn a_replaced_certificate_is_shown_to_who_joins_next() {
     assert!(shakes_hands(scene.hub(), &before) && !shakes_hands(scene.hub(), &after));
     serve(&made[1]);
     crate::hub::until("the new certificate", || shakes_hands(scene.hub(), &after));
-    // One that has no session to resume.
+    // A client that has no session to resume.
     assert!(!shakes_hands(scene.hub(), &TlsClient::with_roots_from(&path("before")).expect("usable")));
     scene.site.distributors[0].wait_for("was read again");
     scene.watcher.wait_updates(5);

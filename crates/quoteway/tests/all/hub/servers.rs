@@ -23,12 +23,12 @@ const P2PS: &str = "enable_connect_config = true\nload_factor_interval_s = 1\nma
 struct Asking {
     io: RsslIo,
     conn: ConnId,
-    told: Told,
+    told: Seen,
 }
 
-/// What it was told last: places with their load factors in quarters of sixteenths, and how often.
+/// The last list that it was sent: places with their load factors in quarters of sixteenths, and how often.
 #[derive(Default)]
-struct Told {
+struct Seen {
     opened: bool,
     servers: Vec<(String, u64)>,
     unasked: u32,
@@ -38,7 +38,7 @@ impl Asking {
     fn connect(addr: SocketAddr) -> Self {
         let (mut io, options) = (RsslIo::new(1).expect("descriptors"), SocketOptions::default());
         let conn = io.connect(net::clock::now(), addr, &options, Arc::new(ClientConfig::default()), None);
-        let mut asking = Self { io, conn: conn.expect("a socket"), told: Told::default() };
+        let mut asking = Self { io, conn: conn.expect("a socket"), told: Seen::default() };
         asking.until("the connection", |told| told.opened);
         let request =
             login::Request { name: "test".to_owned(), download_connection_config: Some(true), ..Default::default() };
@@ -51,7 +51,7 @@ impl Asking {
     }
 
     /// Turns until it was told so.
-    fn until(&mut self, what: &str, so: impl Fn(&Told) -> bool) {
+    fn until(&mut self, what: &str, so: impl Fn(&Seen) -> bool) {
         let begun = Instant::now();
         while !so(&self.told) {
             assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}: {:?}", self.told.servers);
@@ -67,7 +67,7 @@ impl Asking {
     }
 }
 
-impl Handler for Told {
+impl Handler for Seen {
     fn opened(&mut self, _: u64, _: ConnId, _: &Opened<'_>) {
         self.opened = true;
     }

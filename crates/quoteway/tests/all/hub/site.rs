@@ -96,7 +96,7 @@ pub(crate) struct Part {
     place: Place,
     args: Vec<String>,
     process: Option<Process>,
-    /// What it said when it was ready.
+    /// The line in which it said that it was ready.
     line: String,
 }
 
@@ -114,7 +114,7 @@ impl Part {
         Self { name: name.into(), place: place.clone(), args, process: Some(process), line }
     }
 
-    /// What it is, and its number among those.
+    /// Its kind, and its number among those.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -176,7 +176,7 @@ impl Part {
     pub(crate) fn counter(&self, kind: &str, counter: &str) -> u64 {
         let id = self.process.as_ref().expect("it runs").id().to_string();
         let begun = std::time::Instant::now();
-        // One that is busy may be late with its answer.
+        // A busy process may be late with its answer.
         let things: Vec<serde_json::Value> = loop {
             let text = self.place.run(&["lbmstat", "--once", "--json", "--pid", &id]);
             let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -209,7 +209,7 @@ impl Drop for Part {
     }
 }
 
-/// What a site has beside what all have.
+/// Settings of a site beside those that all have.
 #[derive(Default)]
 pub(crate) struct Tuning {
     /// Lines of the section `hub`.
@@ -399,7 +399,7 @@ impl Site {
     }
 }
 
-/// What the processes of a site are told of Aeron.
+/// Aeron's settings for the processes of a site.
 struct Aeron {
     join: Join,
     /// `HOST:PORT` of the Source Distributors, and of the P2PSs.
@@ -471,7 +471,7 @@ impl Aeron {
         None
     }
 
-    /// What LBM has an option for.
+    /// Settings that LBM has an option for.
     fn interface(&self, place: &Place) -> String {
         let is_aeron = self.join.transport() == "aeron";
         if is_aeron { format!("interface = \"{}\"\n", place.address()) } else { String::new() }

@@ -20,7 +20,7 @@ struct Soak {
     watchers: Vec<Watcher>,
     /// By number of the process: it stands still.
     frozen: Vec<bool>,
-    /// What was done, for a failure.
+    /// The actions so far, for a failure's message.
     script: Vec<String>,
 }
 

@@ -16,7 +16,7 @@ use rwf::rdm::directory;
 use rwf::rdm::state::StateBuf;
 use rwf::wire::Writer;
 use rwf::{DataState, DataType, EncodeError, State, StateCode, StreamState};
-use tools::consumer::{Consumer, Heard, Identity};
+use tools::consumer::{Consumer, Identity, Received};
 
 use crate::hub::place::Place;
 use crate::hub::provider::{Counting, SERVICE};
@@ -47,7 +47,7 @@ pub(crate) struct Item {
     pub(crate) pause: Duration,
 }
 
-/// What a watcher has seen.
+/// The messages that a watcher has seen.
 #[derive(Default)]
 pub(crate) struct View {
     pub(crate) service: Option<u16>,
@@ -135,7 +135,7 @@ impl Watcher {
         view
     }
 
-    /// What there is now.
+    /// The present value.
     pub(crate) fn look<T>(&self, f: impl FnOnce(&View) -> T) -> T {
         f(&self.view())
     }
@@ -211,7 +211,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // One that has ended takes no orders.
+        // A thread that has ended takes no orders.
         let _ = self.orders.send(Order::Stop);
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
@@ -487,18 +487,18 @@ impl Handler for Seen {
 
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
         let replies = &mut self.replies;
-        let heard = self.consumer.hear(now, msg, &mut |msg| replies.push(msg.to_vec()));
+        let heard = self.consumer.receive(now, msg, &mut |msg| replies.push(msg.to_vec()));
         let shared = Arc::clone(&self.shared);
         let mut view = shared.0.lock().expect("no panic");
         view.directory_message(msg);
         match heard {
-            Heard::ServiceUp(id) => {
+            Received::ServiceUp(id) => {
                 view.service = Some(id);
                 drop(view);
                 self.ask();
             }
-            Heard::ServiceDown => view.service = None,
-            Heard::Item => view.item_message(&Msg::decode(msg).expect("a message")),
+            Received::ServiceDown => view.service = None,
+            Received::Item => view.item_message(&Msg::decode(msg).expect("a message")),
             _ => {}
         }
     }

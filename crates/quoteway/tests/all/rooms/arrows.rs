@@ -97,7 +97,7 @@ pub(super) fn arrows(files: &[File]) -> Arrows {
         };
         walk.visit_file(&file.syntax);
     }
-    // What a file uses of those it is made of is no arrow: `mod` says as much.
+    // Uses of a file's own modules are no arrows: `mod` says as much.
     let is_own = |&(from, to): &(usize, usize)| {
         from == to || files[from].root == files[to].root && files[to].module.starts_with(&files[from].module)
     };
@@ -510,7 +510,7 @@ impl<'ast> Visit<'ast> for Walk<'_, 'ast> {
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.leading_colon.is_none() {
             let names = segments(path);
-            // One small word is a variable, or was taken into scope by a `use`, which is counted there.
+            // A single small word is a variable, or was taken into scope by a `use`, which is counted there.
             if names.len() > 1 || is_type_or_constant(&names[0]) {
                 self.uses(&names);
             }

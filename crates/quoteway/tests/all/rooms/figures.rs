@@ -1,4 +1,4 @@
-//! What is counted of a crate.
+//! Figures of a crate.
 
 use syn::visit::{self, Visit};
 
@@ -6,7 +6,7 @@ use super::arrows::arrows;
 use super::circles::circles;
 use super::source::{File, Texts, attributes, is_test, parse};
 
-/// What is counted of a crate's `src`, without what stands below `#[cfg(test)]`.
+/// The figures of a crate's `src`, without what stands below `#[cfg(test)]`.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     /// Lines that are neither blank nor comment.
@@ -49,7 +49,7 @@ pub(super) fn count(texts: &Texts) -> Figures {
         shapes.visit_file(&file.syntax);
     }
     all.uses(&files);
-    // What spans say of lines is remembered for the thread's life.
+    // Lines of spans are remembered for the thread's life.
     drop(files);
     proc_macro2::extra::invalidate_current_thread_spans();
     all

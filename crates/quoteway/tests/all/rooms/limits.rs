@@ -1,4 +1,4 @@
-//! What a crate may be at most.
+//! Limits of a crate.
 
 use super::figures::Figures;
 

@@ -34,7 +34,7 @@ pub(super) struct File {
     /// Of several programs in one crate (`lib.rs`, `bin/*/main.rs`), the one that this file belongs to.
     pub(super) root: usize,
     pub(super) syntax: syn::File,
-    /// What is neither blank nor comment nor test.
+    /// Lines that are neither blank nor comment nor test.
     pub(super) source: Vec<String>,
     /// Lines without tests, with blank ones and comments.
     pub(super) all_lines: usize,
@@ -165,7 +165,7 @@ fn lines(text: &str, syntax: &syn::File) -> (Vec<String>, usize) {
     (source, all)
 }
 
-/// What a name of a module stands for.
+/// The meaning of a name in a module.
 #[derive(Debug, Clone)]
 pub(super) enum Name {
     Item(usize),

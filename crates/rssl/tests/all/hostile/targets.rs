@@ -165,7 +165,7 @@ fn websocket_run(choice: u8, step: usize, mut operations: &[u8]) -> Texts {
     let (deflate, is_server) = (choice & 1 != 0, choice & 2 == 0);
     let limits = Limits { message_bytes_max: 1 << 16, frames_max: 16 };
     let (own, other) = if is_server { (Role::Server, Role::Client(3)) } else { (Role::Client(3), Role::Server) };
-    let config = JsonConfig { frame_payload_max: 200, ..JsonConfig::default() };
+    let config = JsonConfig { frame_payload_max_bytes: 200, ..JsonConfig::default() };
     let mut session = Json::new(Socket::new(own, deflate, limits), config, 0);
     let mut reader = Socket::new(other, deflate, Limits { message_bytes_max: 1 << 20, frames_max: 1 << 16 });
     let (mut seen, mut now, mut is_read) = (Texts::default(), 0_u64, true);

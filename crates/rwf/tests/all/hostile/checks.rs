@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all. Fuzz targets and tests call the same functions.
+//! Rules that hold for any bytes at all. Fuzz targets and tests call the same functions.
 
 use rwf::dictionary::Dictionary;
 use rwf::json::{Converter, Incoming, Settings};
@@ -190,7 +190,7 @@ pub(crate) fn json_of(msg: &[u8]) {
     }
     let once = match &converter.messages(&text)[..] {
         [Ok(Incoming::Message(once))] => once.clone(),
-        // What JSON cannot say in the form that is required of it.
+        // Contents that JSON cannot say in the form that is required of it.
         [Err(_)] => return,
         other => panic!("{text}: {other:?}"),
     };

@@ -236,7 +236,7 @@ fn every_vector_shown_as_json_is_read_again() {
     }
 }
 
-/// What coverage-guided fuzzing has learnt keeps the rules.
+/// Inputs that coverage-guided fuzzing has found keep the rules.
 #[test]
 fn kept_inputs_keep_the_rules() {
     let folder = env!("CARGO_MANIFEST_DIR");

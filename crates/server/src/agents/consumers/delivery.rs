@@ -54,7 +54,7 @@ impl Consumers {
                 let queued = io.queue(now, conn, |p| deliveries.for_each(|(body, stream)| p.push(body, Some(stream))));
                 match queued {
                     Some(bytes) if gathered && bytes >= GATHERED_MAX => io.flush(conn),
-                    // What is only gathered is no backlog yet.
+                    // Gathered bytes are no backlog yet.
                     _ if gathered => return,
                     queued => queued,
                 }

@@ -1,4 +1,4 @@
-//! What items were worth before somebody looked: the prices of a day, of items that the page has shown, for its chart.
+//! Items' prices before somebody looked: those of a day, of items that the page has shown, for its chart.
 //!
 //! The agent is one more consumer of the process's own port, in a thread of its own; it logs in as the page does, so that it has the
 //! page's rights. It begins when it is told of the first item, and never else: a process whose page nobody opens has no such client. Of
@@ -31,15 +31,15 @@ use series::Series;
 /// Items that are remembered; the one that was asked for longest ago makes room for another. With [`BARS_MAX`] and [`TICKS_MAX`] for
 /// each, that is at most 80 MB.
 pub const ITEMS_MAX: usize = 500;
-/// Questions that may wait for the agent.
-const QUESTIONS: usize = 64;
+/// Queries that may wait for the agent.
+const QUERIES_MAX: usize = 64;
 /// A refusal is told for so long before the item is asked for again, nanoseconds.
 const REFUSAL: u64 = 10_000_000_000;
 /// Pause before another attempt to connect, nanoseconds.
 const RETRY_MIN: u64 = 1_000_000_000;
 const RETRY_MAX: u64 = 60_000_000_000;
 
-/// What the page logs in as: who may see an item by it may see the item's history.
+/// The page's login: who may see an item by it may see the item's history.
 pub const USER: &str = "web";
 /// Where the page sits, for permissions.
 pub const POSITION: &str = "127.0.0.1/browser";
@@ -60,7 +60,7 @@ pub struct History {
     pub ticks: Vec<Tick>,
 }
 
-/// What the server says instead.
+/// The server's refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// There is no right to the item; else there is no such item, or no room for it.
@@ -72,7 +72,7 @@ pub struct Refused {
 /// Told when there is an answer.
 pub type Answer = Box<dyn FnOnce(Result<History, Refused>) + Send>;
 
-struct Question {
+struct ItemQuery {
     service: String,
     name: String,
     answer: Option<Answer>,
@@ -80,18 +80,18 @@ struct Question {
 
 /// The way to the agent.
 #[derive(Clone)]
-pub struct Historian {
-    questions: SyncSender<Question>,
+pub struct HistoryHandle {
+    queries: SyncSender<ItemQuery>,
     waker: Waker,
 }
 
-impl Historian {
+impl HistoryHandle {
     /// Starts the agent, which consumes at `address` and ends with the process.
     ///
     /// # Errors
     /// The system gives no thread, or no descriptors.
     pub fn start(address: SocketAddr) -> io::Result<Self> {
-        let (questions, asked) = sync_channel(QUESTIONS);
+        let (queries, asked) = sync_channel(QUERIES_MAX);
         let mut io = RsslIo::new(net::clock::now())?;
         let waker = io.tcp().waker();
         let mut agent = Agent { io, asked, memory: Memory::new(address) };
@@ -104,13 +104,13 @@ impl Historian {
             tracing::error!("the history of prices has ended: {ended}");
         };
         std::thread::Builder::new().name("history".into()).spawn(run)?;
-        Ok(Self { questions, waker })
+        Ok(Self { queries, waker })
     }
 
     /// Asks for what is known of an item, which is remembered from now on.
     ///
     /// # Errors
-    /// Too many questions wait, or the agent has ended.
+    /// Too many queries wait, or the agent has ended.
     pub fn ask(&self, service: &str, name: &str, answer: Answer) -> Result<(), &'static str> {
         self.put(service, name, Some(answer))
     }
@@ -118,14 +118,14 @@ impl Historian {
     /// Remembers an item from now on.
     ///
     /// # Errors
-    /// As [`Historian::ask`].
+    /// As [`HistoryHandle::ask`].
     pub fn remember(&self, service: &str, name: &str) -> Result<(), &'static str> {
         self.put(service, name, None)
     }
 
     fn put(&self, service: &str, name: &str, answer: Option<Answer>) -> Result<(), &'static str> {
-        let question = Question { service: service.to_owned(), name: name.to_owned(), answer };
-        self.questions.try_send(question).map_err(|_| "the history of prices does not answer")?;
+        let query = ItemQuery { service: service.to_owned(), name: name.to_owned(), answer };
+        self.queries.try_send(query).map_err(|_| "the history of prices does not answer")?;
         self.waker.wake();
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Historian {
 
 struct Agent {
     io: RsslIo,
-    asked: Receiver<Question>,
+    asked: Receiver<ItemQuery>,
     memory: Memory,
 }
 
@@ -149,7 +149,7 @@ impl Agent {
         let deadline = memory.client.role.timeout();
         let now = io.turn(deadline, memory)?;
         memory.client.role.handle_timeout(now);
-        for Question { service, name, answer } in asked.try_iter().take(QUESTIONS) {
+        for ItemQuery { service, name, answer } in asked.try_iter().take(QUERIES_MAX) {
             let told = memory.tell(now, unix_ms(), &service, &name);
             if let Some(answer) = answer {
                 answer(told);
@@ -183,11 +183,11 @@ struct Kept {
     standing: Standing,
     series: Series,
     since_ms: u64,
-    /// Counts up with each question.
+    /// Counts up with each query.
     asked: u64,
 }
 
-/// What is remembered, and the consumer that brings it.
+/// The remembered items, and the consumer that brings them.
 struct Memory {
     client: Client<Consumer, SocketAddr>,
     /// The login was refused: it is tried again then.
@@ -197,7 +197,7 @@ struct Memory {
     names: HashMap<(String, String), usize>,
     /// By stream.
     streams: FxHashMap<ItemId, usize>,
-    questions: u64,
+    queries: u64,
     /// Why no item is open.
     why: String,
 }
@@ -218,7 +218,7 @@ impl Memory {
             kept: Vec::new(),
             names: HashMap::new(),
             streams: FxHashMap::default(),
-            questions: 0,
+            queries: 0,
             why: "not connected yet".to_owned(),
         }
     }
@@ -231,15 +231,15 @@ impl Memory {
         }
     }
 
-    /// What is known of an item, which is remembered from now on.
+    /// The history of an item, which is remembered from now on.
     fn tell(&mut self, now: u64, now_ms: u64, service: &str, name: &str) -> Result<History, Refused> {
-        self.questions += 1;
+        self.queries += 1;
         let place = match self.names.get(&(service.to_owned(), name.to_owned())) {
             Some(&place) => place,
             None => self.open(now, now_ms, service, name)?,
         };
         let kept = &mut self.kept[place];
-        kept.asked = self.questions;
+        kept.asked = self.queries;
         let waiting = match &kept.standing {
             Standing::Refused(refused, at) if now.saturating_sub(*at) < REFUSAL => return Err(refused.clone()),
             Standing::Refused(..) => {
@@ -271,7 +271,7 @@ impl Memory {
             standing: Standing::Waiting(String::new()),
             series: Series::default(),
             since_ms: now_ms,
-            asked: self.questions,
+            asked: self.queries,
         });
         self.names.insert((service.to_owned(), name.to_owned()), place);
         self.streams.insert(stream, place);
@@ -304,7 +304,7 @@ impl Memory {
         }
         if let Some(moved) = self.kept.get(place) {
             self.names.insert((moved.service.clone(), moved.name.clone()), place);
-            // One that was refused has no stream any more.
+            // A refused item has no stream any more.
             if let Some(known) = self.streams.get_mut(&moved.stream) {
                 *known = place;
             }

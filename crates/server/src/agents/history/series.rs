@@ -51,7 +51,7 @@ pub struct Tick {
     pub size: Option<f64>,
 }
 
-/// What is kept of an item.
+/// The prices kept of an item.
 #[derive(Debug, Default)]
 pub(super) struct Series {
     bars: VecDeque<Bar>,
@@ -75,15 +75,15 @@ impl Series {
     /// An image has come: what it does not have is not known any more.
     pub(super) fn image(&mut self, now_ms: u64, container: DataType, body: &[u8]) {
         (self.trade, self.bid, self.ask) = (None, None, None);
-        self.hear(now_ms, container, body, false);
+        self.message(now_ms, container, body, false);
     }
 
     /// An update has come.
     pub(super) fn update(&mut self, now_ms: u64, container: DataType, body: &[u8]) {
-        self.hear(now_ms, container, body, true);
+        self.message(now_ms, container, body, true);
     }
 
-    fn hear(&mut self, now_ms: u64, container: DataType, body: &[u8], is_update: bool) {
+    fn message(&mut self, now_ms: u64, container: DataType, body: &[u8], is_update: bool) {
         if container != DataType::FIELD_LIST {
             return;
         }

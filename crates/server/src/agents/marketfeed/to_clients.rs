@@ -62,7 +62,7 @@ struct Closed {
     streams: std::vec::IntoIter<i32>,
 }
 
-/// What the clients of a thread share that want Marketfeed.
+/// State that the clients of a thread share which want Marketfeed.
 pub(in crate::agents) struct ToClients {
     who: MarketfeedClients,
     /// Names of services whose items everybody gets as Marketfeed.
@@ -125,7 +125,7 @@ impl ToClients {
         }
     }
 
-    /// What a client gets before it has said anything.
+    /// A client's choice before it has said anything.
     pub(in crate::agents) fn at_first(&self) -> Wants {
         match self.who {
             MarketfeedClients::All => Wants::All,
@@ -134,8 +134,8 @@ impl ToClients {
         }
     }
 
-    /// What a client wants after this message, which may be its login.
-    pub(in crate::agents) fn heed(&self, wants: Wants, msg: &[u8]) -> Wants {
+    /// A client's choice after this message, which may be its login.
+    pub(in crate::agents) fn wants_of_login(&self, wants: Wants, msg: &[u8]) -> Wants {
         if self.who == MarketfeedClients::Asked && asks(msg) { Wants::All } else { wants }
     }
 
@@ -303,7 +303,7 @@ impl ToClients {
     /// a batch closes is forgotten in the flushes that follow: a message may name 65,535. As at the P2PS, a list counts where the flag of a
     /// batch is, and then the message's own stream is none of those that it closes. One that is not
     /// logged in any more (`is_in`) has nothing left, as one that is gone.
-    pub(in crate::agents) fn hear(&mut self, client: ClientId, msg: &[u8], is_in: bool) {
+    pub(in crate::agents) fn note_message(&mut self, client: ClientId, msg: &[u8], is_in: bool) {
         if peek::class(msg) != Some(MsgClass::CLOSE) {
             return;
         }
@@ -405,7 +405,7 @@ impl ToClients {
     }
 }
 
-/// What a client gets as Marketfeed.
+/// A client's choice of Marketfeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agents) enum Wants {
     Nothing,
@@ -485,7 +485,7 @@ mod tests {
         bytes(|w| update.encode(w))
     }
 
-    /// What a client's message says as a record: item, number, first field; `None` for one that is RWF.
+    /// A client's message read as a record: item, number, first field; `None` for one that is RWF.
     fn said(msg: &[u8]) -> Option<(String, Option<u16>, String)> {
         let msg = Msg::decode(msg).unwrap();
         if msg.container() != DataType::OPAQUE {
@@ -508,8 +508,8 @@ mod tests {
         clients.end_flush(|_, _| true);
     }
 
-    fn hear(clients: &mut ToClients, client: u32, msg: &[u8]) {
-        clients.hear(ClientId(client), msg, true);
+    fn note_message(clients: &mut ToClients, client: u32, msg: &[u8]) {
+        clients.note_message(ClientId(client), msg, true);
     }
 
     fn count(clients: &ToClients) -> usize {
@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(said(clients.message(a, &change, 5)), None);
         end_flush(&mut clients);
         assert_eq!(said(clients.message(b, &change, 9)), record("1.01", 3));
-        hear(&mut clients, 2, &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 9).encode(w)));
+        note_message(&mut clients, 2, &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 9).encode(w)));
         assert!(count(&clients) == 0 && clients.by_key.is_empty() && clients.free == [0]);
         // A snapshot is over when it is there.
         end_flush(&mut clients);
@@ -593,12 +593,12 @@ mod tests {
         }
         clients.message(b, &image, 7);
         end_flush(&mut clients);
-        // What the message is on is open for something else, and not among what it lists.
+        // The message's stream is open for something else, and not among those that it lists.
         let own = many + 10;
         clients.message(a, &image, own);
         end_flush(&mut clients);
         let close = close(CLOSE_BATCH, own, (0..many).collect());
-        hear(&mut clients, 1, &close);
+        note_message(&mut clients, 1, &close);
         let left = |clients: &ToClients| clients.streams[&ClientId(1)].streams.len();
         assert_eq!((left(&clients), clients.has_left()), (many as usize + 1, true), "none at once");
         // Before it is their turn the same item is open on one of them again, and another one on the next.
@@ -621,8 +621,8 @@ mod tests {
         end_flush(&mut clients);
         assert_eq!(said(clients.message(a, &update(103), many - 2)), record("MSFT.O", 2, "1.03"));
         assert_eq!(said(clients.message(b, &image, 7)).map(|(name, ..)| name).as_deref(), Some("IBM.N"));
-        // What is closed of one who has left, and whose number is another's, is nothing to that one.
-        hear(&mut clients, 1, &close);
+        // Closes for a client that has left are nothing to the one that has its number now.
+        note_message(&mut clients, 1, &close);
         clients.left(ClientId(1));
         assert!(said(clients.message(a, &msft, 9)).is_some());
         (0..9).for_each(|_| end_flush(&mut clients));
@@ -636,7 +636,7 @@ mod tests {
         let image = refresh(State::OPEN_OK);
         (5..8).for_each(|stream| drop(said(clients.message(a, &image, stream))));
         end_flush(&mut clients);
-        hear(&mut clients, 1, &close(0, 5, vec![6, 7]));
+        note_message(&mut clients, 1, &close(0, 5, vec![6, 7]));
         assert!(clients.closed.is_empty() && clients.closed_streams == 0 && !clients.has_left());
         end_flush(&mut clients);
         assert_eq!((count(&clients), said(clients.message(a, &update(101), 5))), (2, None), "its own stream is closed");
@@ -652,7 +652,7 @@ mod tests {
         clients.message(a, &image, 100);
         end_flush(&mut clients);
         for stream in 0..3 * LEFT_A_FLUSH as i32 {
-            hear(&mut clients, 1, &close(CLOSE_BATCH, 0, vec![1_000 + stream]));
+            note_message(&mut clients, 1, &close(CLOSE_BATCH, 0, vec![1_000 + stream]));
         }
         let left = [(); 3].map(|()| {
             end_flush(&mut clients);
@@ -665,15 +665,15 @@ mod tests {
         let many = 30_000;
         let close_many = close(CLOSE_BATCH, 0, vec![5; many]);
         for _ in 0..CLOSED_KEPT / many {
-            hear(&mut clients, 1, &close_many);
+            note_message(&mut clients, 1, &close_many);
         }
         assert_eq!((count(&clients), clients.closed.len()), (2, CLOSED_KEPT / many));
-        hear(&mut clients, 1, &close_many);
+        note_message(&mut clients, 1, &close_many);
         assert_eq!((count(&clients), clients.closed_streams), (1, CLOSED_KEPT), "the oldest are done at once");
         // Of one who leaves nothing is left to do: a batch is one step, however much it names.
         clients.message(b, &image, 7);
         end_flush(&mut clients);
-        hear(&mut clients, 2, &close(CLOSE_BATCH, 0, vec![7]));
+        note_message(&mut clients, 2, &close(CLOSE_BATCH, 0, vec![7]));
         clients.left(ClientId(1));
         clients.message(a, &image, 5);
         end_flush(&mut clients);
@@ -691,7 +691,7 @@ mod tests {
         let image = refresh(State::OPEN_OK);
         (5..8).for_each(|stream| drop(said(clients.message(a, &image, stream))));
         end_flush(&mut clients);
-        clients.hear(ClientId(1), &bytes(|w| CloseMsg::new(Domain::LOGIN, 1).encode(w)), false);
+        clients.note_message(ClientId(1), &bytes(|w| CloseMsg::new(Domain::LOGIN, 1).encode(w)), false);
         assert!(clients.has_left() && count(&clients) == 0);
         end_flush(&mut clients);
         assert!(!clients.has_left() && clients.by_key.is_empty());
@@ -702,7 +702,7 @@ mod tests {
         let mut clients = clients(&Settings { marketfeed: MarketfeedClients::All, ..Settings::default() });
         let a = (ClientId(1), Wants::All);
         let image = refresh(State::OPEN_OK);
-        hear(&mut clients, 1, &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 5).encode(w)));
+        note_message(&mut clients, 1, &bytes(|w| CloseMsg::new(Domain::MARKET_PRICE, 5).encode(w)));
         assert!(
             [5, 6].iter().all(|stream| said(clients.message(a, &image, *stream)).is_some()),
             "they go out as all do"
@@ -712,7 +712,7 @@ mod tests {
         end_flush(&mut clients);
         assert!(said(clients.message(a, &update(101), 6)).is_some());
         // The same where a batch has closed what was open, and the image comes before its turn.
-        hear(&mut clients, 1, &close(CLOSE_BATCH, 0, vec![6]));
+        note_message(&mut clients, 1, &close(CLOSE_BATCH, 0, vec![6]));
         clients.message(a, &image, 6);
         clients.end_flush(|_, _| false);
         assert!(count(&clients) == 0 && clients.by_key.is_empty() && !clients.has_left());
@@ -739,10 +739,10 @@ mod tests {
             bytes(|w| RequestMsg { key, ..RequestMsg::new(Domain::LOGIN, 1) }.encode(w))
         };
         let asked = login(LOGIN_ATTRIBUTE, 1);
-        assert_eq!(clients.heed(Wants::Nothing, &asked), Wants::All);
-        assert_eq!(clients.heed(Wants::Nothing, &login(LOGIN_ATTRIBUTE, 0)), Wants::Nothing);
-        assert_eq!(clients.heed(Wants::ByService, &login(b"SingleOpen", 1)), Wants::ByService);
+        assert_eq!(clients.wants_of_login(Wants::Nothing, &asked), Wants::All);
+        assert_eq!(clients.wants_of_login(Wants::Nothing, &login(LOGIN_ATTRIBUTE, 0)), Wants::Nothing);
+        assert_eq!(clients.wants_of_login(Wants::ByService, &login(b"SingleOpen", 1)), Wants::ByService);
         let off = ToClients::new(&Settings { marketfeed: MarketfeedClients::Off, ..Settings::default() });
-        assert_eq!((off.at_first(), off.heed(Wants::Nothing, &asked)), (Wants::Nothing, Wants::Nothing));
+        assert_eq!((off.at_first(), off.wants_of_login(Wants::Nothing, &asked)), (Wants::Nothing, Wants::Nothing));
     }
 }

@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Lines that are written with one call.
 const TOGETHER: usize = 256;
 
-/// What goes to the audit's thread.
+/// An event for the audit's thread.
 pub(super) enum Line {
     /// An event of a P2PS, with the time of day in nanoseconds since 1970-01-01.
     Event {
@@ -32,14 +32,14 @@ pub(super) enum Line {
         shard: u16,
         /// When.
         at: u64,
-        /// What.
+        /// The event.
         event: Box<AuditEvent>,
     },
-    /// What was used in a day that is over.
+    /// The usage of a day that is over.
     Usage {
         /// Which P2PS of the process.
         shard: u16,
-        /// Who used what.
+        /// The usage by user.
         usage: Box<Usage>,
     },
 }

@@ -1,21 +1,21 @@
-//! Who may see what, as a process has it: where rights come from, where the audit goes, and how both reach the P2PSs of the process.
+//! Permissions of a process: where rights come from, where the audit goes, and how both reach the P2PSs of the process.
 //!
 //! ```text
-//! rights file, or a server -> [thread "rights"] -- mail --> [Clerk of each P2PS thread] -- bounded queue --> [thread "audit"] -> audit file
+//! rights file, or a server -> [thread "rights"] -- commands --> [ThreadPermissions of each P2PS thread] -- bounded queue --> [thread "audit"] -> audit file
 //!                                                 ^      |
-//!                         Administration (REST) --+      +-- who is on, to the other clerks
+//!                         Administration (REST) --+      +-- who is on, to the other threads
 //! ```
 //!
-//! A clerk hands its P2PS what came by mail and takes its audit lines, in its thread's turns. While the audit file takes nothing, the
+//! `ThreadPermissions` hands its P2PS the commands and takes its audit lines, in its thread's turns. While the audit file takes nothing, the
 //! queue fills, then that of the P2PS, and then logins, requests and posts wait: no line is lost.
 
 mod administration;
 mod audit;
-mod clerk;
 pub(crate) mod rights;
+mod thread;
 
 pub use administration::{Administration, On};
-pub use clerk::Clerk;
+pub use thread::ThreadPermissions;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,8 +34,8 @@ use audit::AuditFile;
 /// Lines that may be on their way to the audit's thread.
 const QUEUE: usize = 4_096;
 
-/// What a clerk is told.
-enum Mail {
+/// A change of rights, or a question of an administrator, for one P2PS thread.
+enum Command {
     /// New rights, checked as a whole.
     Rights(Arc<Rights>),
     /// The source of rights cannot be read.
@@ -48,53 +48,53 @@ enum Mail {
     ForceLogout(String, Sender<usize>),
     /// Check again what a user, or everybody, has open.
     Repermission(Option<String>),
-    /// Who is on?
+    /// Asks for the users that are on.
     WhoIsOn(Sender<Vec<On>>),
     /// Why may a user (name, position, application) see an item of a service, or not?
     Explain((String, String, u32), String, String, Sender<Option<Explanation>>),
-    /// What was used today so far?
+    /// Asks for the usage of today so far.
     Usage(Sender<Usage>),
 }
 
-/// The mail of one clerk.
-struct Inbox {
-    mail: Mutex<Vec<Mail>>,
-    /// There is some: looked at in each turn without taking the lock.
-    has_mail: AtomicBool,
+/// Commands for one P2PS thread.
+struct CommandQueue {
+    commands: Mutex<Vec<Command>>,
+    /// Whether there are some: looked at in each turn without taking the lock.
+    has_commands: AtomicBool,
     waker: Waker,
 }
 
-impl Inbox {
-    fn post(&self, mail: Mail) {
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
-        self.has_mail.store(true, Ordering::Release);
+impl CommandQueue {
+    fn push(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        self.has_commands.store(true, Ordering::Release);
         self.waker.wake();
     }
 
-    fn take(&self) -> Vec<Mail> {
-        if !self.has_mail.load(Ordering::Relaxed) || !self.has_mail.swap(false, Ordering::Acquire) {
+    fn take(&self) -> Vec<Command> {
+        if !self.has_commands.load(Ordering::Relaxed) || !self.has_commands.swap(false, Ordering::Acquire) {
             return Vec::new();
         }
-        std::mem::take(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What clerks, threads and administrators share.
+/// The rights of the process and the queues of its P2PS threads, as those, the source of rights and administrators share them.
 #[derive(Default)]
-struct Office {
-    inboxes: Mutex<Vec<Arc<Inbox>>>,
+struct SharedRights {
+    queues: Mutex<Vec<Arc<CommandQueue>>>,
     /// The rights of now; `None` while there are none.
     rights: Mutex<Option<Arc<Rights>>>,
 }
 
-impl Office {
-    fn inboxes(&self) -> Vec<Arc<Inbox>> {
-        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl SharedRights {
+    fn queues(&self) -> Vec<Arc<CommandQueue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn tell_all(&self, mail: impl Fn() -> Mail) {
-        for inbox in self.inboxes() {
-            inbox.post(mail());
+    fn send_to_all(&self, command: impl Fn() -> Command) {
+        for queue in self.queues() {
+            queue.push(command());
         }
     }
 
@@ -104,14 +104,14 @@ impl Office {
 
     fn publish(&self, rights: &Arc<Rights>) {
         *self.rights.lock().unwrap_or_else(PoisonError::into_inner) = Some(rights.clone());
-        self.tell_all(|| Mail::Rights(rights.clone()));
+        self.send_to_all(|| Command::Rights(rights.clone()));
     }
 }
 
-/// The permissions of a process that are not off. Ends its threads when dropped: drop the clerks first, so that their last lines are
+/// The permissions of a process that are not off. Ends its threads when dropped: drop those of the threads first, so that their last lines are
 /// written.
 pub struct Permissioning {
-    office: Arc<Office>,
+    shared: Arc<SharedRights>,
     lines: Option<SyncSender<audit::Line>>,
     stop: Arc<AtomicBool>,
     rights: Option<JoinHandle<()>>,
@@ -129,11 +129,11 @@ impl Permissioning {
         if c.mode.0 == Mode::Off {
             return Ok(None);
         }
-        let office = Arc::<Office>::default();
+        let shared = Arc::<SharedRights>::default();
         let stop = Arc::<AtomicBool>::default();
         let source = rights::Source::open(c)?;
         if let Some(rights) = source.rights() {
-            office.publish(&rights);
+            shared.publish(&rights);
         }
         let (mut lines, mut audit) = (None, None);
         if c.audit_file.is_empty() {
@@ -145,23 +145,23 @@ impl Permissioning {
             lines = Some(sender);
         }
         let grace = Duration::from_secs(c.rights_grace_s.into());
-        let rights = rights::start(source, grace, office.clone(), stop.clone())?;
-        Ok(Some(Self { office, lines, stop, rights, audit }))
+        let rights = rights::start(source, grace, shared.clone(), stop.clone())?;
+        Ok(Some(Self { shared, lines, stop, rights, audit }))
     }
 
-    /// The clerk of the P2PS of a thread, which `waker` wakes.
-    pub fn clerk(&self, shard: u16, waker: Waker) -> Clerk {
-        let inbox = Arc::new(Inbox { mail: Mutex::default(), has_mail: AtomicBool::new(false), waker });
-        self.office.inboxes.lock().unwrap_or_else(PoisonError::into_inner).push(inbox.clone());
-        if let Some(rights) = self.office.rights() {
-            inbox.post(Mail::Rights(rights));
+    /// Permissions for the P2PS of a thread, which `waker` wakes.
+    pub fn of_thread(&self, shard: u16, waker: Waker) -> ThreadPermissions {
+        let queue = Arc::new(CommandQueue { commands: Mutex::default(), has_commands: AtomicBool::new(false), waker });
+        self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner).push(queue.clone());
+        if let Some(rights) = self.shared.rights() {
+            queue.push(Command::Rights(rights));
         }
-        Clerk::new(shard, inbox, self.office.clone(), self.lines.clone())
+        ThreadPermissions::new(shard, queue, self.shared.clone(), self.lines.clone())
     }
 
-    /// What administrators ask and do; for any thread.
+    /// The administration of permissions; for any thread.
     pub fn administration(&self) -> Administration {
-        Administration::new(self.office.clone())
+        Administration::new(self.shared.clone())
     }
 }
 

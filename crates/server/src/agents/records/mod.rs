@@ -24,7 +24,7 @@ const QUEUE: usize = 8;
 /// Records of a batch, and what is taken in a turn.
 const BATCH: usize = 256;
 /// Pause between two batches of a round: other turns come in between.
-const BREATH: u64 = MILLISECOND;
+const BATCH_PAUSE_NS: u64 = MILLISECOND;
 /// Pause after which a full queue is looked at again.
 const AGAIN: u64 = 20 * MILLISECOND;
 /// How long the thread waits before it tries again to write what the disk did not take.
@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const LAST: Duration = Duration::from_secs(10);
 
 hub::counters! {
-/// What the persistent cache has done.
+/// Counters of the persistent cache.
 pub struct Counters {
     /// Records written.
     pub records_written: u64,
@@ -50,7 +50,7 @@ pub struct Counters {
 }
 }
 
-/// What the thread that writes has done.
+/// Counters of the thread that writes.
 #[derive(Debug, Default)]
 struct Done {
     written: AtomicU64,
@@ -60,7 +60,7 @@ struct Done {
 }
 
 /// The serving thread's end.
-pub struct Keeper {
+pub struct RecordWriter {
     queue: SyncSender<Batch>,
     writer: JoinHandle<()>,
     stop: Arc<AtomicBool>,
@@ -74,7 +74,7 @@ pub struct Keeper {
     waits: u64,
 }
 
-impl Keeper {
+impl RecordWriter {
     /// Takes back what the file has, and begins to keep what changes; `None` if nothing is to be kept. A file that cannot be read is put aside, with a line of the log.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Keeper {
             return;
         }
         if self.left == 0 {
-            // What changes while the round goes on is the next one's.
+            // Records that change while the round goes on are the next one's.
             self.left = distributor.record_changes();
         }
         let batch = self.pending.take().unwrap_or_else(|| {
@@ -118,7 +118,7 @@ impl Keeper {
             self.left -= most;
             take(distributor, most)
         });
-        self.next = now + if self.left > 0 { BREATH } else { self.interval };
+        self.next = now + if self.left > 0 { BATCH_PAUSE_NS } else { self.interval };
         if batch.is_empty() {
             return;
         }
@@ -129,7 +129,7 @@ impl Keeper {
         }
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub fn counters(&self, distributor: &SourceDistributor) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {

@@ -1,4 +1,4 @@
-//! Who comes and goes, and what breaks between them.
+//! Clients that come and go, and faults between them.
 
 use super::super::consumer::Consumer;
 use super::super::content::SERVICES;
@@ -59,7 +59,7 @@ impl World {
             let switched = machine.switch_source(self.now, name, distributor.as_deref());
             self.note(|| format!("operator switches {name} at P2PS {shard} to {distributor:?}: {switched:?}"));
         }
-        // What clients are told of it is with them before they say anything else: what crosses is another request.
+        // Statuses about it are with the clients before they say anything else: what crosses is another request.
         self.hub.flush(self.now);
         self.read_clients();
     }
@@ -109,7 +109,7 @@ impl World {
         distributor.machine.session_down(self.now, session, "connection reset", &mut distributor.sink);
     }
 
-    /// What was not on its way to a session yet goes nowhere: not to its next life either.
+    /// Messages not on their way to a session yet go nowhere: not to its next life either.
     fn drop_sent(&mut self, number: usize, session: SessionId) {
         self.count_requests(number);
         let sent = &mut self.hub.distributors[number].sink.sent;

@@ -322,7 +322,7 @@ impl World {
             let due = self.hub.timeout(self.now).filter(|due| *due <= end);
             let Some(due) = due else { break };
             if due <= self.now && !self.eager && self.random.chance(50) {
-                // What is due at once may wait for other work.
+                // Work that is due at once may wait for other work.
                 break;
             }
             self.now = self.now.max(due);

@@ -83,7 +83,7 @@ impl World {
         panic!("the world never comes to rest");
     }
 
-    /// What is conflated by time goes out.
+    /// Updates conflated by time go out.
     fn end_intervals(&mut self) {
         if self.hub.conflated {
             self.pass(SECOND);
@@ -102,7 +102,7 @@ impl World {
         }
         for round in 0..30 {
             self.drain();
-            // One that was too late with its login was sent away.
+            // A client that was too late with its login was sent away.
             self.providers_up();
             let Self { providers, publishers, truth, random, consumers, .. } = self;
             for provider in providers.iter_mut() {
@@ -124,7 +124,7 @@ impl World {
                 }
             }
             self.drain();
-            // What was given up, were it for providers that went at the wrong moment, is asked for again after five minutes.
+            // Items that were given up, were it for providers that went at the wrong moment, are asked for again after five minutes.
             let is_given_up = self.trapped && round == 10;
             self.pass(if is_given_up { 301 * SECOND } else { SECOND });
         }

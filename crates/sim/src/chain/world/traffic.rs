@@ -1,4 +1,4 @@
-//! What everyone says, and how it reaches the other side.
+//! Messages of all sides, and their ways to the other side.
 
 use super::super::json::JsonWire;
 use super::super::provider::Provider;
@@ -25,7 +25,7 @@ impl World {
         self.deliver_up(at);
     }
 
-    /// What a consumer has to say reaches its P2PS.
+    /// The messages of a consumer reach its P2PS.
     pub(super) fn deliver_up(&mut self, at: usize) {
         let Some(consumer) = &mut self.consumers[at] else { return };
         if self.hub.is_p2ps_still(consumer.shard, self.now) {
@@ -292,7 +292,7 @@ impl World {
                         Some(wire) => wire.down(self.now, &bytes, &mut self.random),
                         None => bytes,
                     };
-                    publisher.inbox.push_back(bytes);
+                    publisher.incoming.push_back(bytes);
                 }
             }
         }

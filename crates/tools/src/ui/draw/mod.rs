@@ -34,7 +34,7 @@ impl Areas {
     /// The areas of a screen that shows this pane.
     pub fn of(screen: Rect, snapshot: &Snapshot, pane: Pane) -> Self {
         let low = if pane == Pane::Watchlist { LOW } else { LOW_OPENED };
-        // What was done and what has happened have a line of their own, so that neither is cut by the list of keys.
+        // Actions and events have a line of their own, so that neither is cut by the list of keys.
         let (gauges, hints) = match screen.height {
             height if height < low => (0, 0),
             height if height < HIGH => (4, snapshot.hints.len() as u16 + 1),
@@ -145,7 +145,7 @@ fn fit(needed: &[u16], give_way: &[&[usize]], room: u16) -> Vec<(usize, u16)> {
         }
         chosen.retain(|(column, _)| !narrower.contains(column));
     }
-    // What is wider than the screen is left out; the first column is a name, and no number.
+    // Columns beyond the screen are left out; the first column is a name, and no number.
     if total(&chosen) > room {
         chosen.truncate(1);
         chosen[0].1 = room;
@@ -334,7 +334,7 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, navigation:
     let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
     let said = cut(&said.join("; "), area.width);
     if area.height <= 1 {
-        // One line: what there is to say, or how to get on.
+        // A single line: what there is to say, or how to get on.
         let keys = keys_of(navigation);
         let both = fit_parts(&[said.clone(), keys.to_owned()], area.width);
         return frame.render_widget(Paragraph::new(if said.is_empty() { cut(keys, area.width) } else { both }), area);

@@ -124,7 +124,7 @@ impl Books {
         let touched = std::mem::take(&mut self.touched);
         let has_open_event = self.has_open_event;
         for packet in held.iter().filter(|packet| packet.sequence > processed) {
-            // What is told belongs to the snapshot.
+            // Events from here on belong to the snapshot.
             self.instruments[at].is_in_event = true;
             let filter = Filter { sequence: packet.sequence, only: Some((at, part)) };
             self.messages(&packet.bytes, filter, &mut Within(market));

@@ -13,7 +13,7 @@ use venue::iex::messages::{
 use venue::iex::tp::{Header, Protocol};
 use venue::nasdaq::Text;
 
-use super::plain_iex::{Capture, Heard, What};
+use super::plain_iex::{Capture, Input, What};
 use super::*;
 
 fn shared(variable: &str, folder: &str, name: &str) -> Option<PathBuf> {
@@ -36,17 +36,17 @@ fn expected(path: &Path, symbol: &str) -> (Expected, Vec<(i64, i64)>) {
     let (mut all, mut plain, mut trades) = (Expected::default(), BTreeMap::new(), Vec::new());
     let mut capture = Capture::open(path).expect("a capture");
     all.push(None, None);
-    while let Some(heard) = capture.next_heard().expect("a capture that can be read") {
+    while let Some(heard) = capture.next_input().expect("a capture that can be read") {
         let message = match heard {
-            Heard::Message(message) if message.symbol() == symbol => message,
-            Heard::Message(_) => continue,
-            Heard::Restart => {
+            Input::Message(message) if message.symbol() == symbol => message,
+            Input::Message(_) => continue,
+            Input::Restart => {
                 plain.clear();
                 all.levels.clear();
                 all.push(None, None);
                 continue;
             }
-            Heard::Lost(_) => panic!("nothing is missing in this capture"),
+            Input::Lost(_) => panic!("nothing is missing in this capture"),
         };
         match message.what {
             What::Level { buy, price, size, settled } => {

@@ -69,7 +69,7 @@ fn lines(seed: u64, all: &[Vec<u8>], lost_by_both: std::ops::Range<usize>, repai
             let end = (next + count).min(all.len());
             let (packet, touches) =
                 (mold(SESSION, next as u64 + 1, &all[next..end]), next < lost_by_both.end && end > lost_by_both.start);
-            // What a single line loses the other must bring: line 0 loses among the first half of thousands, line 1 among the second.
+            // Each line must bring what the other loses: line 0 loses among the first half of thousands, line 1 among the second.
             let may_lose = (next / 500) % 2 == usize::from(line);
             let is_lost = touches || may_lose && lines.random.chance(0.05);
             if !is_lost {

@@ -399,7 +399,7 @@ fn what_nobody_repeats_is_made_up_for_by_a_snapshot_which_is_told_before_ok() {
         for (_, seen) in world.seen.values() {
             let states: Vec<DataState> = seen.states.iter().map(|state| state.0).collect();
             assert_eq!(states, [DataState::OK, DataState::SUSPECT, DataState::OK], "{:?}", seen.states);
-            // It is the image that says so: an Ok before it would have been of a book that is not whole.
+            // The image says so: an Ok before it would have been of a book that is not whole.
             assert_eq!(seen.states[2].1, "");
         }
         assert_eq!(world.seen.values().map(|(_, seen)| seen.images).sum::<usize>(), images + 9);

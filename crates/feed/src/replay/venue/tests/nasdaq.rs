@@ -131,7 +131,7 @@ fn a_new_day_in_one_file_empties_books_and_values() {
     let seen = &seen["S2"];
     assert_eq!(seen.orders, expected(&second, 2)["S2"].orders);
     assert_eq!(seen.levels, expected(&second, 2)["S2"].levels);
-    // One image of each model at the beginning, and one at the new day.
+    // Each model has an image at the beginning, and one at the new day.
     assert_eq!(seen.images, 6);
     let sizes = |messages: &[Vec<u8>]| {
         let folder = super::file("one", &day_file(messages));

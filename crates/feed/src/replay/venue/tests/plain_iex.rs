@@ -22,7 +22,7 @@ pub struct Message {
     pub time: u64,
     /// The symbol, filled up with blanks.
     pub symbol: [u8; 8],
-    /// What happened.
+    /// The event.
     pub what: What,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Cursor<'a> {
 
 /// What comes next in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Input {
     /// A message.
     Message(Message),
     /// The stream begins anew: what was known of the books is void.
@@ -191,7 +191,7 @@ pub struct Capture {
     /// The capture has a part of the packet.
     is_short: bool,
     /// To be told before the next message.
-    pending: VecDeque<Heard>,
+    pending: VecDeque<Input>,
     stream: Option<Stream>,
     /// Sessions that others followed: what comes of them is late.
     before: VecDeque<u32>,
@@ -313,7 +313,7 @@ impl Capture {
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn next_heard(&mut self) -> io::Result<Option<Heard>> {
+    pub fn next_input(&mut self) -> io::Result<Option<Input>> {
         loop {
             if let Some(heard) = self.pending.pop_front() {
                 return Ok(Some(heard));
@@ -321,7 +321,7 @@ impl Capture {
             match self.next_body()? {
                 Some(body) => {
                     if let Some(message) = Message::decode(&self.payload[body]) {
-                        return Ok(Some(Heard::Message(message)));
+                        return Ok(Some(Input::Message(message)));
                     }
                 }
                 None if self.pending.is_empty() => return Ok(None),
@@ -376,7 +376,7 @@ impl Capture {
     fn lose(&mut self, count: u64) {
         self.counters.gaps += 1;
         self.counters.lost += count;
-        self.pending.push_back(Heard::Lost(count));
+        self.pending.push_back(Input::Lost(count));
     }
 
     /// Takes the next packet that brings something new; false at the end.
@@ -463,6 +463,6 @@ impl Capture {
 
     fn restart(&mut self) {
         self.counters.restarts += 1;
-        self.pending.push_back(Heard::Restart);
+        self.pending.push_back(Input::Restart);
     }
 }

@@ -6,7 +6,7 @@ use rwf::rdm::directory::{self, Action, Info, Part, Service, ServiceState};
 use rwf::rdm::login;
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError, Qos, State};
-use tools::consumer::{Consumer, Heard, Identity};
+use tools::consumer::{Consumer, Identity, Received};
 
 /// The service of the fence of a Source Distributor, by its number from 0.
 pub(super) fn service_of(distributor: usize) -> String {
@@ -39,7 +39,7 @@ pub(super) fn bytes(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeErr
 }
 
 impl Fence {
-    /// That of a Source Distributor, by its number from 0.
+    /// The fence of a Source Distributor, by its number from 0.
     pub(super) fn new(number: usize) -> Self {
         let (user, service) = (format!("fence{number}"), service_of(number));
         let identity = Identity { user, application: "fence".into(), service };
@@ -58,15 +58,15 @@ impl Fence {
 
     /// A message for the consumer.
     pub(super) fn at_consumer(&mut self, now: u64, msg: &[u8], replies: &mut Vec<Vec<u8>>) {
-        match self.consumer.hear(now, msg, &mut |msg| replies.push(msg.to_vec())) {
-            Heard::ServiceUp(id) if !self.asked => {
+        match self.consumer.receive(now, msg, &mut |msg| replies.push(msg.to_vec())) {
+            Received::ServiceUp(id) if !self.asked => {
                 self.asked = true;
                 let key = MsgKey { service_id: Some(id), name: Some(ITEM), ..MsgKey::EMPTY };
                 let flags = RequestFlags::STREAMING;
                 let request = RequestMsg { flags, key, ..RequestMsg::new(Domain::MARKET_PRICE, STREAM) };
                 replies.push(bytes(|w| request.encode(w)));
             }
-            Heard::Item => {
+            Received::Item => {
                 let number = match Msg::decode(msg).expect("a message") {
                     Msg::Refresh(refresh) => number(refresh.body),
                     Msg::Update(update) => number(update.body),
@@ -112,7 +112,7 @@ impl Fence {
         }
     }
 
-    /// What the provider sends to the consumer, and on which connection.
+    /// Messages of the provider to the consumer, with their connection.
     pub(super) fn downward(&self, number: u32) -> Option<(ConnId, Vec<u8>)> {
         let (conn, stream) = self.watched?;
         let body = number.to_be_bytes();
@@ -121,7 +121,7 @@ impl Fence {
         Some((conn, bytes(|w| update.encode(w))))
     }
 
-    /// What the consumer sends back.
+    /// Messages that the consumer sends back.
     pub(super) fn upward(number: u32) -> Vec<u8> {
         let body = number.to_be_bytes();
         let generic =

@@ -41,18 +41,18 @@ fn all() -> Vec<(String, Scenario)> {
     files().into_iter().flat_map(of_file).filter(|(_, scenario)| scenario.title.contains(&wanted)).collect()
 }
 
-/// What came of the scenarios.
+/// The results of the scenarios.
 #[derive(Default)]
 struct Outcome {
     ran: usize,
-    /// Those that cannot be run here, with the reason.
+    /// Scenarios that cannot be run here, with the reason.
     left_out: Vec<String>,
     failures: Vec<String>,
 }
 
 fn goes_as_it_says(variant: Variant) {
     let mut all = all();
-    // Those that last longest begin.
+    // The longest scenarios begin.
     all.sort_by_key(|(_, scenario)| std::cmp::Reverse(setup::passes(scenario)));
     let next = Mutex::new(all.iter());
     let outcome = Mutex::new(Outcome::default());

@@ -30,11 +30,11 @@ enum End {
     FenceConsumer(usize),
 }
 
-/// What the sockets have brought.
+/// Input of the sockets.
 #[derive(Default)]
 struct Seen {
     ends: HashMap<ConnId, End>,
-    /// Those of them that are established.
+    /// The established connections among them.
     established: HashSet<ConnId>,
     /// What a route is for that is dialled, by the number of its listener; none is for nobody, and is refused.
     routes: Vec<Option<End>>,

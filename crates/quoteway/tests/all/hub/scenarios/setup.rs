@@ -1,4 +1,4 @@
-//! What a scenario sets, as the configuration of the processes that run it.
+//! A scenario's settings, as the configuration of the processes that run it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -124,7 +124,7 @@ impl Setup {
                 self.add("source_distributor", format!("qos_time_info = [\"{service}:{seconds}\"]"));
                 ("source_distributor", format!("qos_rate = [\"{service}:{}\"]", upper(rate)))
             }
-            // That of the fence is one, too.
+            // The fence's route is one, too.
             "total-items" => ("p2ps", format!("total_item_limit = {}", number()? + 1)),
             "max-views-per-item" => ("p2ps", format!("max_views_per_item = {}", number()?)),
             "warm-standby" => ("p2ps", format!("support_warm_standby = {}", value != "0")),

@@ -20,7 +20,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// And where it is shorter, or lacks users that are known: that looks like a file that somebody is still writing.
 const SETTLED_WITH_LESS: Duration = Duration::from_secs(3);
 
-/// What tells one state of a file from another: time of its last change, length, inode.
+/// The marks that tell one state of a file from another: time of its last change, length, inode.
 type Mark = (Option<SystemTime>, u64, u64);
 
 /// The file, and what it said last.

@@ -35,7 +35,7 @@ pub(in crate::agents::permissions) struct RightsServer {
     pause: Duration,
 }
 
-/// What a server has answered.
+/// A server's answer.
 enum Answer {
     NotModified,
     Text { text: String, is_json: bool, etag: Option<String> },
@@ -92,7 +92,7 @@ impl RightsServer {
         };
         self.pause = match look {
             Look::New => file::LOOK,
-            // One that does not hold requests is not to be asked all the time.
+            // A server that does not hold requests is not to be asked all the time.
             Look::Same => self.poll.saturating_sub(asked_at.elapsed()).max(file::LOOK),
             Look::Gone(_) => RETRY,
         };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use permissions::rights::Rights;
 
-use super::{Mail, Office};
+use super::{Command, SharedRights};
 use file::RightsFile;
 use http::RightsServer;
 
@@ -23,7 +23,7 @@ pub(super) enum Source {
     Server(Box<RightsServer>),
 }
 
-/// What a look at a source has brought.
+/// The result of a look at a source.
 #[derive(Debug, PartialEq, Eq)]
 enum Look {
     /// The source of rights is there, and says what it said, or nothing that could be taken over.
@@ -93,7 +93,7 @@ fn complete(text: &str, before: Option<&str>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// What the P2PSs are to be told.
+/// News for the P2PSs.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
     Rights,
@@ -113,7 +113,7 @@ impl Presence {
         Self { grace, gone_since: None, is_lost: false }
     }
 
-    /// What follows from a look at this time.
+    /// The consequence of a look at this time.
     fn after(&mut self, look: &Look, now: Instant) -> Option<News> {
         let Look::Gone(_) = look else {
             self.gone_since = None;
@@ -138,7 +138,7 @@ impl Presence {
 pub(super) fn start(
     mut source: Source,
     grace: Duration,
-    office: Arc<Office>,
+    shared: Arc<SharedRights>,
     stop: Arc<AtomicBool>,
 ) -> io::Result<Option<JoinHandle<()>>> {
     let is_quick = matches!(source, Source::File(_));
@@ -159,16 +159,16 @@ pub(super) fn start(
                             &source.name(),
                             &format!("new rights: version {:?}", rights.version()),
                         );
-                        office.publish(&rights);
+                        shared.publish(&rights);
                     }
                 }
                 Some(News::Lost) => {
                     tracing::error!("{} is lost: fail and disconnect_on_loss decide", source.name());
-                    office.tell_all(|| Mail::Lost);
+                    shared.send_to_all(|| Command::Lost);
                 }
                 Some(News::Back) if source.rights().is_some() => {
                     tracing::info!("{} is back", source.name());
-                    office.tell_all(|| Mail::Back);
+                    shared.send_to_all(|| Command::Back);
                 }
                 Some(News::Back) | None => {}
             }

@@ -1,4 +1,4 @@
-//! Who is not taken at a door is said in the log, with address and reason: at every port of every process, whether a peer says what is no
+//! Peers that are not taken at a port are named in the log, with address and reason: at every port of every process, whether a peer says what is no
 //! message, says nothing, or comes when there is no place.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -69,37 +69,37 @@ impl Process {
     }
 
     /// A peer that says what is no message is named with the reason, and so is one that says nothing.
-    fn names_junk_and_silence(&self, door: SocketAddr, junk: &[u8], [of_junk, of_silence]: [&str; 2]) {
-        let (mut noisy, silent) = (connect(door), connect(door));
+    fn names_junk_and_silence(&self, port: SocketAddr, junk: &[u8], [of_junk, of_silence]: [&str; 2]) {
+        let (mut noisy, silent) = (connect(port), connect(port));
         noisy.write_all(junk).expect("sent");
         for (peer, why) in [(&noisy, of_junk), (&silent, of_silence)] {
             self.line(&[&peer.local_addr().expect("an address").to_string(), why]);
         }
     }
 
-    /// One that comes when all places are taken is named with the reason.
-    fn names_who_is_one_too_many(&self, door: SocketAddr) {
-        let (_first, answer) = upgrade(door);
+    /// A peer that comes when all places are taken is named with the reason.
+    fn names_who_is_one_too_many(&self, port: SocketAddr) {
+        let (_first, answer) = upgrade(port);
         assert!(answer.starts_with("HTTP/1.1 101"), "{answer}");
-        let (second, _) = upgrade(door);
+        let (second, _) = upgrade(port);
         self.line(&[&second.local_addr().expect("an address").to_string(), "mounts"]);
     }
 }
 
-fn connect(door: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(door).unwrap_or_else(|e| panic!("{door}: {e}"));
+fn connect(port: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(port).unwrap_or_else(|e| panic!("{port}: {e}"));
     stream.set_read_timeout(Some(PATIENCE)).expect("set");
     stream
 }
 
 /// A WebSocket session, or what is answered instead.
-fn upgrade(door: SocketAddr) -> (TcpStream, String) {
-    let mut stream = connect(door);
+fn upgrade(port: SocketAddr) -> (TcpStream, String) {
+    let mut stream = connect(port);
     let request = "GET /WebSocket HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: tr_json2\r\n\r\n";
     stream.write_all(request.as_bytes()).expect("sent");
     let mut answer = [0; 12];
-    // One that is refused may be reset.
+    // A refused connection may be reset.
     let read = stream.read(&mut answer).unwrap_or(0);
     (stream, String::from_utf8_lossy(&answer[..read]).into_owned())
 }
@@ -120,17 +120,17 @@ fn a_server_names_those_that_it_does_not_take() {
         [http]\nrequest_timeout_s = 1\n";
     let ports = ["--interface", "127.0.0.1", "--rssl-port", "0", "--nip-port", "0", "--http-port", "0"];
     let (_dir, server) = configured(text, &[&["serve"][..], &ports].concat());
-    for door in ["rssl=", "nip="] {
-        let door = server.at(door);
-        server.names_junk_and_silence(door, JUNK, [" refused: ", "handshake timeout"]);
+    for port in ["rssl=", "nip="] {
+        let port = server.at(port);
+        server.names_junk_and_silence(port, JUNK, [" refused: ", "handshake timeout"]);
         server.names_junk_and_silence(
-            door,
+            port,
             b"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
             ["answered with", "handshake timeout"],
         );
-        server.names_who_is_one_too_many(door);
+        server.names_who_is_one_too_many(port);
     }
-    // What has no line of its own is told of in one.
+    // Refusals without a line of their own are summed up in one.
     for _ in 0..30 {
         connect(server.at("rssl=")).write_all(JUNK).expect("sent");
     }
@@ -150,7 +150,7 @@ fn the_api_takes_no_body_without_end() {
     let mut stream = connect(web);
     let head = format!("POST /api/v1/drain HTTP/1.1\r\nHost: {web}\r\nContent-Length: 1000000\r\n\r\n");
     stream.write_all(head.as_bytes()).expect("sent");
-    // One byte more than is taken: nothing is left unread, so the answer is not lost with a reset.
+    // A single byte more than is taken: nothing is left unread, so the answer is not lost with a reset.
     stream.write_all(&vec![b' '; (64 << 10) + 1]).expect("sent");
     let mut status = [0; 12];
     stream.read_exact(&mut status).expect("an answer");
@@ -162,9 +162,9 @@ fn a_hub_port_names_those_that_it_does_not_take() {
     let ports = ["--nip-port", "0", "--hub-port", "0", "--http-port", "0", "--interface", "127.0.0.1"];
     let args = [&["source-distributor"][..], &ports].concat();
     let (_dir, distributor) = configured("[hub]\ngreeting_timeout_s = 1\n", &args);
-    let door = distributor.at("hub=");
-    distributor.names_junk_and_silence(door, JUNK, ["hub port", "not greeted in time"]);
-    let crowd: Vec<_> = (0..70).map(|_| connect(door)).collect();
+    let port = distributor.at("hub=");
+    distributor.names_junk_and_silence(port, JUNK, ["hub port", "not greeted in time"]);
+    let crowd: Vec<_> = (0..70).map(|_| connect(port)).collect();
     distributor.line(&[&crowd[0].local_addr().expect("an address").to_string(), "gives way"]);
 
     let (_dir, distributor) = configured("[hub]\nallow = [\"10.99.0.0/16\"]\n", &args);
@@ -184,10 +184,10 @@ fn a_resolver_daemon_names_those_that_it_does_not_take() {
 fn a_port_of_lines_names_those_that_it_does_not_take() {
     let args = ["marketfeed-lines", "--server", "127.0.0.1:9", "--port", "0", "--clients", "1"];
     let lines = Process::start(&args);
-    let door = lines.at("are given on ");
-    let mut noisy = connect(door);
+    let port = lines.at("are given on ");
+    let mut noisy = connect(port);
     lines.line(&[&noisy.local_addr().expect("an address").to_string(), "is up"]);
-    let second = connect(door);
+    let second = connect(port);
     lines.line(&[&second.local_addr().expect("an address").to_string(), "is not taken", "--clients"]);
     noisy.write_all(&vec![b'x'; 1 << 20]).ok();
     lines.line(&[&noisy.local_addr().expect("an address").to_string(), "a line is too long"]);
@@ -197,21 +197,21 @@ fn a_port_of_lines_names_those_that_it_does_not_take() {
 fn a_port_of_lines_has_no_place_for_those_who_say_nothing() {
     let args = ["marketfeed-lines", "--server", "127.0.0.1:9", "--port", "0", "--clients-per-address", "1"];
     let lines = Process::start(&[&args[..], &["--handshake-timeout", "1"]].concat());
-    let door = lines.at("are given on ");
+    let port = lines.at("are given on ");
     let named = |stream: &TcpStream| stream.local_addr().expect("an address").to_string();
-    let mut silent = connect(door);
+    let mut silent = connect(port);
     lines.line(&[&named(&silent), "is up"]);
     // A line that is not over is none.
     silent.write_all(b"user wh").expect("sent");
-    let second = connect(door);
+    let second = connect(port);
     lines.line(&[&named(&second), "is not taken", "--clients-per-address"]);
     lines.line(&[&named(&silent), "no line in time (--handshake-timeout)"]);
     assert_eq!(silent.read(&mut [0; 9]).expect("an end"), 0);
-    let mut next = connect(door);
+    let mut next = connect(port);
     next.write_all(b"user who\n").expect("sent");
     lines.line(&[&named(&next), "is up"]);
-    // One address has twenty lines in ten seconds, and has had two.
-    let _crowd: Vec<_> = (0..30).map(|_| connect(door)).collect();
+    // Each address has twenty lines in ten seconds, and has had two.
+    let _crowd: Vec<_> = (0..30).map(|_| connect(port)).collect();
     lines.line(&["and 12 other connections refused, of one address"]);
     next.shutdown(std::net::Shutdown::Both).expect("it is open");
     lines.line(&[&named(&next), "is gone: it has closed"]);

@@ -1,7 +1,7 @@
-//! Questions to a serving thread, from the thread that serves HTTP: the serving thread answers them at the end of a turn.
+//! Queries to a serving thread, from the thread that serves HTTP: the serving thread answers them at the end of a turn.
 //!
-//! While nobody asks, a turn looks at one flag and nothing else. A question is a closure that gets the [`Thread`]; it takes what it
-//! wants to know with it through a channel of its own. Questions bound themselves: each looks at so many things at most.
+//! While nobody asks, a turn looks at one flag and nothing else. A query is a closure that gets the [`Thread`]; it takes what it
+//! wants to know with it through a channel of its own. Queries bound themselves: each looks at so many things at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,8 @@ use super::consumers::Consumers;
 use super::providers::Providers;
 use crate::counters::Samples;
 
-/// Questions that may wait for a thread.
-const QUESTIONS: usize = 64;
+/// Queries that may wait for a thread.
+const QUERIES_MAX: usize = 64;
 /// How long a thread may take to answer. A turn takes milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 /// Every so manieth turn is timed.
@@ -42,7 +42,7 @@ pub const BOUNDS_NS: [u64; 16] = [
     1_000_000_000,
 ];
 
-/// A serving thread, open to a question.
+/// A serving thread, open to a query.
 pub struct Thread<'a> {
     /// The time of the turn.
     pub now: u64,
@@ -54,14 +54,14 @@ pub struct Thread<'a> {
     pub providers: Option<&'a mut Providers>,
     /// Peers at the other end of the hub, where they are processes of their own.
     pub peers: Vec<HubPeer>,
-    /// What it has counted.
+    /// The thread's counters.
     pub samples: Samples,
     /// How long messages are in this thread.
     pub latency: TurnLatency,
 }
 
-/// What is asked.
-pub type Question = Box<dyn FnOnce(&mut Thread<'_>) + Send>;
+/// A question to a serving thread.
+pub type Query = Box<dyn FnOnce(&mut Thread<'_>) + Send>;
 
 /// How long the messages of a turn are in the process: from the moment at which they were found until all that came of them was
 /// handed to the kernel. Of every thirty-second turn that delivered something.
@@ -94,9 +94,9 @@ impl TurnLatency {
 }
 
 /// A serving thread's end: what is asked of it, and the clock on its turns.
-pub struct Oversight {
+pub struct Monitor {
     asked: Arc<AtomicBool>,
-    questions: Receiver<Question>,
+    queries: Receiver<Query>,
     turns: u32,
     delivered: u64,
     latency: TurnLatency,
@@ -104,52 +104,52 @@ pub struct Oversight {
 
 /// The other end.
 #[derive(Clone)]
-pub struct Asker {
-    /// What the thread is called.
+pub struct MonitorHandle {
+    /// The thread's name.
     pub name: String,
     asked: Arc<AtomicBool>,
-    questions: SyncSender<Question>,
+    queries: SyncSender<Query>,
     waker: Waker,
 }
 
 /// Both ends; `waker` ends the thread's sleep.
-pub fn oversight(name: &str, waker: Waker) -> (Oversight, Asker) {
-    let (sender, questions) = sync_channel(QUESTIONS);
+pub fn monitor(name: &str, waker: Waker) -> (Monitor, MonitorHandle) {
+    let (sender, queries) = sync_channel(QUERIES_MAX);
     let asked = Arc::new(AtomicBool::new(false));
-    let asker = Asker { name: name.to_owned(), asked: asked.clone(), questions: sender, waker };
+    let handle = MonitorHandle { name: name.to_owned(), asked: asked.clone(), queries: sender, waker };
     let latency = TurnLatency::default();
-    (Oversight { asked, questions, turns: 0, delivered: 0, latency }, asker)
+    (Monitor { asked, queries, turns: 0, delivered: 0, latency }, handle)
 }
 
-impl Asker {
-    /// Puts a question and waits for the answer.
+impl MonitorHandle {
+    /// Puts a query and waits for the answer.
     ///
     /// # Errors
     /// The thread does not answer in time, or has ended: its name.
     pub fn answer<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&mut Thread<'_>) -> T + Send + 'static,
+        query: impl FnOnce(&mut Thread<'_>) -> T + Send + 'static,
     ) -> Result<T, String> {
         let silent = || format!("{} does not answer", self.name);
         let (answer, answered) = sync_channel(1);
-        // Who has given up does not hear the answer.
-        self.ask(Box::new(move |thread| drop(answer.try_send(question(thread))))).map_err(|_| silent())?;
+        // A caller that has given up does not get the answer.
+        self.ask(Box::new(move |thread| drop(answer.try_send(query(thread))))).map_err(|_| silent())?;
         answered.recv_timeout(PATIENCE).map_err(|_| silent())
     }
 
-    /// Puts a question; the thread answers in its next turn, which begins now.
+    /// Puts a query; the thread answers in its next turn, which begins now.
     ///
     /// # Errors
-    /// Too many questions wait, or the thread has ended.
-    pub fn ask(&self, question: Question) -> Result<(), &'static str> {
-        self.questions.try_send(question).map_err(|_| "the thread does not answer")?;
+    /// Too many queries wait, or the thread has ended.
+    pub fn ask(&self, query: Query) -> Result<(), &'static str> {
+        self.queries.try_send(query).map_err(|_| "the thread does not answer")?;
         self.asked.store(true, Ordering::Release);
         self.waker.wake();
         Ok(())
     }
 }
 
-impl Oversight {
+impl Monitor {
     /// Somebody asks.
     #[inline]
     pub fn is_asked(&self) -> bool {
@@ -170,8 +170,8 @@ impl Oversight {
     /// Answers all that is asked.
     pub fn answer(&mut self, mut thread: Thread<'_>) {
         self.asked.store(false, Ordering::Release);
-        for question in self.questions.try_iter().take(QUESTIONS) {
-            question(&mut thread);
+        for query in self.queries.try_iter().take(QUERIES_MAX) {
+            query(&mut thread);
         }
     }
 
@@ -182,7 +182,7 @@ impl Oversight {
         self.turns = self.turns.wrapping_add(1);
         match self.turns % SAMPLED {
             0 if delivered() > self.delivered => self.latency.record(net::clock::now().saturating_sub(began)),
-            // What was delivered before the turn that is timed.
+            // Deliveries before the turn that is timed.
             before if before == SAMPLED - 1 => self.delivered = delivered(),
             _ => {}
         }
@@ -196,39 +196,39 @@ mod tests {
     #[test]
     fn a_question_is_answered_in_the_next_turn() {
         let mut io = RsslIo::new(1).expect("sockets");
-        let (mut oversight, asker) = oversight("a", io.tcp().waker());
-        assert!(!oversight.is_asked());
+        let (mut monitor, handle) = monitor("a", io.tcp().waker());
+        assert!(!monitor.is_asked());
         let (answer, answered) = sync_channel(1);
-        asker.ask(Box::new(move |thread| answer.send(thread.now).expect("room"))).expect("room");
-        assert!(oversight.is_asked());
+        handle.ask(Box::new(move |thread| answer.send(thread.now).expect("room"))).expect("room");
+        assert!(monitor.is_asked());
         let latency = TurnLatency::default();
         let samples = Samples::default();
         let (consumers, providers, peers) = (None, None, Vec::new());
         let thread = Thread { now: 7, io: &mut io, consumers, providers, peers, samples, latency };
-        oversight.answer(thread);
+        monitor.answer(thread);
         assert_eq!(answered.recv(), Ok(7));
-        assert!(!oversight.is_asked());
-        for _ in 0..QUESTIONS {
-            asker.ask(Box::new(|_| ())).expect("room");
+        assert!(!monitor.is_asked());
+        for _ in 0..QUERIES_MAX {
+            handle.ask(Box::new(|_| ())).expect("room");
         }
-        assert!(asker.ask(Box::new(|_| ())).is_err(), "there is a bound");
-        drop(oversight);
-        assert!(asker.ask(Box::new(|_| ())).is_err());
+        assert!(handle.ask(Box::new(|_| ())).is_err(), "there is a bound");
+        drop(monitor);
+        assert!(handle.ask(Box::new(|_| ())).is_err());
     }
 
     #[test]
     fn turns_that_deliver_are_timed_now_and_then() {
         let mut io = RsslIo::new(1).expect("sockets");
-        let (mut oversight, _asker) = oversight("a", io.tcp().waker());
+        let (mut monitor, _handle) = monitor("a", io.tcp().waker());
         let mut delivered = 0;
         let mut said = 0;
         for turn in 0..64 * SAMPLED {
-            said += u32::from(oversight.times_next_turn());
+            said += u32::from(monitor.times_next_turn());
             // Every second of those that are looked at delivers something.
             delivered += u64::from((turn / SAMPLED) % 2);
-            oversight.end_turn(net::clock::now(), || delivered);
+            monitor.end_turn(net::clock::now(), || delivered);
         }
-        let timed: u64 = oversight.latency.counts.iter().sum();
+        let timed: u64 = monitor.latency.counts.iter().sum();
         assert_eq!((timed, said), (32, 64));
         let mut slow = TurnLatency::default();
         slow.record(5_000);

@@ -1,4 +1,4 @@
-//! What stands between the state machine of one P2PS and the rest of the process.
+//! Rights and audit between the state machine of one P2PS and the rest of the process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use hub::p2ps::P2ps;
 use permissions::{AuditEvent, EventKind, Verdict};
 
 use super::audit::Line;
-use super::{Inbox, Mail, Office, On};
+use super::{Command, CommandQueue, On, SharedRights};
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
@@ -18,11 +18,11 @@ const RETRY: u64 = 10_000_000;
 /// How long the end of a process waits for the audit to take the last lines.
 const PATIENCE: u64 = 2 * SECOND;
 
-/// The clerk of one P2PS. Asked in each turn of the thread.
-pub struct Clerk {
+/// The permissions of one P2PS thread: commands to its P2PS, audit lines from it. Asked in each turn of the thread.
+pub struct ThreadPermissions {
     shard: u16,
-    inbox: Arc<Inbox>,
-    office: Arc<Office>,
+    queue: Arc<CommandQueue>,
+    shared: Arc<SharedRights>,
     /// Where audit lines go; `None` where no audit is written.
     lines: Option<SyncSender<Line>>,
     /// Lines that found no room there.
@@ -42,13 +42,18 @@ fn day(now: u64) -> (u32, u64) {
     ((wall / DAY) as u32, now + (DAY - wall % DAY))
 }
 
-impl Clerk {
-    pub(super) fn new(shard: u16, inbox: Arc<Inbox>, office: Arc<Office>, lines: Option<SyncSender<Line>>) -> Self {
+impl ThreadPermissions {
+    pub(super) fn new(
+        shard: u16,
+        queue: Arc<CommandQueue>,
+        shared: Arc<SharedRights>,
+        lines: Option<SyncSender<Line>>,
+    ) -> Self {
         let midnight = day(net::clock::now()).1;
         Self {
             shard,
-            inbox,
-            office,
+            queue,
+            shared,
             lines,
             waiting: VecDeque::new(),
             on: HashMap::new(),
@@ -58,15 +63,15 @@ impl Clerk {
         }
     }
 
-    /// When [`Clerk::work`] is to be called at the latest.
+    /// When [`ThreadPermissions::work`] is to be called at the latest.
     pub fn timeout(&self) -> Option<u64> {
         [self.retry_at, self.sum_up_at].into_iter().flatten().chain([self.midnight]).min()
     }
 
-    /// Hands the P2PS what came by mail, and takes its audit lines.
+    /// Hands the P2PS its commands, and takes its audit lines.
     pub fn work(&mut self, now: u64, p2ps: &mut P2ps) {
-        for mail in self.inbox.take() {
-            Self::deliver(now, mail, p2ps, self.shard);
+        for command in self.queue.take() {
+            Self::deliver(now, command, p2ps, self.shard);
         }
         if now >= self.midnight {
             let (today, midnight) = day(now);
@@ -79,16 +84,16 @@ impl Clerk {
         self.take_lines(now, p2ps);
     }
 
-    fn deliver(now: u64, mail: Mail, p2ps: &mut P2ps, shard: u16) {
-        match mail {
-            Mail::Rights(rights) => p2ps.set_rights(now, rights),
-            Mail::Lost => p2ps.rights_lost(now),
-            Mail::Back => p2ps.rights_back(),
-            Mail::Elsewhere { user, position, is_on } => p2ps.on_elsewhere(&user, &position, is_on),
-            // Who has asked may have stopped waiting: then the answer goes nowhere.
-            Mail::ForceLogout(user, answer) => _ = answer.send(p2ps.force_logout(now, &user)),
-            Mail::Repermission(user) => p2ps.repermission(now, user.as_deref()),
-            Mail::WhoIsOn(answer) => {
+    fn deliver(now: u64, command: Command, p2ps: &mut P2ps, shard: u16) {
+        match command {
+            Command::Rights(rights) => p2ps.set_rights(now, rights),
+            Command::Lost => p2ps.rights_lost(now),
+            Command::Back => p2ps.rights_back(),
+            Command::Elsewhere { user, position, is_on } => p2ps.on_elsewhere(&user, &position, is_on),
+            // The caller may have stopped waiting: then the answer goes nowhere.
+            Command::ForceLogout(user, answer) => _ = answer.send(p2ps.force_logout(now, &user)),
+            Command::Repermission(user) => p2ps.repermission(now, user.as_deref()),
+            Command::WhoIsOn(answer) => {
                 let all = p2ps.permissions().into_iter().flat_map(permissions::Permissions::on_line);
                 let on = all.map(|on| On {
                     shard,
@@ -101,10 +106,10 @@ impl Clerk {
                 });
                 let _ = answer.send(on.collect());
             }
-            Mail::Explain((user, position, application), service, item, answer) => {
+            Command::Explain((user, position, application), service, item, answer) => {
                 let _ = answer.send(p2ps.explain((&user, &position, application), &service, &item));
             }
-            Mail::Usage(answer) => {
+            Command::Usage(answer) => {
                 let usage = p2ps.permissions().map(|permissions| permissions.usage().clone()).unwrap_or_default();
                 let _ = answer.send(usage);
             }
@@ -159,9 +164,9 @@ impl Clerk {
     }
 
     fn tell_others(&self, (user, position): &(Arc<str>, Arc<str>), is_on: bool) {
-        for inbox in self.office.inboxes() {
-            if !Arc::ptr_eq(&inbox, &self.inbox) {
-                inbox.post(Mail::Elsewhere { user: user.clone(), position: position.clone(), is_on });
+        for queue in self.shared.queues() {
+            if !Arc::ptr_eq(&queue, &self.queue) {
+                queue.push(Command::Elsewhere { user: user.clone(), position: position.clone(), is_on });
             }
         }
     }

@@ -8,9 +8,9 @@ use crate::clock;
 ///
 /// Linux ends the turn of a thread that never waits only at a tick of its timer, 4 ms with `HZ=250`, whatever slice was asked for:
 /// for so long does the next process of a chain wait on a machine with fewer processors than busy threads. A `sched_yield` costs half a
-/// microsecond; made once in [`Courtesy::DEFAULT`] of work, it shortens that wait to about as long and costs half a per cent.
+/// microsecond; made once in [`Yielding::DEFAULT`] of work, it shortens that wait to about as long and costs half a per cent.
 #[derive(Debug)]
-pub struct Courtesy {
+pub struct Yielding {
     /// Nanoseconds of work between two yields; `None`: never.
     every: Option<u64>,
     /// When the thread last came back from waiting or yielding; later, if it is not to yield for a while.
@@ -30,7 +30,7 @@ const INTERRUPTED: u64 = 2_000_000;
 const DEAR: u64 = 1_000_000;
 const UNANSWERED_MAX: u32 = 8;
 
-impl Courtesy {
+impl Yielding {
     /// Work between two yields unless it is set. Less hands on blocks before they are full: with 50 µs a chain of four processes on two
     /// processors takes a tenth more processor time an update. With 200 µs it gains no more.
     pub const DEFAULT: Duration = Duration::from_micros(100);
@@ -96,48 +96,48 @@ impl Courtesy {
 mod tests {
     use super::*;
 
-    fn courteous() -> Courtesy {
-        Courtesy { every: Some(50_000), since: 0, polled: 0, unanswered: 0 }
+    fn yielding_after_50_us() -> Yielding {
+        Yielding { every: Some(50_000), since: 0, polled: 0, unanswered: 0 }
     }
 
     #[test]
     fn work_is_counted_from_the_last_wait() {
-        let mut courtesy = courteous();
-        assert!(!courtesy.is_due(49_999, 50_000) && courtesy.is_due(50_000, 50_000));
-        courtesy.has_polled(40_000, 40_900);
-        assert!(courtesy.is_due(50_000, 50_000), "that poll found something at once");
-        courtesy.has_polled(41_000, 60_000);
-        assert!(!courtesy.is_due(109_999, 50_000) && courtesy.is_due(110_000, 50_000));
+        let mut yielding = yielding_after_50_us();
+        assert!(!yielding.is_due(49_999, 50_000) && yielding.is_due(50_000, 50_000));
+        yielding.has_polled(40_000, 40_900);
+        assert!(yielding.is_due(50_000, 50_000), "that poll found something at once");
+        yielding.has_polled(41_000, 60_000);
+        assert!(!yielding.is_due(109_999, 50_000) && yielding.is_due(110_000, 50_000));
     }
 
     #[test]
     fn a_neighbour_that_does_not_yield_is_not_left_the_processor() {
-        let mut courtesy = courteous();
-        courtesy.has_yielded(100_000, 200_000);
-        assert!(courtesy.is_due(250_000, 50_000));
-        courtesy.has_yielded(1_000_000, 5_000_000);
+        let mut yielding = yielding_after_50_us();
+        yielding.has_yielded(100_000, 200_000);
+        assert!(yielding.is_due(250_000, 50_000));
+        yielding.has_yielded(1_000_000, 5_000_000);
         assert!(
-            !courtesy.is_due(21_000_000, 50_000) && courtesy.is_due(21_050_000, 50_000),
+            !yielding.is_due(21_000_000, 50_000) && yielding.is_due(21_050_000, 50_000),
             "it cost 4 ms: not for 16 ms"
         );
     }
 
     #[test]
     fn who_was_interrupted_need_not_yield() {
-        let mut courtesy = courteous();
-        courtesy.has_worked(1_999_999);
-        assert!(courtesy.is_due(1_999_999, 50_000));
-        courtesy.has_worked(4_000_000);
-        assert!(!courtesy.is_due(4_000_000, 50_000));
+        let mut yielding = yielding_after_50_us();
+        yielding.has_worked(1_999_999);
+        assert!(yielding.is_due(1_999_999, 50_000));
+        yielding.has_worked(4_000_000);
+        assert!(!yielding.is_due(4_000_000, 50_000));
     }
 
     #[test]
     fn a_yield_begins_the_count_anew() {
-        let mut courtesy = Courtesy::new(Some(Duration::ZERO));
-        courtesy.since = 0;
-        assert_eq!(courtesy.wait(false, || 7), 7);
-        assert!(courtesy.since > 0);
-        let mut never = Courtesy::new(None);
+        let mut yielding = Yielding::new(Some(Duration::ZERO));
+        yielding.since = 0;
+        assert_eq!(yielding.wait(false, || 7), 7);
+        assert!(yielding.since > 0);
+        let mut never = Yielding::new(None);
         never.since = 0;
         assert_eq!((never.wait(true, || 7), never.since), (7, 0));
     }

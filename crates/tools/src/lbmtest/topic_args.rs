@@ -1,4 +1,4 @@
-//! What both tools are told: topics, options, how to wait, what to record.
+//! Flags of both tools: topics, options, how to wait, what to record.
 
 use anyhow::anyhow;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use measure::observer::{End, Observer, Plan};
 /// Arguments of `lbmpub` and `lbmsub`.
 #[derive(Clone, Debug, Args)]
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
-pub struct Common {
+pub struct TopicArgs {
     /// Topic; with --topics a number follows it
     #[arg(long, value_name = "NAME", default_value = "quoteway.test")]
     pub topic: String,
@@ -112,7 +112,7 @@ pub enum Idle {
     Spin,
 }
 
-impl Common {
+impl TopicArgs {
     /// Profile, then files, then lines.
     ///
     /// # Errors
