@@ -22,7 +22,7 @@ section! {
 }
 
 /// Declares a parameter with a closed set of names; the first is the default.
-macro_rules! choice {
+macro_rules! named_choice {
     ($(#[doc = $about:literal])+ $name:ident, $kind:literal; $($(#[doc = $meaning:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ macro_rules! choice {
     };
 }
 
-choice! {
+named_choice! {
     /// The transport of the data stream.
     AeronMedium, "\"unicast\", \"multicast\" or \"ipc\"";
     /// UDP to each P2PS.
@@ -54,7 +54,7 @@ choice! {
     Ipc = "ipc",
 }
 
-choice! {
+named_choice! {
     /// Whose the media driver is.
     AeronDriver, "\"embedded\" or \"external\"";
     /// A thread of this process.
@@ -63,7 +63,7 @@ choice! {
     External = "external",
 }
 
-choice! {
+named_choice! {
     /// Whom a Source Distributor waits for.
     AeronFlowControl, "\"min\", \"max\" or \"tagged\"";
     /// All P2PSs.
@@ -74,7 +74,7 @@ choice! {
     Tagged = "tagged",
 }
 
-choice! {
+named_choice! {
     /// A thread's behaviour while there is nothing to do.
     AeronIdle, "\"backoff\", \"yield\" or \"spin\"";
     /// The thread sleeps, longer and longer.

@@ -9,14 +9,13 @@ use hub::filter::rules::FieldSet;
 use hub::hash_seed::HashSeed;
 use hub::status_texts::StatusTexts;
 use hub::{distributor, p2ps};
-use rwf::dictionary::Dictionary;
 
 use super::blocked::blocked_list;
 use super::by_service;
 use super::headlines::headlines;
 use super::patterns::patterns;
 use super::service_qos::service_qos;
-use super::{CacheLocation, Config, DictionaryFiles, HubTransport, ProviderChoice, Route, conflation, filters};
+use super::{CacheLocation, Config, HubTransport, ProviderChoice, Route, conflation, dictionary, filters};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -322,28 +321,6 @@ pub fn across_processes_p2ps(config: &Config, incarnation: u32, key: u64) -> io:
         key,
         ..p2ps_config(config, incarnation)?
     })
-}
-
-/// The dictionary of the configured files; `None` if there are none, which means the built-in one.
-///
-/// # Errors
-/// A file cannot be read; the message names it and the line.
-pub fn dictionary(files: &DictionaryFiles) -> io::Result<Option<Dictionary>> {
-    if files.field_file.is_empty() && files.enum_file.is_empty() {
-        return Ok(None);
-    }
-    let read = |name: &str| {
-        std::fs::read(name).map_err(|e| io::Error::new(e.kind(), format!("dictionary file {name} cannot be read: {e}")))
-    };
-    let wrong = |e: rwf::dictionary::DictionaryError| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
-    let mut dictionary = Dictionary::new();
-    if !files.field_file.is_empty() {
-        dictionary.load_fields(&files.field_file, &read(&files.field_file)?).map_err(wrong)?;
-    }
-    if !files.enum_file.is_empty() {
-        dictionary.load_enums(&files.enum_file, &read(&files.enum_file)?).map_err(wrong)?;
-    }
-    Ok(Some(dictionary))
 }
 
 /// The names of Source Distributors in a value of `source_distributor_pairs`.

@@ -11,6 +11,7 @@ mod blocked;
 mod by_service;
 pub mod command;
 mod conflation;
+mod dictionary;
 mod document;
 mod effect;
 mod files;
@@ -41,10 +42,10 @@ pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
 pub use blocked::blocked_list;
 pub use conflation::Conflation;
+pub use dictionary::dictionary;
 pub use filters::Filters;
 pub use hub::{
-    across_processes_distributor, across_processes_p2ps, dictionary, distributor_config, p2ps_config, p2ps_limits,
-    route_config,
+    across_processes_distributor, across_processes_p2ps, distributor_config, p2ps_config, p2ps_limits, route_config,
 };
 pub use item_priorities::item_priorities;
 pub use listing::{json, search};

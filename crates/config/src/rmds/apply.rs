@@ -445,7 +445,7 @@ fn route_name(line: &Line) -> Option<String> {
     let words = &line.key.words;
     let at = words.iter().position(|(_, w)| matches!(w, Word::Name(n) if n.eq_ignore_ascii_case("route")))?;
     match words.get(at.checked_sub(1)?)? {
-        (_, Word::Name(name)) if !super::catalogue::is_component(name) => Some(name.clone()),
+        (_, Word::Name(name)) if !super::components::is_component(name) => Some(name.clone()),
         _ => None,
     }
 }

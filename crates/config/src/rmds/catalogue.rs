@@ -1,18 +1,10 @@
 //! Which parameters there are, at which levels they stand, and what a line's key means.
 
+use super::components::{ANY_COMPONENT, P2PS, RRCP, SRC_DIST, is_component, near_component};
 use super::lookup::{Level, level_weights};
 use super::syntax::{Binding, Key, Word};
 use crate::effect::{Kind, NoEffect, TABLE};
 use crate::{AnySection, Config, Route, Section, nearest};
-
-/// Names of the consumer side.
-const P2PS: &[&str] = &["P2PS", "ADS"];
-/// Names of the provider side.
-const SRC_DIST: &[&str] = &["Src_Dist", "ADH", "SrcDist", "Source_Distributor"];
-/// Names of the backbone.
-const RRCP: &[&str] = &["RRCP", "RRCPD"];
-/// The levels that a parameter of a service may stand under.
-const ANY_COMPONENT: &[&str] = &["P2PS", "ADS", "Src_Dist", "ADH", "SrcDist", "Source_Distributor"];
 
 /// The scope of a list with an entry for each service.
 const SERVICES: &str = "SERVICES";
@@ -270,15 +262,6 @@ impl Catalogue {
         }
         names
     }
-}
-
-pub(crate) fn is_component(word: &str) -> bool {
-    ANY_COMPONENT.iter().chain(RRCP).any(|c| c.eq_ignore_ascii_case(word))
-}
-
-fn near_component(word: &str) -> Option<&'static str> {
-    let close = |c: &str| strsim::damerau_levenshtein(&c.to_lowercase(), &word.to_lowercase()) <= 2 && word.len() > 2;
-    ["P2PS", "ADS", "Src_Dist", "ADH", "RRCP"].into_iter().find(|c| close(c))
 }
 
 fn bind_write_thread(key: &Key) -> Result<Option<usize>, String> {

@@ -6,7 +6,7 @@
 //! before one that skips it; `.` before the word goes before `*`. Of two that are alike in everything the later
 //! line counts.
 
-use super::catalogue::is_component;
+use super::components::is_component;
 use super::syntax::{Binding, Key, Word};
 
 /// One level of a parameter.

@@ -4,6 +4,7 @@
 
 mod apply;
 mod catalogue;
+mod components;
 pub mod import;
 pub mod lookup;
 pub mod syntax;
