@@ -203,6 +203,7 @@ macro_rules! options {
         $(
             impl constants_of!($scope) {
                 #[doc = concat!("Default ", $default, "; ", $meaning)]
+                #[allow(rustdoc::broken_intra_doc_links, reason = "brackets of an option's own syntax, as lists of options show it")]
                 pub const $name: Opt<$type> = Opt::of(Scope::$scope, stringify!($name));
             }
         )*
