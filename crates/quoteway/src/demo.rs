@@ -14,11 +14,12 @@ use clap::Args;
 
 use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
+use server::addresses::show;
 use server::agents::lifecycle::Lifecycle;
 use server::agents::monitor::MonitorHandle;
 use server::agents::server::{Addresses, Server};
 use server::http::{self, Running, facts};
-use server::roles::process::{HttpArgs, incarnation, show};
+use server::roles::process::{HttpArgs, incarnation};
 use server::roles::serve::about;
 use tools::source::serve::{Fault, SourceSettings, serve};
 use tools::ui::{self, ClientLine, Command};

@@ -4,6 +4,7 @@
 //! No protocol rule lives here: bytes are understood by `rwf` and `rssl`, items by `hub`, sockets by `net`.
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 pub mod agents;
 pub mod counters;
 pub mod http;

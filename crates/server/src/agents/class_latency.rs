@@ -5,7 +5,7 @@
 //! in turns, or by the timer of `timed_writes`. What waits behind a full socket has been handed over here: the client's queue tells of it.
 
 use super::consumers::Protocol;
-use super::monitor::TurnLatency;
+use super::turn_latency::TurnLatency;
 
 /// Histograms by class, and who is followed: connections by their `Id`.
 #[derive(Debug)]

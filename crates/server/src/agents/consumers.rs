@@ -310,7 +310,7 @@ impl Consumers {
     }
 
     /// How long messages are in here until clients have them, by what those speak.
-    pub fn latencies(&self) -> impl Iterator<Item = (Protocol, super::monitor::TurnLatency)> {
+    pub fn latencies(&self) -> impl Iterator<Item = (Protocol, super::turn_latency::TurnLatency)> {
         self.latency.all()
     }
 

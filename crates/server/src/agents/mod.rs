@@ -33,6 +33,7 @@ pub mod shards;
 pub mod source_distributor;
 pub mod status;
 pub mod trace;
+pub mod turn_latency;
 
 use std::io;
 use std::sync::{Arc, LazyLock};

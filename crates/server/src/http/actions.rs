@@ -7,7 +7,9 @@ use hub::distributor::{LockError, SessionId};
 use hub::p2ps::{BlockError, ClientId};
 use serde::Serialize;
 
-use super::api::{Answer, Api, Asked, Done, Fault};
+use super::answer::{Answer, Done, Fault};
+use super::asked::Asked;
+use super::endpoint::Api;
 use super::threads::Silent;
 use crate::agents::consumers::Consumers;
 use crate::agents::lifecycle::Reloaded;

@@ -2,149 +2,28 @@
 //! neither knows what the other does not.
 
 use std::collections::HashMap;
-use std::future::{Future, Ready, ready};
-use std::pin::Pin;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::future::{Ready, ready};
+use std::sync::{LazyLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use config::Role;
-use hub::p2ps::ITEM_STATES;
-use schemars::{Schema, SchemaGenerator};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::asked::decoded;
-use super::facts::{self, Blocked, Client, Event, Filter, Item, ItemDetail, PAGE, Peer, Process, Provider, Service};
-use super::history::{self, Histories};
+use super::answer::{Answer, Done, Fault};
+use super::asked::{Asked, Parameter, decoded};
+use super::endpoint::{Api, Endpoint};
+use super::facts::{self, Blocked, Client, Event, Filter, Item, PAGE, Peer, Process, Provider, Service};
+use super::item_detail::{self, ItemDetail};
 use super::metrics;
-use super::threads::{Silent, Threads};
-use super::{About, RRCPD, actions, recording, rights};
+use super::threads::Silent;
+use super::{RRCPD, actions, recording, rights};
 use crate::agents::history::History;
-use crate::agents::lifecycle::Lifecycle;
-use crate::agents::monitor::Thread;
-use crate::agents::permissions::{Administration, On};
+use crate::agents::monitor::{PATIENCE, Thread};
+use crate::agents::permissions::On;
 use crate::agents::recording::Recording;
-
-/// The state that requests are answered from.
-pub(super) struct Api {
-    pub(super) threads: Threads,
-    pub(super) about: About,
-    pub(super) life: Lifecycle,
-    /// `None` while permissions are off, and where there are none.
-    pub(super) administration: Option<Administration>,
-    pub(super) histories: Arc<Histories>,
-    /// Users who were shown an image of late: the audit has it once a minute, and not for each look of the page.
-    pub(super) shown: Mutex<HashMap<(String, String), Instant>>,
-}
-
-/// A request, as far as an endpoint sees it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
-    /// The parts of the path that stand for `{...}`, in order.
-    pub(super) places: Vec<String>,
-    /// The query, decoded.
-    pub(super) query: Vec<(String, String)>,
-    /// The type that the caller would like to read, as `Accept` has it.
-    pub(super) accept: String,
-    /// The body of an action.
-    pub(super) body: Value,
-    /// The asking user, for the audit.
-    pub(super) caller: String,
-}
-
-impl Asked {
-    pub(super) fn query(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    /// A text of the body.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
-    }
-
-    /// THREAD.NUMBER in the path.
-    pub(super) fn id(&self) -> Result<(usize, u32), Fault> {
-        let text = self.places.first().map_or("", String::as_str);
-        parse_id(text)
-            .ok_or_else(|| Fault::new(404, format!("{text:?} is no id: those of the lists are THREAD.NUMBER")))
-    }
-
-    fn filter(&self) -> Result<Filter, Fault> {
-        let limit = self.query("limit").map_or(Ok(100), str::parse::<usize>);
-        let limit = limit.ok().filter(|limit| (1..=PAGE).contains(limit));
-        let limit = limit.ok_or_else(|| Fault::new(400, format!("limit is a number from 1 to {PAGE}")))?;
-        let after = match self.query("after") {
-            None => None,
-            Some(text) => Some(parse_id(text).ok_or_else(|| Fault::new(400, "after is what the last answer said"))?),
-        };
-        let own = |name: &str| self.query(name).unwrap_or_default().to_owned();
-        let state = own("state");
-        if !state.is_empty() && !ITEM_STATES.contains(&state.as_str()) {
-            return Err(Fault::new(400, format!("state is one of {}", ITEM_STATES.join(", "))));
-        }
-        Ok(Filter { contains: own("contains"), service: own("service"), state, limit, after })
-    }
-}
-
-fn parse_id(text: &str) -> Option<(usize, u32)> {
-    let (thread, number) = text.split_once('.')?;
-    Some((thread.parse().ok()?, number.parse().ok()?))
-}
-
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) status: u16,
-    pub(super) why: String,
-}
-
-impl Fault {
-    pub(super) fn new(status: u16, why: impl Into<String>) -> Self {
-        Self { status, why: why.into() }
-    }
-}
-
-impl From<Silent> for Fault {
-    fn from(Silent(name): Silent) -> Self {
-        Self::new(503, format!("{name} does not answer"))
-    }
-}
-
-/// An answer: JSON, or a text of another type.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Answer {
-    Json(String),
-    Text(&'static str, String),
-    /// JSON with a status of its own.
-    Status(u16, Value),
-}
-
-impl Answer {
-    pub(super) fn of(value: &impl Serialize) -> Result<Self, Fault> {
-        serde_json::to_string(value).map(Self::Json).map_err(|e| Fault::new(500, e.to_string()))
-    }
-}
-
-type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
-
-/// A parameter of the query, or a member of the body.
-pub(super) type Parameter = (&'static str, &'static str);
-
-/// One thing that can be asked or done.
-pub(super) struct Endpoint {
-    pub(super) method: &'static str,
-    /// With `{name}` for what varies.
-    pub(super) path: &'static str,
-    pub(super) role: Role,
-    /// In a line.
-    pub(super) summary: &'static str,
-    pub(super) query: &'static [Parameter],
-    /// Members of the body, all of them texts; those that end with `?` may be left out.
-    pub(super) body: &'static [Parameter],
-    /// The shape of the answer.
-    pub(super) answer: fn(&mut SchemaGenerator) -> Schema,
-    pub(super) handle: for<'a> fn(&'a Api, &'a Asked) -> Answered<'a>,
-}
 
 /// Callers and items of which is known that the audit has them.
 const SHOWN_MAX: usize = 1_024;
@@ -158,13 +37,6 @@ struct Page<T> {
     found: Vec<T>,
     /// Where to go on (`after`), if there is more.
     next: Option<String>,
-}
-
-/// The action.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub(super) struct Done {
-    /// In words.
-    pub(super) done: String,
 }
 
 /// Whether a process is fit.
@@ -223,7 +95,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/items", Viewer, "The items that clients watch, with their states", ITEMS, &[], Page<Item>, items),
     endpoint!("GET" "/api/v1/items/{id}", Viewer, "An item, and who watches it", &[], &[], ItemDetail, item),
     endpoint!("GET" "/api/v1/items/{service}/{name}", Viewer, "An item by its name: state, watchers, source, what its watchers were told last, its image where it is cached", &[], &[], Vec<ItemDetail>, named_item),
-    endpoint!("GET" "/api/v1/history/{service}/{name}", Viewer, "The prices of an item since it was asked for here first, for a chart: a bar a minute, and the last ones one by one. It is remembered from then on; of 500 items the one that was asked for longest ago makes room", &[], &[], History, history::history),
+    endpoint!("GET" "/api/v1/history/{service}/{name}", Viewer, "The prices of an item since it was asked for here first, for a chart: a bar a minute, and the last ones one by one. It is remembered from then on; of 500 items the one that was asked for longest ago makes room", &[], &[], History, history),
     endpoint!("GET" "/api/v1/blocked", Viewer, "The items that are blocked, and why", &[], &[], Vec<Blocked>, blocked),
     endpoint!("GET" "/api/v1/locked", Viewer, "The items that operators have locked, and why: they give their places at a provider to nobody", &[], &[], Vec<Blocked>, locked),
     endpoint!("GET" "/api/v1/permissions/users", Viewer, "Who is on, by user and position", &[], &[], Vec<On>, rights::users),
@@ -368,7 +240,7 @@ async fn process(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     }
     let about = &api.about;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let show = |address: Option<std::net::SocketAddr>| address.map(crate::roles::process::show);
+    let show = |address: Option<std::net::SocketAddr>| address.map(crate::addresses::show);
     Answer::of(&Process {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         role: about.role.to_owned(),
@@ -474,13 +346,13 @@ async fn items(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
 
 async fn item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let (thread, number) = asked.id()?;
-    let found = api.threads.ask(thread, move |t| facts::item(t, thread, number)).await?;
+    let found = api.threads.ask(thread, move |t| item_detail::item(t, thread, number)).await?;
     let found = found.ok_or_else(|| Fault::new(404, "there is no such item any more"))?;
     Answer::of(&shown(api, asked, found.told()))
 }
 
 /// An item on its way to who asks: an image that goes out is in the audit.
-fn shown(api: &Api, asked: &Asked, detail: facts::ItemDetail) -> facts::ItemDetail {
+fn shown(api: &Api, asked: &Asked, detail: ItemDetail) -> ItemDetail {
     let of = || format!("item {} of service {}", detail.item.name, detail.item.service);
     if detail.image.is_some() && is_news(&mut api.shown.lock().unwrap_or_else(PoisonError::into_inner), asked, of()) {
         actions::audit(asked, &format!("was shown the image of {}", of()));
@@ -512,7 +384,7 @@ async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
         let mut from = Some(0);
         while let Some(begin) = from {
             let (service, name) = (service.clone(), name.clone());
-            let question = move |t: &mut Thread<'_>| facts::items_named(t, thread, (&service, &name), begin);
+            let question = move |t: &mut Thread<'_>| item_detail::items_named(t, thread, (&service, &name), begin);
             let (some, next) = api.threads.ask(thread, question).await?;
             found.extend(some);
             from = next.filter(|_| found.len() < PAGE);
@@ -530,6 +402,18 @@ async fn named_item(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
         None => found.without_image("the images of this name are too large for one answer"),
     });
     Answer::of(&bounded.map(|found| shown(api, asked, found.told())).collect::<Vec<_>>())
+}
+
+async fn history(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
+    let [service, name] = &asked.places[..] else { return Err(Fault::new(404, "the path is history/SERVICE/NAME")) };
+    let (answer, answered) = oneshot::channel();
+    // A caller that has given up does not get the answer.
+    let answer = Box::new(move |told| drop(answer.send(told)));
+    api.histories.agent()?.ask(service, name, answer).map_err(|why| Fault::new(503, why))?;
+    let told = timeout(PATIENCE, answered).await.ok().and_then(Result::ok);
+    let told = told.ok_or_else(|| Fault::new(503, "the history of prices does not answer"))?;
+    let told = told.map_err(|refused| Fault::new(if refused.is_denied { 403 } else { 404 }, refused.why))?;
+    Answer::of(&told)
 }
 
 async fn blocked(api: &Api, _: &Asked) -> Result<Answer, Fault> {
@@ -568,16 +452,16 @@ fn recent_events(asked: &Asked) -> Result<Answer, Fault> {
     Answer::of(&events.collect::<Vec<_>>())
 }
 
-/// The `OpenAPI` document: it takes milliseconds to make, and is the same each time.
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| super::openapi::document().to_string());
+/// The `OpenAPI` document of this interface.
+pub fn document() -> Value {
+    super::openapi::document(ENDPOINTS)
+}
+
+/// The document as text: it takes milliseconds to make, and is the same each time.
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
 
 fn openapi(_: &Api, _: &Asked) -> Ready<Result<Answer, Fault>> {
     ready(Ok(Answer::Json(DOCUMENT.clone())))
-}
-
-/// The body of an answer that is a fault.
-pub(super) fn fault(fault: &Fault) -> Value {
-    json!({ "error": fault.why })
 }
 
 #[cfg(test)]
@@ -603,19 +487,5 @@ mod tests {
         for endpoint in ENDPOINTS {
             assert_eq!(endpoint.method == "POST", endpoint.role == Role::Operator, "{}", endpoint.path);
         }
-    }
-
-    #[test]
-    fn ids_and_limits_are_checked() {
-        let asked = |query: &[(&str, &str)]| Asked {
-            query: query.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
-            ..Asked::default()
-        };
-        assert_eq!(asked(&[("limit", "0")]).filter().unwrap_err().status, 400);
-        assert_eq!(asked(&[("limit", "1001")]).filter().unwrap_err().status, 400);
-        assert_eq!(asked(&[("after", "x")]).filter().unwrap_err().status, 400);
-        let filter = asked(&[("after", "1.20"), ("contains", "IBM")]).filter().unwrap();
-        assert_eq!((filter.after, filter.limit, filter.contains.as_str()), (Some((1, 20)), 100, "IBM"));
-        assert_eq!(Asked { places: vec!["1.x".into()], ..Asked::default() }.id().unwrap_err().status, 404);
     }
 }

@@ -3,13 +3,73 @@
 
 use std::fmt;
 
+use hub::p2ps::ITEM_STATES;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, ORIGIN};
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::api::{Fault, Parameter};
+use super::answer::Fault;
+use super::facts::{Filter, PAGE};
+
+/// A parameter of the query, or a member of the body.
+pub(super) type Parameter = (&'static str, &'static str);
+
+/// A request, as far as an endpoint sees it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    /// The parts of the path that stand for `{...}`, in order.
+    pub(super) places: Vec<String>,
+    /// The query, decoded.
+    pub(super) query: Vec<(String, String)>,
+    /// The type that the caller would like to read, as `Accept` has it.
+    pub(super) accept: String,
+    /// The body of an action.
+    pub(super) body: Value,
+    /// The asking user, for the audit.
+    pub(super) caller: String,
+}
+
+impl Asked {
+    pub(super) fn query(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A text of the body.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// THREAD.NUMBER in the path.
+    pub(super) fn id(&self) -> Result<(usize, u32), Fault> {
+        let text = self.places.first().map_or("", String::as_str);
+        parse_id(text)
+            .ok_or_else(|| Fault::new(404, format!("{text:?} is no id: those of the lists are THREAD.NUMBER")))
+    }
+
+    /// What a list is to have, and from where on.
+    pub(super) fn filter(&self) -> Result<Filter, Fault> {
+        let limit = self.query("limit").map_or(Ok(100), str::parse::<usize>);
+        let limit = limit.ok().filter(|limit| (1..=PAGE).contains(limit));
+        let limit = limit.ok_or_else(|| Fault::new(400, format!("limit is a number from 1 to {PAGE}")))?;
+        let after = match self.query("after") {
+            None => None,
+            Some(text) => Some(parse_id(text).ok_or_else(|| Fault::new(400, "after is what the last answer said"))?),
+        };
+        let own = |name: &str| self.query(name).unwrap_or_default().to_owned();
+        let state = own("state");
+        if !state.is_empty() && !ITEM_STATES.contains(&state.as_str()) {
+            return Err(Fault::new(400, format!("state is one of {}", ITEM_STATES.join(", "))));
+        }
+        Ok(Filter { contains: own("contains"), service: own("service"), state, limit, after })
+    }
+}
+
+fn parse_id(text: &str) -> Option<(usize, u32)> {
+    let (thread, number) = text.split_once('.')?;
+    Some((thread.parse().ok()?, number.parse().ok()?))
+}
 
 /// A part of a path, or of a query (where a plus is a blank), its percent signs resolved; `None` for what is no text.
 pub(super) fn decoded(part: &str, plus_is_blank: bool) -> Option<String> {
@@ -133,6 +193,19 @@ impl<'de> Visitor<'de> for Members {
 mod tests {
     use super::*;
 
+    #[test]
+    fn ids_and_limits_are_checked() {
+        let asked = |query: &[(&str, &str)]| Asked {
+            query: query.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            ..Asked::default()
+        };
+        assert_eq!(asked(&[("limit", "0")]).filter().unwrap_err().status, 400);
+        assert_eq!(asked(&[("limit", "1001")]).filter().unwrap_err().status, 400);
+        assert_eq!(asked(&[("after", "x")]).filter().unwrap_err().status, 400);
+        let filter = asked(&[("after", "1.20"), ("contains", "IBM")]).filter().unwrap();
+        assert_eq!((filter.after, filter.limit, filter.contains.as_str()), (Some((1, 20)), 100, "IBM"));
+        assert_eq!(Asked { places: vec!["1.x".into()], ..Asked::default() }.id().unwrap_err().status, 404);
+    }
     #[test]
     fn percent_signs_stand_for_bytes_of_a_text() {
         assert_eq!(decoded("A%2FB%20%2B+c", false).as_deref(), Some("A/B ++c"));

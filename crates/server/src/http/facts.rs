@@ -1,26 +1,20 @@
 //! Facts of processes, services, providers, clients and items: the answers of `/api/v1`, and how each is read from the threads.
 
 use hub::distributor::Origin;
-use hub::p2ps::{BLOCKED_MAX, ItemChange, LoadState, Mount};
+use hub::p2ps::{BLOCKED_MAX, LoadState, Mount};
 use hub_io::HubPeer;
 use net::tcp::{ConnId, Traffic};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::images::{CachedImage, FoundItem};
-use crate::agents::history;
 use crate::agents::monitor::Thread;
 
-/// The application id that the page has for permissions: what a login without one has.
-const APPLICATION_ID: u32 = 256;
 /// Items, clients and watchers of one answer, at most.
 pub const PAGE: usize = 1_000;
 /// Blocked items of one answer, at most: those of operators, and the first ones of a list.
 const BLOCKED: usize = 2 * BLOCKED_MAX;
 /// Items that one question looks at, some hundred microseconds; a list that is filtered goes on with another question.
 const LOOKED_AT: usize = 4_000;
-/// The same of a question for the items of a name, of which hardly one is read.
-const NAMES_LOOKED_AT: u32 = 50_000;
 /// Clients that one question tells of, likewise: the kernel is asked about each.
 const CLIENTS: usize = 250;
 
@@ -309,50 +303,6 @@ pub struct Item {
     pub private: bool,
 }
 
-/// A client that watches an item.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Watcher {
-    /// The client's number.
-    pub client: String,
-    /// The client's stream id.
-    pub stream: i32,
-}
-
-/// An item with those who watch it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct ItemDetail {
-    /// The item.
-    pub item: Item,
-    /// Up to 1,000 of its watchers.
-    pub watchers: Vec<Watcher>,
-    /// Where it comes from: the number of the Source Distributor, as the P2PS counts them.
-    pub source: Option<u32>,
-    /// Why it is blocked, if it is.
-    pub blocked: Option<String>,
-    /// The last statuses to its watchers, oldest first.
-    pub changes: Vec<Change>,
-    /// The item's image, where this P2PS caches it, and the page's user may see it. Who was shown it is in the audit.
-    pub image: Option<CachedImage>,
-    /// Why an image that there is, is not shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image_denied: Option<String>,
-}
-
-/// A state that the watchers of an item were told.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Change {
-    /// So many seconds ago.
-    pub ago_s: f64,
-    /// Of the stream, as `OPEN` or `CLOSED`.
-    pub stream: String,
-    /// Of the data: `OK`, `SUSPECT` or `NO_CHANGE`.
-    pub data: String,
-    /// The code, as `NONE` or `NOT_ENTITLED`.
-    pub code: String,
-    /// Why, as it was told.
-    pub text: String,
-}
-
 /// An item that is blocked, which is to say that nobody gets it, or locked, so that it gives its place to nobody.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Blocked {
@@ -524,55 +474,6 @@ pub(super) fn items(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> 
         private: item.is_private,
     });
     (items.collect(), next)
-}
-
-/// One item of a thread with its watchers.
-pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<FoundItem> {
-    let filter = Filter { limit: 1, after: Some((number, item)), ..Filter::default() };
-    let (mut found, _) = items(thread, number, &filter);
-    let found = found.pop().filter(|found| found.id == format!("{number}.{item}"))?;
-    let p2ps = &thread.consumers.as_ref()?.p2ps;
-    let watchers = p2ps.item_watchers(item, PAGE).into_iter();
-    let watchers = watchers.map(|(client, stream)| Watcher { client: format!("{number}.{}", client.0), stream });
-    let service = p2ps.service_overview().find(|service| service.name == found.service).map(|service| service.id);
-    let change = |change: &ItemChange| Change {
-        ago_s: thread.now.saturating_sub(change.at) as f64 / 1e9,
-        stream: change.stream.to_string(),
-        data: change.data.to_string(),
-        code: change.code.to_string(),
-        text: change.text.clone(),
-    };
-    let changes = service.into_iter().flat_map(|id| p2ps.item_history(id, found.name.as_bytes())).map(change);
-    let why = p2ps.why_blocked(&found.service, found.name.as_bytes());
-    let detail = ItemDetail {
-        source: p2ps.item_source(item),
-        blocked: why.map(str::to_owned),
-        changes: changes.collect(),
-        watchers: watchers.collect(),
-        item: found,
-        image: None,
-        image_denied: None,
-    };
-    // The page, and so all that it shows, has the rights of one user, whoever looks.
-    let shown = p2ps.may_be_shown(item, (history::USER, history::POSITION, APPLICATION_ID));
-    let image = p2ps.item_image(item).map(|(refresh, current)| (refresh, current, p2ps.dictionary().clone()));
-    Some(match (image, shown) {
-        (Some(_), Err(why)) => FoundItem::new(ItemDetail { image_denied: Some(why), ..detail }, None),
-        (image, _) => FoundItem::new(detail, image),
-    })
-}
-
-/// The items of a thread with this name, of those from number `from` on that one question looks at: one a domain and quality, and private
-/// ones; and where to go on.
-pub(super) fn items_named(
-    thread: &mut Thread<'_>,
-    number: usize,
-    (service, name): (&str, &str),
-    from: u32,
-) -> (Vec<FoundItem>, Option<u32>) {
-    let Some(consumers) = &thread.consumers else { return (Vec::new(), None) };
-    let (numbers, next) = consumers.p2ps.items_of(service, name.as_bytes(), from, NAMES_LOOKED_AT);
-    (numbers.into_iter().take(PAGE).filter_map(|found| item(thread, number, found)).collect(), next)
 }
 
 /// The items that are blocked in a thread.

@@ -3,12 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-use tokio::sync::oneshot;
-use tokio::time::timeout;
-
-use super::api::{Answer, Api, Asked, Fault};
+use super::answer::Fault;
 use crate::agents::history::HistoryHandle;
-use crate::agents::monitor::PATIENCE;
 
 /// The agent that remembers, once it was asked for something.
 pub(super) struct Histories {
@@ -21,11 +17,15 @@ impl Histories {
     /// Of a process that consumers reach at this address.
     pub(super) fn new(rssl: Option<SocketAddr>) -> Self {
         // A server that listens on all addresses is connected to by the loopback's.
-        let address = rssl.map(|at| crate::roles::process::show(at).parse().unwrap_or(at));
+        let address = rssl.map(|at| crate::addresses::show(at).parse().unwrap_or(at));
         Self { address, agent: Mutex::default() }
     }
 
-    fn agent(&self) -> Result<HistoryHandle, Fault> {
+    /// The agent, started by the first question.
+    ///
+    /// # Errors
+    /// This process serves no consumers, or the agent does not start.
+    pub(super) fn agent(&self) -> Result<HistoryHandle, Fault> {
         let address = self.address.ok_or_else(|| Fault::new(409, "this process serves no consumers"))?;
         let mut agent = self.agent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(agent) = &*agent {
@@ -46,16 +46,4 @@ impl Histories {
             tracing::warn!("items are not remembered from the start on: {why}");
         }
     }
-}
-
-pub(super) async fn history(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
-    let [service, name] = &asked.places[..] else { return Err(Fault::new(404, "the path is history/SERVICE/NAME")) };
-    let (answer, answered) = oneshot::channel();
-    // A caller that has given up does not get the answer.
-    let answer = Box::new(move |told| drop(answer.send(told)));
-    api.histories.agent()?.ask(service, name, answer).map_err(|why| Fault::new(503, why))?;
-    let told = timeout(PATIENCE, answered).await.ok().and_then(Result::ok);
-    let told = told.ok_or_else(|| Fault::new(503, "the history of prices does not answer"))?;
-    let told = told.map_err(|refused| Fault::new(if refused.is_denied { 403 } else { 404 }, refused.why))?;
-    Answer::of(&told)
 }

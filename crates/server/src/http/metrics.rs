@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 
 use super::facts::{Provider, Service};
 use crate::agents::consumers::Protocol;
-use crate::agents::monitor::{BOUNDS_NS, Thread, TurnLatency};
+use crate::agents::monitor::Thread;
 use crate::agents::recording::Standing;
+use crate::agents::turn_latency::{BOUNDS_NS, TurnLatency};
 use crate::counters::Samples;
 
 /// The type of `OpenMetrics`, for `Content-Type`.
@@ -132,7 +133,7 @@ pub(super) fn text(readings: &[Reading], silent: usize, started: u64, recording:
     families(&mut out, readings);
     histograms(&mut out, readings);
     if let Some(standing) = recording {
-        super::recording::metrics(&mut out, standing);
+        of_recording(&mut out, standing);
     }
     head(&mut out, "quoteway_threads_silent", "gauge", "Serving threads that did not answer.");
     let _ = writeln!(out, "quoteway_threads_silent {silent}");
@@ -256,6 +257,33 @@ fn histogram(out: &mut String, family: &str, labels: &str, latency: &TurnLatency
     let _ = writeln!(out, "{family}_bucket{{{labels},le=\"+Inf\"}} {all}");
     let _ = writeln!(out, "{family}_sum{{{labels}}} {}", latency.sum_ns as f64 / 1e9);
     let _ = writeln!(out, "{family}_count{{{labels}}} {all}");
+}
+
+/// The counters of a recording as `OpenMetrics`.
+fn of_recording(out: &mut String, standing: &Standing) {
+    let counts = standing.counts;
+    for (name, help, value) in [
+        ("records", "Records written.", counts.records),
+        ("message_bytes", "Bytes of messages in them.", counts.message_bytes),
+        ("file_bytes", "Bytes of files written.", counts.file_bytes),
+        ("lost", "Messages lost: they came faster than they were written.", counts.lost),
+        ("lost_bytes", "Their bytes.", counts.lost_bytes),
+        ("gaps", "Gaps that were recorded.", counts.gaps),
+        ("disk_failures", "Failures of the disk.", counts.disk_failures),
+        ("disconnects", "Connections to the recorder that this server has closed.", counts.disconnects),
+    ] {
+        let family = format!("quoteway_record_{name}");
+        head(out, &family, "counter", help);
+        let _ = writeln!(out, "{family}_total {value}");
+    }
+    for (name, help, value) in [
+        ("queue_bytes", "Bytes that wait to be written.", standing.waiting as u64),
+        ("recording", "1 where it is recorded and the disk takes it.", u64::from(standing.state == "recording")),
+    ] {
+        let family = format!("quoteway_record_{name}");
+        head(out, &family, "gauge", help);
+        let _ = writeln!(out, "{family} {value}");
+    }
 }
 
 #[cfg(test)]

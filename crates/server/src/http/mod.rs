@@ -6,15 +6,17 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`api`] | the table of what can be asked and done; the router and the OpenAPI document are made of it |
+//! | `endpoint` | what an endpoint is, and the state that endpoints answer from |
 //! | `rights` | what administrators ask and do about permissions |
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
+//! | `item_detail` | what is told of one item |
 //! | `images` | how the image of an item is told |
 //! | `history` | what items were worth before the page was opened |
 //! | `recording` | what administrators ask and do about what is recorded |
 //! | [`metrics`] | the counters as OpenMetrics |
 //! | `access` | who may look, who may act: pages of other servers, users |
 //! | `passwords` | names and passwords, checked in a thread of their own |
-//! | `asked` | what a query or a body says, read strictly |
+//! | `asked`, `answer` | what a request says, read strictly; what it is answered |
 //! | `assets` | the files of the page |
 //! | `threads` | how the serving threads are asked |
 //! | `serve` | sockets, requests, answers |
@@ -23,12 +25,15 @@
 
 mod access;
 mod actions;
+mod answer;
 pub mod api;
 mod asked;
 mod assets;
+mod endpoint;
 pub mod facts;
 mod history;
 mod images;
+mod item_detail;
 pub mod metrics;
 mod openapi;
 mod paced;
@@ -39,7 +44,7 @@ mod rights;
 mod serve;
 mod threads;
 
-pub use openapi::document;
+pub use api::document;
 pub use serve::{Running, start};
 pub use threads::Threads;
 

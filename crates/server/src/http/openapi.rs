@@ -4,14 +4,14 @@ use config::Role;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::api::{ENDPOINTS, Endpoint};
+use super::endpoint::Endpoint;
 
-/// The document.
-pub fn document() -> Value {
+/// The document of these endpoints.
+pub(super) fn document(endpoints: &[Endpoint]) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| s.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
     let mut paths: Map<String, Value> = Map::new();
-    for endpoint in ENDPOINTS {
+    for endpoint in endpoints {
         let answer = (endpoint.answer)(&mut generator).to_value();
         let methods = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         methods[endpoint.method.to_lowercase()] = operation(endpoint, &answer);
@@ -88,6 +88,7 @@ fn body(endpoint: &Endpoint) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::api::ENDPOINTS;
     use super::*;
 
     /// Every `$ref` of a document.
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_document_names_every_endpoint_and_nothing_that_is_not_there() {
-        let document = document();
+        let document = document(ENDPOINTS);
         let mut ids = Vec::new();
         for endpoint in ENDPOINTS {
             let operation = &document["paths"][endpoint.path][endpoint.method.to_lowercase()];

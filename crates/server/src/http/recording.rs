@@ -1,12 +1,13 @@
 //! Administration of the recording of a process (`[record]`).
 
-use std::fmt::Write as _;
 use std::future::{Ready, ready};
 
 use serde::Serialize;
 
 use super::actions::{blocking, done, why};
-use super::api::{Answer, Api, Asked, Fault};
+use super::answer::{Answer, Fault};
+use super::asked::Asked;
+use super::endpoint::Api;
 use crate::agents::recording::{Recording, Standing};
 
 /// How the recording of a process is doing.
@@ -108,31 +109,4 @@ pub(super) async fn stop(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let (why, recording) = (why(asked)?, recording_of(api)?);
     let counts = blocking(move || recording.stop()).await?.map_err(|e| Fault::new(409, e))?;
     done(asked, format!("the recording is ended, {} records, {} lost: {why}", counts.records, counts.lost))
-}
-
-/// The counters of a recording as `OpenMetrics`.
-pub(super) fn metrics(out: &mut String, standing: &Standing) {
-    let counts = standing.counts;
-    for (name, help, value) in [
-        ("records", "Records written.", counts.records),
-        ("message_bytes", "Bytes of messages in them.", counts.message_bytes),
-        ("file_bytes", "Bytes of files written.", counts.file_bytes),
-        ("lost", "Messages lost: they came faster than they were written.", counts.lost),
-        ("lost_bytes", "Their bytes.", counts.lost_bytes),
-        ("gaps", "Gaps that were recorded.", counts.gaps),
-        ("disk_failures", "Failures of the disk.", counts.disk_failures),
-        ("disconnects", "Connections to the recorder that this server has closed.", counts.disconnects),
-    ] {
-        let family = format!("quoteway_record_{name}");
-        super::metrics::head(out, &family, "counter", help);
-        let _ = writeln!(out, "{family}_total {value}");
-    }
-    for (name, help, value) in [
-        ("queue_bytes", "Bytes that wait to be written.", standing.waiting as u64),
-        ("recording", "1 where it is recorded and the disk takes it.", u64::from(standing.state == "recording")),
-    ] {
-        let family = format!("quoteway_record_{name}");
-        super::metrics::head(out, &family, "gauge", help);
-        let _ = writeln!(out, "{family} {value}");
-    }
 }

@@ -5,7 +5,9 @@ use std::future::{Ready, ready};
 use serde::Serialize;
 
 use super::actions::{blocking, done, why};
-use super::api::{Answer, Api, Asked, Fault, Parameter};
+use super::answer::{Answer, Fault};
+use super::asked::{Asked, Parameter};
+use super::endpoint::Api;
 use crate::agents::permissions::Administration;
 
 /// The query of `explain`.

@@ -30,7 +30,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::access::{Access, Denial, Sent};
-use super::api::{self, Answer, Api, Asked, Fault};
+use super::answer::{self, Answer, Fault};
+use super::api;
+use super::asked::{Asked, Parameter};
+use super::endpoint::Api;
 use super::history::Histories;
 use super::paced::{Paced, WRITE_PATIENCE};
 use super::places::{self, Bounds, Place, Places, Whose};
@@ -68,7 +71,7 @@ pub struct Running {
 impl Running {
     /// The address for a browser of this machine.
     pub fn url(&self) -> String {
-        format!("http://{}/", crate::roles::process::show(self.address))
+        format!("http://{}/", crate::addresses::show(self.address))
     }
 
     /// Keeps the prices of items from now on, before the page asks for them.
@@ -362,7 +365,7 @@ async fn respond(serving: &Serving, peer: &str, place: &Place, request: Request<
     let mut response = match answer(serving, peer, place, request).await {
         Ok(response) => response,
         Err(Refusal { fault, denial }) => {
-            let mut response = json(fault.status, &api::fault(&fault));
+            let mut response = json(fault.status, &answer::fault(&fault));
             if denial == Some(Denial::WhoAreYou) {
                 let challenge = HeaderValue::from_static("Basic realm=\"Quoteway\", charset=\"UTF-8\"");
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
@@ -469,7 +472,7 @@ async fn answer(
 }
 
 /// The body of an action: a JSON object, or nothing.
-async fn read_body(place: &Place, request: Request<Incoming>, known: &[api::Parameter]) -> Result<Value, Fault> {
+async fn read_body(place: &Place, request: Request<Incoming>, known: &[Parameter]) -> Result<Value, Fault> {
     let (head, body) = request.into_parts();
     place.awaits_body();
     let collected = tokio::time::timeout(BODY_PATIENCE, Limited::new(body, BODY_MAX).collect()).await;

@@ -11,6 +11,7 @@ use clap::Args;
 use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
+use crate::addresses;
 use crate::agents::consumer_ports::{Bound, Port};
 use crate::agents::lifecycle::{Lifecycle, Load};
 use crate::agents::p2ps::P2psAgent;
@@ -161,5 +162,5 @@ fn ended(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
 fn ready_line(at: &Bound) -> String {
     let (further, bound) =
         (process::show_ports(at.encrypted, at.websocket, at.marketfeed), process::bound([Some(at.rssl)]));
-    format!("ready rssl={}{further}{bound}", process::show(at.rssl))
+    format!("ready rssl={}{further}{bound}", addresses::show(at.rssl))
 }

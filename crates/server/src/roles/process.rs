@@ -9,6 +9,7 @@ use config::{Config, ConfigArgs, Http, LogFormat};
 use net::dns::{BadServiceName, ServiceName};
 
 use super::service::{self, Pulse, Watched};
+use crate::addresses::show;
 use crate::agents::lifecycle::Lifecycle;
 use crate::http::{About, Running};
 use crate::log;
@@ -128,11 +129,6 @@ pub fn announce(line: &str, threads: Vec<Watched>) {
 /// Tells this start from every other one of this host: hundredths of a second, which come again after 497 days.
 pub fn incarnation() -> u32 {
     (net::clock::wall() / 10_000_000) as u32
-}
-
-/// An address that can be connected to from this host.
-pub fn show(a: SocketAddr) -> String {
-    if a.ip().is_unspecified() { format!("127.0.0.1:{}", a.port()) } else { a.to_string() }
 }
 
 /// The part of a ready line that says where clients connect by other ports than that for all; empty where they may not.

@@ -6,6 +6,7 @@ use config::{Config, ConfigArgs, Route};
 use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
+use crate::addresses;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::monitor::MonitorHandle;
 use crate::agents::server::{Addresses, Server};
@@ -134,8 +135,8 @@ fn announce(config: &Config, addresses: Addresses, web: Option<&Running>, thread
 
 /// The line that tells people and programs that the ports are open: addresses that can be connected to.
 pub fn ready_line(addresses: Addresses) -> String {
-    let nip = addresses.nip.map_or("off".to_string(), process::show);
+    let nip = addresses.nip.map_or("off".to_string(), addresses::show);
     let further = process::show_ports(addresses.encrypted, addresses.websocket, addresses.marketfeed);
     let bound = process::bound([Some(addresses.rssl), addresses.nip]);
-    format!("ready rssl={} nip={nip}{further}{bound}", process::show(addresses.rssl))
+    format!("ready rssl={} nip={nip}{further}{bound}", addresses::show(addresses.rssl))
 }

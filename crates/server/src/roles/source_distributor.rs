@@ -7,6 +7,7 @@ use hub_io::publisher::CONNECTIONS;
 use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
+use crate::addresses;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
 use crate::http::{self, About};
@@ -94,7 +95,7 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
 
 /// The line that tells people and programs that the ports are open: addresses that can be connected to.
 fn ready_line(addresses: Addresses) -> String {
-    let nip = addresses.nip.map_or("off".to_string(), process::show);
+    let nip = addresses.nip.map_or("off".to_string(), addresses::show);
     let bound = process::bound([Some(addresses.hub), addresses.nip]);
-    format!("ready nip={nip} hub={}{bound}", process::show(addresses.hub))
+    format!("ready nip={nip} hub={}{bound}", addresses::show(addresses.hub))
 }
