@@ -33,7 +33,7 @@ fn options(port: u16, lines: &str) -> Options {
     options
 }
 
-/// What both sides do while there is nothing to do: they yield, or spin with `idle=spin`.
+/// Both sides while there is nothing to do: they yield, or spin with `idle=spin`.
 fn idle() {
     if SPIN.load(Ordering::Relaxed) {
         std::hint::spin_loop();
@@ -77,7 +77,7 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
             while !stop.load(Ordering::Relaxed) {
                 let at = net::clock::thread_cpu();
                 if context.poll(Some(Duration::ZERO), &mut count).expect("a turn") == 0 {
-                    // What finds nothing is not counted.
+                    // A poll that finds nothing is not counted.
                     cpu += net::clock::thread_cpu() - at;
                     idle();
                 }
@@ -96,7 +96,7 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
         context.send(source, &payload, SendFlags::FLUSH).expect("room");
         context.poll(Some(Duration::from_millis(5)), &mut nothing).expect("a turn");
     }
-    // What lies between the two fits the receive buffer.
+    // The lead of one over the other fits the receive buffer.
     let lead = (2 << 20) / (size as u64 + 12);
     let first = heard.load(Ordering::Relaxed);
     let (began, mut sent) = (Instant::now(), 0u64);

@@ -22,7 +22,7 @@ use crate::fault::Fault;
 use crate::handles::{ReceiverId, RequestId, SendFlags, SourceId};
 use crate::inbound::{Inbound, ReceiverEntry};
 use crate::io::{Io, Role, Watch};
-use crate::outbound::{Heard, Key};
+use crate::outbound::{Key, ReadySocket};
 use crate::report::{self, Reporter};
 use crate::requests::Requests;
 use crate::resolution::Resolution;
@@ -55,7 +55,7 @@ pub struct Context {
     reporter: Option<Reporter>,
 }
 
-/// What a turn that does not wait leaves out, since a system call costs more than the turn: the set is asked every few turns, and
+/// A turn that does not wait leaves out the poll of the set, since a system call costs more than the turn: the set is asked every few turns, and
 /// meanwhile the socket that had something last is tried itself.
 #[derive(Debug, Default)]
 struct Busy {
@@ -453,8 +453,8 @@ impl Context {
                     (self.busy.hot, self.busy.hot_at) = (Some(Watch::Group(index)), now);
                     self.inbound.receive_group(now, index, &mut self.sources, events);
                 }
-                Some(Watch::Outbound(session)) => self.sources.receive(session, Heard::Session),
-                Some(Watch::Client(session, place)) => self.sources.receive(session, Heard::Client(place)),
+                Some(Watch::Outbound(session)) => self.sources.receive(session, ReadySocket::Session),
+                Some(Watch::Client(session, place)) => self.sources.receive(session, ReadySocket::Client(place)),
                 Some(Watch::Inbound(session)) => {
                     (self.busy.hot, self.busy.hot_at) = (Some(Watch::Inbound(session)), now);
                     self.inbound.receive_session(now, session, &mut self.sources, events);

@@ -17,7 +17,7 @@ use crate::ContextError;
 pub struct DaemonConfig {
     /// Where contexts reach it; LBM's port is 15380.
     pub address: SocketAddrV4,
-    /// What contexts, and those that pretend to be some, can have.
+    /// Bounds on contexts, and on those that pretend to be some.
     pub limits: DaemonLimits,
     /// From other networks nothing is taken; empty: from all.
     pub allow: Vec<Network>,
@@ -45,7 +45,7 @@ impl DaemonConfig {
 
 /// Topic resolution for networks without multicast: contexts that name it in `resolver_unicast_daemon` find each other.
 ///
-/// It knows no topics and keeps nothing: it passes on. Its owner calls [`Daemon::poll`] for ever.
+/// The daemon knows no topics and keeps nothing: packets are passed on. Its owner calls [`Daemon::poll`] for ever.
 #[derive(Debug)]
 pub struct Daemon {
     state: unicast::Daemon,
@@ -102,7 +102,7 @@ impl Daemon {
         self.strangers
     }
 
-    /// Who has sent the last packet that was not taken since the last call: of a network that is not allowed, of a context beyond the limits,
+    /// The sender of the last packet that was not taken since the last call: of a network that is not allowed, of a context beyond the limits,
     /// or none at all.
     pub fn take_refused(&mut self) -> Option<SocketAddrV4> {
         self.refused.take()
@@ -176,7 +176,7 @@ impl Outgoing {
         self.packets.push((to, from, until));
     }
 
-    /// What the socket does not take is lost: contexts ask and advertise again.
+    /// A packet that the socket does not take is lost: contexts ask and advertise again.
     fn send(&mut self, socket: &mut UdpSocket) -> io::Result<()> {
         let batch = self.packets.iter().map(|(to, from, until)| (Some(*to), &self.bytes[*from..*until]));
         socket.send_batch(batch)?;

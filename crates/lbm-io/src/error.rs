@@ -1,4 +1,4 @@
-//! What can go wrong, by whose fault.
+//! Errors, by whose fault they are.
 
 use std::{fmt, io};
 
@@ -17,18 +17,18 @@ pub enum ContextError {
     },
     /// Every port of a pool is taken.
     Ports {
-        /// What the port is for.
+        /// The use that the port has.
         what: &'static str,
         /// The first option of the pool; the other ends in `_high`.
         option: &'static str,
         /// First and last port.
         pool: (u16, u16),
-        /// What the last attempt failed with.
+        /// The error of the last attempt.
         error: io::Error,
     },
     /// The operating system refuses something else.
     Io {
-        /// What was attempted.
+        /// The call that failed.
         what: String,
         /// Why not.
         error: io::Error,
@@ -56,7 +56,7 @@ impl fmt::Display for ContextError {
             ),
             Self::Io { what, error } => {
                 write!(f, "{what}: {error}")?;
-                // What an interface that is down, or none, looks like from here.
+                // An interface that is down, or none, looks so from here.
                 if error.kind() == io::ErrorKind::AddrNotAvailable {
                     f.write_str("; is the interface up? `context default_interface` chooses another")?;
                 }

@@ -1,4 +1,4 @@
-//! What a context tells its owner.
+//! Events of a context, as its owner gets them.
 
 use lbm::transport::EndReason;
 use lbm::wire::lbmc::{Headers, Kind};
@@ -10,7 +10,7 @@ use crate::sources::Sources;
 /// One topic of one source, as one receiver has it. Order, and the events of beginning, end and loss, belong to this.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
-    /// Who receives it.
+    /// The receiver of the topic.
     pub receiver: ReceiverId,
     /// A small number that tells the streams of a context apart; used again after the end of a stream.
     pub number: u32,

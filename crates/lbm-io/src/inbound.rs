@@ -20,11 +20,11 @@ use net::tcp::{Close, ConnId, SocketOptions};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
 use self::shared::Shared;
-use crate::contest::Contest;
 use crate::events::Events;
 use crate::handles::ReceiverId;
 use crate::io::{self, Io, Role, Watch};
 use crate::streams::{self, Deliver, Streams};
+use crate::waiting_transports::WaitingTransports;
 use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
 
 /// Calls that receive from one socket, a turn: 4 MB at most, so that timers are late by no more than a few milliseconds.
@@ -62,7 +62,7 @@ struct Group {
     users: usize,
 }
 
-/// What a receiving session has opened.
+/// Sockets or memory that a receiving session has opened.
 enum Line {
     Group(usize),
     Lbtru { socket: Box<UdpSocket>, watch: u32 },
@@ -107,7 +107,7 @@ pub(crate) struct Inbound {
     displaced: Vec<Transport>,
     /// Before this time no session makes way.
     way_due: u64,
-    contest: Contest,
+    waiting_transports: WaitingTransports,
     /// Sessions of other hosts' shared memory, or of transports that are not known here.
     pub(crate) unreachable: u64,
 }
@@ -151,7 +151,7 @@ impl Inbound {
             overruns: 0,
             displaced: Vec::new(),
             way_due: 0,
-            contest: Contest::default(),
+            waiting_transports: WaitingTransports::default(),
             unreachable: 0,
         })
     }
@@ -251,7 +251,7 @@ impl Inbound {
     /// Frees what a session holds whose source was only advertised and never heard, of those that `which` tells, for one that is
     /// advertised not for the first time. False: there is none that has waited long enough.
     fn make_way(&mut self, now: u64, whom: &Transport, io: &mut Io, which: impl Fn(&Transport) -> bool) -> bool {
-        if !self.contest.asks_again(whom) || now < self.way_due {
+        if !self.waiting_transports.asks_again(whom) || now < self.way_due {
             return false;
         }
         match self.subscriber.make_way(now, which) {
@@ -675,7 +675,7 @@ impl Inbound {
             now,
             &mut deliver,
             |session, transport, packet| {
-                // What the socket does not take is asked for again.
+                // Losses are asked for again if the socket does not take the NAK.
                 let _ = match (transport, lines.get_mut(session)) {
                     (Transport::Lbtrm { source, unicast_port, .. }, _) => {
                         naks.send(Some(SocketAddrV4::new(*source, *unicast_port)), packet)

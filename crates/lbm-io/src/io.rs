@@ -22,7 +22,7 @@ pub(crate) enum Watch {
     Daemon(usize),
     /// NAKs or clients of a sending session.
     Outbound(usize),
-    /// What the client of an LBT-RU session says that has a socket of its own: the session, the socket's place.
+    /// Acknowledgements and NAKs of an LBT-RU client that has a socket of its own: the session, the socket's place.
     Client(usize, u32),
     /// LBT-RM data of a group.
     Group(usize),
@@ -32,7 +32,7 @@ pub(crate) enum Watch {
     Statistics,
 }
 
-/// What a TCP connection is for.
+/// The use of a TCP connection.
 #[derive(Debug, Default)]
 pub(crate) enum Role {
     #[default]
@@ -134,7 +134,7 @@ impl Io {
     pub(crate) fn poll_aside(&mut self, wait: Duration) -> io::Result<()> {
         let mut events = std::mem::take(&mut self.scratch);
         let polled = self.tcp.poll(Some(wait), &mut events);
-        // What is readable will be reported again.
+        // The set reports a socket again that is still readable.
         let kept =
             events.drain(..).filter(|e| !matches!(e, Event::Readable { .. } | Event::Ready { .. } | Event::Woken));
         self.backlog.extend(kept);

@@ -78,7 +78,6 @@
 //! [`Context::stats`]. In the steady state nothing is allocated.
 #![forbid(unsafe_code)]
 
-mod contest;
 mod context;
 mod daemon;
 mod error;
@@ -98,6 +97,7 @@ mod run;
 mod sources;
 mod stats;
 mod streams;
+mod waiting_transports;
 mod warning;
 
 pub use context::Context;

@@ -7,7 +7,7 @@ use net::Waker;
 
 use crate::{Context, Events};
 
-/// What a thread does while there is nothing to do.
+/// A thread's behaviour while there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Idle {
     /// Sleeps in the kernel: `file_descriptor_management_behavior pend`.

@@ -13,7 +13,7 @@ use crate::error::{ContextError, SendError};
 use crate::fault::Fault;
 use crate::handles::{Request, RequestId, SendFlags, SourceId};
 use crate::io::Io;
-use crate::outbound::{Heard, Key, Leave, Outbound};
+use crate::outbound::{Key, Leave, Outbound, ReadySocket};
 use crate::requests::Requests;
 use crate::{Warning, interface};
 
@@ -173,7 +173,7 @@ impl Sources {
             let now = self.tick();
             let Some(session) = &mut self.sessions[index as usize] else { return Err(SendError::NoSource) };
             session.on_timer(now, &mut self.io);
-            session.receive(now, Heard::Any, &mut self.io, &mut self.slabs, &mut self.fault);
+            session.receive(now, ReadySocket::Any, &mut self.io, &mut self.slabs, &mut self.fault);
             let leave = if flags.batches() { Leave::Full } else { Leave::Now };
             match session.send(now, &mut self.io, topic, headers, payload, leave) {
                 Ok(sqn) => {
@@ -264,7 +264,7 @@ impl Sources {
         Some(&self.sessions[entry.session as usize].as_ref()?.transport)
     }
 
-    /// What the source has sent.
+    /// Counts of what the source has sent.
     pub fn source_stats(&mut self, source: SourceId) -> Option<SourceStats> {
         let entry = self.table.get(source.index())?.as_ref()?;
         Some(self.sessions[entry.session as usize].as_mut()?.source(entry.topic)?.stats())
@@ -386,9 +386,9 @@ impl Sources {
     }
 
     /// Something came to one of a session's own sockets.
-    pub(crate) fn receive(&mut self, session: usize, heard: Heard) {
+    pub(crate) fn receive(&mut self, session: usize, ready: ReadySocket) {
         if let Some(Some(session)) = self.sessions.get_mut(session) {
-            session.receive(self.now, heard, &mut self.io, &mut self.slabs, &mut self.fault);
+            session.receive(self.now, ready, &mut self.io, &mut self.slabs, &mut self.fault);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a context has done, as numbers.
+//! Counts of what a context has done.
 
 use lbm::resolver::ResolverStats;
 use lbm::topic::{SessionStats, SourceStats};
@@ -41,7 +41,7 @@ pub struct Stats {
 pub struct SendingStats {
     /// The session, as it is advertised; `Display` gives the name that tools show.
     pub transport: Transport,
-    /// What was sent.
+    /// Counts of the sending side.
     pub sent: SenderStats,
     /// Receivers, where they are known.
     pub receivers: Option<usize>,

@@ -1,4 +1,4 @@
-//! What is received, by topic and source, and how it gets to the application.
+//! Received streams, by topic and source, and how it gets to the application.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What the operator should know though nothing has failed.
+//! Warnings: of what the operator should know though nothing has failed.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a context tells who connects to its socket. One test: it looks at all contexts of the process.
+//! A context's report to whoever connects to its socket. One test: it looks at all contexts of the process.
 
 use std::io::Read as _;
 use std::os::linux::net::SocketAddrExt as _;

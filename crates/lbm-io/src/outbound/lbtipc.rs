@@ -40,7 +40,7 @@ pub(super) struct IpcOut {
     beat_interval_ns: u64,
     beat_due: u64,
     reap_due: u64,
-    /// What the last refused message needs.
+    /// The room that the last refused message needs.
     refused: usize,
     would_block: u64,
 }

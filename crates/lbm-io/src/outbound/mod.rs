@@ -64,7 +64,7 @@ pub(crate) enum Leave {
 
 /// Which of a session's sockets something has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ReadySocket {
     /// The socket of the session.
     Session,
     /// The one of an LBT-RU client, by its place.
@@ -267,12 +267,12 @@ impl Outbound {
     }
 
     /// What has come to the session's own sockets; answers leave at once.
-    pub(crate) fn receive(&mut self, now: u64, heard: Heard, io: &mut Io, slabs: &mut Slabs, fault: &mut Fault) {
-        match (&mut self.link, heard) {
+    pub(crate) fn receive(&mut self, now: u64, ready: ReadySocket, io: &mut Io, slabs: &mut Slabs, fault: &mut Fault) {
+        match (&mut self.link, ready) {
             (Link::Lbtrm(out), _) => out.receive(now, slabs, fault),
-            (Link::Lbtru(out), Heard::Session) => out.receive(now, None, slabs, fault),
-            (Link::Lbtru(out), Heard::Client(place)) => out.receive(now, Some(place), slabs, fault),
-            (Link::Lbtru(out), Heard::Any) => out.receive_all(now, slabs, fault),
+            (Link::Lbtru(out), ReadySocket::Session) => out.receive(now, None, slabs, fault),
+            (Link::Lbtru(out), ReadySocket::Client(place)) => out.receive(now, Some(place), slabs, fault),
+            (Link::Lbtru(out), ReadySocket::Any) => out.receive_all(now, slabs, fault),
             (Link::Tcp(out), _) => out.settle(io),
             // Readers have made room: whoever was refused is told.
             (Link::Lbtipc(_), _) => {}

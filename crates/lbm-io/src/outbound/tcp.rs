@@ -13,7 +13,7 @@ use crate::error::ContextError;
 use crate::io::{Io, Role};
 use crate::random;
 
-/// What a source does about a receiver that reads more slowly than it sends.
+/// A source's policy for a receiver that reads more slowly than it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slow {
     /// All wait for the slowest.

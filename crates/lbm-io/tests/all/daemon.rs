@@ -52,7 +52,7 @@ fn contexts_find_each_other_through_a_daemon_also_after_it_was_away() {
     world.right.receiver("b", &options).expect("a receiver");
     world.turns_for(Duration::from_millis(200));
     assert!(world.ear.topic("b").messages.is_empty());
-    // What was found stays.
+    // Topics that were found stay.
     let before = world.ear.topic("a").messages.len();
     world.left.send(source, b"2", SendFlags::FLUSH).expect("room");
     turn(&mut world, &mut daemon, &mut |w| w.ear.topic("a").messages.len() > before);

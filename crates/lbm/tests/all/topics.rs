@@ -18,7 +18,7 @@ const FRAMING: Lbtrm = Lbtrm { unicast_port: 14_390, session_id: 0x5E55_1D01, gr
 
 /// What a receiver was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Told {
+enum TopicEvent {
     Begin,
     Message(u32, String),
     Lost(u32),
@@ -27,17 +27,17 @@ enum Told {
 }
 
 #[derive(Default)]
-struct Sink(Vec<(u32, Told)>);
+struct Sink(Vec<(u32, TopicEvent)>);
 
 impl Sink {
-    fn take(&mut self) -> Vec<Told> {
+    fn take(&mut self) -> Vec<TopicEvent> {
         self.0.drain(..).map(|(_, told)| told).collect()
     }
 }
 
 impl TopicSink for Sink {
     fn begin(&mut self, receiver: u32) {
-        self.0.push((receiver, Told::Begin));
+        self.0.push((receiver, TopicEvent::Begin));
     }
     fn message(&mut self, receiver: u32, message: Message<'_>) {
         let text = if message.payload.len() < 40 {
@@ -45,21 +45,21 @@ impl TopicSink for Sink {
         } else {
             format!("{} bytes", message.payload.len())
         };
-        self.0.push((receiver, Told::Message(message.sqn, text)));
+        self.0.push((receiver, TopicEvent::Message(message.sqn, text)));
     }
     fn lost(&mut self, receiver: u32, sqn: u32) {
-        self.0.push((receiver, Told::Lost(sqn)));
+        self.0.push((receiver, TopicEvent::Lost(sqn)));
     }
     fn burst_lost(&mut self, receiver: u32, first: u32, count: u32) {
-        self.0.push((receiver, Told::Burst(first, count)));
+        self.0.push((receiver, TopicEvent::Burst(first, count)));
     }
     fn end(&mut self, receiver: u32, reason: EndReason) {
-        self.0.push((receiver, Told::End(reason)));
+        self.0.push((receiver, TopicEvent::End(reason)));
     }
 }
 
-fn message(sqn: u32, text: &str) -> Told {
-    Told::Message(sqn, text.to_owned())
+fn message(sqn: u32, text: &str) -> TopicEvent {
+    TopicEvent::Message(sqn, text.to_owned())
 }
 
 /// A sender whose datagrams are collected, and a receiver to give them to.
@@ -109,7 +109,7 @@ impl Pair {
         packets
     }
 
-    fn give(&mut self, datagram: &[u8]) -> Vec<Told> {
+    fn give(&mut self, datagram: &[u8]) -> Vec<TopicEvent> {
         let packet = Packet::decode(datagram).expect("our own");
         let received = Received::from_lbtrm(&packet).expect("no NAK");
         let mut dispatch = self.session.dispatch(self.now, &mut self.sink);
@@ -157,7 +157,7 @@ fn a_gap_in_one_topic_does_not_hold_up_another() {
     send(&mut b, &mut pair, "b1");
     send(&mut a, &mut pair, "a2");
     let d = pair.datagrams();
-    assert_eq!(pair.give(&d[0]), [Told::Begin, Told::Begin, message(0, "a0")]);
+    assert_eq!(pair.give(&d[0]), [TopicEvent::Begin, TopicEvent::Begin, message(0, "a0")]);
     assert_eq!(pair.give(&d[1]), [message(0, "b0")]);
     assert_eq!(pair.give(&d[3]), [message(1, "b1")], "a1 is missing, b is not");
     assert_eq!(pair.give(&d[4]), [], "a2 waits for a1");
@@ -204,11 +204,11 @@ fn loss_is_reported_once_for_each_number_and_a_burst_as_one() {
     pair.give(&d[0]);
     pair.give(&d[3]);
     pair.wait(2 * SECOND);
-    assert_eq!(pair.sink.take(), [Told::Lost(1), Told::Lost(2), message(3, "3")]);
+    assert_eq!(pair.sink.take(), [TopicEvent::Lost(1), TopicEvent::Lost(2), message(3, "3")]);
     assert_eq!(pair.give(&d[1]), [], "too late");
     pair.give(&d[10]);
     pair.wait(2 * SECOND);
-    assert_eq!(pair.sink.take(), [Told::Burst(4, 6), message(10, "10")]);
+    assert_eq!(pair.sink.take(), [TopicEvent::Burst(4, 6), message(10, "10")]);
     assert_eq!(pair.give(&d[11]), [message(11, "11")]);
 }
 
@@ -273,15 +273,15 @@ fn what_cannot_be_delivered_is_reported_lost() {
             let length = w.position();
             pair.give(&foreign(sqn, &bytes[..length]))
         };
-        assert_eq!(message_of(0, &[], b"0"), [Told::Begin, message(0, "0")]);
+        assert_eq!(message_of(0, &[], b"0"), [TopicEvent::Begin, message(0, "0")]);
         let must = Header::Unknown { code: 0x5D, body: &[0, 0, 1] };
-        assert_eq!(message_of(1, &[must], b"1"), [Told::Lost(1)], "{ordering:?}");
+        assert_eq!(message_of(1, &[must], b"1"), [TopicEvent::Lost(1)], "{ordering:?}");
         let option = |flags| ExtensionOption { flags, id: 0, subtype: 0x0102, offset: 0, data: b"x" };
-        assert_eq!(message_of(2, &[Header::Option(option(0))], b"2"), [Told::Lost(2)]);
+        assert_eq!(message_of(2, &[Header::Option(option(0))], b"2"), [TopicEvent::Lost(2)]);
         assert_eq!(message_of(3, &[Header::Option(option(0x80))], b"3"), [message(3, "3")]);
         let part = |offset: u32| Header::Fragment(Fragment { flags: 0, first_sqn: 4, offset, total: 1_100 });
-        assert_eq!(message_of(4, &[part(0)], &[7; 600]), [Told::Lost(4)]);
-        assert_eq!(message_of(5, &[part(600)], &[7; 500]), [Told::Lost(5)]);
+        assert_eq!(message_of(4, &[part(0)], &[7; 600]), [TopicEvent::Lost(4)]);
+        assert_eq!(message_of(5, &[part(600)], &[7; 500]), [TopicEvent::Lost(5)]);
         // Others may be ignored, as may a longer form of a known one.
         let may = Header::Unknown { code: 0x5C, body: b"\x80" };
         let longer = Header::Unknown { code: 0x43, body: &[0x80, 0, 0, 0, 0, 7, 0, 0, 0, 9] };
@@ -297,7 +297,7 @@ fn arrival_order_delivers_at_once_and_still_reports_loss() {
         (0..3).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
         a.send(pair.now, &mut pair.sender, &[7; 600], true).expect("room");
         let d = pair.datagrams();
-        assert_eq!(pair.give(&d[0]), [Told::Begin, message(0, "0")]);
+        assert_eq!(pair.give(&d[0]), [TopicEvent::Begin, message(0, "0")]);
         assert_eq!(pair.give(&d[2]), [message(2, "2")]);
         let whole = [pair.give(&d[4]), pair.give(&d[3])].concat();
         let expected = match ordering {
@@ -306,7 +306,7 @@ fn arrival_order_delivers_at_once_and_still_reports_loss() {
         };
         assert_eq!(whole, expected);
         pair.wait(2 * SECOND);
-        assert_eq!(pair.sink.take(), [Told::Lost(1)]);
+        assert_eq!(pair.sink.take(), [TopicEvent::Lost(1)]);
     }
 }
 
@@ -316,13 +316,13 @@ fn the_end_of_a_silent_session_is_told_once_and_it_may_begin_again() {
     let mut a = source(1);
     send(&mut a, &mut pair, "0");
     let d = pair.datagrams();
-    assert_eq!(pair.give(&d[0]), [Told::Begin, message(0, "0")]);
+    assert_eq!(pair.give(&d[0]), [TopicEvent::Begin, message(0, "0")]);
     pair.wait(61 * SECOND);
     pair.wait(61 * SECOND);
-    assert_eq!(pair.sink.take(), [Told::End(EndReason::Timeout)]);
+    assert_eq!(pair.sink.take(), [TopicEvent::End(EndReason::Timeout)]);
     send(&mut a, &mut pair, "1");
     let d = pair.datagrams();
-    assert_eq!(pair.give(&d[0]), [Told::Begin, message(1, "1")]);
+    assert_eq!(pair.give(&d[0]), [TopicEvent::Begin, message(1, "1")]);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn topic_sequence_numbers_reveal_a_loss_at_the_end() {
     pair.now += 5 * SECOND;
     assert!(a.on_timer(pair.now, &mut pair.sender));
     let tsni = pair.datagrams();
-    assert_eq!(pair.give(&tsni[0]), [Told::Lost(1)]);
+    assert_eq!(pair.give(&tsni[0]), [TopicEvent::Lost(1)]);
 }
 
 #[test]
@@ -494,8 +494,8 @@ fn a_topic_that_was_led_astray_comes_back() {
         pair.give(&d[0]);
         let forged = [&[0, 0, 0, 13, 0, 0, 0, 1][..], &0x4000_0000u32.to_be_bytes(), b"x"].concat();
         let told = pair.give(&foreign(1, &forged));
-        assert!(told.contains(&Told::Burst(1, 0x3FFF_FFFF)) && told.len() == 2, "{told:?}");
-        let mut heard: Vec<Told> = d[2..].iter().flat_map(|datagram| pair.give(datagram)).collect();
+        assert!(told.contains(&TopicEvent::Burst(1, 0x3FFF_FFFF)) && told.len() == 2, "{told:?}");
+        let mut heard: Vec<TopicEvent> = d[2..].iter().flat_map(|datagram| pair.give(datagram)).collect();
         assert_eq!(heard.pop(), Some(message(39, "39")));
         let first = if ordering == Ordering::Ordered { 17 } else { 2 };
         assert_eq!(heard, (first..39).map(|i| message(i, &i.to_string())).collect::<Vec<_>>(), "{ordering:?}");
@@ -564,7 +564,7 @@ fn a_request_carries_its_address_and_a_reply_its_index() {
     let Body::Data(data) = messages.body else { panic!() };
     let first = Messages::new(data.messages).next().expect("one").expect("good");
     assert_eq!(first.headers().next(), Some(Ok(Header::Request(request))));
-    assert_eq!(pair.give(&d[0]), [Told::Begin, message(0, "ping?")]);
+    assert_eq!(pair.give(&d[0]), [TopicEvent::Begin, message(0, "ping?")]);
 
     let mut buffer = [0; 64];
     let mut w = Writer::new(&mut buffer);
@@ -633,15 +633,15 @@ fn messages_of_a_datagram_take_the_short_way_only_where_it_leads_to_the_same() {
         (sink.0, session.stats().malformed)
     };
     let expected = [
-        (1, Told::Begin),
-        (2, Told::Begin),
+        (1, TopicEvent::Begin),
+        (2, TopicEvent::Begin),
         (1, message(0, "a")),
         (1, message(1, "b")),
         (2, message(0, "c")),
         (1, message(2, "d")),
         (1, message(3, "e")),
         (1, message(4, "")),
-        (2, Told::Lost(1)),
+        (2, TopicEvent::Lost(1)),
         (2, message(2, "f")),
         (2, message(3, "g")),
     ];

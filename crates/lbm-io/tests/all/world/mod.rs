@@ -70,9 +70,9 @@ pub fn with(options: &Options, lines: &str) -> Options {
     options
 }
 
-/// What a stream has said, in order.
+/// Events of a stream, in order.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct Received {
     pub begun: u32,
     pub messages: Vec<Vec<u8>>,
     pub sqns: Vec<u32>,
@@ -84,7 +84,7 @@ pub struct Heard {
 /// Collects everything, by receiver and topic.
 #[derive(Debug, Default)]
 pub struct Ear {
-    pub heard: BTreeMap<(usize, String), Heard>,
+    pub heard: BTreeMap<(usize, String), Received>,
     pub writable: Vec<SourceId>,
     pub responses: Vec<(RequestId, Vec<u8>)>,
     /// Answers each request with its payload and this.
@@ -92,11 +92,11 @@ pub struct Ear {
 }
 
 impl Ear {
-    fn of(&mut self, stream: &Stream<'_>) -> &mut Heard {
+    fn of(&mut self, stream: &Stream<'_>) -> &mut Received {
         self.heard.entry((stream.receiver.index(), stream.topic.to_owned())).or_default()
     }
 
-    pub fn topic(&self, topic: &str) -> Heard {
+    pub fn topic(&self, topic: &str) -> Received {
         let mut found = self.heard.iter().filter(|((_, name), _)| name == topic);
         let heard = found.next().map(|(_, heard)| heard.clone()).unwrap_or_default();
         assert!(found.next().is_none(), "one receiver has {topic}");

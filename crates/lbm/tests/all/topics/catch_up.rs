@@ -4,7 +4,7 @@ use lbm::topic::{CatchUpConfig, DeliveryConfig, RetentionConfig, Source, SourceC
 use lbm::wire::header::{Header, LateJoinRequest, RetransmitRequest};
 use lbm::wire::lbmc::Messages;
 
-use super::{Pair, SECOND, Told, message, send, source};
+use super::{Pair, SECOND, TopicEvent, message, send, source};
 
 /// Runs the dialogue of a late join or recovery over a perfect connection until nothing more is asked.
 fn fetch(pair: &mut Pair, source: &mut Source) -> usize {
@@ -53,10 +53,10 @@ fn a_late_joiner_gets_what_was_retained_and_then_what_is_live() {
     let mut a = retaining(1);
     (0..30).for_each(|i| send(&mut a, &mut pair, &format!("{i}")));
     let d = pair.datagrams();
-    assert_eq!(pair.give(&d[27]), [Told::Begin], "a live message waits for the older ones");
+    assert_eq!(pair.give(&d[27]), [TopicEvent::Begin], "a live message waits for the older ones");
     pair.give(&d[28]);
     assert!(fetch(&mut pair, &mut a) >= 28);
-    let expected: Vec<Told> = (0..29).map(|i| message(i, &i.to_string())).collect();
+    let expected: Vec<TopicEvent> = (0..29).map(|i| message(i, &i.to_string())).collect();
     assert_eq!(pair.sink.take(), expected);
     assert_eq!(pair.give(&d[29]), [message(29, "29")]);
     assert_eq!(pair.session.timeout(), None);
@@ -77,7 +77,7 @@ fn a_topic_that_is_given_up_while_it_fetches_leaves_its_place_in_order() {
     pair.sink.take();
     pair.give(&d[5]);
     assert!(fetch(&mut pair, &mut a) >= 5);
-    let expected: Vec<Told> = (0..6).map(|i| message(i, &i.to_string())).collect();
+    let expected: Vec<TopicEvent> = (0..6).map(|i| message(i, &i.to_string())).collect();
     assert_eq!(pair.sink.take(), expected);
 }
 
@@ -119,7 +119,7 @@ fn what_the_transport_has_lost_is_fetched_or_reported() {
         pair.now = pair.now.max(at);
         fetch(&mut pair, &mut other);
     }
-    assert_eq!(pair.sink.take(), [Told::Lost(4), Told::Lost(5), message(6, "6")]);
+    assert_eq!(pair.sink.take(), [TopicEvent::Lost(4), TopicEvent::Lost(5), message(6, "6")]);
     assert_eq!(pair.give(&d[7]), [message(7, "7")]);
 }
 
