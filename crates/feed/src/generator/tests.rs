@@ -17,20 +17,21 @@ fn calendar(first_open: i64, session: Nanos, pause: Nanos) -> Calendar {
 }
 
 /// An event as a test keeps it.
-struct Told {
+struct KeptEvent {
     instrument: InstrumentId,
     model: Model,
     payload: Payload,
     body: Vec<u8>,
 }
 
-fn run(generator: &mut Generator, until: Nanos, step: Nanos) -> Vec<(Nanos, Told)> {
+fn run(generator: &mut Generator, until: Nanos, step: Nanos) -> Vec<(Nanos, KeptEvent)> {
     let mut told = Vec::new();
     let mut now = generator.now;
     while now < until {
         now = (now + step).min(until);
         generator.advance(now, usize::MAX, &mut |e| {
-            let event = Told { instrument: e.instrument, model: e.model, payload: e.payload, body: e.body.to_vec() };
+            let event =
+                KeptEvent { instrument: e.instrument, model: e.model, payload: e.payload, body: e.body.to_vec() };
             told.push((now, event));
         });
     }

@@ -5,7 +5,7 @@ use super::directory;
 use super::script::{Scenario, Step};
 use super::servers::{Deed, Out, Servers};
 use super::special;
-use super::words::{ServiceIds, Told, Words, build, bytes_of, is_word};
+use super::words::{ReceivedMessage, ServiceIds, Words, build, bytes_of, is_word};
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::{self as rdm_directory, Part, Service, filter};
 use rwf::rdm::login;
@@ -102,9 +102,9 @@ struct Actor {
     /// What the login of a provider says that it can do.
     features: login::Features,
     /// What came and was not expected yet, in order.
-    incoming: Vec<Told>,
+    incoming: Vec<ReceivedMessage>,
     /// What came on the streams of login and directory of providers, and of the directory of consumers. Steps look for what concerns them.
-    aside: Vec<Told>,
+    aside: Vec<ReceivedMessage>,
     directory: Vec<(String, Vec<String>)>,
     /// Streams of a provider by name.
     streams: BTreeMap<String, i32>,
@@ -124,7 +124,7 @@ impl Actor {
         }
     }
 
-    fn line(&self, told: &Told) -> String {
+    fn line(&self, told: &ReceivedMessage) -> String {
         told.line(&self.stream_name(told.stream))
     }
 
@@ -291,7 +291,7 @@ impl<S: Servers> World<S> {
         let request =
             login::Request { name: name.to_owned(), role: Some(login::ROLE_PROVIDER), ..login::Request::default() };
         self.send(name, &bytes_of(|w| request.encode(w))?)?;
-        let is_login = |told: &&Told| told.class == "REFRESH" && told.domain == Domain::LOGIN;
+        let is_login = |told: &&ReceivedMessage| told.class == "REFRESH" && told.domain == Domain::LOGIN;
         self.patiently(|runner| {
             let actor = runner.actor(name)?;
             let accepted =
@@ -449,7 +449,7 @@ impl<S: Servers> World<S> {
             actor.aside.remove(at);
             return Ok(());
         }
-        let is_new = |told: &Told| {
+        let is_new = |told: &ReceivedMessage| {
             let bound =
                 actor.streams.iter().any(|(known, id)| *id == told.stream && known_as.is_none_or(|n| n == known));
             told.class == "REQUEST" && !bound && told.item.as_deref() == Some(stream)
@@ -543,7 +543,7 @@ impl<S: Servers> World<S> {
         if actor.role == Role::Consumer && msg.domain() == Domain::SOURCE {
             actor.learn(&msg)?;
         }
-        let mut told = Told::of(bytes, &actor.services);
+        let mut told = ReceivedMessage::of(bytes, &actor.services);
         if msg.domain() == Domain::LOGIN
             && let Msg::Refresh(refresh) = &msg
         {

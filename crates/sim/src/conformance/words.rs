@@ -442,7 +442,7 @@ fn post(stream: i32, words: &mut Words<'_>, services: &ServiceIds) -> Result<Vec
 
 /// What a message is written as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ReceivedMessage {
     pub(super) class: &'static str,
     pub(super) stream: i32,
     pub(super) domain: Domain,
@@ -452,7 +452,7 @@ pub(super) struct Told {
     pub(super) text: String,
 }
 
-impl Told {
+impl ReceivedMessage {
     /// Reads a message. `services` are those of the connection.
     pub(super) fn of(bytes: &[u8], services: &ServiceIds) -> Self {
         let msg = Msg::decode(bytes).expect("what a server sends is a message");

@@ -22,14 +22,14 @@ pub(super) const FACTS: Facts =
 #[derive(Default)]
 pub(super) struct IexMessages {
     day: IexDay,
-    told: Told,
+    notices: IexNotices,
     /// Messages that cannot be read, by type.
     unreadable: HashMap<u8, u64>,
 }
 
 /// What the exchange said of securities: trading status by book, and whether IEX alone halts it.
 #[derive(Default)]
-struct Told {
+struct IexNotices {
     states: HashMap<BookId, (u8, bool)>,
 }
 
@@ -49,7 +49,7 @@ impl Messages for IexMessages {
             board.name_book(book, &symbol.trimmed());
         }
         if let Err(Unreadable::Type(code) | Unreadable::Short { code, .. }) =
-            self.day.apply(message, &mut ToBoard { board, told: &mut self.told })
+            self.day.apply(message, &mut ToBoard { board, notices: &mut self.notices })
         {
             *self.unreadable.entry(code).or_default() += 1;
         }
@@ -60,8 +60,8 @@ impl Messages for IexMessages {
 
     fn change(&mut self, change: &Change, board: &mut Board) {
         if matches!(change, Change::Session { .. }) {
-            self.day.begin(&mut ToBoard { board, told: &mut self.told });
-            self.told.states.clear();
+            self.day.begin(&mut ToBoard { board, notices: &mut self.notices });
+            self.notices.states.clear();
         }
         tell_change(board, change);
         board.settle(&self.day);
@@ -115,7 +115,7 @@ fn price(price: i64) -> Option<i64> {
     Some(price).filter(|price| *price != 0)
 }
 
-impl messages::Told<Message> for Told {
+impl messages::Notices<Message> for IexNotices {
     fn notice(&mut self, board: &mut Board, book: Option<BookId>, notice: &Message) {
         if let Message::SystemEvent(event) = notice {
             let phase = match event.flags {
@@ -178,7 +178,7 @@ impl messages::Told<Message> for Told {
     }
 }
 
-impl Told {
+impl IexNotices {
     fn tell_state(&self, board: &mut Board, item: u32, book: BookId, reason: &str) {
         let (state, is_halted) = self.states.get(&book).copied().unwrap_or_default();
         // `TRD_STATUS` and `INST_PHASE`: continuous trading, the orders of an auction, or nothing that is known.

@@ -26,14 +26,14 @@ const TRAFFIC: &[u8] = b"AFECXDUPQ";
 #[derive(Default)]
 pub(super) struct ItchMessages {
     day: TotalView,
-    told: Told,
+    notices: ItchNotices,
     /// Nanoseconds from 1970 to the day's midnight in New York.
     midnight: u64,
 }
 
 /// What the venue said of stocks and market.
 #[derive(Default)]
-struct Told {
+struct ItchNotices {
     /// Trading state by locate, and whether Nasdaq's own market halts it.
     states: HashMap<u16, (u8, bool)>,
 }
@@ -69,21 +69,21 @@ impl Messages for ItchMessages {
             board.name_book(BookId(u32::from(locate)), &stock.trimmed());
         }
         // A message that cannot be read has been counted by its kind.
-        let _unreadable = self.day.apply(message, &mut ToBoard { board, told: &mut self.told });
+        let _unreadable = self.day.apply(message, &mut ToBoard { board, notices: &mut self.notices });
         board.settle(self.day.books());
     }
 
     fn change(&mut self, change: &Change, board: &mut Board) {
         if matches!(change, Change::Session { .. }) {
-            self.day.begin(&mut ToBoard { board, told: &mut self.told });
-            self.told.states.clear();
+            self.day.begin(&mut ToBoard { board, notices: &mut self.notices });
+            self.notices.states.clear();
         }
         tell_change(board, change);
         board.settle(self.day.books());
     }
 
     fn clear(&mut self, board: &mut Board) {
-        self.day.clear_books(&mut ToBoard { board, told: &mut self.told });
+        self.day.clear_books(&mut ToBoard { board, notices: &mut self.notices });
         board.settle(self.day.books());
     }
 
@@ -133,7 +133,7 @@ fn locate_of(message: &[u8]) -> Option<u16> {
     message.get(1..3)?.try_into().ok().map(u16::from_be_bytes)
 }
 
-impl messages::Told<Message> for Told {
+impl messages::Notices<Message> for ItchNotices {
     fn traded(&mut self, board: &mut Board, item: u32, trade: &Trade) {
         match trade.kind {
             TradeKind::Cross(b'O') => board.status(item, |status| status.official_open = Some(trade.price)),
@@ -188,7 +188,7 @@ impl messages::Told<Message> for Told {
     }
 }
 
-impl Told {
+impl ItchNotices {
     fn begin_session(&mut self, board: &mut Board) {
         self.states.clear();
         board.begin_session();

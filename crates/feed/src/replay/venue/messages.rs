@@ -39,7 +39,7 @@ pub(super) trait Messages {
 }
 
 /// What a venue says that is neither book nor trade, and how it becomes values.
-pub(super) trait Told<N> {
+pub(super) trait Notices<N> {
     /// A notice of the venue.
     fn notice(&mut self, board: &mut Board, book: Option<BookId>, notice: &N);
 
@@ -50,7 +50,7 @@ pub(super) trait Told<N> {
 /// Takes what a venue's handler tells.
 pub(super) struct ToBoard<'a, T> {
     pub board: &'a mut Board,
-    pub told: &'a mut T,
+    pub notices: &'a mut T,
 }
 
 impl<T> Events for ToBoard<'_, T> {
@@ -62,13 +62,13 @@ impl<T> Events for ToBoard<'_, T> {
     }
 }
 
-impl<N, T: Told<N>> Market<N> for ToBoard<'_, T> {
+impl<N, T: Notices<N>> Market<N> for ToBoard<'_, T> {
     fn trade(&mut self, book: BookId, trade: &Trade) {
         let Some(item) = self.board.of_book(book) else { return };
         let Trade { number, price, size, aggressor, is_eligible, .. } = *trade;
         let at = self.board.now();
         self.board.trade(item, Print { number, price, size, at, aggressor, is_eligible });
-        self.told.traded(self.board, item, trade);
+        self.notices.traded(self.board, item, trade);
     }
 
     fn broken(&mut self, book: BookId, trade: &Trade) {
@@ -78,7 +78,7 @@ impl<N, T: Told<N>> Market<N> for ToBoard<'_, T> {
     }
 
     fn notice(&mut self, book: Option<BookId>, notice: &N) {
-        self.told.notice(self.board, book, notice);
+        self.notices.notice(self.board, book, notice);
     }
 
     fn doubt(&mut self, book: BookId, why: &Refused) {
