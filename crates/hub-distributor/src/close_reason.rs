@@ -11,7 +11,7 @@ pub enum CloseReason {
     Malformed(DecodeError),
     /// JSON that cannot be read, of an interactive provider.
     MalformedJson {
-        /// What is wrong, and where.
+        /// The error, and its place.
         error: String,
     },
     /// A non-interactive provider sent more JSON that cannot be read than is borne.
@@ -22,7 +22,7 @@ pub enum CloseReason {
     WrongOnLoginDomain,
     /// Another domain than that of the directory on the directory's stream.
     WrongOnDirectoryStream,
-    /// What should be an acknowledgement is none.
+    /// A message that should be an acknowledgement is none.
     NoAck,
     /// Data before the login.
     NotLoggedIn,
@@ -52,7 +52,7 @@ pub enum CloseReason {
     SessionsTaken,
     /// An operator wants it.
     ByOperator {
-        /// Who, and why.
+        /// The operator, and the reason.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a Source Distributor can be told.
+//! Configuration of a Source Distributor.
 
 use super::ids::Origin;
 use crate::cache::rules::NamePattern;
@@ -54,12 +54,12 @@ pub struct ServiceGroup {
     pub members: Vec<String>,
 }
 
-/// What is special to the sessions of one route.
+/// Options of the sessions of one route.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RouteConfig {
     /// User name of the login; empty for that of all.
     pub user_name: String,
-    /// What operators call the provider beside its address; empty for nothing (`serverId`).
+    /// The operators' name of the provider beside its address; empty for nothing (`serverId`).
     pub server_id: String,
     /// Names of the services to take from the provider; empty for all.
     pub services: Vec<String>,
@@ -128,7 +128,7 @@ pub struct Config {
     pub out_of_band_snapshots: BTreeMap<String, bool>,
     /// Service groups, each with a name of its own that is no member's.
     pub service_groups: Vec<ServiceGroup>,
-    /// What this site is called among those that serve each other, the same for all Source Distributors of a hub. Services say
+    /// The name of this site among those that serve each other, the same for all Source Distributors of a hub. Services say
     /// through which sites they have come, and none is taken that has come through this one. Empty: nothing is said, and all are taken.
     pub site: String,
     /// With [`Balance::First`] and [`Balance::Hot`]: how long a provider has to have a service again before the items of later ones go back to it; 0 leaves
@@ -184,7 +184,7 @@ pub struct Config {
     pub max_dictionary_bytes: usize,
     /// Posts waiting for an ack at once.
     pub max_pending_posts: usize,
-    /// What clients may contribute by posts.
+    /// Bounds on what clients contribute by posts.
     pub contributions: crate::ContributionRules,
     /// Bytes of payload in one part of an image that is built from the cache.
     pub image_part: usize,
@@ -192,7 +192,7 @@ pub struct Config {
     pub cache: crate::cache::rules::CacheRules,
     /// Which images of non-interactive services outlive the process, and which expire; none unless said.
     pub records: crate::cache::rules::RecordRules,
-    /// What of services passes; all of it unless said.
+    /// Filters of services; everything passes unless said.
     pub filters: crate::filter::rules::Filters,
     /// Services whose headlines have their permission codes in a field (`headlinePermissioning`), by name.
     pub headlines: BTreeMap<String, Arc<HeadlineRule>>,
@@ -218,7 +218,7 @@ pub struct Config {
     pub patience: u64,
     /// Requests that a P2PS may send between two heartbeats before it is declared lost; 0 for any number.
     pub max_requests: u32,
-    /// What texts of statuses begin with that say that a service is down.
+    /// Beginnings of the texts of statuses that say that a service is down.
     pub status_texts: StatusTexts,
     /// Key of the tables whose keys providers and clients choose.
     pub hash_seed: HashSeed,
@@ -242,7 +242,7 @@ impl Config {
         if self.takes_snapshots(service) { said } else { Some(false) }
     }
 
-    /// What the provider of a route is called beside its address; empty for nothing.
+    /// The name of a route's provider beside its address; empty for nothing.
     pub(super) fn server_id(&self, origin: Origin) -> &str {
         self.route(origin).map_or("", |route| route.server_id.as_str())
     }
@@ -254,7 +254,7 @@ impl Config {
         self.standby_pairs.is_empty() || self.standby_pairs.iter().any(|pair| has(pair, one) && has(pair, other))
     }
 
-    /// What is special to the route of a session.
+    /// The options of the route of a session.
     pub(super) fn route(&self, origin: Origin) -> Option<&RouteConfig> {
         match origin {
             Origin::Route(route) => self.routes.get(usize::from(route)),

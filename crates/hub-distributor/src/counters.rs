@@ -1,4 +1,4 @@
-//! What the Source Distributor counts: everything it dropped or refused, and the traffic.
+//! Counters of the Source Distributor: everything it dropped or refused, and the traffic.
 
 hub_items::counters! {
 /// Totals since the start. Nothing is dropped without one of these going up.

@@ -1,4 +1,4 @@
-//! What must hold between turns, of all rooms together.
+//! Invariants that hold between turns, of all rooms together.
 
 use super::SourceDistributor;
 use super::ids::{Handle, Origin};
@@ -105,7 +105,7 @@ impl SourceDistributor {
         assert!(offers.is_empty(), "items are open at sessions that do not offer their service: {offers:?}");
     }
 
-    /// What waits for a timer has one.
+    /// Every item that waits for a timer has one.
     fn check_timers(&self) {
         let timers: Vec<Timer> = self.timers.iter().collect();
         let mut requests: HashMap<Handle, Vec<u32>> = HashMap::new();

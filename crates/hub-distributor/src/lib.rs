@@ -108,14 +108,14 @@ pub trait ProviderSink {
 /// and the signatures tell these methods from those that change tables only. No message that is relayed goes that way.
 #[derive(Debug)]
 pub struct SourceDistributor {
-    /// What an operator has set; some of it changes while sessions are there.
+    /// The operator's settings; some of them change while sessions are there.
     config: Config,
     /// The time of the call at hand, monotonic nanoseconds: each entry point that takes a time sets it, and all below it read it. An update
     /// that goes on as it comes needs none.
     now: u64,
     /// Sessions and services, and what of both goes on in turns.
     providers: Providers,
-    /// What P2PSs share: one item for each stream at a provider.
+    /// Items that P2PSs share: one for each stream at a provider.
     items: Items,
     /// Requests for items on their way to providers, and who waits for the answers.
     upstream: Upstream,
@@ -123,7 +123,7 @@ pub struct SourceDistributor {
     hot_standby: HotStandby,
     /// Images of what non-interactive providers publish, records of them, and publishers that stand by.
     published: Published,
-    /// What is known of the content of items, and the cached images of interactive ones.
+    /// Knowledge of the content of items, and the cached images of interactive ones.
     content: Content,
     /// Posts that are not acknowledged, and how many clients have sent.
     posts: Posts,
@@ -133,7 +133,7 @@ pub struct SourceDistributor {
     hub: HubStream,
     /// The buffer in which RWF messages are written.
     composer: Composer,
-    /// What has to happen that no message brings about.
+    /// Deadlines of what no message brings about.
     timers: Timers,
     /// Notices for operators since the owner asked last.
     notices: Vec<Notice>,
@@ -253,7 +253,7 @@ impl SourceDistributor {
 
 /// Output: what the owner drains, in the order of the list at [`SourceDistributor`].
 impl SourceDistributor {
-    /// What was published since [`Self::clear_block`].
+    /// The messages that were published since [`Self::clear_block`].
     pub fn block(&self) -> Option<&[u8]> {
         self.hub.block()
     }
@@ -278,7 +278,7 @@ impl SourceDistributor {
         waits
     }
 
-    /// What an operator should hear of since the last call.
+    /// Notices for an operator since the last call.
     pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
         self.notices.drain(..)
     }
@@ -294,7 +294,7 @@ impl SourceDistributor {
 
 /// Commands of the owner. Those of operators are in `operation`, `overview` and `providers`.
 impl SourceDistributor {
-    /// What each heartbeat says from now on of who this is: name, services, an address for requests. Opaque here.
+    /// Sets what each heartbeat says from now on of who this is: name, services, an address for requests. Opaque here.
     pub fn announce(&mut self, announcement: &[u8]) {
         self.links.announce(announcement);
     }
@@ -343,7 +343,7 @@ impl SourceDistributor {
     }
 }
 
-/// What entry points of several rooms go by.
+/// State that entry points of several rooms use.
 impl SourceDistributor {
     /// An entry point is called at this time.
     #[inline]

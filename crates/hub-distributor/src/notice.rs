@@ -1,4 +1,4 @@
-//! What an operator should hear of.
+//! Notices for operators.
 
 use std::fmt;
 

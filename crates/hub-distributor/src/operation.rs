@@ -1,4 +1,4 @@
-//! What operators change of a Source Distributor that runs.
+//! Changes by operators to a Source Distributor that runs.
 
 use super::{Config, ItemPriorities, RouteConfig, SourceDistributor};
 
@@ -30,7 +30,7 @@ impl SourceDistributor {
         self.upstream.set_priorities(priorities);
     }
 
-    /// What is special to a route from its next session on. Numbers before it that nothing was said of have nothing special.
+    /// Sets the options of a route from its next session on. Numbers before it that nothing was said of have nothing special.
     pub fn set_route(&mut self, number: u16, route: RouteConfig) {
         let number = usize::from(number);
         if self.config.routes.len() <= number {

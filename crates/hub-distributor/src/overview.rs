@@ -1,4 +1,4 @@
-//! What an operator is shown of a Source Distributor: its provider sessions and their services. Nothing here changes anything.
+//! The operator's view of a Source Distributor: its provider sessions and their services. Nothing here changes anything.
 
 use super::ids::{Origin, SessionId};
 use super::providers::Phase;
@@ -13,11 +13,11 @@ pub struct SessionOverview<'a> {
     pub origin: Origin,
     /// Address and port of the provider.
     pub address: &'a str,
-    /// What operators call the provider beside its address; empty for nothing.
+    /// The operators' name of the provider beside its address; empty for nothing.
     pub server_id: &'a str,
     /// How far it has come: `logging in`, `logged in`, `ready`.
     pub phase: &'static str,
-    /// What it offers.
+    /// The services that the session offers.
     pub services: Vec<OfferOverview<'a>>,
 }
 

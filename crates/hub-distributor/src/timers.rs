@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Deadlines are kept in steps of this, so that many items share one entry of the tree.
 const STEP: u64 = 20_000_000;
 
-/// What is due. The numbers tell whether it still matters when its time has come.
+/// The kinds of timers. Their numbers tell whether it still matters when its time has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// An item's open has not been answered: handle, epoch of the item.
@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is set comes out once, in the order of the steps, and not before its time; within a step as it was set.
+        /// A timer that is set comes out once, in the order of the steps, and not before its time; within a step as it was set.
         #[test]
         fn every_timer_comes_once_and_in_time(operations in prop::collection::vec((0..400_u64, any::<bool>()), 1..200)) {
             let mut timers = Timers::default();

@@ -27,7 +27,7 @@ pub enum Acceptance {
 
 /// What a message on the stream meant to the end that logs in.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum LoginEvent {
     /// Nothing has changed.
     Nothing,
     /// The login is accepted, for the first time on this connection; the refresh, unless a status has said so.
@@ -130,7 +130,7 @@ impl LoginStream {
     ///
     /// # Errors
     /// The message cannot be read.
-    pub fn message(&mut self, msg: &[u8]) -> Result<Heard, DecodeError> {
+    pub fn message(&mut self, msg: &[u8]) -> Result<LoginEvent, DecodeError> {
         Ok(match Msg::decode(msg)? {
             Msg::Refresh(refresh) => {
                 let mut refresh = Refresh::decode(&refresh)?;
@@ -144,39 +144,39 @@ impl LoginStream {
             }
             Msg::Status(status) => match status.state {
                 Some(state) => self.state(state.into(), None),
-                None => Heard::Nothing,
+                None => LoginEvent::Nothing,
             },
             Msg::Generic(generic) => match RoundTrip::decode(&generic) {
-                Ok(Some(round_trip)) => Heard::RoundTrip(round_trip),
-                Ok(None) | Err(_) => Heard::Nothing,
+                Ok(Some(round_trip)) => LoginEvent::RoundTrip(round_trip),
+                Ok(None) | Err(_) => LoginEvent::Nothing,
             },
-            Msg::Update(_) => Heard::Nothing,
-            Msg::Ack(_) => Heard::Ack,
-            other @ (Msg::Request(_) | Msg::Close(_) | Msg::Post(_)) => Heard::WrongDirection(other.class()),
+            Msg::Update(_) => LoginEvent::Nothing,
+            Msg::Ack(_) => LoginEvent::Ack,
+            other @ (Msg::Request(_) | Msg::Close(_) | Msg::Post(_)) => LoginEvent::WrongDirection(other.class()),
         })
     }
 
-    fn state(&mut self, state: StateBuf, refresh: Option<Refresh>) -> Heard {
+    fn state(&mut self, state: StateBuf, refresh: Option<Refresh>) -> LoginEvent {
         if state.stream.is_final() {
             self.phase = Phase::Over;
-            return Heard::Over(state);
+            return LoginEvent::Over(state);
         }
         if self.phase != Phase::Asked {
-            return Heard::State(state);
+            return LoginEvent::State(state);
         }
         match self.acceptance {
-            Acceptance::OpenStream if refresh.is_none() => return Heard::State(state),
+            Acceptance::OpenStream if refresh.is_none() => return LoginEvent::State(state),
             Acceptance::OpenStream if state.stream != StreamState::OPEN && state.data == DataState::SUSPECT => {
                 self.phase = Phase::Over;
-                return Heard::Over(state);
+                return LoginEvent::Over(state);
             }
             Acceptance::OpenAndOk if state.stream != StreamState::OPEN || state.data != DataState::OK => {
-                return Heard::State(state);
+                return LoginEvent::State(state);
             }
             Acceptance::OpenStream | Acceptance::OpenAndOk => {}
         }
         self.phase = Phase::Up;
-        Heard::Accepted(refresh.map(Box::new))
+        LoginEvent::Accepted(refresh.map(Box::new))
     }
 }
 
@@ -275,16 +275,16 @@ mod tests {
     #[test]
     fn a_consumer_goes_on_with_suspect_data_and_a_distributor_waits() {
         let mut consumer = asked(Acceptance::OpenStream);
-        assert!(matches!(consumer.message(&status(State::OPEN_OK)), Ok(Heard::State(_))), "no status accepts");
-        assert!(matches!(consumer.message(&refresh(SUSPECT)), Ok(Heard::Accepted(Some(_)))));
+        assert!(matches!(consumer.message(&status(State::OPEN_OK)), Ok(LoginEvent::State(_))), "no status accepts");
+        assert!(matches!(consumer.message(&refresh(SUSPECT)), Ok(LoginEvent::Accepted(Some(_)))));
         assert!(consumer.is_up());
 
         let mut distributor = asked(Acceptance::OpenAndOk);
-        assert!(matches!(distributor.message(&refresh(SUSPECT)), Ok(Heard::State(_))));
+        assert!(matches!(distributor.message(&refresh(SUSPECT)), Ok(LoginEvent::State(_))));
         assert!(!distributor.is_up());
-        assert_eq!(distributor.message(&status(State::OPEN_OK)), Ok(Heard::Accepted(None)));
+        assert_eq!(distributor.message(&status(State::OPEN_OK)), Ok(LoginEvent::Accepted(None)));
         assert!(distributor.is_up());
-        assert!(matches!(distributor.message(&refresh(State::OPEN_OK)), Ok(Heard::State(_))), "accepted once");
+        assert!(matches!(distributor.message(&refresh(State::OPEN_OK)), Ok(LoginEvent::State(_))), "accepted once");
     }
 
     #[test]
@@ -292,11 +292,11 @@ mod tests {
         let closed = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED, "no");
         for message in [refresh(closed), status(closed)] {
             let mut login = asked(Acceptance::OpenStream);
-            assert!(matches!(login.message(&message), Ok(Heard::Over(_))));
-            assert!(matches!(login.message(&refresh(State::OPEN_OK)), Ok(Heard::State(_))) && !login.is_up());
+            assert!(matches!(login.message(&message), Ok(LoginEvent::Over(_))));
+            assert!(matches!(login.message(&refresh(State::OPEN_OK)), Ok(LoginEvent::State(_))) && !login.is_up());
             login.reset();
             login.begin();
-            assert!(matches!(login.message(&refresh(State::OPEN_OK)), Ok(Heard::Accepted(_))) && login.is_up());
+            assert!(matches!(login.message(&refresh(State::OPEN_OK)), Ok(LoginEvent::Accepted(_))) && login.is_up());
         }
     }
 
@@ -304,10 +304,10 @@ mod tests {
     fn requests_of_the_other_end_are_told_from_answers() {
         let mut login = asked(Acceptance::OpenStream);
         let request = encoded(|w| Request { name: "bob".into(), ..Request::default() }.encode(w));
-        assert_eq!(login.message(&request), Ok(Heard::WrongDirection(MsgClass::REQUEST)));
+        assert_eq!(login.message(&request), Ok(LoginEvent::WrongDirection(MsgClass::REQUEST)));
         assert!(login.message(&request[..5]).is_err());
         let text = encoded(|w| login::encode_close(1, w));
-        assert_eq!(login.message(&text), Ok(Heard::WrongDirection(MsgClass::CLOSE)));
+        assert_eq!(login.message(&text), Ok(LoginEvent::WrongDirection(MsgClass::CLOSE)));
     }
 
     #[test]

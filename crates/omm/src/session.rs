@@ -9,7 +9,7 @@
 //! | closing: the owner was told to close the connection | closed: idle |
 //! | ended: no more connections | `restart`: idle |
 
-use crate::login::{Acceptance, Heard, LoginStream};
+use crate::login::{Acceptance, LoginEvent, LoginStream};
 use crate::outbox::Outbox;
 use crate::servers::{ConnectionList, Server, Walk};
 use rwf::StreamState;
@@ -145,18 +145,18 @@ impl Session {
     /// Takes a message on the login stream.
     pub(crate) fn message(&mut self, now: u64, msg: &[u8]) -> Login {
         match self.login.message(msg) {
-            Ok(Heard::Accepted(refresh)) => self.accepted(now, refresh),
-            Ok(Heard::State(state)) => {
+            Ok(LoginEvent::Accepted(refresh)) => self.accepted(now, refresh),
+            Ok(LoginEvent::State(state)) => {
                 self.take_servers(now);
                 Login::State(state)
             }
-            Ok(Heard::Over(state)) => self.refused(state),
-            Ok(Heard::RoundTrip(round_trip)) => {
+            Ok(LoginEvent::Over(state)) => self.refused(state),
+            Ok(LoginEvent::RoundTrip(round_trip)) => {
                 let answer = round_trip.answer();
                 self.out.push(|w| answer.encode(w));
                 Login::Nothing
             }
-            Ok(Heard::Nothing | Heard::Ack | Heard::WrongDirection(_)) | Err(_) => Login::Nothing,
+            Ok(LoginEvent::Nothing | LoginEvent::Ack | LoginEvent::WrongDirection(_)) | Err(_) => Login::Nothing,
         }
     }
 

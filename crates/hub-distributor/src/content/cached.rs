@@ -33,7 +33,7 @@ impl SourceDistributor {
         if self.content.images.has(handle.0) {
             return self.content.images.touch(handle.0);
         }
-        // What was asked for through a view is not the whole image.
+        // An image that was asked for through a view is not whole.
         if !self.config.cache.is_on() || self.upstream.is_narrowed(handle) || !self.is_to_be_cached(handle) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What is done with the content of providers' messages before it goes on: headlines rewritten, fields and updates left out, images of
+//! Treatment of the content of providers' messages before it goes on: headlines rewritten, fields and updates left out, images of
 //! interactive items kept.
 //!
 //! | file | what it knows |
@@ -20,14 +20,14 @@ use rwf::State;
 use rwf::dictionary::Dictionary;
 use std::sync::Arc;
 
-/// What is known of the content of items.
+/// Knowledge of the content of items.
 #[derive(Debug)]
 pub(crate) struct Content {
     /// Images of interactive items, by handle.
     images: Cache,
     unselected: Unselected,
     headlines: Headlines,
-    /// What passes of the message at hand.
+    /// The part that passes of the message at hand.
     passing: Vec<u8>,
     /// The headline at hand, with its lock.
     headline: Vec<u8>,
@@ -56,7 +56,7 @@ impl Content {
         self.images.len()
     }
 
-    /// What is kept of an interactive item.
+    /// The cached state of an interactive item.
     pub(crate) fn cached(&mut self, handle: Handle) -> Option<&Cached> {
         self.images.get(handle.0)
     }

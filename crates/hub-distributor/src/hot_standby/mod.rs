@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// An item that may have a mirror.
 #[derive(Debug, Default)]
 struct Pair {
-    /// What the provider in use has sent.
+    /// Sequence numbers of the provider in use.
     sequence: Sequence,
     mirror: Option<Mirror>,
 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// Bytes of the stream between two positions whose place is known, as a part of the window: by so much a reader may seem further
 /// behind than it is.
 const STRETCH: u64 = 64;
-/// What counts as moving: this part of the window within the patience.
+/// The least progress that counts as moving: this part of the window within the patience.
 const MOVES: u64 = 8;
 
 /// A place in the stream.
@@ -27,7 +27,7 @@ struct Mark {
 struct Reader {
     /// Bytes of the stream that it has read, at least.
     bytes: u64,
-    /// What that was when it last had moved, and when that was.
+    /// The bytes read when the reader last had moved, and the time of that.
     moved: (u64, u64),
     is_left_behind: bool,
 }
@@ -164,7 +164,7 @@ impl FlowControl {
             if reader.is_left_behind || *published - reader.bytes <= limit {
                 continue;
             }
-            // What it has not read may just have been published.
+            // Bytes that the reader has not read may just have been published.
             let next = marks.partition_point(|mark| mark.bytes < reader.moved.0 + moves);
             let since = marks.get(next).map_or(*now, |mark| mark.at).max(reader.moved.1);
             let until = since.saturating_add(*patience);

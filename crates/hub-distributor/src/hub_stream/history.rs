@@ -6,7 +6,7 @@
 use crate::stream::{ALL, Index, Kind, Message};
 use std::collections::VecDeque;
 
-/// What is kept of the stream: of the newest blocks that fit.
+/// Notes of the stream: of the newest blocks that fit.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// In the order of the stream.
@@ -19,7 +19,7 @@ pub(crate) struct History {
     from: u64,
 }
 
-/// What is kept of one block.
+/// Notes of one block.
 #[derive(Debug, Default)]
 struct Kept {
     /// Position of the first message.

@@ -1,4 +1,4 @@
-//! What is published: the stream that all P2PSs read, what is kept of it for those that lose some, and whether they keep up.
+//! The published stream that all P2PSs read, what is kept of it for those that lose some, and whether they keep up.
 
 mod composer;
 mod flow_control;
@@ -65,7 +65,7 @@ impl HubStream {
         self.writer.next_position()
     }
 
-    /// What was published since [`Self::end_block`].
+    /// The messages that were published since [`Self::end_block`].
     pub(crate) fn block(&self) -> Option<&[u8]> {
         self.writer.block()
     }

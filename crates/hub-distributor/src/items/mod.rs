@@ -15,10 +15,10 @@ use crate::roster::Roster;
 use hub_items::item_index::ItemIndex;
 use std::ops::{Index, IndexMut};
 
-/// What those are told who have asked for an item that nobody publishes.
+/// The text for those who have asked for an item that nobody publishes.
 pub(crate) const NOT_PUBLISHED: &str = "Item is not published by the non-interactive provider of its service";
 
-/// What becomes of the stream that an item was on when it goes over to another.
+/// The fate of the stream that an item was on when it goes over to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Former {
     /// The stream's provider has ended it, or is gone.

@@ -1,7 +1,7 @@
 //! One item, and the states that it goes through.
 //!
 //! What an item is about is told by four things that change by named transitions only. [`Kind`] is what it is, for as long as it
-//! lives. [`Stage`] is where it stands with providers. [`Told`] is what its watchers know. [`ImagesDue`] is what its provider still
+//! lives. [`Stage`] is where it stands with providers. [`Reported`] is what its watchers know. [`ImagesDue`] is what its provider still
 //! owes.
 //!
 //! | kind | who finds it | stages |
@@ -42,7 +42,7 @@ use crate::roster::ListKey;
 use rwf::DataState;
 use std::num::NonZeroU32;
 
-/// What an item is. See the module's table.
+/// The kind of an item. See the module's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Opened once at a provider for all its watchers.
@@ -94,7 +94,7 @@ impl Since {
     }
 }
 
-/// What is to be done when the timer of an unwatched item has come.
+/// The action when the timer of an unwatched item has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnwatchedTimer {
     /// Somebody watches it again.
@@ -132,9 +132,9 @@ pub(crate) struct Left {
     pub(crate) snapshot: bool,
 }
 
-/// What the watchers of an item know.
+/// The state of an item as its watchers have been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Reported {
     /// No image, no status.
     Nothing,
     /// Why they wait for their first image, by a Suspect status.
@@ -149,7 +149,7 @@ enum Told {
     Returning,
 }
 
-impl Told {
+impl Reported {
     const fn is_answered(self) -> bool {
         !matches!(self, Self::Nothing | Self::Waits)
     }
@@ -284,7 +284,7 @@ pub(crate) struct Item {
     group: GroupId,
     epoch: Epoch,
     service: u16,
-    told: Told,
+    reported: Reported,
     images: ImagesDue,
     /// Failures in a row.
     failures: u8,
@@ -302,7 +302,7 @@ impl Item {
             group: GroupId::NONE,
             epoch,
             service,
-            told: Told::Nothing,
+            reported: Reported::Nothing,
             images: ImagesDue::NONE,
             failures: 0,
         }
@@ -426,7 +426,7 @@ impl Item {
 
     /// Worth keeping open for somebody who comes back: it is shared, and has an image to give.
     pub(crate) fn may_age(&self) -> bool {
-        matches!((self.kind, self.stage), (Kind::Shared { .. }, Stage::Open { .. })) && self.told.is_answered()
+        matches!((self.kind, self.stage), (Kind::Shared { .. }, Stage::Open { .. })) && self.reported.is_answered()
     }
 
     /// The item's last watcher is gone. True if a timer for the end of its unwatched time has to be set: there is none.
@@ -530,18 +530,18 @@ impl Item {
             assert!(self.is_undisturbed(), "a takeover in sequence leaves nothing open");
             return;
         }
-        self.told = if self.told.is_suspect() { Told::Lost } else { Told::TakenOver };
+        self.reported = if self.reported.is_suspect() { Reported::Lost } else { Reported::TakenOver };
         self.images = ImagesDue { expecting: true, unanswered: 1, ..ImagesDue::NONE };
     }
 
     /// The item is good, and no image is under way or asked for.
     pub(crate) fn is_undisturbed(&self) -> bool {
-        self.is_open() && self.told == Told::Good && self.images == ImagesDue::NONE
+        self.is_open() && self.reported == Reported::Good && self.images == ImagesDue::NONE
     }
 
     /// A mirror has taken it over, and those who watch were told nothing: its image is to come.
     pub(crate) fn is_taken_over(&self) -> bool {
-        self.told == Told::TakenOver
+        self.reported == Reported::TakenOver
     }
 
     /// Takes it off its stream at an interactive provider, if it has one. What was under way is forgotten, but for an image that
@@ -574,9 +574,9 @@ impl Item {
     /// The item is over; P2PSs give the handle back. It must have no stream any more. True if it was lost.
     pub(super) fn end(&mut self) -> bool {
         assert!(self.place().is_none(), "an item ends after it has left its stream");
-        let was_lost = self.told.is_lost();
+        let was_lost = self.reported.is_lost();
         self.stage = Stage::Ended;
-        self.told = self.told.recovered();
+        self.reported = self.reported.recovered();
         self.images = ImagesDue::NONE;
         debug_assert!(!self.is_cached() && !self.is_lost());
         was_lost
@@ -594,22 +594,22 @@ impl Item {
 impl Item {
     /// Watchers have had a first image or status of the provider.
     pub(crate) fn is_answered(&self) -> bool {
-        self.told.is_answered()
+        self.reported.is_answered()
     }
 
     /// Watchers were told that it is Suspect.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.told.is_suspect()
+        self.reported.is_suspect()
     }
 
     /// The item's provider has said Suspect of it, and has it open still.
     pub(crate) fn is_suspect_there(&self) -> bool {
-        self.is_open() && self.told == Told::Suspect
+        self.is_open() && self.reported == Reported::Suspect
     }
 
     /// The item was answered and lost: the next image is a recovery.
     pub(crate) fn is_lost(&self) -> bool {
-        self.told.is_lost()
+        self.reported.is_lost()
     }
 
     /// Lost, and no part of the image that recovers it has come: whatever else says that it is good is of before the loss.
@@ -619,22 +619,23 @@ impl Item {
 
     /// Watchers are told, Suspect, why they wait.
     pub(crate) fn explain_wait(&mut self) {
-        self.told = self.told.explained();
+        self.reported = self.reported.explained();
         debug_assert!(self.is_suspect());
     }
 
     /// A state for all watchers. It is an answer, if the item is not answered yet.
     pub(crate) fn tell_state(&mut self, data: DataState) {
-        let suspect = if data == DataState::NO_CHANGE { self.told.is_suspect() } else { data == DataState::SUSPECT };
-        self.told = self.told.data(suspect);
+        let suspect =
+            if data == DataState::NO_CHANGE { self.reported.is_suspect() } else { data == DataState::SUSPECT };
+        self.reported = self.reported.data(suspect);
         debug_assert!(self.is_answered());
     }
 
     /// The item's provider is there and sends no data: the next image is a recovery. False if it was not good, or an image of it is under way.
     pub(crate) fn fall_silent(&mut self) -> bool {
-        let falls = self.is_open() && !self.is_private() && self.told == Told::Good && !self.in_set();
+        let falls = self.is_open() && !self.is_private() && self.reported == Reported::Good && !self.in_set();
         if falls {
-            self.told = Told::Lost;
+            self.reported = Reported::Lost;
         }
         falls
     }
@@ -643,9 +644,9 @@ impl Item {
     pub(crate) fn lose(&mut self) -> bool {
         assert!(!self.is_private() && !self.is_ended(), "a private stream ends with its provider");
         debug_assert!(!self.is_open() && !self.is_asked());
-        let newly = self.told.is_answered() && !self.told.is_lost();
-        if self.told.is_answered() {
-            self.told = Told::Lost;
+        let newly = self.reported.is_answered() && !self.reported.is_lost();
+        if self.reported.is_answered() {
+            self.reported = Reported::Lost;
         }
         newly
     }
@@ -732,7 +733,7 @@ impl Item {
         let (was_good, was_suspect) = (self.is_answered() && !self.is_suspect(), self.is_suspect());
         let (good, suspect) = (data == DataState::OK, data == DataState::SUSPECT);
         let stays_suspect = suspect || (was_suspect && !first && !good);
-        self.told = self.told.data(stays_suspect);
+        self.reported = self.reported.data(stays_suspect);
         let good_again = was_suspect && good;
         self.images.another |= good_again && !first;
         if complete {
@@ -751,7 +752,7 @@ impl Item {
         assert!(self.is_cached());
         let part = Part { first, complete, solicited: false, recovery: self.is_lost() };
         self.images.set = if complete { Set::None } else { Set::Unsolicited };
-        self.told = self.told.data(data == DataState::SUSPECT);
+        self.reported = self.reported.data(data == DataState::SUSPECT);
         part
     }
 
@@ -759,7 +760,7 @@ impl Item {
     pub(crate) fn complete_set(&mut self) -> (bool, bool) {
         assert!(!self.in_set());
         let was_lost = self.is_lost();
-        self.told = self.told.recovered();
+        self.reported = self.reported.recovered();
         (std::mem::take(&mut self.images.another), was_lost)
     }
 
@@ -782,7 +783,7 @@ impl Item {
         assert!(!expecting || unanswered > 0, "an image is expected that nobody was asked for: {handle:?} {self:?}");
         let legal = match (self.kind, self.stage) {
             (_, Stage::Ended) => !under_way && !another && !self.is_lost() && self.has_interest(),
-            (Kind::CachedSnapshot, Stage::Idle) => !under_way && !another && self.told == Told::Nothing,
+            (Kind::CachedSnapshot, Stage::Idle) => !under_way && !another && self.reported == Reported::Nothing,
             (Kind::Cached { .. }, Stage::Idle | Stage::Published { .. }) => {
                 !expecting && unanswered == 0 && (!another || set != Set::None)
             }

@@ -5,7 +5,7 @@ use crate::ids::{Handle, Slot};
 use crate::stream::{ALL, Event, Kind, Message, flags};
 use rwf::{DataState, State, StateCode, StreamState};
 
-/// What lost messages were about.
+/// The subjects of lost messages.
 #[derive(Debug, Default)]
 pub(super) struct Missed {
     /// Services that said something, of themselves or of all their items or groups, and whether they said it of items.

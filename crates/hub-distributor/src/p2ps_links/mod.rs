@@ -50,7 +50,7 @@ struct Link {
     gaps: u32,
     /// End of the last gap that it has told of.
     told_to: u64,
-    /// What goes to it alone.
+    /// Messages for this P2PS alone.
     point_to_point: BlockWriter,
     /// Providers never wait for it, and what is for it alone comes to it alone.
     is_unpaced: bool,
@@ -115,7 +115,7 @@ pub(crate) struct Links {
     last_serial: u32,
     /// P2PSs whose transports are to be ended.
     closing: Vec<(u16, &'static str)>,
-    /// What heartbeats say of us.
+    /// The announcement that heartbeats carry.
     announcement: Box<[u8]>,
     /// When the next heartbeat is due; 0 before the first.
     heartbeat_due: u64,
@@ -311,7 +311,7 @@ impl Links {
         }
     }
 
-    /// What heartbeats say of us from now on.
+    /// Sets the announcement that heartbeats carry from now on.
     pub(crate) fn announce(&mut self, announcement: &[u8]) {
         self.announcement = announcement.into();
     }

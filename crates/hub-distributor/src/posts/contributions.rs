@@ -1,4 +1,4 @@
-//! What clients may contribute by posts, where operators bound it: to which services, which fields, how often.
+//! Bounds on what clients contribute by posts, where operators set them: to which services, which fields, how often.
 
 use crate::SourceDistributor;
 use crate::filter::rules::FieldSet;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What may be contributed; the default bounds nothing.
+/// Bounds on contributions; the default bounds nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContributionRules {
     /// The only services that take posts, by name; all if it is empty (`contribServiceList`).

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use rwf::msg::{AckMsg, Domain, Msg, NakCode, PostFlags, PostMsg};
 use rwf::{DataType, peek};
 
-/// Who waits for the answer to a post.
+/// The poster that waits for the answer to a post.
 #[derive(Debug, Clone, Copy)]
 struct Poster {
     slot: Slot,
@@ -99,7 +99,7 @@ fn answer(
     }
 }
 
-/// What is said of a post for a provider that takes none.
+/// The answer to a post for a provider that takes none.
 const NO_POSTS: (NakCode, &str) =
     (NakCode::DENIED_BY_SRC, "The provider takes no posts: its login says so (SupportOMMPost 0)");
 

@@ -11,7 +11,7 @@ use crate::timers::Timer;
 use crate::{ProviderSink, SourceDistributor};
 use rwf::{DataState, State, StateCode, StreamState};
 
-/// What those are told whose items are on their way to the other provider.
+/// The text for those whose items are on their way to the other provider.
 const TEXT: &str = "Service goes on with a provider of another kind";
 
 impl SourceDistributor {

@@ -19,7 +19,7 @@ use rwf::rdm::directory::{Action, Info, Part, Service as Entry, ServiceState};
 const CLEAR_FOR: u64 = 5_000_000_000;
 
 impl Providers {
-    /// What a provider says of a service, with what it has said of it before, as if the service was new.
+    /// The provider's entry of a service, with what it has said of it before, as if the service was new.
     fn whole_entry(&self, id: SessionId, entry: &Entry) -> Entry {
         let mut whole = Entry::new(entry.id, Action::Add);
         if let Some(offer) = self.sessions[id].offer_by_id(entry.id) {

@@ -21,7 +21,7 @@ pub(crate) struct DataFlow {
     in_vain: u8,
 }
 
-/// What is to be done when a deadline has come.
+/// The action that is due when a deadline has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// The timer was set for a deadline that has moved since.

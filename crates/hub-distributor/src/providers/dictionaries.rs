@@ -74,7 +74,7 @@ impl SourceDistributor {
         }
     }
 
-    /// What a provider sends on a dictionary stream.
+    /// Takes a provider's message on a dictionary stream.
     pub(crate) fn dictionary_message(&mut self, id: SessionId, msg: &[u8]) -> Result<(), CloseReason> {
         let result = self.take_dictionary(id, msg);
         if !self.providers.sessions[id].downloads.is_awaited() {

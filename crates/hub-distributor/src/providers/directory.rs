@@ -33,7 +33,7 @@ impl Providers {
         self.sessions.iter().find_map(|(id, session)| Some((id, session.refused(name)?.clone())))
     }
 
-    /// What a session offers of a service that it has just announced.
+    /// The session's offer of a service that it has just announced.
     fn offer_of(&mut self, id: SessionId, service: u16) -> &mut Offer {
         self.sessions[id].offer_mut(service).expect("the entry of the directory has made the offer")
     }
@@ -114,7 +114,7 @@ impl SourceDistributor {
         self.send(id, out, |w| request.encode(w));
     }
 
-    /// What a provider of either kind sends on the directory stream.
+    /// Takes a message of a provider of either kind on the directory stream.
     pub(crate) fn directory_message(
         &mut self,
         id: SessionId,
@@ -266,7 +266,7 @@ impl SourceDistributor {
             self.withdraw(id, old, true, out);
         }
         if cached {
-            // What is published from now on is not what was there before.
+            // Items that are published from now on are not those that were there before.
             self.finish_outages_in(id, service, out);
         }
         let session = &mut self.providers.sessions[id];
@@ -330,7 +330,7 @@ impl SourceDistributor {
             up = true;
             accepting |= offer.accepting && offer.open_window != Some(0);
         }
-        // What is down waits here, and images that are held can be had at any time.
+        // Requests for a service that is down wait here, and images that are held can be had at any time.
         let state = (up, accepting || !up || service.cached);
         // One that is new waits for the dictionaries of the first provider that has them all.
         let ready =

@@ -6,7 +6,7 @@ pub(super) const DICTIONARIES: [&str; 2] = ["RWFFld", "RWFEnum"];
 pub(crate) const FIRST_STREAM: i32 = 3;
 pub(crate) const LAST_STREAM: i32 = FIRST_STREAM + DICTIONARIES.len() as i32 - 1;
 
-/// What a session is asked for, by [`DICTIONARIES`].
+/// The dictionaries that a session is asked for, by [`DICTIONARIES`].
 #[derive(Debug, Default)]
 pub(crate) struct Downloads {
     states: [Download; DICTIONARIES.len()],

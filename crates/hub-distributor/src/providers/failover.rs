@@ -411,7 +411,7 @@ impl SourceDistributor {
         let is_monitored = self.providers.sessions.get(session).is_some_and(|known| known.interruption.is_some());
         match self.providers.is_interrupted(session, service) {
             _ if !is_over || !is_monitored => {}
-            // What could not leave may have been told Suspect before.
+            // Items that could not leave may have been told Suspect before.
             false => self.begin_return(service, session),
             true if self.is_down_with_items(session, service) => {}
             true => self.begin_silence(service, session),

@@ -24,7 +24,7 @@ enum Standing {
     Clear { since: u64 },
 }
 
-/// What is to be done about a service, by what its provider says of its way.
+/// The action about a service, by what its provider says of its way.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// The service may be offered.

@@ -2,7 +2,7 @@
 
 use super::Phase;
 use crate::{CloseReason, ProviderSink, SessionId, SourceDistributor};
-use omm::login::{Acceptance, Heard, LoginStream};
+use omm::login::{Acceptance, LoginEvent, LoginStream};
 use rwf::StateCode;
 use rwf::msg::{Msg, MsgClass};
 use rwf::rdm::login::{Attributes, Features, Request, name_type};
@@ -39,7 +39,7 @@ impl SourceDistributor {
         self.send(id, out, |w| request.encode(w));
     }
 
-    /// What an interactive provider sends on the login stream. Round trips are not claimed by the login, so they are not answered.
+    /// Takes an interactive provider's message on the login stream. Round trips are not claimed by the login, so they are not answered.
     pub(crate) fn login_message(
         &mut self,
         id: SessionId,
@@ -52,23 +52,23 @@ impl SourceDistributor {
             return Err(CloseReason::NotLoggedIn);
         };
         match login.message(msg)? {
-            Heard::Accepted(_) => {
+            LoginEvent::Accepted(_) => {
                 if session.phase == Phase::LoggingIn {
                     session.phase = Phase::LoggedIn;
                     self.request_directory(id, out);
                 }
             }
-            Heard::Over(state) => {
+            LoginEvent::Over(state) => {
                 return Err(CloseReason::LoginClosed { text: state.as_state().text_lossy().into_owned() });
             }
-            Heard::Ack => return self.provider_ack(id, msg),
-            Heard::WrongDirection(_) => return Err(CloseReason::WrongOnLoginStream),
-            Heard::Nothing | Heard::State(_) | Heard::RoundTrip(_) => {}
+            LoginEvent::Ack => return self.provider_ack(id, msg),
+            LoginEvent::WrongDirection(_) => return Err(CloseReason::WrongOnLoginStream),
+            LoginEvent::Nothing | LoginEvent::State(_) | LoginEvent::RoundTrip(_) => {}
         }
         Ok(())
     }
 
-    /// What a non-interactive provider sends on the login domain.
+    /// Takes a non-interactive provider's message in the login domain.
     pub(crate) fn provider_login(
         &mut self,
         id: SessionId,

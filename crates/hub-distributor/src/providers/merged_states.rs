@@ -94,7 +94,7 @@ impl SourceDistributor {
         holds
     }
 
-    /// What a session has told is done before what it says now.
+    /// States that a session has told before are carried out before what it says now.
     pub(crate) fn bring_forward(&mut self, id: SessionId, out: &mut dyn ProviderSink) {
         let merged = &mut self.providers.merged_states;
         if !merged.has_work() || merged.forwarded >= FORWARD {

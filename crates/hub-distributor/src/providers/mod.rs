@@ -56,7 +56,7 @@ use std::ops::{Index, IndexMut};
 /// Sessions beyond this slot are refused: an item keeps its session in two bytes.
 pub(crate) const MAX_SESSIONS: u32 = 1 << 16;
 
-/// What faces providers: who is connected, which services they offer, and what of both goes on in turns. Rooms outside know a session by its
+/// The half's side of providers: who is connected, which services they offer, and what of both goes on in turns. Rooms outside know a session by its
 /// number, a service by its id, and none of the tables.
 ///
 /// A session that an agent or a timer names may be gone: [`Providers::get`]. One that an item or a service names is there, or is lost and
@@ -113,7 +113,7 @@ impl Providers {
         self.sessions.with_leaving()
     }
 
-    /// What a session offers of a service.
+    /// The session's offer of a service.
     pub(crate) fn offer(&self, id: SessionId, service: u16) -> Option<&Offer> {
         self.sessions.offer(id, service)
     }

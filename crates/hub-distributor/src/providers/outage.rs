@@ -18,10 +18,10 @@ use rwf::{DataState, State, StateCode, StreamState};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// What a service costs beside its items: each P2PS is told of it, and so is each client with a directory.
+/// The cost of a service beside its items: each P2PS is told of it, and so is each client with a directory.
 const SERVICE_COST: usize = 64;
 
-/// What goes away, and is worked off in turns.
+/// Sessions, services and items that go away, worked off in turns.
 #[derive(Debug)]
 pub(crate) struct Outages {
     /// In the order in which they came.
@@ -37,7 +37,7 @@ enum Outage {
     /// A session is lost.
     Session {
         session: SessionId,
-        /// What is said to those who watch its items.
+        /// The text for those who watch its items.
         text: String,
         /// Services that are not done with, the one at hand in front.
         services: VecDeque<u16>,
@@ -50,7 +50,7 @@ enum Outage {
     Change { service: u16, items: Vec<Handle> },
 }
 
-/// Who has a service offered no more.
+/// The cause by which a service is offered no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     /// The provider has said so: with the service its items are closed.
@@ -120,7 +120,7 @@ impl Outage {
         }
     }
 
-    /// What is said of an item of a service, if it is at a provider that this is about.
+    /// The text about an item of a service, if it is at a provider that this is about.
     fn text(&self, at: SessionId, of: u16, texts: StatusTexts) -> Option<Cow<'_, str>> {
         match self {
             Self::Session { session, text, .. } => (*session == at).then_some(Cow::Borrowed(text)),
@@ -130,7 +130,7 @@ impl Outage {
     }
 }
 
-/// What those are told who watch an item that its provider has no more.
+/// The state for those who watch an item that its provider has no more.
 fn lost(text: &str) -> State<'_> {
     State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, text)
 }
@@ -157,7 +157,7 @@ impl SourceDistributor {
         self.update_groups_of((id, service), None, delete, out);
     }
 
-    /// What a provider offers of a service is not taken any more.
+    /// Takes a provider's offer of a service no more.
     pub(super) fn take_no_more(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         self.begin_withdrawal(id, service, false, By::Site);
         self.work_outages(out);

@@ -41,9 +41,9 @@ impl Publishing {
 #[derive(Debug, Default)]
 pub(crate) struct Service {
     pub(crate) name: String,
-    /// What of it passes; everything if `None`.
+    /// The filter of the service; everything passes if `None`.
     pub(crate) filter: Option<Arc<ServiceFilter>>,
-    /// What of it are headlines with permission codes in a field.
+    /// The rule of headlines that have permission codes in a field.
     pub(crate) headlines: Option<Arc<HeadlineRule>>,
     /// `Vendor`, as the first provider had it.
     pub(crate) vendor: Option<String>,
@@ -66,9 +66,9 @@ pub(crate) struct Service {
     /// P2PSs were told that it is gone, and its items have yet to end; or it is of the other kind, which they have yet to be: until then
     /// nothing new is made of it, and nobody is asked.
     pub(crate) is_settling: bool,
-    /// What P2PSs were told last: `ServiceState`, `AcceptingRequests`.
+    /// The states that P2PSs were told last: `ServiceState`, `AcceptingRequests`.
     pub(crate) state: (bool, bool),
-    /// What P2PSs were told last: the sites that it comes through.
+    /// The sites that it comes through, as P2PSs were told last.
     pub(crate) path: Vec<String>,
     /// Communication lines by which its providers are or were reached.
     pub(crate) lines: Lines,
@@ -84,7 +84,7 @@ pub(crate) struct Service {
     pub(crate) idle_looks: u16,
     /// The service has no name any more; its id waits for another.
     forgotten: bool,
-    /// What P2PSs were told is out of date.
+    /// P2PSs have been told what is out of date.
     pub(crate) stale: bool,
     /// The sessions that offer it: the one that an operator has switched to, then in the order of their routes.
     providers: Vec<SessionId>,
@@ -225,7 +225,7 @@ impl Service {
         self.untold.clear();
     }
 
-    /// What waits, in no order.
+    /// Items that wait, in no order.
     pub(crate) fn queued(&self) -> impl Iterator<Item = Handle> + '_ {
         self.fresh.iter().chain(&self.lost).chain(&self.set_aside).copied()
     }
@@ -265,7 +265,7 @@ pub(crate) struct Services {
     free: VecDeque<u16>,
     /// As `free`, and too new to be used again.
     resting: Vec<u16>,
-    /// What of which service passes.
+    /// Filters, by service.
     filters: Filters,
     headlines: BTreeMap<String, Arc<HeadlineRule>>,
 }

@@ -13,7 +13,7 @@ use rwf::rdm::directory::Service as Entry;
 use rwf::rdm::login::Features;
 use std::collections::BTreeMap;
 
-/// Who is at the other end, for texts that people read.
+/// The other end, for texts that people read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PeerInfo {
     /// Address and port.
@@ -79,7 +79,7 @@ pub(crate) struct Offer {
     pub(crate) snapshots_beyond_limit: bool,
     /// `AcceptingConsumerStatus`.
     pub(crate) takes_consumer_status: bool,
-    /// What the provider was told last of its part among those that have the service.
+    /// The role among those that have the service that the provider was told last.
     pub(crate) told_role: Option<Role>,
     /// Requests not answered.
     pub(crate) outstanding: u32,
@@ -147,7 +147,7 @@ impl Offer {
         self.phase != OfferPhase::Withdrawn
     }
 
-    /// What the provider says of it, for another offer.
+    /// The provider's words of the service, for another offer.
     pub(super) fn to_copy(&self) -> Self {
         Self {
             provider_id: self.provider_id,
@@ -207,7 +207,7 @@ impl Offer {
     }
 }
 
-/// What a session offers, by our ids of services and by its own.
+/// Offers of a session, by our ids of services and by its own.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     by_service: BTreeMap<u16, Offer>,
@@ -319,7 +319,7 @@ pub(crate) struct Session {
     pub(crate) downloads: Downloads,
     /// When its data count as interrupted, as of the beginning of the session.
     pub(crate) interruption: Option<Interruption>,
-    /// What it says of services whose names are taken by a provider of the other kind, or that found no id, for when they are free.
+    /// Entries of services whose names are taken by a provider of the other kind, or that found no id, for when they are free.
     refused: Vec<Entry>,
     /// Services that come through other sites.
     pub(super) linked: LinkedServices,
@@ -393,12 +393,12 @@ impl Session {
         self.refused.retain(|known| known.id != provider_id);
     }
 
-    /// What it has said of services that it may not offer.
+    /// The entries of services that the session may not offer.
     pub(crate) fn all_refused(&self) -> impl Iterator<Item = &Entry> {
         self.refused.iter()
     }
 
-    /// What it has said of a service of this name that it may not offer.
+    /// The entry of a service of this name that the session may not offer.
     pub(super) fn refused(&self, name: &str) -> Option<&Entry> {
         self.refused.iter().find(|known| known.name() == Some(name))
     }

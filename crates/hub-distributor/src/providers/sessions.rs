@@ -90,7 +90,7 @@ impl Sessions {
         }
     }
 
-    /// What a session offers of a service.
+    /// The session's offer of a service.
     pub(crate) fn offer(&self, id: SessionId, service: u16) -> Option<&Offer> {
         self.get(id)?.offer(service)
     }

@@ -7,7 +7,7 @@ use crate::upstream::write_image;
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
 use rwf::{DataState, State, StateCode, StreamState};
 
-/// What those are told that an image cannot be given to.
+/// The state for those that an image cannot be given to.
 const WAITING: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,

@@ -1,4 +1,4 @@
-//! What non-interactive providers send on item streams.
+//! Messages of non-interactive providers on item streams.
 
 use crate::ids::{GroupId, Handle, StreamId};
 use crate::item::{ItemKey, KeyQos};
@@ -67,7 +67,7 @@ impl SourceDistributor {
     }
 
     fn published_refresh(&mut self, id: SessionId, refresh: &RefreshMsg<'_>, rwf: &[u8]) {
-        // What has no place is counted by what it lacks.
+        // An image that finds no place is counted by what it lacks.
         let Some(handle) = self.place_published(id, refresh) else { return };
         if refresh.state.stream.is_final() {
             self.publisher_leaves(handle, &refresh.state, None);
@@ -265,7 +265,7 @@ impl SourceDistributor {
         let Some(image) = item.image() else { return hub_items::fault!("{handle:?} has no image, and is published") };
         let image = self.published.images.get_mut(image);
         if item.is_lost() {
-            // What is held is of an earlier life of the provider.
+            // The held image is of an earlier life of the provider.
             image.update_next(update, &Schema::NONE);
         } else if image.update(update, &Schema::NONE).is_err() {
             self.counters.cache_failures += 1;

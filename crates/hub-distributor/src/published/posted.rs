@@ -37,7 +37,7 @@ impl SourceDistributor {
         if inner.and_then(Msg::state).copied().is_some_and(is_final) && !may(post, PostRights::DELETE) {
             return Err(NO_DELETION);
         }
-        // What guards the post guards what is in it.
+        // The lock of the post guards what is in it.
         let perm_data = inner.and_then(Msg::perm_data).or(post.perm_data);
         if perm_data.is_some() && !may(post, PostRights::MODIFY_PERMISSIONS) {
             return Err(NO_LOCK);

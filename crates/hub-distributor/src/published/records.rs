@@ -39,7 +39,7 @@ const RESTORED: State<'static> = State {
     text: b"Image is of before a restart: waiting for the provider",
 };
 
-/// What has become of a record since it was taken last.
+/// The fate of a record since it was taken last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordChange<'a> {
     /// The record is there, or has changed.
@@ -75,7 +75,7 @@ pub struct Restore {
     pub is_kept: bool,
 }
 
-/// What has become of a record that was to be taken back.
+/// The fate of a record that was to be taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restored {
     /// The record is taken over.
@@ -86,7 +86,7 @@ pub enum Restored {
     Known,
 }
 
-/// What is noted of an image slot.
+/// The note of an image slot.
 #[derive(Debug, Clone, Copy)]
 struct Note {
     handle: Handle,
@@ -127,7 +127,7 @@ struct Ages {
     expires: bool,
 }
 
-/// What is noted of records. See the module's description.
+/// Notes of records. See the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     /// By image slot.
@@ -472,7 +472,7 @@ impl SourceDistributor {
                 self.items.find_hashed(hash, service, record.key).and_then(|known| self.items[known].image())
                 && let Some(note) = self.published.records.note(slot).filter(|_| how.is_kept)
             {
-                // What is kept of it is older, and has to go with it.
+                // The stored record is older, and has to go with the item.
                 note.is_stored = true;
             }
             return Ok(Restored::Known);

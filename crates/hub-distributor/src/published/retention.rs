@@ -135,7 +135,7 @@ impl SourceDistributor {
         let waits: Vec<_> = self.providers.iter().filter_map(waits).collect();
         for (id, origin, entries) in waits {
             if origin == Origin::NonInteractive {
-                // What it has published in them is not held: it publishes all of it when it comes back.
+                // Items that it has published in them are not held: it publishes all of it when it comes back.
                 self.close_session(id, &CloseReason::RoomForServices, out);
                 continue;
             }

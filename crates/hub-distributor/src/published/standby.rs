@@ -150,7 +150,7 @@ impl SourceDistributor {
             hub_items::fault!("{handle:?} is published, and has no image");
             return false;
         };
-        // Who waits for the set under way gets the one that begins now.
+        // Watchers that wait for the set under way get the one that begins now.
         if item.abandon_cached_set() == Some(true) {
             item.want_another();
         }

@@ -23,12 +23,12 @@ pub(super) const REST: u64 = 300_000_000_000;
 const FORGET: u64 = 1_800_000_000_000;
 /// Keys of items in doubt are kept up to so many bytes; what goes beyond is asked for as any other.
 const MOST_BYTES: usize = 4 << 20;
-/// What an entry costs beside its key.
+/// The cost of an entry beside its key.
 const ENTRY_COST: usize = 64;
 /// Items in doubt that are looked at in a turn.
 const LOOK_AT: usize = 64;
 
-/// What those are told whose item is given up.
+/// The state for those whose item is given up.
 const GIVEN_UP: State<'static> = State {
     stream: StreamState::CLOSED,
     data: DataState::SUSPECT,
@@ -36,7 +36,7 @@ const GIVEN_UP: State<'static> = State {
     text: b"Provider has closed its connection each time that it was asked for this item: it is asked no more for now",
 };
 
-/// What is known of an item that a provider went at, or of a domain.
+/// Knowledge of an item that a provider went at, or of a domain.
 #[derive(Debug, Clone, Copy, Default)]
 struct Doubt {
     /// Times in a row.
@@ -118,7 +118,7 @@ impl Doubts {
         self.is_due = !self.waiting.is_empty();
     }
 
-    /// What waits, in no order.
+    /// Items that wait, in no order.
     pub(crate) fn queued(&self) -> impl Iterator<Item = Handle> + '_ {
         self.waiting.iter().map(|waiting| waiting.handle)
     }

@@ -1,4 +1,4 @@
-//! What interactive providers send on item streams.
+//! Messages of interactive providers on item streams.
 
 use super::point_to_point::Recipients;
 use crate::ids::{GroupId, Handle, Slot, StreamId};

@@ -8,7 +8,7 @@ use std::fmt;
 /// Items that operators may have locked at a time.
 pub const LOCKED_MAX: usize = 10_000;
 
-/// What a list says of an item.
+/// The entry of a list for an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemPriority {
     /// The item is asked for with this priority class at least.
@@ -42,7 +42,7 @@ impl ItemPriorities {
         self.0.is_empty()
     }
 
-    /// What is said of an item: of its service, or else of all.
+    /// The priority that the list gives an item: in its service, or else in all.
     pub fn of(&self, service: &str, name: &[u8]) -> Option<ItemPriority> {
         [service, ""].iter().find_map(|&of| self.0.get(of)?.get(name).copied())
     }

@@ -53,9 +53,9 @@ pub(crate) struct Upstream {
     failed_at: FxHashMap<Handle, SessionId>,
     preemption: Preemption,
     stale: StaleItems,
-    /// What a list says of items.
+    /// The list of priorities of items.
     priorities: ItemPriorities,
-    /// What operators say of items.
+    /// Items that operators have locked.
     locked: Locked,
 }
 

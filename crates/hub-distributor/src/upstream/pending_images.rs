@@ -108,7 +108,7 @@ impl PendingImages {
         }
     }
 
-    /// Who is noted for which item.
+    /// The links that are noted, by item.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle, Slot)> + '_ {
         self.items.iter().flat_map(|(&handle, pending)| pending.iter().map(move |known| (handle, known.slot)))
     }

@@ -39,7 +39,7 @@ impl Recipients {
     }
 }
 
-/// Who waits for images, by item.
+/// Links that wait for images, by item.
 #[derive(Debug, Default)]
 pub(crate) struct PointToPoint {
     /// Images go to one P2PS alone where it does not say otherwise.
@@ -171,7 +171,7 @@ impl SourceDistributor {
             return self.hub.event(image);
         }
         for slot in all.iter() {
-            // Who has left since, waits no more.
+            // A P2PS that has left since waits no more.
             let Some(target) = self.links.id(slot) else { continue };
             let position = self.hub.next_position();
             let image = Event::Image { target, handle, group, flags, position, rwf };

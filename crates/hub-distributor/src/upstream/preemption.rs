@@ -42,7 +42,7 @@ impl SourceDistributor {
         }
     }
 
-    /// What the list of priorities says of an item.
+    /// The entry of the list of priorities for an item.
     fn listed(&self, handle: Handle) -> Option<ItemPriority> {
         let list = &self.upstream.priorities;
         if list.is_empty() {

@@ -12,7 +12,7 @@ use rwf::wire::encode_growing;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What one P2PS asks for of one item.
+/// The demand of one P2PS for one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Demand {
     slot: Slot,
@@ -188,7 +188,7 @@ impl RequestMerge {
         if !self.raised.is_empty() {
             self.raised.remove(&handle);
         }
-        // Who is paused is narrowed, too.
+        // Paused P2PSs are among the narrowed ones, so one look is enough.
         if !self.narrowed.is_empty() {
             self.narrowed.remove(&handle);
             self.paused.remove(&handle);
@@ -206,7 +206,7 @@ impl RequestMerge {
         priority_of(demands, watching)
     }
 
-    /// What to ask the provider for, given how many P2PSs have the item open.
+    /// The request for the provider, given how many P2PSs have the item open.
     pub(crate) fn merged(&mut self, handle: Handle, watching: usize) -> Merged<'_> {
         let demands = self.items.get(&handle).map(Vec::as_slice).unwrap_or_default();
         let plain = watching.saturating_sub(demands.len());

@@ -10,21 +10,21 @@ use crate::{ProviderSink, SessionId, SourceDistributor};
 use rwf::msg::{CloseMsg, Domain, RequestFlags, RequestMsg};
 use rwf::{DataState, State, StateCode, StreamState};
 
-/// What those are told whose request a provider has not answered.
+/// The state for those whose request a provider has not answered.
 const UNANSWERED: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,
     code: StateCode::TIMEOUT,
     text: b"Provider has not answered in time: the request is repeated",
 };
-/// What those are told whose item no provider was asked for, since others came first.
+/// The state for those whose item no provider was asked for, since others came first.
 const NO_TURN: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,
     code: StateCode::NONE,
     text: b"Provider is busy with other requests: the item waits for its turn",
 };
-/// What those are told who have come in the middle of a set that does not end.
+/// The state for those who have come in the middle of a set that does not end.
 const UNFINISHED: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,
@@ -32,7 +32,7 @@ const UNFINISHED: State<'static> = State {
     text: b"Provider has begun an image and does not end it: waiting for the rest",
 };
 
-/// What those are told whose item was asked for too often.
+/// The state for those whose item was asked for too often.
 const GIVEN_UP: State<'static> = State {
     stream: StreamState::CLOSED,
     data: DataState::SUSPECT,
@@ -82,7 +82,7 @@ impl SourceDistributor {
         while passed.len() < LOOK_PAST && self.providers[service].is_waiting() && self.upstream.pacing.may_send() {
             let turn = self.upstream.pacing.take();
             let Some(handle) = self.providers[service].next_queued(turn) else { break };
-            // What is in a queue may have ended since, its handle be another's.
+            // An item in a queue may have ended since, its handle be another's.
             if !self.items.get(handle).is_some_and(|item| item.service() == service && item.is_queued()) {
                 continue;
             }
@@ -91,7 +91,7 @@ impl SourceDistributor {
                     self.upstream.pacing.sent();
                     self.ask(handle, session, out);
                 }
-                // What no provider has does not stand in the way of what one may have in a moment.
+                // An item that no provider has does not stand in the way of one that one may have in a moment.
                 Err(Wait::NoProvider) => {
                     let items = self.items.of_service(service).len();
                     self.providers[service].set_aside(handle, items);
@@ -319,7 +319,7 @@ impl SourceDistributor {
         self.send_request(handle, RequestFlags::NONE, out);
     }
 
-    /// What the P2PSs want of an open item has changed: view, priority, pause.
+    /// The demands of P2PSs for an open item have changed: view, priority, pause.
     pub(crate) fn reissue(&mut self, handle: Handle, with_image: bool, out: &mut dyn ProviderSink) {
         let item = &mut self.items[handle];
         if !(item.is_asked() || item.is_open()) {

@@ -22,7 +22,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// What a consumer is told. The window is a matter of moments, nobody is told.
+    /// The status text for consumers. The window is a matter of moments, nobody is told.
     pub(super) fn text(self, texts: StatusTexts) -> Option<(StateCode, &'static str)> {
         match self {
             Self::Window => None,

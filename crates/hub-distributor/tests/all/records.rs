@@ -74,10 +74,10 @@ fn start_nip(world: &mut World) {
 }
 
 /// Stream, data and code of a state.
-type Told = (StreamState, DataState, StateCode);
+type StateParts = (StreamState, DataState, StateCode);
 
 /// The state and the fields that P2PS 1 is given for an item of service 1.
-fn image(world: &mut World, name: &str) -> (Told, Vec<(i16, Vec<u8>)>) {
+fn image(world: &mut World, name: &str) -> (StateParts, Vec<(i16, Vec<u8>)>) {
     world.events();
     world.open_with(1, name, flags::STREAMING);
     let events = world.events();
@@ -86,8 +86,8 @@ fn image(world: &mut World, name: &str) -> (Told, Vec<(i16, Vec<u8>)>) {
     ((refresh.state.stream, refresh.state.data, refresh.state.code), fields_of(refresh.body))
 }
 
-const OPEN_OK: Told = (StreamState::OPEN, DataState::OK, StateCode::NONE);
-const OPEN_SUSPECT: Told = (StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
+const OPEN_OK: StateParts = (StreamState::OPEN, DataState::OK, StateCode::NONE);
+const OPEN_SUSPECT: StateParts = (StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
 
 #[test]
 fn a_record_is_given_out_as_it_is_and_once_however_often_it_has_changed() {

@@ -70,7 +70,7 @@ fn an_image_that_was_asked_for_beside_the_first_is_owed_after_a_loss() {
 
 #[test]
 fn what_was_told_and_what_is_known_change_together() {
-    use Told::{Good, Lost, Nothing, Returning, Suspect, TakenOver, Waits};
+    use Reported::{Good, Lost, Nothing, Returning, Suspect, TakenOver, Waits};
     for told in [Nothing, Waits, Good, Suspect, Lost, TakenOver, Returning] {
         assert!(told.data(true).is_suspect() && !told.data(false).is_suspect());
         assert!(told.data(true).is_answered() && told.explained().is_suspect());
