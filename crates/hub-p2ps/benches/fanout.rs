@@ -1,4 +1,4 @@
-//! What a delivery costs: hub block in, each client's deliveries out.
+//! Cost of a delivery: hub block in, each client's deliveries out.
 //!
 //! `cargo bench -p hub-p2ps --bench fanout` prints nanoseconds per delivery for the fan-out alone (`read`), and with the
 //! copy of every message into a send buffer as the framing does it (`read and copy`). Last, by turns in one call: the same with permissions on and locks

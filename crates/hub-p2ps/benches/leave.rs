@@ -1,4 +1,4 @@
-//! What one client with 200,000 streams can have done by one message, or by going: milliseconds of that call, of a turn after it (of a
+//! Work that one client with 200,000 streams can cause by one message, or by going: milliseconds of that call, of a turn after it (of a
 //! hundred turns one is longer), and of all turns together until nothing is left to do.
 //!
 //! `cargo bench -p hub-p2ps --bench leave`.

@@ -133,7 +133,7 @@ impl Bench {
         !opens.is_empty()
     }
 
-    /// What was written goes through the P2PS, and what comes out is copied as the framing does it.
+    /// The block that was written goes through the P2PS, and what comes out is copied as the framing does it.
     fn publish(&mut self) {
         let block = self.writer.block().map(<[u8]>::to_vec).unwrap_or_default();
         self.writer.clear();

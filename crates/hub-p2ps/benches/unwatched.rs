@@ -1,4 +1,4 @@
-//! What an update costs a P2PS that nobody watches there: one header read and one table lookup.
+//! Cost of an update to a P2PS where nobody watches it: one header read and one table lookup.
 //!
 //! `cargo bench -p hub-p2ps --bench unwatched` prints nanoseconds an update. For instructions, run the built bench twice under
 //! `valgrind --tool=callgrind` (or `perf stat`) with `QUOTEWAY_TURNS` at two values: the difference is that of the updates alone.

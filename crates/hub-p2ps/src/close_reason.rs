@@ -9,7 +9,7 @@ use std::fmt;
 pub enum CloseReason {
     /// A message cannot be read.
     Garbage {
-        /// What is wrong, and where.
+        /// The error, and its place.
         error: DecodeError,
         /// Bytes of the message.
         length: usize,
@@ -27,9 +27,9 @@ pub enum CloseReason {
     SlowConsumer {
         /// Bytes that wait for it.
         waiting: usize,
-        /// What may wait for one client.
+        /// The bound of what waits for one client.
         max: usize,
-        /// What may wait for all, before those with more than is guaranteed are cut off.
+        /// The bound of what waits for all, before those with more than is guaranteed are cut off.
         pool: usize,
     },
     /// What it asks for cannot be logged, because nobody takes the lines of the audit, and it asks for more than can wait.
@@ -56,7 +56,7 @@ pub enum CloseReason {
     LoggedOut,
     /// An operator wants it.
     ByOperator {
-        /// Who, and why.
+        /// The operator, and the reason.
         why: String,
     },
     /// The client was not logged in for too long.

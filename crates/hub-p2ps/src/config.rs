@@ -1,4 +1,4 @@
-//! What an operator can set at a P2PS.
+//! Configuration of a P2PS.
 
 use crate::hash_seed::HashSeed;
 use crate::status_texts::StatusTexts;
@@ -80,7 +80,7 @@ pub struct Config {
     /// Items and watchers that a turn tells of a source or a service that is lost, or of one that is back, before the updates of
     /// others have their turn.
     pub work_per_turn: u32,
-    /// What may wait for clients that take less than there is for them.
+    /// Bounds of what waits for clients that take less than there is for them.
     pub egress: super::egress::Limits,
     /// Which services are conflated, and what is offered of that.
     pub conflation: super::conflation::Settings,
@@ -127,7 +127,7 @@ pub struct Config {
     pub max_handles: u32,
     /// Bytes of updates held for images that come by another way than the updates; beyond, an image is asked for again.
     pub hold_bytes: usize,
-    /// What texts of statuses begin with that say that a service is down or not there.
+    /// Beginnings of the texts of statuses that say that a service is down or not there.
     pub status_texts: StatusTexts,
     /// Key of the tables whose keys clients choose.
     pub hash_seed: HashSeed,
@@ -139,9 +139,9 @@ pub struct Config {
     pub cache: crate::cache::rules::CacheRules,
     /// How large held pages are.
     pub page_sizes: crate::cache::rules::PageSizes,
-    /// What of services is kept from all who watch; nothing unless said.
+    /// Filters that keep parts of services from all who watch; nothing unless said.
     pub filters: crate::filter::rules::Filters,
-    /// Who may see what; off unless said. What is granted comes later ([`super::P2ps::set_rights`]).
+    /// Settings of the permissions; off unless said. Rights come later ([`super::P2ps::set_rights`]).
     pub permissions: permissions::Settings,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
     /// providers offer, its gaps filled by the built-in one.
@@ -176,17 +176,17 @@ impl Config {
         is_in(&self.disable_service_groups, request)
     }
 
-    /// What a service may have open; 0 for any number.
+    /// The limit of a service's open items; 0 for any number.
     pub(crate) fn item_limit_of(&self, service: &str) -> u32 {
         of_service(&self.service_item_limits, service)
     }
 
-    /// What of a service may be unanswered; 0 for any number.
+    /// The limit of a service's unanswered requests; 0 for any number.
     pub(crate) fn open_window_of(&self, service: &str) -> u32 {
         of_service(&self.service_open_windows, service)
     }
 
-    /// Who recovers the streams of a login, and what it is shown meanwhile.
+    /// The policy of a login: who recovers its streams, and what it is shown meanwhile.
     pub(crate) fn policy_of(&self, request: &login::Request) -> Recovery {
         let asked = request.attributes.recovery();
         Recovery { single_open: asked.single_open && !is_in(&self.disable_single_open, request), ..asked }

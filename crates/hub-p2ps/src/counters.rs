@@ -1,4 +1,4 @@
-//! What a P2PS counts.
+//! Counters of a P2PS.
 
 hub_items::counters! {
 /// Totals since the start. Gauges are marked as such.

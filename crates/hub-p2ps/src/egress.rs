@@ -26,11 +26,11 @@ use rwf::msg::Domain;
 /// Bounds of what may wait for clients, in bytes. Names are those of the RMDS parameters where there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// What each client may have waiting whatever the others have (`guaranteedOutputBuffers`).
+    /// Bytes that each client may have waiting whatever the others have (`guaranteedOutputBuffers`).
     pub guaranteed: usize,
-    /// What a client may have waiting before it is cut off (`maxOutputBuffers`).
+    /// Bytes that a client may have waiting before it is cut off (`maxOutputBuffers`).
     pub max: usize,
-    /// What all clients may have waiting before those with more than is guaranteed are cut off (`poolSize`).
+    /// Bytes that all clients may have waiting before those with more than is guaranteed are cut off (`poolSize`).
     pub pool: usize,
     /// Beyond this a client is reported as slow (`outputThresholdBreach`).
     pub breach: usize,
@@ -62,18 +62,18 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What a client may be given in one flush, bytes: more than may wait for it, and what a socket may take at once.
+    /// Bytes that a client may be given in one flush: more than may wait for it, and what a socket may take at once.
     fn most(&self) -> usize {
         self.max.saturating_add(TAKEN_AT_ONCE).min(FLUSH_MAX)
     }
 }
 
-/// What a socket may take at once, beside what may wait.
+/// Bytes that a socket may take at once, beside what may wait.
 const TAKEN_AT_ONCE: usize = 16 << 20;
 /// The most that one client is given in a flush, whatever may wait for it.
 const FLUSH_MAX: usize = 1 << 30;
 
-/// What is to be done about a client, or said.
+/// An action about a client, or a report of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowControl {
     /// Nothing is to be read from the client: it would ask for more than it takes.
@@ -113,7 +113,7 @@ enum Flow {
     CutOff,
 }
 
-/// What waits for one client.
+/// The backlog of one client.
 #[derive(Debug, Default)]
 struct Queue {
     flow: Flow,
@@ -123,7 +123,7 @@ struct Queue {
     kept: KeptDeliveries,
     /// Updates saved since the client is conflated.
     saved: u64,
-    /// What of it is in [`Egress::total`].
+    /// The part of it that is in [`Egress::total`].
     counted: usize,
     reading_paused: bool,
     slow: bool,
@@ -136,7 +136,7 @@ impl Queue {
         self.session + self.kept.bytes() + slow
     }
 
-    /// What passes now is held, or will be.
+    /// Messages that pass now are held, or will be.
     const fn holds(&self) -> bool {
         matches!(self.flow, Flow::Held | Flow::Releasing)
     }

@@ -1,4 +1,4 @@
-//! What holds at the end of every turn, whatever came in.
+//! Invariants at the end of every turn, whatever came in.
 //!
 //! * Every watcher of an item is known to its client's stream table, with its place; nobody else is.
 //! * An open item's handle stands for it at its source, and for nothing else; so does the token of one that was asked for.

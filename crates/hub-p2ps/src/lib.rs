@@ -317,7 +317,7 @@ impl P2ps {
         self.output.has_controls()
     }
 
-    /// What is to be done about clients that take too little, and what is to be said of them.
+    /// Actions about clients that take too little, and reports of them.
     pub fn flow_control(&mut self) -> std::vec::Drain<'_, (ClientId, FlowControl)> {
         self.output.controls()
     }
@@ -327,7 +327,7 @@ impl P2ps {
         self.output.take_closing()
     }
 
-    /// What an operator should hear of.
+    /// Notices for operators.
     pub fn notices(&mut self) -> std::vec::Drain<'_, Notice> {
         self.output.take_notices()
     }
@@ -429,7 +429,7 @@ impl P2ps {
         self.counters.messages_out
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         Counters {
             items: self.items.len() as u64,
@@ -506,7 +506,7 @@ impl P2ps {
         self.output.close(id, reason);
     }
 
-    /// What follows from what waits for the clients.
+    /// Closes clients that are cut off, and tells streams whose conflation has ended.
     #[inline]
     fn act_on_egress(&mut self) {
         if self.output.has_ended() {

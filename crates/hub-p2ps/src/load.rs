@@ -121,7 +121,7 @@ impl P2ps {
         let Some((known, users)) = clients.with_users(client) else { return };
         // As above.
         let Some(login) = &known.login else { return };
-        // What ends after its login counts for nobody.
+        // Items that end after their login count for nobody.
         let items = if known.is_leaving { 0 } else { known.items };
         let state = mount.next(known.load, items.into());
         if state != known.load {

@@ -1,4 +1,4 @@
-//! What an operator should hear of.
+//! Notices for operators.
 
 use super::load::states::{LoadOf, LoadState};
 use std::fmt;
@@ -9,14 +9,14 @@ use std::fmt;
 pub enum Notice {
     /// Two dictionaries define a field differently; the first one counts.
     DictionaryConflict {
-        /// What is defined how, and where.
+        /// The definitions, and their places.
         text: String,
     },
     /// A dictionary that a provider offers cannot be read.
     DictionaryUnreadable {
         /// The service that it came with.
         service: String,
-        /// What is wrong.
+        /// The error.
         text: String,
     },
     /// A Source Distributor is lost; its items are suspect.

@@ -1,4 +1,4 @@
-//! What operators do to a P2PS that runs: other limits, words to its clients.
+//! Operators' changes to a P2PS that runs: other limits, words to its clients.
 
 use super::ids::{ClientId, ItemId};
 use super::{CloseReason, Config, P2ps, encode};
@@ -92,7 +92,7 @@ impl P2ps {
         self.look_at_servers();
     }
 
-    /// What the watchers of an item were told last, oldest first; the last 8,192 changes of all items are remembered, and no more than 4 MB.
+    /// The states that the watchers of an item were told last, oldest first; the last 8,192 changes of all items are remembered, in 4 MB at most.
     pub fn item_history(&self, service: u16, name: &[u8]) -> impl Iterator<Item = &ItemChange> {
         let of = move |known: &&(u16, Box<[u8]>, ItemChange)| known.0 == service && *known.1 == *name;
         self.history.changes.iter().filter(of).map(|(_, _, change)| change)

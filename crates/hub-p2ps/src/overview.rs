@@ -1,4 +1,4 @@
-//! What an operator is shown of a P2PS: its services, its items, who watches them. Nothing here changes anything.
+//! The operator's view of a P2PS: its services, its items, who watches them. Nothing here changes anything.
 
 use super::P2ps;
 use super::ids::{ClientId, ItemId, ServiceId, SourceId};
@@ -73,7 +73,7 @@ pub struct ItemOverview {
     pub is_private: bool,
 }
 
-/// What [`ItemOverview::state`] may be.
+/// The values of [`ItemOverview::state`].
 pub const ITEM_STATES: [&str; 7] =
     ["waiting", "waiting to be asked for again", "opening", "open", "suspect", "recovering", "view"];
 

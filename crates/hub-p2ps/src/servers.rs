@@ -63,16 +63,16 @@ impl Connections {
     }
 }
 
-/// What is known of servers, and what of it was told.
+/// Knowledge of servers, and which of it was told.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
     place: Option<Place>,
     is_draining: bool,
-    /// What this P2PS says of itself, as it is written; empty: nothing.
+    /// The entry of this P2PS, as it is written; empty: none.
     own: Vec<u8>,
     /// Another one each time that `own` changes; 0 while nothing was ever said.
     serial: u64,
-    /// What each Source Distributor has said last, as it is written.
+    /// The last list of each Source Distributor, as it is written.
     heard: BTreeMap<SourceId, Box<[u8]>>,
     /// The servers of the hub, best first.
     of_hub: Vec<Member>,

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
-/// What a login shows of itself.
+/// The identity that a login shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credentials<'a> {
     /// The user name, if that is what the login names.
@@ -25,7 +25,7 @@ pub struct Credentials<'a> {
     pub address: IpAddr,
 }
 
-/// Who a login is.
+/// The identity of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The user.
@@ -137,7 +137,7 @@ impl Clients {
         }
     }
 
-    /// Who a login is.
+    /// The identity of a login.
     pub(super) fn identify(
         &mut self,
         now: u64,

@@ -31,7 +31,7 @@ struct Backlog {
     bytes: usize,
 }
 
-/// What waits, by client.
+/// Waiting messages, by client.
 #[derive(Debug, Default)]
 pub(crate) struct Backlogs {
     queue: KeyedQueue<ClientId, Backlog>,
@@ -42,7 +42,7 @@ pub(crate) struct Backlogs {
     taken_up: Vec<(ClientId, Box<[u8]>)>,
 }
 
-/// What is next of a client.
+/// The next work of a client.
 enum Next {
     Batch(Batch),
     Message(Box<[u8]>),
@@ -58,7 +58,7 @@ impl Backlogs {
         !self.queue.is_empty()
     }
 
-    /// What comes later of a client has to wait behind what it has waiting.
+    /// Later messages of a client have to wait behind those that it has waiting.
     pub(crate) fn holds_for(&self, client: ClientId) -> bool {
         !self.queue.is_empty() && self.queue.contains(client)
     }
@@ -208,7 +208,7 @@ impl Clients {
 
     /// Keeps what is left of a batch for the next turn, if its client is still there.
     pub(super) fn keep_for_later(&mut self, client: ClientId, batch: Batch) {
-        // What a login had asked for is over with it.
+        // Requests of a login are over with it.
         let is_wanted = |known: &super::Client| !known.is_leaving || matches!(batch, Batch::Leave { .. });
         if self.get(client).is_some_and(|known| !known.closing && is_wanted(known)) {
             self.backlogs.keep(client, batch);

@@ -165,8 +165,8 @@ impl P2ps {
     fn batch_open(&mut self, client: ClientId, msg: &RequestMsg<'_>, names: &[&[u8]], wanted: &Wanted) {
         // What is wrong with all of them is told once, on the batch's own stream.
         if let Err(refusal) = self.service_of(&msg.key) {
-            let told = refusal.told();
-            return self.refuse_told(client, StreamId(msg.stream_id), msg.domain, &told);
+            let told = refusal.to_state();
+            return self.refuse_with_state(client, StreamId(msg.stream_id), msg.domain, &told);
         }
         let bytes = msg.key.attrib.map_or(0, |attrib| attrib.data.len()) * names.len();
         if bytes > ATTRIBUTES_MAX {

@@ -108,7 +108,7 @@ impl Incoming {
 /// The dictionary, and the messages that it makes.
 #[derive(Debug)]
 pub(crate) struct Dictionaries {
-    /// What goes out.
+    /// The dictionary that goes out.
     pub(crate) merged: Arc<Dictionary>,
     /// What providers offer, when nothing is configured: the built-in dictionary only fills its gaps.
     offered: Option<Dictionary>,
@@ -276,16 +276,16 @@ impl P2ps {
             _ => None,
         });
         let (None, Some(half)) = (&refusal, half) else {
-            let told = refusal.map(|refusal| refusal.told());
-            return told.map_or((), |told| self.refuse_told(client, stream, Domain::DICTIONARY, &told));
+            let told = refusal.map(|refusal| refusal.to_state());
+            return told.map_or((), |told| self.refuse_with_state(client, stream, Domain::DICTIONARY, &told));
         };
         let verbosity = verbosity(msg.key.filter.unwrap_or(0));
         let whole = self.clients.get(client).is_some_and(|known| known.speaks_json);
         let shape = Shape { half, verbosity, whole };
         if self.clients.dictionaries.parts(shape, self.config.max_fragment_size).is_empty() {
             self.counters.messages_unwritable += 1;
-            let told = Refusal::DictionaryUnwritable { name: &name }.told();
-            return self.refuse_told(client, stream, Domain::DICTIONARY, &told);
+            let told = Refusal::DictionaryUnwritable { name: &name }.to_state();
+            return self.refuse_with_state(client, stream, Domain::DICTIONARY, &told);
         }
         let open = DictionaryStream { stream, shape, service: msg.key.service_id.map(ServiceId), stale: false };
         let streaming = msg.flags.contains(RequestFlags::STREAMING);

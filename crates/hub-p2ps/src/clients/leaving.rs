@@ -151,7 +151,7 @@ impl P2ps {
         if std::mem::take(&mut known.is_leaving) {
             self.output.unmute(client);
         }
-        self.gate.leave_seat(self.now, client);
+        self.gate.remove_login(self.now, client);
     }
 
     /// Goes on with the streams of a client that is still there; true if none is left.

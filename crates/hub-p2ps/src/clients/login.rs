@@ -72,9 +72,9 @@ impl P2ps {
                 let by_token = self.clients.tokens.judges(&request);
                 let refusal = known.login.as_ref().filter(|_| !by_token);
                 let refusal = refusal.and_then(|login| reissue_refusal(login, &request));
-                if let Some(told) = refusal.map(|refusal| refusal.told()) {
+                if let Some(told) = refusal.map(|refusal| refusal.to_state()) {
                     self.counters.logins_refused += 1;
-                    return self.refuse_told(client, stream, Domain::LOGIN, &told);
+                    return self.refuse_with_state(client, stream, Domain::LOGIN, &told);
                 }
                 return self.reissue_login(client, &request);
             }

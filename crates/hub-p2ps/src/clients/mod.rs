@@ -65,7 +65,7 @@ use users::Users;
 /// Streams of one client with directories and dictionaries: each is told of every change.
 pub(super) const ADMINISTRATIVE_MAX: usize = 1_000;
 
-/// What is known of a client before it says anything.
+/// Knowledge of a client before it says anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientInfo {
     /// Address that it connects from.
@@ -144,7 +144,7 @@ pub(crate) struct Client {
     pub(crate) hides_groups: bool,
     /// The client's messages go to it as JSON.
     pub(crate) speaks_json: bool,
-    /// What symbol lists have opened for it.
+    /// Streams that symbol lists have opened for it.
     pub(crate) listed: Option<Box<ListedStreams>>,
 }
 
@@ -214,7 +214,7 @@ pub struct Mount<'a> {
     pub load: LoadState,
     /// The last round trip over its login stream, microseconds, if it lets them be measured.
     pub round_trip_us: Option<u64>,
-    /// What this server is to a client that has said so: its active or its standby one.
+    /// The role of this server for a client that has said so: its active or its standby one.
     pub standby: Option<&'static str>,
 }
 
@@ -451,7 +451,7 @@ impl Clients {
         self.get_mut(id).map(|client| &mut client.streams)
     }
 
-    /// What is open on a stream of a client.
+    /// The open on a stream of a client.
     pub(crate) fn open_on(&self, id: ClientId, stream: StreamId) -> Option<Open> {
         self.get(id)?.streams.get(stream)
     }

@@ -76,14 +76,14 @@ pub(crate) enum Refusal<'a> {
 
 /// A refusal in words: what is left of it when what it borrows from changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct RefusalState {
     stream: StreamState,
     data: DataState,
     code: StateCode,
     text: String,
 }
 
-impl Told {
+impl RefusalState {
     pub(crate) fn state(&self) -> State<'_> {
         State::new(self.stream, self.data, self.code, &self.text)
     }
@@ -91,9 +91,9 @@ impl Told {
 
 impl Refusal<'_> {
     /// The refusal in words.
-    pub(crate) fn told(&self) -> Told {
+    pub(crate) fn to_state(&self) -> RefusalState {
         let State { stream, data, code, .. } = self.state("");
-        Told { stream, data, code, text: self.to_string() }
+        RefusalState { stream, data, code, text: self.to_string() }
     }
 
     /// The SDK's code (ETA `StateCodes`).

@@ -1,7 +1,7 @@
 //! What clients ask for on their streams: items to watch, changes to how they are watched, and the end of it.
 
 use super::Clients;
-use super::refusal::{Refusal, Told};
+use super::refusal::{Refusal, RefusalState};
 use super::streams::{MAX_WATCHERS, Open, WatchState};
 use super::wanted::{Wanted, WantedView};
 use crate::P2ps;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 struct Accepted {
     service: ServiceId,
     granted: Granted,
-    /// What the service's filter keeps from everyone.
+    /// The service's filter, which keeps fields from everyone.
     filter: Option<Arc<ServiceFilter>>,
     /// Updates may be conflated when the client is slow.
     conflatable: bool,
@@ -112,22 +112,27 @@ impl P2ps {
         }
         let result = match self.clients.open_on(client, stream) {
             Some(Open::Item(item)) => self.reissue(Watcher { client, stream }, item, msg, &wanted.view),
-            Some(_) => Err(Refusal::StreamInUse { stream: stream.0 }.told()),
-            None if stream.0 <= 0 => Err(Refusal::BadStreamId { stream: stream.0 }.told()),
+            Some(_) => Err(Refusal::StreamInUse { stream: stream.0 }.to_state()),
+            None if stream.0 <= 0 => Err(Refusal::BadStreamId { stream: stream.0 }.to_state()),
             None => self.open_stream(Watcher { client, stream }, msg, wanted),
         };
         if let Err(told) = result {
-            self.refuse_told(client, stream, msg.domain, &told);
+            self.refuse_with_state(client, stream, msg.domain, &told);
         }
     }
 
     /// Opens a stream, or says why not.
-    pub(super) fn open_stream(&mut self, watcher: Watcher, msg: &RequestMsg<'_>, wanted: &Wanted) -> Result<(), Told> {
+    pub(super) fn open_stream(
+        &mut self,
+        watcher: Watcher,
+        msg: &RequestMsg<'_>,
+        wanted: &Wanted,
+    ) -> Result<(), RefusalState> {
         if let Some(service) = msg.key.service_id {
             self.begin_outages_in(ServiceId(service));
         }
-        let accepted = self.check(watcher, msg).map_err(|refusal| refusal.told())?;
-        let no_room = || Refusal::NoResources { what: "items" }.told();
+        let accepted = self.check(watcher, msg).map_err(|refusal| refusal.to_state())?;
+        let no_room = || Refusal::NoResources { what: "items" }.to_state();
         let (service, kind) = (accepted.service, accepted.kind);
         let key = ItemKey::new(msg.domain, &msg.key, Some(accepted.granted.source));
         let (mut root, mut is_new) =
@@ -180,11 +185,11 @@ impl P2ps {
         Ok(())
     }
 
-    fn no_view(&self, why: NoView, open: bool) -> Told {
+    fn no_view(&self, why: NoView, open: bool) -> RefusalState {
         let limit = self.config.max_views_per_item;
         match why {
-            NoView::TooMany => Refusal::TooManyViews { limit, open }.told(),
-            NoView::NoNumber => Refusal::NoResources { what: "items" }.told(),
+            NoView::TooMany => Refusal::TooManyViews { limit, open }.to_state(),
+            NoView::NoNumber => Refusal::NoResources { what: "items" }.to_state(),
         }
     }
 
@@ -388,9 +393,15 @@ impl P2ps {
     }
 
     /// A request on a stream that is open: pause, resume, priority, another view, or just a refresh.
-    fn reissue(&mut self, watcher: Watcher, item: ItemId, msg: &RequestMsg<'_>, view: &WantedView) -> Result<(), Told> {
+    fn reissue(
+        &mut self,
+        watcher: Watcher,
+        item: ItemId,
+        msg: &RequestMsg<'_>,
+        view: &WantedView,
+    ) -> Result<(), RefusalState> {
         if !self.clients.same_key(&self.items, watcher.client, item, msg) {
-            return Err(Refusal::KeyChanged { stream: watcher.stream.0 }.told());
+            return Err(Refusal::KeyChanged { stream: watcher.stream.0 }.to_state());
         }
         if let Some(priority) = msg.priority {
             self.note_priority(watcher, item, priority);
@@ -410,7 +421,7 @@ impl P2ps {
         item: ItemId,
         wanted: &WantedView,
         no_refresh: bool,
-    ) -> Result<ItemId, Told> {
+    ) -> Result<ItemId, RefusalState> {
         let root = self.items.root(item);
         let subset = match wanted {
             WantedView::Keep => return Ok(item),

@@ -114,7 +114,7 @@ impl P2ps {
         let Some(login) = login.filter(|login| login.stream == StreamId(generic.stream_id)) else { return false };
         // A login that is not measured was sent nothing that it could answer.
         let Some(measurement) = login.round_trip.as_mut() else { return false };
-        // What cannot be read is no answer: the client is not to be closed for it.
+        // A message that cannot be read is no answer: the client is not to be closed for it.
         let Ok(Some(answer)) = RoundTrip::decode(generic) else { return false };
         if measurement.under_way != Some(answer.ticks) {
             return false;

@@ -22,7 +22,7 @@ pub(super) const SUPPORTED: u64 = 1 | 2;
 /// `WarmStandbyMode` of a server that stands by.
 const STANDBY: u64 = 1;
 
-/// What a server is to a client.
+/// The role of a server for a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Standby {
     /// The server stands by in the services of which nothing else was said.
@@ -49,7 +49,7 @@ impl Standby {
     }
 }
 
-/// What this server is to the clients that have said so; to the others it is the only one.
+/// The role of this server for the clients that have said so; to the others it is the only one.
 pub(crate) type Standbys = FxHashMap<ClientId, Standby>;
 
 impl Clients {
@@ -70,7 +70,7 @@ impl P2ps {
         let Some(known) = self.clients.get(client) else { return false };
         let on_login = known.login.as_ref().is_some_and(|login| login.stream == stream);
         let mut standby = self.clients.standbys.get(&client).cloned().unwrap_or_default();
-        // What cannot be read says nothing: the client is not to be closed for it.
+        // A message that cannot be read says nothing: the client is not to be closed for it.
         if on_login && generic.domain == Domain::LOGIN {
             let Ok(Some(ConnectionStatus { warm_standby: Some(info), .. })) = ConnectionStatus::decode(generic) else {
                 return false;

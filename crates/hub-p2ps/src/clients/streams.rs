@@ -36,7 +36,7 @@ const DICTIONARY: u32 = u32::MAX - 3;
 const FREE: u32 = u32::MAX;
 const _: () = assert!(DICTIONARY > crate::items::MAX_ITEMS, "no item has the number of a kind of stream");
 
-/// What is open on a stream.
+/// The open on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     /// The login.
@@ -377,7 +377,7 @@ impl Streams {
         self.sparse.get_mut(&stream)
     }
 
-    /// What is open on a stream.
+    /// The open on a stream.
     pub(crate) fn get(&self, stream: StreamId) -> Option<Open> {
         self.entry(stream).map(|entry| match entry.target {
             LOGIN => Open::Login,

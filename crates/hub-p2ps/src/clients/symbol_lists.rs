@@ -272,7 +272,7 @@ impl P2ps {
         self.counters.streams_listed += 1;
         let watcher = Watcher { client, stream };
         if let Err(told) = self.open_stream(watcher, &msg, &Wanted::whole()) {
-            self.refuse_told(client, stream, msg.domain, &told);
+            self.refuse_with_state(client, stream, msg.domain, &told);
         }
         // The stream may have been refused, or answered whole and for good.
         let is_open = matches!(self.clients.open_on(client, stream), Some(Open::Item(_)));

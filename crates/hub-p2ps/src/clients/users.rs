@@ -1,4 +1,4 @@
-//! What each user has over all connections: mounts and items, and how near the items are to their limit.
+//! Users' totals over all connections: mounts and items, and how near the items are to their limit.
 //!
 //! A login looks its user up by name, once; whatever its client opens and closes after that finds the user by number.
 
@@ -6,7 +6,7 @@ use crate::ids::UserId;
 use crate::load::states::LoadState;
 use std::collections::BTreeMap;
 
-/// What one user has over all connections. One without mounts is nobody: the place is free.
+/// The totals of one user over all connections. One without mounts is nobody: the place is free.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) mounts: u32,
@@ -25,14 +25,14 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// What a user has who is logged in.
+    /// The totals of a user who is logged in.
     pub(crate) fn usage(&self, user: UserId) -> Usage {
         let usage = self.usages.get(user.0 as usize).copied().unwrap_or_default();
         debug_assert!(usage.mounts > 0, "{user:?} is not logged in");
         usage
     }
 
-    /// What a user has who is logged in, to be changed.
+    /// The totals of a user who is logged in, to be changed.
     pub(crate) fn usage_mut(&mut self, user: UserId) -> Option<&mut Usage> {
         let usage = self.usages.get_mut(user.0 as usize);
         debug_assert!(usage.as_ref().is_some_and(|usage| usage.mounts > 0), "{user:?} is not logged in");

@@ -11,7 +11,7 @@ use std::cell::OnceCell;
 /// Fields of a view that cost as much as an item without.
 const FIELDS_A_PIECE: usize = 64;
 
-/// What a request says of views.
+/// The part of a request that is about views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WantedView {
     /// Everything is wanted.

@@ -3,7 +3,7 @@
 //! A cached item is asked for at its source as a whole, whatever views its watchers have. Everything that comes for it is applied to the
 //! cached image in the order in which the watchers get it, so an image that is given out stands exactly between two updates.
 //!
-//! Who asks for the image of a cached item:
+//! A request for the image of a cached item:
 //!
 //! | the item is | the cached image is | gets |
 //! |---|---|---|
@@ -29,7 +29,7 @@ impl P2ps {
         if self.items.is_cached(root) {
             return self.items.cache_mut().touch(root.0);
         }
-        // What was asked for through views is not the whole image, and what rests has no updates.
+        // An image that was asked for through views is not whole, and what rests has no updates.
         let is_whole = self.items.asked_view(root).is_none() && !self.items.may_rest(root);
         if self.config.cache.is_on() && is_whole && self.is_to_be_cached(root) {
             let uncached = self.items.cache_item(root);

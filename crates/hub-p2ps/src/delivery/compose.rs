@@ -2,7 +2,7 @@
 
 use super::deliveries::BodyId;
 use crate::P2ps;
-use crate::clients::refusal::{Refusal, Told};
+use crate::clients::refusal::{Refusal, RefusalState};
 use crate::clients::symbol_lists::RIC;
 use crate::ids::{ClientId, ServiceId, StreamId};
 use rwf::msg::{Domain, MsgKey, StatusMsg};
@@ -54,7 +54,13 @@ impl P2ps {
     }
 
     /// The same, of a refusal that is in words already.
-    pub(crate) fn refuse_told(&mut self, client: ClientId, stream: StreamId, domain: Domain, told: &Told) {
+    pub(crate) fn refuse_with_state(
+        &mut self,
+        client: ClientId,
+        stream: StreamId,
+        domain: Domain,
+        told: &RefusalState,
+    ) {
         self.counters.requests_refused += 1;
         self.send_status(client, stream, domain, told.state());
     }

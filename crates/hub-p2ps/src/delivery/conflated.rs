@@ -68,7 +68,7 @@ impl P2ps {
         counters.updates_conflated += u64::from(saved) * open.len() as u64;
     }
 
-    /// What waits for views of an item goes out.
+    /// Sends what waits for views of an item.
     pub(crate) fn release_conflated(&mut self, id: ItemId) {
         if self.output.conflation.is_empty() {
             return;
@@ -78,7 +78,7 @@ impl P2ps {
         }
     }
 
-    /// What waits for a view goes out.
+    /// Sends what waits for a view.
     pub(crate) fn release_view(&mut self, view: ItemId) {
         if let Some(merged) = self.output.conflation.take(view) {
             self.deliver_merged(view, &merged);
@@ -114,14 +114,14 @@ impl P2ps {
         counters.messages_unwritable += u64::from(written.is_err());
     }
 
-    /// What waits for all views goes out.
+    /// Sends what waits for all views.
     pub(crate) fn release_every(&mut self) {
         while let Some((view, merged)) = self.output.conflation.take_due(u64::MAX) {
             self.deliver_merged(view, &merged);
         }
     }
 
-    /// What is due goes out.
+    /// Sends the views that are due.
     pub(crate) fn release_due(&mut self) {
         while let Some((view, merged)) = self.output.conflation.take_due(self.now) {
             self.deliver_merged(view, &merged);

@@ -1,4 +1,4 @@
-//! What one client gets in a flush: bodies, each known by its place, and the stream that each goes out on.
+//! Deliveries of one client in a flush: bodies, each known by its place, and the stream that each goes out on.
 
 use crate::ids::StreamId;
 use std::ops::Range;
@@ -45,7 +45,7 @@ pub struct Deliveries<'a> {
     pub(super) longest: u32,
 }
 
-/// What one client gets in a flush, to be held against what others get in the same flush: clients of one program often watch the same
+/// The deliveries of one client in a flush, to be held against what others get in the same flush: clients of one program often watch the same
 /// items on the same streams.
 #[derive(Debug, Default)]
 pub struct DeliveryList {

@@ -1,4 +1,4 @@
-//! What Source Distributors publish. Updates are the hot path: handle to item, item to watchers, one entry each.
+//! Events of Source Distributors. Updates are the hot path: handle to item, item to watchers, one entry each.
 
 use super::deliveries::BodyId;
 use super::output::Output;
@@ -383,7 +383,7 @@ impl P2ps {
                 if let Some(id) = self.sources.mirror_of(number, Handle(handle)) {
                     return self.mirror_event(number, id, event);
                 }
-                // What is given back hears of it until the Source Distributor knows.
+                // A handle that is given back still gets messages until the Source Distributor knows.
                 let id = self.sources.item_of(number, Handle(handle));
                 // What is lost, and told so now, has no use for it.
                 let id = id.filter(|&id| !self.settle(id));

@@ -21,7 +21,7 @@ pub(super) struct Image<'a> {
     pub(super) everyone: bool,
     /// The image says that the item is good to those that were told the contrary.
     pub(super) good_again: bool,
-    /// Who had an image begins afresh.
+    /// Watchers that had an image begin afresh.
     pub(super) afresh: bool,
     /// The image holds all that was asked for, so views that were waiting for more have it now.
     pub(super) widened: bool,

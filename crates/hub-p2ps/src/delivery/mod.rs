@@ -1,4 +1,4 @@
-//! What goes to the clients.
+//! Delivery: messages to the clients.
 //!
 //! * `output`: the tables of this folder as one group, with what others may do to it;
 //! * `turn`: the deliveries of a turn;

@@ -138,7 +138,7 @@ impl Output {
         self.turn.resumes(view);
     }
 
-    /// What waits for a watcher is not merged with what comes from now on.
+    /// Messages that wait for a watcher are not merged with those that come from now on.
     pub(crate) fn divide(&mut self, watcher: Watcher) {
         self.turn.slow.divide(watcher);
     }

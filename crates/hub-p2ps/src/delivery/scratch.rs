@@ -45,7 +45,7 @@ impl Recipient {
     }
 }
 
-/// What makes an image one client's and not another's.
+/// The differences between the images of one client and another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Variant {
     pub(super) solicited: bool,

@@ -17,9 +17,9 @@ const BESIDE_MAX: usize = 1_024;
 
 /// The states that the watchers of an item have heard of one, each once: their recovery policies make two of one at most.
 #[derive(Default)]
-struct Told([Option<(StreamState, DataState)>; 3]);
+struct StatesSent([Option<(StreamState, DataState)>; 3]);
 
-impl Told {
+impl StatesSent {
     fn add(&mut self, stream: StreamState, data: DataState) {
         if let Some(place) = self.0.iter_mut().find(|known| known.is_none_or(|known| known == (stream, data))) {
             *place = Some((stream, data));
@@ -27,7 +27,7 @@ impl Told {
     }
 }
 
-/// What makes a status one client's and not another's: stream and data state, and whether it is without permission data.
+/// The differences between the statuses of one client and another: stream and data state, and whether it is without permission data.
 type Variant = (StreamState, DataState, bool);
 
 impl P2ps {
@@ -49,7 +49,7 @@ impl P2ps {
         // The item may end with its last watcher.
         let item = self.items.get(id);
         let (service, name) = (item.service(), status.state.and_then(|_| item.key().name.map(Box::<[u8]>::from)));
-        let mut told = Told::default();
+        let mut told = StatesSent::default();
         self.tell_watchers(id, status, telling, &mut told);
         for view in views {
             self.tell_watchers(view, status, telling, &mut told);
@@ -65,7 +65,7 @@ impl P2ps {
     /// Tells those who have had an image of an item something of it that is no state.
     pub(crate) fn tell_group(&mut self, id: ItemId, status: &StatusMsg<'_>) {
         debug_assert!(status.state.is_none());
-        self.tell(id, status, Telling { pending: Pending::Untold, relayed: Relayed::No, once: false });
+        self.tell(id, status, Telling { pending: Pending::None, relayed: Relayed::No, once: false });
     }
 
     /// A watcher waits for an image that was asked for before, and that its source has said does not come: it is told the same.
@@ -86,7 +86,7 @@ impl P2ps {
         self.tell_watcher(id, watcher, &status, telling, &mut Vec::new());
     }
 
-    fn tell_watchers(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling, told: &mut Told) {
+    fn tell_watchers(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling, told: &mut StatesSent) {
         let mut variants: Vec<(Variant, BodyId)> = Vec::new();
         let everyone: Vec<Watcher> = self.items.watchers(id).all().to_vec();
         for watcher in everyone {
@@ -228,9 +228,9 @@ impl P2ps {
         let pending = if bits & flags::WAITING_ONLY != 0 {
             Pending::Alone
         } else if closed || bits & flags::PENDING_TOO != 0 || self.sources.has_begun_set(&self.items, source, id) {
-            Pending::Told
+            Pending::All
         } else {
-            Pending::Untold
+            Pending::None
         };
         // One that is opened again after a loss was told of that already; and who knows that he waits, knows it.
         let once = pending == Pending::Alone || !closed && item.is_recovering();
@@ -344,16 +344,16 @@ impl P2ps {
 
     fn tell_members(&mut self, members: &[ItemId], state: State<'_>, relayed: Relayed) {
         for &id in members {
-            self.tell_item(id, state, Telling { pending: Pending::Untold, relayed, once: false });
+            self.tell_item(id, state, Telling { pending: Pending::None, relayed, once: false });
         }
     }
 }
 
 fn tells_pending(pending: Pending, is_final: bool) -> bool {
     match pending {
-        Pending::Untold => false,
-        Pending::ToldIfFinal => is_final,
-        Pending::Told | Pending::Alone => true,
+        Pending::None => false,
+        Pending::IfFinal => is_final,
+        Pending::All | Pending::Alone => true,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::encode;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::items::watchers::Watcher;
 
-/// What one client is to get.
+/// The deliveries of one client.
 #[derive(Debug, Default)]
 struct List {
     deliveries: Vec<Delivery>,
@@ -51,7 +51,7 @@ pub(crate) struct Turn {
     longest: u32,
     /// Clients that are served behind the others.
     last: usize,
-    /// What waits for clients that are conflated just in time.
+    /// Messages that wait for clients that are conflated just in time.
     pub(crate) slow: SlowClients,
     /// Clients whose messages go there.
     diverted: usize,
@@ -367,7 +367,7 @@ mod tests {
         same.sort_unstable();
         assert_eq!(same, [(0, false), (1, true), (2, false), (3, false), (4, false), (5, false)]);
         list.clear();
-        // What was kept for a client is nobody else's.
+        // Deliveries kept for a client are nobody else's.
         let mut kept = KeptDeliveries::default();
         kept.push(b"one", 5);
         let deliveries = kept.next(usize::MAX);

@@ -1,4 +1,4 @@
-//! What waits for clients that are conflated just in time.
+//! Messages that wait for clients that are conflated just in time.
 //!
 //! An update is merged once for all of them that watch an item, or a view of it (`SharedMerges`). Of each client there is the order in which its
 //! streams wait, for what comes of a merge since an update, and between them everything else as it came. So an update of a stream that waits
@@ -25,7 +25,7 @@ pub(crate) const STARTED: &str =
 /// Told when the client has caught up.
 pub(crate) const RESUMED: &str = "Conflation has ended: updates come one by one again.";
 
-/// What updates are merged by.
+/// The time and the rules by which updates are merged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Merging<'a> {
     pub(crate) now: u64,

@@ -48,7 +48,7 @@ impl BlockedList {
     }
 }
 
-/// What is blocked.
+/// Items that are blocked.
 #[derive(Debug, Default)]
 pub(crate) struct Blocked {
     /// By operators: service, name, why.

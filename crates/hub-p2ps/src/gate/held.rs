@@ -25,7 +25,7 @@ impl HeldMessages {
         self.queue.is_empty()
     }
 
-    /// What comes later of a client has to wait behind what it has waiting.
+    /// Later messages of a client have to wait behind those that it has waiting.
     pub(crate) fn holds_for(&self, client: ClientId) -> bool {
         !self.queue.is_empty() && self.queue.contains(client)
     }

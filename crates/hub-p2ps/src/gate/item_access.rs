@@ -1,4 +1,4 @@
-//! Who may open an item and see its image, and what becomes of streams whose lock or right has changed.
+//! Rights to open an item and see its image, and what becomes of streams whose lock or right has changed.
 
 use super::Gate;
 use super::logins::state;
@@ -18,7 +18,7 @@ impl Gate {
     pub(crate) fn is_admitted(&self, watcher: Watcher) -> bool {
         // Without permissions everyone may.
         let Some(permissions) = &self.permissions else { return true };
-        let open = self.seats.get(&watcher.client).and_then(|seat| seat.opens.get(&watcher.stream));
+        let open = self.logins.get(&watcher.client).and_then(|login| login.opens.get(&watcher.stream));
         open.is_some_and(|&open| permissions.is_admitted(open))
     }
 
@@ -40,8 +40,8 @@ impl Gate {
     pub(crate) fn admit(&mut self, now: u64, watcher: Watcher) -> Result<(), Denial> {
         // Without permissions everyone may.
         let Some(permissions) = &mut self.permissions else { return Ok(()) };
-        let seat = self.seats.get_mut(&watcher.client);
-        let Some(opens) = seat.map(|seat| &mut seat.opens) else {
+        let login = self.logins.get_mut(&watcher.client);
+        let Some(opens) = login.map(|login| &mut login.opens) else {
             hub_items::fault!("an image for one who is not logged in: {watcher:?}");
             return Err(Failure::Forced.into());
         };
@@ -73,7 +73,7 @@ impl P2ps {
     pub(crate) fn permit_open(&mut self, watcher: Watcher, root: ItemId, is_snapshot: bool) -> Result<(), Denial> {
         // Without permissions everyone may.
         let Some(permissions) = &mut self.gate.permissions else { return Ok(()) };
-        let Some(seat) = self.gate.seats.get_mut(&watcher.client) else {
+        let Some(login) = self.gate.logins.get_mut(&watcher.client) else {
             hub_items::fault!("a request of one who is not logged in: {watcher:?}");
             return Err(Failure::Forced.into());
         };
@@ -88,9 +88,9 @@ impl P2ps {
             item
         };
         let watch = if is_snapshot { Watch::Snapshot } else { Watch::Streaming };
-        match permissions.open(self.now, seat.login, item, token(watcher), watch) {
+        match permissions.open(self.now, login.id, item, token(watcher), watch) {
             Opened::Yes(open) => {
-                let before = seat.opens.insert(watcher.stream, open);
+                let before = login.opens.insert(watcher.stream, open);
                 debug_assert!(before.is_none(), "{watcher:?} is open already");
                 Ok(())
             }
@@ -176,7 +176,7 @@ impl P2ps {
     ) -> Result<Option<PostRights>, Denial> {
         // Without permissions everyone may, and no user is named.
         let Some(permissions) = &mut self.gate.permissions else { return Ok(None) };
-        let Some(seat) = self.gate.seats.get(&client) else {
+        let Some(login) = self.gate.logins.get(&client) else {
             hub_items::fault!("a post of one who is not logged in: {client:?}");
             return Err(Failure::Forced.into());
         };
@@ -184,14 +184,14 @@ impl P2ps {
         let is_final = |msg: &Msg<'_>| msg.state().is_some_and(|state| state.stream.is_final());
         let closes = inner.as_ref().is_some_and(|msg| matches!(msg, Msg::Close(_)) || is_final(msg));
         let needs = if closes { PostRights::DELETE } else { PostRights::NONE };
-        // Who may not change permission data may write none: not in the post, in the message in it, or in an entry of the payload.
+        // A client that may not change permission data may write none: not in the post, in the message in it, or in an entry of the payload.
         let (container, body) = inner.as_ref().map_or((post.container, post.body), |msg| (msg.container(), msg.body()));
         let entries = super::messages::entry_locks(container, body);
         let given = [post.perm_data, inner.as_ref().and_then(Msg::perm_data)];
         let lock = given.into_iter().flatten().chain(entries).next();
         let name = String::from_utf8_lossy(name);
         let request = PostRequest { service, item: &name, lock, needs };
-        match permissions.post(self.now, seat.login, &request) {
+        match permissions.post(self.now, login.id, &request) {
             Posted::Yes(rights) => Ok(Some(rights)),
             Posted::No(denial) => {
                 self.counters.posts_denied += 1;

@@ -1,6 +1,6 @@
-//! Who may be on, and for how long; new rights and lost ones; what administrators ask and do.
+//! Logins, and how long they last; new rights and lost ones; what administrators ask and do.
 
-use super::{Gate, SWEEP, Seat, watcher_of};
+use super::{ClientLogin, Gate, SWEEP, watcher_of};
 use crate::CloseReason;
 use crate::P2ps;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
@@ -13,7 +13,7 @@ use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a client is told, as a state.
+/// The answer to a client as a state.
 pub(super) fn state(answer: &Answer) -> State<'_> {
     let stream = StreamState(answer.stream_state as u8);
     State::new(stream, DataState::SUSPECT, StateCode(answer.code), &answer.text)
@@ -27,12 +27,12 @@ fn application(request: &login::Request) -> Option<u32> {
 
 impl Gate {
     /// A login is over, and nothing of it is open any more.
-    pub(crate) fn leave_seat(&mut self, now: u64, client: ClientId) {
+    pub(crate) fn remove_login(&mut self, now: u64, client: ClientId) {
         if let Some(permissions) = &mut self.permissions
-            && let Some(seat) = self.seats.remove(&client)
+            && let Some(login) = self.logins.remove(&client)
         {
-            debug_assert!(seat.opens.is_empty(), "a login ends with what it has open");
-            permissions.logout(now, seat.login);
+            debug_assert!(login.opens.is_empty(), "a login ends with what it has open");
+            permissions.logout(now, login.id);
         }
     }
 }
@@ -54,7 +54,7 @@ impl P2ps {
         };
         match permissions.login_from(self.now, &asked, from) {
             LoggedIn::Yes(login) => {
-                let before = self.gate.seats.insert(client, Seat { login, opens: BTreeMap::new() });
+                let before = self.gate.logins.insert(client, ClientLogin { id: login, opens: BTreeMap::new() });
                 debug_assert!(before.is_none(), "{client:?} is logged in already");
                 Ok(())
             }
@@ -81,7 +81,7 @@ impl P2ps {
         let Some(permissions) = &mut self.gate.permissions else { return false };
         let asks_for_new = matches!(class, Some(MsgClass::REQUEST | MsgClass::POST));
         // Strangers wait sooner, and with less: they must not take the room of those who are in.
-        let is_in = self.gate.seats.contains_key(&client);
+        let is_in = self.gate.logins.contains_key(&client);
         let must_wait = self.gate.held.holds_for(client)
             || asks_for_new && (!is_in && !permissions.has_login_room() || permissions.is_held_up());
         if !must_wait {
@@ -118,14 +118,14 @@ impl P2ps {
             match close {
                 Close::Item { token, denial, .. } => {
                     let watcher = watcher_of(token);
-                    if let Some(seat) = self.gate.seats.get_mut(&watcher.client) {
-                        seat.opens.remove(&watcher.stream);
+                    if let Some(login) = self.gate.logins.get_mut(&watcher.client) {
+                        login.opens.remove(&watcher.stream);
                     }
                     self.deny_watcher(watcher, &denial);
                 }
                 Close::Login { connection, denial, .. } => {
                     let client = ClientId(connection as u32);
-                    self.gate.seats.remove(&client);
+                    self.gate.logins.remove(&client);
                     if let Some(stream) = self.clients.login_stream(client) {
                         self.deny_login(client, stream, &denial);
                         self.counters.logins_ended += 1;
@@ -192,7 +192,7 @@ impl P2ps {
         self.gate.permissions.as_deref()
     }
 
-    /// What the permissions count; nothing while they are off.
+    /// The counts of the permissions; none while they are off.
     pub fn permission_counts(&self) -> Counts {
         self.permissions().map(Permissions::counts).unwrap_or_default()
     }
@@ -281,13 +281,13 @@ impl P2ps {
         }
         // Without permissions everyone may.
         let Some(permissions) = &self.gate.permissions else { return true };
-        let (Some(seat), Some(service)) = (self.gate.seats.get(&client), self.sources.services().get(service)) else {
+        let (Some(login), Some(service)) = (self.gate.logins.get(&client), self.sources.services().get(service)) else {
             return false;
         };
-        permissions.shows_service(seat.login, &service.name)
+        permissions.shows_service(login.id, &service.name)
     }
 
-    /// What the directories of all clients show. Logins with the same grants see the same, so each is asked once.
+    /// Services that the directories of all clients show. Logins with the same grants see the same, so each is asked once.
     fn shown_services(&self) -> FxHashMap<ClientId, Vec<ServiceId>> {
         // Without permissions all directories show the same, always.
         let Some(permissions) = &self.gate.permissions else { return FxHashMap::default() };
@@ -295,7 +295,7 @@ impl P2ps {
         let mut shown = FxHashMap::default();
         for (client, known) in self.clients.iter().filter(|(_, known)| !known.directories.is_empty()) {
             debug_assert!(known.login.is_some(), "a directory of one who is not logged in");
-            let profile = self.gate.seats.get(&client).and_then(|seat| permissions.profile(seat.login));
+            let profile = self.gate.logins.get(&client).and_then(|login| permissions.profile(login.id));
             let Some(profile) = profile else { continue };
             let services = by_profile.entry((profile, known.hides_groups)).or_insert_with(|| {
                 let alive = self.sources.services().iter().filter(|service| service.alive).map(|service| service.id);

@@ -1,4 +1,4 @@
-//! Who may see what: where the P2PS asks its permissions, and what follows from the answers.
+//! The gate: where the P2PS asks its permissions, and what follows from the answers.
 //!
 //! * `logins`: who may be on; force, new rights, lost sources of rights; what administrators ask;
 //! * `item_access`: who may open an item and see its image; what becomes of streams whose lock or right has changed;
@@ -29,8 +29,8 @@ const SWEEP: usize = 2_000;
 
 /// A client that is logged in, as its permissions know it.
 #[derive(Debug)]
-struct Seat {
-    login: LoginId,
+struct ClientLogin {
+    id: LoginId,
     /// By stream: the client chooses the numbers, so they are found by comparison.
     opens: BTreeMap<StreamId, OpenId>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Gate {
     /// `None` while they are off.
     permissions: Option<Box<Permissions>>,
     /// Clients that are logged in.
-    seats: FxHashMap<ClientId, Seat>,
+    logins: FxHashMap<ClientId, ClientLogin>,
     /// Items that someone watches.
     items: FxHashMap<ItemId, Guarded>,
     /// Messages of clients that wait until the audit has room.
@@ -58,7 +58,7 @@ pub(crate) struct Gate {
     blocked: Blocked,
     /// Rights have changed, and not all that is open has been looked at.
     is_sweeping: bool,
-    /// What the permissions have ended, while that is carried out.
+    /// Logins and items that the permissions have ended, while that is carried out.
     closes: Vec<Close>,
 }
 
@@ -76,7 +76,7 @@ impl Gate {
         let permissions = (settings.mode != Mode::Off).then(|| Box::new(Permissions::new(settings)));
         Self {
             permissions,
-            seats: FxHashMap::default(),
+            logins: FxHashMap::default(),
             items: FxHashMap::default(),
             held: HeldMessages::default(),
             blocked: Blocked::new(blocked),
@@ -112,7 +112,7 @@ impl Gate {
             || !self.held.is_empty() && self.permissions.as_ref().is_none_or(|permissions| permissions.has_login_room())
     }
 
-    /// What is asked for can be logged, or need not be.
+    /// Requests can be logged, or need not be.
     pub(crate) fn has_audit_room(&self) -> bool {
         self.permissions.as_ref().is_none_or(|permissions| permissions.has_audit_room())
     }
@@ -120,8 +120,8 @@ impl Gate {
     /// A watcher is gone. Where the permissions have ended it themselves they know already.
     pub(crate) fn close(&mut self, now: u64, watcher: Watcher) {
         if let Some(permissions) = &mut self.permissions
-            && let Some(seat) = self.seats.get_mut(&watcher.client)
-            && let Some(open) = seat.opens.remove(&watcher.stream)
+            && let Some(login) = self.logins.get_mut(&watcher.client)
+            && let Some(open) = login.opens.remove(&watcher.stream)
         {
             permissions.close(now, open);
         }
@@ -140,7 +140,7 @@ impl Gate {
     fn permits(&mut self, client: ClientId, lock: Option<LockId>) -> bool {
         // Without permissions everyone may.
         let Some(permissions) = &mut self.permissions else { return true };
-        let profile = self.seats.get(&client).and_then(|seat| permissions.profile(seat.login));
+        let profile = self.logins.get(&client).and_then(|login| permissions.profile(login.id));
         let (Some(profile), Some(lock)) = (profile, lock) else { return false };
         permissions.permits(profile, lock)
     }
@@ -149,7 +149,7 @@ impl Gate {
     pub(crate) fn check(&self, watchers: u64, is_live: impl Fn(ItemId) -> bool) {
         // There is nothing to be checked while permissions are off.
         let Some(permissions) = &self.permissions else { return };
-        let opens: usize = self.seats.values().map(|seat| seat.opens.len()).sum();
+        let opens: usize = self.logins.values().map(|login| login.opens.len()).sum();
         assert_eq!(opens as u64, watchers, "watchers known to the permissions");
         let counts = permissions.counts();
         assert_eq!((counts.opens, counts.items, counts.broken), (opens, self.items.len(), 0), "{counts:?}");

@@ -9,7 +9,7 @@ use crate::stream::{Event, Kind as MessageKind, Message, Request, flags};
 use rwf::msg::{Domain, Msg, RefreshMsg};
 use rwf::{DataState, State, StreamState};
 
-/// What an item that is looked at for its mirror needs.
+/// The need of an item that is looked at for its mirror.
 enum Need {
     /// Nothing, or nothing that can be had now.
     Nothing,
@@ -80,7 +80,7 @@ impl P2ps {
         }
     }
 
-    /// What is due by now.
+    /// Does the work of hot standby that is due by now.
     pub(crate) fn work_hot_standby(&mut self) {
         if self.config.has_hot_standby() {
             self.look_for_mirrors();

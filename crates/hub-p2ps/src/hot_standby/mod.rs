@@ -36,7 +36,7 @@ const LOOKS_PER_TURN: u32 = 4_096;
 /// An item that may have a mirror: it is open, and has had the first part of an image.
 #[derive(Debug, Default)]
 struct Pair {
-    /// What the source in use has sent.
+    /// Sequence numbers of the source in use.
     sequence: Sequence,
     mirror: Option<Mirror>,
 }

@@ -10,7 +10,7 @@ use crate::{Notice, P2ps};
 use rwf::msg::{Domain, RefreshMsg, StatusMsg};
 use rwf::{DataState, State, StreamState};
 
-/// What becomes of the handle that was in use.
+/// The fate of the handle that was in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Former {
     /// The former handle is given back, unless its source is gone.

@@ -53,9 +53,9 @@ pub(crate) struct Items {
     seed: HashSeed,
     /// All views that are in use.
     views: Views,
-    /// What is known of items that are seen through views, or were; each by itself, so that the table is moved quickly when it grows.
+    /// Knowledge of items that are seen through views, or were; each by itself, so that the table is moved quickly when it grows.
     viewed: FxHashMap<ItemId, Box<ViewedItem>>,
-    /// What the first watcher asked the provider for beside a view. Few items have that.
+    /// The rest of the first watcher's request, beside a view. Few items have that.
     relayed: FxHashMap<ItemId, RelayedPayload>,
     /// Positions in the stream of an item's source at which, and before which, an image is of no use: it would go back in time for
     /// those that wait.
@@ -213,7 +213,7 @@ impl Items {
         assert_eq!(&self.priorities, expected, "priorities that are asked for");
     }
 
-    /// What is held for images that come by another way.
+    /// Updates held for images that come by another way.
     pub(crate) const fn pending(&self) -> &PendingImages {
         &self.pending
     }
@@ -533,7 +533,7 @@ impl Items {
     pub(crate) fn begin_set(&mut self, id: ItemId, answers: bool, whole: bool) {
         self.image_begins(id, answers, whole);
         if self.get(id).is_snapshot() {
-            // Who comes later gets a snapshot of his own.
+            // A client that comes later gets a snapshot of its own.
             self.unlist(id);
         }
     }

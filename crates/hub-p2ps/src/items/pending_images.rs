@@ -1,4 +1,4 @@
-//! What is held for images that come by another way than the updates of their items.
+//! Updates held for images that come by another way than the updates of their items.
 //!
 //! Each such image carries its position in the stream of its source. The updates of its item are held since it was asked for: those
 //! before its position are in it, those from there on follow it.
@@ -36,7 +36,7 @@ pub(crate) struct HeldUpdate {
     pub(crate) rwf: Box<[u8]>,
 }
 
-/// What is held for the image of one item.
+/// Updates held for the image of one item.
 #[derive(Debug, Default)]
 pub(crate) struct PendingImage {
     pub(crate) updates: VecDeque<HeldUpdate>,
@@ -50,7 +50,7 @@ impl PendingImage {
     }
 }
 
-/// What becomes of a part.
+/// The fate of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Added {
     /// The part waits for the others.
@@ -63,7 +63,7 @@ pub(crate) enum Added {
     NoRoom,
 }
 
-/// What is held, by item.
+/// Held updates, by item.
 #[derive(Debug, Default)]
 pub(crate) struct PendingImages {
     items: FxHashMap<ItemId, PendingImage>,

@@ -56,7 +56,7 @@ pub(crate) enum State {
     View { parent: ItemId, view: ViewId },
 }
 
-/// What an item waits for.
+/// The event that an item waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// A change of its service, or a watcher that wants data.
@@ -95,7 +95,7 @@ impl Progress {
     }
 }
 
-/// Who shares an item.
+/// The sharing of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// All who ask for it.
@@ -209,7 +209,7 @@ impl Past {
     }
 }
 
-/// What is known of an item beside its watchers.
+/// The state of an item beside its watchers.
 #[derive(Debug)]
 pub(crate) struct Item {
     /// Canonical bytes of the key; none for a view.

@@ -8,15 +8,15 @@ use rwf::{State, StreamState};
 pub(crate) enum Pending {
     /// Watchers that wait for their first image, or for another without getting updates, alone: the state says why they wait.
     Alone,
-    /// None: the state is of streams that have had a response.
-    Untold,
+    /// No watcher that waits: the state is of streams that have had a response.
+    None,
     /// Watchers for whom the status is a final one.
-    ToldIfFinal,
-    /// All.
-    Told,
+    IfFinal,
+    /// All watchers that wait.
+    All,
 }
 
-/// What clients have heard already by their directory streams.
+/// The state that clients have already by their directory streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Relayed {
     /// Nothing.
@@ -40,13 +40,13 @@ pub(crate) enum Relayed {
 pub(crate) struct Telling {
     pub(crate) pending: Pending,
     pub(crate) relayed: Relayed,
-    /// Who knows already that the item is suspect is not told so again.
+    /// Watchers that know already that the item is suspect are not told so again.
     pub(crate) once: bool,
 }
 
 impl Telling {
     /// Everyone is told.
-    pub(crate) const ALL: Self = Self { pending: Pending::Told, relayed: Relayed::No, once: false };
+    pub(crate) const ALL: Self = Self { pending: Pending::All, relayed: Relayed::No, once: false };
 }
 
 /// The state as a client with this recovery policy is told it. Private streams are recovered by nobody.

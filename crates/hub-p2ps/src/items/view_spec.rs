@@ -101,11 +101,11 @@ impl DataStreams {
 /// How an item is seen: the default shows all of it as it comes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct ViewSpec {
-    /// What is asked for; everything if `None`.
+    /// The fields asked for; everything if `None`.
     pub(super) subset: Option<Subset>,
     /// Milliseconds over which the view is conflated; 0 for none.
     interval: u16,
-    /// What the service's filter keeps from all. It is the same for all views of an item.
+    /// The service's filter, which keeps fields from all. It is the same for all views of an item.
     filter: Option<Arc<ServiceFilter>>,
     /// How the items are opened that a symbol list names to those who watch it so.
     data_streams: Option<DataStreams>,

@@ -81,7 +81,7 @@ struct Wanted {
     views: [u32; 2],
     /// Views of everything.
     wholes: u32,
-    /// What all views weigh together ([`ViewSpec::weight`]).
+    /// The weight of all views together ([`ViewSpec::weight`]).
     weight: usize,
     /// There are too many fields to be counted one by one.
     is_uncounted: bool,
@@ -187,7 +187,7 @@ impl Wanted {
         }
     }
 
-    /// What all of them together want; `None` if no view says that.
+    /// The union of all views; `None` if no view says that.
     fn union(&self) -> Option<ViewSpec> {
         if let Some(only) = &self.only {
             return only.subset.clone().map(ViewSpec::from);
@@ -209,7 +209,7 @@ pub(crate) struct ViewedItem {
     /// Views that someone watches.
     views: Vec<ItemId>,
     wanted: Wanted,
-    /// What was asked for upstream: the union of views, `None` for everything.
+    /// The view asked for upstream: the union of views, `None` for everything.
     asked: Option<ViewSpec>,
     /// What was asked for is to rest: the provider may send no updates, only images that are asked for.
     paused: bool,
@@ -323,7 +323,7 @@ impl Items {
         Some(parent)
     }
 
-    /// What a view lets through; `None` for an item that is no view.
+    /// The fields of a view; `None` for an item that is no view.
     pub(crate) fn spec_of(&self, item: ItemId) -> Option<&ViewSpec> {
         self.get(item).view_id().map(|view| self.views.spec(view))
     }
@@ -338,7 +338,7 @@ impl Items {
         self.spec_of(item).and_then(ViewSpec::data_streams)
     }
 
-    /// What has to be asked for upstream: the union of all views, or everything (`None`) if anyone wants that.
+    /// The view to be asked for upstream: the union of all views, or everything (`None`) if anyone wants that.
     pub(crate) fn wanted_view(&self, root: ItemId) -> Option<ViewSpec> {
         // The cache holds whole images.
         if !self.watchers(root).is_empty() || self.is_cached(root) {
@@ -358,7 +358,7 @@ impl Items {
         }
     }
 
-    /// What was asked for upstream, `None` for everything.
+    /// The view asked for upstream, `None` for everything.
     pub(crate) fn asked_view(&self, root: ItemId) -> Option<&ViewSpec> {
         self.viewed.get(&root).and_then(|viewed| viewed.asked.as_ref())
     }

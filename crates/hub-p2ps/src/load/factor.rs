@@ -15,10 +15,10 @@ const STEPS: u64 = 16;
 /// Services that a turn tells of another load factor: each is a message to every client that has the directory.
 const SERVICES_PER_TURN: usize = 16;
 
-/// What is told of how full this server is.
+/// The load factor of this server, as clients are told.
 #[derive(Debug, Default)]
 pub(crate) struct LoadFactor {
-    /// What is told; `None` where nothing is.
+    /// The factor that was told; `None` where none is.
     told: Option<u64>,
     /// When it is worked out next.
     due: u64,
@@ -27,7 +27,7 @@ pub(crate) struct LoadFactor {
 }
 
 impl LoadFactor {
-    /// What is told of every service.
+    /// The factor that is told of every service.
     pub(crate) fn told(&self) -> Option<u64> {
         self.told
     }

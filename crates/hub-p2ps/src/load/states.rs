@@ -57,7 +57,7 @@ pub struct QueueMarks {
     pub hysteresis: u32,
 }
 
-/// What is near its limit.
+/// The thing that is near its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadOf {
     /// One connection that is logged in.
@@ -69,7 +69,7 @@ pub enum LoadOf {
     },
     /// All connections of a user.
     User(String),
-    /// What all connections have open of a service.
+    /// Items that all connections have open of a service.
     Service(String),
     /// All connections.
     All,

@@ -1,10 +1,10 @@
-//! What clients have open of a service, and what of it they may.
+//! Items that clients have open of a service, with their limit.
 
 use super::marks::Marks;
 use super::states::LoadState;
 use crate::Config;
 
-/// What clients have open of a service, and what of it they may.
+/// Items that clients have open of a service, with their limit.
 #[derive(Debug)]
 pub(crate) struct ServiceUsage {
     /// Watchers of its items.

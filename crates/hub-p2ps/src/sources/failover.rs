@@ -252,7 +252,7 @@ impl P2ps {
         self.counters.items_lost += 1;
         self.let_go(id);
         // Who waits for a first image hears only what ends the wait: another source is asked at once.
-        self.tell_item(id, state, Telling { pending: Pending::ToldIfFinal, relayed: Relayed::No, once: true });
+        self.tell_item(id, state, Telling { pending: Pending::IfFinal, relayed: Relayed::No, once: true });
         self.recover(id);
         self.sources.note_lost(self.now, service);
     }

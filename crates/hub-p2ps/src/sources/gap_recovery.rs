@@ -11,7 +11,7 @@ use crate::stream::{Block, Continuity, Event, HubError, Kind, Messages, Request,
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 
-/// What waits behind a gap in the stream of a source, in order.
+/// Messages that wait behind a gap in the stream of a source, in order.
 #[derive(Debug, Default)]
 pub(crate) struct BehindGap {
     queue: VecDeque<Waiting>,
@@ -298,7 +298,7 @@ impl P2ps {
             self.items.lose_messages(id);
             self.items.bar_images(id, to.saturating_sub(1));
         }
-        let pending = if private { Pending::Told } else { Pending::ToldIfFinal };
+        let pending = if private { Pending::All } else { Pending::IfFinal };
         self.tell_item(id, state, Telling { pending, relayed: Relayed::No, once: true });
         if private || snapshot {
             self.recover(id);

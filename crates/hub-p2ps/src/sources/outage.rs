@@ -23,7 +23,7 @@ use rwf::rdm::directory::filter;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 
-/// What a service costs beside its items: texts, a line of the log, and what clients with a directory are told.
+/// The cost of a service beside its items: texts, a line of the log, and what clients with a directory are told.
 const SERVICE_COST: usize = 16;
 
 /// A source that is lost, or one of its services that it offers no more.
@@ -42,10 +42,10 @@ struct Outage {
     lost: u64,
 }
 
-/// What an outage means for one service.
+/// The meaning of an outage for one service.
 #[derive(Debug)]
 struct ServiceOutage {
-    /// What its watchers are told.
+    /// The text for its watchers.
     text: String,
     relayed: Relayed,
     meaning: Meaning,
@@ -291,7 +291,7 @@ impl P2ps {
         }
         let text = format!("The source of service {} {}; it is asked for again by itself.", known.name, outage.why);
         let text = self.config.status_texts.service_down(text).into_owned();
-        // What a mirror takes over is not lost.
+        // Items that a mirror takes over are not lost.
         let alone = !self.has_mirrors(service) && !self.has_answered_beside(service, outage.source, false);
         let at = self.clients.directories_opened();
         let mut staying = Vec::new();
@@ -405,15 +405,15 @@ impl P2ps {
         let telling = match begun.meaning {
             // A private stream is asked for by nobody but its client.
             Meaning::Unanswered if is_private => {
-                Some(Telling { pending: Pending::Told, relayed: Relayed::No, once: false })
+                Some(Telling { pending: Pending::All, relayed: Relayed::No, once: false })
             }
             Meaning::Unanswered => None,
-            Meaning::Deleted => Some(Telling { pending: Pending::Told, relayed, once: false }),
+            Meaning::Deleted => Some(Telling { pending: Pending::All, relayed, once: false }),
             // Who waits for a first image hears only what ends the wait, unless nobody is left to ask.
             Meaning::SourceLost if self.sources.provider_of(&self.items, id).is_some() => {
-                Some(Telling { pending: Pending::ToldIfFinal, relayed, once: true })
+                Some(Telling { pending: Pending::IfFinal, relayed, once: true })
             }
-            Meaning::SourceLost => Some(Telling { pending: Pending::Told, relayed, once: true }),
+            Meaning::SourceLost => Some(Telling { pending: Pending::All, relayed, once: true }),
         };
         self.let_go(id);
         if let Some(telling) = telling {

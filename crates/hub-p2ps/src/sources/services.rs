@@ -31,7 +31,7 @@ pub(crate) struct Condition {
     pub(crate) load: Load,
 }
 
-/// What one source says of a service.
+/// The entry of one source for a service.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Offer {
     pub(crate) info: Info,

@@ -108,7 +108,7 @@ impl Upstream {
     }
 }
 
-/// What a turn may still do about items that wait.
+/// The rest of a turn's budget for items that wait.
 struct Left {
     opens: u32,
     looks: u32,
@@ -632,7 +632,7 @@ impl P2ps {
     fn give_up(&mut self, id: ItemId, refusal: &Refusal<'_>) {
         debug_assert!(matches!(self.items.get(id).state(), ItemState::Waiting(Wait::Parked)));
         let text = refusal.to_string();
-        let telling = Telling { pending: Pending::Told, relayed: Relayed::No, once: false };
+        let telling = Telling { pending: Pending::All, relayed: Relayed::No, once: false };
         self.tell_item(id, refusal.state(&text), telling);
         self.release(id);
     }
