@@ -61,7 +61,7 @@ use ::hub_stream as stream;
 use content::Content;
 use hot_standby::HotStandby;
 use hub_content::{cache, filter};
-use hub_items::dates::earliest;
+use hub_items::deadlines::earliest;
 use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence, status_texts};
 use hub_stream::{Composer, HubStream};
 use ids::{GroupId, Handle, StreamId};

@@ -6,7 +6,7 @@
 
 pub mod cascade;
 pub mod counters;
-pub mod dates;
+pub mod deadlines;
 pub mod faults;
 pub mod hash_seed;
 pub mod item;

@@ -9,7 +9,7 @@
 
 pub use hub_content::{cache, filter, headlines};
 pub use hub_distributor as distributor;
-pub use hub_items::{counters, dates, faults, hash_seed, item, status_texts};
+pub use hub_items::{counters, deadlines, faults, hash_seed, item, status_texts};
 pub use hub_p2ps as p2ps;
 pub use hub_stream as stream;
 

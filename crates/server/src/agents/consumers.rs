@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use config::Config;
-use hub::dates::earliest;
+use hub::deadlines::earliest;
 use hub::p2ps::{BlockedList, ClientId, ClientInfo, CloseReason, P2ps, SourceId};
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};

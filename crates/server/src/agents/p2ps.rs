@@ -14,7 +14,7 @@ use hub_io::subscriber::Subscriber;
 use hub_io::{LinkError, Ready};
 use rustc_hash::FxHasher;
 
-use hub::dates::earliest;
+use hub::deadlines::earliest;
 use hub::p2ps::{Joined, P2ps, SourceId};
 
 use super::consumer_ports::{Bound, Port};

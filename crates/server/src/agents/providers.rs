@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use config::Config;
-use hub::dates::earliest;
+use hub::deadlines::earliest;
 use hub::distributor::{
     CloseReason, OfferOverview, Origin, PeerInfo, ProviderSink, SessionId, SourceDistributor, SwitchError,
 };

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use config::Config;
-use hub::dates::earliest;
+use hub::deadlines::earliest;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
 use net::tcp::{ConnId, ListenerId};

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use config::Config;
-use hub::dates::earliest;
+use hub::deadlines::earliest;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{P2ps, SourceId};
 use net::Waker;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use config::Config;
-use hub::dates::earliest;
+use hub::deadlines::earliest;
 use hub::distributor::{Restore, SourceDistributor};
 use hub_io::publisher::{Publisher, Requests};
 use hub_io::{HubPeer, LinkError, Ready, copy};

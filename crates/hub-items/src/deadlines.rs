@@ -1,14 +1,14 @@
-//! When something is to be looked at again.
+//! Deadlines: when something is to be looked at again.
 
-/// Later than anything: no date at all.
+/// Later than anything: no deadline at all.
 const NEVER: u64 = u64::MAX;
 
-/// The earliest of some dates, nanoseconds; `None` if there is none. `u64::MAX` is no date.
+/// The earliest of some deadlines, nanoseconds; `None` if there is none. `u64::MAX` is none.
 ///
 /// A turn asks for it several times, so there is no branch for each of them.
 #[inline]
-pub fn earliest<const N: usize>(dates: [Option<u64>; N]) -> Option<u64> {
-    let first = dates.into_iter().fold(NEVER, |first, date| first.min(date.unwrap_or(NEVER)));
+pub fn earliest<const N: usize>(deadlines: [Option<u64>; N]) -> Option<u64> {
+    let first = deadlines.into_iter().fold(NEVER, |first, at| first.min(at.unwrap_or(NEVER)));
     (first != NEVER).then_some(first)
 }
 
