@@ -14,6 +14,7 @@
 mod block;
 mod error;
 mod event;
+mod kind;
 mod message;
 mod parts;
 mod request;
@@ -23,7 +24,8 @@ mod state;
 pub use block::{Block, BlockWriter, Continuity, Heading, Index, Messages, Seen};
 pub use error::HubError;
 pub use event::Event;
-pub use message::{Kind, Message};
+pub use kind::Kind;
+pub use message::Message;
 pub use parts::parts;
 pub use request::Request;
 pub use server::{Health, Server};
