@@ -10,7 +10,7 @@ pub(super) trait Field: Sized {
     fn write(&self, bytes: &mut [u8]);
 }
 
-macro_rules! integers {
+macro_rules! little_endian_integers {
     ($($integer:ty),*) => {$(
         impl Field for $integer {
             const WIDTH: usize = size_of::<Self>();
@@ -25,7 +25,7 @@ macro_rules! integers {
     )*};
 }
 
-integers!(u8, u32, i64);
+little_endian_integers!(u8, u32, i64);
 
 impl<const N: usize> Field for Text<N> {
     const WIDTH: usize = N;

@@ -11,7 +11,7 @@ pub(super) trait Field: Sized {
     fn write(&self, bytes: &mut [u8]);
 }
 
-macro_rules! integers {
+macro_rules! big_endian_integers {
     ($($integer:ty),*) => {$(
         impl Field for $integer {
             const WIDTH: usize = size_of::<Self>();
@@ -26,7 +26,7 @@ macro_rules! integers {
     )*};
 }
 
-integers!(u8, u16, u32, u64);
+big_endian_integers!(u8, u16, u32, u64);
 
 /// A text of fixed width, padded with blanks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

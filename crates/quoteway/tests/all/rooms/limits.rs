@@ -27,7 +27,6 @@ const ABOVE: &[Line] = &[
     ("server", 16_000, &[], &[2], 28, 60),
     ("sim", 16_000, &[3, 3, 2], &[3, 3, 3, 2], 30, 60),
     ("tools", 16_000, &[2, 2, 2, 2], &[2, 2, 2, 2], 24, 60),
-    ("venue", 16_000, &[2], &[2], 24, 60),
 ];
 
 /// Limits of a crate, or figures held against them: what is within the house's own limits counts as those.
