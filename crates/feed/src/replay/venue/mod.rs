@@ -18,8 +18,9 @@ mod messages;
 mod nasdaq;
 mod queue;
 mod values;
+mod venue_file;
 
-pub use input::VenueFile;
+pub use venue_file::VenueFile;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,124 @@
+//! The kinds of venues' files: told by their content, and opened.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use venue::iex::tp::Protocol;
+
+use super::bytes::Bytes;
+use super::datagrams::Datagrams;
+use super::dbn::{self, Dbn};
+use super::iex::{self, Iex};
+use super::iex_messages;
+use super::input::Input;
+use super::itch;
+use super::nasdaq::{self, Nasdaq};
+use super::values::Facts;
+use crate::Model;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VenueFile {
+    /// A day of Nasdaq TotalView-ITCH 5.0: messages behind their lengths.
+    NasdaqDay,
+    /// A capture of Nasdaq TotalView-ITCH 5.0 over `MoldUDP64`.
+    NasdaqMold,
+    /// Databento's DBN.
+    Dbn,
+    /// A capture of IEX TOPS 1.6.
+    IexTops,
+    /// A capture of IEX DEEP 1.0.
+    IexDeep,
+}
+
+impl fmt::Display for VenueFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NasdaqDay => "a day of Nasdaq TotalView-ITCH 5.0",
+            Self::NasdaqMold => "a capture of Nasdaq TotalView-ITCH 5.0 (MoldUDP64)",
+            Self::Dbn => "a file of Databento (DBN)",
+            Self::IexTops => "a capture of IEX TOPS",
+            Self::IexDeep => "a capture of IEX DEEP",
+        })
+    }
+}
+
+/// Datagrams of a capture that are looked at for a protocol that is known.
+const LOOKED_AT: usize = 10_000;
+
+impl VenueFile {
+    /// What a file is, by its content; `None`: none of these.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of(path: &Path) -> io::Result<Option<Self>> {
+        let mut head = Vec::new();
+        if !Bytes::open(path)?.next(&mut head) {
+            return Ok(None);
+        }
+        if head.starts_with(b"DBN") {
+            return Ok(Some(Self::Dbn));
+        }
+        if capture::is_capture(&head) {
+            let mut datagrams = Datagrams::open(path)?;
+            for _ in 0..LOOKED_AT {
+                if datagrams.next().is_none() {
+                    break;
+                }
+                match iex::protocol(datagrams.payload()) {
+                    Some(Protocol::Tops) => return Ok(Some(Self::IexTops)),
+                    Some(Protocol::Deep) => return Ok(Some(Self::IexDeep)),
+                    None if nasdaq::is_mold(datagrams.payload()) => return Ok(Some(Self::NasdaqMold)),
+                    None => {}
+                }
+            }
+            return Ok(None);
+        }
+        Ok(nasdaq::is_day_file(&head).then_some(Self::NasdaqDay))
+    }
+
+    pub(super) fn facts(self) -> Facts {
+        match self {
+            Self::NasdaqDay | Self::NasdaqMold => itch::FACTS,
+            Self::Dbn => dbn::FACTS,
+            Self::IexTops | Self::IexDeep => iex_messages::FACTS,
+        }
+    }
+
+    /// What is behind symbols if nothing else is wanted: a symbol of IEX is also one of other exchanges' feeds, and of both of its own.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::NasdaqDay | Self::NasdaqMold | Self::Dbn => "",
+            Self::IexTops => ".IEX",
+            Self::IexDeep => ".DEEP",
+        }
+    }
+
+    /// Opens a file; models that it has, and symbols that it says it has.
+    pub(super) fn open(self, path: &Path, date: u32) -> io::Result<Opened> {
+        const ALL: &[Model] = &[Model::Price, Model::ByOrder, Model::ByPrice];
+        Ok(match self {
+            Self::NasdaqDay => {
+                Opened { input: Box::new(Nasdaq::day_file(path, date)?), models: ALL, symbols: Vec::new() }
+            }
+            Self::NasdaqMold => Opened { input: Box::new(Nasdaq::capture(path)?), models: ALL, symbols: Vec::new() },
+            Self::IexTops => Opened { input: Box::new(Iex::open(path)?), models: &[Model::Price], symbols: Vec::new() },
+            Self::IexDeep => {
+                let models = &[Model::Price, Model::ByPrice];
+                Opened { input: Box::new(Iex::open(path)?), models, symbols: Vec::new() }
+            }
+            Self::Dbn => {
+                let mut dbn = Dbn::open(path)?;
+                Opened { models: dbn.models(), symbols: dbn.symbols(), input: Box::new(dbn) }
+            }
+        })
+    }
+}
+
+/// An opened file.
+pub(super) struct Opened {
+    pub input: Box<dyn Input>,
+    pub models: &'static [Model],
+    pub symbols: Vec<String>,
+}
