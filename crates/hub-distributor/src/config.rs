@@ -238,7 +238,7 @@ impl Config {
     /// Whether snapshots of a service are beyond the limit of its providers, if that is said.
     pub(super) fn snapshots_out_of_band(&self, service: &str) -> Option<bool> {
         let said = self.out_of_band_snapshots.get(service).or_else(|| self.out_of_band_snapshots.get("")).copied();
-        // What streams takes a place.
+        // A stream takes a place at the provider.
         if self.takes_snapshots(service) { said } else { Some(false) }
     }
 

@@ -424,7 +424,7 @@ impl SourceDistributor {
     pub(crate) fn publish_status(&mut self, handle: Handle, target: u16, flags: u8, state: State<'_>) {
         let domain = Domain(self.items[handle].domain());
         let status = StatusMsg { state: Some(state), ..StatusMsg::new(domain, 0) };
-        // One that cannot be written is counted.
+        // A status that cannot be written is counted.
         if let Some(rwf) = self.composer.write(&mut self.counters, |w| status.encode(w)) {
             let (handle, group) = (handle.0, GroupId::NONE.0);
             self.hub.event(&Event::ItemStatus { target, handle, group, flags, rwf });

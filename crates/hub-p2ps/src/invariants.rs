@@ -122,7 +122,7 @@ impl P2ps {
             assert!(!self.items.is_cached(id), "{id:?} may rest, and is cached: {item:?}");
         }
         match item.state() {
-            // What it served looks as before until a turn tells of it.
+            // Items that the source served look as before until a turn tells of it.
             State::Open { source, .. } | State::Opening { source, .. } if self.sources.is_losing(source) => {}
             State::Open { source, handle, .. } => {
                 let at = self.sources.up(source).map(|source| source.item(handle));

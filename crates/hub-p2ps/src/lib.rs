@@ -194,7 +194,7 @@ impl P2ps {
             return true;
         }
         self.counters.messages_in += 1;
-        // What waits for the audit came later than what waits behind a batch.
+        // Messages that wait for the audit came later than those behind a batch.
         let is_behind = self.clients.is_behind_batch(id) && !self.gate.holds_for(id);
         if self.gate.is_on() && !is_behind && self.is_held_up(id, peek::class(msg), msg) {
             return false;
@@ -474,7 +474,7 @@ impl P2ps {
 impl P2ps {
     /// Does what a client's message asks for.
     fn client_acts(&mut self, id: ClientId, msg: &[u8]) {
-        // One that was held up may be of a client that is to be closed by now.
+        // A message that was held up may be of a client that is to be closed by now.
         let Some(client) = self.clients.get(id).filter(|client| !client.closing) else { return };
         let logged_in = client.login.is_some();
         match Msg::decode(msg) {

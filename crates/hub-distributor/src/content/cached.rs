@@ -175,7 +175,7 @@ impl SourceDistributor {
         let Some(to) = self.upstream.serve_latecomers(handle) else { return false };
         let slots = to.alone.union(&to.by_stream);
         for slot in slots.iter() {
-            // One that is gone reads nothing.
+            // A P2PS that is gone reads nothing.
             if let Some(target) = self.links.id(slot) {
                 self.publish_image(handle, handle, target);
                 self.counters.images_from_cache += 1;

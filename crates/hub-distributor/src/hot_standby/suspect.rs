@@ -113,7 +113,7 @@ impl SourceDistributor {
     ) -> bool {
         let session_of = |item: &Item| item.place().map(|place| place.session);
         let from = session_of(&self.items[handle]);
-        // What a session that is lost had goes over with all of it, and nothing stands by there.
+        // Items of a session that is lost go over with all of it, and nothing stands by there.
         if from.is_none_or(|from| !self.providers.is_reached(from, self.items[handle].service())) {
             return false;
         }
@@ -185,7 +185,7 @@ impl SourceDistributor {
             let (service, is_watched) = (item.service(), item.is_watched());
             let at = self.hot_standby.mirror_session(handle);
             let first = self.providers.service(service).and_then(Service::first);
-            // One that has the service again only now gets its items with all others.
+            // A provider that has the service again only now gets its items with all others.
             if first
                 .is_none_or(|(first, since)| Some(first) != at || self.now.saturating_sub(since) < self.config.failback)
             {

@@ -108,7 +108,7 @@ impl FlowControl {
     /// A P2PS has read the stream up to a position.
     pub(crate) fn has_read(&mut self, now: u64, slot: Slot, position: u64) {
         if !self.readers.get(usize::from(slot.0)).is_some_and(Option::is_some) {
-            // One that nobody waits for.
+            // Nobody waits for this P2PS.
             return;
         }
         let behind = self.marks.partition_point(|mark| mark.position <= position);
@@ -181,7 +181,7 @@ impl FlowControl {
     fn find_slowest(&mut self) {
         let waited_for = self.readers.iter().flatten().filter(|reader| !reader.is_left_behind);
         self.slowest = waited_for.map(|reader| reader.bytes).min().unwrap_or(self.published);
-        // One that was left behind has caught up when it is within half of the window.
+        // A reader that was left behind has caught up when it is within half of the window.
         let kept = self.slowest.min(self.published.saturating_sub(self.window / 2));
         while self.marks.get(1).is_some_and(|mark| mark.bytes <= kept) {
             self.marks.pop_front();

@@ -74,7 +74,7 @@ impl SourceDistributor {
         handles.sort_unstable();
         handles.dedup();
         for handle in handles {
-            // What was said may have been of an item that is gone, or of one that others have open.
+            // The lost message may have been of an item that is gone, or of one that others have open.
             if self.items.get(handle).is_some_and(|item| item.interest().contains(slot)) {
                 self.hub.event(&Event::Missed { target: id, handle: handle.0 });
             }

@@ -266,7 +266,7 @@ impl SourceDistributor {
     pub(crate) fn heartbeat(&mut self, out: &mut dyn ProviderSink) {
         let (interval, timeout) = (self.config.heartbeat_interval, self.config.p2ps_timeout);
         let next = if interval > 0 { interval } else { timeout };
-        // One that stood still itself has heard nobody: the time does not count for the others.
+        // A process that stood still itself has heard nobody: the time does not count for the others.
         let late = self.now.saturating_sub(self.links.heartbeat_due);
         if self.links.heartbeat_due > 0 && late > next {
             self.counters.freezes += 1;

@@ -262,7 +262,7 @@ impl SourceDistributor {
         if !was_watched {
             self.leave_if_suspect(handle, out);
             let item = &self.items[handle];
-            // What is lost has an image to come, and nothing goes on before it.
+            // An item that is lost has an image to come, and nothing goes on before it.
             self.set_live(handle, item.is_answered() && !item.awaits_recovery());
         }
         if self.upstream.is_narrowed(handle) {

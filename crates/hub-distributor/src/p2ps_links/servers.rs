@@ -25,7 +25,7 @@ impl Links {
     /// The best of the servers of the P2PSs that are there, as they are written.
     fn servers(&self) -> Vec<u8> {
         let here = self.slots.iter().flatten().filter(|link| link.id.is_some());
-        // What cannot be read was not taken.
+        // An entry that cannot be read was not taken.
         let read = |bytes| Some(Server::read(Kind::Serve, bytes).ok()?.0);
         let servers: Vec<Server<'_>> = here.filter_map(|link| read(link.server.as_deref()?)).collect();
         let mut bytes = Vec::new();

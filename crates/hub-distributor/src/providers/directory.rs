@@ -312,7 +312,7 @@ impl SourceDistributor {
         if interactive {
             self.service_entry(id, &entry, out);
         } else {
-            // What it has published while the name was taken is not held: it publishes all of it when it comes back.
+            // Items that it has published while the name was taken are not held: it publishes all of it when it comes back.
             self.close_session(id, &CloseReason::ServiceIsFree, out);
         }
     }
@@ -332,7 +332,7 @@ impl SourceDistributor {
         }
         // Requests for a service that is down wait here, and images that are held can be had at any time.
         let state = (up, accepting || !up || service.cached);
-        // One that is new waits for the dictionaries of the first provider that has them all.
+        // A new service waits for the dictionaries of the first provider that has them all.
         let ready =
             |&id: &SessionId| self.providers.sessions.get(id).is_some_and(|session| !session.downloads.is_awaited());
         let known = service.is_restored || service.providers().iter().any(ready);
@@ -381,7 +381,7 @@ impl SourceDistributor {
         let (info, state, links) =
             (Some(Part::Set(info)), Some(Part::Set(state)), cascade::links(&service.path, &service.lines));
         let entry = Entry { info, state, links, ..Entry::new(id, Action::Add) };
-        // One that cannot be written is counted, and its service stays as P2PSs know it.
+        // An entry that cannot be written is counted, and its service stays as P2PSs know it.
         let Some(filters) = self.composer.write(&mut self.counters, |w| entry.encode_filters(filter::ALL, w)) else {
             return;
         };

@@ -230,7 +230,7 @@ impl SourceDistributor {
         let to = self.providers.sessions[first].peer.address.clone();
         let later: Vec<SessionId> = known.providers().iter().copied().filter(|&id| id != first).collect();
         for session in later {
-            // One that is lost is left by all of its items anyway.
+            // A session that is lost is left by all of its items anyway.
             let has_order = by_hand
                 || self.config.balance.is_ordered()
                 || self.providers.serves_later_member(service, session, first);

@@ -45,7 +45,7 @@ impl SourceDistributor {
             }
         }
         let known = &self.providers.services[service];
-        // One that is lost may have more of them.
+        // A session that is lost may have more of them.
         let elsewhere = known.providers().iter().filter_map(|&id| self.providers.sessions[id].offer(service));
         answered > 0 && known.lost_items() == 0 && elsewhere.map(|offer| offer.open).sum::<u32>() == 0
     }

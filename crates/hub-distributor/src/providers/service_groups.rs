@@ -169,7 +169,7 @@ impl SourceDistributor {
         let session = &mut self.providers.sessions[id];
         if !is_up || !has_items || best.place >= bound.place {
             session.better_members.remove(&service);
-            // One that is up and takes no requests now has items still.
+            // A member that is up and takes no requests now has items still.
             return best.service == bound.service || is_up && has_items;
         }
         let failback = self.config.failback;

@@ -97,7 +97,7 @@ impl SourceDistributor {
             Some(slot) => self.published.images.get(slot),
             None => match self.content.cached(shared) {
                 Some(cached) => cached.image(),
-                // Those who wait for an image get the next one of the provider.
+                // Watchers that wait for an image get the next one of the provider.
                 None => return hub_items::fault!("{shared:?} has no image to give out"),
             },
         };

@@ -208,7 +208,7 @@ impl SourceDistributor {
     }
 
     fn published_update(&mut self, id: SessionId, update: &UpdateMsg<'_>, rwf: &[u8]) {
-        // What is on no stream is counted.
+        // A message on no stream is counted.
         let Some(handle) = self.item_of(id, update.domain, update.key.as_ref(), update.stream_id) else { return };
         let item = &self.items[handle];
         // After a loss nothing counts before the first part of an image.
@@ -275,7 +275,7 @@ impl SourceDistributor {
     }
 
     fn published_status(&mut self, id: SessionId, status: &StatusMsg<'_>, rwf: &[u8]) {
-        // What is on no stream is counted.
+        // A message on no stream is counted.
         let Some(handle) = self.item_of(id, status.domain, status.key.as_ref(), status.stream_id) else { return };
         if let Some(state) = status.state.filter(|state| state.stream.is_final()) {
             self.publisher_leaves(handle, &state, Some(rwf));

@@ -155,7 +155,7 @@ impl Records {
         }
         let list = &mut self.ages[service];
         list.expires = expires;
-        // One that is copied late is not put in front of younger ones.
+        // A record that is copied late is not put in front of younger ones.
         let youngest = self.notes.get(list.newest as usize).map_or(i64::MIN, |newest| newest.at);
         self.notes[at] = Note { at: note.at.max(youngest), ..note };
         self.append(slot.0);

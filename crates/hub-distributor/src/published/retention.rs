@@ -114,7 +114,7 @@ impl SourceDistributor {
             }
             let known = &mut self.providers[id];
             known.idle_looks = known.idle_looks.saturating_add(1);
-            // One that P2PSs do not know is missed by nobody.
+            // A service that P2PSs do not know is missed by nobody.
             if known.idle_looks >= if known.advertised { looks } else { 2 } {
                 self.counters.services_aged += 1;
                 self.tell_gone(id);

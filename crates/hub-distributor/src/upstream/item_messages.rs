@@ -158,7 +158,7 @@ impl SourceDistributor {
         }
         // Updates between the parts of an image are part of it, also where nothing follows the last one.
         self.set_live(handle, watched && !(one_shot && complete));
-        // What one that ends leaves to others is asked for below.
+        // An item that ends leaves its place to others: these are asked for below.
         let ended = (complete && one_shot).then(|| self.items[handle].service());
         if complete {
             let to_close = refresh.state.stream == StreamState::OPEN && self.is_streamed_snapshot(handle);
@@ -225,7 +225,7 @@ impl SourceDistributor {
         let ends = flags & flags::SNAPSHOT != 0 && complete;
         let served = if ends { interest } else { interest.without(&left_out) };
         for slot in served.iter() {
-            // One that is gone reads nothing, and its lease keeps the item open.
+            // A P2PS that is gone reads nothing, and its lease keeps the item open.
             let Some(target) = self.links.id(slot) else { continue };
             let flags = if left_out.contains(slot) { flags & !flags::FIRST } else { flags };
             let position = self.hub.next_position();

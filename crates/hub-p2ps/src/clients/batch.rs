@@ -92,7 +92,7 @@ impl Names {
 impl Header {
     /// Of a request whose payload was read; `None` if it cannot be written without that.
     fn of(msg: &RequestMsg<'_>, wanted: &Wanted) -> Option<Self> {
-        // What goes to the provider is read out of the payload by now.
+        // The part for the provider is read out of the payload by now.
         wanted.relayed(msg);
         let bare = RequestMsg {
             container: DataType::NO_DATA,
@@ -163,7 +163,7 @@ impl P2ps {
     }
 
     fn batch_open(&mut self, client: ClientId, msg: &RequestMsg<'_>, names: &[&[u8]], wanted: &Wanted) {
-        // What is wrong with all of them is told once, on the batch's own stream.
+        // An error of all of them is told once, on the batch's own stream.
         if let Err(refusal) = self.service_of(&msg.key) {
             let told = refusal.to_state();
             return self.refuse_with_state(client, StreamId(msg.stream_id), msg.domain, &told);
@@ -261,7 +261,7 @@ impl P2ps {
             if !self.may_ask_for_more(pieces) {
                 return done;
             }
-            // One that an earlier of them has ended is not open any more.
+            // A stream that an earlier of them has ended is not open any more.
             let Some(item) = self.clients.item_on(client, stream) else { continue };
             let mut one = single(msg, stream);
             one.domain = Domain(self.items.key(item).domain);

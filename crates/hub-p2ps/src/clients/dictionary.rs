@@ -291,7 +291,7 @@ impl P2ps {
         let streaming = msg.flags.contains(RequestFlags::STREAMING);
         let streaming = self.clients.note_dictionary(client, open, streaming);
         if msg.flags.contains(RequestFlags::NO_REFRESH) {
-            // What it has from elsewhere is taken for what it would get.
+            // A dictionary from elsewhere is taken for the one that it would get.
             return;
         }
         self.give_dictionary(client, &open, streaming, true);

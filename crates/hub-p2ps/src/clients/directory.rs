@@ -157,7 +157,7 @@ impl P2ps {
             parts |= filter::STATE;
         }
         if before.load != condition.load {
-            // What is not told any more is taken back by all that there is now.
+            // A load factor that is not told any more is taken back by an entry with all that there is now.
             let is_taken_back = before.load.load_factor.is_some() && condition.load.load_factor.is_none();
             let part = if is_taken_back { Part::Set } else { Part::Update };
             entry.load = Some(part(condition.load));

@@ -37,7 +37,7 @@ struct Accepted {
 
 impl Clients {
     /// Puts a held watcher among those that are idle, or that wait, as its state says.
-    fn settle_held(&mut self, items: &mut Items, watcher: Watcher, item: ItemId) {
+    fn place_held(&mut self, items: &mut Items, watcher: Watcher, item: ItemId) {
         let watchers = items.watchers_mut(item);
         if let Some((place, watch)) = self.watch(watcher)
             && !watchers.is_open(place)
@@ -47,7 +47,7 @@ impl Clients {
     }
 
     /// True if a watcher gets updates, and no image is owed to it in whole or in part.
-    fn is_settled(&self, items: &Items, watcher: Watcher, item: ItemId) -> bool {
+    fn is_up_to_date(&self, items: &Items, watcher: Watcher, item: ItemId) -> bool {
         let open = |place| items.watchers(item).is_open(place);
         let watch = self.watch(watcher);
         watch.is_some_and(|(place, watch)| open(place) && !watch.is_asked() && !watch.is_in_set())
@@ -79,7 +79,7 @@ impl Clients {
 impl P2ps {
     /// A request, whatever its domain.
     pub(crate) fn request(&mut self, client: ClientId, logged_in: bool, msg: &RequestMsg<'_>) {
-        if self.settle_stream(client, StreamId(msg.stream_id)) {
+        if self.tell_outage_of_stream(client, StreamId(msg.stream_id)) {
             return;
         }
         match msg.domain {
@@ -107,7 +107,7 @@ impl P2ps {
     pub(super) fn item_request_with(&mut self, client: ClientId, msg: &RequestMsg<'_>, wanted: &Wanted) {
         self.counters.requests += 1;
         let stream = StreamId(msg.stream_id);
-        if self.settle_stream(client, stream) {
+        if self.tell_outage_of_stream(client, stream) {
             return;
         }
         let result = match self.clients.open_on(client, stream) {
@@ -137,7 +137,7 @@ impl P2ps {
         let key = ItemKey::new(msg.domain, &msg.key, Some(accepted.granted.source));
         let (mut root, mut is_new) =
             self.items.find_or_insert(service, kind, &key, MAX_WATCHERS).ok_or_else(no_room)?;
-        if !is_new && self.settle(root) {
+        if !is_new && self.tell_outage_of_item(root) {
             (root, is_new) = self.items.find_or_insert(service, kind, &key, MAX_WATCHERS).ok_or_else(no_room)?;
         }
         if let Err(denial) = self.permit_open(watcher, root, accepted.kind.snapshot) {
@@ -306,7 +306,7 @@ impl P2ps {
         }
         let root = self.items.root(item);
         let known = self.items.get(root);
-        // Who begins without an image on an item that is lost would never hear of it.
+        // A watcher that begins without an image on a lost item would never hear of the loss.
         let open_already = known.is_open() && !known.is_suspect() && !self.items.may_rest(root);
         let begins = has(RequestFlags::NO_REFRESH) && !state.is_paused() && !snapshot && open_already;
         match if begins { self.gate.admit_without_image(self.now, watcher, root) } else { None } {
@@ -354,7 +354,7 @@ impl P2ps {
 
     /// A held watcher takes part in updates from now on.
     pub(crate) fn make_open(&mut self, watcher: Watcher, item: ItemId) {
-        // What waits is older than what it has.
+        // Updates that wait are older than the image that the watcher has.
         self.release_view(item);
         let Self { clients, items, output, .. } = self;
         if items.watchers(item).open_count() == 0 {
@@ -376,9 +376,9 @@ impl P2ps {
             return;
         };
         items.watchers_mut(item).make_held(place, |watcher, place| clients.set_place(watcher, place));
-        // What waits for it is of before.
+        // Updates that wait for the watcher are of before.
         self.output.divide(watcher);
-        self.clients.settle_held(&mut self.items, watcher, item);
+        self.clients.place_held(&mut self.items, watcher, item);
     }
 
     /// A transition of a watcher's state. One that is held may be idle with it, or wait again.
@@ -389,7 +389,7 @@ impl P2ps {
         change: impl FnOnce(WatchState) -> WatchState,
     ) {
         self.clients.change(watcher, change);
-        self.clients.settle_held(&mut self.items, watcher, item);
+        self.clients.place_held(&mut self.items, watcher, item);
     }
 
     /// A request on a stream that is open: pause, resume, priority, another view, or just a refresh.
@@ -440,8 +440,8 @@ impl P2ps {
         if to == item {
             return Ok(item);
         }
-        // What it has is all that it wants from now on.
-        let has_it = narrower && no_refresh && self.clients.is_settled(&self.items, watcher, item);
+        // The watcher has all that it wants from now on.
+        let has_it = narrower && no_refresh && self.clients.is_up_to_date(&self.items, watcher, item);
         if has_it {
             self.hand_over(watcher, item, to);
         }
@@ -468,7 +468,7 @@ impl P2ps {
             self.make_held(watcher, item);
             self.sources.queue_demands(&mut self.items, item);
         } else {
-            // What one that is resumed has missed comes as an image, whether it asks for one or not.
+            // Updates missed while a stream was paused come as an image, whether it asks for one or not.
             self.change_state(watcher, item, |watch| asked(watch.resume()));
             self.items.watchers_mut(item).mark_asked(true);
         }
@@ -553,7 +553,7 @@ impl P2ps {
             items.note_rest(from, false);
             items.note_rest(to, true);
         }
-        self.clients.settle_held(&mut self.items, watcher, to);
+        self.clients.place_held(&mut self.items, watcher, to);
         self.release(from);
     }
 }

@@ -327,7 +327,7 @@ mod tests {
         assert!(lists.next().is_some_and(|next| next.0 == ClientId(1)));
         lists.forget(ClientId(2), Some(StreamId(5)));
         lists.forget(ClientId(3), None);
-        // What comes later is for those who are there by then.
+        // Items that come later are for those who are there by then.
         assert!(lists.push(named(&[(3, 9), (2, 5)], &["C"])));
         assert_eq!(rest(&mut lists), "2A 1B 2B 2C 3C ");
         assert!(!lists.has_work() && lists.bytes == 0 && lists.ended.is_empty());

@@ -368,7 +368,7 @@ impl P2ps {
                     return self.mirror_open_refused(number, Token(token), id);
                 }
                 self.claimed(id, |p2ps, id| {
-                    p2ps.settle(id);
+                    p2ps.tell_outage_of_item(id);
                     p2ps.refused(id, state);
                 });
             }
@@ -385,14 +385,14 @@ impl P2ps {
                 }
                 // A handle that is given back still gets messages until the Source Distributor knows.
                 let id = self.sources.item_of(number, Handle(handle));
-                // What is lost, and told so now, has no use for it.
-                let id = id.filter(|&id| !self.settle(id));
+                // An item that is lost, and told so now, has no use for the message.
+                let id = id.filter(|&id| !self.tell_outage_of_item(id));
                 self.claimed(id, |p2ps, id| p2ps.item_event(number, id, event));
             }
             Event::Servers { servers, .. } => {
                 self.servers.servers_heard(self.config.connections.of_hub, number, servers);
             }
-            // What answers a gap comes to one P2PS alone.
+            // Answers to a gap come to one P2PS alone.
             // Of these records are for other Source Distributors.
             Event::Update { .. }
             | Event::Heartbeat { .. }

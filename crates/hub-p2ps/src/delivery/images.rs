@@ -64,7 +64,7 @@ impl P2ps {
         let has = |flag| bits & flag != 0;
         let (first, complete, last) = (has(flags::FIRST), has(flags::COMPLETE), has(flags::SNAPSHOT));
         // The item's service may be gone, and clients know that: an image that comes by itself may be later than that word.
-        self.settle(id);
+        self.tell_outage_of_item(id);
         if self.leaves_by_image(source, id, group, (bits, position), &refresh, rwf)
             || self.holds_back(id, &refresh, first, complete)
             || !self.takes_image(id, bits, position)
@@ -81,7 +81,7 @@ impl P2ps {
             self.items.set_regrouped(id, true);
         }
         let item = self.items.get(id);
-        // What has taken over goes on somewhere else than the one before was.
+        // A source that has taken over goes on at another number than the one before.
         let is_anew = first && self.hot_standby.begins_numbers_anew(id, refresh.seq_num);
         let recovery = has(flags::RECOVERY) || item.is_recovering() || is_anew;
         let good_again = item.is_suspect() && refresh.state.data == DataState::OK;
@@ -212,8 +212,8 @@ impl P2ps {
         let reissue = item.is_reissue_due() && !item.is_image_asked();
         self.items.trim_viewed(id);
         if last {
-            // Who is left came too late for it, or wants more than it holds, and is served by another open; who is paused
-            // asks for that when it is resumed.
+            // Watchers that are left came too late for the image, or want more than it holds: another open serves them. Paused ones
+            // ask for that when they are resumed.
             self.give_back(id);
             if self.is_waited_for(id) {
                 self.sources.queue_open(&mut self.items, id);

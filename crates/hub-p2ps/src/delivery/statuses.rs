@@ -144,7 +144,7 @@ impl P2ps {
             }
             self.drop_watcher(watcher, id);
         } else if let (Some(state), false) = (state, knows) {
-            // What is kept from it changes nothing: it was told that it is suspect, and is so until its image comes.
+            // A status kept from the watcher changes nothing: it was told that it is suspect, and is so until its image comes.
             self.change_state(watcher, id, |watch| watch.told(state.data));
         }
         state.filter(|_| !knows)
@@ -208,7 +208,7 @@ impl P2ps {
             // Whoever watched it may not see it under its new lock.
             return;
         }
-        // What the watchers have to get before it goes out before they are taken out of the updates.
+        // Conflated updates of before go out while the watchers are still in the updates.
         self.release_conflated(id);
         if let Some(perm_data) = status.perm_data {
             self.items.cache_mut().set_perm_data(id.0, perm_data);
@@ -232,7 +232,7 @@ impl P2ps {
         } else {
             Pending::None
         };
-        // One that is opened again after a loss was told of that already; and who knows that he waits, knows it.
+        // Watchers of an item that is opened again after a loss were told of that; those that know why they wait, too.
         let once = pending == Pending::Alone || !closed && item.is_recovering();
         if closed {
             self.give_back(id);

@@ -148,7 +148,7 @@ impl P2ps {
                 _ => Need::Nothing,
             };
         }
-        // What rests at its provider is not to come from the other one. It is looked at again with the image that ends that.
+        // An item that rests at its provider is not to come from the other one. The item is looked at again with the image that ends that.
         if item.is_image_asked() && item.is_recovering() || self.items.may_rest(id) {
             return Need::Nothing;
         }
@@ -217,7 +217,7 @@ impl P2ps {
 
     fn ask_mirror_image(&mut self, id: ItemId, source: SourceId, handle: Handle) {
         if let Some(source) = self.sources.up_mut(source) {
-            // What was read of its stream by then is not kept for an image that comes beside it.
+            // Updates read of its stream by then are not kept for an image that comes beside it.
             source.writer.request(&Request::Refresh { handle: handle.0, in_stream: true });
             self.hot_standby.change(id, |mirror| mirror.image = ImageOf::Asked);
             self.counters.mirror_requests += 1;

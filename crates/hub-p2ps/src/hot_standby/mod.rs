@@ -119,7 +119,7 @@ impl Mirror {
         let seen = std::mem::replace(&mut self.seen, Seen::None);
         self.tail = match (number, seen) {
             (_, _) if !is_late => Tail::behind(number),
-            // What was held since an image of before goes on.
+            // Updates held since an image of before go on.
             _ if self.tail.is_complete() => return,
             (Some(number), Seen::Last(last)) if crate::sequence::is_after(last, number) => Tail::behind(Some(last)),
             (number, Seen::None | Seen::Last(_)) => Tail::behind(number),

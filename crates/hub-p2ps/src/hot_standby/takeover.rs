@@ -121,7 +121,7 @@ impl P2ps {
         let (group, is_good) = (item.group(), former == Former::StandsBy && !item.is_suspect());
         let passed = self.hot_standby.pair(id).and_then(|pair| pair.sequence.passed());
         if former == Former::GivenBack || !is_all {
-            // One that is gone is told nothing.
+            // A source that is gone is told nothing.
             if self.sources.is_up(source) {
                 self.sources.close_at(id, source, handle);
             }

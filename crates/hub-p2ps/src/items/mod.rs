@@ -546,7 +546,7 @@ impl Items {
         }
         let item = self.get_mut(id);
         if item.is_open() {
-            // What is good or suspect of an item that is served is no reason to wait for its image.
+            // The data state of an item that is served is no reason to wait for its image.
             item.set_trouble(match (state.stream, item.trouble()) {
                 (StreamState::CLOSED_RECOVER, _) => Trouble::Lost,
                 (_, Trouble::None) if pending == Pending::Alone => Trouble::Unanswered,

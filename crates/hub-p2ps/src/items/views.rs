@@ -393,7 +393,7 @@ impl Items {
         let Some(viewed) = self.viewed.get(&self.root(item)) else { return Coverage::Shown };
         let spec = self.spec_of(item);
         let covered = |by: &Option<ViewSpec>| by.as_ref().is_none_or(|by| spec.is_some_and(|spec| by.covers(spec)));
-        // What comes now is as was asked for before, and what comes then as is asked for now: either may lack some of it.
+        // Images that come now are as was asked for before, and later ones as is asked for now: either may lack some of it.
         let asked = covered(&viewed.asked) && !(live && viewed.paused);
         let shown = covered(&viewed.shown) && !(live && viewed.was_paused);
         match (asked, shown) {
@@ -531,7 +531,7 @@ mod tests {
         let counted = roots.iter().filter(|&&root| is_counted(&items, root)).count();
         assert_eq!((counted, items.views.counted), (34, 34 * 30_000));
         items.check_tables();
-        // What is small is counted all the same, and what has become small.
+        // Small views are counted all the same, and those that have become small.
         let small = items.insert(ServiceId(1), b"small", Kind::SHARED).unwrap();
         let few = [1, 2].map(|fid| items.view(small, &fields(&[fid]), 0).unwrap());
         assert_eq!(items.wanted_view(small), Some(fields(&[1, 2])));

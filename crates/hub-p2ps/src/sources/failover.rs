@@ -251,7 +251,7 @@ impl P2ps {
         let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, &text);
         self.counters.items_lost += 1;
         self.let_go(id);
-        // Who waits for a first image hears only what ends the wait: another source is asked at once.
+        // Watchers that wait for a first image hear only what ends the wait: another source is asked at once.
         self.tell_item(id, state, Telling { pending: Pending::IfFinal, relayed: Relayed::No, once: true });
         self.recover(id);
         self.sources.note_lost(self.now, service);

@@ -203,7 +203,7 @@ impl P2ps {
             let mut messages = block.messages();
             let old = known.saturating_sub(heading.first_seq);
             messages.by_ref().take(usize::try_from(old).unwrap_or(usize::MAX)).for_each(drop);
-            self.settle_updated(number, messages.clone());
+            self.tell_outages_of_updated(number, messages.clone());
             self.read_messages::<true>(number, &bytes, messages)?;
             self.has_read(number, heading.first_seq.saturating_add(heading.count.into()), bytes.len());
         }
@@ -212,13 +212,13 @@ impl P2ps {
 
     /// What was told of a gap may have withdrawn a service of which updates come behind the gap: clients that know of the end by their
     /// directory hear nothing of its items any more.
-    fn settle_updated(&mut self, number: SourceId, messages: Messages<'_>) {
+    fn tell_outages_of_updated(&mut self, number: SourceId, messages: Messages<'_>) {
         if !self.sources.outages.is_telling() {
             return;
         }
         for message in messages.flatten().filter(|message| message.kind == Kind::Update) {
             if let Some(id) = self.sources.item_of(number, Handle(message.handle)) {
-                self.settle(id);
+                self.tell_outage_of_item(id);
             }
         }
     }
@@ -247,7 +247,7 @@ impl P2ps {
         let block = Block::parse(bytes)?;
         for message in block.messages() {
             let message = message?;
-            // What it says may end it.
+            // The block may end the gap.
             let Some(source) = self.sources.up(number) else { return Ok(()) };
             if source.joined.is_some_and(|incarnation| incarnation != block.heading.incarnation) {
                 self.counters.hub_blocks_foreign += 1;
@@ -276,7 +276,7 @@ impl P2ps {
     /// Something of an open item was lost before a position: what its watchers have is not current before the next image, and no
     /// image from before the position is of use.
     fn missed_item(&mut self, number: SourceId, id: ItemId, to: u64) {
-        if self.settle(id) && self.items.get(id).source() != Some(number) {
+        if self.tell_outage_of_item(id) && self.items.get(id).source() != Some(number) {
             // A loss has told of more than this gap, or a mirror has taken over.
             return;
         }

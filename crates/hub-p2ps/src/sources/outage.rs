@@ -3,7 +3,7 @@
 //!
 //! A source may take a million items with it. So an outage is work that is done in turns: each turn tells of so many items and no more
 //! ([`crate::Config::work_per_turn`]), and the updates of others go out in between. An item that an outage has yet to tell of
-//! looks as before; whoever asks something of it has it told first ([`P2ps::settle`]).
+//! looks as before; whoever asks something of it has it told first ([`P2ps::tell_outage_of_item`]).
 
 use super::Joined;
 use super::Sources;
@@ -98,7 +98,7 @@ pub(crate) struct Outages {
     /// Sources that are back before their outage was told of.
     rejoining: Vec<Rejoin>,
     /// The stream on which something is asked of an item that is to be told of an outage before.
-    settling: Option<Watcher>,
+    requesting: Option<Watcher>,
     /// Items and watchers that may still be looked at in this turn.
     pub(super) budget: usize,
 }
@@ -125,8 +125,8 @@ impl Outages {
 
     /// A stream is told its end.
     pub(crate) fn note_end(&mut self, watcher: Watcher) {
-        if self.settling == Some(watcher) {
-            self.settling = None;
+        if self.requesting == Some(watcher) {
+            self.requesting = None;
         }
     }
 
@@ -229,7 +229,7 @@ impl P2ps {
         self.servers.forget(number);
         self.nak_posts_to(number);
         self.leave_mirrors(number, None);
-        // What it was asked for in services that it has withdrawn since is answered by nobody, so all of them are looked at.
+        // Requests for services that the source has withdrawn since are answered by nobody, so all of them are looked at.
         let services = self.sources.services.ids().collect();
         let begun = FxHashMap::default();
         self.sources.outages.push(Outage { source: number, code, why, whole: true, services, begun, lost: 0 });
@@ -387,7 +387,7 @@ impl P2ps {
             return 1;
         };
         let item = self.items.get(id);
-        // One that stays may be gone, and its number another's, or be served by another source by now.
+        // An item that stays may be gone, and its number another's, or be served by another source by now.
         let elsewhere = begun.meaning == Meaning::SourceLost && item.source() != Some(outage.source);
         if !item.is_live() || item.is_view() || item.service() != service || elsewhere {
             return 1;
@@ -409,7 +409,7 @@ impl P2ps {
             }
             Meaning::Unanswered => None,
             Meaning::Deleted => Some(Telling { pending: Pending::All, relayed, once: false }),
-            // Who waits for a first image hears only what ends the wait, unless nobody is left to ask.
+            // Watchers that wait for a first image hear only what ends the wait, unless nobody is left to ask.
             Meaning::SourceLost if self.sources.provider_of(&self.items, id).is_some() => {
                 Some(Telling { pending: Pending::IfFinal, relayed, once: true })
             }
@@ -426,22 +426,22 @@ impl P2ps {
         cost
     }
 
-    /// As [`P2ps::settle`], for the item on a stream of a client. True if the client is told by a message that the stream has ended:
+    /// As [`P2ps::tell_outage_of_item`], for the item on a stream of a client. True if the client is told by a message that the stream has ended:
     /// what it has just asked for on it has crossed with that, and is void.
-    pub(crate) fn settle_stream(&mut self, client: ClientId, stream: StreamId) -> bool {
+    pub(crate) fn tell_outage_of_stream(&mut self, client: ClientId, stream: StreamId) -> bool {
         if self.sources.outages.queue.is_empty() {
             return false;
         }
         // No item is open on the stream.
         let Some(id) = self.clients.get(client).and_then(|known| known.streams.item(stream)) else { return false };
-        self.sources.outages.settling = Some(Watcher { client, stream });
-        self.settle(id);
+        self.sources.outages.requesting = Some(Watcher { client, stream });
+        self.tell_outage_of_item(id);
         // Taken out when that stream is told its end.
-        self.sources.outages.settling.take().is_none()
+        self.sources.outages.requesting.take().is_none()
     }
 
     /// Has an outage told of an item before something else is done with it. True if it was told: the item may be gone.
-    pub(crate) fn settle(&mut self, id: ItemId) -> bool {
+    pub(crate) fn tell_outage_of_item(&mut self, id: ItemId) -> bool {
         if self.sources.outages.queue.is_empty() {
             return false;
         }

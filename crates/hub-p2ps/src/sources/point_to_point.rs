@@ -131,7 +131,7 @@ impl P2ps {
         if self.must_come_in_stream(id) {
             self.ask_image(id);
         }
-        // Who could not use this set gets another, which may lie before some of these updates as well.
+        // A watcher that could not use this set gets another, which may lie before some of these updates as well.
         if self.items.get(id).is_open() && !updates.is_empty() && self.is_waited_for(id) {
             self.items.pending_mut().put_back(id, updates);
         }

@@ -608,7 +608,7 @@ mod tests {
         let mut round: Vec<u16> = services.round().map(|place| services.at(place).0).collect();
         round.sort_unstable();
         assert_eq!(round, [1, 2, 3, 4, 40_000, MAX_SERVICE_ID]);
-        // One that went long ago keeps its id.
+        // A service that went long ago keeps its id.
         assert!(services.free_ids(u64::MAX, 1, &|_: &Service| false));
         assert!(services.free.iter().all(|id| !services.reserved.contains(id)) && services.free.len() == 3);
         assert_eq!(services.id_of("HIGH"), Some(ServiceId(40_000)));

@@ -279,7 +279,7 @@ impl P2ps {
                 None => {
                     left.looks -= 1;
                     // A loss that has yet to tell of it is told first; the item keeps its place.
-                    if due && self.settle(id) {
+                    if due && self.tell_outage_of_item(id) {
                         continue;
                     }
                     // The item waits until something changes for its service.
@@ -322,7 +322,7 @@ impl P2ps {
         let pause = self.items.wants_pause(id);
         let written = self.write_request(id, view.as_ref(), pause, &mut request);
         self.items.clear_widening(id);
-        // What all want together is in the request.
+        // The request has what all want together.
         self.items.get_mut(id).set_demands_changed(false);
         if written {
             self.sources.send_open(&mut self.items, id, source, remote, &request);
@@ -427,7 +427,7 @@ impl P2ps {
             // The answer to a reissue is awaited, and may have been among what was lost: no image is known to hold what was asked
             // for before one that it stands in front of.
             ItemState::Open { .. } if self.items.is_reissued(id) => self.reissue_upstream(id, true),
-            // One request has both: asked for alone, the image would be asked for with the priority that is over.
+            // The reissue has both: asked for alone, the image would be asked for with the priority that is over.
             ItemState::Open { .. } if self.items.wants_other_priority(id) => self.reissue_upstream(id, true),
             ItemState::Open { source, handle, .. } => {
                 self.items.get_mut(id).ask_image();
@@ -455,7 +455,7 @@ impl P2ps {
         }
         self.items.get_mut(item).set_awaits_wider(true);
         let known = self.items.get_mut(root);
-        // One image at a time, so that the one that comes next is known to be the wider one.
+        // Images are asked for one at a time, so that the one that comes next is known to be the wider one.
         if coverage == Coverage::Asked && known.is_image_asked() {
             // The reissue that is on its way asks for this as well.
         } else if !known.is_open() || known.is_image_asked() || known.is_image_arriving() {
@@ -535,7 +535,7 @@ impl P2ps {
         match self.items.get(id).state() {
             ItemState::Free | ItemState::Opening { .. } => {}
             ItemState::View { .. } => {
-                // What waits for its watchers has nobody to go to.
+                // A merge that waits for its watchers has nobody to go to.
                 self.output.drop_merge(id);
                 if let Some(parent) = self.items.remove_view(id) {
                     self.sources.queue_narrowing(&mut self.items, parent);
@@ -592,7 +592,7 @@ impl P2ps {
         while let Some((_, id)) = self.sources.upstream.deferred.pop_front_if(|(at, _)| *at <= self.now) {
             self.sources.upstream.is_deferred.remove(&id);
             // The number may be another item's by now.
-            if !self.items.get(id).is_open() || !self.items.get(id).is_reissue_due() || self.settle(id) {
+            if !self.items.get(id).is_open() || !self.items.get(id).is_reissue_due() || self.tell_outage_of_item(id) {
                 continue;
             }
             self.sources.upstream.defer(self.now.saturating_add(self.config.request_timeout.max(1)), id);
