@@ -63,7 +63,7 @@ fn items_of_an_interactive_provider_are_good_again_when_they_are_published() {
         for handle in [had, waits] {
             assert_eq!(images(&events, handle), [(DataState::OK, b"2".to_vec())], "stands by: {stands_by}");
         }
-        // Who comes now gets what is held.
+        // A P2PS that opens now gets what is held.
         world.open_with(1, "C", flags::STREAMING);
         let events = world.events();
         assert_eq!(images(&events, events[0].handle), [(DataState::OK, b"2".to_vec())]);
@@ -167,7 +167,7 @@ fn items_change_in_turns() {
         world.sd.on_timer(world.now, &mut world.sent);
         world.sd.check_invariants();
         if turns == 3 {
-            // One that comes in between is of the service as it will be.
+            // An item that comes in between is of the service as it will be.
             world.open_with(1, "new", flags::STREAMING);
         }
         turns += 1;

@@ -76,12 +76,12 @@ fn an_item_is_waited_for_while_others_go_on_to_be_published() {
         world.pass(PATIENCE - 1);
         assert!(world.events().iter().all(|event| event.kind == Kind::Heartbeat), "it is on its way");
     }
-    // Who asks only now waits as well.
+    // A P2PS that asks only now waits as well.
     assert_eq!(opened(&mut world, "LATER", flags::STREAMING), [Kind::ItemOpened, Kind::ItemStatus]);
     publish(&mut world);
     world.publish(0, 7, 3, "LAST", &[(22, b"1")]);
     assert_eq!(world.kinds(), [Kind::Image]);
-    // It is not waited for without an end, whatever else is published.
+    // The image is not waited for without an end, whatever else is published.
     for _ in 0..3 * 12 {
         publish(&mut world);
         world.pass(PATIENCE / 2);

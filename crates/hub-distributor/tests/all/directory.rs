@@ -275,7 +275,7 @@ fn a_service_does_not_wait_for_ever_for_its_dictionaries() {
     assert!(world.events().is_empty());
     world.pass(2);
     assert_eq!(world.kinds(), [Kind::Service]);
-    // What comes late is no reason to hide anything again.
+    // A dictionary that comes late is no reason to hide anything again.
     answer_dictionaries(&mut world, 0, &Dictionary::builtin());
     assert!(world.kinds().iter().all(|kind| *kind == Kind::Dictionary));
 }

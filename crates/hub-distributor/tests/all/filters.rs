@@ -67,7 +67,7 @@ fn fields_and_updates_that_do_not_pass_stay_behind() {
     world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(25, b"1")], Some(&[3, 1, 0])));
     assert_eq!(told(&mut world), [(Kind::Update, vec![22]), (Kind::Update, vec![])]);
     assert_eq!((world.sd.counters().updates, world.sd.counters().updates_filtered), (4, 2));
-    // What cannot be read goes on as it is, and is counted.
+    // An update that cannot be read goes on as it is, and is counted.
     let update =
         UpdateMsg { container: DataType::FIELD_LIST, body: b"\xff", ..UpdateMsg::new(Domain::MARKET_PRICE, stream) };
     world.bytes(0, &bytes_of(|w| update.encode(w)));
@@ -255,7 +255,7 @@ fn published_items_are_selected_by_their_images() {
         world.bytes(0, &typed(stream, UpdateType::QUOTE, &[(22, b"1")], None));
     }
     assert_eq!(told(&mut world), [(Kind::Update, vec![25]), (Kind::Update, vec![22])]);
-    // Who comes later gets what passes.
+    // A P2PS that comes later gets what passes.
     world.p2ps_up(2);
     world.open_with(2, "B", flags::STREAMING);
     assert_eq!(told(&mut world), [(Kind::Image, vec![22, 25, 259])]);

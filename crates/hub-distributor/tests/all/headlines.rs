@@ -44,7 +44,7 @@ fn a_headline_has_the_lock_of_its_code_and_its_image_is_bare() {
         assert_eq!(lock(&mut world), Some(pe(6_570)));
         world.update(0, stream, &[(352, b"...")]);
         assert_eq!(lock(&mut world), None, "it names no code");
-        // Who comes now has no headline of before.
+        // A P2PS that comes now has no headline of before.
         world.open_with(2, "N2_UBMS", flags::STREAMING);
         for (stream, ..) in world.requests(0) {
             world.refresh(0, stream, &[(1, &[25, 170]), (352, b"Bonds fall")], WHOLE);

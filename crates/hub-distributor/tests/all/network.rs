@@ -256,7 +256,7 @@ fn an_image_goes_to_the_one_p2ps_that_waits_for_it() {
     let events = world.events();
     assert_eq!((events[0].kind, events[0].target, events.len()), (Kind::Image, 2, 1));
     assert_eq!(point_to_point(&mut world).len(), 0);
-    // What the provider sends unasked is everyone's.
+    // Images that the provider sends unasked are everyone's.
     world.refresh(0, stream, &[(22, b"3")], RefreshFlags::REFRESH_COMPLETE);
     assert_eq!(world.events()[0].target, ALL);
 }

@@ -95,7 +95,7 @@ fn the_items_of_a_lost_provider_are_told_in_turns_and_others_are_served_in_each(
     assert!(told.len() == ITEMS && told.values().all(|&times| times == 1), "each once: {} in {turns}", told.len());
     assert!(handles.values().all(|handle| told.contains_key(handle)) && turns >= ITEMS / BUDGET);
     assert_eq!(world.sd.counters().items_touched - before, ITEMS as u64, "no item is looked at twice");
-    // It comes back, and has all of them again.
+    // The route comes back, and has all of them again.
     world.route_up(0);
     world.directory(0, vec![service(7, "FEED")]);
     world.turn();
@@ -246,7 +246,7 @@ fn a_service_that_is_deleted_ends_its_items_in_turns_and_is_offered_again_when_t
     let before = world.sd.counters().items_touched;
     world.directory_update(0, vec![deleted(7)]);
     assert_eq!(world.kinds(), [Kind::ServiceGone], "one message for all");
-    // It is back before its items are over. Nobody is told until then, and nobody opens what is about to end.
+    // The service is back before its items are over. Nobody is told until then, and nobody opens what is about to end.
     world.directory_update(0, vec![service(8, "FEED")]);
     world.open_with(2, "I500", flags::STREAMING);
     assert_eq!(world.kinds(), [Kind::Refused], "not known for now");
@@ -264,7 +264,7 @@ fn a_service_that_is_deleted_ends_its_items_in_turns_and_is_offered_again_when_t
     let told: Vec<Kind> = events.iter().map(|e| e.kind).filter(|&kind| kind != Kind::Update).collect();
     assert_eq!(told, [Kind::Service], "it is there again");
     assert_eq!(world.closes(0), Vec::<i32>::new(), "the provider has closed them itself");
-    // What was open is given back, and its names are new ones.
+    // Handles that were open are given back, and its names are new ones.
     for &handle in handles.values() {
         world.close(1, handle);
     }

@@ -276,7 +276,7 @@ fn what_a_poster_may_do_beside_changing_values_is_what_its_rights_say() {
         world.close(1, handle);
         assert_eq!(lock_of_image(&mut world).as_deref(), kept, "{rights:?} {lock:?}");
     }
-    // What guards the post guards the values that are in it.
+    // The lock of the post guards the values that are in it.
     let rwf = post(Some(b"A"), Box::leak(field_list(&[(22, b"v")]).into_boxed_slice()), DataType::FIELD_LIST);
     let values = sent_post(&rwf);
     let rwf = bytes_of(|w| PostMsg { perm_data: Some(LOCK), ..values.clone() }.encode(w));

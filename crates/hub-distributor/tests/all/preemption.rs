@@ -72,7 +72,7 @@ fn a_higher_class_takes_the_place_of_the_lowest() {
         "{notices:?}"
     );
     assert_eq!(world.sd.counters().preempted, 1);
-    // It is asked for again after a while, and waits as long as there is no place.
+    // The item is asked for again after a while, and waits as long as there is no place.
     world.pass(RETRY + 1);
     assert!(sent(&mut world).0.iter().all(|name| name != "LOW"));
     let handle = events.iter().find(|event| event.kind == Kind::ItemOpened).expect("opened").handle;

@@ -279,7 +279,7 @@ fn a_lost_provider_leaves_its_images_suspect_until_it_publishes_again() {
     world.open_with(1, "B", flags::STREAMING);
     assert_eq!(imaged(&mut world).1, DataState::SUSPECT);
 
-    // It comes back under another id: item by item its images are good again.
+    // The publisher comes back under another id: item by item its images are good again.
     world.nip_up(5);
     world.directory(5, vec![service(30, "NI_PUB")]);
     assert_eq!(world.kinds(), [Kind::Service]);
@@ -670,7 +670,7 @@ fn the_publisher_that_is_left_has_its_item_back() {
     assert_eq!((image.state.stream, image.state.data), (StreamState::OPEN, DataState::OK));
     assert!(!image.flags.contains(RefreshFlags::SOLICITED));
     assert_eq!(fields_of(image.body), [(22, b"1b".to_vec()), (25, b"x".to_vec())], "with its updates of meanwhile");
-    // It goes on without publishing anything again, and who comes gets its image.
+    // The publisher goes on without publishing anything again, and who comes gets its image.
     world.update(0, -1, &[(22, b"3")]);
     assert_eq!(world.kinds(), [Kind::Update]);
     world.p2ps_up(2);
@@ -753,7 +753,7 @@ fn a_publisher_in_the_middle_of_an_image_does_not_get_its_item_back() {
         part(&mut world, 1, -7, 0, true);
         let handle = world.open(1, "BOOK");
         if rest {
-            // What it has becomes whole while it stands by.
+            // The image becomes whole while it stands by.
             part(&mut world, 0, -1, 1, true);
             assert!(world.events().is_empty());
         }

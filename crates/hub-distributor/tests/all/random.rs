@@ -486,7 +486,7 @@ impl Held {
 
     fn update(&mut self, value: u64) {
         assert!(!self.ended, "an update after the end");
-        // One that joined late waits for its image; what comes before that is not for it.
+        // A P2PS that joined late waits for its image; what comes before that is not for it.
         if let Some(last) = self.value {
             assert_eq!(value, last + 1, "lost, repeated or out of order: {self:?}");
             self.value = Some(value);

@@ -122,7 +122,7 @@ impl Run {
             if self.random.chance(50) {
                 self.world.down(id);
             } else {
-                // It withdraws the service first: the same to those who watch.
+                // The publisher withdraws the service first: the same to those who watch.
                 let mut gone = service(3 + id as u16, "NI_PUB");
                 gone = Service { action: Action::Delete, info: None, state: None, ..gone };
                 let last = self.up.iter().all(Option::is_none);

@@ -675,7 +675,7 @@ fn an_item_that_stays_suspect_has_its_image_asked_for() {
     let asked = world.requests(0);
     assert_eq!(asked.iter().map(|request| request.0).collect::<Vec<_>>(), [stream], "the other one is good again");
     world.events();
-    // It is Suspect still: it is asked for again.
+    // The item is Suspect still, and so asked for again.
     world.refresh_with(0, &[(22, b"2")], |msg| (msg.stream_id, msg.state.data) = (stream, DataState::SUSPECT));
     assert!(world.events().is_empty(), "nobody waits for an image, and its state is no news");
     world.pass(101);

@@ -51,7 +51,7 @@ fn p2pss_that_say_where_they_are_reached_hear_of_each_other_and_no_others_do() {
     serve(&mut world, 2, "b", 4, Health::Impaired);
     world.pass(1);
     assert_eq!(told(&mut world), both("a 9, b 4"));
-    // It is none any more, and hears no more of others.
+    // The P2PS is no server any more, and hears no more of others.
     world.request(1, &Request::Serve { server: b"" }).unwrap();
     world.pass(1);
     assert_eq!(told(&mut world), [(2, "b 4".to_owned())]);
@@ -87,7 +87,7 @@ fn a_p2ps_that_is_gone_is_no_server_any_more_though_its_lease_runs() {
         world.pass(1);
         assert_eq!(told(&mut world), [(2, "b 2".to_owned())]);
     }
-    // One that is silent, too.
+    // A P2PS that is silent is left out, too.
     let mut world = World::with_two_p2pss(config());
     serve(&mut world, 1, "a", 1, Health::Well);
     serve(&mut world, 2, "b", 2, Health::Well);

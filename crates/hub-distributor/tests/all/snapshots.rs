@@ -55,7 +55,7 @@ fn a_provider_without_snapshots_is_asked_for_a_stream_that_is_closed_behind_its_
     assert!(events[1].has(flags::SNAPSHOT | flags::COMPLETE), "{events:?}");
     world.update(0, stream, &[(22, b"3")]);
     assert!(world.events().is_empty());
-    // One that the provider ends by itself needs no close.
+    // A snapshot that the provider ends by itself needs no close.
     world.refresh_with(0, &[(22, b"2")], |msg| {
         msg.stream_id = stream + 1;
         msg.state.stream = StreamState::NON_STREAMING;

@@ -26,7 +26,7 @@ fn who_asks_for_a_lost_item_is_told_so_at_once() {
     world.events();
     world.request(1, &Request::Refresh { handle, in_stream: false }).unwrap();
     assert_eq!(explained(&mut world), (1, StreamState::CLOSED_RECOVER, StateCode::NONE));
-    // It comes back, and whoever asks while its provider is asked hears that.
+    // The route comes back, and whoever asks while its provider is asked hears that.
     world.route_up(0);
     world.directory(0, vec![service(7, "FEED")]);
     let asked = world.requests(0);
@@ -299,7 +299,7 @@ fn items_beyond_an_open_limit_are_told_so_as_soon_as_it_is_reached() {
             }
         }
         assert_eq!(open.len(), 10);
-        // Those that came when the limit was reached already have read so with their opens.
+        // Items that came when the limit was reached already have read so with their opens.
         let at_once = if window >= 10 { 0 } else { 190 };
         assert_eq!(told.len(), at_once, "window {window}: all hear, once");
         assert!(told.values().all(|&times| times == 1));

@@ -184,7 +184,7 @@ impl World {
 
     pub(crate) fn route_up_with(&mut self, id: u32, features: login::Features) {
         let peer = PeerInfo { address: format!("provider{id}:14002") };
-        // What went to the session that had the slot before is over with that.
+        // Messages to the session that had the slot before is over with that.
         self.sent(id);
         self.sd.session_up(self.now, SessionId(id), Origin::Route(id as u16), peer, &mut self.sent);
         let sent = self.sent(id);

@@ -181,7 +181,7 @@ fn a_lost_item_is_given_as_suspect_at_once_and_comes_back_whole() {
     assert_eq!(texts(&got), ["The source of service FEED is not reachable; it is asked for again by itself."]);
     assert_eq!(got.len(), 1);
     assert!(crate::world::words(&got[0]).starts_with("refresh 8 solicited clear complete OPEN/SUSPECT"));
-    // One that does not take suspect data, and a snapshot, are answered as without a cache.
+    // A client that does not take suspect data, and a snapshot, are answered as without a cache.
     world.request(3, &item(9, "IBM"));
     assert_eq!(world.take(3), ["status 9 CLOSED_RECOVER/SUSPECT".to_owned()]);
     world.source(0);

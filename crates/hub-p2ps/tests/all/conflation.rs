@@ -602,7 +602,7 @@ fn each_slow_client_gets_what_has_changed_since_it_took_last() {
             "status 5 OPEN/NO_CHANGE/REALTIME_RESUMED"
         ]
     );
-    // It is slow again, and waits for less than the other one, of the same merge.
+    // The client is slow again, and waits for less than the other one, of the same merge.
     world.p2ps.client_backlog(ClientId(1), 160);
     quote(&mut world, &[(22, 13)]);
     quote(&mut world, &[(30, 14), (22, 15)]);

@@ -103,7 +103,7 @@ fn clients_are_told_how_full_the_server_is_in_the_load_of_its_services() {
     assert_eq!(told(&update(&mut world, 1).services), Some(65_535 / 2));
     world.pass(10 * SECOND);
     assert_eq!(world.take(1), [""; 0], "nothing has changed");
-    // Who comes later has it from the beginning, and so has a service that comes later.
+    // A client that comes later has it from the beginning, and so has a service that comes later.
     world.send_with(3, |w| request(2, None, 0x3F).encode(w));
     assert_eq!(told(&refresh(&mut world, 3).services), Some(65_535 / 2));
     world.publish(0, |p| {
@@ -446,7 +446,7 @@ fn the_links_of_a_service_are_the_sites_that_it_comes_through() {
     offer(&mut world, &["here", "there"]);
     world.send_with(1, |w| request(2, None, 0x3F).encode(w));
     assert_eq!(sites(only(&refresh(&mut world, 1).services)), ["here", "there"]);
-    // Who asks for less is not bothered.
+    // A client that asks for less is not bothered.
     world.send_with(2, |w| request(2, None, 0x03).encode(w));
     assert!(only(&refresh(&mut world, 2).services).links.is_none());
     offer(&mut world, &["here"]);
@@ -483,7 +483,7 @@ fn a_client_has_so_many_directories_and_dictionaries_and_no_more() {
     let refused =
         ["directory status 5 CLOSED/SUSPECT/TOO_MANY_ITEMS", "dictionary status 6 CLOSED/SUSPECT/TOO_MANY_ITEMS"];
     assert_eq!(world.take(1), refused);
-    // One that is open may be asked for again.
+    // A directory that is open may be asked for again.
     world.send_with(1, |w| ask(10, 0x3F).encode(w));
     assert_eq!(world.raw(1).len(), 1);
 }

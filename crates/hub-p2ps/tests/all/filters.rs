@@ -70,7 +70,7 @@ fn fields_and_updates_that_do_not_pass_stay_behind() {
     });
     assert_eq!(world.take(1), ["update 5 22=7", "update 5 18=9"]);
     assert_eq!(world.p2ps.counters().updates_filtered, 1);
-    // What says who may see the item is told, without the fields.
+    // The lock of the item is told, without the fields.
     let body = fields(&[(25, 1)]);
     let (container, perm_data) = (DataType::FIELD_LIST, Some(&[3, 1, 1, 0x65, 0x62, 0xC0][..]));
     let update_type = UpdateType::QUOTE;

@@ -301,7 +301,7 @@ fn what_is_suspect_where_it_is_goes_over_and_back() {
     assert_eq!(served(&world), [("one".into(), 0, 1), ("two".into(), 1, 0)]);
     updates(&mut world, 1, 8, [11]);
     assert_eq!(world.take(1), told([11]));
-    // It is good there again: an operator has it go back.
+    // The item is good there again: an operator has it go back.
     world.publish(0, |p| {
         p.status(3, 0, &status(StreamState::OPEN, DataState::OK, StateCode::NONE));
         p.writer.update(3, false, &numbered_update(11));

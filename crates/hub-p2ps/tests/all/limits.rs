@@ -44,7 +44,7 @@ fn a_connection_and_a_user_are_told_of_once_on_the_way_up_and_once_on_the_way_do
     assert_eq!(texts(&told), ["This connection has 10 items open, the most allowed (itemLimit): close some first."]);
     let counters = world.p2ps.counters();
     assert_eq!((counters.mounts_burdened, counters.mounts_overloaded, counters.users_burdened), (0, 1, 0));
-    // One goes and one comes: a connection at its limit is not kept from that.
+    // An item goes and another comes: a connection at its limit is not kept from that.
     close(&mut world, 1, 0..1);
     ask(&mut world, 1, 10..11);
     assert!(heard(&mut world).is_empty() && world.take(1).is_empty());
@@ -91,7 +91,7 @@ fn a_full_server_takes_nothing_until_there_is_room_again() {
         ]
     );
     assert_eq!(world.p2ps.load_states().0, LoadState::Overloaded);
-    // One goes: that is not enough.
+    // An item less is not enough.
     close(&mut world, 1, 0..1);
     ask(&mut world, 2, 20..21);
     let told = world.raw(2);
@@ -100,7 +100,7 @@ fn a_full_server_takes_nothing_until_there_is_room_again() {
         texts(&told),
         ["This server is overloaded: 9 items are open, of 10 (totalItemLimit). Ask another server, or again later."]
     );
-    // What is open goes on: a reissue is nothing new.
+    // Open items go on: a reissue is nothing new.
     world.request(1, &item(6, "I1"));
     assert!(world.take(1).is_empty());
     close(&mut world, 1, 1..2);

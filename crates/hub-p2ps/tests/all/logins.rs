@@ -73,7 +73,7 @@ fn who_asks_is_told_where_else_to_connect() {
     // A reload counts for those who come, and is told to those who have asked. The order of a list is the same for all, and there are no more standbys than other servers.
     let servers = ["a", "b", "c"].map(|host| (host.to_owned(), 14_002)).to_vec();
     let (list, spread) = (ServerOrder::List, ServerOrder::Spread);
-    // They are the fifth login and those that follow.
+    // The logins are the fifth and those that follow.
     let expected = [(list, 9, "abc"), (list, 0, "abc"), (spread, 0, "abc"), (spread, 0, "bca")];
     for (client, (order, standby_servers, hosts)) in (5..).zip(expected) {
         let connections = Connections { servers: servers.clone(), standby_servers, order, ..Connections::default() };

@@ -456,7 +456,7 @@ impl Run {
     }
 
     fn with_stream(&mut self, client: u32, act: fn(&mut Self, u32, i32)) {
-        // What was delivered has to be known before the client decides.
+        // Deliveries have to be known before the client decides.
         self.turn();
         let own: Vec<i32> = self.streams.keys().filter(|(owner, _)| *owner == client).map(|(_, id)| *id).collect();
         if !own.is_empty() {
@@ -532,7 +532,7 @@ impl Run {
         if stream.paused {
             flags |= RequestFlags::PAUSE | RequestFlags::NO_REFRESH;
         } else {
-            // What was missed comes with the image that is asked for.
+            // Updates that were missed come with the image that is asked for.
             stream.count = None;
         }
         let (item, view) = (stream.item, stream.view);

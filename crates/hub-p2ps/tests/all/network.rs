@@ -150,7 +150,7 @@ fn nothing_counts_before_the_join_nor_from_another_life() {
     net.publish(|p| {
         p.service(39, "EARLY");
     });
-    // It joins in the middle of what becomes one block.
+    // The P2PS joins in the middle of what becomes one block.
     net.stream.event(&Event::Update { handle: 0, has_key: false, rwf: b"" });
     net.join(102);
     net.publish(|p| {

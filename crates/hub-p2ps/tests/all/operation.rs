@@ -140,7 +140,7 @@ fn an_operator_sees_what_the_watchers_were_told() {
     });
     assert_eq!(states_of(&world.take(1)), ["OPEN/OK"]);
     assert_eq!(told_of(&world, b"IBM"), (vec!["OPEN/SUSPECT".to_owned(), "OPEN/OK".to_owned()], 0));
-    // Who leaves recovery to this server hears something else of a loss than who recovers.
+    // A client that leaves recovery to this server hears something else of a loss than one that recovers.
     world.p2ps.source_down(world.now, SourceId(0));
     world.settle();
     let (first, second) = (states_of(&world.take(1)), states_of(&world.take(2)));

@@ -173,7 +173,7 @@ fn a_source_with_many_services_and_items_is_lost_in_turns() {
     assert!(touched <= 3 * all, "{touched} for {all} items");
     // A service costs as much as 16 items, and a turn ends with the one that uses its budget up.
     assert!(turns >= (all + 16 * u64::from(services)) / u64::from(BUDGET + 50), "{turns} turns");
-    // It is back: what waited is opened again, in turns as well.
+    // The source is back: what waited is opened again, in turns as well.
     outage.writers[0] = BlockWriter::new(9);
     outage.p2ps.source_up(outage.now, SourceId(0));
     for id in 1..=services {
@@ -263,7 +263,7 @@ fn items_stay_at_a_source_that_is_up_again_before_they_have_moved() {
     outage.turns(0);
     outage.p2ps.check_invariants();
     assert_eq!(outage.p2ps.counters().items_lost, gone, "the others are served where they are");
-    // It is lost as a whole before the rest has moved.
+    // The source is lost as a whole before the rest has moved.
     outage.state(0, 1, false);
     outage.turns_of(1, 0);
     outage.p2ps.source_down(outage.now, SourceId(0));

@@ -120,7 +120,7 @@ fn many_streams_are_paused_and_go_on_in_turns_and_others_are_served_in_each() {
     };
     world.pass(0);
     world.send_with(1, |w| login(true).encode(w));
-    // What is said behind it waits for it.
+    // A message behind the pause of all streams waits for it.
     world.send_with(1, |w| login(false).encode(w));
     assert!(world.p2ps.is_behind(ClientId(1)));
     assert_eq!(turns(&mut world), [2, 2, 1, 2, 2, 1], "each rests, and goes on");
@@ -163,7 +163,7 @@ fn time_of_updates(paused: i32) -> std::time::Duration {
     });
     assert_eq!(world.take(1).len(), paused as usize, "the first image is owed to those that are paused, too");
     world.take(2);
-    // One that is resumed gets its image, and nobody else does.
+    // A stream that is resumed gets its image, and nobody else does.
     world.request(1, &item(10, "A"));
     world.publish(0, |p| {
         p.update(0, &[(22, 2)]).image(0, &[(22, 3)]);

@@ -26,7 +26,7 @@ fn a_lost_source_makes_items_suspect_once_and_recovery_begins_afresh() {
         p.service(40, "FEED");
     });
     let mut asked = world.asked();
-    // What waits for a service is asked for in no order.
+    // Items that wait for a service are asked for in no order.
     asked.sort_unstable_by_key(|request| request.contains("key B"));
     assert!(asked.len() == 2 && asked[0].contains("key A") && asked[1].contains("key B"), "{asked:?}");
     let wanted_back = [0, 1].map(|at: usize| asked[at].contains("streaming wanted back"));
@@ -623,7 +623,7 @@ fn what_a_private_stream_is_asked_for_with_goes_to_its_provider() {
             "0: open 40 private request 0 [STREAMING|PRIVATE_STREAM|QUALIFIED_STREAM] REALTIME/TICK_BY_TICK FILTER_LIST of 3 bytes header of 3 bytes key A"
         ]
     );
-    // Those who share an item are asked for what all of them can have.
+    // Clients that share an item have the provider asked for what all of them can have.
     world.request(1, &with(6, RequestFlags::STREAMING));
     assert_eq!(untokened(&world.asked()), ["0: open 40 streaming request 0 [STREAMING] REALTIME/TICK_BY_TICK key A"]);
 }

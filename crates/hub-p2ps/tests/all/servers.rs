@@ -116,7 +116,7 @@ fn it_says_where_it_is_reached_and_what_has_changed() {
     world.pass(0);
     assert_eq!(said(&mut world), ["0: own Some(4095) Draining", "1: own Some(4095) Draining"]);
     world.p2ps.set_draining(false);
-    // It is turned off: nobody is to name it.
+    // The option is turned off: nobody is to name this server.
     world.p2ps.reconfigure(&Config { connections: Connections::default(), ..config(ServerOrder::List) });
     world.pass(SECOND);
     assert_eq!(said(&mut world), ["0: ", "1: "]);
@@ -152,7 +152,7 @@ fn clients_that_ask_are_told_of_the_best_first_and_hear_of_changes() {
     assert_eq!(ask(&mut world, 1), "own:14002 0");
     world.clients([2]);
     hear(&mut world, 0, &[server("b", 0), server("a", 9)]);
-    // It is of this server as it was a moment ago: this one knows better.
+    // The entry is of this server as it was a moment ago: this one knows better.
     hear(&mut world, 0, &[server("b", 0), server("a", 9), server("own", 77)]);
     world.pass(SECOND);
     assert_eq!(only(&mut world, 1, false), "b:14002 0, a:14002 9, own:14002 0", "own is impaired: it has no service");
@@ -171,7 +171,7 @@ fn clients_that_ask_are_told_of_the_best_first_and_hear_of_changes() {
     for client in [1, 3] {
         assert_eq!(only(&mut world, client, false), "a:14002 9, b:14002 14, own:14002 0");
     }
-    // One that is gone, or takes nobody, is off the list at once.
+    // A server that is gone, or takes nobody, is off the list at once.
     hear(&mut world, 0, &[server("b", 14), Server { health: Health::Draining, ..server("a", 9) }]);
     world.pass(SECOND);
     assert_eq!(only(&mut world, 1, false), "b:14002 14, own:14002 0");
@@ -182,7 +182,7 @@ fn clients_that_ask_are_told_of_the_best_first_and_hear_of_changes() {
     world.raw(3);
     let counters = world.p2ps.counters();
     assert_eq!((counters.servers, counters.servers_told), (1, 7));
-    // It was asked for no more.
+    // The client asks for the list no more.
     let request =
         login::Request { name: "alice".to_owned(), download_connection_config: Some(false), ..Default::default() };
     world.send_with(3, |w| request.encode(w));

@@ -109,7 +109,7 @@ fn what_a_list_names_is_opened_below_zero() {
             "update -1 22=3"
         ]
     );
-    // What is there already is not opened again, and what the list drops stays.
+    // Streams that are there already are not opened again, and what the list drops stays.
     change(&mut world, &[(MapAction::UPDATE, "A"), (MapAction::DELETE, "B"), (ADD, "C")]);
     assert_eq!(world.take(1), ["update 5"]);
     world.pass(0);
@@ -155,7 +155,7 @@ fn snapshots_of_what_a_list_names_end_with_their_images() {
         p.opened(token_of(&asked[0]), 1).image_with(1, flags::SNAPSHOT, &image_of_a());
     });
     assert_eq!(world.take(1), ["refresh -1 solicited complete NON_STREAMING/OK group 3 key 1:A 22=1"]);
-    // It is over, so the list may ask for another.
+    // The stream is over, so the list may ask for another.
     change(&mut world, &[(MapAction::UPDATE, "A")]);
     world.pass(0);
     assert_eq!(world.take(1), ["update 5"]);

@@ -143,7 +143,7 @@ fn items_leave_a_source_where_their_service_is_down_for_another_at_once() {
     let asked = world.asked();
     assert_eq!(asked[0], "0: close 0", "released");
     assert!(asked.len() == 2 && asked[1].starts_with("1: open "), "{asked:?}");
-    // What was asked for before leaves when it is answered.
+    // Earlier requests leave the window when they are answered.
     world.publish(0, |p| {
         p.opened(token, 1);
     });

@@ -51,7 +51,7 @@ const DRAWERS: [&str; 7] = ["util", "utils", "common", "manager", "helper", "hel
 const VERBS_AS_TYPES: [&str; 4] = ["Hear", "Heard", "Tell", "Told"];
 
 /// Of 1,000 comments of a crate, how many may begin with a word that stands for a subject.
-const COMMENTS_MAX: usize = 100;
+const COMMENTS_MAX: usize = 90;
 
 const SUBJECTLESS: [&str; 7] = ["It", "They", "What", "Who", "Those", "One", "That"];
 
