@@ -5,7 +5,7 @@ use hub::stream::{BlockWriter, Event};
 use net::tcp::{Close, ConnId, SendOutcome};
 
 use super::frames::Welcome;
-use super::publisher::{DRAIN, Link, Publisher, State};
+use super::publisher::{DRAIN, Link, Progress, Publisher, State};
 
 /// From one part to the next, nanoseconds.
 const PART_INTERVAL_NS: u64 = 10_000_000;
@@ -15,16 +15,6 @@ const PART: usize = 1_000;
 const QUEUED: usize = 1 << 20;
 /// The number that a Source Distributor gets, which is no P2PS's.
 const NO_NUMBER: u16 = u16::MAX;
-
-/// How far a copy has come.
-pub(crate) struct Progress {
-    writer: BlockWriter,
-    /// Where the next part begins.
-    from: u32,
-    /// When it goes out.
-    next: u64,
-    images: u64,
-}
 
 impl Publisher {
     /// Lets a Source Distributor have a copy that has greeted.

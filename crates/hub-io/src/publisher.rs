@@ -11,13 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use config::{Config, HubTransport};
-use hub::stream::parts;
+use hub::stream::{BlockWriter, parts};
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SendOutcome, Tcp, TcpConfig};
 
 use super::LinkError;
 use super::announcement::Announcement;
 use super::auth::{self, Nonce};
-use super::copying::Progress;
 use super::frames::{
     self, Challenge, Frame, FrameError, FrameReader, Hello, LONGEST_BLOCK, Proof, STRANGER_MAX, Welcome,
 };
@@ -137,6 +136,16 @@ pub(crate) struct Link {
     since: u64,
     /// Since when much of a block is there whose end has not come.
     unfinished_since: Option<u64>,
+}
+
+/// How far a copy has come.
+pub(crate) struct Progress {
+    pub(crate) writer: BlockWriter,
+    /// Where the next part begins.
+    pub(crate) from: u32,
+    /// When it goes out.
+    pub(crate) next: u64,
+    pub(crate) images: u64,
 }
 
 pub(crate) enum State {

@@ -18,7 +18,7 @@ type Line = (&'static str, usize, &'static [usize], &'static [usize], usize, usi
 #[rustfmt::skip]
 const ABOVE: &[Line] = &[
     ("hub-distributor", 16_000, &[], &[34], 30, 392),
-    ("hub-io", 16_000, &[2], &[4], 24, 60),
+    ("hub-io", 16_000, &[], &[4], 24, 60),
     ("hub-p2ps", 16_000, &[], &[54], 24, 433),
     ("lbm-c", 16_000, &[7], &[7], 24, 60),
     ("permissions", 16_000, &[], &[2], 24, 70),
