@@ -3,7 +3,6 @@
 use super::content::{Change, DOMAINS, Item, NAMES, PUBLISHED, SERVICES, Truth, View, body, bytes_of, container};
 use super::filtering::Filtering;
 use super::random::Random;
-use super::standby::Standby;
 use super::watch::{Kind, Watch};
 use rwf::msg::{
     AckMsg, CloseFlags, CloseMsg, Domain, GenericMsg, Msg, MsgKey, PostFlags, PostMsg, Priority, RequestFlags,
@@ -41,6 +40,20 @@ pub(crate) struct Listed {
     pub(crate) accepting: bool,
     pub(super) service: u8,
     qos: Vec<Qos>,
+}
+
+/// The consumer's messages about its server.
+#[derive(Debug, Default)]
+pub(crate) struct Standby {
+    pub(super) everywhere: bool,
+    /// By service, as the truth knows them.
+    pub(super) services: BTreeMap<u8, bool>,
+}
+
+impl Standby {
+    pub(super) fn is_for(&self, service: u8) -> bool {
+        self.services.get(&service).copied().unwrap_or(self.everywhere)
+    }
 }
 
 /// The consumer.

@@ -1,5 +1,6 @@
 //! The machines under test and the bytes between them: Source Distributors, P2PSs, and hub blocks on their way.
 
+use super::clock::SECOND;
 use super::content::SERVICES;
 use super::filtering::Filtering;
 use super::json::{self, JsonWire};
@@ -20,7 +21,6 @@ use rssl::ws::JsonTexts;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-pub(crate) const SECOND: u64 = 1_000_000_000;
 /// Bytes that may be on their way to a P2PS in a paced world.
 pub(crate) const WINDOW: u64 = 4_000;
 /// How long a P2PS is waited for that does not move.

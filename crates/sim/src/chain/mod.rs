@@ -18,6 +18,7 @@
 //! | `json` | connections of clients that speak JSON in WebSocket, by real sessions and texts |
 //! | `world` | who acts when, and the checks at rest |
 
+mod clock;
 mod consumer;
 mod content;
 mod filtering;

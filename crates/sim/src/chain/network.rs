@@ -1,7 +1,8 @@
 //! The network between the two sides of the hub: for each pair a data stream that loses blocks, and connections for requests
 //! that break, hang in a partition, or are known to be over at one end only.
 
-use super::hub::{Distributor, Hub, PATIENCE, SECOND, Shard, WINDOW, name_distributors, note, note_line, serve};
+use super::clock::SECOND;
+use super::hub::{Distributor, Hub, PATIENCE, Shard, WINDOW, name_distributors, note, note_line, serve};
 use super::random::Random;
 use hub::distributor::SourceDistributor;
 use hub::p2ps::{Joined, P2ps, SourceId};

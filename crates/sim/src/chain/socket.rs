@@ -1,6 +1,6 @@
 //! The socket of a client that takes what is sent to it slowly, in bursts, or not at all for a while.
 
-use super::hub::SECOND;
+use super::clock::SECOND;
 use super::random::Random;
 use hub::p2ps::egress::Limits;
 use std::collections::VecDeque;

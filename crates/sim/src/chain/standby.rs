@@ -1,25 +1,11 @@
 //! Consumers that make their server their standby one, and their active one again.
 
-use super::consumer::{Consumer, DIRECTORY, LOGIN};
+use super::consumer::{Consumer, DIRECTORY, LOGIN, Standby};
 use super::random::Random;
 use super::watch::Kind;
 use rwf::rdm::directory::{Action, ConsumerStatus, ServiceStatus};
 use rwf::rdm::login::{ConnectionStatus, WarmStandby};
 use std::collections::BTreeMap;
-
-/// The consumer's messages about its server.
-#[derive(Debug, Default)]
-pub(crate) struct Standby {
-    everywhere: bool,
-    /// By service, as the truth knows them.
-    services: BTreeMap<u8, bool>,
-}
-
-impl Standby {
-    pub(super) fn is_for(&self, service: u8) -> bool {
-        self.services.get(&service).copied().unwrap_or(self.everywhere)
-    }
-}
 
 impl Consumer {
     /// The server is something else to this consumer from now on, for all services or for one.

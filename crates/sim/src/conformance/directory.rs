@@ -1,13 +1,12 @@
 //! The directory in scripts: the services of a provider, and what a consumer hears of services.
 
-use super::words::{ServiceIds, Words, bytes_of, camel, parse_qos, qos_word};
+use super::encoding::bytes_of;
+use super::numbers::{DIRECTORY_STREAM, ServiceIds};
+use super::words::{Words, camel, parse_qos, qos_word};
 use rwf::msg::Domain;
 use rwf::rdm::directory::{self, Action, Group, Info, Load, Part, Service, ServiceState, filter};
 use rwf::rdm::state::StateBuf;
 use rwf::{DataState, Qos, State, StateCode, StreamState};
-
-/// Stream of the directory, of consumers and of providers.
-pub(super) const STREAM: i32 = 2;
 
 /// The domains that a scripted provider has.
 const DOMAINS: [Domain; 8] = [
@@ -81,7 +80,7 @@ pub(super) fn change(name: &str, words: &[String], services: &ServiceIds) -> Res
     };
     words.end()?;
     let update = directory::Update {
-        stream_id: STREAM,
+        stream_id: DIRECTORY_STREAM,
         filter: Some(filter::ALL),
         services: vec![service],
         ..directory::Update::default()

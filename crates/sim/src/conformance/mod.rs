@@ -10,6 +10,8 @@
 
 mod chain;
 mod directory;
+mod encoding;
+mod numbers;
 mod runner;
 mod script;
 mod servers;

@@ -2,10 +2,12 @@
 
 use super::chain::{Chain, SECOND, Set, Variant};
 use super::directory;
+use super::encoding::bytes_of;
+use super::numbers::{DIRECTORY_STREAM, ServiceIds};
 use super::script::{Scenario, Step};
 use super::servers::{Deed, Out, Servers};
 use super::special;
-use super::words::{ReceivedMessage, ServiceIds, Words, build, bytes_of, is_word};
+use super::words::{ReceivedMessage, Words, build, is_word};
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::{self as rdm_directory, Part, Service, filter};
 use rwf::rdm::login;
@@ -116,7 +118,7 @@ impl Actor {
     fn stream_name(&self, stream: i32) -> String {
         match stream {
             LOGIN => "login".to_owned(),
-            directory::STREAM => "directory".to_owned(),
+            DIRECTORY_STREAM => "directory".to_owned(),
             stream => {
                 let named = self.streams.iter().find(|(_, id)| **id == stream).map(|(name, _)| name.clone());
                 named.unwrap_or_else(|| stream.to_string())
@@ -304,7 +306,7 @@ impl<S: Servers> World<S> {
         })?;
         let refresh = rdm_directory::Refresh {
             solicited: false,
-            stream_id: directory::STREAM,
+            stream_id: DIRECTORY_STREAM,
             ..rdm_directory::Refresh::answer(&directory_request(), offered)
         };
         self.send(name, &bytes_of(|w| refresh.encode(w))?)
@@ -369,7 +371,7 @@ impl<S: Servers> World<S> {
         let mut words = words.to_vec();
         let id = match (stream, actor.role) {
             ("login", _) => LOGIN,
-            ("directory", _) => directory::STREAM,
+            ("directory", _) => DIRECTORY_STREAM,
             (number, Role::Consumer) => number.parse().map_err(|_| format!("{number} is no number of a stream"))?,
             (item, Role::Interactive(_)) => {
                 *actor.streams.get(item).ok_or_else(|| format!("{item} is not open at {name}"))?
@@ -436,11 +438,11 @@ impl<S: Servers> World<S> {
         let actor = self.actor_mut(name)?;
         let id = match (stream, actor.role) {
             ("login", _) => Some(LOGIN),
-            ("directory", _) => Some(directory::STREAM),
+            ("directory", _) => Some(DIRECTORY_STREAM),
             (number, Role::Consumer) => Some(number.parse().map_err(|_| format!("{number} is no number of a stream"))?),
             (item, _) => actor.streams.get(known_as.unwrap_or(item)).copied(),
         };
-        if id.is_some_and(|id| id <= directory::STREAM && id > 0)
+        if id.is_some_and(|id| id <= DIRECTORY_STREAM && id > 0)
             && let Some(at) = actor
                 .aside
                 .iter()
@@ -596,7 +598,7 @@ impl Actor {
 }
 
 fn directory_request() -> rdm_directory::Request {
-    rdm_directory::Request { stream_id: directory::STREAM, streaming: true, service_id: None, filter: filter::ALL }
+    rdm_directory::Request { stream_id: DIRECTORY_STREAM, streaming: true, service_id: None, filter: filter::ALL }
 }
 
 /// `user=`, `position=`, `password=`, `app-id=`, `single-open=`, `allow-suspect=`, `pause`, `no-refresh`, `round-trip`, `snapshot`.

@@ -1,8 +1,8 @@
 //! Messages that have models of their own beside items: what a consumer says of its servers, what a provider is told of its part, and
 //! dictionaries.
 
-use super::directory;
-use super::words::{ServiceIds, bytes_of};
+use super::encoding::bytes_of;
+use super::numbers::{DIRECTORY_STREAM, ServiceIds};
 use rwf::dictionary::{Dictionary, Verbosity};
 use rwf::msg::{GenericMsg, RefreshMsg};
 use rwf::rdm::dictionary::{FIELDS, RefreshParts, Request};
@@ -29,7 +29,7 @@ pub(super) fn standby(of: &str, part: &str, services: &ServiceIds) -> Result<Vec
     }
     let service_id = *services.get(of).ok_or_else(|| format!("the service {of} is not in the directory here"))?;
     let status = ServiceStatus { service_id, action: Action::Add, mirroring: None, warm_standby: Some(mode) };
-    let status = ConsumerStatus { stream_id: directory::STREAM, services: vec![status] };
+    let status = ConsumerStatus { stream_id: DIRECTORY_STREAM, services: vec![status] };
     bytes_of(|w| status.encode(w))
 }
 

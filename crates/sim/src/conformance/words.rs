@@ -3,6 +3,8 @@
 //!
 //! `conformance/README.md` lists the words.
 
+use super::encoding::bytes_of;
+use super::numbers::ServiceIds;
 use super::special;
 use rwf::container::{
     FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope, Vector, VectorAction, VectorEncoder,
@@ -16,10 +18,6 @@ use rwf::msg::{
 use rwf::rdm::request::{Payload, View};
 use rwf::wire::Writer;
 use rwf::{DataState, DataType, EncodeError, Primitive, Qos, Rate, State, StateCode, StreamState, Timeliness};
-use std::collections::BTreeMap;
-
-/// Services by name and by the id that they have on one connection.
-pub(super) type ServiceIds = BTreeMap<String, u16>;
 
 /// The name of a constant as the usage guide writes it: `NOT_FOUND` is `NotFound`.
 pub(super) fn camel(name: &str) -> String {
@@ -41,14 +39,6 @@ macro_rules! name {
     ($value:expr) => {
         $value.name().map_or_else(|| $value.to_string(), camel)
     };
-}
-
-/// Encodes into bytes of their own.
-pub(super) fn bytes_of(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Result<Vec<u8>, String> {
-    let mut buf = vec![0; 60_000];
-    let mut w = Writer::new(&mut buf);
-    encode(&mut w).map_err(|error| format!("cannot be encoded: {error}"))?;
-    Ok(w.into_written().to_vec())
 }
 
 /// The words of a message that is to be sent: `key=value`, flags, states, fields, rows.

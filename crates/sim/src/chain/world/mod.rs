@@ -11,10 +11,11 @@ mod rest;
 mod traffic;
 
 use super::Between;
+use super::clock::SECOND;
 use super::consumer::Consumer;
 use super::content::Truth;
 use super::filtering::Filtering;
-use super::hub::{Hub, Layout, SECOND};
+use super::hub::{Hub, Layout};
 use super::json::{JsonProviderWire, JsonWire};
 use super::provider::Provider;
 use super::publisher::Publisher;
