@@ -1,6 +1,6 @@
 //! The hub's processes in `quoteway lbmstat`: what Source Distributors, P2PSs and daemons of this host tell of themselves.
 
-use super::lbmstat::{Report, Thing};
+use super::reports::{Report, Thing};
 use super::table::{self, Column};
 
 const COLUMNS: &[Column] = &[

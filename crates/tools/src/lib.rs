@@ -26,6 +26,7 @@ pub mod output;
 pub mod places;
 pub mod recording;
 pub mod replay;
+pub mod reports;
 pub mod sink_driven_src;
 pub mod source;
 pub mod table;

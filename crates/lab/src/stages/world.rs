@@ -14,8 +14,8 @@ use rwf::wire::Writer;
 use feed::pace::{Rate, Shape};
 use feed::provider::{Provider, ProviderConfig, Session, SessionId};
 use tools::consumer::{Consumer, Identity, Received};
+use tools::sink_driven_src::catalogue::Catalogue;
 use tools::sink_driven_src::load::{Load, LoadConfig};
-use tools::sink_driven_src::series::Catalogue;
 
 /// The Source Distributor's only session, and the P2PS's only source.
 pub const SESSION: distributor::SessionId = distributor::SessionId(0);

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn who_connects_gets_the_counters() {
-        assert_eq!(SOCKET_PREFIX, tools::lbmstat::HUB_SOCKET_PREFIX, "what lbmstat looks for");
+        assert_eq!(SOCKET_PREFIX, tools::reports::HUB_SOCKET_PREFIX, "what lbmstat looks for");
         let mut status = Status::open().expect("a socket");
         let address = status.listener.local_addr().expect("bound");
         let mut stream = UnixStream::connect_addr(&address).expect("it listens");

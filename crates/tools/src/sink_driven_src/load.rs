@@ -4,8 +4,9 @@
 //! time stamp change. Updates go round over all open items, so each gets its share and a client can tell a loss by the
 //! sequence numbers.
 
+use super::catalogue::Catalogue;
 use super::item_index::ItemIndex;
-use super::series::{Catalogue, Series};
+use super::series::Series;
 use feed::fields::append;
 use feed::image::Overlay;
 use feed::pace::{Pacer, Rate, Shape};

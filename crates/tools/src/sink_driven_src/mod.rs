@@ -4,6 +4,7 @@
 //! the built-in one, a recorded one, or records of Marketfeed as they come. While it runs, commands on standard input change the rate and break things on purpose.
 
 mod args;
+pub mod catalogue;
 pub mod commands;
 mod item_index;
 pub mod load;

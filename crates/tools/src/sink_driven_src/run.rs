@@ -1,9 +1,9 @@
 //! The event loop of `sink-driven-src`, and what it prints.
 
 use super::args::{Args, Idle};
+use super::catalogue::Catalogue;
 use super::commands::{self, Command};
 use super::load::{Load, LoadConfig};
-use super::series::Catalogue;
 use super::stream::Origin;
 use crate::command_line::lines_of_input;
 use crate::dump;

@@ -4,7 +4,7 @@
 //! printed, at the end one line of JSON.
 
 pub mod args;
-pub mod decode;
+pub mod field_types;
 mod record;
 pub mod run;
 pub mod streams;

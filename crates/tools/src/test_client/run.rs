@@ -1,7 +1,7 @@
 //! The event loop of `test-client`, and what it prints.
 
 use super::args::{Args, ConnectionType, Json, watchlists};
-use super::decode::FieldTypes;
+use super::field_types::FieldTypes;
 use super::record::Recorder;
 use super::streams::Streams;
 use super::watch::{Counts, Meter, Note, Watchlist};

@@ -6,7 +6,7 @@
 //! INVARIANT: `answered + outstanding == requested <= names`.
 
 use super::args::Depth;
-use super::decode::FieldTypes;
+use super::field_types::FieldTypes;
 use super::streams::{Column, Streams};
 use measure::latency::Latency;
 use measure::observer::{Observer, id_of, item_key};
@@ -14,7 +14,8 @@ use measure::stamp;
 use omm::consumer::{Answer, Change};
 use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RequestFlags, RequestMsg, UpdateFlags};
 use rwf::wire::Writer;
-use rwf::{Qos, StreamState, msg::Msg, peek};
+use rwf::{DataType, FieldList, Qos, SetScope, StreamState, msg::Msg, peek};
+use std::hint::black_box;
 
 /// Stream id of the first item; what is below belongs to login, directory and dictionaries.
 pub const FIRST_STREAM: i32 = 16;
@@ -267,7 +268,7 @@ impl Watchlist {
             meter.stamp(turn, sent);
         }
         if meter.depth != Depth::Header {
-            super::decode::fields(msg, meter);
+            decode_fields(msg, meter);
         }
         None
     }
@@ -320,6 +321,31 @@ impl Meter {
             self.counts.lost += u64::from(step) - 1;
         } else {
             self.counts.reordered += 1;
+        }
+    }
+}
+
+/// Decodes the field list of an update as deep as the meter wants, for its own sake: a client that looks at every field costs what a real one does.
+fn decode_fields(msg: &[u8], meter: &mut Meter) {
+    if peek::container(msg) != Some(DataType::FIELD_LIST) {
+        return;
+    }
+    let Some(list) = peek::body(msg).and_then(|body| FieldList::decode(body, &SetScope::default()).ok()) else {
+        meter.counts.strange += 1;
+        return;
+    };
+    for entry in list.entries() {
+        let Ok(entry) = entry else {
+            meter.counts.strange += 1;
+            return;
+        };
+        meter.counts.values += 1;
+        if meter.depth == Depth::Values {
+            let data_type = entry.resolve(meter.types.get(entry.fid));
+            let known = data_type.is_primitive() && data_type != DataType::UNKNOWN;
+            if known && black_box(entry.value(data_type)).is_err() {
+                meter.counts.strange += 1;
+            }
         }
     }
 }

@@ -1,10 +1,26 @@
 //! Where the person is: which pane, which row, what is searched for, how it is sorted. Keys change that, and nothing else does.
 
-use super::draw::help_lines;
 use super::{Row, Snapshot};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rwf::Real;
 use std::cmp::Ordering;
+
+/// The keys that are there whatever is shown.
+pub(super) const KEYS: [(&str, &str); 8] = [
+    ("up down", "another row (j k, Page Up, Page Down, Home, End)"),
+    ("Enter", "the item in full; left and right: the next"),
+    ("/", "search; Enter adds a name that is not there"),
+    ("s S", "sort by the next column; the other way"),
+    ("c", "who is connected"),
+    ("Esc", "back"),
+    ("?", "this page"),
+    ("q", "the end"),
+];
+
+/// Lines of the page of keys.
+fn help_lines(snapshot: &Snapshot) -> usize {
+    KEYS.len() + snapshot.commands.len()
+}
 
 /// What fills the middle of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

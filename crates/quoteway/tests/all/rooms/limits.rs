@@ -25,7 +25,6 @@ const ABOVE: &[Line] = &[
     ("rwf", 16_000, &[6, 2, 2, 2], &[6, 4, 4, 2, 2], 24, 60),
     ("server", 16_000, &[], &[2], 28, 60),
     ("sim", 16_000, &[2], &[3, 2, 2], 30, 60),
-    ("tools", 16_000, &[2, 2, 2, 2], &[2, 2, 2, 2], 24, 60),
 ];
 
 /// Limits of a crate, or figures held against them: what is within the house's own limits counts as those.

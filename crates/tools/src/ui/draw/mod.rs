@@ -3,7 +3,7 @@
 mod clients;
 mod detail;
 
-use super::navigation::{Navigation, Pane, Sort};
+use super::navigation::{KEYS, Navigation, Pane, Sort};
 use super::plain::{cut, fit as fit_parts, price, thousands};
 use super::{Direction, Link, Row, Snapshot};
 use crate::table::micros;
@@ -72,23 +72,6 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, navigation: &Navigation)
         draw_latency(frame, latency, snapshot);
     }
     draw_foot(frame, areas.foot, snapshot, navigation);
-}
-
-/// The keys that are there whatever is shown.
-const KEYS: [(&str, &str); 8] = [
-    ("up down", "another row (j k, Page Up, Page Down, Home, End)"),
-    ("Enter", "the item in full; left and right: the next"),
-    ("/", "search; Enter adds a name that is not there"),
-    ("s S", "sort by the next column; the other way"),
-    ("c", "who is connected"),
-    ("Esc", "back"),
-    ("?", "this page"),
-    ("q", "the end"),
-];
-
-/// Lines of the page of keys.
-pub(super) fn help_lines(snapshot: &Snapshot) -> usize {
-    KEYS.len() + snapshot.commands.len()
 }
 
 fn draw_help(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, scroll: usize) {
