@@ -17,7 +17,8 @@ pub fn blocked_list(config: &Config) -> Result<BlockedList, String> {
         // A path that begins with a slash names no service.
         let named = entry.split_once(':').filter(|_| !entry.starts_with('/'));
         let (service, file) = named.map_or(("", entry.as_str()), |(service, file)| (service.trim(), file.trim()));
-        let bytes = std::fs::read(file).map_err(|e| format!("p2ps.blocked_items_file: {file} cannot be read: {e}"))?;
+        let bytes = super::read_named(file.as_ref())
+            .map_err(|e| format!("p2ps.blocked_items_file: {file} cannot be read: {e}"))?;
         let names = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         for name in names.filter(|name| !name.is_empty() && name[0] != b'#') {
             list.add(service, name);

@@ -15,7 +15,8 @@ pub fn dictionary(files: &DictionaryFiles) -> io::Result<Option<Dictionary>> {
         return Ok(None);
     }
     let read = |name: &str| {
-        std::fs::read(name).map_err(|e| io::Error::new(e.kind(), format!("dictionary file {name} cannot be read: {e}")))
+        super::read_named(name.as_ref())
+            .map_err(|e| io::Error::new(e.kind(), format!("dictionary file {name} cannot be read: {e}")))
     };
     let wrong = |e: rwf::dictionary::DictionaryError| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
     let mut dictionary = Dictionary::new();

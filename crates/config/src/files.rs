@@ -7,7 +7,9 @@ use std::path::Path;
 use lbm::options::Options;
 use net::tls::{TlsClient, TlsError, TlsServer};
 
-use super::{Config, ConnectionType, P2ps, SourceDistributor, blocked_list, dictionary, item_priorities, rights_file};
+use super::{
+    Config, ConnectionType, P2ps, SourceDistributor, blocked_list, dictionary, item_priorities, read_named, rights_file,
+};
 
 /// Faults of the files that the configuration names, one sentence each; LBM options with file and line.
 pub(super) fn faults(config: &Config) -> Vec<String> {
@@ -21,6 +23,11 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     }
     if let Err(e) = item_priorities(config) {
         found.push(e);
+    }
+    if !p.token_keys_file.is_empty()
+        && let Err(fault) = key_set(Path::new(&p.token_keys_file))
+    {
+        found.push(format!("p2ps.token_keys_file {}: {fault}", p.token_keys_file));
     }
     if let Err(e) = p.tls() {
         found.push(format!("p2ps.server_cert_file: {e}"));
@@ -56,7 +63,7 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
     }
     let mut options = Options::new();
     let name = &config.hub.lbm_options_file;
-    let text = if name.is_empty() { Ok(String::new()) } else { std::fs::read_to_string(name) };
+    let text = if name.is_empty() { Ok(String::new()) } else { super::read_named_text(name.as_ref()) };
     match text {
         Err(e) => found.push(format!("hub.lbm_options_file: {name} cannot be read: {e}")),
         Ok(text) => {
@@ -69,6 +76,18 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether a file is a set of public keys (JWKS) at all; which of them can be used, the server that uses them says.
+fn key_set(path: &Path) -> Result<(), String> {
+    let text = read_named(path).map_err(|e| e.to_string())?;
+    let set: serde_json::Value = serde_json::from_slice(&text).map_err(|e| format!("it is no JWKS: {e}"))?;
+    let keys = set.get("keys").and_then(serde_json::Value::as_array);
+    if keys.is_some_and(|keys| !keys.is_empty()) {
+        Ok(())
+    } else {
+        Err("it is no JWKS: there are no \"keys\"".to_owned())
+    }
 }
 
 /// Whether a request to a URL crosses a network without TLS.

@@ -18,7 +18,7 @@ pub fn item_priorities(config: &Config) -> Result<ItemPriorities, String> {
         let named = entry.split_once(':').filter(|_| !entry.starts_with('/'));
         let (service, file) = named.map_or(("", entry.as_str()), |(service, file)| (service.trim(), file.trim()));
         let of = "source_distributor.item_priority_file";
-        let text = std::fs::read_to_string(file).map_err(|e| format!("{of}: {file} cannot be read: {e}"))?;
+        let text = super::read_named_text(file.as_ref()).map_err(|e| format!("{of}: {file} cannot be read: {e}"))?;
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {

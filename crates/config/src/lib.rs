@@ -20,6 +20,7 @@ mod headlines;
 mod hub;
 mod item_priorities;
 mod listing;
+mod named_file;
 mod params;
 mod patterns;
 mod placement;
@@ -49,6 +50,7 @@ pub use hub::{
 };
 pub use item_priorities::item_priorities;
 pub use listing::{json, search};
+pub use named_file::{read_named, read_named_text};
 pub use params::{DictionaryFiles, Feed, Http, Log, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};
 pub use reload::{Applies, Change, applies, changes, routes};

@@ -249,6 +249,8 @@ fn an_operator_disconnects_and_drains() {
     let (status, _, body) = post(&path, "{\"why\":\"a test\"}");
     assert_eq!(status, 200, "{body}");
     assert_eq!(post("/api/v1/clients/0.77/disconnect", "{\"why\":\"a test\"}").0, 404);
+    let (status, _, told) = post("/api/v1/clients/9.9/disconnect", "{\"why\":\"a test\"}");
+    assert!(status == 404 && told.contains("there is no thread 9"), "{status} {told}");
     server.wait_for("/api/v1/events", |_, body| {
         body.contains("audit: operator local") && body.contains("closed by an operator: a test")
     });

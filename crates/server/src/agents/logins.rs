@@ -351,7 +351,7 @@ impl TokenChecker {
         if about.len() > KEYS_MAX {
             return Err(format!("it has more than {KEYS_MAX} bytes"));
         }
-        keys_of(&fs::read(&self.path).map_err(|e| e.to_string())?)
+        keys_of(&config::read_named(&self.path).map_err(|e| e.to_string())?)
     }
 
     /// Reads the file again if it is another. A file that cannot be used leaves the keys as they are.

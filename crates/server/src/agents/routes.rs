@@ -323,7 +323,7 @@ impl Route {
     /// The user at the proxy, read for each attempt: passwords change. The error names the file, and nothing that is in it.
     fn credentials(&self) -> Option<Result<Credentials, String>> {
         let file = Some(self.config.proxy_credentials_file.as_str()).filter(|file| !file.is_empty())?;
-        let text = std::fs::read_to_string(file).map_err(|e| format!("proxy_credentials_file {file}: {e}"));
+        let text = config::read_named_text(file.as_ref()).map_err(|e| format!("proxy_credentials_file {file}: {e}"));
         let read = |text: String| {
             let line = text.lines().next().unwrap_or_default();
             Credentials::new(line)

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::threads::Silent;
+use super::threads::{NotAsked, Silent};
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,20 @@ impl Fault {
 impl From<Silent> for Fault {
     fn from(Silent(name): Silent) -> Self {
         Self::new(503, format!("{name} does not answer"))
+    }
+}
+
+impl From<NotAsked> for Fault {
+    fn from(why: NotAsked) -> Self {
+        match why {
+            NotAsked::Silent(silent) => silent.into(),
+            NotAsked::NoSuchThread { number, count } => Self::new(
+                404,
+                format!(
+                    "there is no thread {number} in this process, which has {count}, numbered from 0: an id is THREAD.NUMBER as lists show it"
+                ),
+            ),
+        }
     }
 }
 

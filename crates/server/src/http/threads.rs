@@ -9,6 +9,20 @@ use crate::agents::monitor::{MonitorHandle, PATIENCE, Thread};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Silent(pub String);
 
+/// Why one thread was not asked, or has not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotAsked {
+    /// There is no thread of this number: an id was made up, or is of another process.
+    NoSuchThread {
+        /// The number that was named.
+        number: usize,
+        /// Threads that there are; their numbers begin at 0.
+        count: usize,
+    },
+    /// The thread is there.
+    Silent(Silent),
+}
+
 /// The serving threads of this process.
 #[derive(Clone)]
 pub struct Threads(Vec<MonitorHandle>);
@@ -27,17 +41,17 @@ impl Threads {
     /// Asks one thread.
     ///
     /// # Errors
-    /// It does not answer.
+    /// There is no such thread, or it does not answer.
     pub async fn ask<T: Send + 'static>(
         &self,
         number: usize,
         question: impl FnOnce(&mut Thread<'_>) -> T + Send + 'static,
-    ) -> Result<T, Silent> {
-        let handle = self.0.get(number).ok_or_else(|| Silent(format!("thread {number}, which there is not")))?;
+    ) -> Result<T, NotAsked> {
+        let handle = self.0.get(number).ok_or(NotAsked::NoSuchThread { number, count: self.0.len() })?;
         let (answer, answered) = oneshot::channel();
         // A caller that has given up does not get the answer.
         let question = Box::new(move |thread: &mut Thread<'_>| drop(answer.send(question(thread))));
-        let silent = || Silent(handle.name.clone());
+        let silent = || NotAsked::Silent(Silent(handle.name.clone()));
         handle.ask(question).map_err(|_| silent())?;
         timeout(PATIENCE, answered).await.ok().and_then(Result::ok).ok_or_else(silent)
     }

@@ -106,7 +106,7 @@ impl RightsServer {
             request = request.header("If-None-Match", etag);
         }
         if !self.token_file.is_empty() {
-            let token = std::fs::read_to_string(&self.token_file)
+            let token = config::read_named_text(self.token_file.as_ref())
                 .map_err(|e| format!("permissions.rights_token_file {}: {e}", self.token_file))?;
             request = request.header("Authorization", format!("Bearer {}", token.trim()));
         }
@@ -193,7 +193,7 @@ fn roots(ca_file: &str) -> io::Result<RootCerts> {
         return Ok(RootCerts::new_with_certs(&certificates));
     }
     let wrong = |what: String| io::Error::other(format!("permissions.rights_ca_file {ca_file}: {what}"));
-    let pem = std::fs::read(Path::new(ca_file)).map_err(|e| wrong(e.to_string()))?;
+    let pem = config::read_named(Path::new(ca_file)).map_err(|e| wrong(e.to_string()))?;
     let mut certificates = Vec::new();
     for item in parse_pem(&pem) {
         if let PemItem::Certificate(certificate) = item.map_err(|e| wrong(e.to_string()))? {
