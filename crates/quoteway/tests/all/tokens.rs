@@ -173,8 +173,17 @@ fn logins_follow_the_keys_of_their_issuer() {
     let begun = Instant::now();
     let in_time = |what: &str| assert!(begun.elapsed() < Duration::from_secs(90), "{what}");
 
+    // A client that is not answered in time on a full machine is neither taken nor refused: it asks again.
+    let holds = |by, token: &str| loop {
+        match takes(by, token) {
+            outcome if is_alice(&outcome) => break,
+            Err(why) if why.starts_with("without an answer") => in_time(&format!("{by:?}: a key that holds: {why}")),
+            outcome => panic!("{by:?}: {outcome:?}"),
+        }
+    };
+
     for by in [By::Rssl, By::Json] {
-        assert!(is_alice(&takes(by, &old)), "{by:?}");
+        holds(by, &old);
         let unknown = takes(by, &new);
         assert!(is_refused(&unknown), "{by:?}: {unknown:?}");
     }
@@ -183,22 +192,23 @@ fn logins_follow_the_keys_of_their_issuer() {
         in_time("the second key is not read");
     }
     for by in [By::Rssl, By::Json] {
-        assert!(is_alice(&takes(by, &old)) && is_alice(&takes(by, &new)), "{by:?}: both hold");
+        holds(by, &old);
+        holds(by, &new);
     }
     fs::write(&file, "rubbish").expect("written");
     while server.lines("the keys for tokens stay those of before").is_empty() {
         in_time("nothing is said of a broken file");
-        assert!(is_alice(&takes(By::Json, &old)), "the keys stay those of before");
+        holds(By::Json, &old);
     }
     for by in [By::Rssl, By::Json] {
-        assert!(is_alice(&takes(by, &old)) && is_alice(&takes(by, &new)), "{by:?}: the keys stay those of before");
+        holds(by, &old);
+        holds(by, &new);
     }
     publish(&file, &[&second]);
     for by in [By::Rssl, By::Json] {
-        // A client that is not answered in time on a full machine is not refused yet.
         while !is_refused(&takes(by, &old)) {
             in_time("the first key still holds");
         }
-        assert!(is_alice(&takes(by, &new)), "{by:?}");
+        holds(by, &new);
     }
 }
