@@ -169,7 +169,7 @@ impl Loaded {
     /// Writes the notes to the log and looks into the files that the configuration names; `path` is where it was read.
     ///
     /// # Errors
-    /// What is wrong with those files.
+    /// Every fault of those files.
     pub fn checked(self, path: &Path) -> anyhow::Result<Config> {
         self.log();
         let faults = files::faults(&self.config);
@@ -215,7 +215,7 @@ impl fmt::Display for Note {
 /// Lines that are logged at a level (`log.level`), or at levels by module.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The text is no level and no list of levels by module; it is said why.
 pub fn log_filter(text: &str) -> Result<EnvFilter, String> {
     EnvFilter::try_new(text).map_err(|e| format!("{text:?} is no level of the log: {e}"))
 }

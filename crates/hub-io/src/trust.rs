@@ -52,7 +52,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// What the configuration of a hub says.
+    /// Trust as the configuration of a hub says.
     ///
     /// # Errors
     /// The key file cannot be read; a network of `hub.allow` is none.

@@ -15,7 +15,7 @@ pub struct Client<C, R> {
 }
 
 impl<C: Role, R: Reach> Client<C, R> {
-    /// One that is not connected yet, to a server at `to`.
+    /// A client that is not connected yet, to a server at `to`.
     pub const fn new(role: C, to: R) -> Self {
         Self { role, dialled: Dialled::new(to) }
     }

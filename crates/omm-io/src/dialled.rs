@@ -29,7 +29,7 @@ impl Reach for SocketAddr {
     fn go_on(&mut self) {}
 }
 
-/// What the end of a connection means to a client.
+/// The meaning that the end of a connection has for a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
     /// The connection was another one's.
@@ -53,7 +53,7 @@ pub struct Dialled<R> {
 }
 
 impl<R: Reach> Dialled<R> {
-    /// One that is not made yet, to a server at `to`.
+    /// A connection that is not made yet, to a server at `to`.
     pub const fn new(to: R) -> Self {
         Self { to, conn: None, version: Version::V14, redial: false, leaves: false }
     }

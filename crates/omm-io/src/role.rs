@@ -1,4 +1,4 @@
-//! What a client does with its connection, whatever its role.
+//! The part of a client that is about its connection, whatever its role.
 
 use omm::consumer::Consumer;
 use omm::publisher::Publisher;

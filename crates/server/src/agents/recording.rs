@@ -27,9 +27,9 @@ struct Inner {
 #[derive(Default)]
 struct State {
     agent: Option<Agent>,
-    /// What is being done, with the agent taken out: a disk may take its time, and whoever asks meanwhile is not to wait for it.
+    /// The change under way, with the agent taken out: a disk may take its time, and whoever asks meanwhile is not to wait for it.
     change: Option<Change>,
-    /// What the agent that was taken out had recorded.
+    /// Counts of the agent that was taken out.
     ending: Counts,
     /// Why the last one did not begin, or has ended.
     failure: Option<String>,
@@ -37,7 +37,7 @@ struct State {
     before: Counts,
 }
 
-/// What is done to a recording.
+/// A change of a recording that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Starting,
@@ -223,7 +223,7 @@ impl Recording {
     }
 }
 
-/// What came of an agent.
+/// An agent that has ended: its counts, and why it failed if it did.
 struct Ended {
     counts: Counts,
     failure: Option<String>,

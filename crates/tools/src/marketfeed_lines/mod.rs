@@ -359,9 +359,10 @@ impl Lines {
             if session.is_logged_in {
                 gate.open();
             }
+            let had = server.conn();
             // Without a socket for it the client waits, as for a server that is away: it is tried again in a while.
             let _ = server.connect(&mut session.consumer, now, io);
-            if let Some(conn) = server.conn() {
+            if let Some(conn) = server.conn().filter(|conn| had != Some(*conn)) {
                 self.owners.insert(conn, id);
             }
             session.take_events();
