@@ -187,12 +187,12 @@ public final class Quoteway implements AutoCloseable {
         }
     }
 
-    /** Ends it as an operator would; it must end well, and soon. */
+    /** Ends it as an operator would; it must end well, and soon for a machine on which all else is tested at the same time. */
     public void stop() {
         // Process.destroy would close the pipes, too, and with them the last words.
         process.toHandle().destroy();
         try {
-            if (!process.waitFor(5, TimeUnit.SECONDS)) {
+            if (!process.waitFor(30, TimeUnit.SECONDS)) {
                 process.destroyForcibly();
                 throw new AssertionError("the server does not end on SIGTERM\n" + log());
             }

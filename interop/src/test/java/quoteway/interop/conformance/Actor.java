@@ -16,7 +16,7 @@ abstract class Actor {
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(Long.getLong("interop.deadline", 15));
 
     final String name;
-    final Object lock;
+    final Chronicle lock;
     /** What came and was not expected yet, in order. */
     final List<Told> inbox = new ArrayList<>();
     /** What came on the streams of login and directory. Steps look for what concerns them. */
@@ -26,9 +26,15 @@ abstract class Actor {
     /** What went wrong in a callback, where EMA would hide it. */
     private Throwable failure;
 
-    Actor(String name, Object lock) {
+    Actor(String name, Chronicle lock) {
         this.name = name;
         this.lock = lock;
+    }
+
+    /** A message has come for the application. */
+    final void comes(Told told) {
+        inbox.add(told);
+        lock.note(name, line(told));
     }
 
     /** Does this under the lock, and wakes who waits; what goes wrong is kept for the step that waits. */

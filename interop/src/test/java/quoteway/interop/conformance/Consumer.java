@@ -48,7 +48,7 @@ final class Consumer extends Actor {
     /** The streams of marks by service, and services that are there. */
     private final Map<String, Mark> marks = new HashMap<>();
 
-    Consumer(String name, Object lock, int port) {
+    Consumer(String name, Chronicle lock, int port) {
         super(name, lock);
         this.port = port;
         mark = name + "@" + port;
@@ -387,7 +387,7 @@ final class Consumer extends Actor {
                     learn(msg);
                 } else {
                     Stream of = child(msg, event);
-                    inbox.add(Told.of(msg, of.number, false, services));
+                    comes(Told.of(msg, of.number, false, services));
                     if (streamState != StreamStates.OPEN && streams.get(of.number) == of) {
                         streams.remove(of.number);
                     }
@@ -417,8 +417,10 @@ final class Consumer extends Actor {
         private void marked(Msg msg) {
             if (msg instanceof RefreshMsg refresh) {
                 mark.isOk = refresh.state().dataState() == DataStates.OK;
+                lock.note(name, "REFRESH of marks " + refresh.state());
             } else if (msg instanceof StatusMsg status && status.hasState()) {
-                mark.isOk = false;
+                mark.isOk = status.state().streamState() == StreamStates.OPEN && status.state().dataState() == DataStates.OK;
+                lock.note(name, "STATUS of marks " + status.state());
             } else if (msg instanceof UpdateMsg) {
                 mark.number = Marks.number(Ema.message(msg));
             }
@@ -427,6 +429,7 @@ final class Consumer extends Actor {
         private void learn(Msg msg) {
             for (var told : Directory.told(msg, services)) {
                 directory.add(told);
+                lock.note(name, "DIRECTORY " + told.getKey() + " " + String.join(" ", told.getValue()));
                 if (told.getKey().startsWith("~")) {
                     Mark of = marks.computeIfAbsent(told.getKey(), service -> new Mark());
                     of.serviceUp = told.getValue().contains("up") || of.serviceUp && !told.getValue().contains("down");

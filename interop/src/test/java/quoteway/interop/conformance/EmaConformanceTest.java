@@ -44,7 +44,7 @@ class EmaConformanceTest {
     static void start() {
         always = Ports.bound(port -> {
             alwaysAt = port;
-            return new Provider("always", new Object(), port, 0, "", new Words(List.of()));
+            return new Provider("always", new Chronicle(), port, 0, "", new Words(List.of()));
         });
     }
 

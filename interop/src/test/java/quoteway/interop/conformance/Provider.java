@@ -50,7 +50,7 @@ final class Provider extends Actor implements OmmProviderClient, Marks.Source {
     private final java.util.Map<String, Long> marked = new HashMap<>();
     private final java.util.Map<String, Long> up = new HashMap<>();
 
-    Provider(String name, Object lock, int port, int firstId, String names, Words words) {
+    Provider(String name, Chronicle lock, int port, int firstId, String names, Words words) {
         super(name, lock);
         for (String service : names.isEmpty() ? new String[0] : names.split(",")) {
             int next = firstId + 10 * services.size();
@@ -365,7 +365,7 @@ final class Provider extends Actor implements OmmProviderClient, Marks.Source {
                     provider(event).submit(refresh(new Words(List.of("solicited", "complete", "clear-cache")), message), handle);
                     return;
                 }
-                inbox.add(Told.of(req, handle, false, services));
+                comes(Told.of(req, handle, false, services));
             }
         }
     }
@@ -404,13 +404,13 @@ final class Provider extends Actor implements OmmProviderClient, Marks.Source {
             if (marked.values().remove(event.handle()) || request == null) {
                 return;
             }
-            inbox.add(Told.of(req, event.handle(), true, services));
+            comes(Told.of(req, event.handle(), true, services));
         });
     }
 
     @Override
     public void onPostMsg(PostMsg msg, OmmProviderEvent event) {
-        heard(() -> inbox.add(Told.of(msg, event.handle(), false, services)));
+        heard(() -> comes(Told.of(msg, event.handle(), false, services)));
     }
 
     @Override

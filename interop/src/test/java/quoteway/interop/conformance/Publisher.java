@@ -20,7 +20,7 @@ final class Publisher extends Actor implements Marks.Source {
     private final java.util.Map<String, Long> handles = new HashMap<>();
     private final String service;
 
-    Publisher(String name, Object lock, int port, String names, int number, List<String> marks) {
+    Publisher(String name, Chronicle lock, int port, String names, int number, List<String> marks) {
         super(name, lock);
         OmmNiProviderConfig config = EmaFactory.createOmmNiProviderConfig()
                 .host("localhost:" + port)

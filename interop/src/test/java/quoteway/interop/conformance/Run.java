@@ -16,7 +16,7 @@ final class Run implements AutoCloseable {
     private static final List<String> VARIANT = List.of("plain", "uncached");
 
     private final Scenario scenario;
-    private final Object lock = new Object();
+    private final Chronicle lock = new Chronicle();
     private final Map<String, Actor> actors = new LinkedHashMap<>();
     private final Provider always;
     private final Site site;
@@ -58,6 +58,7 @@ final class Run implements AutoCloseable {
     void play(List<Step> steps) {
         for (Step step : steps) {
             if (isFor(step.only())) {
+                lock.note("step", step.text());
                 try {
                     step(step.words());
                 } catch (TestAbortedException e) {
@@ -78,7 +79,7 @@ final class Run implements AutoCloseable {
 
     private AssertionError failure(int line, String expected, String got, Throwable cause) {
         String where = scenario.file() + ", line " + line + ": " + scenario.title();
-        return new AssertionError(where + "\n  expected: " + expected + "\n  got: " + got + "\n--- server\n" + site.log(), cause);
+        return new AssertionError(where + "\n  expected: " + expected + "\n  got: " + got + "\n--- steps\n" + lock + "\n--- server\n" + site.log(), cause);
     }
 
     /** What others have got and no step has expected: often the reason why a step fails. */
