@@ -1,36 +1,37 @@
 #!/usr/bin/env bash
-# Runs every test and ends with their count. Everything is built once; then the test programs run beside the real SDK's tests and
-# the examples of the documentation, because most of them wait for processes, timers and partitions. The SDK meets the same
-# binary as the Rust tests, with its assertions; `make test-interop` gives it the release binary.
+# Runs every test and ends with their count. Everything is built once, while what other tools need is fetched and the SDK's tests are
+# compiled; then the test programs run beside the real SDK's tests and the examples of the documentation, because most of them wait for
+# processes, timers and partitions. The SDK meets the same binary as the Rust tests, with its assertions; `make test-interop` gives it the
+# release binary. With --lint, `make lint` has the processor time that the tests leave, and is one more thing that may fail.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case ${1-} in
+    '') lint=no ;;
+    --lint) lint=yes ;;
+    *) echo "usage: scripts/test.sh [--lint]" >&2; exit 2 ;;
+esac
 
-need() { # command, Debian package
-    command -v "$1" >/dev/null && return
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$2" >/dev/null && return
-    fi
-    echo "make test needs $1 (Debian: $2): it checks against EMA and ETA Java, Wireshark and Prometheus, and between hosts made of network namespaces; install it" >&2
-    exit 1
+missing() { # command, Debian package, and so on: the packages of the commands that are not there
+    while [ $# -gt 0 ]; do
+        command -v "$1" >/dev/null || echo "$2"
+        shift 2
+    done
 }
-need cargo cargo
-need cc gcc
-need javac openjdk-17-jdk-headless
-need mvn maven
-need tshark tshark
-need ip iproute2
-need nft nftables
-need python3 python3
-need node nodejs
-need npm npm
-need promtool prometheus
-need curl curl
-need jq jq
-need tcpdump tcpdump
-need openssl openssl
+install_packages() {
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+}
+can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+mapfile -t packages < <(missing cargo cargo cc gcc)
+mapfile -t tools < <(missing javac openjdk-17-jdk-headless mvn maven tshark tshark ip iproute2 nft nftables python3 python3 node nodejs \
+    npm npm promtool prometheus curl curl jq jq tcpdump tcpdump openssl openssl)
+if [ $((${#packages[@]} + ${#tools[@]})) -gt 0 ] && ! can_install; then
+    echo "make test needs the Debian packages ${packages[*]} ${tools[*]}: it checks against EMA and ETA Java, Wireshark and Prometheus, and between hosts made of network namespaces; install them" >&2
+    exit 1
+fi
+[ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
 
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+trap 'kill ${preparing-} 2>/dev/null || true; rm -rf "$logs"' EXIT
 # With partitions of 70 s, too: topic resolution has gone quiet by then.
 export QUOTEWAY_LONG=1 logs
 # Seconds for each program, so that one which hangs is a failure with its output: the longest takes ten minutes on two processors.
@@ -39,7 +40,25 @@ cores=$(nproc)
 free=$(df -Pk . | awk 'NR == 2 { print int($4 / 1048576) }')
 [ -d target/debug/deps ] || [ "$free" -ge 12 ] || echo "make test builds some 10 GB (5 with CARGO_INCREMENTAL=0) and $free GB are free here" >&2
 
+# What takes the network more than the processor: tools, what they fetch, and the SDK with the tests that are compiled against it.
+prepare() {
+    # Kept between runs: lseg-data brings numpy and pandas.
+    local venv=target/interop-python node=target/interop-node
+    [ ${#tools[@]} = 0 ] || install_packages "${tools[@]}" || return
+    { [ -x "$venv/bin/python" ] || python3 -m venv "$venv"; } \
+        && "$venv/bin/pip" -q install websocket-client==1.9.2 websockets==17.4 pyjwt==2.15.1 zstandard==0.25.0 cryptography==50.0.2 \
+            lseg-data==2.1.1 refinitiv-data==1.6.2 openapi-spec-validator==0.7.1 pyte==0.8.2 \
+        && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
+        && mvn -B -q -Dstyle.color=never -f interop/pom.xml test-compile || return
+    # Without a browser the tests of the page say that they did not run.
+    command -v chromium >/dev/null || { can_install && install_packages chromium; } || true
+}
+prepare >"$logs/prepared" 2>&1 &
+preparing=$!
+
 cargo test --workspace --no-run --message-format=json-render-diagnostics >"$logs/built.json"
+wait "$preparing" || { cat "$logs/prepared" >&2; echo "what the tests need beside this project could not be fetched or built" >&2; exit 1; }
+preparing=
 # A line each: the folder of the package, the program. Those that take longest begin.
 sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo\.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p' "$logs/built.json" \
     | awk '{ print ($1 ~ /quoteway$/ && $2 ~ /all-/) ? 0 : ($1 ~ /sim$/) ? 1 : ($1 ~ /hub(-distributor|-p2ps)?$/) ? 2 : 3, $1, $2 }' | sort -s -k1,1n | cut -d' ' -f2- \
@@ -65,18 +84,10 @@ run() { # name, command...
     report "$name" "$code" "$logs/$name.log"
 }
 websocket() {
-    # Kept between runs: lseg-data brings numpy and pandas.
-    local venv=target/interop-python node=target/interop-node
-    export QUOTEWAY_NODE_MODULES="$PWD/$node/node_modules"
-    { [ -x "$venv/bin/python" ] || python3 -m venv "$venv"; } \
-        && "$venv/bin/pip" -q install websocket-client==1.9.2 websockets==17.4 pyjwt==2.15.1 zstandard==0.25.0 cryptography==50.0.2 \
-            lseg-data==2.1.1 refinitiv-data==1.6.2 openapi-spec-validator==0.7.1 pyte==0.8.2 \
-        && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
-        && "$venv/bin/python" interop/websocket/test_websocket.py
+    export QUOTEWAY_NODE_MODULES="$PWD/target/interop-node/node_modules"
+    target/interop-python/bin/python interop/websocket/test_websocket.py
 }
 browser() {
-    # The packages that the tests of WebSocket clients installed.
-    command -v chromium >/dev/null || { [ "$(id -u)" = 0 ] && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || true
     target/interop-python/bin/python interop/browser/test_page.py
 }
 terminal() {
@@ -84,7 +95,11 @@ terminal() {
 }
 export -f report run_program websocket browser terminal
 
-run documentation cargo test --workspace --doc &
+# One after the other: both want cargo's lock. The scheduler gives an idle process what no other wants, so no test waits for it.
+{
+    run documentation cargo test --workspace --doc
+    if [ "$lint" = yes ]; then run lint chrt --idle 0 make lint; fi
+} &
 run documents python3 scripts/documents.py check
 export QUOTEWAY_BIN="$PWD/target/debug/quoteway"
 { run websocket websocket; run browser browser; run terminal terminal; } &
@@ -102,7 +117,7 @@ if [ -s "$logs/failed" ]; then
         printf '\n== failed: %s\n' "$name"
         # cargo's closing section (what each failed test printed), else the lines in which Maven, Python and the tests name a fault.
         sed -n '/^failures:$/,$p' "$log" | head -n 120 | grep . \
-            || { grep -aE -A 12 '^\[ERROR\]|^(FAIL|ERROR): |FAILED|^failed|[Aa]ssertion.*(Error|Failed)' "$log" || tail -n 30 "$log"; } | head -n 120 || true
+            || { grep -aE -A 12 '^\[ERROR\]|^(FAIL|ERROR|error(\[E[0-9]+\])?): |FAILED|^failed|[Aa]ssertion.*(Error|Failed)' "$log" || tail -n 30 "$log"; } | head -n 120 || true
     done <"$logs/failed"
 fi
 
