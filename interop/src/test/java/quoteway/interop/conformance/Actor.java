@@ -13,7 +13,9 @@ import java.util.function.Supplier;
  */
 abstract class Actor {
     /** How long something that a step waits for may take; a loaded machine is slow. */
-    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(Long.getLong("interop.deadline", 15));
+    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(Long.getLong("interop.deadline", 30));
+    /** Patience is counted in waits of so much: a standstill of the machine, however long, is one of them. */
+    private static final long SLICE = TimeUnit.MILLISECONDS.toNanos(100);
 
     final String name;
     final Chronicle lock;
@@ -51,7 +53,7 @@ abstract class Actor {
 
     /** Looks until there is an answer, which is not null; fails in the words of {@code otherwise}. */
     <T> T await(Supplier<T> look, Supplier<String> otherwise) {
-        long deadline = System.nanoTime() + PATIENCE;
+        long left = PATIENCE;
         synchronized (lock) {
             while (true) {
                 T found = look.get();
@@ -61,16 +63,17 @@ abstract class Actor {
                 if (failure != null) {
                     throw new AssertionError(name + " could not read a message", failure);
                 }
-                long left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
                 if (left <= 0) {
                     throw new AssertionError(otherwise.get());
                 }
+                long before = System.nanoTime();
                 try {
-                    lock.wait(left);
+                    TimeUnit.NANOSECONDS.timedWait(lock, SLICE);
                 } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
                     throw new AssertionError("interrupted: " + otherwise.get());
                 }
+                left -= Math.min(System.nanoTime() - before, SLICE);
             }
         }
     }
