@@ -87,6 +87,7 @@ impl Streams {
 
     /// All streams of a session that has ended.
     pub(crate) fn remove_session(&mut self, session: usize) {
+        // A session of which no stream was ever found.
         let Some(list) = self.by_session.get_mut(session) else { return };
         for number in std::mem::take(list) {
             if let Some(entry) = self.slots.get_mut(number as usize).and_then(Option::take) {
@@ -129,6 +130,7 @@ fn request(headers: &Headers<'_>) -> Option<Request> {
     })
 }
 
+/// News of a stream whose last receiver has gone are for nobody.
 impl<E: Events> TopicSink for Deliver<'_, E> {
     fn begin(&mut self, number: u32) {
         let Some(entry) = self.streams.get_mut(number) else { return };

@@ -318,6 +318,7 @@ impl RsslIo {
             }
             Event::Closed { conn, why } => {
                 let session = self.sessions.get_mut(conn.slot()).and_then(|known| known.take_if(|s| s.id == conn));
+                // Refused before it was a session: its refusal was logged, and its owner never heard of it.
                 let Some(mut session) = session else { return };
                 session.clear_timer(&mut self.timers);
                 let port = session.listener.and_then(|listener| self.accounts.ports.get_mut(listener.index()));
@@ -372,8 +373,10 @@ impl RsslIo {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
         let most = if session.is_last { STRANGER_READ } else { session.read_most_bytes };
         let received = self.tcp.recv_at_most(conn, &mut self.scratch, most.min(self.read_most_bytes));
+        // Nothing there, or the end, which is an event of its own.
         let RecvOutcome::Data(bytes) = received else { return };
         let mut bytes: &[u8] = bytes;
+        // Input behind the decision to close is read away.
         if session.id != conn || session.why.is_some() {
             return;
         }
@@ -566,7 +569,7 @@ impl RsslIo {
         self.count(conn, waiting)
     }
 
-    /// Says that the login of a JSON session has been answered: it may be pinged from now on.
+    /// Says that the login of a JSON session has been answered: it may be pinged from now on, if it is still there.
     pub fn logged_in(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut).filter(|s| s.id == conn) else {
             return;
@@ -657,6 +660,7 @@ impl RsslIo {
         self.end(conn, EndReason::Owner(why.to_owned()), how);
     }
 
+    /// Begins the end of a session. One that has ended, or is ending, keeps its first reason.
     fn end(&mut self, conn: ConnId, why: EndReason, how: Close) {
         let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::as_mut) else { return };
         if session.id != conn || session.why.is_some() {

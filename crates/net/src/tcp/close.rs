@@ -9,10 +9,12 @@ use crate::{clock, sys};
 
 impl Tcp {
     /// Closes a connection. From here on nothing of it is reported but [`Event::Closed`](super::Event::Closed), and nothing more can be sent.
+    /// One that has ended by itself meanwhile keeps its reason.
     pub fn close(&mut self, conn: ConnId, how: Close) {
         let Some(state) = self.slots.open(conn) else { return };
         match how {
             Close::Drain(limit) if !state.flags.has(Flags::CONNECTING) || state.tail.is_some() => {
+                // The limit of before stands.
                 if state.flags.has(Flags::CLOSING) {
                     return;
                 }
@@ -61,6 +63,7 @@ impl Tcp {
         self.close(id, Close::Reset);
     }
 
+    /// The limit of a closing connection is over. Most have ended before.
     pub(super) fn close_overdue(&mut self, id: ConnId) {
         let Some(conn) = self.slots.open(id) else { return };
         if conn.tail.is_some() {
@@ -69,7 +72,7 @@ impl Tcp {
         self.end(id, CloseReason::Local { drained: false });
     }
 
-    /// Ends a connection: the descriptor goes at once, the slot when the end has been reported.
+    /// Ends a connection: the descriptor goes at once, the slot when the end has been reported. The first reason counts.
     pub(super) fn end(&mut self, id: ConnId, why: CloseReason) {
         let Some(conn) = self.slots.open(id) else { return };
         conn.why = why;
@@ -81,7 +84,7 @@ impl Tcp {
         self.ended.push(id);
     }
 
-    /// Cuts a connection by its fault.
+    /// Cuts a connection by its fault, if nothing has ended it before.
     pub(super) fn cut(&mut self, id: ConnId) {
         let Some(conn) = self.slots.open(id) else { return };
         if conn.fault.as_ref().is_some_and(|fault| fault.reset) {

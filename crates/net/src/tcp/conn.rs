@@ -138,7 +138,8 @@ impl Slots {
         self.slots.get(id.slot as usize).filter(|conn| conn.generation == id.generation)
     }
 
-    /// The connection if it is open, closing included.
+    /// The connection if it is open, closing included. Whoever finds none has nothing more to do: its end is reported once, by
+    /// [`Event::Closed`](super::Event::Closed), and an owner who has not read that yet may still name it.
     #[inline]
     pub(super) fn open(&mut self, id: ConnId) -> Option<&mut Conn> {
         self.get(id).filter(|conn| conn.fd.is_some())

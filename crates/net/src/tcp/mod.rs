@@ -312,6 +312,7 @@ impl Tcp {
         if bits & (IN | OVER) == 0 {
             return;
         }
+        // Sending may have been the end of the connection.
         let Some(conn) = self.slots.open(id) else { return };
         if conn.flags.has(Flags::CLOSING) {
             self.discard_input(id);
@@ -491,7 +492,8 @@ impl Tcp {
         RecvOutcome::Ended
     }
 
-    /// Stops or resumes the reports of input (the kernel's receive buffer then fills and the peer is held back). No system call.
+    /// Stops or resumes the reports of input (the kernel's receive buffer then fills and the peer is held back). No system call; nothing to
+    /// do once the connection has ended.
     pub fn set_reading(&mut self, conn: ConnId, reading: bool) {
         let Some(state) = self.slots.open(conn) else { return };
         if reading {
@@ -502,7 +504,8 @@ impl Tcp {
         }
     }
 
-    /// Makes a connection one of those that [`hold_patient`](Self::hold_patient) is about, or no longer. No system call.
+    /// Makes a connection one of those that [`hold_patient`](Self::hold_patient) is about, or no longer. No system call; nothing to do once
+    /// the connection has ended.
     pub fn set_patient(&mut self, conn: ConnId, patient: bool) {
         let Some(state) = self.slots.open(conn) else { return };
         if patient {
@@ -569,7 +572,7 @@ impl Tcp {
         Ok(state.fd())
     }
 
-    /// Injects (or, with `None`, takes back) faults of one connection; see [`fault`](crate::fault).
+    /// Injects (or, with `None`, takes back) faults of one connection; see [`fault`](crate::fault). One that has ended has none any more.
     pub fn set_fault(&mut self, conn: ConnId, fault: Option<ConnFault>) {
         let Some(state) = self.slots.open(conn) else { return };
         state.flags.clear(Flags::FAULTY);

@@ -213,6 +213,7 @@ impl Books {
     }
 
     fn message<M: Market<Notice>>(&mut self, message: &Message<'_>, filter: Filter, market: &mut M) {
+        // Most templates of a schema have no role: they change no book.
         let Some((root, role)) = self.roles.get(message.number) else { return };
         let is_all = filter.only.is_none();
         match role {
