@@ -23,11 +23,21 @@ use market::{BookId, Events, Level, PriceBook, Side};
 use serde_json::Value;
 
 use crate::market_events::Market;
+use crate::web::{Scale, WebBooks, WebVenue};
+
+pub use crate::web::{Bad, Doubt, Notice, Want};
 
 /// Decimals of sizes. Those of prices are the pair's, as its snapshot has them.
 pub const SIZE_DECIMALS: usize = 8;
+/// Prices of more decimals are none.
+const MOST_DECIMALS: usize = 18;
 /// Levels a side that the checksum is of.
 const CHECKED: usize = 10;
+
+/// Levels a side that can be subscribed to.
+const DEEPEST: usize = 1_000;
+/// Pairs that a recording may name.
+const MOST_PAIRS: usize = 1 << 16;
 
 const SECOND: u64 = 1_000_000_000;
 /// The exchange says something each second; silence of so long is no connection.
@@ -35,52 +45,6 @@ const SILENCE: u64 = 10 * SECOND;
 /// Between two subscriptions of a pair at first, and at most.
 const FIRST_RETRY: u64 = SECOND;
 const LONGEST_RETRY: u64 = 60 * SECOND;
-
-/// What becomes of a book.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// It is not the exchange's, or may not be: why.
-    Suspect(Doubt),
-    /// It is the exchange's.
-    Good,
-    /// The exchange refuses the pair, in its words.
-    Refused(String),
-}
-
-/// Why a book is in doubt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
-    /// Its checksum is another one.
-    Checksum,
-    /// The connection is gone.
-    Connection,
-    /// A message about it cannot be read.
-    Unreadable,
-}
-
-/// What is to be done, once each, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// A text to be sent.
-    Say(String),
-    /// The connection is silent: a new one.
-    Reconnect,
-}
-
-/// What cannot be what was meant, by kind; none stops anything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bad {
-    /// No JSON, or none of the exchange's.
-    pub text: u64,
-    /// A price, size or time that is none.
-    pub value: u64,
-    /// A level was deleted that is not there.
-    pub unknown_level: u64,
-    /// Checksums that were wrong.
-    pub checksum: u64,
-    /// Changes of a pair without a snapshot.
-    pub early: u64,
-}
 
 /// How much is known of a pair's book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +59,8 @@ enum State {
 #[derive(Debug)]
 struct Pair {
     name: String,
+    /// Levels a side that were subscribed to.
+    depth: usize,
     book: PriceBook,
     /// Of its prices, by the snapshot.
     decimals: usize,
@@ -114,6 +80,7 @@ pub struct Kraken {
     depth: usize,
     pairs: Vec<Pair>,
     numbers: HashMap<String, usize>,
+    is_open: bool,
     is_connected: bool,
     heard: u64,
     wants: VecDeque<Want>,
@@ -123,10 +90,40 @@ pub struct Kraken {
 }
 
 impl Kraken {
-    /// Books of these pairs, of so many levels a side: 10, 25, 100, 500 or 1000.
+    /// Books of these pairs, of so many levels a side: 10, 25, 100, 500 or 1000; all that the texts tell of, if none is named.
     pub fn new(pairs: &[String], depth: usize) -> Self {
-        let pair = |(at, name): (usize, &String)| Pair {
-            name: name.clone(),
+        let mut new = Self {
+            depth,
+            pairs: Vec::new(),
+            numbers: HashMap::new(),
+            is_open: true,
+            is_connected: false,
+            heard: 0,
+            wants: VecDeque::new(),
+            messages: 0,
+            proved: 0,
+            bad: Bad::default(),
+        };
+        for name in pairs {
+            let _number = new.pair(name);
+        }
+        new.is_open = pairs.is_empty();
+        new
+    }
+
+    /// Number of a pair; a recording tells of its pairs as it goes.
+    fn pair(&mut self, name: &str) -> Option<usize> {
+        if let Some(at) = self.numbers.get(name) {
+            return Some(*at);
+        }
+        if !self.is_open || self.pairs.len() >= MOST_PAIRS {
+            return None;
+        }
+        let at = self.pairs.len();
+        self.numbers.insert(name.to_owned(), at);
+        self.pairs.push(Pair {
+            name: name.to_owned(),
+            depth: self.depth,
             book: PriceBook::new(BookId(at as u32)),
             decimals: 0,
             digits: Default::default(),
@@ -134,18 +131,8 @@ impl Kraken {
             was_good: false,
             retry_at: u64::MAX,
             retry: FIRST_RETRY,
-        };
-        Self {
-            depth,
-            pairs: pairs.iter().enumerate().map(pair).collect(),
-            numbers: pairs.iter().enumerate().map(|(at, name)| (name.clone(), at)).collect(),
-            is_connected: false,
-            heard: 0,
-            wants: VecDeque::new(),
-            messages: 0,
-            proved: 0,
-            bad: Bad::default(),
-        }
+        });
+        Some(at)
     }
 
     /// A connection stands: all pairs are subscribed to.
@@ -280,13 +267,16 @@ impl Kraken {
     fn array<M: Market<Notice>>(&mut self, parts: &[Value], now: u64, market: &mut M) {
         let (Some(changes @ [_, ..]), Some(at)) = (
             parts.get(1..parts.len().saturating_sub(2)),
-            parts.last().and_then(Value::as_str).and_then(|name| self.numbers.get(name)).copied(),
+            parts.last().and_then(Value::as_str).and_then(|name| self.pair(name)),
         ) else {
             self.bad.text += 1;
             return;
         };
-        if !parts[parts.len() - 2].as_str().is_some_and(|name| name.starts_with("book")) {
-            return;
+        let Some(channel) = parts[parts.len() - 2].as_str().filter(|name| name.starts_with("book")) else { return };
+        if let Some(depth) = channel.strip_prefix("book-").and_then(|depth| depth.parse().ok()).filter(|_| self.is_open)
+        {
+            // Of a recording, where somebody else subscribed.
+            self.pairs[at].depth = DEEPEST.min(depth);
         }
         let is_snapshot = changes.iter().any(|change| change.get("as").is_some() || change.get("bs").is_some());
         if !is_snapshot && self.pairs[at].state == State::Waiting {
@@ -295,7 +285,9 @@ impl Kraken {
             return;
         }
         let book = BookId(at as u32);
-        let decimals = if is_snapshot { decimals_of(changes) } else { self.pairs[at].decimals };
+        let known = self.pairs[at].decimals;
+        // Units never become coarser: what was traded or told in them stays a whole number of them.
+        let decimals = if is_snapshot { decimals_of(changes).max(known) } else { known };
         let Some(rows) = rows_of(changes, decimals) else {
             self.bad.value += 1;
             return self.wrong(at, Doubt::Unreadable, now, market);
@@ -304,15 +296,17 @@ impl Kraken {
         market.begin(Some(book), rows.iter().map(|row| row.time).max().unwrap_or(0));
         let pair = &mut self.pairs[at];
         if is_snapshot {
-            pair.decimals = decimals;
             pair.book.clear(market);
+            if std::mem::replace(&mut pair.decimals, decimals) != decimals || !pair.was_good {
+                market.notice(Some(book), &Notice::Scale(pair.scale()));
+            }
             pair.digits.iter_mut().for_each(BTreeMap::clear);
         }
         for row in &rows {
             self.bad.unknown_level += u64::from(!pair.apply(row, market));
         }
         // Behind the whole message, and only what is beyond the depth.
-        pair.cut(self.depth, market);
+        pair.cut(pair.depth, market);
         if is_snapshot {
             let is_proved = !pair.was_good;
             (pair.state, pair.was_good) = (if is_proved { State::Good } else { State::Unproved }, true);
@@ -343,6 +337,10 @@ impl Kraken {
 }
 
 impl Pair {
+    fn scale(&self) -> Scale {
+        Scale { price: self.decimals as u8, size: SIZE_DECIMALS as u8 }
+    }
+
     /// False: a level was deleted that is not there.
     fn apply<E: Events>(&mut self, row: &Row<'_>, events: &mut E) -> bool {
         let level = Level { price: row.price, size: row.size, orders: 0 };
@@ -380,6 +378,86 @@ impl Pair {
     }
 }
 
+impl WebBooks for Kraken {
+    fn best(&self, book: BookId, side: Side) -> Option<Level> {
+        self.pairs.get(book.0 as usize)?.book.levels(side).next()
+    }
+
+    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
+        self.pairs.get(book.0 as usize)?.book.level(side, price)
+    }
+
+    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_> {
+        Box::new(self.pairs.get(book.0 as usize).into_iter().flat_map(move |pair| pair.book.levels(side)))
+    }
+}
+
+impl WebVenue for Kraken {
+    fn connected(&mut self, now: u64) {
+        Self::connected(self, now);
+    }
+
+    fn disconnected<M: Market<Notice>>(&mut self, market: &mut M) {
+        Self::disconnected(self, market);
+    }
+
+    fn text<M: Market<Notice>>(&mut self, text: &[u8], now: u64, market: &mut M) {
+        Self::text(self, text, now, market);
+    }
+
+    fn recorded(&mut self, text: &[u8]) {
+        let text = serde_json::from_slice::<Value>(text).unwrap_or_default();
+        let is_book = text["subscription"]["name"] == "book";
+        for name in text["pair"].as_array().filter(|_| is_book).into_iter().flatten().filter_map(Value::as_str) {
+            let _number = self.pair(name);
+        }
+    }
+
+    fn timer(&self) -> Option<u64> {
+        Self::timer(self)
+    }
+
+    fn on_timer(&mut self, now: u64) {
+        Self::on_timer(self, now);
+    }
+
+    fn poll(&mut self) -> Option<Want> {
+        Self::poll(self)
+    }
+
+    fn find(&self, name: &str) -> Option<BookId> {
+        self.numbers.get(name).map(|at| BookId(*at as u32))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.pairs.iter().map(|pair| pair.name.clone()).collect()
+    }
+
+    fn count(&self) -> usize {
+        self.pairs.len()
+    }
+
+    fn scale(&self, book: BookId) -> Scale {
+        self.pairs[book.0 as usize].scale()
+    }
+
+    fn is_good(&self, book: BookId) -> bool {
+        self.pairs.get(book.0 as usize).is_some_and(|pair| pair.state == State::Good)
+    }
+
+    fn books(&self) -> &dyn WebBooks {
+        self
+    }
+
+    fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    fn bad(&self) -> &Bad {
+        &self.bad
+    }
+}
+
 /// A level as it was sent.
 struct Row<'a> {
     side: Side,
@@ -396,7 +474,7 @@ fn decimals_of(changes: &[Value]) -> usize {
     let lists = changes.iter().flat_map(|change| ["as", "bs"].map(|key| change.get(key))).flatten();
     let rows = lists.filter_map(Value::as_array).flatten();
     let prices = rows.filter_map(|row| row.get(0)?.as_str());
-    prices.map(|price| price.split_once('.').map_or(0, |(_, part)| part.len())).max().unwrap_or(0)
+    prices.map(|price| price.split_once('.').map_or(0, |(_, part)| part.len())).max().unwrap_or(0).min(MOST_DECIMALS)
 }
 
 /// The rows of a message in their order; `None`: one of them cannot be read, so that none is used.

@@ -7,6 +7,7 @@
 //! * [`iex`]: TOPS 1.6 and DEEP 1.0 over IEX-TP.
 //! * [`cme`]: MDP 3.0 by the schema of the exchange.
 //! * [`dbn`]: records of Databento files, and the books that those by order make.
+//! * [`web`]: Coinbase, Binance, Bitstamp, `BitMEX`, Kraken Futures, Independent Reserve: JSON over WebSocket.
 //! * [`Market`]: who takes what a handler tells. Order books are of the crate [`market`].
 //!
 //! `now` is nanoseconds of any clock that never falls. A message's own time is the venue's. Bytes may be cut short, forged or of another
@@ -25,5 +26,6 @@ pub mod lines;
 mod market_events;
 pub mod nasdaq;
 pub mod sequence;
+pub mod web;
 
 pub use market_events::{Market, Trade, TradeKind};

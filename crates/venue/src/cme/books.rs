@@ -9,7 +9,7 @@ use market::{BookId, CmeMdp, Level, Order, OrderBooks, RankedBook, Refused, Side
 
 use super::roles::{DefinitionFields, Entry, OrderEntry, Role, Roles, Root};
 use super::schema::{Field, Found, Message, Schema};
-use super::{Bad, Definition, Notice, Status};
+use super::{Bad, Definition, Notice, PacketKind, Status};
 use crate::market_events::{Market, Trade, TradeKind};
 
 /// Which of an instrument's books.
@@ -134,6 +134,27 @@ impl Books {
             (Some(instrument), Part::Implied) => instrument.implied.levels(side),
             _ => &[],
         }
+    }
+
+    pub(super) fn securities(&self) -> impl Iterator<Item = i32> {
+        self.instruments.iter().map(|instrument| instrument.security)
+    }
+
+    pub(super) fn kind(&self, packet: &[u8]) -> PacketKind {
+        let mut rest = packet.get(PACKET_HEADER..).unwrap_or_default();
+        let mut kind = PacketKind::Other;
+        while let Some((found, behind)) = self.schema.split(rest) {
+            rest = behind;
+            let Found::Message(message) = found else { continue };
+            kind = kind.min(match self.roles.get(message.number).map(|known| known.1) {
+                None => PacketKind::Other,
+                Some(Role::Snapshot { .. }) => PacketKind::Snapshot,
+                Some(Role::OrderSnapshot { .. }) => PacketKind::OrderSnapshot,
+                Some(Role::Definition(_)) => PacketKind::Definitions,
+                Some(_) => PacketKind::Incremental,
+            });
+        }
+        kind
     }
 
     pub(super) fn orders(&self) -> &OrderBooks<CmeMdp> {
@@ -654,6 +675,12 @@ const PARTS: [Part; 3] = [Part::Price, Part::Implied, Part::Orders];
 
 /// Bytes of a packet before its messages: sequence number and time of sending.
 pub(super) const PACKET_HEADER: usize = 12;
+
+/// Instrument and part of a book's number.
+pub(super) fn place(book: BookId) -> (usize, Part) {
+    let number = book.0 as usize;
+    (number / PARTS.len(), PARTS[number % PARTS.len()])
+}
 
 /// The number of a book.
 pub(super) fn book(instrument: usize, part: Part) -> BookId {

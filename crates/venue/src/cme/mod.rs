@@ -10,7 +10,7 @@ mod schema;
 
 use market::{BookId, CmeMdp, Level, OrderBooks, Side};
 
-use self::books::{Books, PACKET_HEADER, book};
+use self::books::{Books, PACKET_HEADER, book, place};
 use crate::lines::{LineCounts, Lines};
 use crate::market_events::Market;
 use crate::sequence::{Arbiter, Change, Counts, Limits, Receiver};
@@ -83,6 +83,21 @@ pub struct Bad {
     pub repeated: u64,
     /// Instruments that cannot be held.
     pub too_many: u64,
+}
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PacketKind {
+    /// It changes books, or tells of trades and states: of the incremental feed.
+    Incremental,
+    /// Snapshots by order.
+    OrderSnapshot,
+    /// Snapshots by price.
+    Snapshot,
+    /// Definitions of instruments.
+    Definitions,
+    /// None of the schema's messages that are read, or no packet.
+    Other,
 }
 
 /// A channel.
@@ -198,6 +213,28 @@ impl CmeChannel {
     /// The levels of a book by price in the exchange's order, the best first.
     pub fn levels(&self, security: i32, part: Part, side: Side) -> &[Level] {
         self.books.instrument(security).map_or(&[], |at| self.books.levels(at, part, side))
+    }
+
+    /// Instruments that are known, in the order of the numbers of their books.
+    pub fn securities(&self) -> impl Iterator<Item = i32> {
+        self.books.securities()
+    }
+
+    /// The levels of a book by price by its number, the best first.
+    pub fn levels_of(&self, book: BookId, side: Side) -> &[Level] {
+        let (at, part) = place(book);
+        self.books.levels(at, part, side)
+    }
+
+    /// Whether a book is whole, by its number.
+    pub fn is_whole(&self, book: BookId) -> bool {
+        let (at, part) = place(book);
+        self.books.is_good(at, part)
+    }
+
+    /// What a packet is for, by its messages; of several by the first kind that is listed.
+    pub fn kind(&self, packet: &[u8]) -> PacketKind {
+        header(packet).map_or(PacketKind::Other, |_| self.books.kind(packet))
     }
 
     /// The books by order; [`CmeChannel::book`] has their numbers.

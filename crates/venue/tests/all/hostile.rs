@@ -5,7 +5,7 @@ use venue::nasdaq::soup;
 
 use crate::day::{Day, Random, Settings};
 use crate::itch::encoded;
-use crate::{cme, iex, kept, kraken, targets};
+use crate::{cme, iex, kept, kraken, targets, web};
 
 fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
@@ -123,6 +123,9 @@ fn changed_days_channels_and_connections_stop_nothing() {
         targets::venue_iex(&changed(&segments(seed), &mut random));
         targets::venue_cme(&changed(&cme::operations(seed), &mut random));
         targets::venue_kraken(&changed(&kraken::texts(seed), &mut random));
+        let mut texts = vec![seed as u8 % 6];
+        texts.extend_from_slice(&web::texts(seed));
+        targets::venue_web(&changed(&texts, &mut random));
     }
 }
 

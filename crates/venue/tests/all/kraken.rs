@@ -106,6 +106,9 @@ impl Market<Notice> for Seen {
         (self.is_open, self.ends) = (false, self.ends + 1);
     }
     fn notice(&mut self, book: Option<BookId>, notice: &Notice) {
+        if matches!(notice, Notice::Scale(_)) {
+            return;
+        }
         self.notices.push((book.expect("a pair"), notice.clone()));
     }
 }

@@ -5,6 +5,8 @@
 mod day;
 #[path = "../../../../fuzz/kept.rs"]
 mod kept;
+#[path = "../support/mdp.rs"]
+mod mdp;
 #[path = "../hostile/targets.rs"]
 mod targets;
 
@@ -19,3 +21,4 @@ mod naive;
 mod snapshots;
 mod soup;
 mod watch;
+mod web;

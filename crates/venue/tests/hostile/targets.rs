@@ -11,6 +11,7 @@ use venue::nasdaq::mold::{Header, Join, Line};
 use venue::nasdaq::soup::{Login, SoupClient};
 use venue::nasdaq::{DayFile, ItchFeed, TotalView};
 use venue::sequence::{Change, Limits, Receiver};
+use venue::web::{Binance, Bitmex, Bitstamp, Coinbase, IndependentReserve, KrakenFutures, Want, Web, WebVenue};
 
 struct Nobody;
 
@@ -145,6 +146,44 @@ pub(crate) fn venue_kraken(data: &[u8]) {
     }
     let book = kraken.book("XBT/CHF").expect("a pair");
     assert!(Side::BOTH.into_iter().all(|side| book.levels(side).count() <= 12));
+}
+
+/// Bytes as texts of a connection, one a line, of the venue that the first byte chooses; each is also what the last request has brought.
+pub(crate) fn venue_web(data: &[u8]) {
+    let names = ["A-B".to_owned()];
+    match data.first().map_or(0, |first| first % 6) {
+        0 => web(Web::<Coinbase>::new(&names), data),
+        1 => web(Web::<Bitmex>::new(&names), data),
+        2 => web(Web::<KrakenFutures>::new(&names), data),
+        3 => web(Web::<Binance>::new(&[]), data),
+        4 => web(Web::<Bitstamp>::new(&names), data),
+        _ => web(IndependentReserve::new(&[]), data),
+    }
+}
+
+fn web(mut venue: impl WebVenue, data: &[u8]) {
+    let mut now = 0u64;
+    venue.connected(now);
+    for line in data.get(1..).unwrap_or_default().split(|byte| *byte == b'\n') {
+        now = now.saturating_add(u64::from(line.first().copied().unwrap_or(0)) << 24);
+        venue.recorded(line);
+        venue.text(line, now, &mut ());
+        venue.on_timer(venue.timer().unwrap_or(now).max(now));
+        while let Some(want) = venue.poll() {
+            if let Want::Fetch(path) = want {
+                venue.answer(&path, line, now, &mut ());
+            }
+        }
+    }
+    for name in venue.names() {
+        let book = venue.find(&name).expect("a product");
+        for side in Side::BOTH {
+            let best = venue.books().best(book, side);
+            assert_eq!(best, venue.books().levels(book, side).next());
+        }
+    }
+    venue.disconnected(&mut ());
+    assert!(venue.timer().is_none());
 }
 
 /// Bytes as operations on a channel of IEX: segments, time; what leaves is in order, the books hold together.
