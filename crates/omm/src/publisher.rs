@@ -119,7 +119,7 @@ impl Publisher {
         }
         let was_up = self.session.is_up();
         match self.session.message(now, msg) {
-            Login::Nothing => {}
+            Login::Nothing | Login::Ack => {}
             Login::Accepted(refresh) => {
                 self.announce();
                 self.events.push_back(Event::Ready(refresh));

@@ -51,6 +51,8 @@ pub(crate) enum Login {
     State(StateBuf),
     /// The login was refused or ended; the connection is to be closed.
     Refused(StateBuf),
+    /// A post on the stream is acknowledged.
+    Ack,
 }
 
 /// A connection out of a list, and its login.
@@ -156,7 +158,8 @@ impl Session {
                 self.out.push(|w| answer.encode(w));
                 Login::Nothing
             }
-            Ok(LoginEvent::Nothing | LoginEvent::Ack | LoginEvent::WrongDirection(_)) | Err(_) => Login::Nothing,
+            Ok(LoginEvent::Ack) => Login::Ack,
+            Ok(LoginEvent::Nothing | LoginEvent::WrongDirection(_)) | Err(_) => Login::Nothing,
         }
     }
 

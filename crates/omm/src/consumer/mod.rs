@@ -13,7 +13,7 @@ use crate::servers::{ConnectionList, Server};
 use crate::session::{Disconnect, Login, Session};
 use dictionary::{Download, Progress};
 use rwf::dictionary::Dictionary;
-use rwf::msg::{GenericMsg, MsgClass, PostMsg};
+use rwf::msg::{AckMsg, GenericMsg, Msg, MsgClass, NakCode, PostMsg};
 use rwf::rdm::directory::{self, Info, Part, Service};
 use rwf::rdm::login;
 use rwf::rdm::state::{Recovery, StateBuf};
@@ -87,6 +87,15 @@ pub enum Event {
     LoginState(StateBuf),
     /// The login was refused, or has ended. `Closed` is for good: [`Consumer::restart`] tries again.
     LoginRefused(StateBuf),
+    /// A post on the stream of the login ([`Consumer::post_off_stream`]) is answered.
+    LoginAck {
+        /// Id of the post.
+        ack_id: u32,
+        /// The reason of a refusal; `None`: taken.
+        nak_code: Option<NakCode>,
+        /// Text of the answer.
+        text: String,
+    },
     /// The owner is to send what there is to send, close the connection, and say so ([`Consumer::handle_disconnected`]).
     Disconnect(Disconnect),
     /// A service can be used.
@@ -233,6 +242,12 @@ impl Consumer {
         let was_up = self.session.is_up();
         match self.session.message(now, msg) {
             Login::Nothing => {}
+            Login::Ack => {
+                if let Ok(Msg::Ack(AckMsg { ack_id, nak_code, text, .. })) = Msg::decode(msg) {
+                    let text = String::from_utf8_lossy(text.unwrap_or_default()).into_owned();
+                    self.events.push_back(Event::LoginAck { ack_id, nak_code, text });
+                }
+            }
             Login::Accepted(refresh) => {
                 self.events.push_back(Event::LoggedIn(refresh));
                 let filter = directory::filter::INFO
