@@ -1,0 +1,444 @@
+//! Items that an application publishes, with their images: as an interactive provider, whom consumers and servers dial and ask, and as a
+//! non-interactive one, which dials a server and publishes unasked; the application says only what each item is now.
+
+use omm::provider::{self, Provider, ProviderConfig, Upstream};
+use omm::publisher::{self, Publisher, PublisherConfig, StreamId};
+use rwf::dictionary::Dictionary;
+use rwf::image::{Image, Plans};
+use rwf::msg::{Domain, NakCode, RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
+use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
+use rwf::wire::encode_growing;
+use rwf::{DataState, DataType, State, StateCode, StreamState};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Longest image, bytes.
+const IMAGE_MAX: usize = 1 << 24;
+
+/// An item's domain and name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemName {
+    /// The domain.
+    pub domain: Domain,
+    /// The name.
+    pub name: Box<str>,
+}
+
+/// What becomes of a request for an item that is not published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unpublished {
+    /// Refused: there is no such item.
+    #[default]
+    Refuse,
+    /// Left open until it is published; [`Event::Wanted`] says that somebody waits.
+    Wait,
+}
+
+/// The settings of a publication.
+#[derive(Debug, Clone)]
+pub struct PublicationConfig {
+    /// Name of the service.
+    pub service: String,
+    /// Id of the service.
+    pub service_id: u16,
+    /// Domains of the items.
+    pub domains: Vec<Domain>,
+    /// The dictionary that is handed out, and by which fields ripple.
+    pub dictionary: Arc<Dictionary>,
+    /// Requests for other items.
+    pub unpublished: Unpublished,
+    /// Whether posts are taken; they are refused otherwise.
+    pub takes_posts: bool,
+    /// Most items that are wanted and not published.
+    pub wanted_max: usize,
+}
+
+impl PublicationConfig {
+    /// A service of market prices with the built-in dictionary, that refuses what is not published, and posts.
+    pub fn new(service: impl Into<String>) -> Self {
+        Self {
+            service: service.into(),
+            service_id: 1,
+            domains: vec![Domain::MARKET_PRICE],
+            dictionary: Arc::new(Dictionary::builtin()),
+            unpublished: Unpublished::Refuse,
+            takes_posts: false,
+            wanted_max: 1_000_000,
+        }
+    }
+
+    /// The service as the directory has it.
+    pub fn service(&self) -> Service {
+        let dictionaries = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
+        let mut service = Service::new(self.service_id, Action::Add);
+        service.info = Some(Part::Set(Info {
+            name: self.service.clone(),
+            capabilities: self.domains.iter().copied().chain([Domain::DICTIONARY]).collect(),
+            dictionaries_provided: dictionaries(),
+            dictionaries_used: dictionaries(),
+            ..Info::default()
+        }));
+        service.state = Some(Part::Set(ServiceState::new(true)));
+        service
+    }
+}
+
+/// What a publication is told by those who watch.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Somebody has asked for an item that nobody had asked for.
+    Wanted(ItemName),
+    /// Nobody wants the item any more.
+    Unwanted(ItemName),
+    /// A consumer has published: field list or other data of an item. It has been acknowledged, and was not applied: publish it if it is to be seen.
+    Posted {
+        /// The item.
+        item: ItemName,
+        /// Type of the data.
+        container: DataType,
+        /// The data.
+        body: Vec<u8>,
+    },
+    /// The server of the non-interactive side has taken the login: everything is published there.
+    Ready,
+    /// The server of the non-interactive side is lost.
+    Lost,
+    /// The server of the non-interactive side has refused the login; the reason.
+    Refused(String),
+    /// The connection of the non-interactive side is to be closed behind what there is to send.
+    Disconnect,
+}
+
+#[derive(Debug, Default)]
+struct Item {
+    image: Image,
+    streams: BTreeSet<(u64, i32)>,
+    published: Option<StreamId>,
+}
+
+/// Published items. Connections of the interactive side are numbered by the owner.
+#[derive(Debug)]
+pub struct Publication {
+    config: PublicationConfig,
+    provider_config: Arc<ProviderConfig>,
+    plans: Plans,
+    items: HashMap<ItemName, Item>,
+    wanted: usize,
+    providers: HashMap<u64, (Provider, HashMap<i32, ItemName>)>,
+    /// Connections that have something to send.
+    unsent: BTreeSet<u64>,
+    publisher: Option<Publisher>,
+    by_stream: HashMap<i32, ItemName>,
+    events: VecDeque<Event>,
+    room: Vec<u8>,
+}
+
+impl Publication {
+    /// Nothing is published yet. `dials` is the non-interactive side, if there is one: where to connect, and as whom.
+    pub fn new(config: PublicationConfig, dials: Option<(omm::ConnectionList, rwf::rdm::login::Request)>) -> Self {
+        let service = config.service();
+        let publisher = dials.map(|(connections, login)| {
+            let services = vec![service.clone()];
+            Publisher::new(PublisherConfig { connections, login, services, login_timeout_ns: 45_000_000_000 })
+        });
+        let provider_config = ProviderConfig {
+            services: vec![service],
+            dictionary: Some(Arc::clone(&config.dictionary)),
+            ..ProviderConfig::default()
+        };
+        Self {
+            plans: Plans::new(Some(Arc::clone(&config.dictionary))),
+            config,
+            provider_config: Arc::new(provider_config),
+            items: HashMap::new(),
+            wanted: 0,
+            providers: HashMap::new(),
+            unsent: BTreeSet::new(),
+            publisher,
+            by_stream: HashMap::new(),
+            events: VecDeque::new(),
+            room: Vec::new(),
+        }
+    }
+
+    /// The dictionary.
+    pub const fn dictionary(&self) -> &Arc<Dictionary> {
+        &self.config.dictionary
+    }
+
+    /// The non-interactive side, which is driven as in [`omm`]; [`Publication::publisher_message`] takes its messages.
+    pub const fn publisher(&mut self) -> Option<&mut Publisher> {
+        self.publisher.as_mut()
+    }
+
+    /// Publishes an item: the first time the body is its image, then an update of it. Bodies are field lists or what else the domain has.
+    ///
+    /// # Errors
+    /// The body cannot be applied to the item's image; nobody is told of it.
+    pub fn publish(&mut self, item: &ItemName, container: DataType, body: &[u8]) -> Result<(), rwf::image::ApplyError> {
+        let known = self.items.get(item).is_some_and(|known| known.image.is_whole());
+        if !known {
+            return self.publish_image(item, container, body);
+        }
+        let Self { items, plans, providers, unsent, publisher, .. } = self;
+        let Some(known) = items.get_mut(item) else { return Ok(()) };
+        // The application has said what changes: nothing else is to change with it by the dictionary's ripples.
+        let flags = UpdateFlags::DO_NOT_RIPPLE;
+        let update = UpdateMsg { container, flags, body, ..UpdateMsg::new(item.domain, 0) };
+        known.image.update(&update, &plans.schema())?;
+        for &(conn, stream_id) in &known.streams {
+            if let Some((provider, _)) = providers.get_mut(&conn) {
+                provider.update(&UpdateMsg { stream_id, ..update.clone() });
+                unsent.insert(conn);
+            }
+        }
+        if let (Some(publisher), Some(stream)) = (publisher, known.published) {
+            publisher.update(stream, &update);
+        }
+        Ok(())
+    }
+
+    /// Publishes an image of an item, which replaces all that was known of it.
+    ///
+    /// # Errors
+    /// The body is malformed; nobody is told of it.
+    pub fn publish_image(
+        &mut self,
+        item: &ItemName,
+        container: DataType,
+        body: &[u8],
+    ) -> Result<(), rwf::image::ApplyError> {
+        let refresh = RefreshMsg {
+            container,
+            flags: RefreshFlags::REFRESH_COMPLETE,
+            state: State::OPEN_OK,
+            body,
+            ..RefreshMsg::new(item.domain, 0)
+        };
+        let mut image = Image::new();
+        image.refresh(&refresh, &self.plans.schema())?;
+        let known = self.items.entry(item.clone()).or_default();
+        if !known.image.is_whole() && !known.streams.is_empty() {
+            self.wanted -= 1;
+        }
+        known.image = image;
+        let streams: Vec<(u64, i32)> = known.streams.iter().copied().collect();
+        for (conn, stream_id) in streams {
+            self.send_image(item, conn, stream_id);
+        }
+        self.publish_at_server(item);
+        Ok(())
+    }
+
+    /// Ends an item: it is not published any more.
+    pub fn end(&mut self, item: &ItemName, text: &str) {
+        let Some(known) = self.items.remove(item) else { return };
+        if !known.image.is_whole() && !known.streams.is_empty() {
+            self.wanted -= 1;
+        }
+        let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NONE, text);
+        for (conn, stream_id) in known.streams {
+            if let Some((provider, names)) = self.providers.get_mut(&conn) {
+                names.remove(&stream_id);
+                provider.status(stream_id, state);
+                self.unsent.insert(conn);
+            }
+        }
+        if let (Some(publisher), Some(stream)) = (&mut self.publisher, known.published) {
+            self.by_stream.remove(&stream.get());
+            publisher.status(stream, state);
+        }
+    }
+
+    fn send_image(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
+        let Self { items, providers, room, unsent, .. } = self;
+        let Some((provider, names)) = providers.get_mut(&conn) else { return };
+        let Some(payload) = items.get(item).and_then(|item| item.image.payload()) else { return };
+        let Ok(end) = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)) else { return };
+        let refresh = RefreshMsg {
+            container: payload.container(),
+            flags: RefreshFlags::REFRESH_COMPLETE | RefreshFlags::CLEAR_CACHE,
+            state: State::OPEN_OK,
+            body: &room[..end],
+            ..RefreshMsg::new(item.domain, stream_id)
+        };
+        provider.refresh(&refresh);
+        unsent.insert(conn);
+        if provider.stream(stream_id).is_none() {
+            // A snapshot is over with its image.
+            names.remove(&stream_id);
+            self.leave(item, conn, stream_id);
+        }
+    }
+
+    fn publish_at_server(&mut self, item: &ItemName) {
+        let Self { items, publisher, by_stream, room, config, .. } = self;
+        let (Some(publisher), Some(known)) = (publisher, items.get_mut(item)) else { return };
+        let Some(payload) = known.image.payload() else { return };
+        if known.published.is_none() {
+            known.published = publisher.open(item.domain, config.service_id, item.name.clone());
+            by_stream.extend(known.published.map(|stream| (stream.get(), item.clone())));
+        }
+        let (Some(stream), Ok(end)) =
+            (known.published, encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)))
+        else {
+            return;
+        };
+        let refresh = RefreshMsg {
+            container: payload.container(),
+            flags: RefreshFlags::REFRESH_COMPLETE | RefreshFlags::CLEAR_CACHE,
+            state: State::OPEN_OK,
+            body: &room[..end],
+            ..RefreshMsg::new(item.domain, 0)
+        };
+        publisher.refresh(stream, &refresh);
+    }
+
+    fn leave(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
+        let Some(known) = self.items.get_mut(item) else { return };
+        if !known.streams.remove(&(conn, stream_id)) || !known.streams.is_empty() {
+            return;
+        }
+        self.events.push_back(Event::Unwanted(item.clone()));
+        if !known.image.is_whole() {
+            self.wanted -= 1;
+            self.items.remove(item);
+        }
+    }
+
+    /// A connection has come in.
+    pub fn opened(&mut self, conn: u64) {
+        self.providers.insert(conn, (Provider::new(Arc::clone(&self.provider_config)), HashMap::new()));
+    }
+
+    /// A connection is gone.
+    pub fn closed(&mut self, conn: u64) {
+        let Some((_, names)) = self.providers.remove(&conn) else { return };
+        self.unsent.remove(&conn);
+        for (stream_id, item) in names {
+            self.leave(&item, conn, stream_id);
+        }
+    }
+
+    /// Takes a message of a connection.
+    pub fn message(&mut self, conn: u64, msg: &[u8]) {
+        let Some((provider, names)) = self.providers.get_mut(&conn) else { return };
+        self.unsent.insert(conn);
+        if let Some(Upstream::Post(post)) = provider.handle_message(msg) {
+            let name = post.key.as_ref().and_then(|key| key.name).map(|name| String::from_utf8_lossy(name).into());
+            let item = names.get(&post.stream_id).cloned().or(name.map(|name| ItemName { domain: post.domain, name }));
+            match item.filter(|_| self.config.takes_posts) {
+                Some(item) => {
+                    provider.acknowledge(&post, None, "");
+                    self.events.push_back(Event::Posted { item, container: post.container, body: post.body.to_vec() });
+                }
+                None => provider.acknowledge(&post, Some(NakCode::DENIED_BY_SRC), "no posts are taken here"),
+            }
+        }
+        while let Some((provider, names)) = self.providers.get_mut(&conn) {
+            match provider.poll_event() {
+                Some(provider::Event::Login(request)) => provider.accept_login(&request, ""),
+                Some(provider::Event::Open(asked)) => {
+                    let name = String::from_utf8_lossy(&asked.name).into();
+                    let item = ItemName { domain: asked.domain, name };
+                    self.asked(conn, asked.stream_id, &item);
+                }
+                Some(provider::Event::Reissue { asked, image: true }) => {
+                    if let Some(item) = names.get(&asked.stream_id).cloned() {
+                        self.send_image(&item, conn, asked.stream_id);
+                    }
+                }
+                Some(provider::Event::Close { stream_id }) => {
+                    if let Some(item) = names.remove(&stream_id) {
+                        self.leave(&item, conn, stream_id);
+                    }
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+    }
+
+    fn asked(&mut self, conn: u64, stream_id: i32, item: &ItemName) {
+        let is_published = self.items.get(item).is_some_and(|known| known.image.is_whole());
+        let is_wanted = self.items.contains_key(item);
+        let waits = self.config.unpublished == Unpublished::Wait && (is_wanted || self.wanted < self.config.wanted_max);
+        let Some((provider, names)) = self.providers.get_mut(&conn) else { return };
+        if !is_published && !waits {
+            let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, "no such item here");
+            provider.status(stream_id, state);
+            return;
+        }
+        names.insert(stream_id, item.clone());
+        let known = self.items.entry(item.clone()).or_default();
+        if known.streams.is_empty() {
+            self.wanted += usize::from(!is_published);
+            self.events.push_back(Event::Wanted(item.clone()));
+        }
+        known.streams.insert((conn, stream_id));
+        if is_published {
+            self.send_image(item, conn, stream_id);
+        }
+    }
+
+    /// A connection that has something to send.
+    pub fn poll_unsent(&mut self) -> Option<u64> {
+        self.unsent.pop_first()
+    }
+
+    /// The next message to send on a connection.
+    pub fn poll_transmit(&mut self, conn: u64) -> Option<&[u8]> {
+        self.providers.get_mut(&conn)?.0.poll_transmit()
+    }
+
+    /// Takes a message of the server of the non-interactive side.
+    pub fn publisher_message(&mut self, now: u64, msg: &[u8]) {
+        let Some(publisher) = &mut self.publisher else { return };
+        if let Some(post) = publisher.handle_message(now, msg)
+            && self.config.takes_posts
+            && let Some(item) = self.by_stream.get(&post.stream_id)
+        {
+            let event = Event::Posted { item: item.clone(), container: post.container, body: post.body.to_vec() };
+            self.events.push_back(event);
+        }
+        self.publisher_events();
+    }
+
+    /// Takes over what the non-interactive side has to tell: after each call to it.
+    pub fn publisher_events(&mut self) {
+        while let Some(event) = self.publisher.as_mut().and_then(Publisher::poll_event) {
+            match event {
+                publisher::Event::Ready(_) => {
+                    for item in self.items.keys().cloned().collect::<Vec<_>>() {
+                        self.publish_at_server(&item);
+                    }
+                    self.events.push_back(Event::Ready);
+                }
+                publisher::Event::Lost => self.events.push_back(Event::Lost),
+                publisher::Event::LoginRefused(state) => {
+                    self.events.push_back(Event::Refused(state.as_state().to_string()));
+                }
+                publisher::Event::Disconnect(_) => self.events.push_back(Event::Disconnect),
+                _ => {}
+            }
+        }
+    }
+
+    /// What has happened since.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Items that are published.
+    pub fn items(&self) -> usize {
+        self.items.values().filter(|item| item.image.is_whole()).count()
+    }
+
+    /// Writes the payload of a published item: type and bytes.
+    pub fn payload<'r>(&self, item: &ItemName, room: &'r mut Vec<u8>) -> Option<(DataType, &'r [u8])> {
+        let payload = self.items.get(item)?.image.payload()?;
+        let end = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)).ok()?;
+        Some((payload.container(), &room[..end]))
+    }
+}

@@ -1,0 +1,5 @@
+//! A client against the provider of `omm`, without sockets.
+
+mod images;
+mod sharing;
+mod world;
