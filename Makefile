@@ -14,7 +14,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How long `make chaos` runs, in seconds; QUOTEWAY_SEED repeats a schedule.
 SECONDS_OF_CHAOS ?= 7200
 
-.PHONY: help build build-lab build-c run test test-rust test-aeron test-interop chaos fuzz loom miri deny bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
+.PHONY: help build build-lab build-c run test test-rust test-aeron test-python test-interop chaos fuzz loom miri deny bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -25,8 +25,8 @@ build: ## the binary, optimised: target/release/quoteway
 build-lab: build ## the lab, optimised: target/release/quoteway-lab
 	$(CARGO) build --release --package quoteway-lab
 
-build-c: ## the C library of topic messaging: target/release/libquoteway_lbm.so and .a
-	$(CARGO) build --release --package lbm-c
+build-c: ## the C libraries: target/release/libquoteway_client.so and .a (market data), libquoteway_lbm.so and .a (topic messaging)
+	$(CARGO) build --release --package client-c --package lbm-c
 
 run: build ## the demo: source, Source Distributor, hub, P2PS and a live watchlist; Ctrl-C ends it
 	./target/release/quoteway demo $(if $(wildcard $(DATA)/us-equity-ticks),--data $(DATA),) $(ARGS)
@@ -41,6 +41,10 @@ test-aeron: ## the hub over Aeron: its crate, and the suite of every transport (
 	$(CARGO) clippy --package aeron-io --features aeron --all-targets -- -D warnings
 	$(CARGO) test --package aeron-io --features aeron
 	$(CARGO) test --package quoteway --features aeron --test all -- hub:: aeron
+
+test-python: ## the module for Python: its tests with pyarrow, pandas, polars and DuckDB, and its stubs (Python 3.11; scripts/python.sh)
+	scripts/python.sh test
+	scripts/python.sh stubs
 
 test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 	mvn -B -q -f interop/pom.xml test
@@ -100,13 +104,19 @@ install: man ## the binary, the lab, man pages and completions under PREFIX (/us
 	$(LAB) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_quoteway-lab
 	$(LAB) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/quoteway-lab.fish
 
-install-c: build-c ## the C library under PREFIX: header, shared and static library, pkg-config
+install-c: build-c ## the C libraries under PREFIX: headers, shared and static libraries, pkg-config
 	install -D -m 644 crates/lbm-c/include/quoteway_lbm.h $(DESTDIR)$(PREFIX)/include/quoteway_lbm.h
 	install -D -m 755 $(LIBRARIES)/libquoteway_lbm.so $(DESTDIR)$(PREFIX)/lib/libquoteway_lbm.so
 	install -D -m 644 $(LIBRARIES)/libquoteway_lbm.a $(DESTDIR)$(PREFIX)/lib/libquoteway_lbm.a
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
 		crates/lbm-c/quoteway-lbm.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quoteway-lbm.pc
+	install -D -m 644 crates/client-c/include/quoteway.h $(DESTDIR)$(PREFIX)/include/quoteway.h
+	install -D -m 644 crates/client-c/include/quoteway.hpp $(DESTDIR)$(PREFIX)/include/quoteway.hpp
+	install -D -m 755 $(LIBRARIES)/libquoteway_client.so $(DESTDIR)$(PREFIX)/lib/libquoteway_client.so
+	install -D -m 644 $(LIBRARIES)/libquoteway_client.a $(DESTDIR)$(PREFIX)/lib/libquoteway_client.a
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
+		crates/client-c/quoteway.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quoteway.pc
 
 deb: man ## a Debian package with systemd units: target/packages
 	BINARY=$(BINARY) LAB=$(LAB) MAN=$(MAN) packaging/deb.sh $(PACKAGES)

@@ -1,0 +1,305 @@
+"""The module against publishers of its own, and its columns as pyarrow, pandas, polars and DuckDB read them. `scripts/python.sh test` runs it."""
+
+import asyncio
+import datetime as dt
+import gc
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from decimal import Decimal
+
+import quoteway as qw
+
+PATIENCE = 30.0
+EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+
+
+def connect(publisher, **more):
+    return qw.connect(publisher.address, "tester", timeout=PATIENCE, **more)
+
+
+def open_descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+class Watching(unittest.TestCase):
+    def setUp(self):
+        self.publisher = qw.Publisher("FEED", listen="127.0.0.1:0")
+        self.publisher.publish("A", BID=1.25, ASK=1.5, DSPLY_NAME="ALPHA", TRADE_DATE=dt.date(2026, 11, 29))
+        self.publisher.publish("B", {"BID": 2, "ASK": None})
+        self.publisher.flush()
+        self.session = connect(self.publisher)
+
+    def tearDown(self):
+        self.session.close()
+        self.publisher.close()
+
+    def test_the_snippet_of_the_readme(self):
+        book = self.session.subscribe(["A", "B"], fields=["BID", "ASK"])
+        seen = {}
+        for tick in book.updates(timeout=PATIENCE):
+            seen[tick.item] = (tick["BID"], tick["ASK"])
+            if len(seen) == 2:
+                break
+        self.assertEqual(seen, {"A": (1.25, 1.5), "B": (2.0, None)})
+
+    def test_a_tick_is_a_mapping(self):
+        book = self.session.subscribe("A")
+        tick = next(book.updates(timeout=PATIENCE))
+        self.assertEqual((tick.item, tick.kind, tick.is_final), ("A", "refresh", False))
+        self.assertEqual(tick.dict(), {"BID": 1.25, "ASK": 1.5, "DSPLY_NAME": "ALPHA", "TRADE_DATE": dt.date(2026, 11, 29)})
+        self.assertEqual((list(tick), len(tick), "BID" in tick, "BIDD" in tick), (list(tick.dict()), 4, True, False))
+        self.assertEqual((tick.get("BIDD", 7), tick.get("BID")), (7, 1.25))
+        with self.assertRaises(KeyError):
+            tick["OPEN_PRC"]
+        self.assertAlmostEqual(tick.time_ns / 1e9, time.time(), delta=60)
+        self.assertEqual(tick.state, "OPEN/OK/NONE")
+        self.assertIn("BID=1.25", repr(tick))
+
+    def test_images_are_as_they_are_now(self):
+        book = self.session.subscribe(["A", "NONE"])
+        self.assertTrue(book.wait(PATIENCE))
+        self.publisher.publish("A", BID=9.75)
+        until = time.monotonic() + PATIENCE
+        while book["A"]["BID"] != 9.75:
+            self.assertLess(time.monotonic(), until)
+        self.assertEqual((book["A"]["ASK"], book["NONE"], len(book)), (1.5, None, 2))
+        with self.assertRaises(KeyError):
+            book["C"]
+        self.assertIn("9.75", repr(book))
+        self.assertIn("<td>9.75</td>", book._repr_html_())
+
+    def test_snapshots(self):
+        got = self.session.get(["A", "NONE", "B"], fields=["ASK"], timeout=PATIENCE)
+        self.assertEqual({name: image and image["ASK"] for name, image in got.items() if name != "NONE"}, {"A": 1.5, "B": None})
+        self.assertFalse(got["NONE"])
+
+    def test_order_in_a_burst_and_no_other_task_starves(self):
+        book = self.session.subscribe("A", fields=["BID"], slow="wait")
+        self.assertTrue(book.wait(PATIENCE))
+        count = 20_000
+        turns = 0
+
+        async def others():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async def main():
+            other = asyncio.create_task(others())
+            got = []
+            async for tick in book.updates(timeout=PATIENCE):
+                got.append(tick["BID"])
+                if len(got) == count:
+                    break
+            other.cancel()
+            return got
+
+        sender = threading.Thread(target=lambda: [self.publisher.publish("A", BID=n) for n in range(count)])
+        sender.start()
+        got = asyncio.run(main())
+        sender.join()
+        self.assertEqual(got, [float(n) for n in range(count)])
+        self.assertGreater(turns, 10)
+
+    def test_an_async_iteration_ends_after_its_timeout(self):
+        book = self.session.subscribe("NONE")
+
+        async def main():
+            return [tick.kind async for tick in book.updates(timeout=0.5)]
+
+        self.assertEqual(asyncio.run(main()), ["status"])
+
+    def test_a_slow_program_gets_the_latest(self):
+        book = self.session.subscribe("A", slow="latest", limit_bytes=2_000)
+        self.assertTrue(book.wait(PATIENCE))
+        for n in range(5_000):
+            self.publisher.publish("A", BID=n)
+        self.publisher.flush()
+        last, taken = None, 0
+        for tick in book.updates(timeout=PATIENCE):
+            last, taken = tick.get("BID", last), taken + 1
+            if last == 4_999:
+                break
+        self.assertLess(taken, 2_500)
+        self.assertGreater(book.counts()["merged"], 2_500)
+
+    def test_errors_say_what_to_do(self):
+        with self.assertRaisesRegex(ValueError, "no field BIDD"):
+            self.publisher.publish("A", BIDD=1)
+        with self.assertRaisesRegex(ValueError, "BID is of type"):
+            self.publisher.publish("A", BID="high")
+        with self.assertRaisesRegex(ValueError, "no field BIDD"):
+            self.session.subscribe("A", fields=["BIDD"])
+        with self.assertRaisesRegex(ValueError, "HOST:PORT"):
+            qw.connect("a:b")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with self.assertRaisesRegex(ConnectionError, "not connected yet"):
+            qw.connect(f"127.0.0.1:{port}", timeout=0.3)
+        book = self.session.subscribe("A")
+        with self.assertRaisesRegex(qw.QuotewayError, "fields="):
+            book.frame()
+        book.close()
+        with self.assertRaisesRegex(qw.QuotewayError, "closed"):
+            book.counts()
+
+    def test_a_server_that_is_back_has_its_items_again(self):
+        book = self.session.subscribe(["A"], fields=["BID"])
+        self.assertTrue(book.wait(PATIENCE))
+        address = self.publisher.address
+        self.publisher.close()
+        kinds = []
+        for tick in book.updates(timeout=PATIENCE):
+            kinds.append((tick.kind, "SUSPECT" in (tick.state or "")))
+            break
+        self.assertEqual(kinds, [("status", True)])
+        self.publisher = qw.Publisher("FEED", listen=address)
+        self.publisher.publish("A", BID=77)
+        tick = next(book.updates(timeout=PATIENCE))
+        self.assertEqual((tick.kind, tick["BID"]), ("refresh", 77.0))
+
+    def test_sessions_leave_nothing_behind(self):
+        def cycle():
+            with connect(self.publisher) as session:
+                book = session.subscribe(["A", "B"], fields=["BID"])
+                self.assertTrue(book.wait(PATIENCE))
+
+        cycle()
+        gc.collect()
+        before = open_descriptors(), threading.active_count(), len(os.listdir("/proc/self/task"))
+        for _ in range(int(os.environ.get("QUOTEWAY_CYCLES", "30"))):
+            cycle()
+        gc.collect()
+        self.assertEqual((open_descriptors(), threading.active_count(), len(os.listdir("/proc/self/task"))), before)
+
+
+class Columns(unittest.TestCase):
+    """The same rows, as four readers have them."""
+
+    def setUp(self):
+        self.publisher = qw.Publisher("FEED", listen="127.0.0.1:0")
+        self.publisher.publish("A", BID=1.25, ACVOL_1=10, DSPLY_NAME="ALPHA", TRADE_DATE=dt.date(2024, 2, 29), TRDTIM_1=dt.time(9, 30, 1), PRCTCK_1=1)
+        self.session = connect(self.publisher)
+        fields = ["BID", "ACVOL_1", "DSPLY_NAME", "TRADE_DATE", "TRDTIM_1", "PRCTCK_1"]
+        self.book = self.session.subscribe(["B", "A"], fields=fields)
+        self.assertTrue(self.book.wait(PATIENCE))
+        for n in range(100):
+            self.publisher.publish("A", BID=n / 4)
+
+    def tearDown(self):
+        self.session.close()
+        self.publisher.close()
+
+    def rows(self, **more):
+        batches, count = [], 0
+        for batch in self.book.batches(30, timeout=PATIENCE, **more):
+            self.assertLessEqual(len(batch), 30)
+            batches.append(batch)
+            count += len(batch)
+            if count == 100:
+                return batches
+        self.fail(f"{count} rows")
+
+    def test_batches_in_pyarrow(self):
+        import pyarrow as pa
+
+        table = pa.concat_tables(pa.table(batch) for batch in self.rows())
+        self.assertEqual(table["BID"].to_pylist(), [n / 4 for n in range(100)])
+        self.assertEqual(table["ACVOL_1"].null_count, 100)
+        self.assertEqual(set(table["item"].to_pylist()), {"A"})
+        self.assertEqual(set(table["kind"].to_pylist()), {"update"})
+        seq = table["seq"].to_pylist()
+        self.assertEqual(seq, list(range(seq[0], seq[0] + 100)))
+        self.assertEqual(table.schema.field("time").type, pa.timestamp("ns", tz="UTC"))
+
+    def test_decimals_are_exact(self):
+        import pyarrow as pa
+
+        table = pa.concat_tables(pa.table(batch) for batch in self.rows(decimals=True))
+        self.assertEqual(table.schema.field("BID").type, pa.decimal128(38, 14))
+        self.assertEqual(table["BID"].to_pylist(), [Decimal(n) / 4 for n in range(100)])
+
+    def test_frames_in_pandas_polars_and_duckdb(self):
+        import duckdb
+        import pandas
+        import polars
+
+        self.rows()
+        frame = self.book.frame()
+        expected = {"BID": 24.75, "DSPLY_NAME": "ALPHA", "TRADE_DATE": dt.date(2024, 2, 29)}
+        of_polars = polars.DataFrame(frame).row(0, named=True)
+        of_pandas = pandas.DataFrame.from_arrow(frame).iloc[0].to_dict()
+        relation = duckdb.sql("select * from frame")
+        of_duckdb = dict(zip(relation.columns, relation.fetchall()[0]))
+        for row in (of_polars, of_pandas, of_duckdb):
+            self.assertEqual({name: row[name] for name in expected}, expected)
+            self.assertEqual((row["item"], row["TRDTIM_1"]), ("A", (9 * 3600 + 30 * 60 + 1) * 1_000_000_000))
+            self.assertEqual(row["PRCTCK_1"], 1)
+        self.assertEqual(len(frame), 1)
+
+
+class Publishing(unittest.TestCase):
+    def test_a_data_frame_becomes_a_service(self):
+        import pandas
+
+        frame = pandas.DataFrame({"item": ["X", "Y", "X"], "BID": [1.5, 2.5, float("nan")], "ASK": [3.0, 4.0, 5.0]})
+        with qw.Publisher("MINE", listen="127.0.0.1:0") as publisher:
+            self.assertEqual(publisher.publish_frame(frame), 3)
+            publisher.flush()
+            with connect(publisher) as session:
+                self.assertEqual(session.services, ["MINE"])
+                got = session.get(["X", "Y"], timeout=PATIENCE)
+        self.assertEqual(got, {"X": {"BID": None, "ASK": 5.0}, "Y": {"BID": 2.5, "ASK": 4.0}})
+
+    def test_wishes_are_told(self):
+        with qw.Publisher("MINE", listen="127.0.0.1:0", wait_for_unpublished=True) as publisher, connect(publisher) as session:
+            book = session.subscribe("LATER", fields=["BID"])
+            self.assertEqual(next(publisher.events(PATIENCE)), ("wanted", "LATER"))
+            publisher.publish("LATER", BID=3)
+            self.assertEqual(next(book.updates(timeout=PATIENCE))["BID"], 3.0)
+            book.close()
+            self.assertEqual(next(publisher.events(PATIENCE)), ("unwanted", "LATER"))
+
+
+class Examples(unittest.TestCase):
+    """Each runs as it is printed, against another one of them."""
+
+    def run_example(self, name, *args):
+        done = subprocess.run([sys.executable, EXAMPLES / name, *args], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_they_work_with_each_other(self):
+        with subprocess.Popen(
+            [sys.executable, EXAMPLES / "provide.py", "listen", "127.0.0.1:0", "100"], stdout=subprocess.PIPE, text=True
+        ) as provider, tempfile.TemporaryDirectory() as folder:
+            try:
+                server = provider.stdout.readline().strip()
+                watched = self.run_example("watch.py", server, "DIRECT_FEED", "BID,ASK", "IBM.N", "NONE")
+                self.assertRegex(watched, r"<IBM.N refresh BID=\d+\.?\d* ASK=\d+")
+                self.assertIn("<quoteway.Book 2 items of DIRECT_FEED>", watched)
+                got = self.run_example("snapshots.py", server, "DIRECT_FEED", "TRI.N", "NONE")
+                self.assertRegex(got, r"TRI.N \{'BID': 16[34]")
+                self.assertIn("NONE not there", got)
+                file = str(pathlib.Path(folder, "ticks.parquet"))
+                rows = self.run_example("columns.py", server, "DIRECT_FEED", file, "1", "IBM.N", "TRI.N")
+                import polars
+
+                frame = polars.read_parquet(file)
+                self.assertEqual(f"{len(frame)} rows\n", rows)
+                self.assertEqual(set(frame["item"]), {"IBM.N", "TRI.N"})
+                self.assertTrue((frame["seq"].diff().drop_nulls() == 1).all())
+            finally:
+                provider.kill()
+
+
+if __name__ == "__main__":
+    unittest.main()
