@@ -252,7 +252,9 @@ class Updates(Iterator[Tick], AsyncIterator[Tick]):
     def __init__(self, native: NativeBook, timeout: float | None) -> None:
         self._native = native
         self._timeout = timeout
-        self._given = 0
+        self._left = _FAIR
+        self._ready = native.next_ready
+        self._descriptor = -1
 
     def __iter__(self) -> Updates:
         return self
@@ -267,11 +269,20 @@ class Updates(Iterator[Tick], AsyncIterator[Tick]):
         return self
 
     async def __anext__(self) -> Tick:
-        descriptor = self._native.wake_descriptor()
-        self._given += 1
-        if self._given % _FAIR == 0:
+        self._left -= 1
+        if self._left and (tick := self._ready()) is not None:
+            return tick
+        return await self._next_in_turn()
+
+    async def _next_in_turn(self) -> Tick:
+        if not self._left:
+            self._left = _FAIR
             await asyncio.sleep(0)
-        tick = self._native.next_ready()
+        if self._descriptor < 0:
+            # Only from now on does a look that finds nothing have the descriptor written to.
+            self._descriptor = self._native.wake_descriptor()
+        descriptor = self._descriptor
+        tick = self._ready()
         if tick is not None:
             return tick
         loop = asyncio.get_running_loop()
