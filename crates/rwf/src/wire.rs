@@ -13,11 +13,12 @@
 //! ([`LenForm`]).
 
 mod growing;
+mod short_number;
 
-use crate::primitive::ShortNumber;
 use crate::{DecodeError, EncodeError};
 
 pub use growing::encode_growing;
+pub(crate) use short_number::{ShortNumber, int_len, uint_len};
 
 /// Largest value of the `rb15` coding.
 pub const RB15_MAX: usize = 0x7FFF;

@@ -5,8 +5,8 @@
 use super::parts::payload_of;
 use super::sets::{FieldSetDef, SetEncoder, SetScope, TypesLeft};
 use crate::macros::flag_set;
-use crate::primitive::{self, Primitive, ShortNumber};
-use crate::wire::{LenForm, Reader, Writer};
+use crate::primitive::{self, Primitive};
+use crate::wire::{LenForm, Reader, ShortNumber, Writer};
 use crate::{DataType, DecodeError, EncodeError, Real};
 
 flag_set! {

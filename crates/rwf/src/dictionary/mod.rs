@@ -310,7 +310,7 @@ impl JsonMember {
 
     fn new(acronym: &str) -> Self {
         let mut quoted = String::from(",");
-        crate::json::quote(acronym, &mut quoted);
+        crate::json::out::text(acronym, &mut quoted);
         quoted.push(':');
         let mut text = [0; Self::MOST];
         let room = text.get_mut(..quoted.len());

@@ -26,6 +26,7 @@
 mod base64;
 mod names;
 mod number;
+pub(crate) mod out;
 mod parse;
 mod read;
 mod read_container;
@@ -260,11 +261,6 @@ pub fn write_number(value: i64, out: &mut Vec<u8>) {
     number::signed(value, out);
 }
 
-/// Appends a text in quotes, with what JSON wants to have escaped.
-pub(crate) fn quote(text: &str, out: &mut String) {
-    write::text(text, out);
-}
-
 impl JsonError {
     fn new(kind: ErrorKind, text: String) -> Self {
         Self { kind, text, stream_id: 0, offending: String::new() }
@@ -288,9 +284,9 @@ impl JsonError {
     /// The message of type `Error` that tells the sender, with the text that failed.
     pub fn message(&self, stream_id: i32, offending: &str) -> String {
         let mut out = format!("{{\"ID\":{stream_id},\"Type\":\"Error\",\"Text\":");
-        write::text(&self.text, &mut out);
+        out::text(&self.text, &mut out);
         out.push_str(",\"Debug\":{\"Message\":");
-        write::text(offending, &mut out);
+        out::text(offending, &mut out);
         out.push_str("}}");
         out
     }

@@ -1,6 +1,6 @@
 //! Numbers, dates and times as JSON has them.
 
-use super::write::Out;
+use super::out::Out;
 use crate::{Date, DateTime, Real, RealHint, Time};
 use std::ops::RangeInclusive;
 

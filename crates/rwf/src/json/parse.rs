@@ -75,7 +75,7 @@ impl<'a> Node<'a> {
             Self::Null => out.push_str("null"),
             Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
             Self::Number(text) => out.push_str(text),
-            Self::Text(text) => super::write::text(text, out),
+            Self::Text(text) => super::out::text(text, out),
             Self::Array(items) => {
                 out.push('[');
                 for (index, item) in items.iter().enumerate() {
@@ -88,7 +88,7 @@ impl<'a> Node<'a> {
                 out.push('{');
                 for (index, (name, node)) in members.iter().enumerate() {
                     out.push_str(if index == 0 { "" } else { "," });
-                    super::write::text(name, out);
+                    super::out::text(name, out);
                     out.push(':');
                     node.write(out);
                 }

@@ -2,7 +2,8 @@
 
 use super::names::{Named, name_or_number};
 use super::number;
-use super::write::{JsonWriter, MAX_DEPTH, Out, is_plain, text};
+use super::out::{Out, is_plain, text};
+use super::write::{JsonWriter, MAX_DEPTH};
 use crate::container::{
     Array, ElementList, FieldList, FilterAction, FilterList, Map, MapAction, Series, SetScope, Vector, VectorAction,
 };
