@@ -123,6 +123,8 @@ impl Connection {
         let now = net::clock::now();
         self.client.handle_timeout(now, &mut |d| sink(now, d));
         self.dial(now, sink);
+        // The owner may have ended the session since the last turn: the connection closes behind what is sent now, not when input comes.
+        self.link.take_events(&mut self.client);
         self.send(now);
         let due = [deadline, self.client.timeout()].into_iter().flatten().min();
         let mut served = Served { client: &mut self.client, link: &mut self.link, sink };
