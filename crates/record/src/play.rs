@@ -97,9 +97,18 @@ impl<'a, S: Store> Player<'a, S> {
         self.held = self.recording.state_at(&self.places, time)?;
         self.cursor = self.recording.from_time(time.saturating_add(1));
         (self.time, self.ahead, self.numbers) = (time, None, None);
-        // Items in a gap wait for the next checkpoint that has them.
-        self.gap = self.held.iter().any(|held| held.is_in_gap).then_some((0, time));
-        self.last = 0;
+        (self.gap, self.last) = (None, 0);
+        let (ahead, _) = self.look()?;
+        // Items in a gap wait for the next checkpoint that has them: those up to here are in the images already.
+        let next = if matches!(ahead, Ahead::End) { u64::MAX } else { self.last };
+        self.gap = self.held.iter().any(|held| held.is_in_gap).then_some((next, time));
+        // A gap is recorded where it ends: this may be within it.
+        while let (Ahead::Gap(gap), _) = self.look()?
+            && gap.from <= time
+        {
+            self.ahead = None;
+            self.begin_gap(gap, &mut |_, _| {});
+        }
         Ok(())
     }
 

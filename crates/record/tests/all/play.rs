@@ -5,17 +5,22 @@ use crate::{at, close, item, small};
 use record::{Gap, GapReason, Item, Journal, JournalConfig, Kind, Memory, Play, Player, PlayerItem, Recording};
 use std::collections::BTreeMap;
 
-const NAMES: [&str; 3] = ["IBM.N", "AIG.N", "BAC.N"];
+pub(crate) const NAMES: [&str; 3] = ["IBM.N", "AIG.N", "BAC.N"];
 
 /// A recording of two lives of its writer, with messages that were lost, closed items and items without images.
 fn eventful(config: JournalConfig) -> Recording<Memory> {
+    eventful_from([0, 1000], 1, config)
+}
+
+/// The same with the lives' beginnings, and a number in all images that tells the recording.
+pub(crate) fn eventful_from(lives: [u64; 2], number: i64, config: JournalConfig) -> Recording<Memory> {
     let mut store = Memory::default();
-    for life in 0..2u64 {
+    for begin in lives {
         let mut journal = Journal::open(store, config, &mut Vec::new()).expect("memory");
         let items = NAMES.map(|name| journal.item(item(name)));
-        for n in life * 1000..life * 1000 + 300 {
+        for n in begin..begin + 300 {
             let which = items[(n * 7 % 11 % 3) as usize];
-            let refreshed = refresh(&[(22, n as i64), (40, 1)]);
+            let refreshed = refresh(&[(22, n as i64), (40, number)]);
             match n % 97 {
                 50 => journal.append(Kind::Status, Some(which), at(n * 10), &closed()),
                 30 => journal.overflow(3, 30, at(n * 10)),
@@ -45,16 +50,20 @@ fn at_each_time_the_images_are_those_of_then() {
         let recording = eventful(config);
         let mut running = Player::at(&recording, 0, &|_| true).expect("memory can be read");
         let mut gaps = 0;
-        for n in (0..1_310).filter(|n| !(305..995).contains(n)) {
+        for n in (0..1_310).filter(|n| n % 50 == 0 || !(305..995).contains(n)) {
             let time = at(n * 10 + 5).wall;
             let mut count = |_: &Player<'_, Memory>, play: Play<'_>| gaps += usize::from(matches!(play, Play::Gap(_)));
             running.advance(time, usize::MAX, &mut count).expect("memory can be read");
             let expected: Seen =
                 NAMES.iter().map(|name| ((*name).to_owned(), image_at(&recording, name, n * 10 + 5))).collect();
-            let sought = Player::at(&recording, time, &|_| true).expect("memory can be read");
-            assert_eq!(seen(&sought), expected, "sought, {n}");
-            // A gap of lives begins when the first one ends.
-            assert_eq!(seen(&running), expected, "running, {n}");
+            let mut sought = Player::at(&recording, time, &|_| true).expect("memory can be read");
+            assert_eq!(seen(&sought), seen(&running), "sought, {n}");
+            let mut nothing = |_: &Player<'_, Memory>, play: Play<'_>| panic!("{play:?} is behind {n}");
+            assert_eq!(sought.advance(time, usize::MAX, &mut nothing).expect("memory can be read"), 0);
+            // A gap of lives begins when the first one ends, and is recorded when the second one begins.
+            if !(300..1000).contains(&n) {
+                assert_eq!(seen(&running), expected, "running, {n}");
+            }
         }
         assert_eq!((running.due().expect("memory"), gaps), (None, 8));
     }
