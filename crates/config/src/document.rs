@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{AnySection, Config, Feed, Route};
+use super::{AnySection, Config, Feed, Route, Section as _, Service};
 
 impl Config {
     /// Every parameter with default, RMDS name and meaning, as a TOML file that changes nothing.
@@ -14,6 +14,7 @@ impl Config {
             if i == 0 {
                 self.describe_routes(&mut out);
                 self.describe_feeds(&mut out);
+                self.describe_services(&mut out);
             }
         }
         out
@@ -29,7 +30,12 @@ impl Config {
                 for (name, feed) in &self.feeds {
                     let mut text = String::new();
                     change(&mut text, "", feed, true);
-                    out += &named(&text, name);
+                    out += &named(&text, Feed::NAME, name);
+                }
+                for (name, service) in &self.services {
+                    let mut text = String::new();
+                    change(&mut text, "", service, true);
+                    out += &named(&text, Service::NAME, name);
                 }
             }
         }
@@ -40,14 +46,29 @@ impl Config {
         if self.feeds.is_empty() {
             let mut example = String::new();
             describe(&mut example, "", &Feed { source: "iex-deep:233.215.21.4:10378".into(), ..Feed::default() });
-            for line in named(&example, "NAME").lines() {
+            for line in named(&example, Feed::NAME, "NAME").lines() {
                 let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "# " });
             }
         }
         for (name, feed) in &self.feeds {
             let mut text = String::new();
             describe(&mut text, "", feed);
-            *out += &named(&text, name);
+            *out += &named(&text, Feed::NAME, name);
+        }
+    }
+
+    fn describe_services(&self, out: &mut String) {
+        if self.services.is_empty() {
+            let mut example = String::new();
+            describe(&mut example, "", &Service::default());
+            for line in named(&example, Service::NAME, "NAME").lines() {
+                let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "# " });
+            }
+        }
+        for (name, service) in &self.services {
+            let mut text = String::new();
+            describe(&mut text, "", service);
+            *out += &named(&text, Service::NAME, name);
         }
     }
 
@@ -65,11 +86,16 @@ impl Config {
     }
 }
 
-/// The table of a feed, under its name.
-fn named(table: &str, name: &str) -> String {
+/// The table of a feed or a service, under its name.
+fn named(table: &str, kind: &str, name: &str) -> String {
+    table.replacen(&format!("[{kind}]\n"), &format!("{}\n", table_of(kind, name)), 1)
+}
+
+/// The head of the table of something that has a name.
+pub(super) fn table_of(kind: &str, name: &str) -> String {
     let is_bare = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') && !name.is_empty();
     let name = if is_bare { name.to_owned() } else { super::Parameter::show(&name.to_owned()) };
-    table.replace("\n[feed]\n", &format!("\n[feed.{name}]\n")).replacen("[feed]\n", &format!("[feed.{name}]\n"), 1)
+    format!("[{kind}.{name}]")
 }
 
 fn change(out: &mut String, bracket: &str, section: &dyn AnySection, always: bool) {

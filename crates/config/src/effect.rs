@@ -35,6 +35,7 @@ impl Kind {
             "Src_Dist" => Kind::SrcDist,
             "route" => Kind::Route,
             "RRCP" => Kind::Rrcp,
+            "SERVICE" => Kind::Service,
             _ => return None,
         })
     }

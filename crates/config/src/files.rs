@@ -15,7 +15,7 @@ use super::{
 pub(super) fn faults(config: &Config) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let p = &config.p2ps;
-    if let Err(e) = dictionary(&config.dictionary) {
+    if let Err(e) = dictionary(config) {
         found.push(e.to_string());
     }
     if let Err(e) = blocked_list(config) {

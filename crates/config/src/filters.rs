@@ -10,7 +10,7 @@ use rwf::DataType;
 use rwf::dictionary::{Dictionary, FieldDef};
 use rwf::msg::UpdateType;
 
-use super::DictionaryFiles;
+use super::Config;
 use super::section::section;
 use super::value::Entries;
 
@@ -60,13 +60,14 @@ impl Filters {
 }
 
 /// Settings for the Source Distributor. Fields have the types of the dictionary of the configuration.
-pub(super) fn of_distributor(c: &Filters, dictionary: &DictionaryFiles) -> Rules {
+pub(super) fn of_distributor(config: &Config) -> Rules {
+    let c = &config.filters;
     let lists = c.at_distributor();
     if c.filter_field.0.is_empty() {
         return lists.rules(|_| None);
     }
     // One that cannot be read ends the start elsewhere.
-    let dictionary = super::dictionary(dictionary).ok().flatten().unwrap_or_else(Dictionary::builtin);
+    let dictionary = super::dictionary(config).ok().flatten().unwrap_or_else(Dictionary::builtin);
     lists.rules(|fid| dictionary.field(fid).map(FieldDef::data_type))
 }
 
@@ -218,7 +219,7 @@ pub(super) fn of_or_all<'a>(list: &'a Entries, name: Option<&str>, all: &str) ->
 #[cfg(test)]
 mod tests {
     use super::super::Config;
-    use super::{DictionaryFiles, Filters, fault, of_p2ps};
+    use super::{Filters, fault, of_p2ps};
     use hub::filter::rules::{Decimal, FieldRule, FieldValue, Filters as Rules};
     use rwf::msg::UpdateType;
 
@@ -227,7 +228,7 @@ mod tests {
     }
 
     fn of_distributor(c: &Filters) -> Rules {
-        super::of_distributor(c, &DictionaryFiles::default())
+        super::of_distributor(&Config { filters: c.clone(), ..Config::default() })
     }
 
     #[test]

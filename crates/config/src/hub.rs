@@ -15,7 +15,9 @@ use super::by_service;
 use super::headlines::headlines;
 use super::patterns::patterns;
 use super::service_qos::service_qos;
-use super::{CacheLocation, Config, HubTransport, ProviderChoice, Route, conflation, dictionary, filters};
+use super::{
+    CacheLocation, Config, HubTransport, ProviderChoice, Route, Service, conflation, dictionary, filters, service,
+};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -42,6 +44,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         // Entries that are neither are a fault of the file (`rules`).
         supports_snapshots: by_service::flags(&c.supports_snapshots).unwrap_or_default(),
         out_of_band_snapshots: by_service::flags(&c.supports_out_of_band_snapshots).unwrap_or_default(),
+        services: service::of_distributor(config),
         service_groups: c.service_group_list.0.clone(),
         site: site(&c.site),
         failback: u64::from(c.failback_s) * SECOND,
@@ -62,7 +65,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         open_window: c.initial_open_limit,
         cache: distributor_cache(config),
         records: record_rules(c),
-        filters: filters::of_distributor(&config.filters, &config.dictionary),
+        filters: filters::of_distributor(config),
         headlines: headlines(c),
         page_sizes: c.page_sizes.0.clone(),
         status_texts: status_texts(config),
@@ -136,7 +139,7 @@ fn blocked_services(config: &Config, server_id: &str) -> Vec<String> {
 /// # Errors
 /// A dictionary file cannot be read; the message names it and the line.
 pub fn p2ps_config(config: &Config, incarnation: u32) -> io::Result<p2ps::Config> {
-    let dictionary = dictionary(&config.dictionary)?.map(Arc::new);
+    let dictionary = dictionary(config)?.map(Arc::new);
     let blocked = blocked_list(config).map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
     Ok(p2ps::Config { incarnation, dictionary, blocked, ..p2ps_limits(config) })
 }
@@ -150,6 +153,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         service_ids: c.service_ids.0.clone(),
         service_list: c.service_list.clone(),
         blocked_service_list: c.blocked_service_list.clone(),
+        services: service::of_p2ps(config),
         disable_single_open: c.disable_single_open_list.clone(),
         disable_service_groups: c.disable_service_group_app_ids.clone(),
         service_groups: config.source_distributor.service_group_list.0.iter().map(|group| group.name.clone()).collect(),
@@ -219,7 +223,8 @@ fn connections(c: &super::P2ps) -> p2ps::Connections {
 fn p2ps_cache(config: &Config) -> CacheRules {
     let c = &config.p2ps;
     let domains = c.domains_cached.0.except(c.domains_not_cached.0);
-    cache_rules(config, c.enable_cache, domains, &c.cached_services, c.max_cache_size)
+    let own = |_: &Service| None;
+    cache_rules(config, c.enable_cache, domains, &c.cached_services, c.max_cache_size, own)
 }
 
 /// Settings of the Source Distributor's cache of interactive providers.
@@ -227,18 +232,36 @@ fn distributor_cache(config: &Config) -> CacheRules {
     let c = &config.source_distributor;
     let domains = c.domains_cached.0.except(c.domains_not_cached.0);
     let enabled = c.cache_location == CacheLocation::Ssl;
-    cache_rules(config, enabled, domains, &c.cached_services, c.max_cache_size)
+    let own = |service: &Service| service.cache_location.map(|location| location == CacheLocation::Ssl);
+    cache_rules(config, enabled, domains, &c.cached_services, c.max_cache_size, own)
 }
 
-fn cache_rules(config: &Config, enabled: bool, domains: Domains, services: &[String], max_items: u32) -> CacheRules {
-    let not_items = patterns(config.source_distributor.non_caching_item_list.iter().map(String::as_str));
-    let rule = ServiceRule { enabled, domains, not_items };
+/// `own` is whether a service says for itself that it is cached, or is not.
+fn cache_rules(
+    config: &Config,
+    enabled: bool,
+    domains: Domains,
+    services: &[String],
+    max_items: u32,
+    own: impl Fn(&Service) -> Option<bool>,
+) -> CacheRules {
+    let not_items = |list: &[String]| patterns(list.iter().map(String::as_str));
+    let rule = ServiceRule { enabled, domains, not_items: not_items(&config.source_distributor.non_caching_item_list) };
     let max_items = max_items as usize;
-    if services.is_empty() {
-        return CacheRules { others: rule, max_items, ..CacheRules::default() };
+    let mut rules = if services.is_empty() {
+        CacheRules { others: rule.clone(), max_items, ..CacheRules::default() }
+    } else {
+        let services = services.iter().map(|name| (name.clone(), rule.clone())).collect();
+        CacheRules { services, max_items, ..CacheRules::default() }
+    };
+    for (name, said) in &config.services {
+        let mut of_it = rules.services.get(name).unwrap_or(&rules.others).clone();
+        of_it.domains = domains;
+        of_it.enabled = own(said).unwrap_or(of_it.enabled);
+        of_it.not_items = said.non_caching_item_list.as_deref().map_or_else(|| rule.not_items.clone(), not_items);
+        rules.services.insert(name.clone(), of_it);
     }
-    let services = services.iter().map(|name| (name.clone(), rule.clone())).collect();
-    CacheRules { services, max_items, ..CacheRules::default() }
+    rules
 }
 
 /// Which images of non-interactive services outlive the process, and which expire.
@@ -269,19 +292,24 @@ fn permission_settings(c: &super::Permissions) -> permissions::Settings {
 /// What the Source Distributor is told when its P2PSs are other processes: it speaks when it has nothing to say, and gives
 /// up those that are silent.
 pub fn across_processes_distributor(config: &Config) -> distributor::Config {
+    // On its own connection everything is for this P2PS alone.
+    let has_stream = config.hub.transport != HubTransport::Tcp;
+    let mut of_all = distributor_config(config);
+    for (name, own) in &mut of_all.services {
+        own.point_to_point = config.services[name].use_point_to_point_data.filter(|_| has_stream);
+    }
     distributor::Config {
         heartbeat_interval: u64::from(config.hub.heartbeat_interval_ms) * MILLISECOND,
         max_items: config.hub.max_items,
         p2ps_timeout: u64::from(config.hub.peer_timeout_ms) * MILLISECOND,
         lease: u64::from(config.hub.lease_ms) * MILLISECOND,
-        // On its own connection everything is for this P2PS alone.
-        point_to_point: config.hub.use_point_to_point_data && config.hub.transport != HubTransport::Tcp,
+        point_to_point: config.hub.use_point_to_point_data && has_stream,
         history_bytes: config.hub.history_bytes as usize,
         window: config.hub.window_bytes.into(),
         patience: u64::from(config.hub.patience_ms) * MILLISECOND,
         max_lag: config.hub.max_lag,
         max_requests: config.hub.max_requests,
-        ..distributor_config(config)
+        ..of_all
     }
 }
 

@@ -31,6 +31,7 @@ mod rights;
 pub mod rmds;
 mod rules;
 mod section;
+mod service;
 mod service_qos;
 mod sockets;
 mod toml_file;
@@ -58,6 +59,7 @@ pub use rights::{NOBODY as NOBODY_IN_RIGHTS, rights_file};
 pub use rmds::import::import;
 pub use rules::{INPUT_BYTES_MIN, INPUT_MESSAGES_MIN};
 pub use section::{AnySection, Info, Param, Section};
+pub use service::Service;
 pub use sockets::{listening_address, listening_fault, socket_options};
 pub use users::{Hashed, Role, User};
 pub use value::{
@@ -83,6 +85,8 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Exchanges' feeds that the process takes in itself, by name.
     pub feeds: BTreeMap<String, Feed>,
+    /// What single services have for themselves, by name.
+    pub services: BTreeMap<String, Service>,
     /// Fewer updates.
     pub conflation: Conflation,
     /// Filters: data that is kept from all who watch.
@@ -106,7 +110,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The sections that a file can have once, in the order in which they are shown. Routes and feeds come after the first.
+    /// The sections that a file can have once, in the order in which they are shown. Routes, feeds and services come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
         vec![
             &self.source_distributor,
@@ -173,7 +177,7 @@ impl Loaded {
     pub fn checked(self, path: &Path) -> anyhow::Result<Config> {
         self.log();
         let faults = files::faults(&self.config);
-        for told in files::exposed(&self.config, path) {
+        for told in files::exposed(&self.config, path).into_iter().chain(dictionary::conflicts(&self.config)) {
             tracing::warn!("{told}");
         }
         if faults.is_empty() { Ok(self.config) } else { Err(anyhow::anyhow!(faults.join("\n"))) }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Config, Route};
+use super::{AnySection as _, Config, Route, Section as _, Service, service};
 
 /// When a changed value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,7 @@ macro_rules! at_reload {
         fn take_over(from: &Config, to: &mut Config) {
             $($(to.$section.$key.clone_from(&from.$section.$key);)+)*
             to.routes.clone_from(&from.routes);
+            service::take_over(&from.services, &mut to.services);
         }
     };
 }
@@ -49,7 +50,8 @@ at_reload! {
 /// their sessions, others are ended, and new ones dialled.
 pub fn applies(section: &str, key: &str) -> Applies {
     let named = AT_RELOAD.iter().any(|(name, keys)| *name == section && keys.contains(&key));
-    if named || section == "route" { Applies::Reload } else { Applies::Restart }
+    let of_service = section == Service::NAME && service::AT_RELOAD.contains(&key);
+    if named || of_service || section == Route::NAME { Applies::Reload } else { Applies::Restart }
 }
 
 /// A parameter with another value than before.
@@ -86,10 +88,28 @@ pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
             .filter(|name| old.feeds.get(*name) != new.feeds.get(*name))
             .map(|name| Change { what: format!("feed.{name} is another one"), applies: Applies::Restart }),
     );
+    found.extend(of_services(old, new));
     let told = |route: &Route| format!("route to {}", route.host_list.join(", "));
     let (gone, come) = routes(old, new);
     found.extend(gone.iter().map(|r| Change { what: format!("{} is ended", told(r)), applies: Applies::Reload }));
     found.extend(come.iter().map(|r| Change { what: format!("{} is dialled", told(r)), applies: Applies::Reload }));
+    found
+}
+
+/// What differs of what single services have.
+fn of_services(old: &Config, new: &Config) -> Vec<Change> {
+    let names = old.services.keys().chain(new.services.keys()).collect::<BTreeSet<_>>();
+    let (nothing, mut found) = (Service::default(), Vec::new());
+    for name in names {
+        let [before, after] = [old, new].map(|config| config.services.get(name).unwrap_or(&nothing));
+        for (index, info) in before.infos().into_iter().enumerate() {
+            let (from, to) = (before.show(index), after.show(index));
+            if from != to {
+                let what = format!("service.{name}.{} = {to} (was {from})", info.key);
+                found.push(Change { what, applies: applies(Service::NAME, info.key) });
+            }
+        }
+    }
     found
 }
 
@@ -155,6 +175,14 @@ mod tests {
         let fed = parse("[feed.a]\nsource = \"a.pcap\"\n");
         assert_eq!(changes(&Config::default(), &fed)[0].what, "feed.a is another one");
         assert_eq!(Config::default().reloaded(&fed), Config::default());
+        let said = parse("[service.FEED]\nretry_limit = 4\ncache_location = \"ssl\"\n");
+        let told: Vec<_> = changes(&Config::default(), &said).into_iter().map(|c| (c.what, c.applies)).collect();
+        let limit = "service.FEED.retry_limit = 4 (was \"\")".to_owned();
+        let cache = "service.FEED.cache_location = \"ssl\" (was \"\")".to_owned();
+        assert_eq!(told, [(limit, Applies::Reload), (cache, Applies::Restart)]);
+        let taken = Config::default().reloaded(&said);
+        assert_eq!((taken.services["FEED"].retry_limit, taken.services["FEED"].cache_location), (Some(4), None));
+        assert!(said.reloaded(&Config::default()).services["FEED"].retry_limit.is_none(), "it is said no more");
         assert_eq!(changes(&next, &new).len(), 1, "what needs a restart is said each time");
     }
 

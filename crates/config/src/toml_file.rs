@@ -3,8 +3,8 @@
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    AnySection, Config, ConfigError, Feed, Hub, Loaded, Note, P2ps, Raw, Route, Section, SourceDistributor, Weight,
-    effect, nearest, rules,
+    AnySection, Config, ConfigError, Feed, Hub, Loaded, Note, P2ps, Raw, Route, Section, Service, SourceDistributor,
+    Weight, effect, nearest, rules,
 };
 
 /// Reads TOML text; `name` stands for the file in messages.
@@ -54,6 +54,9 @@ impl Reader<'_> {
         if name == Feed::NAME {
             return self.feeds(config, at, value);
         }
+        if name == Service::NAME {
+            return self.services(config, at, value);
+        }
         let mut sections = config.sections_mut();
         match (sections.iter_mut().find(|s| s.name() == name), value) {
             (Some(section), DeValue::Table(t)) => self.fill(*section, t),
@@ -62,7 +65,7 @@ impl Reader<'_> {
             }
             (Some(_), _) => self.add(at, &format!("{name} is a section: write [{name}] and its keys below")),
             (None, _) => {
-                let names = sections.iter().map(|s| s.name()).chain([Route::NAME, Feed::NAME]);
+                let names = sections.iter().map(|s| s.name()).chain([Route::NAME, Feed::NAME, Service::NAME]);
                 let hint = match sections.iter().find(|s| s.infos().iter().any(|p| p.key == name)) {
                     Some(owner) => format!(": {name} is a key of [{}]", owner.name()),
                     None if let Some(ours) = rmds_name(name) => format!(": {name} is [{ours}] here"),
@@ -112,6 +115,26 @@ impl Reader<'_> {
                 self.add(name.span().start, what);
             }
             config.feeds.insert(name.get_ref().to_string(), feed);
+        }
+    }
+
+    fn services(&mut self, config: &mut Config, at: usize, value: &DeValue<'_>) {
+        let DeValue::Table(table) = value else {
+            return self.add(at, "services are written [service.NAME], each with the name of the service");
+        };
+        for (name, entry) in table {
+            let DeValue::Table(keys) = entry.get_ref() else {
+                let what = "a service has a name: write [service.NAME] and its keys below";
+                self.add(name.span().start, what);
+                continue;
+            };
+            let (mut service, known) = (Service::default(), self.set.len());
+            self.fill(&mut service, keys);
+            if let Some(rule) = service.fault() {
+                let at = self.set[known..].iter().find(|(_, key, _)| *key == rule.key).map_or(at, |of| of.2);
+                self.add(at, &format!("service.{}.{} {}", name.get_ref(), rule.key, rule.what));
+            }
+            config.services.insert(name.get_ref().to_string(), service);
         }
     }
 
@@ -169,8 +192,8 @@ impl Reader<'_> {
     fn unknown(&mut self, section: &dyn AnySection, name: &str, at: usize) {
         let infos = section.infos();
         let defaults = Config::default();
-        let (route, feed) = (Route::default(), Feed::default());
-        let owner = (defaults.sections().into_iter().chain([&route as &dyn AnySection, &feed]))
+        let (route, feed, service) = (Route::default(), Feed::default(), Service::default());
+        let owner = (defaults.sections().into_iter().chain([&route as &dyn AnySection, &feed, &service]))
             .find(|s| s.infos().iter().any(|p| p.key == name));
         let hint = match owner {
             Some(owner) => format!(": it belongs to [{}]", owner.name()),

@@ -126,6 +126,8 @@ pub struct Config {
     /// Whether snapshots can be had beyond the `OpenLimit` of a service's providers, likewise; without one what each of them says
     /// (`supportsOutofBandSnapshots`).
     pub out_of_band_snapshots: BTreeMap<String, bool>,
+    /// What is said of single services, by name: for these it counts in place of what is said here for all.
+    pub services: BTreeMap<String, crate::ServiceConfig>,
     /// Service groups, each with a name of its own that is no member's.
     pub service_groups: Vec<ServiceGroup>,
     /// The name of this site among those that serve each other, the same for all Source Distributors of a hub. Services say
@@ -278,6 +280,7 @@ impl Default for Config {
             service_qos: BTreeMap::new(),
             supports_snapshots: BTreeMap::new(),
             out_of_band_snapshots: BTreeMap::new(),
+            services: BTreeMap::new(),
             service_groups: Vec::new(),
             site: String::new(),
             failback: 0,

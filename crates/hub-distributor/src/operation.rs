@@ -19,6 +19,10 @@ impl SourceDistributor {
         own.recover_on_close = config.recover_on_close;
         own.stale_recovery_retry = config.stale_recovery_retry;
         own.post_timeout = config.post_timeout;
+        let before = std::mem::replace(&mut own.services, config.services.clone());
+        for (name, service) in &mut own.services {
+            service.point_to_point = before.get(name).and_then(|known| known.point_to_point);
+        }
         own.open_window = config.open_window;
         if becomes_hot {
             self.providers.service_ids().for_each(|service| self.want_mirrors(service));

@@ -28,6 +28,8 @@ pub struct Config {
     pub disable_service_groups: Vec<String>,
     /// Names of services that are groups of others.
     pub service_groups: Vec<String>,
+    /// What is said of single services, by name: for these it counts in place of what is said here for all.
+    pub services: BTreeMap<String, crate::ServiceConfig>,
     /// Clients may pause their streams; without, who asks for it gets updates as before.
     pub support_pause_resume: bool,
     /// The directory says of a service that is down that it takes no requests (`discourageRequestsOnOutage`).
@@ -217,6 +219,7 @@ impl Default for Config {
             disable_single_open: Vec::new(),
             disable_service_groups: Vec::new(),
             service_groups: Vec::new(),
+            services: BTreeMap::new(),
             support_pause_resume: true,
             discourage_on_outage: false,
             support_warm_standby: true,

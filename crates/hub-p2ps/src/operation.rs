@@ -75,6 +75,7 @@ impl P2ps {
         own.open_queue = config.open_queue;
         (own.open_window, own.open_window_for_polls) = (config.open_window, config.open_window_for_polls);
         own.post_timeout = config.post_timeout;
+        own.services.clone_from(&config.services);
         own.egress = config.egress;
         self.output.set_limits(config.egress);
         if (&own.source_order, own.source_failback) != (&config.source_order, config.source_failback) {

@@ -84,6 +84,11 @@ impl Converter {
         Self { options, losses: Losses::default() }
     }
 
+    /// Other options for the messages from now on: those of the next one's service.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+    }
+
     pub(crate) const fn rtl_rule(&self) -> RtlRule {
         self.options.rtl
     }

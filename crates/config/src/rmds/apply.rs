@@ -4,7 +4,10 @@ use super::catalogue::{Catalogue, Given, Mapped, Meaning};
 use super::lookup::{Place, Weight};
 use super::syntax::{self, Line, Word};
 use crate::patterns::of_rmds;
-use crate::{AnySection, Config, ConfigError, Loaded, Note, P2ps, Raw, Route, Section, Weight as Gravity, rules};
+use crate::{
+    AnySection, Config, ConfigError, Loaded, Note, P2ps, Raw, Route, Section, Service, Weight as Gravity, rules,
+};
+use std::collections::BTreeSet;
 
 /// An `rmds.cnf` as it is for one host.
 pub(crate) struct Reading {
@@ -21,7 +24,7 @@ pub(crate) struct Reading {
 pub(crate) struct Origin {
     /// The section.
     pub(crate) section: &'static str,
-    /// Which of several routes.
+    /// Which of several routes, or of the services in their order.
     pub(crate) route: usize,
     /// The index of the parameter within the section.
     pub(crate) index: usize,
@@ -116,6 +119,7 @@ impl<'a> Reader<'a> {
         let given = self.fill_sections(config);
         self.fill_writer_threads(config);
         self.fill_by_service(config);
+        self.fill_services(config);
         self.fill_routes(config);
         self.repeated();
         self.elsewhere();
@@ -149,9 +153,9 @@ impl<'a> Reader<'a> {
     /// All but the routes. Returns the port of the P2PS, which is a level of its parameters.
     fn fill_sections(&mut self, config: &mut Config) -> String {
         let catalogue = self.catalogue;
-        let (ports, others): (Vec<&Mapped>, Vec<&Mapped>) =
-            (catalogue.mapped().iter().filter(|m| m.section != Route::NAME && !m.is_by_service()))
-                .partition(|m| m.name == "rsslPort");
+        let (ports, others): (Vec<&Mapped>, Vec<&Mapped>) = (catalogue.mapped().iter())
+            .filter(|m| m.section != Route::NAME && m.section != Service::NAME && !m.is_by_service())
+            .partition(|m| m.name == "rsslPort");
         for mapped in ports {
             self.set(config, mapped, Given::default());
         }
@@ -179,6 +183,9 @@ impl<'a> Reader<'a> {
     /// The line that counts for a parameter.
     fn choose(&self, mapped: &Mapped, given: Given<'_>) -> Option<&'a Line> {
         let fits = |line: &'a Line| {
+            if mapped.is_of_services() && Mapped::service_of(&line.key).is_some() {
+                return None;
+            }
             let host = self.place.host_weight(&line.key)?;
             Some((line, Weight::new(host, mapped.weigh(&line.key, given)?)))
         };
@@ -186,7 +193,7 @@ impl<'a> Reader<'a> {
         lines.iter().filter_map(fits).reduce(|best, next| if next.1 >= best.1 { next } else { best }).map(|(l, _)| l)
     }
 
-    /// Parameters that are set for one service or route although there is one value for all.
+    /// Parameters that are set for one route although there is one value for all.
     fn one_for_all(&mut self, mapped: &Mapped, given: Given<'_>, chosen: &Line) {
         if !mapped.is_shared() {
             return;
@@ -263,6 +270,57 @@ impl<'a> Reader<'a> {
                 self.origins.extend(chosen.iter().map(|(.., line)| origin(line)));
             }
         }
+    }
+
+    /// What single services have for themselves. A line for all that goes before, by its host, counts for them too.
+    fn fill_services(&mut self, config: &mut Config) {
+        let (catalogue, lines) = (self.catalogue, self.lines);
+        let of_services = || catalogue.mapped().iter().filter(|m| m.section == Service::NAME);
+        let named = |line: &'a Line| {
+            let is_it = self.place.host_weight(&line.key).is_some()
+                && of_services().any(|m| m.weigh(&line.key, Given::default()).is_some());
+            Mapped::service_of(&line.key).filter(|_| is_it && !line.value.is_empty())
+        };
+        let names: BTreeSet<&str> = lines.iter().filter_map(named).collect();
+        for (route, &name) in names.iter().enumerate() {
+            let mut service = Service::default();
+            for mapped in of_services() {
+                let Some(line) = self.choose_for(mapped, name) else { continue };
+                if put(&mut service, mapped, &line.value).is_ok() {
+                    let (section, index, line) = (Service::NAME, mapped.index, line.number);
+                    self.origins.push(Origin { section, route, index, line });
+                }
+            }
+            if let Some(rule) = service.fault() {
+                let index = service.infos().iter().position(|info| info.key == rule.key);
+                let is_it = |o: &&Origin| (o.section, o.route, Some(o.index)) == (Service::NAME, route, index);
+                let line = self.origins.iter().find(is_it).map_or(0, |origin| origin.line);
+                self.faults.push((line, format!("service.{name}.{} {}", rule.key, rule.what)));
+            }
+            config.services.insert(name.to_owned(), service);
+        }
+    }
+
+    /// The line that counts for a parameter of a service, if it is one for that service.
+    fn choose_for(&mut self, mapped: &Mapped, service: &str) -> Option<&'a Line> {
+        let lines = self.lines;
+        let weigh = |line: &'a Line| {
+            let of = Mapped::service_of(&line.key);
+            let host = self.place.host_weight(&line.key).filter(|_| of.is_none_or(|of| of == service))?;
+            let weight = Weight::new(host, mapped.weigh(&line.key, Given::default())?);
+            (!line.value.is_empty()).then_some((weight, of.is_some(), line))
+        };
+        let fitting: Vec<_> = lines.iter().filter_map(weigh).collect();
+        let best = fitting.iter().cloned().reduce(|best, next| if next.0 >= best.0 { next } else { best });
+        let (_, is_own, line) = best?;
+        if is_own {
+            return Some(line);
+        }
+        for (_, _, own) in fitting.iter().filter(|(_, is_own, _)| *is_own) {
+            let text = format!("{} has no effect: line {} is for this host, and counts", own.key, line.number);
+            self.note(own.number, Gravity::Warning, text);
+        }
+        None
     }
 
     fn fill_routes(&mut self, config: &mut Config) {
@@ -462,6 +520,9 @@ fn try_value(mapped: &Mapped, value: &str) -> Result<(), String> {
     let mut config = Config::default();
     if mapped.section == Route::NAME {
         return put(&mut Route::default(), mapped, value);
+    }
+    if mapped.section == Service::NAME {
+        return put(&mut Service::default(), mapped, value);
     }
     let mut sections = config.sections_mut();
     let section = sections.iter_mut().find(|s| s.name() == mapped.section).expect("its section");

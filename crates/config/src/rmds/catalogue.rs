@@ -4,7 +4,7 @@ use super::components::{ANY_COMPONENT, P2PS, RRCP, SRC_DIST, is_component, near_
 use super::lookup::{Level, level_weights};
 use super::syntax::{Binding, Key, Word};
 use crate::effect::{Kind, NoEffect, TABLE};
-use crate::{AnySection, Config, Route, Section, nearest};
+use crate::{AnySection, Config, Route, Section, Service, nearest};
 
 /// The scope of a list with an entry for each service.
 const SERVICES: &str = "SERVICES";
@@ -86,9 +86,14 @@ impl Mapped {
         }
     }
 
-    /// Whether RMDS has a value for each service or route and we have one for all.
+    /// Whether a line may be for one service: such a one is for a [`Service`], and one without a service for all.
+    pub(crate) fn is_of_services(&self) -> bool {
+        self.scope == "SERVICE"
+    }
+
+    /// Whether RMDS has a value for each route and we have one for all.
     pub(crate) fn is_shared(&self) -> bool {
-        self.section != Route::NAME && (self.scope == "SERVICE" || self.scope.starts_with("ROUTE"))
+        self.section != Route::NAME && self.scope.starts_with("ROUTE")
     }
 
     /// How it is written.
@@ -130,9 +135,9 @@ impl Catalogue {
     /// All of them.
     pub(crate) fn new() -> Self {
         let config = Config::default();
-        let route = Route::default();
+        let (route, service) = (Route::default(), Service::default());
         let mut mapped = Vec::new();
-        for section in config.sections().into_iter().chain([&route as &dyn AnySection]) {
+        for section in config.sections().into_iter().chain([&route as &dyn AnySection, &service]) {
             for (index, info) in section.infos().into_iter().enumerate() {
                 for name in info.rmds.split('|').filter(|n| !n.is_empty()) {
                     let (components, scope) = match (section.rmds(), info.scope) {

@@ -7,7 +7,8 @@ use std::path::Path;
 use super::Reading;
 use super::apply::Origin;
 use super::lookup::Place;
-use crate::{AnySection, ConfigError, Selection, Weight, open};
+use crate::document::table_of;
+use crate::{AnySection, ConfigError, Section as _, Selection, Service, Weight, open};
 
 /// The TOML text for the file's part that `selection` says. What is wrong in the file becomes a comment if it is `lenient`.
 ///
@@ -27,10 +28,13 @@ pub(super) fn convert(name: &str, text: &str, place: &Place) -> Result<String, C
     out.push_str("# `quoteway config` shows the parameters that are not here.\n");
     let config = &reading.loaded.config;
     for (i, section) in config.sections().into_iter().enumerate() {
-        write_section(&mut out, &reading, section, 0, false);
+        write_section(&mut out, &reading, section, 0, &format!("[{}]", section.name()));
         if i == 0 {
             for (at, route) in config.routes.iter().enumerate() {
-                write_section(&mut out, &reading, route, at, true);
+                write_section(&mut out, &reading, route, at, &format!("[[{}]]", route.name()));
+            }
+            for (at, (name, service)) in config.services.iter().enumerate() {
+                write_section(&mut out, &reading, service, at, &table_of(Service::NAME, name));
             }
         }
     }
@@ -98,15 +102,14 @@ fn write_hosts(out: &mut String, reading: &Reading, place: &Place) {
     let _ = writeln!(out, "# The file has lines for these hosts: {names}{not}.");
 }
 
-fn write_section(out: &mut String, reading: &Reading, section: &dyn AnySection, route: usize, is_route: bool) {
+fn write_section(out: &mut String, reading: &Reading, section: &dyn AnySection, route: usize, head: &str) {
     let of = |o: &&Origin| o.section == section.name() && o.route == route;
     let mut origins: Vec<&Origin> = reading.origins.iter().filter(of).collect();
     origins.sort_by_key(|o| (o.index, o.line));
     if origins.is_empty() {
         return;
     }
-    let (open, close) = if is_route { ("[[", "]]") } else { ("[", "]") };
-    let _ = writeln!(out, "\n{open}{}{close}", section.name());
+    let _ = writeln!(out, "\n{head}");
     let infos = section.infos();
     for same in origins.chunk_by(|a, b| a.index == b.index) {
         for origin in same {

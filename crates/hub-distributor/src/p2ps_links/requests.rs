@@ -3,7 +3,7 @@
 use crate::ids::{Handle, Slot};
 use crate::item::ItemKey;
 use crate::items::NOT_PUBLISHED;
-use crate::items::{Kind as ItemKind, UnwatchedTimer};
+use crate::items::{Item, Kind as ItemKind, UnwatchedTimer};
 use crate::stream::{Event, HubError, Kind, Request, flags};
 use crate::timers::Timer;
 use crate::{Counters, ProviderSink, SourceDistributor};
@@ -92,7 +92,7 @@ impl SourceDistributor {
 
     /// A P2PS waits for an image of an item, in the stream if it says so, else as is usual for it.
     fn want_by_its_way(&mut self, handle: Handle, slot: Slot, in_stream: bool) {
-        let alone = !in_stream && (self.config.point_to_point || self.links.is_unpaced(slot));
+        let alone = !in_stream && (self.rules_of_item(handle).point_to_point || self.links.is_unpaced(slot));
         self.upstream.want_image(handle, slot, alone);
     }
 
@@ -255,7 +255,7 @@ impl SourceDistributor {
             let item = &self.items[handle];
             if item.is_waiting() {
                 let timer = Timer::Request(handle, item.epoch());
-                self.timers.set(self.now.saturating_add(self.config.request_timeout), timer);
+                self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
             }
             return self.explain_wait(handle, crate::stream::ALL);
         }
@@ -288,9 +288,11 @@ impl SourceDistributor {
             self.renew_priority(handle, out);
             return;
         }
-        if item.may_age() && self.config.age_unwatched > 0 {
+        let age = self.rules_of_item(handle).age_unwatched;
+        let item = &mut self.items[handle];
+        if item.may_age() && age > 0 {
             if item.starts_aging(self.now) {
-                self.timers.set(self.now.saturating_add(self.config.age_unwatched), Timer::Unwatched(handle));
+                self.timers.set(self.now.saturating_add(age), Timer::Unwatched(handle));
             }
             self.set_live(handle, false);
         } else {
@@ -309,8 +311,9 @@ impl SourceDistributor {
     /// The unwatched time of an item may be over. The item may be gone since the timer was set.
     pub(crate) fn unwatched_timer(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         // The item is gone, with its unwatched time.
-        let Some(item) = self.items.get_mut(handle) else { return };
-        match item.unwatched_timer(self.now, self.config.age_unwatched) {
+        let Some(service) = self.items.get(handle).map(Item::service) else { return };
+        let age = self.rules_of(service).age_unwatched;
+        match self.items[handle].unwatched_timer(self.now, age) {
             UnwatchedTimer::Watched => {}
             UnwatchedTimer::NotYet(due) => self.timers.set(due, Timer::Unwatched(handle)),
             UnwatchedTimer::Over => self.close_item(handle, out),

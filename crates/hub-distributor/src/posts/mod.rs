@@ -23,6 +23,7 @@ use rwf::{DataType, peek};
 #[derive(Debug, Clone, Copy)]
 struct Poster {
     slot: Slot,
+    service: u16,
     /// The P2PS's name for the post; 0 if no ack is wanted.
     token: u32,
     domain: Domain,
@@ -43,6 +44,8 @@ struct Target {
 pub(crate) struct Posts {
     contributions: Contributions,
     pending: FxHashMap<u32, (Poster, SessionId)>,
+    /// How many of them are for each service that has any.
+    of_services: FxHashMap<u16, usize>,
     last_id: u32,
 }
 
@@ -55,25 +58,54 @@ impl Posts {
             }
         }
         self.pending.insert(self.last_id, (poster, session));
+        *self.of_services.entry(poster.service).or_default() += 1;
         self.last_id
+    }
+
+    /// A post waits no more.
+    fn remove(&mut self, id: u32) -> Option<Poster> {
+        let (poster, _) = self.pending.remove(&id)?;
+        uncount(&mut self.of_services, &poster);
+        Some(poster)
+    }
+
+    /// Posts that wait, of a service.
+    fn of_service(&self, service: u16) -> usize {
+        self.of_services.get(&service).copied().unwrap_or(0)
     }
 
     /// The P2PS in a slot is gone: nobody waits.
     pub(crate) fn forget_p2ps(&mut self, slot: Slot) {
-        self.pending.retain(|_, (poster, _)| poster.slot != slot);
+        let of_services = &mut self.of_services;
+        let gone = self.pending.extract_if(|_, (poster, _)| poster.slot == slot);
+        gone.for_each(|(_, (poster, _))| uncount(of_services, &poster));
     }
 
     /// The posts that wait for an ack of a session. They wait no more.
     fn take_session(&mut self, session: SessionId) -> Vec<Poster> {
-        self.pending.extract_if(|_, (_, at)| *at == session).map(|(_, (poster, _))| poster).collect()
+        let of_services = &mut self.of_services;
+        let gone = self.pending.extract_if(|_, (_, at)| *at == session).map(|(_, (poster, _))| poster);
+        gone.inspect(|poster| uncount(of_services, poster)).collect()
     }
 
     /// Asserts that an answer can come to each post, and find its poster.
     pub(crate) fn check(&self, links: &Links, is_up: impl Fn(SessionId) -> bool) {
+        assert_eq!(self.of_services.values().sum::<usize>(), self.pending.len(), "posts by service");
         for (id, (poster, session)) in &self.pending {
             assert!(links.id(poster.slot).is_some(), "post {id} is of a P2PS that is gone");
             assert!(is_up(*session), "post {id} waits for a session that is gone");
         }
+    }
+}
+
+/// A post of a service waits no more.
+fn uncount(of_services: &mut FxHashMap<u16, usize>, poster: &Poster) {
+    let Some(count) = of_services.get_mut(&poster.service) else {
+        return hub_items::fault!("a post of service {} was not counted", poster.service);
+    };
+    *count -= 1;
+    if *count == 0 {
+        of_services.remove(&poster.service);
     }
 }
 
@@ -116,7 +148,7 @@ impl SourceDistributor {
         self.counters.posts += 1;
         let malformed = HubError::Malformed { kind: Kind::Post, what: "post in it" };
         let post = PostMsg::decode(rwf).map_err(|_| malformed)?;
-        let poster = Poster { slot, token, domain: post.domain, seq_num: post.seq_num };
+        let poster = Poster { slot, service, token, domain: post.domain, seq_num: post.seq_num };
         let outcome = match self.providers.service(service).filter(|service| service.advertised) {
             None => Err((NakCode::SOURCE_UNKNOWN, "Service is not known to the Source Distributor")),
             Some(known) => {
@@ -133,12 +165,19 @@ impl SourceDistributor {
         match outcome {
             Err(nak) => self.refuse_post(&poster, nak),
             Ok(None) => self.answer_post(&poster, None),
-            Ok(Some(_)) if token != 0 && self.posts.pending.len() >= self.config.max_pending_posts => {
+            Ok(Some(_)) if token != 0 && self.are_posts_full(service) => {
                 self.refuse_post(&poster, (NakCode::NO_RESOURCES, "Too many posts wait for their acks"));
             }
             Ok(Some(target)) => self.forward_post(poster, &post, target, out),
         }
         Ok(())
+    }
+
+    /// Whether so many posts wait that no other one is passed on: of all services, or of this one where it has a bound of its own.
+    fn are_posts_full(&self, service: u16) -> bool {
+        let most = self.said_of(service).and_then(|said| said.max_pending_posts);
+        self.posts.pending.len() >= self.config.max_pending_posts
+            || most.is_some_and(|most| self.posts.of_service(service) >= most)
     }
 
     fn answer_post(&mut self, poster: &Poster, nak: Option<(NakCode, &str)>) {
@@ -206,13 +245,14 @@ impl SourceDistributor {
         let id = wants_ack.then(|| self.posts.add(poster, target.session));
         if let Some(id) = id {
             post.post_id = Some(id);
-            self.timers.set(self.now.saturating_add(self.config.post_timeout), Timer::Post(id));
+            let timeout = self.rules_of(poster.service).post_timeout;
+            self.timers.set(self.now.saturating_add(timeout), Timer::Post(id));
         }
         if let Some(bytes) = self.composer.write(&mut self.counters, |w| post.encode(w)) {
             return out.send(target.session, bytes);
         }
         if let Some(id) = id {
-            self.posts.pending.remove(&id);
+            self.posts.remove(id);
         }
         self.refuse_post(&poster, (NakCode::INVALID_CONTENT, "Post is too long to be passed on"));
     }
@@ -225,7 +265,7 @@ impl SourceDistributor {
             self.counters.dropped_acks += 1;
             return Ok(());
         };
-        self.posts.pending.remove(&ack.ack_id);
+        self.posts.remove(ack.ack_id);
         let target = self.links.number(poster.slot);
         self.hub.event(&Event::Ack { target, token: poster.token, rwf: msg });
         Ok(())
@@ -233,7 +273,7 @@ impl SourceDistributor {
 
     /// A post has waited for its ack for long enough. It may have come.
     pub(crate) fn post_timed_out(&mut self, id: u32) {
-        if let Some((poster, _)) = self.posts.pending.remove(&id) {
+        if let Some(poster) = self.posts.remove(id) {
             self.counters.post_timeouts += 1;
             self.refuse_post(&poster, (NakCode::NO_RESPONSE, "Provider has not acknowledged the post in time"));
         }

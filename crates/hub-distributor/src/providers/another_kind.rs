@@ -125,6 +125,7 @@ impl SourceDistributor {
         self.published.forget(handle, Some(image));
         let epoch = self.items.renew(handle);
         self.enqueue(handle);
-        self.timers.set(self.now.saturating_add(self.config.request_timeout), Timer::Request(handle, epoch));
+        let timer = Timer::Request(handle, epoch);
+        self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
     }
 }

@@ -206,7 +206,7 @@ impl SourceDistributor {
         let (group, interest) = (item.group().0, item.interest().clone());
         let position = self.hub.next_position();
         let image = Event::Image { target: ALL, handle: handle.0, group, flags, position, rwf };
-        if self.upstream.delivery.is_on() && item.is_snapshot() {
+        if item.is_snapshot() && self.rules_of(item.service()).point_to_point {
             // The image is one P2PS's own.
             let to = Recipients { alone: interest, by_stream: P2psSet::EMPTY };
             return self.publish_image_to(&to, &image);
@@ -380,7 +380,11 @@ impl SourceDistributor {
     fn recovers_on_close(&self, handle: Handle, state: &State<'_>) -> bool {
         let item = &self.items[handle];
         let is_closed = state.stream == StreamState::CLOSED && state.code != StateCode::NOT_ENTITLED;
-        self.config.recover_on_close && is_closed && item.is_answered() && !item.is_private() && !item.is_snapshot()
+        self.rules_of(item.service()).recover_on_close
+            && is_closed
+            && item.is_answered()
+            && !item.is_private()
+            && !item.is_snapshot()
     }
 
     /// Says that an item is over: with the provider's own status, if there is one.

@@ -64,7 +64,7 @@ impl Upstream {
         Self {
             merge: RequestMerge::default(),
             pending: PendingImages::default(),
-            delivery: PointToPoint::new(config.point_to_point),
+            delivery: PointToPoint::default(),
             pacing: RequestPacing { left: config.opens_per_turn, taken: 0, exhausted: false },
             doubts: Doubts::new(config.hash_seed),
             failed_at: FxHashMap::default(),

@@ -42,22 +42,12 @@ impl Recipients {
 /// Links that wait for images, by item.
 #[derive(Debug, Default)]
 pub(crate) struct PointToPoint {
-    /// Images go to one P2PS alone where it does not say otherwise.
-    on: bool,
     wanted: FxHashMap<Handle, Recipients>,
     /// The P2PSs that the set under way is for.
     served: FxHashMap<Handle, Recipients>,
 }
 
 impl PointToPoint {
-    pub(crate) fn new(on: bool) -> Self {
-        Self { on, ..Self::default() }
-    }
-
-    pub(crate) fn is_on(&self) -> bool {
-        self.on
-    }
-
     /// A P2PS waits for an image of an item, which is to go to it alone or by the stream.
     pub(crate) fn want(&mut self, handle: Handle, slot: Slot, alone: bool) {
         let recipients = self.wanted.entry(handle).or_default();

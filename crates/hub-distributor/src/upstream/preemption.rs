@@ -141,7 +141,7 @@ impl SourceDistributor {
         let is_left = self.lose_item(victim, StateCode::PREEMPTED, text);
         if is_left {
             let timer = Timer::Retry(victim, self.items[victim].epoch());
-            self.timers.set(self.now.saturating_add(self.config.preemption_retry), timer);
+            self.timers.set(self.now.saturating_add(self.rules_of_item(victim).preemption_retry), timer);
         }
         is_left && waited_for
     }

@@ -188,7 +188,7 @@ impl SourceDistributor {
                 continue;
             };
             let timer = Timer::Request(handle, item.epoch());
-            self.timers.set(self.now.saturating_add(self.config.request_timeout), timer);
+            self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
             self.explain_wait(handle, ALL);
         }
     }
@@ -213,7 +213,7 @@ impl SourceDistributor {
     /// Sets the timer for what the provider is asked for now.
     pub(crate) fn await_answer(&mut self, handle: Handle) {
         let timer = Timer::Request(handle, self.items.renew(handle));
-        self.timers.set(self.now.saturating_add(self.config.request_timeout), timer);
+        self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
     }
 
     /// Writes the request for an item as its P2PSs want it together, on the stream that it has.
@@ -308,7 +308,7 @@ impl SourceDistributor {
     /// Somebody waits for the end of the set under way: its provider may leave it at that.
     pub(crate) fn await_set(&mut self, handle: Handle) {
         let timer = Timer::Request(handle, self.items[handle].epoch());
-        self.timers.set(self.now.saturating_add(self.config.request_timeout), timer);
+        self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
     }
 
     /// Asks the provider for another image of an open item.
@@ -499,15 +499,16 @@ impl SourceDistributor {
         if let Some(session) = failed_at {
             self.upstream.note_failure(handle, session);
         }
+        let rules = self.rules_of_item(handle);
         let item = &mut self.items[handle];
         let failures = item.fail();
-        if self.config.retry_limit > 0 && u32::from(failures) >= self.config.retry_limit {
+        if rules.retry_limit > 0 && u32::from(failures) >= rules.retry_limit {
             self.counters.given_up += 1;
             self.publish_end(handle, &GIVEN_UP, None);
             return self.end_item(handle);
         }
         let doubled = self.config.retry_interval.saturating_mul(1 << failures.min(20));
-        let at = self.now.saturating_add(doubled.min(self.config.retry_max_interval));
+        let at = self.now.saturating_add(doubled.min(rules.retry_max_interval));
         self.timers.set(at, Timer::Retry(handle, item.epoch()));
     }
 

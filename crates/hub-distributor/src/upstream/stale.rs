@@ -27,9 +27,13 @@ impl StaleItems {
 impl SourceDistributor {
     /// A provider may have said Suspect of an item that it has open.
     pub(crate) fn note_stale(&mut self, handle: Handle) {
-        let pause = self.config.stale_recovery_retry;
-        // The item is gone, or stale images stay until the provider ends that.
-        let Some(item) = self.items.get(handle).filter(|_| pause > 0) else { return };
+        // The item is gone.
+        let Some(item) = self.items.get(handle) else { return };
+        let pause = self.rules_of(item.service()).stale_recovery_retry;
+        if pause == 0 {
+            // Stale images stay until the provider ends that.
+            return;
+        }
         let recovers = item.is_suspect_there() && item.is_watched() && !item.is_private() && !item.is_snapshot();
         if recovers && !self.upstream.stale.due.contains_key(&handle) {
             let at = self.now.saturating_add(pause);

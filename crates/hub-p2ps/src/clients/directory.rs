@@ -119,7 +119,7 @@ impl P2ps {
             return;
         };
         if is_new {
-            let told = self.sources.note_told(id, self.load.factor(), self.config.discourage_on_outage);
+            let told = self.sources.note_told(id, self.load.factor(), &self.config);
             let change = told.map(|told| whole_entry(told.service));
             self.output.notice(Notice::ServiceUp { service: name.to_owned() });
             if let Some(change) = change {
@@ -143,7 +143,7 @@ impl P2ps {
 
     /// Tells clients the state and load of a service if they have changed, and a transient status if there is one.
     pub(crate) fn service_changed(&mut self, id: ServiceId, status: Option<State<'_>>) {
-        let told = self.sources.note_told(id, self.load.factor(), self.config.discourage_on_outage);
+        let told = self.sources.note_told(id, self.load.factor(), &self.config);
         // A service that is gone was told of as such, and what comes later of it concerns nobody.
         let Some(Retold { service, before, has_other_links }) = told else { return };
         let condition = service.told;

@@ -12,7 +12,8 @@ use permissions::Denial;
 use permissions::rights::PostRights;
 use rwf::DataType;
 use rwf::msg::{AckMsg, Domain, Msg, MsgKey, NakCode, PostFlags, PostMsg, PostUserInfo};
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Tokens number a slot in the low bits and its use above; none is 0.
 const SLOT_BITS: u32 = 20;
@@ -50,8 +51,9 @@ pub(crate) struct Posts {
     slots: Vec<Option<Pending>>,
     uses: Vec<u32>,
     free: Vec<u32>,
-    /// Token and time by which it must be answered, oldest first. Of those that were answered some are still here.
-    deadlines: VecDeque<(u64, u32)>,
+    /// Token and time by which it must be answered, the first on top: services may have times of their own. Of those that were answered some
+    /// are still here.
+    deadlines: BinaryHeap<Reverse<(u64, u32)>>,
     /// How many of them, at most.
     answered: usize,
 }
@@ -75,7 +77,7 @@ impl Posts {
         *uses = *uses % ((1 << (32 - SLOT_BITS)) - 1) + 1;
         let token = *uses << SLOT_BITS | slot;
         self.slots[slot as usize] = Some(pending(token));
-        self.deadlines.push_back((deadline, token));
+        self.deadlines.push(Reverse((deadline, token)));
         Some(token)
     }
 
@@ -97,22 +99,22 @@ impl Posts {
     fn forget_answered(&mut self) {
         let slots = &self.slots;
         let waits = |token: u32| slots[(token & (SLOTS - 1)) as usize].as_ref().is_some_and(|at| at.token == token);
-        self.deadlines.retain(|&(_, token)| waits(token));
+        self.deadlines.retain(|&Reverse((_, token))| waits(token));
         self.deadlines.shrink_to(self.deadlines.len() + 2 * ANSWERED_MAX);
         self.answered = 0;
     }
 
     /// When the oldest post has to be answered.
     pub(crate) fn timeout(&self) -> Option<u64> {
-        self.deadlines.front().map(|(at, _)| *at)
+        self.deadlines.peek().map(|Reverse((at, _))| *at)
     }
 
     fn overdue(&mut self, now: u64) -> Option<Pending> {
-        while let Some(&(at, token)) = self.deadlines.front() {
+        while let Some(&Reverse((at, token))) = self.deadlines.peek() {
             if at > now {
                 return None;
             }
-            self.deadlines.pop_front();
+            self.deadlines.pop();
             let overdue = self.take(token);
             // Answered or overdue: its deadline is not here any more.
             self.answered = self.answered.saturating_sub(1);
@@ -245,7 +247,9 @@ impl P2ps {
             if self.clients.get(client).is_some_and(is_full) {
                 return self.nak_post(client, post, NakCode::NO_RESOURCES);
             }
-            let deadline = self.now.saturating_add(self.config.post_timeout);
+            let known = self.sources.services().get(destination.service);
+            let timeout = self.config.post_timeout_of(known.map_or("", |service| service.name.as_str()));
+            let deadline = self.now.saturating_add(timeout);
             let noted = self.clients.posts.insert(deadline, |token| Pending {
                 token,
                 client,

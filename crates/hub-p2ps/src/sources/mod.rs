@@ -440,13 +440,9 @@ impl Sources {
     }
 
     /// What clients are told from now on of a service that is there, and what they were told before.
-    pub(crate) fn note_told(
-        &mut self,
-        id: ServiceId,
-        load_factor: Option<u64>,
-        discourages: bool,
-    ) -> Option<Retold<'_>> {
-        let condition = self.services.alive(id)?.condition(self, load_factor, discourages);
+    pub(crate) fn note_told(&mut self, id: ServiceId, load_factor: Option<u64>, config: &Config) -> Option<Retold<'_>> {
+        let service = self.services.alive(id)?;
+        let condition = service.condition(self, load_factor, config.discourages_on_outage(&service.name));
         let service = self.services.get_mut(id)?;
         let (path, lines) = (service.path(), service.lines());
         let before = std::mem::replace(&mut service.told, condition);

@@ -547,7 +547,7 @@ impl P2ps {
         let standings: Vec<Standing> = waits.into_iter().chain(sources.ids().flat_map(at_sources)).collect();
         let Sources { services, outages, .. } = sources;
         let has_items = |id| standings.iter().any(|&standing| items.count_standing(id, standing) > 0);
-        let rest = REST.max(config.post_timeout.saturating_mul(2));
+        let rest = REST.max(config.longest_post_timeout().saturating_mul(2));
         // A loss that is being told of may name any of them.
         let is_used = |service: &Service| outages.has_work() || named.contains(&service.id) || has_items(service.id);
         let looked = services.free_ids(self.now, rest, &is_used);

@@ -321,6 +321,19 @@ fn market_price_goes_out_as_marketfeed_and_comes_back_as_fields() {
     assert_eq!((record.record_type, record.item), (marketfeed::RecordType::UPDATE, &b"RDT0"[..]));
     assert!(record.rtl.is_some_and(|rtl| rtl > 1) && record.fields().all(|field| field.is_ok()));
 
+    // A service goes by what it says itself.
+    let kept = "[source_distributor]\nconvert_mfeed_data_to_rwf = true\n[service.DIRECT_FEED]\nconvert_mfeed_data_to_rwf = false\n";
+    let made = "[service.DIRECT_FEED]\nconvert_mfeed_data_to_rwf = true\n";
+    for (text, container) in [(kept, DataType::OPAQUE), (made, DataType::FIELD_LIST)] {
+        let file = config_file(text);
+        let (_second, port) = serve(&["--route", &format!("127.0.0.1:{records}"), "--config", &path(&file)]);
+        let mut mount = Mount::connect(port, None);
+        mount.run_until(|m| m.service);
+        mount.open_items(&["RDT0"]);
+        mount.run_until(|m| (m.items > 3).then_some(()));
+        assert_eq!(Msg::decode(&mount.seen.last).expect("a message").container(), container, "{text}");
+    }
+
     let back = config_file("[source_distributor]\nconvert_mfeed_data_to_rwf = true\n");
     let (_second, port) = serve(&["--route", &format!("127.0.0.1:{records}"), "--config", &path(&back)]);
     let mut mount = Mount::connect(port, None);

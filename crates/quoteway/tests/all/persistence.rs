@@ -106,7 +106,7 @@ fn a_consumer_gets_the_image_of_before_a_kill_and_then_the_providers() {
 fn a_stop_leaves_everything_and_a_start_gives_it_as_it_was_if_that_is_asked_for() {
     let folder = tempfile::tempdir().expect("a folder");
     // No round is due before the stop.
-    let more = "persistent_interval_ms = 3600000\npersistent_restore_as_stale = false";
+    let more = "persistent_interval_ms = 3600000\n[service.DIRECT_FEED]\npersistent_restore_as_stale = false";
     let file = config(folder.path(), more);
     let mut server = serve(&file);
     let _source = publisher(&server, "2k");

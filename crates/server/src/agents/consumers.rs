@@ -190,7 +190,7 @@ impl Consumers {
             listeners,
             token_cookie: c.websocket_token_cookie.clone(),
             json: JsonClients::new(c),
-            marketfeed: ToClients::new(c),
+            marketfeed: ToClients::new(config),
             permissions: None,
             limits: Limits::new(c),
             clients: Vec::new(),

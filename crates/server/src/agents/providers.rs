@@ -18,7 +18,7 @@ use rwf::peek;
 
 use super::input_rate::{InputLimit, InputRates};
 use super::json_providers::JsonProviders;
-use super::marketfeed::FromProviders;
+use super::marketfeed::{Conversion, FromProviders};
 use super::records::RecordWriter;
 use super::routes::Routes;
 use crate::counters::{Label, Part, Samples};
@@ -85,7 +85,7 @@ struct Session {
     /// No slot of connections: what is left of a session that is lost may be worked off long after its connection's slot is another's.
     id: SessionId,
     /// The session's Marketfeed records become field lists.
-    converts: bool,
+    converts: Conversion,
     /// The provider's input is bounded.
     is_limited: bool,
 }
@@ -121,10 +121,10 @@ impl Providers {
             })?;
             nip_port = Some(NipPort { listener, addr, open: 0, admitted: Vec::new(), max: c.nip_max_mounts as usize });
         }
-        let record_writer = RecordWriter::start(c, net::clock::now(), &mut distributor)?;
+        let record_writer = RecordWriter::start(config, net::clock::now(), &mut distributor)?;
         let (outbox, routes) = (Outbox::default(), Routes::new(config)?);
-        let json = JsonProviders::new(config::dictionary(&config.dictionary)?, c);
-        let marketfeed = FromProviders::new(json.dictionary(), &config.p2ps);
+        let json = JsonProviders::new(config::dictionary(config)?, c);
+        let marketfeed = FromProviders::new(json.dictionary(), config);
         Ok(Self {
             distributor,
             outbox,
@@ -270,7 +270,7 @@ impl Providers {
     }
 
     /// A session number for a connection.
-    fn bind(&mut self, conn: ConnId, converts: bool, is_limited: bool) -> SessionId {
+    fn bind(&mut self, conn: ConnId, converts: Conversion, is_limited: bool) -> SessionId {
         let is_bound = |id: &SessionId| self.conns.get(id.0 as usize).is_some_and(Option::is_some);
         let id = self.distributor.free_sessions().find(|id| !is_bound(id)).expect("numbers have no end");
         let place = id.0 as usize;
@@ -431,7 +431,8 @@ impl Handler for Providers {
         };
         let of_route = route.and_then(|route| self.converting_routes.get(route)).copied().unwrap_or(false);
         let limit = route.map_or(self.nip_limit, |route| self.routes.limit(route));
-        let id = self.bind(conn, self.converts_all || of_route, limit.is_on());
+        let converts = self.marketfeed.of_session(self.converts_all || of_route);
+        let id = self.bind(conn, converts, limit.is_on());
         if limit.is_on() {
             self.rates.opened(conn.slot(), opened.peer.to_string(), limit);
         }
@@ -450,7 +451,10 @@ impl Handler for Providers {
         if is_limited {
             self.rates.take(conn.slot(), msg.len());
         }
-        let msg = if converts { self.marketfeed.convert(msg) } else { msg };
+        let msg = match converts {
+            Conversion::Off => msg,
+            how => self.marketfeed.convert((how, id), msg, &self.distributor),
+        };
         self.distributor.session_message(now, id, msg, &mut self.outbox);
     }
 
@@ -461,7 +465,10 @@ impl Handler for Providers {
         }
         let Self { distributor, outbox, json, marketfeed, .. } = self;
         json.read(conn, text, |message| {
-            let message = if converts { marketfeed.convert(message) } else { message };
+            let message = match converts {
+                Conversion::Off => message,
+                how => marketfeed.convert((how, id), message, distributor),
+            };
             distributor.session_message(now, id, message, outbox);
         });
     }

@@ -160,6 +160,12 @@ impl Set {
                 let (service, qos) = of_service(value)?;
                 self.distributor.service_qos.insert(service.to_owned(), parse_qos(qos)?);
             }
+            "of-service" => {
+                let (service, what) = of_service(value)?;
+                let (key, number) = what.split_once(':').ok_or("SERVICE/KEY:NUMBER")?;
+                let number: u64 = number.parse().map_err(|_| "SERVICE/KEY:NUMBER")?;
+                self.apply_to_service(service, key, number)?;
+            }
             "recover-on-close" => self.distributor.recover_on_close = number()? != 0,
             "retry-limit" => self.distributor.retry_limit = number()? as u32,
             "stale-retry-s" => self.distributor.stale_recovery_retry = seconds()?,
@@ -205,6 +211,28 @@ impl Set {
             }
             "distributor-withholds" => filter(&mut self.distributor.filters, value, withholding)?,
             _ => return self.apply_to_p2pss(key, value),
+        }
+        Ok(())
+    }
+
+    /// What is set of one service.
+    fn apply_to_service(&mut self, service: &str, key: &str, number: u64) -> Result<(), String> {
+        let of_distributor = self.distributor.services.entry(service.to_owned()).or_default();
+        let of_p2ps = self.p2ps.services.entry(service.to_owned()).or_default();
+        match key {
+            "recover-on-close" => of_distributor.recover_on_close = Some(number != 0),
+            "retry-limit" => of_distributor.retry_limit = Some(number as u32),
+            "stale-retry-s" => of_distributor.stale_recovery_retry = Some(number * SECOND),
+            "age-unwatched-s" => of_distributor.age_unwatched = Some(number * SECOND),
+            "request-timeout-s" => of_distributor.request_timeout = Some(number * SECOND),
+            "max-pending-posts" => of_distributor.max_pending_posts = Some(number as usize),
+            "point-to-point" => of_distributor.point_to_point = Some(number != 0),
+            "post-timeout-s" => {
+                of_distributor.post_timeout = Some(number * SECOND);
+                of_p2ps.post_timeout = Some(number * SECOND);
+            }
+            "discourage-on-outage" => of_p2ps.discourage_on_outage = Some(number != 0),
+            _ => return Err(format!("nothing of a service is called {key}")),
         }
         Ok(())
     }

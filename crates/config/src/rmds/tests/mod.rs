@@ -118,8 +118,9 @@ fn what_services_do_about_outages_is_said_at_the_service() {
     );
     assert_eq!(
         (&c.p2ps.dismount_on_outage[..], c.p2ps.discourage_requests_on_outage),
-        (&["FEED".to_owned()][..], true)
+        (&["FEED".to_owned()][..], false)
     );
+    assert_eq!(c.services["FEED"].discourage_requests_on_outage, Some(true));
     let bad = faults("*P2PS*FEED*dismountOnOutage : sometimes\n");
     assert!(bad.len() == 1 && bad[0].contains("True or False"), "{bad:?}");
 }
@@ -175,4 +176,32 @@ fn each_bad_line_gets_its_own_clear_message() {
         assert!(found.iter().any(|f| f.starts_with(&format!("r.cnf:{number}: "))), "nothing is said of line {number}");
     }
     crate::tests::assert_golden("bad.cnf.messages", &(found.join("\n") + "\n"));
+}
+
+#[test]
+fn lines_of_services_are_for_them_and_others_for_all() {
+    let text = "*retryLimit : 2\n*ADH*FEED*retryLimit : 3\n*FEED*cacheLocation : ssl\n*SLOW*nonCachingItemList : A* B\nother*FEED*retryLimit : 9\n*SLOW*ageUnwatchedItemTime : 60\n";
+    let reading = read("r.cnf", text, &place("box", "1")).expect("it is read");
+    let c = &reading.loaded.config;
+    assert_eq!((c.source_distributor.retry_limit, c.source_distributor.age_unwatched_item_time_s), (2, 0));
+    let (feed, slow) = (&c.services["FEED"], &c.services["SLOW"]);
+    assert_eq!((feed.retry_limit, feed.cache_location), (Some(3), Some(crate::CacheLocation::Ssl)));
+    assert_eq!((slow.retry_limit, slow.age_unwatched_item_time_s), (None, Some(60)));
+    assert_eq!(slow.non_caching_item_list.as_deref(), Some(&["A*".to_owned(), "B".to_owned()][..]));
+    assert!(reading.loaded.notes.iter().all(|note| note.weight == Weight::Information), "{:?}", reading.loaded.notes);
+    let toml = import::convert("r.cnf", text, &place("box", "1")).expect("it is read");
+    assert!(toml.contains("\n[service.FEED]\n# line 2: *ADH*FEED*retryLimit : 3\nretry_limit = 3\n"), "{toml}");
+    assert_eq!(&Config::parse("r.toml", &toml).expect("what is written is read"), c);
+}
+
+#[test]
+fn a_line_of_this_host_counts_for_its_services_too() {
+    let text = "box*ADH*retryLimit : 2\n*FEED*retryLimit : 3\nbox*ADH*SLOW*retryLimit : 4\n*SLOW*retryLimit : 5\n";
+    let reading = read("r.cnf", text, &place("box", "1")).expect("it is read");
+    let c = &reading.loaded.config;
+    assert_eq!((c.source_distributor.retry_limit, c.services["FEED"].retry_limit), (2, None));
+    assert_eq!(c.services["SLOW"].retry_limit, Some(4));
+    let told: Vec<&str> = reading.loaded.notes.iter().map(|note| note.text.as_str()).collect();
+    assert_eq!(told, ["*FEED*retryLimit has no effect: line 1 is for this host, and counts"]);
+    assert!(faults("*FEED*retryLimit : 300\n")[0].contains("r.cnf:1: service.FEED.retry_limit must be at most 255"));
 }

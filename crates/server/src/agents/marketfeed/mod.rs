@@ -7,12 +7,14 @@
 //! A record travels as the OPAQUE payload of an RWF message (`docs/wire/marketfeed.md`): the SSL connection of old programs is not spoken.
 
 mod from_providers;
+mod of_services;
 mod to_clients;
 
-pub(super) use from_providers::FromProviders;
+pub(super) use from_providers::{Conversion, FromProviders};
 pub(super) use to_clients::{ToClients, Wants};
 
 use marketfeed::{Converter, Loss, Options, RtlRule};
+use of_services::ServiceOptions;
 use rustc_hash::FxHashSet;
 
 fn options(c: &config::P2ps) -> Options {

@@ -19,7 +19,7 @@ use rwf::msg::{CloseMsg, Domain, Msg, MsgClass, RefreshFlags};
 use rwf::rdm::request::Payload;
 use rwf::{DataType, Primitive, StreamState, peek};
 
-use super::{ToldLosses, options};
+use super::{ServiceOptions, ToldLosses, options};
 
 /// The attribute of a login that asks for Marketfeed, where it is a number other than 0. Ours: RDM has none.
 const LOGIN_ATTRIBUTE: &[u8] = b"MarketfeedData";
@@ -72,6 +72,7 @@ pub(in crate::agents) struct ToClients {
     ids_of: (u64, usize),
     dictionary: Arc<Dictionary>,
     converter: Converter,
+    options: ServiceOptions,
     told: ToldLosses,
     items: Vec<Item>,
     free: Vec<usize>,
@@ -99,7 +100,8 @@ pub(in crate::agents) struct ToClients {
 }
 
 impl ToClients {
-    pub(in crate::agents) fn new(c: &config::P2ps) -> Self {
+    pub(in crate::agents) fn new(config: &config::Config) -> Self {
+        let c = &config.p2ps;
         Self {
             who: c.marketfeed,
             services: c.marketfeed_services.clone(),
@@ -107,6 +109,7 @@ impl ToClients {
             ids_of: (u64::MAX, 0),
             dictionary: Arc::new(Dictionary::new()),
             converter: Converter::new(options(c)),
+            options: ServiceOptions::new(config),
             told: ToldLosses::default(),
             items: Vec::new(),
             free: Vec::new(),
@@ -144,6 +147,7 @@ impl ToClients {
         if !Arc::ptr_eq(&self.dictionary, p2ps.dictionary()) {
             self.dictionary = Arc::clone(p2ps.dictionary());
         }
+        self.options.follow(p2ps);
         let ids_of = (p2ps.services_renamed(), p2ps.services_from(0).len());
         if !self.services.is_empty() && self.ids_of != ids_of {
             self.ids.clear();
@@ -216,6 +220,9 @@ impl ToClients {
             return range.clone();
         }
         let start = self.bytes.len();
+        if let Some(options) = self.options.of_id(item.service) {
+            self.converter.set_options(options);
+        }
         let written = self.converter.write_opaque(&self.dictionary, body, &item.name, &mut item.rtl, &mut self.bytes);
         let range = match written {
             Ok(true) => {
@@ -498,7 +505,7 @@ mod tests {
     }
 
     fn clients(settings: &Settings) -> ToClients {
-        let mut clients = ToClients::new(settings);
+        let mut clients = ToClients::new(&config::Config { p2ps: settings.clone(), ..config::Config::default() });
         clients.dictionary = Arc::new(Dictionary::builtin());
         clients
     }
@@ -742,7 +749,7 @@ mod tests {
         assert_eq!(clients.wants_of_login(Wants::Nothing, &asked), Wants::All);
         assert_eq!(clients.wants_of_login(Wants::Nothing, &login(LOGIN_ATTRIBUTE, 0)), Wants::Nothing);
         assert_eq!(clients.wants_of_login(Wants::ByService, &login(b"SingleOpen", 1)), Wants::ByService);
-        let off = ToClients::new(&Settings { marketfeed: MarketfeedClients::Off, ..Settings::default() });
+        let off = self::clients(&Settings { marketfeed: MarketfeedClients::Off, ..Settings::default() });
         assert_eq!((off.at_first(), off.wants_of_login(Wants::Nothing, &asked)), (Wants::Nothing, Wants::Nothing));
     }
 }

@@ -79,16 +79,15 @@ impl RecordWriter {
     ///
     /// # Errors
     /// The folder or the file cannot be opened, or is another process's; the message names it.
-    pub fn start(
-        c: &config::SourceDistributor,
-        now: u64,
-        distributor: &mut SourceDistributor,
-    ) -> io::Result<Option<Self>> {
+    pub fn start(config: &config::Config, now: u64, distributor: &mut SourceDistributor) -> io::Result<Option<Self>> {
+        let c = &config.source_distributor;
         if !c.support_persistent_cache {
             return Ok(None);
         }
         let store = Store::open(Path::new(&c.persistent_cache_directory))?;
-        restore(&store, now, Restore { as_stale: c.persistent_restore_as_stale, is_kept: true }, distributor);
+        let of_all = c.persistent_restore_as_stale;
+        let of = |service: &str| config.services.get(service).and_then(|own| own.persistent_restore_as_stale);
+        restore(&store, now, |service| of(service).unwrap_or(of_all), distributor);
         let (queue, batches) = sync_channel(QUEUE);
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(Done::default()));
         let (stopped, doing) = (Arc::clone(&stop), Arc::clone(&done));
@@ -183,14 +182,15 @@ fn take(distributor: &mut SourceDistributor, most: usize) -> Batch {
 }
 
 /// Gives what the store has to the state machine, the oldest first. What is over, or cannot be read, is deleted.
-fn restore(store: &Store, now: u64, how: Restore, distributor: &mut SourceDistributor) {
+fn restore(store: &Store, now: u64, as_stale: impl Fn(&str) -> bool, distributor: &mut SourceDistributor) {
     let (begun, wall) = (Instant::now(), net::clock::wall());
-    let (mut taken, mut over, mut batch) = (0_u64, 0_u64, Batch::default());
+    let (mut taken, mut stale, mut over, mut batch) = (0_u64, 0_u64, 0_u64, Batch::default());
     let mut refused: Option<(u64, String)> = None;
     let read = store.each(|service, key, parts, at| {
         let record = Record { service, key, parts, age: wall.saturating_sub(at) };
+        let how = Restore { as_stale: as_stale(service), is_kept: true };
         match distributor.restore(now, &record, how) {
-            Ok(Restored::Taken) => taken += 1,
+            Ok(Restored::Taken) => (taken, stale) = (taken + 1, stale + u64::from(how.as_stale)),
             Ok(Restored::Expired) => {
                 over += 1;
                 batch.delete(service, key);
@@ -213,9 +213,8 @@ fn restore(store: &Store, now: u64, how: Restore, distributor: &mut SourceDistri
         );
     }
     tracing::info!(
-        "persistent cache {}: {taken} images are back{}, {over} were too old, in {} ms",
+        "persistent cache {}: {taken} images are back, {stale} of them as Suspect, {over} were too old, in {} ms",
         store.path().display(),
-        if how.as_stale { " as Suspect" } else { "" },
         begun.elapsed().as_millis()
     );
     if let Err(why) = store.write([&batch]) {

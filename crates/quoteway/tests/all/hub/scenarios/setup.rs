@@ -16,6 +16,8 @@ pub(super) struct Setup {
     blocked: Option<(String, String)>,
     /// A field that items are selected by: numbers of the scripts are unsigned, whatever the built-in dictionary says of it.
     selects_by: Option<String>,
+    /// What single services have for themselves, a line each.
+    of_services: BTreeMap<String, Vec<String>>,
     /// Of each route but that of the fence.
     of_routes: Vec<String>,
     pub(super) two_processes: bool,
@@ -44,6 +46,7 @@ impl Setup {
             sections,
             blocked: None,
             selects_by: None,
+            of_services: BTreeMap::new(),
             of_routes: Vec::new(),
             two_processes,
             distributors: 1,
@@ -109,6 +112,24 @@ impl Setup {
             "max-posts-per-client" => ("p2ps", format!("max_posts_per_client = {}", number()?)),
             "open-window" => ("p2ps", format!("minimum_open_window = {}", number()?)),
             "open-window-for-polls" => ("p2ps", format!("open_window_for_poll_requests = {}", number()?)),
+            "of-service" => {
+                let (service, what) = of_service()?;
+                let (key, number) = what.split_once(':').ok_or("SERVICE/KEY:NUMBER")?;
+                let line = match key {
+                    "recover-on-close" => format!("recover_items_on_close = {}", number != "0"),
+                    "retry-limit" => format!("retry_limit = {number}"),
+                    "stale-retry-s" => format!("stale_recovery_retry_time_s = {number}"),
+                    "age-unwatched-s" => format!("age_unwatched_item_time_s = {number}"),
+                    "request-timeout-s" => format!("request_timeout_s = {number}"),
+                    "max-pending-posts" => format!("max_pending_out_insert = {number}"),
+                    "point-to-point" => format!("use_point_to_point_data = {}", number != "0"),
+                    "post-timeout-s" => format!("post_timeout_s = {number}"),
+                    "discourage-on-outage" => format!("discourage_requests_on_outage = {}", number != "0"),
+                    _ => return Err(format!("nothing of a service is called {key}")),
+                };
+                self.of_services.entry(service.to_owned()).or_default().push(line);
+                return Ok(());
+            }
             "recover-on-close" => ("source_distributor", format!("recover_items_on_close = {}", value != "0")),
             "retry-limit" => ("source_distributor", format!("retry_limit = {}", number()?)),
             "stale-retry-s" => ("source_distributor", format!("stale_recovery_retry_time_s = {}", number()?)),
@@ -208,7 +229,9 @@ impl Setup {
             format!("[[route]]\nhost_list = [\"{at}\"]\nserver_id = \"{}\"\n{}", number + 1, of_route(number))
         };
         let routes = routes.map(route);
-        sections.chain(routes).collect::<Vec<_>>().concat()
+        let of_services = self.of_services.iter();
+        let services = of_services.map(|(name, lines)| format!("[service.{name}]\n{}\n", lines.join("\n")));
+        sections.chain(services).chain(routes).collect::<Vec<_>>().concat()
     }
 }
 

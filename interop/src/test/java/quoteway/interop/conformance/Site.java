@@ -87,6 +87,23 @@ final class Site implements AutoCloseable {
             case "item-limit" -> add("p2ps", "item_limit = " + (Integer.parseInt(value) + marks));
             case "items-per-user" -> add("p2ps", "aggregate_item_limit = " + (Integer.parseInt(value) + 2 * marks));
             case "total-items" -> add("p2ps", "total_item_limit = " + (Integer.parseInt(value) + consumers * marks));
+            case "of-service" -> {
+                String[] parts = value.split("[/:]");
+                boolean on = !parts[2].equals("0");
+                String line = switch (parts[1]) {
+                    case "recover-on-close" -> "recover_items_on_close = " + on;
+                    case "retry-limit" -> "retry_limit = " + parts[2];
+                    case "stale-retry-s" -> "stale_recovery_retry_time_s = " + parts[2];
+                    case "age-unwatched-s" -> "age_unwatched_item_time_s = " + parts[2];
+                    case "request-timeout-s" -> "request_timeout_s = " + parts[2];
+                    case "max-pending-posts" -> "max_pending_out_insert = " + parts[2];
+                    case "point-to-point" -> "use_point_to_point_data = " + on;
+                    case "post-timeout-s" -> "post_timeout_s = " + parts[2];
+                    case "discourage-on-outage" -> "discourage_requests_on_outage = " + on;
+                    default -> throw new AssertionError("nothing of a service is called " + parts[1]);
+                };
+                add("service." + parts[0], line);
+            }
             case "recover-on-close" -> add("source_distributor", "recover_items_on_close = " + !value.equals("0"));
             case "retry-limit" -> add("source_distributor", "retry_limit = " + value);
             case "stale-retry-s" -> add("source_distributor", "stale_recovery_retry_time_s = " + value);

@@ -1,0 +1,176 @@
+//! What one service has for itself: a table `[service.NAME]`, over what other sections say for all.
+
+use std::collections::BTreeMap;
+
+use hub::{distributor, p2ps};
+
+use super::patterns::{PATTERNS, are_patterns};
+use super::rules::Broken;
+use super::section::{Section, section};
+use super::value::{CacheLocation, Parameter, Raw};
+use super::{Config, DictionaryFiles};
+
+const SECOND: u64 = 1_000_000_000;
+
+section! {
+    /// What one service has for itself, a table [service.NAME] for each (docs/operating/configuration.md). What is not here is for it as for all.
+    Service = "service", "SERVICE";
+    age_unwatched_item_time_s: Option<u32> = None, "ageUnwatchedItemTime" in "SERVICE", "As source_distributor.age_unwatched_item_time_s, seconds.";
+    request_timeout_s: Option<u32> = None, "retryTimer" in "SERVICE", "As source_distributor.request_timeout_s, seconds.";
+    normal_retry_time_s: Option<u32> = None, "normalRetryTime" in "SERVICE", "As source_distributor.normal_retry_time_s, seconds.";
+    retry_limit: Option<u32> = None, "retryLimit" in "SERVICE", "As source_distributor.retry_limit.";
+    recover_items_on_close: Option<bool> = None, "recoverItemsOnClose" in "SERVICE", "As source_distributor.recover_items_on_close.";
+    stale_recovery_retry_time_s: Option<u32> = None, "staleRecoveryRetryTime" in "SERVICE", "As source_distributor.stale_recovery_retry_time_s, seconds.";
+    preemption_retry_s: Option<u32> = None, "preemptionRetryTime" in "SERVICE", "As source_distributor.preemption_retry_s, seconds.";
+    max_pending_out_insert: Option<u32> = None, "maxPendingOutInsert" in "SERVICE", "Posts to this service that may await the acks of its providers, within source_distributor.max_pending_out_insert of all; a further one gets a NAK.";
+    cache_location: Option<CacheLocation> = None, "cacheLocation" in "SERVICE", "As source_distributor.cache_location, whatever source_distributor.cached_services says.";
+    non_caching_item_list: Option<Vec<String>> = None, "nonCachingItemList" in "SERVICE", "As source_distributor.non_caching_item_list, in its place.";
+    persistent_restore_as_stale: Option<bool> = None, "persistentRestoreAsStale" in "SERVICE", "As source_distributor.persistent_restore_as_stale.";
+    convert_mfeed_data_to_rwf: Option<bool> = None, "convertMfeedDataToRWF" in "SERVICE", "As source_distributor.convert_mfeed_data_to_rwf, whatever a route says.";
+    post_timeout_s: Option<u32> = None, "insertTimeout" in "SERVICE", "As p2ps.post_timeout_s, seconds.";
+    discourage_requests_on_outage: Option<bool> = None, "discourageRequestsOnOutage" in "SERVICE", "As p2ps.discourage_requests_on_outage.";
+    expanded_enum_fields: Option<bool> = None, "expandedEnumFields" in "SERVICE", "As p2ps.expanded_enum_fields.";
+    seq_num_follows_marketfeed_rules: Option<bool> = None, "seqNumFollowsMarketfeedRules" in "SERVICE", "As p2ps.seq_num_follows_marketfeed_rules.";
+    use_point_to_point_data: Option<bool> = None, "usePointToPointData" in "SERVICE", "As hub.use_point_to_point_data.";
+    field_file: Option<String> = None, "fieldDictionary" in "SERVICE", "RDMFieldDictionary file of this service. Servers have one dictionary for all clients: it gets what this file has beyond dictionary.field_file, and says in the log what is another field in both.";
+    enum_file: Option<String> = None, "enumFile" in "SERVICE", "enumtype.def file of this service, likewise.";
+}
+
+/// A value that may be left to what is said for all: the empty text.
+impl<T: Parameter> Parameter for Option<T> {
+    const KIND: &'static str = T::KIND;
+
+    fn read(raw: &Raw<'_>) -> Result<Self, String> {
+        if *raw == Raw::Text("") { Ok(None) } else { T::read(raw).map(Some) }
+    }
+
+    fn show(&self) -> String {
+        self.as_ref().map_or_else(|| "\"\"".to_owned(), T::show)
+    }
+}
+
+impl Service {
+    /// The dictionary files of this service; empty names where it has none of its own.
+    pub(super) fn dictionary(&self) -> DictionaryFiles {
+        let name = |file: &Option<String>| file.clone().unwrap_or_default();
+        DictionaryFiles { field_file: name(&self.field_file), enum_file: name(&self.enum_file) }
+    }
+
+    /// What is wrong with it, if anything.
+    pub(super) fn fault(&self) -> Option<Broken> {
+        let names = self.non_caching_item_list.iter().flatten().map(String::as_str);
+        let rules = [
+            (self.retry_limit.is_none_or(|limit| limit <= 255), "retry_limit", "must be at most 255"),
+            (are_patterns(names), "non_caching_item_list", PATTERNS),
+        ];
+        let broken = rules.into_iter().find(|&(holds, ..)| !holds);
+        broken.map(|(_, key, what)| Broken { section: Self::NAME, key, what })
+    }
+}
+
+/// Declares what a reload applies of a service, as that of other sections.
+macro_rules! at_reload {
+    ($($key:ident)+) => {
+        /// Keys of which another value counts with a reload.
+        pub(super) const AT_RELOAD: &[&str] = &[$(stringify!($key)),+];
+
+        impl Service {
+            fn take_over(&mut self, from: &Self) {
+                $(self.$key.clone_from(&from.$key);)+
+            }
+        }
+    };
+}
+
+at_reload! {
+    age_unwatched_item_time_s request_timeout_s normal_retry_time_s retry_limit recover_items_on_close stale_recovery_retry_time_s
+    preemption_retry_s max_pending_out_insert post_timeout_s
+}
+
+/// Takes over what counts with a reload, also of services of which nothing was said, or nothing is said any more.
+pub(super) fn take_over(from: &BTreeMap<String, Service>, to: &mut BTreeMap<String, Service>) {
+    for name in from.keys() {
+        to.entry(name.clone()).or_default();
+    }
+    let nothing = Service::default();
+    for (name, service) in to.iter_mut() {
+        service.take_over(from.get(name).unwrap_or(&nothing));
+    }
+    to.retain(|_, service| *service != nothing);
+}
+
+fn seconds(of: Option<u32>) -> Option<u64> {
+    of.map(|seconds| u64::from(seconds) * SECOND)
+}
+
+/// What a Source Distributor is told of single services.
+pub(super) fn of_distributor(config: &Config) -> BTreeMap<String, distributor::ServiceConfig> {
+    let of = |own: &Service| distributor::ServiceConfig {
+        age_unwatched: seconds(own.age_unwatched_item_time_s),
+        request_timeout: seconds(own.request_timeout_s),
+        retry_max_interval: seconds(own.normal_retry_time_s.map(|seconds| seconds.max(1))),
+        retry_limit: own.retry_limit,
+        recover_on_close: own.recover_items_on_close,
+        stale_recovery_retry: seconds(own.stale_recovery_retry_time_s),
+        post_timeout: seconds(own.post_timeout_s),
+        preemption_retry: seconds(own.preemption_retry_s),
+        // Within one process nothing is between the two halves.
+        point_to_point: None,
+        max_pending_posts: own.max_pending_out_insert.map(|posts| posts as usize),
+    };
+    config.services.iter().map(|(name, own)| (name.clone(), of(own))).collect()
+}
+
+/// What a P2PS is told of single services.
+pub(super) fn of_p2ps(config: &Config) -> BTreeMap<String, p2ps::ServiceConfig> {
+    let of = |own: &Service| p2ps::ServiceConfig {
+        post_timeout: seconds(own.post_timeout_s),
+        recovery_delay_max: seconds(own.normal_retry_time_s.map(|seconds| seconds.max(1))),
+        discourage_on_outage: own.discourage_requests_on_outage,
+    };
+    config.services.iter().map(|(name, own)| (name.clone(), of(own))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SECOND;
+    use crate::{Config, distributor_config, p2ps_limits};
+
+    fn parse(text: &str) -> Config {
+        Config::parse("test.toml", text).expect("a configuration")
+    }
+
+    #[test]
+    fn a_service_has_what_it_says_and_else_what_is_said_for_all() {
+        let config = parse(
+            "[source_distributor]\nrequest_timeout_s = 20\n[p2ps]\npost_timeout_s = 9\n[service.FEED]\nretry_limit = 3\npost_timeout_s = 4\ndiscourage_requests_on_outage = true\n[service.\"A B\"]\ncache_location = \"ssl\"\n",
+        );
+        let sd = distributor_config(&config);
+        let feed = &sd.services["FEED"];
+        assert_eq!((feed.retry_limit, feed.post_timeout, feed.request_timeout), (Some(3), Some(4 * SECOND), None));
+        assert_eq!((sd.request_timeout, sd.post_timeout), (20 * SECOND, 9 * SECOND));
+        let p2ps = p2ps_limits(&config);
+        assert_eq!(p2ps.services["FEED"].discourage_on_outage, Some(true));
+        let cached = |service| sd.cache.covers(service, rwf::msg::Domain::MARKET_PRICE, b"X");
+        assert_eq!(["A B", "FEED", "OTHER"].map(cached), [true, false, false]);
+        let printed = parse(&config.changes());
+        assert_eq!(printed, config, "{}", config.changes());
+        assert_eq!(parse(&config.document()), config);
+    }
+
+    #[test]
+    fn rules_of_all_are_those_of_one() {
+        for (line, wrong) in [
+            ("retry_limit = 256", "must be at most 255"),
+            ("non_caching_item_list = [\"^(\"]", "must be names"),
+            ("retry_limits = 2", "the nearest is retry_limit"),
+            ("cache_location = \"here\"", "expected"),
+            ("maxUpdateRate = 1", "there is no key"),
+        ] {
+            let fault = Config::parse("t.toml", &format!("[service.FEED]\n{line}\n")).unwrap_err().to_string();
+            assert!(fault.contains("t.toml:2:") && fault.contains(wrong), "{fault}");
+        }
+        let fault = Config::parse("t.toml", "[service]\nretry_limit = 2\n").unwrap_err().to_string();
+        assert!(fault.contains("[service.NAME]"), "{fault}");
+    }
+}

@@ -1,0 +1,79 @@
+//! What is said of single services, over what is said of all.
+
+use super::{Config, SessionId, SourceDistributor};
+use crate::ids::{Handle, StreamId};
+use rwf::msg::Msg;
+use rwf::peek;
+
+/// Declares the values that one service may have of its own: what is said, and what counts.
+macro_rules! by_service {
+    ($($key:ident: $ty:ty;)+) => {
+        /// Values of one service; where one is `None`, that of the [`Config`] counts, which has the same name and says what it is.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        pub struct ServiceConfig {
+            $(
+                #[doc = concat!("[`Config::", stringify!($key), "`] of this service.")]
+                pub $key: Option<$ty>,
+            )+
+            /// Posts to this service that may wait for their acks, within [`Config::max_pending_posts`] of all.
+            pub max_pending_posts: Option<usize>,
+        }
+
+        /// The values that count for a service.
+        #[derive(Debug, Clone, Copy)]
+        pub(crate) struct ServiceRules {
+            $(pub(crate) $key: $ty,)+
+        }
+
+        impl ServiceRules {
+            fn new(config: &Config, own: Option<&ServiceConfig>) -> Self {
+                Self { $($key: own.and_then(|own| own.$key).unwrap_or(config.$key),)+ }
+            }
+        }
+    };
+}
+
+by_service! {
+    age_unwatched: u64;
+    request_timeout: u64;
+    retry_max_interval: u64;
+    retry_limit: u32;
+    recover_on_close: bool;
+    stale_recovery_retry: u64;
+    post_timeout: u64;
+    preemption_retry: u64;
+    point_to_point: bool;
+}
+
+impl SourceDistributor {
+    /// What is said of a service alone.
+    pub(crate) fn said_of(&self, service: u16) -> Option<&ServiceConfig> {
+        // Most sites say nothing of single services.
+        if self.config.services.is_empty() {
+            return None;
+        }
+        self.providers.service(service).and_then(|known| self.config.services.get(&known.name))
+    }
+
+    /// The values that count for a service.
+    pub(crate) fn rules_of(&self, service: u16) -> ServiceRules {
+        ServiceRules::new(&self.config, self.said_of(service))
+    }
+
+    /// The service that a message of a provider is of, by its stream, or by its key where the stream is new.
+    pub fn service_of_message(&self, id: SessionId, msg: &[u8]) -> Option<&str> {
+        let session = self.providers.get(id)?;
+        let stream = session.streams.get(StreamId(peek::header(msg).ok()?.stream_id));
+        let known = stream.handle().or(stream.mirror()).and_then(|handle| self.items.get(handle));
+        let service = match known {
+            Some(item) => item.service(),
+            None => session.offer_by_id(Msg::decode(msg).ok()?.key()?.service_id?)?.service,
+        };
+        self.providers.service(service).map(|service| service.name.as_str())
+    }
+
+    /// The values that count for the service of an item.
+    pub(crate) fn rules_of_item(&self, handle: Handle) -> ServiceRules {
+        self.rules_of(self.items[handle].service())
+    }
+}
