@@ -144,6 +144,8 @@ pub struct Counters {
     pub views_filtered: u64,
     /// Updates that the filter of a service has withheld for their type, once per view.
     pub updates_filtered: u64,
+    /// Updates that a login does not want for their type, once per view.
+    pub updates_left_out: u64,
     /// Bodies that could not be filtered and went out whole.
     pub views_unfiltered: u64,
     /// Messages from the hub that could not be read or changed, and were dropped.

@@ -142,7 +142,7 @@ pub fn field_of(container: DataType, body: &[u8], fid: i16) -> Option<&[u8]> {
 impl ServiceFilter {
     /// True if an update, an RWF message, is of a type that is withheld. One that is cut off is not: nobody can read it.
     pub fn withholds(&self, update: &[u8]) -> bool {
-        self.withheld != UpdateTypes::NONE && update_type(update).is_some_and(|kind| self.withheld.has(kind))
+        self.withheld.has_type_of(update)
     }
 }
 
@@ -226,6 +226,29 @@ impl UpdateTypes {
         self
     }
 
+    /// The types that a client does not want, by the bits of its login, of which bit N is type N: those of `wanted` are all that it wants, if
+    /// that is said, but for those of `unwanted`. Types from 64 on have no bit: they are wanted where `wanted` is not said.
+    pub const fn unwanted(wanted: Option<u64>, unwanted: Option<u64>) -> Self {
+        let not = match unwanted {
+            Some(bits) => bits,
+            None => 0,
+        };
+        match wanted {
+            Some(bits) => Self([!bits | not, u64::MAX, u64::MAX, u64::MAX]),
+            None => Self([not, 0, 0, 0]),
+        }
+    }
+
+    /// True if no type is in the set.
+    pub const fn is_empty(self) -> bool {
+        matches!(self.0, [0, 0, 0, 0])
+    }
+
+    /// True if the type of an update is in the set. What is no update is not.
+    pub fn has_type_of(self, update: &[u8]) -> bool {
+        !self.is_empty() && update_type(update).is_some_and(|kind| self.has(kind))
+    }
+
     /// True if a type is in the set.
     pub const fn has(self, kind: UpdateType) -> bool {
         self.0[kind.0 as usize / 64] & 1 << (kind.0 % 64) != 0
@@ -238,6 +261,20 @@ mod tests {
     use rwf::msg::{Domain, UpdateMsg, UpdateType};
     use rwf::wire::Writer;
     use std::sync::Arc;
+
+    #[test]
+    fn types_of_a_login_are_bits() {
+        let (quote, trade, late) = (UpdateType::QUOTE, UpdateType::TRADE, UpdateType(64));
+        let kept =
+            |wanted, unwanted| [quote, trade, late].map(|kind| !UpdateTypes::unwanted(wanted, unwanted).has(kind));
+        assert_eq!(kept(None, None), [true, true, true]);
+        assert_eq!(kept(Some(0b10), None), [true, false, false], "QUOTE is type 1");
+        assert_eq!(kept(None, Some(0b10)), [false, true, true]);
+        assert_eq!(kept(Some(0b110), Some(0b100)), [true, false, false]);
+        assert!(
+            UpdateTypes::unwanted(None, Some(0)).is_empty() && !UpdateTypes::unwanted(Some(u64::MAX), None).is_empty()
+        );
+    }
 
     #[test]
     fn values_are_numbers_or_text() {

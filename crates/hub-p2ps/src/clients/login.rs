@@ -7,6 +7,7 @@ use super::streams::{Open, WatchState};
 use super::{Clients, Login};
 use crate::CloseReason;
 use crate::P2ps;
+use crate::filter::rules::UpdateTypes;
 use crate::ids::{ClientId, StreamId, UserId};
 use rwf::msg::{Domain, RequestMsg};
 use rwf::rdm::login::{self, Authentication, Features, name_type};
@@ -132,6 +133,7 @@ impl P2ps {
             known.streams.insert(stream, Open::Login, WatchState::default());
             known.policy = policy;
             known.hides_groups = hides_groups;
+            known.unwanted = unwanted_by(&request);
             known.login = Some(login);
         }
         self.clients.set_expiry(client, &identity);
@@ -153,6 +155,7 @@ impl P2ps {
         let was_paused = login.paused;
         known.login = Some(Login { paused: request.pause, ..login });
         known.policy = policy;
+        known.unwanted = unwanted_by(request);
         if !request.no_refresh {
             self.login_refresh(client, request, authentication);
         }
@@ -214,6 +217,11 @@ fn reissue_refusal<'a>(login: &'a Login, request: &login::Request) -> Option<Ref
     let other = is_user(login.name_type) != is_user(request.name_type)
         || is_user(request.name_type) && login.name != request.name;
     other.then_some(Refusal::OtherUser { user: &login.name })
+}
+
+/// The types of updates that a login leaves out.
+fn unwanted_by(request: &login::Request) -> UpdateTypes {
+    UpdateTypes::unwanted(request.update_type_filter, request.negative_update_type_filter)
 }
 
 fn login_of(request: &login::Request, user: UserId) -> Login {

@@ -41,6 +41,7 @@ pub use authentication::{Authenticator, Credentials, Identity, Rejected, TokenLi
 pub use batch::CLOSE_BATCH;
 use rwf::{DataState, State, StateCode, StreamState};
 
+use super::filter::rules::UpdateTypes;
 use super::ids::{ClientId, ItemId, ServiceId, StreamId, UserId};
 use super::items::watchers::Watcher;
 use super::load::states::LoadState;
@@ -142,6 +143,8 @@ pub(crate) struct Client {
     pub(crate) is_gone: bool,
     /// The client's directories show no service groups.
     pub(crate) hides_groups: bool,
+    /// Types of updates that its login leaves out of the streams that it opens.
+    pub(crate) unwanted: UpdateTypes,
     /// The client's messages go to it as JSON.
     pub(crate) speaks_json: bool,
     /// Streams that symbol lists have opened for it.
@@ -163,6 +166,7 @@ impl Client {
             load: LoadState::Normal,
             posts: BTreeSet::new(),
             hides_groups: false,
+            unwanted: UpdateTypes::NONE,
             closing: false,
             is_leaving: false,
             is_gone: false,

@@ -7,6 +7,7 @@ use super::wanted::{Wanted, WantedView};
 use crate::P2ps;
 use crate::conflation::{Granted, JustInTime};
 use crate::filter::rules::ServiceFilter;
+use crate::filter::rules::UpdateTypes;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::item::ItemKey;
 use crate::items::Items;
@@ -164,7 +165,9 @@ impl P2ps {
             self.items.set_relayed(root, wanted.relayed(msg));
         }
         let (interval, filter) = (accepted.granted.interval, accepted.filter.clone());
-        let item = match ViewSpec::of(wanted.subset(), interval, filter, wanted.data_streams) {
+        let seen = ViewSpec::of(wanted.subset(), interval, filter, wanted.data_streams);
+        let unwanted = self.clients.get(watcher.client).map_or(UpdateTypes::NONE, |known| known.unwanted);
+        let item = match ViewSpec::without_types(seen, unwanted) {
             Some(spec) => self.items.view(root, &spec, self.config.max_views_per_item),
             None => Ok(root),
         };

@@ -306,6 +306,10 @@ impl P2ps {
             counters.hub_messages_bad += 1;
             return None;
         };
+        if spec.leaves_out(update) {
+            counters.updates_left_out += 1;
+            return None;
+        }
         // A filter takes nothing from who may see the item.
         let is_due = spec.is_filtered() && header.flags & UpdateFlags::HAS_PERM_DATA.0 != 0;
         if !is_due && spec.withholds(update) {

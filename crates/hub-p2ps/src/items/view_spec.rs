@@ -3,7 +3,7 @@
 
 use crate::encode;
 use crate::filter::bodies::{Left, Passing, append_passing};
-use crate::filter::rules::ServiceFilter;
+use crate::filter::rules::{ServiceFilter, UpdateTypes};
 use rwf::DataType;
 use rwf::msg::{Domain, MsgClass, RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View, data_streams};
@@ -109,6 +109,8 @@ pub(crate) struct ViewSpec {
     filter: Option<Arc<ServiceFilter>>,
     /// How the items are opened that a symbol list names to those who watch it so.
     data_streams: Option<DataStreams>,
+    /// The types of updates that those who watch it so do not want, as their logins say (`UpdateTypeFilter`, `NegativeUpdateTypeFilter`).
+    unwanted: UpdateTypes,
 }
 
 impl ViewSpec {
@@ -119,13 +121,21 @@ impl ViewSpec {
         filter: Option<Arc<ServiceFilter>>,
         data_streams: Option<DataStreams>,
     ) -> Option<Self> {
-        let is_plain = subset.is_none() && interval == 0 && filter.is_none() && data_streams.is_none();
-        (!is_plain).then_some(Self { subset, interval, filter, data_streams })
+        Self { subset, interval, filter, data_streams, unwanted: UpdateTypes::NONE }.unless_plain()
+    }
+
+    /// What a client sees so whose login leaves out types of updates.
+    pub(crate) fn without_types(seen: Option<Self>, unwanted: UpdateTypes) -> Option<Self> {
+        Self { unwanted, ..seen.unwrap_or_default() }.unless_plain()
+    }
+
+    fn unless_plain(self) -> Option<Self> {
+        (self != Self::default()).then_some(self)
     }
 
     /// The same with another subset.
     pub(crate) fn with_subset(self, subset: Option<Subset>) -> Option<Self> {
-        Self::of(subset, self.interval, self.filter, self.data_streams)
+        Self { subset, ..self }.unless_plain()
     }
 
     /// Milliseconds over which the view is conflated; 0 for none.
@@ -151,6 +161,11 @@ impl ViewSpec {
     /// True if an update is kept from those who watch, whatever is in it.
     pub(crate) fn withholds(&self, update: &[u8]) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.withholds(update))
+    }
+
+    /// True if those who watch do not want updates of this one's type.
+    pub(crate) fn leaves_out(&self, update: &[u8]) -> bool {
+        self.unwanted.has_type_of(update)
     }
 
     /// True if all that `other` asks for passes here too.

@@ -601,7 +601,8 @@ fn directory_request() -> rdm_directory::Request {
     rdm_directory::Request { stream_id: DIRECTORY_STREAM, streaming: true, service_id: None, filter: filter::ALL }
 }
 
-/// `user=`, `position=`, `password=`, `app-id=`, `single-open=`, `allow-suspect=`, `pause`, `no-refresh`, `round-trip`, `snapshot`.
+/// `user=`, `position=`, `password=`, `app-id=`, `single-open=`, `allow-suspect=`, `pause`, `no-refresh`, `round-trip`, `snapshot`, `update-types=BITS`,
+/// `no-update-types=BITS`.
 fn login_request(words: &[String]) -> Result<Vec<u8>, String> {
     let mut words = Words::new(words);
     let flag = |number: Option<u8>| number.map(|number| number != 0);
@@ -618,6 +619,8 @@ fn login_request(words: &[String]) -> Result<Vec<u8>, String> {
     request.attributes.allow_suspect_data = flag(words.number("allow-suspect")?);
     request.attributes.position = words.value("position").map(str::to_owned);
     request.attributes.application_id = words.value("app-id").map(str::to_owned);
+    request.update_type_filter = words.number("update-types")?;
+    request.negative_update_type_filter = words.number("no-update-types")?;
     request.attributes.round_trip_latency = words.flag("round-trip").then_some(2);
     words.end()?;
     bytes_of(|w| request.encode(w))

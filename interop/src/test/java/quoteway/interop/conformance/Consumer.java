@@ -74,11 +74,19 @@ final class Consumer extends Actor {
                 .nameType(EmaRdm.USER_NAME)
                 .attrib(attributes);
         words.value("directory"); // EMA has all of it.
+        Integer types = words.number("update-types");
+        Integer noTypes = words.number("no-update-types");
         words.end();
         OmmConsumerConfig config = EmaFactory.createOmmConsumerConfig()
                 .host("localhost:" + port)
                 .addAdminMsg(request)
                 .dataDictionary(Dictionaries.full(), false);
+        if (types != null) {
+            config.updateTypeFilter(types);
+        }
+        if (noTypes != null) {
+            config.negativeUpdateTypeFilter(noTypes);
+        }
         var admin = new Stream(LOGIN);
         try {
             consumer = EmaStart.exclusively(() -> EmaFactory.createOmmConsumer(config, admin));
