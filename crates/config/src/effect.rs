@@ -284,7 +284,6 @@ pub(super) const TABLE: &[NoEffect] = &[
         "the login asks for AllowSuspectData and SingleOpen, so that states are made here",
         "allowSuspectData singleOpen=False",
     ),
-    none(Kind::Route, "a service keeps the name that the provider gives it", "appServiceName"),
     none(
         Kind::Route,
         "the state of the connection is the state of its services",
@@ -315,7 +314,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, CACHE, "domainsCached=ALL domainsNotCached nonCachingItemFile pollCache broadcastThreshold"),
     none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
     none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
-    none(Kind::Service, "recoveryInterval is the pause before a route is dialled again", "connectRetryInterval"),
     none(
         Kind::Service,
         CONTRIBUTIONS,

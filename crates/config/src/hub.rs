@@ -1,5 +1,6 @@
 //! The configuration as the hub's two sides take it.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -114,6 +115,8 @@ pub fn route_config(config: &Config, route: &Route) -> distributor::RouteConfig 
         user_name: route.user_name.clone(),
         server_id: route.server_id.clone(),
         services: route.service_list.clone(),
+        // Entries that stand for no service are a fault of the file (`rules`).
+        named_there: names_there(route).unwrap_or_default(),
         blocked_services: blocked_services(config, &route.server_id),
         comm_links: route.comm_links.clone(),
         server_cost: route.server_cost,
@@ -125,6 +128,28 @@ pub fn route_config(config: &Config, route: &Route) -> distributor::RouteConfig 
             traffic_window: u64::from(route.traffic_window_s) * SECOND,
         }),
     }
+}
+
+/// The names that services have at a provider, by those that they have here; `None` where an entry stands for no service. Without a
+/// `service_list` an entry without HERE waits for one, which operators are told (`rules::idle_of_route`).
+pub(super) fn names_there(route: &Route) -> Option<BTreeMap<String, String>> {
+    let mut names = BTreeMap::new();
+    for (at, entry) in route.app_service_name.iter().enumerate() {
+        let (here, there) = match entry.split_once('=') {
+            Some((here, there)) => (here.trim(), there.trim()),
+            None if route.service_list.is_empty() => continue,
+            None => (route.service_list.get(at)?.as_str(), entry.trim()),
+        };
+        let is_wanted = route.service_list.is_empty() || route.service_list.iter().any(|listed| listed == here);
+        if here.is_empty()
+            || there.is_empty()
+            || !is_wanted
+            || names.insert(here.to_owned(), there.to_owned()).is_some()
+        {
+            return None;
+        }
+    }
+    Some(names)
 }
 
 /// Services that are not taken from a server.

@@ -59,7 +59,7 @@ pub use rights::{NOBODY as NOBODY_IN_RIGHTS, rights_file};
 pub use rmds::import::import;
 pub use rules::{INPUT_BYTES_MIN, INPUT_MESSAGES_MIN};
 pub use section::{AnySection, Info, Param, Section};
-pub use service::Service;
+pub use service::{Service, recovery_interval_ms};
 pub use sockets::{listening_address, listening_fault, socket_options};
 pub use users::{Hashed, Role, User};
 pub use value::{

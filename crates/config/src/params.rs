@@ -236,6 +236,8 @@ section! {
     convert_mfeed_data_to_rwf: bool = false, "", "As source_distributor.convert_mfeed_data_to_rwf, for this provider.";
     server_id: String = String::new(), "serverId", "What operators call this provider beside its address: for quoteway ctl switch, blocked_server_list and active_standby_pairs.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
+    app_service_name: Vec<String> = Vec::new(), "appServiceName", "Names that services have at this provider, where they have others here: HERE=THERE; one without HERE is for the service at its place in service_list. A service of the provider that is called HERE itself is not taken.";
+    recovery_interval_ms: Option<u32> = None, "recoveryInterval" times 1000, "As source_distributor.recovery_interval_ms, for this provider.";
     max_incoming_bytes_per_second: u32 = 0, "maxIncomingBytesPerSecond", "Bytes of messages that this provider may send in a second (65536 or more): beyond it it is not read for a moment, and its socket holds it back (docs/operating/running.md). 0 means any number.";
     max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that this provider may send in a second (1000 or more). 0 means any number.";
     comm_links: Vec<String> = Vec::new(), "commLinks", "Names of communication lines by which this provider is reached: the LINK filter of the directory says of each of its services whether they are up (docs/operating/cascades.md).";

@@ -6,7 +6,7 @@ use net::affinity::{CpuList, Priority};
 use net::dns::ServiceName;
 use rssl::ws::pages::{Origin, OwnPage, Pages};
 
-use super::hub::{SMALLEST_WINDOW, names_of_pair};
+use super::hub::{SMALLEST_WINDOW, names_of_pair, names_there};
 use super::patterns::{PATTERNS, are_patterns};
 use super::record::{self, Record};
 use super::{
@@ -281,6 +281,7 @@ pub(super) fn of_route(route: &Route) -> Option<Broken> {
     let rules = [
         (names(&route.server_partition_list), "server_partition_list", PATTERNS),
         (names(&route.server_partition_negation_list), "server_partition_negation_list", PATTERNS),
+        (names_there(route).is_some(), "app_service_name", NAMES_THERE),
         (!no_time, "interruption_duration_ms", "must be over 0 when interruption_detection is true"),
         (bytes == 0 || bytes >= INPUT_BYTES_MIN, "max_incoming_bytes_per_second", BYTES),
         (messages == 0 || messages >= INPUT_MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES),
@@ -289,11 +290,18 @@ pub(super) fn of_route(route: &Route) -> Option<Broken> {
     broken.map(|(_, key, what)| Broken { section: Route::NAME, key, what })
 }
 
+const NAMES_THERE: &str = "must be HERE=THERE, each service once, or names in the order of service_list";
+
 /// Parameters of a route that have no effect because of others.
 pub(super) fn idle_of_route(route: &Route) -> Vec<Idle> {
     let unless = "interruption_detection is true";
     let keys = ["interruption_duration_ms", "traffic_window_s"].into_iter().filter(|_| !route.interruption_detection);
-    keys.map(|key| Idle { section: Route::NAME, key, unless }).collect()
+    let mut idle: Vec<Idle> = keys.map(|key| Idle { section: Route::NAME, key, unless }).collect();
+    if route.service_list.is_empty() && route.app_service_name.iter().any(|entry| !entry.contains('=')) {
+        let unless = "service_list has the services that have these names at the provider";
+        idle.push(Idle { section: Route::NAME, key: "app_service_name", unless });
+    }
+    idle
 }
 
 fn of_hub(h: &Hub) -> Vec<Broken> {

@@ -8,7 +8,7 @@ use super::patterns::{PATTERNS, are_patterns};
 use super::rules::Broken;
 use super::section::{Section, section};
 use super::value::{CacheLocation, Parameter, Raw};
-use super::{Config, DictionaryFiles};
+use super::{Config, DictionaryFiles, Route};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -27,6 +27,7 @@ section! {
     non_caching_item_list: Option<Vec<String>> = None, "nonCachingItemList" in "SERVICE", "As source_distributor.non_caching_item_list, in its place.";
     persistent_restore_as_stale: Option<bool> = None, "persistentRestoreAsStale" in "SERVICE", "As source_distributor.persistent_restore_as_stale.";
     convert_mfeed_data_to_rwf: Option<bool> = None, "convertMfeedDataToRWF" in "SERVICE", "As source_distributor.convert_mfeed_data_to_rwf, whatever a route says.";
+    connect_retry_interval_s: Option<u32> = None, "connectRetryInterval" in "SERVICE", "First pause before a lost route whose service_list has this service is dialled again, seconds, in place of source_distributor.recovery_interval_ms; the shortest of its services counts. Doubles up to ten times as much.";
     post_timeout_s: Option<u32> = None, "insertTimeout" in "SERVICE", "As p2ps.post_timeout_s, seconds.";
     discourage_requests_on_outage: Option<bool> = None, "discourageRequestsOnOutage" in "SERVICE", "As p2ps.discourage_requests_on_outage.";
     expanded_enum_fields: Option<bool> = None, "expandedEnumFields" in "SERVICE", "As p2ps.expanded_enum_fields.";
@@ -131,6 +132,14 @@ pub(super) fn of_p2ps(config: &Config) -> BTreeMap<String, p2ps::ServiceConfig> 
     config.services.iter().map(|(name, own)| (name.clone(), of(own))).collect()
 }
 
+/// The first pause before a route is dialled again, milliseconds.
+pub fn recovery_interval_ms(config: &Config, route: &Route) -> u32 {
+    let of_service = |name: &String| config.services.get(name).and_then(|own| own.connect_retry_interval_s);
+    let of_services =
+        route.service_list.iter().filter_map(of_service).min().map(|seconds| seconds.saturating_mul(1_000));
+    route.recovery_interval_ms.or(of_services).unwrap_or(config.source_distributor.recovery_interval_ms).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::SECOND;
@@ -156,6 +165,14 @@ mod tests {
         let printed = parse(&config.changes());
         assert_eq!(printed, config, "{}", config.changes());
         assert_eq!(parse(&config.document()), config);
+    }
+
+    #[test]
+    fn a_route_is_dialled_again_as_it_or_its_services_say() {
+        let text = "[source_distributor]\nrecovery_interval_ms = 700\n[service.A]\nconnect_retry_interval_s = 9\n[service.B]\nconnect_retry_interval_s = 3\n[[route]]\nhost_list = [\"h:1\"]\nservice_list = [\"A\", \"B\"]\n[[route]]\nhost_list = [\"h:2\"]\nservice_list = [\"A\"]\nrecovery_interval_ms = 40\n[[route]]\nhost_list = [\"h:3\"]\n";
+        let config = parse(text);
+        let pauses = config.routes.iter().map(|route| super::recovery_interval_ms(&config, route));
+        assert_eq!(pauses.collect::<Vec<_>>(), [3_000, 40, 700]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::item::ItemKey;
 use crate::status_texts::StatusTexts;
 use hub_content::headlines::HeadlineRule;
 use rwf::Qos;
+use rwf::rdm::directory::{Part, Service as Entry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -63,6 +64,8 @@ pub struct RouteConfig {
     pub server_id: String,
     /// Names of the services to take from the provider; empty for all.
     pub services: Vec<String>,
+    /// Names that services have at the provider, by those that they have here (`appServiceName`).
+    pub named_there: BTreeMap<String, String>,
     /// Names of services that are not taken from it (`blockedServerList`).
     pub blocked_services: Vec<String>,
     /// Names of communication lines by which the provider is reached: its services say whether they are up (`commLinks`).
@@ -80,6 +83,22 @@ pub struct RouteConfig {
 }
 
 impl RouteConfig {
+    /// Has services that the provider calls otherwise called as they are here. What it has by such a name itself stays without one, and
+    /// so is not taken.
+    pub(super) fn rename(&self, entries: &mut [Entry]) {
+        if self.named_there.is_empty() {
+            return;
+        }
+        for entry in entries {
+            let Some(Part::Set(info) | Part::Update(info)) = &mut entry.info else { continue };
+            match self.named_there.iter().find(|(_, there)| **there == info.name) {
+                Some((here, _)) => info.name.clone_from(here),
+                None if self.named_there.contains_key(&info.name) => entry.info = None,
+                None => {}
+            }
+        }
+    }
+
     /// Whether the provider has the item with this key, in canonical bytes.
     pub(super) fn has_item_of(&self, key: &[u8]) -> bool {
         if self.partitions.is_empty() && self.not_partitions.is_empty() {
@@ -326,5 +345,28 @@ impl Default for Config {
             status_texts: StatusTexts::default(),
             hash_seed: HashSeed::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Part, RouteConfig};
+    use rwf::rdm::directory::{Action, Info};
+
+    #[test]
+    fn services_are_called_as_they_are_here() {
+        let entry = |id: u16, name: &str| {
+            let mut entry = Entry::new(id, Action::Add);
+            entry.info = Some(Part::Set(Info { name: name.to_owned(), ..Info::default() }));
+            entry
+        };
+        let mut entries = vec![entry(1, "THEIRS"), entry(2, "FEED"), entry(3, "OTHER"), Entry::new(1, Action::Update)];
+        RouteConfig::default().rename(&mut entries);
+        assert_eq!(entries[0].name(), Some("THEIRS"));
+        let route =
+            RouteConfig { named_there: [("FEED".to_owned(), "THEIRS".to_owned())].into(), ..RouteConfig::default() };
+        route.rename(&mut entries);
+        let names: Vec<_> = entries.iter().map(Entry::name).collect();
+        assert_eq!(names, [Some("FEED"), None, Some("OTHER"), None]);
     }
 }

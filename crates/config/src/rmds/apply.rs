@@ -183,7 +183,9 @@ impl<'a> Reader<'a> {
     /// The line that counts for a parameter.
     fn choose(&self, mapped: &Mapped, given: Given<'_>) -> Option<&'a Line> {
         let fits = |line: &'a Line| {
-            if mapped.is_of_services() && Mapped::service_of(&line.key).is_some() {
+            let is_of_one = mapped.is_of_services() && Mapped::service_of(&line.key).is_some()
+                || mapped.is_of_routes && route_name(line).is_some();
+            if is_of_one {
                 return None;
             }
             let host = self.place.host_weight(&line.key)?;
@@ -195,7 +197,7 @@ impl<'a> Reader<'a> {
 
     /// Parameters that are set for one route although there is one value for all.
     fn one_for_all(&mut self, mapped: &Mapped, given: Given<'_>, chosen: &Line) {
-        if !mapped.is_shared() {
+        if !mapped.is_shared() || mapped.is_of_routes {
             return;
         }
         let lines = self.lines;

@@ -24,6 +24,8 @@ pub(crate) struct Mapped {
     pub(crate) factor: i64,
     components: &'static [&'static str],
     scope: &'static str,
+    /// A value for all, of which a route may have its own.
+    pub(crate) is_of_routes: bool,
 }
 
 /// Names that levels have when a parameter is looked up; without one, any name fits there.
@@ -153,9 +155,14 @@ impl Catalogue {
                         (_, scope) => (SRC_DIST, scope),
                     };
                     let (section, key, factor) = (section.name(), info.key, info.factor);
-                    mapped.push(Mapped { section, index, key, name, factor, components, scope });
+                    let is_of_routes = false;
+                    mapped.push(Mapped { section, index, key, name, factor, components, scope, is_of_routes });
                 }
             }
+        }
+        let of_routes: Vec<&str> = mapped.iter().filter(|m| m.section == Route::NAME).map(|m| m.name).collect();
+        for of_all in mapped.iter_mut().filter(|m| m.is_shared()) {
+            of_all.is_of_routes = of_routes.contains(&of_all.name);
         }
         Self { mapped }
     }

@@ -123,7 +123,8 @@ impl SourceDistributor {
     ) -> Result<(), CloseReason> {
         match Msg::decode(msg)? {
             Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
-                let refresh = Refresh::decode(&refresh)?;
+                let mut refresh = Refresh::decode(&refresh)?;
+                self.rename(id, &mut refresh.services);
                 self.bring_forward(id, out);
                 if refresh.state.stream.is_final() {
                     self.directory_closed(id, out);
@@ -132,7 +133,9 @@ impl SourceDistributor {
                 }
             }
             Msg::Update(update) if update.domain == Domain::SOURCE => {
-                for entry in &Update::decode(&update)?.services {
+                let mut services = Update::decode(&update)?.services;
+                self.rename(id, &mut services);
+                for entry in &services {
                     if !self.merges_state(id, entry, out) {
                         self.service_entry(id, entry, out);
                     }
@@ -151,6 +154,13 @@ impl SourceDistributor {
             _ => self.counters.dropped_unexpected += 1,
         }
         Ok(())
+    }
+
+    /// Services are called as they are here, where the route of a session says so.
+    fn rename(&self, id: SessionId, services: &mut [Entry]) {
+        if let Some(route) = self.config.route(self.providers.sessions[id].origin) {
+            route.rename(services);
+        }
     }
 
     fn directory_refresh(&mut self, id: SessionId, refresh: &Refresh, out: &mut dyn ProviderSink) {

@@ -25,7 +25,6 @@ pub struct Routes {
     options: SocketOptions,
     /// Bytes that may wait for a provider.
     backlog_max: usize,
-    first_pause_ns: u64,
     resolved: Receiver<(usize, Result<Found, String>)>,
     resolver: Sender<(usize, Result<Found, String>)>,
 }
@@ -57,6 +56,8 @@ struct Route {
     tls: Option<TlsClient>,
     state: State,
     pause_ns: u64,
+    /// The shortest of them.
+    first_pause_ns: u64,
     /// The fault told last; it is told once until it changes.
     told: Option<String>,
 }
@@ -93,7 +94,6 @@ impl Routes {
                 config.source_distributor.tcp_recv_buf_size,
             ),
             backlog_max: config.source_distributor.max_provider_backlog as usize,
-            first_pause_ns: u64::from(config.source_distributor.recovery_interval_ms.max(1)) * 1_000_000,
             resolved,
             resolver,
         })
@@ -282,7 +282,6 @@ impl Routes {
     }
 
     fn failed(&mut self, now: u64, index: usize, why: &str) {
-        let first = self.first_pause_ns;
         let route = &mut self.dialled[index];
         if let (Some(_), Some(addr)) = (route.addresses.front(), route.address) {
             tracing::info!("route {}: {why} at {addr}; trying its next address", route.host());
@@ -294,6 +293,7 @@ impl Routes {
             route.state = State::Waiting(now);
             return;
         }
+        let first = route.first_pause_ns;
         route.pause_ns = (route.pause_ns * 2).clamp(first, first * PAUSE_GROWTH_MAX);
         route.state = State::Waiting(now + route.pause_ns);
         if route.told.as_deref() != Some(why) {
@@ -356,6 +356,7 @@ impl Route {
         };
         let tls = tls.transpose().map_err(|e| io::Error::other(e.to_string()))?;
         let protocol = route.protocol;
+        let first_pause_ns = u64::from(config::recovery_interval_ms(config, route)) * 1_000_000;
         let config = route.clone();
         Ok(Self {
             config,
@@ -371,6 +372,7 @@ impl Route {
             tls,
             state: State::Waiting(0),
             pause_ns: 0,
+            first_pause_ns,
             told: None,
         })
     }

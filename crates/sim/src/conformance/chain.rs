@@ -83,6 +83,7 @@ pub(super) struct Set {
     interruption: Option<Interruption>,
     /// Of each route.
     max_items: u32,
+    named_there: BTreeMap<String, String>,
     p2ps: p2ps::Config,
     pub(super) distributors: usize,
     pub(super) p2pss: usize,
@@ -98,6 +99,7 @@ impl Set {
             server_id: (number + 1).to_string(),
             max_items: set.max_items,
             interruption: set.interruption,
+            named_there: set.named_there.clone(),
             ..RouteConfig::default()
         };
         set.distributor.routes = (0..ROUTES).map(route).collect();
@@ -126,6 +128,10 @@ impl Set {
             "rtds-status-texts" => {
                 let texts = if number()? != 0 { StatusTexts::Rtds } else { StatusTexts::Own };
                 (self.distributor.status_texts, self.p2ps.status_texts) = (texts, texts);
+            }
+            "named-there" => {
+                let (here, there) = of_service(value)?;
+                self.named_there.insert(here.to_owned(), there.to_owned());
             }
             "max-cache" => self.max_items = number()? as u32,
             "image-part" => {

@@ -38,7 +38,7 @@ fn separators_comments_and_continued_lines_are_read() {
 #[test]
 fn units_are_converted() {
     let c = config("*adh*r.route*hostList : h\n*adh*r.route*recoveryInterval : 10\n");
-    assert_eq!(c.source_distributor.recovery_interval_ms, 10_000);
+    assert_eq!(c.routes[0].recovery_interval_ms, Some(10_000));
 }
 
 #[test]
@@ -204,4 +204,27 @@ fn a_line_of_this_host_counts_for_its_services_too() {
     let told: Vec<&str> = reading.loaded.notes.iter().map(|note| note.text.as_str()).collect();
     assert_eq!(told, ["*FEED*retryLimit has no effect: line 1 is for this host, and counts"]);
     assert!(faults("*FEED*retryLimit : 300\n")[0].contains("r.cnf:1: service.FEED.retry_limit must be at most 255"));
+}
+
+#[test]
+fn routes_have_pauses_users_and_names_of_services_of_their_own() {
+    let text = "*ADH*a.route*hostList : h1\n*ADH*a.route*serviceList : FEED OTHER\n*ADH*a.route*appServiceName : THEIRS ALSO\n*ADH*b.route*hostList : h2\n*ADH*b.route*recoveryInterval : 9\n*ADH*b.route*userName : site\n*ADH*route*recoveryInterval : 2\n*FEED*connectRetryInterval : 10\n";
+    let reading = read("r.cnf", text, &place("box", "1")).expect("it is read");
+    let c = &reading.loaded.config;
+    assert!(reading.loaded.notes.is_empty(), "{:?}", reading.loaded.notes);
+    assert_eq!(c.source_distributor.recovery_interval_ms, 2_000);
+    assert_eq!(c.source_distributor.user_name, Config::default().source_distributor.user_name);
+    let (a, b) = (&c.routes[0], &c.routes[1]);
+    assert_eq!(
+        (a.recovery_interval_ms, b.recovery_interval_ms, b.user_name.as_str()),
+        (Some(2_000), Some(9_000), "site")
+    );
+    let there = crate::route_config(c, a).named_there;
+    assert_eq!(there, [("FEED", "THEIRS"), ("OTHER", "ALSO")].map(|(a, b)| (a.to_owned(), b.to_owned())).into());
+    assert_eq!(c.services["FEED"].connect_retry_interval_s, Some(10));
+    let wrong = "*ADH*a.route*hostList : h1\n*ADH*a.route*serviceList : A\n*ADH*a.route*appServiceName : X Y\n";
+    assert!(faults(wrong)[0].contains("r.cnf:3: route.app_service_name must be HERE=THERE"), "{:?}", faults(wrong));
+    let idle = "*ADH*a.route*hostList : h1\n*ADH*a.route*appServiceName : THEIRS\n";
+    let notes = read("r.cnf", idle, &place("box", "1")).expect("it is read").loaded.notes;
+    assert!(notes.len() == 1 && notes[0].text.contains("has no effect unless service_list has"), "{notes:?}");
 }

@@ -101,6 +101,11 @@ impl Setup {
                 self.of_routes.push(format!("max_cache = {}", number()?));
                 return Ok(());
             }
+            "named-there" => {
+                let (here, there) = of_service()?;
+                self.of_routes.push(format!("app_service_name = [\"{here}={there}\"]"));
+                return Ok(());
+            }
             "locked" => ("source_distributor", format!("locked_item_list = [\"{}\"]", of_service()?.1)),
             "standby-pair" => ("source_distributor", format!("active_standby_pairs = [\"{value}\"]")),
             "pause-resume" => ("p2ps", format!("support_pause_resume = {}", value != "0")),

@@ -78,6 +78,7 @@ final class Site implements AutoCloseable {
             case "sequence-numbers" -> add("source_distributor", "provides_sequence_numbers = " + !value.equals("0"));
             case "service-group" -> add("source_distributor", "service_group_list = [\"" + value.replace("/", "=") + "\"]");
             case "max-cache" -> ofRoutes.add("max_cache = " + value);
+            case "named-there" -> ofRoutes.add("app_service_name = [\"" + value.replace("/", "=") + "\"]");
             case "locked" -> add("source_distributor", "locked_item_list = [\"" + value.substring(value.indexOf('/') + 1) + "\"]");
             case "standby-pair" -> add("source_distributor", "active_standby_pairs = [\"" + value + "\"]");
             case "pause-resume" -> add("p2ps", "support_pause_resume = " + !value.equals("0"));
