@@ -78,8 +78,7 @@ pub(super) fn of_key(component: &str, key: &str) -> Option<&'static NoEffect> {
         .find(|e| e.kind == kind && e.names().any(|(n, _)| n.replace(['_', '*', '.'], "").eq_ignore_ascii_case(&key)))
 }
 
-const LOGS: &str =
-    "the log goes to standard error, and QUOTEWAY_LOG chooses how much; what starts the process keeps files";
+const LOGS: &str = "the log goes to standard error, and to a file with [log] file, file_mb and files; level and QUOTEWAY_LOG choose how much (docs/operating/seeing.md)";
 const SHARED_MEMORY: &str = "there are no statistics in shared memory; the log says what happens";
 const LATENCY: &str = "latency is measured end to end: quoteway test-client -tt -lmfile FILE";
 const DUMPS: &str = "there are no dump files; quoteway dump shows recorded traffic as text";

@@ -300,9 +300,13 @@ section! {
 }
 
 section! {
-    /// The log of a process, on standard error.
+    /// The log of a process, on standard error and in a file.
     Log = "log", "Log";
     level: String = String::new(), "", "How much is logged: error, warn, info, debug, trace, or by module as QUOTEWAY_LOG, which wins at the start. Empty means info.";
+    file: String = String::new(), "", "File to which lines are appended, too. Empty: standard error alone has them.";
+    file_mb: u32 = 100, "", "Size of file from which it is kept under a number behind its name, 1 the oldest, and another one begun, megabytes; 0 means any.";
+    files: u32 = 10, "", "Full files that are kept, the newest ones; 0 keeps all.";
+    standard_error: bool = true, "", "Lines go to standard error where there is a file, too; else only those that the file does not take.";
     format: LogFormat = LogFormat::Text, "", "\"text\" for people, or \"json\": a line is an object with time, level and text.";
     operators_file: String = String::new(), "", "File to which what operators do (HTTP, quoteway ctl, signals, new rights) is appended as a line of JSON with time, who and what, whatever the level of the log. Empty: the log alone has it, at every level.";
 }

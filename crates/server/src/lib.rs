@@ -10,3 +10,4 @@ pub mod counters;
 pub mod http;
 pub mod log;
 pub mod roles;
+mod rotated;

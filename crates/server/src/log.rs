@@ -10,7 +10,9 @@
 //! written by its number (`net::plain`), in `text_of` and so in all that becomes of a line. What operators do ([`operators`]) is a line that
 //! no level and no limit holds back.
 
+pub mod files;
 pub mod operators;
+mod words;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Write as _};
@@ -24,12 +26,12 @@ use hub::faults;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber, callsite};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, registry, reload};
+use words::{in_words, name_of, now, object};
 
 /// Lines that wait to be written.
 pub const QUEUE: usize = 1024;
@@ -103,7 +105,8 @@ pub fn tell_faults() {
 /// # Errors
 /// When the system gives no thread.
 pub fn start(filter: EnvFilter, colours: bool, silent: bool) -> io::Result<Log> {
-    let log = if silent { Log::new(io::sink(), QUEUE)? } else { Log::new(io::stderr(), QUEUE)? };
+    let standard: Box<dyn Write + Send> = if silent { Box::new(io::sink()) } else { Box::new(io::stderr()) };
+    let log = Log::new(files::Outputs(standard), QUEUE)?;
     let _ = STARTED.set((log.lines.lost.clone(), log.limit.0.clone()));
     log.is_of_process.store(true, Ordering::Release);
     operators::wake_by(log.lines.queue.clone());
@@ -163,34 +166,6 @@ where
             Level::TRACE => 35,
         };
         writeln!(to, "\u{1b}[2m{}\u{1b}[0m \u{1b}[{colour}m{:>5}\u{1b}[0m {text}", now(), level.as_str())
-    }
-}
-
-/// The time of day, as lines have it.
-fn now() -> String {
-    let mut time = String::new();
-    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
-    time.truncate(time.trim_end().len());
-    time
-}
-
-/// A line for people.
-fn in_words(level: &str, text: &str) -> String {
-    format!("{} {level:>5} {text}\n", now())
-}
-
-/// A line as a JSON object.
-fn object(level: &str, text: &str) -> String {
-    format!("{{\"time\":{:?},\"level\":{level:?},\"text\":{}}}\n", now(), serde_json::Value::from(text))
-}
-
-fn name_of(level: Level) -> &'static str {
-    match level {
-        Level::ERROR => "error",
-        Level::WARN => "warn",
-        Level::INFO => "info",
-        Level::DEBUG => "debug",
-        Level::TRACE => "trace",
     }
 }
 

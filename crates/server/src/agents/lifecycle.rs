@@ -329,6 +329,9 @@ impl Lifecycle {
 /// The log as a configuration says; the level only where the environment has not said another.
 fn set_log(config: &Config, level_too: bool) {
     crate::log::set_format(config.log.format == LogFormat::Json);
+    if let Err(why) = crate::log::files::write_to(&config.log) {
+        tracing::error!("lines go where they went: {why}");
+    }
     if let Err(why) = operators::write_to(&config.log.operators_file) {
         tracing::error!("what operators do is in the log alone: {why}");
     }

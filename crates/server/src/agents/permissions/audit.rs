@@ -2,9 +2,8 @@
 //! for something new.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -16,6 +15,8 @@ use permissions::lock::AnyLock;
 use permissions::{AuditEvent, EventKind, Usage, Verdict};
 use rwf::Date;
 use serde_json::{Map, Value, json};
+
+use crate::rotated::Rotated;
 
 const NANOSECONDS: u64 = 1_000_000_000;
 const DAY: u64 = 86_400;
@@ -155,11 +156,7 @@ fn event_object(shard: u16, at: u64, event: &AuditEvent) -> Value {
 
 /// The file, and when there is to be another one.
 pub(super) struct AuditFile {
-    path: PathBuf,
-    file: File,
-    bytes: u64,
-    bytes_max: u64,
-    keep: usize,
+    file: Rotated,
     sync: AuditSync,
     synced: Instant,
     is_dirty: bool,
@@ -168,21 +165,11 @@ pub(super) struct AuditFile {
 impl AuditFile {
     /// Opens the file, behind what is in it.
     pub(super) fn open(c: &config::Permissions) -> io::Result<Self> {
-        let path = PathBuf::from(&c.audit_file);
-        let file = net::output::append_for_group(&path).map_err(|e| {
+        let path = Path::new(&c.audit_file);
+        let file = Rotated::open(path, u64::from(c.audit_file_mb) << 20, c.audit_files as usize).map_err(|e| {
             io::Error::new(e.kind(), format!("the audit file {} cannot be opened: {e}", path.display()))
         })?;
-        let bytes = file.metadata()?.len();
-        Ok(Self {
-            path,
-            file,
-            bytes,
-            bytes_max: u64::from(c.audit_file_mb) << 20,
-            keep: c.audit_files as usize,
-            sync: c.audit_sync,
-            synced: Instant::now(),
-            is_dirty: false,
-        })
+        Ok(Self { file, sync: c.audit_sync, synced: Instant::now(), is_dirty: false })
     }
 
     /// Writes whole lines, however long that takes; gives up only when `stop` is set and the file takes nothing.
@@ -193,7 +180,6 @@ impl AuditFile {
             match self.file.write(left) {
                 Ok(written) if written > 0 => {
                     left = &left[written..];
-                    self.bytes += written as u64;
                     self.is_dirty = true;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -202,7 +188,7 @@ impl AuditFile {
                     if !std::mem::replace(&mut told, true) {
                         tracing::error!(
                             "the audit file {} cannot be written ({why}): logins and requests wait until it can",
-                            self.path.display()
+                            self.file.path().display()
                         );
                     }
                     if stop.load(Ordering::Acquire) {
@@ -214,7 +200,7 @@ impl AuditFile {
             }
         }
         if told {
-            tracing::info!("the audit file {} is written again", self.path.display());
+            tracing::info!("the audit file {} is written again", self.file.path().display());
         }
     }
 
@@ -228,53 +214,19 @@ impl AuditFile {
         if self.is_dirty && due {
             self.synced = now;
             self.is_dirty = false;
-            if let Err(e) = self.file.sync_data() {
-                tracing::error!("the audit file {} cannot be synchronised: {e}", self.path.display());
+            if let Err(e) = self.file.sync() {
+                tracing::error!("the audit file {} cannot be synchronised: {e}", self.file.path().display());
             }
         }
     }
 
     /// Begins another file when this one is full: it is kept under a number behind its name, 1 the oldest.
     fn rotate(&mut self) {
-        if self.bytes_max == 0 || self.bytes < self.bytes_max {
-            return;
-        }
-        match self.next_file() {
-            Ok(file) => (self.file, self.bytes) = (file, 0),
-            // The file goes on growing; another try comes with the next line.
-            Err(e) => tracing::error!("the audit file {} cannot be rotated: {e}", self.path.display()),
+        // The file goes on growing; another try comes with the next line.
+        if let Err(e) = self.file.rotate() {
+            tracing::error!("the audit file {} cannot be rotated: {e}", self.file.path().display());
         }
     }
-
-    fn next_file(&mut self) -> io::Result<File> {
-        self.file.sync_data()?;
-        let numbers = numbers(&self.path)?;
-        let next = numbers.last().map_or(1, |last| last + 1);
-        fs::rename(&self.path, numbered(&self.path, next))?;
-        if self.keep > 0 {
-            let kept = self.keep - 1;
-            for number in numbers.iter().take(numbers.len().saturating_sub(kept)) {
-                fs::remove_file(numbered(&self.path, *number))?;
-            }
-        }
-        net::output::append_for_group(&self.path)
-    }
-}
-
-fn numbered(path: &Path, number: u64) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{number}"));
-    name.into()
-}
-
-/// The numbers of the files that are full, ascending.
-fn numbers(path: &Path) -> io::Result<Vec<u64>> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let begins = format!("{}.", path.file_name().unwrap_or_default().to_string_lossy());
-    let number = |entry: fs::DirEntry| entry.file_name().to_string_lossy().strip_prefix(&begins)?.parse().ok();
-    let mut found: Vec<u64> = fs::read_dir(folder)?.flatten().filter_map(number).collect();
-    found.sort_unstable();
-    Ok(found)
 }
 
 /// Writes what comes until everybody who could send has gone.
@@ -312,8 +264,11 @@ pub(super) fn start(mut file: AuditFile, lines: Receiver<Line>, stop: Arc<Atomic
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rotated::{numbered, numbers};
     use permissions::Actor;
     use permissions::rights::{Failure, Who};
+    use std::fs;
+    use std::path::PathBuf;
 
     fn event(number: u64) -> Line {
         let actor = Actor { user: "alice".into(), position: "10.0.0.1/net".into(), application: 256, connection: 3 };
