@@ -119,7 +119,6 @@ const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const TUNNEL: &str = "a tunnel stream goes to the provider as its client opened it, with that client's login: streams are not aggregated and have no users and buffers of their own";
 const IDN_STYLE: &str =
     "prices in Marketfeed always have IDN's zero and blank: 0 and +0 are blank, -0 is zero (docs/wire/marketfeed.md)";
-const PRIORITY: &str = "the priorities that requests have go to providers, merged and up to maxPriorityClass; those of itemPriorityFile count for preemption alone";
 const OUTAGE: &str = "clients see the service down, and are closed where disconnectSrcDown or disconnectSingleSrcDown of the P2PS says so";
 
 const fn none(kind: Kind, why: &'static str, names: &'static str) -> NoEffect {
@@ -291,7 +290,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Route, DACS, "dacsAttributes"),
     none(Kind::Route, "a route is dialled when the process starts, and stays", "dynamicMount=False"),
     none(Kind::Route, DUMPS, "lockedDumpFile"),
-    none(Kind::Route, PRIORITY, "priorityClassValue priorityCountMultiplier"),
     none(Kind::Route, "what a provider may send is bounded by maxIncomingMessagesPerSecond", "updateRateThreshold=0"),
     none(Kind::Route, "a route has one way to be a server", "serverMode"),
     none(Kind::Route, "the provider's own threshold for compression counts", "minCompressionThreshold"),
@@ -324,7 +322,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, FILTER, "featureEnabled=False"),
     none(Kind::Service, PERSISTENCE, "fileDirectory fileSize logFlushInterval"),
     none(Kind::Service, RESILIENCY, "CacheResiliency*hostList CacheResiliency*port"),
-    none(Kind::Service, PRIORITY, "forwardItemPriorityToSrcApp=False"),
     none(
         Kind::Service,
         "load is what the provider's directory says",

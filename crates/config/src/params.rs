@@ -183,6 +183,7 @@ section! {
     retry_limit: u32 = 0, "retryLimit" in "SERVICE", "How often an item is asked for again in a row without an answer of a provider before it is given up: Closed to who watches (at most 255). 0 asks for ever.";
     recover_items_on_close: bool = false, "recoverItemsOnClose" in "SERVICE", "An item that clients have had, and that its provider closes for good (Closed, but NotEntitled), is asked for again as one that it closes to be recovered; false ends it.";
     stale_recovery_retry_time_s: u32 = 0, "staleRecoveryRetryTime" in "SERVICE", "How long a provider may leave an item Suspect that it has open before an image of it is asked for, again and again, seconds. 0 waits for what the provider says.";
+    forward_item_priority_to_src_app: bool = true, "forwardItemPriorityToSrcApp" in "SERVICE", "Requests to providers have the priorities that clients want together; false leaves them without.";
     max_pending_out_insert: u32 = 100_000, "maxPendingOutInsert" in "SERVICE", "Posts of all clients that may await the acks of providers; a further one gets a NAK.";
     contrib_service_list: Vec<String> = Vec::new(), "contribServiceList", "The only services that take posts of clients; others answer them with a NAK. Empty means all.";
     contrib_field_list: Entries = Entries::NONE, "", "The only fields that posts may have: SERVICE:FIELDS for one service, FIELDS for all others, such as \"FEED:22,25,-8000..-4001\"; a post with another one gets a NAK.";
@@ -237,6 +238,8 @@ section! {
     server_id: String = String::new(), "serverId", "What operators call this provider beside its address: for quoteway ctl switch, blocked_server_list and active_standby_pairs.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
     app_service_name: Vec<String> = Vec::new(), "appServiceName", "Names that services have at this provider, where they have others here: HERE=THERE; one without HERE is for the service at its place in service_list. A service of the provider that is called HERE itself is not taken.";
+    priority_class_value: u16 = 0, "priorityClassValue", "Priority class of all requests to this provider, 1 to 255; 0: each has what its clients want together.";
+    priority_count_multiplier: u16 = 1, "priorityCountMultiplier", "Times which the count of their priorities is taken.";
     recovery_interval_ms: Option<u32> = None, "recoveryInterval" times 1000, "As source_distributor.recovery_interval_ms, for this provider.";
     max_incoming_bytes_per_second: u32 = 0, "maxIncomingBytesPerSecond", "Bytes of messages that this provider may send in a second (65536 or more): beyond it it is not read for a moment, and its socket holds it back (docs/operating/running.md). 0 means any number.";
     max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that this provider may send in a second (1000 or more). 0 means any number.";

@@ -281,6 +281,7 @@ pub(super) fn of_route(route: &Route) -> Option<Broken> {
     let rules = [
         (names(&route.server_partition_list), "server_partition_list", PATTERNS),
         (names(&route.server_partition_negation_list), "server_partition_negation_list", PATTERNS),
+        (route.priority_class_value <= 255, "priority_class_value", "must be at most 255"),
         (names_there(route).is_some(), "app_service_name", NAMES_THERE),
         (!no_time, "interruption_duration_ms", "must be over 0 when interruption_detection is true"),
         (bytes == 0 || bytes >= INPUT_BYTES_MIN, "max_incoming_bytes_per_second", BYTES),

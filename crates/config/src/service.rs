@@ -20,6 +20,7 @@ section! {
     normal_retry_time_s: Option<u32> = None, "normalRetryTime" in "SERVICE", "As source_distributor.normal_retry_time_s, seconds.";
     retry_limit: Option<u32> = None, "retryLimit" in "SERVICE", "As source_distributor.retry_limit.";
     recover_items_on_close: Option<bool> = None, "recoverItemsOnClose" in "SERVICE", "As source_distributor.recover_items_on_close.";
+    forward_item_priority_to_src_app: Option<bool> = None, "forwardItemPriorityToSrcApp" in "SERVICE", "As source_distributor.forward_item_priority_to_src_app.";
     stale_recovery_retry_time_s: Option<u32> = None, "staleRecoveryRetryTime" in "SERVICE", "As source_distributor.stale_recovery_retry_time_s, seconds.";
     preemption_retry_s: Option<u32> = None, "preemptionRetryTime" in "SERVICE", "As source_distributor.preemption_retry_s, seconds.";
     max_pending_out_insert: Option<u32> = None, "maxPendingOutInsert" in "SERVICE", "Posts to this service that may await the acks of its providers, within source_distributor.max_pending_out_insert of all; a further one gets a NAK.";
@@ -84,7 +85,7 @@ macro_rules! at_reload {
 }
 
 at_reload! {
-    age_unwatched_item_time_s request_timeout_s normal_retry_time_s retry_limit recover_items_on_close stale_recovery_retry_time_s
+    age_unwatched_item_time_s request_timeout_s normal_retry_time_s retry_limit recover_items_on_close forward_item_priority_to_src_app stale_recovery_retry_time_s
     preemption_retry_s max_pending_out_insert post_timeout_s
 }
 
@@ -112,6 +113,7 @@ pub(super) fn of_distributor(config: &Config) -> BTreeMap<String, distributor::S
         retry_max_interval: seconds(own.normal_retry_time_s.map(|seconds| seconds.max(1))),
         retry_limit: own.retry_limit,
         recover_on_close: own.recover_items_on_close,
+        forward_priority: own.forward_item_priority_to_src_app,
         stale_recovery_retry: seconds(own.stale_recovery_retry_time_s),
         post_timeout: seconds(own.post_timeout_s),
         preemption_retry: seconds(own.preemption_retry_s),

@@ -7,6 +7,7 @@ use crate::item::ItemKey;
 use crate::status_texts::StatusTexts;
 use hub_content::headlines::HeadlineRule;
 use rwf::Qos;
+use rwf::msg::Priority;
 use rwf::rdm::directory::{Part, Service as Entry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,6 +67,10 @@ pub struct RouteConfig {
     pub services: Vec<String>,
     /// Names that services have at the provider, by those that they have here (`appServiceName`).
     pub named_there: BTreeMap<String, String>,
+    /// Priority class of all requests to the provider; 0 for that of each (`priorityClassValue`).
+    pub priority_class: u8,
+    /// Times which the count of their priorities is taken, where it is not 0 (`priorityCountMultiplier`).
+    pub priority_count_multiplier: u16,
     /// Names of services that are not taken from it (`blockedServerList`).
     pub blocked_services: Vec<String>,
     /// Names of communication lines by which the provider is reached: its services say whether they are up (`commLinks`).
@@ -97,6 +102,13 @@ impl RouteConfig {
                 None => {}
             }
         }
+    }
+
+    /// The priority of a request to the provider, of that which its P2PSs want.
+    pub(super) fn priority(&self, wanted: Priority) -> Priority {
+        let class = if self.priority_class > 0 { self.priority_class } else { wanted.class };
+        let count = u32::from(wanted.count) * u32::from(self.priority_count_multiplier.max(1));
+        Priority { class, count: u16::try_from(count).unwrap_or(u16::MAX) }
     }
 
     /// Whether the provider has the item with this key, in canonical bytes.
@@ -179,6 +191,8 @@ pub struct Config {
     pub recover_on_close: bool,
     /// How long a provider may leave an item Suspect that it has open before an image is asked for; 0 for ever (`staleRecoveryRetryTime`).
     pub stale_recovery_retry: u64,
+    /// Requests have the priorities that P2PSs want (`forwardItemPriorityToSrcApp`); else they say none.
+    pub forward_priority: bool,
     /// How long a provider may take to acknowledge a post.
     pub post_timeout: u64,
     /// Unanswered item requests allowed at a provider that does not state an `OpenWindow`.
@@ -313,6 +327,7 @@ impl Default for Config {
             retry_limit: 0,
             recover_on_close: false,
             stale_recovery_retry: 0,
+            forward_priority: true,
             post_timeout: 15 * SECOND,
             open_window: 5_000,
             opens_per_turn: 200,

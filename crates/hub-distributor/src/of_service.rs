@@ -43,6 +43,7 @@ by_service! {
     post_timeout: u64;
     preemption_retry: u64;
     point_to_point: bool;
+    forward_priority: bool;
 }
 
 impl SourceDistributor {

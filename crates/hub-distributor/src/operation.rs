@@ -19,6 +19,7 @@ impl SourceDistributor {
         own.recover_on_close = config.recover_on_close;
         own.stale_recovery_retry = config.stale_recovery_retry;
         own.post_timeout = config.post_timeout;
+        own.forward_priority = config.forward_priority;
         let before = std::mem::replace(&mut own.services, config.services.clone());
         for (name, service) in &mut own.services {
             service.point_to_point = before.get(name).and_then(|known| known.point_to_point);

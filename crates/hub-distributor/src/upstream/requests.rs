@@ -263,9 +263,10 @@ impl SourceDistributor {
         flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
         let pauses = demands.pause && can_pause && !item.is_snapshot();
         flags.set(RequestFlags::PAUSE, pauses);
+        let (forwards, route) = (self.rules_of(item.service()).forward_priority, self.config.route(session.origin));
         let mut request = RequestMsg {
             flags,
-            priority: Some(demands.priority),
+            priority: forwards.then(|| route.map_or(demands.priority, |route| route.priority(demands.priority))),
             qos: key.qos.to_qos().filter(|_| !states_no_qos),
             key: key.msg_key(provider_id),
             ext_header: demands.ext_header,
@@ -347,7 +348,8 @@ impl SourceDistributor {
     /// one is gone.
     pub(crate) fn renew_priority(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
-        if item.is_open() && self.upstream.merge.is_priority_due(handle, item.interest().len()) {
+        let is_due = item.is_open() && self.upstream.merge.is_priority_due(handle, item.interest().len());
+        if is_due && self.rules_of(self.items[handle].service()).forward_priority {
             self.reissue(handle, false, out);
         }
     }

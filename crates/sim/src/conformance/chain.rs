@@ -232,6 +232,7 @@ impl Set {
             "age-unwatched-s" => of_distributor.age_unwatched = Some(number * SECOND),
             "request-timeout-s" => of_distributor.request_timeout = Some(number * SECOND),
             "max-pending-posts" => of_distributor.max_pending_posts = Some(number as usize),
+            "forward-priority" => of_distributor.forward_priority = Some(number != 0),
             "point-to-point" => of_distributor.point_to_point = Some(number != 0),
             "post-timeout-s" => {
                 of_distributor.post_timeout = Some(number * SECOND);

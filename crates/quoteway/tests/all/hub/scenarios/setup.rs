@@ -127,6 +127,7 @@ impl Setup {
                     "age-unwatched-s" => format!("age_unwatched_item_time_s = {number}"),
                     "request-timeout-s" => format!("request_timeout_s = {number}"),
                     "max-pending-posts" => format!("max_pending_out_insert = {number}"),
+                    "forward-priority" => format!("forward_item_priority_to_src_app = {}", number != "0"),
                     "point-to-point" => format!("use_point_to_point_data = {}", number != "0"),
                     "post-timeout-s" => format!("post_timeout_s = {number}"),
                     "discourage-on-outage" => format!("discourage_requests_on_outage = {}", number != "0"),

@@ -98,6 +98,7 @@ final class Site implements AutoCloseable {
                     case "age-unwatched-s" -> "age_unwatched_item_time_s = " + parts[2];
                     case "request-timeout-s" -> "request_timeout_s = " + parts[2];
                     case "max-pending-posts" -> "max_pending_out_insert = " + parts[2];
+                    case "forward-priority" -> "forward_item_priority_to_src_app = " + on;
                     case "point-to-point" -> "use_point_to_point_data = " + on;
                     case "post-timeout-s" -> "post_timeout_s = " + parts[2];
                     case "discourage-on-outage" -> "discourage_requests_on_outage = " + on;
