@@ -31,7 +31,7 @@ macro_rules! at_reload {
         fn take_over(from: &Config, to: &mut Config) {
             $($(to.$section.$key.clone_from(&from.$section.$key);)+)*
             to.routes.clone_from(&from.routes);
-            service::take_over(&from.services, &mut to.services);
+            service::take_at_once(&from.services, &mut to.services);
         }
     };
 }
@@ -50,7 +50,7 @@ at_reload! {
 /// their sessions, others are ended, and new ones dialled.
 pub fn applies(section: &str, key: &str) -> Applies {
     let named = AT_RELOAD.iter().any(|(name, keys)| *name == section && keys.contains(&key));
-    let of_service = section == Service::NAME && service::AT_RELOAD.contains(&key);
+    let of_service = section == Service::NAME && service::AT_ONCE.contains(&key);
     if named || of_service || section == Route::NAME { Applies::Reload } else { Applies::Restart }
 }
 

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use hub::{distributor, p2ps};
 
 use super::patterns::{PATTERNS, are_patterns};
-use super::rules::Broken;
-use super::section::{Section, section};
+use super::section::section;
 use super::value::{CacheLocation, Parameter, Raw};
 use super::{Config, DictionaryFiles, Route};
 
@@ -58,45 +57,45 @@ impl Service {
         DictionaryFiles { field_file: name(&self.field_file), enum_file: name(&self.enum_file) }
     }
 
-    /// What is wrong with it, if anything.
-    pub(super) fn fault(&self) -> Option<Broken> {
+    /// The key that is at fault, and what it must be.
+    pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
         let names = self.non_caching_item_list.iter().flatten().map(String::as_str);
         let rules = [
             (self.retry_limit.is_none_or(|limit| limit <= 255), "retry_limit", "must be at most 255"),
             (are_patterns(names), "non_caching_item_list", PATTERNS),
         ];
         let broken = rules.into_iter().find(|&(holds, ..)| !holds);
-        broken.map(|(_, key, what)| Broken { section: Self::NAME, key, what })
+        broken.map(|(_, key, what)| (key, what))
     }
 }
 
 /// Declares what a reload applies of a service, as that of other sections.
-macro_rules! at_reload {
+macro_rules! at_once {
     ($($key:ident)+) => {
         /// Keys of which another value counts with a reload.
-        pub(super) const AT_RELOAD: &[&str] = &[$(stringify!($key)),+];
+        pub(super) const AT_ONCE: &[&str] = &[$(stringify!($key)),+];
 
         impl Service {
-            fn take_over(&mut self, from: &Self) {
+            fn take_at_once(&mut self, from: &Self) {
                 $(self.$key.clone_from(&from.$key);)+
             }
         }
     };
 }
 
-at_reload! {
+at_once! {
     age_unwatched_item_time_s request_timeout_s normal_retry_time_s retry_limit recover_items_on_close forward_item_priority_to_src_app stale_recovery_retry_time_s
     preemption_retry_s max_pending_out_insert post_timeout_s
 }
 
 /// Takes over what counts with a reload, also of services of which nothing was said, or nothing is said any more.
-pub(super) fn take_over(from: &BTreeMap<String, Service>, to: &mut BTreeMap<String, Service>) {
+pub(super) fn take_at_once(from: &BTreeMap<String, Service>, to: &mut BTreeMap<String, Service>) {
     for name in from.keys() {
         to.entry(name.clone()).or_default();
     }
     let nothing = Service::default();
     for (name, service) in to.iter_mut() {
-        service.take_over(from.get(name).unwrap_or(&nothing));
+        service.take_at_once(from.get(name).unwrap_or(&nothing));
     }
     to.retain(|_, service| *service != nothing);
 }

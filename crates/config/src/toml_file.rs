@@ -130,9 +130,9 @@ impl Reader<'_> {
             };
             let (mut service, known) = (Service::default(), self.set.len());
             self.fill(&mut service, keys);
-            if let Some(rule) = service.fault() {
-                let at = self.set[known..].iter().find(|(_, key, _)| *key == rule.key).map_or(at, |of| of.2);
-                self.add(at, &format!("service.{}.{} {}", name.get_ref(), rule.key, rule.what));
+            if let Some((key, what)) = service.fault() {
+                let at = self.set[known..].iter().find(|(_, set, _)| *set == key).map_or(at, |of| of.2);
+                self.add(at, &format!("service.{}.{key} {what}", name.get_ref()));
             }
             config.services.insert(name.get_ref().to_string(), service);
         }

@@ -289,6 +289,13 @@ impl Config {
         self.standby_pairs.is_empty() || self.standby_pairs.iter().any(|pair| has(pair, one) && has(pair, other))
     }
 
+    /// Has services of a provider called as they are here, where the route of its session says so.
+    pub(super) fn rename(&self, origin: Origin, services: &mut [Entry]) {
+        if let Some(route) = self.route(origin) {
+            route.rename(services);
+        }
+    }
+
     /// The options of the route of a session.
     pub(super) fn route(&self, origin: Origin) -> Option<&RouteConfig> {
         match origin {

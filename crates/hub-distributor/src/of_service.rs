@@ -1,9 +1,10 @@
 //! What is said of single services, over what is said of all.
 
-use super::{Config, SessionId, SourceDistributor};
-use crate::ids::{Handle, StreamId};
+use super::{Config, Providers, SessionId, SourceDistributor};
+use crate::ids::StreamId;
+use crate::items::Item;
 use rwf::msg::Msg;
-use rwf::peek;
+use rwf::{State, StateCode, StreamState, peek};
 
 /// Declares the values that one service may have of its own: what is said, and what counts.
 macro_rules! by_service {
@@ -46,21 +47,32 @@ by_service! {
     forward_priority: bool;
 }
 
-impl SourceDistributor {
+impl ServiceRules {
+    /// Whether an item is asked for again though its provider has closed it for good: one that those who watch have had, and that the
+    /// provider does not deny them.
+    pub(crate) fn recovers(&self, item: &Item, state: &State<'_>) -> bool {
+        let is_closed = state.stream == StreamState::CLOSED && state.code != StateCode::NOT_ENTITLED;
+        self.recover_on_close && is_closed && item.is_answered() && !item.is_private() && !item.is_snapshot()
+    }
+}
+
+impl Providers {
     /// What is said of a service alone.
-    pub(crate) fn said_of(&self, service: u16) -> Option<&ServiceConfig> {
+    pub(crate) fn said_of<'c>(&self, config: &'c Config, service: u16) -> Option<&'c ServiceConfig> {
         // Most sites say nothing of single services.
-        if self.config.services.is_empty() {
+        if config.services.is_empty() {
             return None;
         }
-        self.providers.service(service).and_then(|known| self.config.services.get(&known.name))
+        self.service(service).and_then(|known| config.services.get(&known.name))
     }
 
     /// The values that count for a service.
-    pub(crate) fn rules_of(&self, service: u16) -> ServiceRules {
-        ServiceRules::new(&self.config, self.said_of(service))
+    pub(crate) fn rules(&self, config: &Config, service: u16) -> ServiceRules {
+        ServiceRules::new(config, self.said_of(config, service))
     }
+}
 
+impl SourceDistributor {
     /// The service that a message of a provider is of, by its stream, or by its key where the stream is new.
     pub fn service_of_message(&self, id: SessionId, msg: &[u8]) -> Option<&str> {
         let session = self.providers.get(id)?;
@@ -71,10 +83,5 @@ impl SourceDistributor {
             None => session.offer_by_id(Msg::decode(msg).ok()?.key()?.service_id?)?.service,
         };
         self.providers.service(service).map(|service| service.name.as_str())
-    }
-
-    /// The values that count for the service of an item.
-    pub(crate) fn rules_of_item(&self, handle: Handle) -> ServiceRules {
-        self.rules_of(self.items[handle].service())
     }
 }

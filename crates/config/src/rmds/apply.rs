@@ -293,11 +293,11 @@ impl<'a> Reader<'a> {
                     self.origins.push(Origin { section, route, index, line });
                 }
             }
-            if let Some(rule) = service.fault() {
-                let index = service.infos().iter().position(|info| info.key == rule.key);
+            if let Some((key, what)) = service.fault() {
+                let index = service.infos().iter().position(|info| info.key == key);
                 let is_it = |o: &&Origin| (o.section, o.route, Some(o.index)) == (Service::NAME, route, index);
                 let line = self.origins.iter().find(is_it).map_or(0, |origin| origin.line);
-                self.faults.push((line, format!("service.{name}.{} {}", rule.key, rule.what)));
+                self.faults.push((line, format!("service.{name}.{key} {what}")));
             }
             config.services.insert(name.to_owned(), service);
         }

@@ -80,7 +80,7 @@ impl SourceDistributor {
     /// Looks through a service again after a while: mirrors that were not answered, or ended, are asked for again.
     fn look_again_later(&mut self, service: u16) {
         if self.hot_standby.timed.insert(service) {
-            let pause = self.rules_of(service).retry_max_interval;
+            let pause = self.providers.rules(&self.config, service).retry_max_interval;
             self.timers.set(self.now.saturating_add(pause), Timer::Mirrors(service));
         }
     }
@@ -160,7 +160,9 @@ impl SourceDistributor {
             return true;
         }
         let asked_at = mirror.asked_at;
-        let in_vain = asked_at.is_some_and(|at| self.now.saturating_sub(at) >= self.rules_of(service).request_timeout);
+        let in_vain = asked_at.is_some_and(|at| {
+            self.now.saturating_sub(at) >= self.providers.rules(&self.config, service).request_timeout
+        });
         if in_vain {
             self.counters.request_timeouts += 1;
             self.leave_mirror(handle, true, out);

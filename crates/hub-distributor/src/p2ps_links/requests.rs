@@ -92,7 +92,9 @@ impl SourceDistributor {
 
     /// A P2PS waits for an image of an item, in the stream if it says so, else as is usual for it.
     fn want_by_its_way(&mut self, handle: Handle, slot: Slot, in_stream: bool) {
-        let alone = !in_stream && (self.rules_of_item(handle).point_to_point || self.links.is_unpaced(slot));
+        let alone = !in_stream
+            && (self.providers.rules(&self.config, self.items[handle].service()).point_to_point
+                || self.links.is_unpaced(slot));
         self.upstream.want_image(handle, slot, alone);
     }
 
@@ -255,7 +257,8 @@ impl SourceDistributor {
             let item = &self.items[handle];
             if item.is_waiting() {
                 let timer = Timer::Request(handle, item.epoch());
-                self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
+                let timeout = self.providers.rules(&self.config, self.items[handle].service()).request_timeout;
+                self.timers.set(self.now.saturating_add(timeout), timer);
             }
             return self.explain_wait(handle, crate::stream::ALL);
         }
@@ -288,7 +291,7 @@ impl SourceDistributor {
             self.renew_priority(handle, out);
             return;
         }
-        let age = self.rules_of_item(handle).age_unwatched;
+        let age = self.providers.rules(&self.config, self.items[handle].service()).age_unwatched;
         let item = &mut self.items[handle];
         if item.may_age() && age > 0 {
             if item.starts_aging(self.now) {
@@ -312,7 +315,7 @@ impl SourceDistributor {
     pub(crate) fn unwatched_timer(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         // The item is gone, with its unwatched time.
         let Some(service) = self.items.get(handle).map(Item::service) else { return };
-        let age = self.rules_of(service).age_unwatched;
+        let age = self.providers.rules(&self.config, service).age_unwatched;
         match self.items[handle].unwatched_timer(self.now, age) {
             UnwatchedTimer::Watched => {}
             UnwatchedTimer::NotYet(due) => self.timers.set(due, Timer::Unwatched(handle)),

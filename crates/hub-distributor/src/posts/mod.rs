@@ -162,22 +162,19 @@ impl SourceDistributor {
                 })
             }
         };
+        // Of all services, or of this one where it has a bound of its own.
+        let most = self.providers.said_of(&self.config, service).and_then(|said| said.max_pending_posts);
+        let is_full = self.posts.pending.len() >= self.config.max_pending_posts
+            || most.is_some_and(|most| self.posts.of_service(service) >= most);
         match outcome {
             Err(nak) => self.refuse_post(&poster, nak),
             Ok(None) => self.answer_post(&poster, None),
-            Ok(Some(_)) if token != 0 && self.are_posts_full(service) => {
+            Ok(Some(_)) if token != 0 && is_full => {
                 self.refuse_post(&poster, (NakCode::NO_RESOURCES, "Too many posts wait for their acks"));
             }
             Ok(Some(target)) => self.forward_post(poster, &post, target, out),
         }
         Ok(())
-    }
-
-    /// Whether so many posts wait that no other one is passed on: of all services, or of this one where it has a bound of its own.
-    fn are_posts_full(&self, service: u16) -> bool {
-        let most = self.said_of(service).and_then(|said| said.max_pending_posts);
-        self.posts.pending.len() >= self.config.max_pending_posts
-            || most.is_some_and(|most| self.posts.of_service(service) >= most)
     }
 
     fn answer_post(&mut self, poster: &Poster, nak: Option<(NakCode, &str)>) {
@@ -245,7 +242,7 @@ impl SourceDistributor {
         let id = wants_ack.then(|| self.posts.add(poster, target.session));
         if let Some(id) = id {
             post.post_id = Some(id);
-            let timeout = self.rules_of(poster.service).post_timeout;
+            let timeout = self.providers.rules(&self.config, poster.service).post_timeout;
             self.timers.set(self.now.saturating_add(timeout), Timer::Post(id));
         }
         if let Some(bytes) = self.composer.write(&mut self.counters, |w| post.encode(w)) {

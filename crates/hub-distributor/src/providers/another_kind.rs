@@ -126,6 +126,7 @@ impl SourceDistributor {
         let epoch = self.items.renew(handle);
         self.enqueue(handle);
         let timer = Timer::Request(handle, epoch);
-        self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
+        let timeout = self.providers.rules(&self.config, self.items[handle].service()).request_timeout;
+        self.timers.set(self.now.saturating_add(timeout), timer);
     }
 }

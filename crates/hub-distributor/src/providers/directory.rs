@@ -124,7 +124,7 @@ impl SourceDistributor {
         match Msg::decode(msg)? {
             Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
                 let mut refresh = Refresh::decode(&refresh)?;
-                self.rename(id, &mut refresh.services);
+                self.config.rename(self.providers.sessions[id].origin, &mut refresh.services);
                 self.bring_forward(id, out);
                 if refresh.state.stream.is_final() {
                     self.directory_closed(id, out);
@@ -134,7 +134,7 @@ impl SourceDistributor {
             }
             Msg::Update(update) if update.domain == Domain::SOURCE => {
                 let mut services = Update::decode(&update)?.services;
-                self.rename(id, &mut services);
+                self.config.rename(self.providers.sessions[id].origin, &mut services);
                 for entry in &services {
                     if !self.merges_state(id, entry, out) {
                         self.service_entry(id, entry, out);
@@ -154,13 +154,6 @@ impl SourceDistributor {
             _ => self.counters.dropped_unexpected += 1,
         }
         Ok(())
-    }
-
-    /// Services are called as they are here, where the route of a session says so.
-    fn rename(&self, id: SessionId, services: &mut [Entry]) {
-        if let Some(route) = self.config.route(self.providers.sessions[id].origin) {
-            route.rename(services);
-        }
     }
 
     fn directory_refresh(&mut self, id: SessionId, refresh: &Refresh, out: &mut dyn ProviderSink) {

@@ -56,7 +56,7 @@ impl SourceDistributor {
     /// A provider may have been silent for too long.
     pub(crate) fn data_timer(&mut self, id: SessionId, service: u16, out: &mut dyn ProviderSink) {
         let is_open = self.is_data_expected(id, service);
-        let pause = self.rules_of(service).retry_max_interval;
+        let pause = self.providers.rules(&self.config, service).retry_max_interval;
         // The service is offered there no more.
         let Some((flow, settings)) = self.providers.sessions.watched(id, service) else { return };
         let what = flow.timer(self.now, is_open, settings, pause);

@@ -357,7 +357,10 @@ impl SourceDistributor {
         if self.upstream.doubts.asked.iter().any(is_asked) {
             return false;
         }
-        let patience = self.items.get(waiting.handle).map(|item| self.rules_of(item.service()).request_timeout);
+        let patience = self
+            .items
+            .get(waiting.handle)
+            .map(|item| self.providers.rules(&self.config, item.service()).request_timeout);
         let patience = patience.unwrap_or(self.config.request_timeout);
         let has_waited = waiting.since.is_some_and(|since| self.now.saturating_sub(since) >= patience);
         let is_idle = |service: u16, outstanding: u32| outstanding == 0 && !self.providers[service].is_waiting();

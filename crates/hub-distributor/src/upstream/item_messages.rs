@@ -206,7 +206,7 @@ impl SourceDistributor {
         let (group, interest) = (item.group().0, item.interest().clone());
         let position = self.hub.next_position();
         let image = Event::Image { target: ALL, handle: handle.0, group, flags, position, rwf };
-        if item.is_snapshot() && self.rules_of(item.service()).point_to_point {
+        if item.is_snapshot() && self.providers.rules(&self.config, item.service()).point_to_point {
             // The image is one P2PS's own.
             let to = Recipients { alone: interest, by_stream: P2psSet::EMPTY };
             return self.publish_image_to(&to, &image);
@@ -235,7 +235,12 @@ impl SourceDistributor {
 
     /// A refresh that ends its stream: what it says (a redirection names the other item in its key) goes to everyone.
     fn final_refresh(&mut self, handle: Handle, refresh: &RefreshMsg<'_>, rwf: &[u8], out: &mut dyn ProviderSink) {
-        if refresh.state.stream == StreamState::CLOSED_RECOVER || self.recovers_on_close(handle, &refresh.state) {
+        if refresh.state.stream == StreamState::CLOSED_RECOVER
+            || self
+                .providers
+                .rules(&self.config, self.items[handle].service())
+                .recovers(&self.items[handle], &refresh.state)
+        {
             return self.final_state(handle, &refresh.state, None, out);
         }
         let item = &self.items[handle];
@@ -344,8 +349,8 @@ impl SourceDistributor {
 
     /// The provider has ended the stream. `rwf` is its status, if that is what said so.
     fn final_state(&mut self, handle: Handle, state: &State<'_>, rwf: Option<&[u8]>, out: &mut dyn ProviderSink) {
-        let recovers = self.recovers_on_close(handle, state);
         let item = &self.items[handle];
+        let recovers = self.providers.rules(&self.config, item.service()).recovers(item, state);
         let service = item.service();
         let recoverable = recovers || state.stream == StreamState::CLOSED_RECOVER && !item.is_private();
         if recoverable && self.take_over_hot(handle, Former::Gone, out) {
@@ -373,18 +378,6 @@ impl SourceDistributor {
             self.end_item(handle);
         }
         self.send_queued(service, out);
-    }
-
-    /// Whether an item is asked for again though its provider has closed it for good: one that those who watch have had, and that the
-    /// provider does not deny them.
-    fn recovers_on_close(&self, handle: Handle, state: &State<'_>) -> bool {
-        let item = &self.items[handle];
-        let is_closed = state.stream == StreamState::CLOSED && state.code != StateCode::NOT_ENTITLED;
-        self.rules_of(item.service()).recover_on_close
-            && is_closed
-            && item.is_answered()
-            && !item.is_private()
-            && !item.is_snapshot()
     }
 
     /// Says that an item is over: with the provider's own status, if there is one.

@@ -141,7 +141,8 @@ impl SourceDistributor {
         let is_left = self.lose_item(victim, StateCode::PREEMPTED, text);
         if is_left {
             let timer = Timer::Retry(victim, self.items[victim].epoch());
-            self.timers.set(self.now.saturating_add(self.rules_of_item(victim).preemption_retry), timer);
+            let pause = self.providers.rules(&self.config, self.items[victim].service()).preemption_retry;
+            self.timers.set(self.now.saturating_add(pause), timer);
         }
         is_left && waited_for
     }

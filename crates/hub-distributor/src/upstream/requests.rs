@@ -188,7 +188,8 @@ impl SourceDistributor {
                 continue;
             };
             let timer = Timer::Request(handle, item.epoch());
-            self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
+            let timeout = self.providers.rules(&self.config, self.items[handle].service()).request_timeout;
+            self.timers.set(self.now.saturating_add(timeout), timer);
             self.explain_wait(handle, ALL);
         }
     }
@@ -213,7 +214,8 @@ impl SourceDistributor {
     /// Sets the timer for what the provider is asked for now.
     pub(crate) fn await_answer(&mut self, handle: Handle) {
         let timer = Timer::Request(handle, self.items.renew(handle));
-        self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
+        let timeout = self.providers.rules(&self.config, self.items[handle].service()).request_timeout;
+        self.timers.set(self.now.saturating_add(timeout), timer);
     }
 
     /// Writes the request for an item as its P2PSs want it together, on the stream that it has.
@@ -263,7 +265,8 @@ impl SourceDistributor {
         flags.set(RequestFlags::PRIVATE_STREAM, item.is_private());
         let pauses = demands.pause && can_pause && !item.is_snapshot();
         flags.set(RequestFlags::PAUSE, pauses);
-        let (forwards, route) = (self.rules_of(item.service()).forward_priority, self.config.route(session.origin));
+        let (forwards, route) =
+            (self.providers.rules(&self.config, item.service()).forward_priority, self.config.route(session.origin));
         let mut request = RequestMsg {
             flags,
             priority: forwards.then(|| route.map_or(demands.priority, |route| route.priority(demands.priority))),
@@ -309,7 +312,8 @@ impl SourceDistributor {
     /// Somebody waits for the end of the set under way: its provider may leave it at that.
     pub(crate) fn await_set(&mut self, handle: Handle) {
         let timer = Timer::Request(handle, self.items[handle].epoch());
-        self.timers.set(self.now.saturating_add(self.rules_of_item(handle).request_timeout), timer);
+        let timeout = self.providers.rules(&self.config, self.items[handle].service()).request_timeout;
+        self.timers.set(self.now.saturating_add(timeout), timer);
     }
 
     /// Asks the provider for another image of an open item.
@@ -349,7 +353,7 @@ impl SourceDistributor {
     pub(crate) fn renew_priority(&mut self, handle: Handle, out: &mut dyn ProviderSink) {
         let item = &self.items[handle];
         let is_due = item.is_open() && self.upstream.merge.is_priority_due(handle, item.interest().len());
-        if is_due && self.rules_of(self.items[handle].service()).forward_priority {
+        if is_due && self.providers.rules(&self.config, self.items[handle].service()).forward_priority {
             self.reissue(handle, false, out);
         }
     }
@@ -501,7 +505,7 @@ impl SourceDistributor {
         if let Some(session) = failed_at {
             self.upstream.note_failure(handle, session);
         }
-        let rules = self.rules_of_item(handle);
+        let rules = self.providers.rules(&self.config, self.items[handle].service());
         let item = &mut self.items[handle];
         let failures = item.fail();
         if rules.retry_limit > 0 && u32::from(failures) >= rules.retry_limit {

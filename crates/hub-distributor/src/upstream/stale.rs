@@ -29,7 +29,7 @@ impl SourceDistributor {
     pub(crate) fn note_stale(&mut self, handle: Handle) {
         // The item is gone.
         let Some(item) = self.items.get(handle) else { return };
-        let pause = self.rules_of(item.service()).stale_recovery_retry;
+        let pause = self.providers.rules(&self.config, item.service()).stale_recovery_retry;
         if pause == 0 {
             // Stale images stay until the provider ends that.
             return;

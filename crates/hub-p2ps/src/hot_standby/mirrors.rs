@@ -336,7 +336,11 @@ impl P2ps {
     fn mirror_refused(&mut self, id: ItemId) {
         let service = self.items.get(id).service();
         drop(self.hot_standby.take_mirror(id, service));
-        self.hot_standby.look_again_later(self.now, self.longest_recovery_delay(service), service);
+        self.hot_standby.look_again_later(
+            self.now,
+            self.sources.longest_recovery_delay(&self.config, service),
+            service,
+        );
     }
 
     /// Something that an open mirror is told.
@@ -400,7 +404,11 @@ impl P2ps {
         if is_over == Some(true) {
             // The item's provider does not stream it.
             self.leave_mirror(id);
-            self.hot_standby.look_again_later(self.now, self.longest_recovery_delay(service), service);
+            self.hot_standby.look_again_later(
+                self.now,
+                self.sources.longest_recovery_delay(&self.config, service),
+                service,
+            );
         } else if complete && !is_suspect {
             self.mirror_is_good(id);
         }
@@ -414,7 +422,11 @@ impl P2ps {
         if bits & flags::CLOSED != 0 {
             let service = self.items.get(id).service();
             self.leave_mirror(id);
-            return self.hot_standby.look_again_later(self.now, self.longest_recovery_delay(service), service);
+            return self.hot_standby.look_again_later(
+                self.now,
+                self.sources.longest_recovery_delay(&self.config, service),
+                service,
+            );
         }
         if !group.is_none() {
             self.hot_standby.change(id, |mirror| mirror.group = group);

@@ -193,7 +193,11 @@ impl P2ps {
             && is_half()
         {
             let is_soon = !is_to_go_on || self.hot_standby.is_filling(service);
-            let pause = if is_soon { self.config.recovery_delay } else { self.longest_recovery_delay(service) };
+            let pause = if is_soon {
+                self.config.recovery_delay
+            } else {
+                self.sources.longest_recovery_delay(&self.config, service)
+            };
             self.sources.look_again_after(self.now, service, pause);
         }
         // Operators hear of no move of nothing.

@@ -439,6 +439,11 @@ impl Sources {
         Some(Taken { is_new, grown, took_requests })
     }
 
+    /// The longest pause before something of a service is asked for again.
+    pub(crate) fn longest_recovery_delay(&self, config: &Config, service: ServiceId) -> u64 {
+        config.recovery_delay_max_of(self.services.get(service).map_or("", |known| known.name.as_str()))
+    }
+
     /// What clients are told from now on of a service that is there, and what they were told before.
     pub(crate) fn note_told(&mut self, id: ServiceId, load_factor: Option<u64>, config: &Config) -> Option<Retold<'_>> {
         let service = self.services.alive(id)?;

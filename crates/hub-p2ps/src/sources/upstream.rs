@@ -195,8 +195,8 @@ impl Sources {
     pub(super) fn retry_later(&mut self, items: &mut Items, config: &Config, now: u64, id: ItemId) {
         if let Some(failures) = items.retry_later(id) {
             let doubled = config.recovery_delay.saturating_mul(1 << failures.min(20));
-            let service = self.services.get(items.get(id).service()).map_or("", |service| service.name.as_str());
-            let at = now.saturating_add(doubled.min(config.recovery_delay_max_of(service)));
+            let longest = self.longest_recovery_delay(config, items.get(id).service());
+            let at = now.saturating_add(doubled.min(longest));
             self.upstream.retries.push(Reverse((at, id)));
         }
     }
