@@ -98,6 +98,7 @@ BLOCKS = {
         files={"sd.toml": '[hub]\ntransport = "lbt-rm"\n'},
         output=False,
     ),
+    "quoteway feed INDEPENDENT_RESERVE": Skip("needs a recording; crates/feed/src/replay/venue/tests/web.rs plays it"),
     "quoteway feed mold:233.54.12.111:26477,": Skip("needs the lines of an exchange; crates/quoteway/tests/all/exchange_feed.rs runs such over loopback"),
     "quoteway desktop --source-distributor srv:": Skip("needs a zone of the DNS; crates/quoteway/tests/all/services.rs runs such"),
     "quoteway dump FILE...": Run(

@@ -33,8 +33,16 @@ fn main() {
     file.write_all(&bytes).expect("room on the disk");
     println!("{messages} messages of {STOCKS} stocks, {} orders at the end", day.books().len());
     for watched in [1, STOCKS] {
-        let config =
-            VenueConfig { pace: ReplaySpeed::Unpaced, from: None, date: 18_260, suffix: None, repeat: false, pause: 0 };
+        let config = VenueConfig {
+            pace: ReplaySpeed::Unpaced,
+            from: None,
+            date: 18_260,
+            suffix: None,
+            beside: None,
+            schema: None,
+            repeat: false,
+            pause: 0,
+        };
         let mut replay = VenueReplay::open(file.path(), config, &mut |_| {}).expect("a file").expect("a day");
         for name in replay.symbols().iter().take(usize::from(watched)) {
             let id = replay.find(name).expect("a stock");

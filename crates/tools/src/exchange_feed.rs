@@ -28,7 +28,8 @@ use crate::source::serve::{Composite, SourceSettings, VenueSettings, serve_sourc
 ///
 /// A site is a feed as it comes: lines A and B of Nasdaq TotalView-ITCH (MoldUDP64, with --repeater for what no line brings, and --snapshot for GLIMPSE)
 /// or of IEX (IEX-TP), or a session of TotalView-ITCH over SoupBinTCP. A file is told by its content, packed or not (gzip, zstd): a day of Nasdaq TotalView-ITCH 5.0, a capture (pcap, pcapng) of its `MoldUDP64` with any
-/// number of lines, Databento's DBN (mbo, mbp-1), or a capture of IEX (TOPS, DEEP). It is played at the pace of its own times. Items are named by
+/// number of lines, Databento's DBN (mbo, mbp-1), a capture of IEX (TOPS, DEEP), a capture of a channel of CME MDP 3.0
+/// (with --schema), or a recorded connection to Kraken, Coinbase, BitMEX, Bitstamp, Binance, Kraken Futures or Independent Reserve. It is played at the pace of its own times. Items are named by
 /// the venue's symbols, 0#ALL lists them, and other names are refused. From a gap to its repair the items that it can touch are Suspect.
 #[derive(Clone, Debug, Parser)]
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
@@ -82,6 +83,14 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     pub suffix: Option<String>,
 
+    /// What was fetched by HTTP while a connection to a venue on the web was recorded, if that is in another file (Independent Reserve's lists of orders)
+    #[arg(long, value_name = "FILE")]
+    pub beside: Option<PathBuf>,
+
+    /// CME's schema (templates_FixBinary.xml): the capture is one of CME MDP 3.0, and read by it
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
+
     /// Begin again at the end of the file
     #[arg(long)]
     pub repeat: bool,
@@ -99,6 +108,8 @@ const EXAMPLES: &str = "\
 Examples:
   quoteway feed 12302019.NASDAQ_ITCH50.gz --from 09:29 --serve
   quoteway feed glbx-mdp3-20231225.mbo.dbn.zst --speed 10 --start-on-open
+  quoteway feed channel-310.pcap.gz --schema templates_FixBinary.xml --serve
+  quoteway feed KRAKEN.ws.gz --start-on-open
   quoteway feed mold:233.54.12.111:26477,233.49.196.111:26477 --line-interface 10.1.0.5,10.2.0.5 --repeater rerequest:18001 --snapshot glimpse:18002 --user me
   quoteway feed iex-deep:233.215.21.4:10378,233.215.21.132:10378 --serve
   quoteway feed lines.pcapng --suffix .ITCH & quoteway serve --route localhost:14010
@@ -145,7 +156,13 @@ impl Args {
             service: self.service.clone(),
             data: Some(self.file.clone()),
             replay: ReplayConfig { pace: self.speed.0, repeat: self.repeat, pause: 0, ..ReplayConfig::default() },
-            venue: VenueSettings { from: self.from, date: self.date, suffix: self.suffix.clone() },
+            venue: VenueSettings {
+                from: self.from,
+                date: self.date,
+                suffix: self.suffix.clone(),
+                beside: self.beside.clone(),
+                schema: self.schema.clone(),
+            },
             start_on_open: self.start_on_open,
             stamps: false,
             ..SourceSettings::default()
@@ -164,11 +181,13 @@ impl Args {
         if !self.file.is_file() {
             return Err(anyhow!("{}: there is no such file", self.file.display()));
         }
-        let file = VenueFile::of(&self.file).map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
+        let file =
+            VenueFile::of(&self.file, self.schema.is_some()).map_err(|e| anyhow!("{}: {e}", self.file.display()))?;
         if file.is_none() {
             return Err(anyhow!(
-                "{} is no file of an exchange that is read here: a day or a capture of Nasdaq TotalView-ITCH, a capture of IEX, Databento's DBN \
-                 (other recordings: quoteway sink-driven-src -Q)",
+                "{} is no file of an exchange that is read here: a day or a capture of Nasdaq TotalView-ITCH, a capture of IEX or (with --schema) of \
+                 CME MDP 3.0, Databento's DBN, a recorded connection to Kraken, Coinbase, BitMEX, Bitstamp, Binance, Kraken Futures or \
+                 Independent Reserve (other recordings: quoteway sink-driven-src -Q)",
                 self.file.display()
             ));
         }
@@ -182,6 +201,8 @@ impl Args {
             ("--speed", is_paced, "the feed comes when it comes"),
             ("--from", self.from.is_some(), "the feed comes when it comes"),
             ("--date", self.date.is_some(), "it is today's"),
+            ("--beside", self.beside.is_some(), "nothing of it was recorded"),
+            ("--schema", self.schema.is_some(), "CME's feed is read from captures"),
             ("--repeat", self.repeat, "it has no end"),
             ("--start-on-open", self.start_on_open, "it does not wait"),
             (

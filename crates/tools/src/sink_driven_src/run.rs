@@ -146,7 +146,7 @@ fn data_of(args: &Args, dictionary: &Dictionary) -> anyhow::Result<Data> {
         eprintln!("{} is not there; the reference updates are published, which it held", path.display());
         return reference();
     }
-    if path.is_dir() || is_capture(path) || VenueFile::of(path).is_ok_and(|file| file.is_some()) {
+    if path.is_dir() || is_capture(path) || VenueFile::of(path, false).is_ok_and(|file| file.is_some()) {
         return Ok(Data::Market(Some(path.clone())));
     }
     let file = DataFile::open(path, dictionary)?;

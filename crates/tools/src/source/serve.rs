@@ -54,6 +54,10 @@ pub struct VenueSettings {
     pub date: Option<u32>,
     /// Behind each symbol of the venue; `None`: what is usual for it.
     pub suffix: Option<String>,
+    /// What was fetched while a connection was recorded, if that is in another file.
+    pub beside: Option<PathBuf>,
+    /// CME's schema, for a capture of its messages.
+    pub schema: Option<PathBuf>,
 }
 
 impl Default for SourceSettings {
@@ -236,13 +240,15 @@ impl Composite {
         settings: &SourceSettings,
         progress: &mut dyn FnMut(&str),
     ) -> io::Result<bool> {
-        let (replay, VenueSettings { from, date, suffix }) = (settings.replay, settings.venue.clone());
+        let (replay, VenueSettings { from, date, suffix, beside, schema }) = (settings.replay, settings.venue.clone());
         let said = date.or_else(|| venue::date_in_name(path));
         let config = VenueConfig {
             pace: replay.pace,
             from,
             date: said.unwrap_or_else(|| venue::day_of(net::clock::wall())),
             suffix,
+            beside,
+            schema,
             repeat: replay.repeat,
             pause: replay.pause,
         };

@@ -46,6 +46,8 @@ pub(super) struct Board {
 
 struct Item {
     name: String,
+    /// Its units; the rest is the feed's.
+    facts: Facts,
     symbol: String,
     book: Option<BookId>,
     values: Values,
@@ -54,6 +56,8 @@ struct Item {
     watched: [bool; 3],
     /// Its own messages named what is not there.
     is_in_doubt: bool,
+    /// The venue's handler does not vouch for its book.
+    is_suspect: bool,
     is_touched: bool,
     changes: Changes,
 }
@@ -149,12 +153,14 @@ impl Board {
         self.by_name.insert(name.clone(), at);
         self.items.push(Item {
             name,
+            facts: self.facts,
             symbol: symbol.to_owned(),
             book: None,
             values: Values::begin(self.phase),
             times: LevelTimes::default(),
             watched: [false; 3],
             is_in_doubt: false,
+            is_suspect: false,
             is_touched: false,
             changes: Changes::default(),
         });
@@ -188,21 +194,21 @@ impl Board {
     }
 
     pub(super) fn data_state(&self, item: u32) -> DataState {
-        let is_good = self.doubt.is_none() && !self.items[item as usize].is_in_doubt;
+        let is_good = self.doubt.is_none() && self.items[item as usize].is_good();
         if is_good { DataState::OK } else { DataState::SUSPECT }
     }
 
     pub(super) fn image(&self, item: u32, model: Model, part: usize, books: &dyn Books, out: &mut Vec<u8>) -> bool {
         let at = &self.items[item as usize];
         if model == Model::Price {
-            append_fields(out, |fields| at.values.write_image(&self.facts, &at.name, &at.symbol, fields));
+            append_fields(out, |fields| at.values.write_image(&at.facts, &at.name, &at.symbol, fields));
             return false;
         }
         self.depth(at, books).append_image(model, self.now, part, out)
     }
 
     fn depth<'a>(&'a self, item: &'a Item, books: &'a dyn Books) -> Depth<'a> {
-        Depth { facts: &self.facts, books, book: item.book, times: &item.times, midnight: self.midnight }
+        Depth { facts: &item.facts, books, book: item.book, times: &item.times, midnight: self.midnight }
     }
 }
 
@@ -226,7 +232,7 @@ impl Board {
             item.book = None;
             item.values = Values::begin(None);
             item.times.clear();
-            item.is_in_doubt = false;
+            (item.is_in_doubt, item.facts) = (false, self.facts);
             item.changes = Changes { is_cleared: true, book: true, ..Changes::default() };
             self.touch(at);
         }
@@ -282,11 +288,11 @@ impl Board {
         write: impl FnOnce(&Values, &Facts, &mut crate::fields::FieldWriter<'_, '_>),
     ) {
         self.is_fresh = false;
-        let Self { items, outbox, facts, is_silent, .. } = self;
+        let Self { items, outbox, is_silent, .. } = self;
         let item = &items[at as usize];
         if item.watched[PRICE] && !*is_silent {
             outbox.put(at, Model::Price, Payload::Update(kind), |out| {
-                append_fields(out, |fields| write(&item.values, facts, fields));
+                append_fields(out, |fields| write(&item.values, &item.facts, fields));
             });
         }
     }
@@ -300,23 +306,70 @@ impl Board {
     pub(super) fn doubt(&mut self, why: &str) {
         if self.doubt.is_none() {
             self.doubt = Some(why.to_owned());
-            self.tell_state(|item| !item.is_in_doubt, DataState::SUSPECT, why);
+            self.tell_state(Item::is_good, DataState::SUSPECT, why);
         }
     }
 
     /// All that was missing has come.
     pub(super) fn trust(&mut self) {
         if self.doubt.take().is_some() {
-            self.tell_state(|item| !item.is_in_doubt, DataState::OK, "all that was missing has come");
+            self.tell_state(Item::is_good, DataState::OK, "all that was missing has come");
         }
     }
 
     /// A book's messages name what is not there.
     pub(super) fn doubt_book(&mut self, book: BookId, why: &str) {
         let Some(at) = self.at(book) else { return };
-        if !std::mem::replace(&mut self.items[at as usize].is_in_doubt, true) && self.doubt.is_none() {
+        let item = &mut self.items[at as usize];
+        let was_good = item.is_good();
+        item.is_in_doubt = true;
+        if was_good && self.doubt.is_none() {
             self.tell_state_of(at, DataState::SUSPECT, why);
         }
+    }
+
+    /// Nothing is known of an item's book before the handler vouches for it.
+    pub(super) fn await_book(&mut self, item: u32) {
+        self.items[item as usize].is_suspect = true;
+    }
+
+    /// The handler does not vouch for a book, until it [does](Board::vouch): whatever comes of it meanwhile.
+    pub(super) fn suspect(&mut self, book: BookId, why: &str) {
+        let Some(at) = self.at(book) else { return };
+        let item = &mut self.items[at as usize];
+        let was_good = item.is_good();
+        item.is_suspect = true;
+        if was_good && self.doubt.is_none() {
+            self.tell_state_of(at, DataState::SUSPECT, why);
+        }
+    }
+
+    /// The handler vouches for a book. Where a new image waits to be told, that says it.
+    pub(super) fn vouch(&mut self, book: BookId) {
+        let Some(at) = self.at(book) else { return };
+        let item = &mut self.items[at as usize];
+        let was_suspect = std::mem::replace(&mut item.is_suspect, false);
+        if was_suspect && item.is_good() && self.doubt.is_none() && !item.changes.is_cleared {
+            self.tell_state_of(at, DataState::OK, "the book is the exchange's again");
+        }
+    }
+
+    /// The book of an item has come before its name: it is told as a new image.
+    pub(super) fn renew(&mut self, book: BookId) {
+        let Some(at) = self.at(book) else { return };
+        self.items[at as usize].changes = Changes { is_cleared: true, book: true, ..Changes::default() };
+        self.touch(at);
+    }
+
+    /// Prices and sizes of a book count in these decimals from here on, which are never fewer than before.
+    pub(super) fn scale(&mut self, book: BookId, decimals: u8, size_decimals: u8) {
+        let Some(at) = self.at(book) else { return };
+        let item = &mut self.items[at as usize];
+        let factor = |old: u8, new: u8| 10i64.saturating_pow(u32::from(new.saturating_sub(old)));
+        let prices = factor(item.facts.decimals, decimals);
+        let sizes = factor(item.facts.size_decimals, size_decimals);
+        item.values.refine(prices, sizes.unsigned_abs());
+        (item.facts.decimals, item.facts.size_decimals) = (decimals, size_decimals);
     }
 
     fn tell_state(&mut self, which: impl Fn(&Item) -> bool, data: DataState, text: &str) {
@@ -388,6 +441,10 @@ impl Events for Board {
 }
 
 impl Item {
+    fn is_good(&self) -> bool {
+        !self.is_in_doubt && !self.is_suspect
+    }
+
     fn level(&mut self, side: Side, price: i64, change: LevelChange, now: u64) {
         self.changes.book = true;
         if change == LevelChange::Gone {
@@ -468,7 +525,7 @@ impl Board {
         let item = &self.items[at as usize];
         if watched[PRICE] && !change.is_none() {
             outbox.put(at, Model::Price, Payload::Update(UpdateKind::Quote), |out| {
-                append_fields(out, |fields| item.values.write_quote(&self.facts, change, fields));
+                append_fields(out, |fields| item.values.write_quote(&item.facts, change, fields));
             });
         }
         let depth = self.depth(item, books);

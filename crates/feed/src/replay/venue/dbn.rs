@@ -19,7 +19,8 @@ use rwf::Date;
 use crate::session::{DAY, Nanos};
 
 /// Prices have nine decimals; neither currency nor exchange is told.
-pub(super) const FACTS: Facts = Facts { decimals: 9, currency: None, exchange: None, quote_exchange: None };
+pub(super) const FACTS: Facts =
+    Facts { decimals: 9, size_decimals: 0, currency: None, exchange: None, quote_exchange: None };
 
 const BY_ORDER: u16 = 0;
 const BEST_PRICES: u16 = 1;

@@ -1,11 +1,12 @@
 //! Books of venues as maps: orders by number, levels by price and side.
 
+use base64ct::{Base64Unpadded, Encoding as _};
 use market::{BookId, Level, Order, Side};
 use rustc_hash::FxHashMap;
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
 
-use super::values::{Facts, number, price, whole};
+use super::values::{Facts, number, price, size};
 use crate::Model;
 use crate::fields::{self as fid, append, write_fields};
 use crate::session::Moment;
@@ -21,6 +22,10 @@ pub(super) trait Books {
     /// Orders of a side, as they will be executed; none where the venue tells of none.
     fn orders(&self, _book: BookId, _side: Side) -> Box<dyn Iterator<Item = Order> + '_> {
         Box::new(std::iter::empty())
+    }
+    /// The venue's own name of an order, where that is no number.
+    fn order_name(&self, _reference: u64) -> Option<[u8; 16]> {
+        None
     }
 }
 
@@ -179,7 +184,7 @@ impl Depth<'_> {
             write_fields(w, |fields| {
                 price(fields, fid::ORDER_PRC, Some(level.price), self.facts);
                 fields.enumeration(fid::ORDER_SIDE, number(side));
-                fields.real(fid::ACC_SIZE, whole(level.size), 0);
+                size(fields, fid::ACC_SIZE, level.size.into(), self.facts);
                 if level.orders > 0 {
                     fields.uint(fid::NO_ORD, u64::from(level.orders));
                 }
@@ -192,9 +197,10 @@ impl Depth<'_> {
         })
     }
 
-    /// Key: the venue's number of the order, in decimal.
+    /// Key: the venue's number of the order, in decimal; of a name of 16 bytes their base-64, which `ORDER_ID` has room for.
     fn write_order(&self, map: &mut MapEncoder<'_, '_>, action: MapAction, order: &Order) -> Result<(), EncodeError> {
-        let id = order.reference.to_string();
+        let name = self.books.order_name(order.reference);
+        let id = name.map_or_else(|| order.reference.to_string(), |name| Base64Unpadded::encode_string(&name));
         let key = Primitive::Buffer(id.as_bytes());
         if action == MapAction::DELETE {
             return map.delete(&key);
@@ -204,15 +210,19 @@ impl Depth<'_> {
                 fields.text(fid::ORDER_ID, &id);
                 price(fields, fid::ORDER_PRC, Some(order.price), self.facts);
                 fields.enumeration(fid::ORDER_SIDE, number(order.side));
-                fields.real(fid::ORDER_SIZE, whole(order.size), 0);
+                size(fields, fid::ORDER_SIZE, order.size.into(), self.facts);
                 if order.owner != 0 {
                     let owner = order.owner.to_be_bytes();
                     fields.text(fid::MMID, String::from_utf8_lossy(owner.trim_ascii_end()).as_ref());
                 }
-                let at = Moment::from_epoch(self.midnight.saturating_add(order.priority));
-                fields.uint(fid::PR_TIM_MS, at.millis());
-                fields.time_exact(fid::PR_TIM_NS, at.time);
-                fields.date(fid::PR_DATE, at.date());
+                // 0: the venue does not tell since when the order has its place.
+                let at = self.midnight.saturating_add(order.priority);
+                if at > 0 {
+                    let at = Moment::from_epoch(at);
+                    fields.uint(fid::PR_TIM_MS, at.millis());
+                    fields.time_exact(fid::PR_TIM_NS, at.time);
+                    fields.date(fid::PR_DATE, at.date());
+                }
             })
         })
     }

@@ -16,7 +16,7 @@ use super::values::{Auction, Facts};
 
 /// Prices have four decimals and are of US dollars; 229 is IEX in the tables of short numbers of exchanges, 1386 in that of `RDN_EXCHD2`.
 pub(super) const FACTS: Facts =
-    Facts { decimals: 4, currency: Some(840), exchange: Some(1_386), quote_exchange: Some(229) };
+    Facts { decimals: 4, size_decimals: 0, currency: Some(840), exchange: Some(1_386), quote_exchange: Some(229) };
 
 /// Symbols, books and trades of a session.
 #[derive(Default)]

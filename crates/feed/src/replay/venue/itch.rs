@@ -17,7 +17,8 @@ use crate::new_york;
 use crate::session::{DAY, SECOND};
 
 /// Prices have four decimals and are of US dollars; 43 is Nasdaq in the dictionary's table of `BIDXID`.
-pub(super) const FACTS: Facts = Facts { decimals: 4, currency: Some(840), exchange: None, quote_exchange: Some(43) };
+pub(super) const FACTS: Facts =
+    Facts { decimals: 4, size_decimals: 0, currency: Some(840), exchange: None, quote_exchange: Some(43) };
 
 /// Types of messages that name orders and trades: what the venue tells of stocks comes before them.
 const TRAFFIC: &[u8] = b"AFECXDUPQ";

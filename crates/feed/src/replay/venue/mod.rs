@@ -6,6 +6,8 @@
 
 mod board;
 mod bytes;
+mod cme;
+mod cme_items;
 mod datagrams;
 mod dbn;
 mod depth;
@@ -19,8 +21,11 @@ mod nasdaq;
 mod queue;
 mod values;
 mod venue_file;
+mod web;
+mod web_file;
 
 pub use venue_file::VenueFile;
+pub use web::WebKind;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,6 +49,10 @@ pub struct VenueConfig {
     pub date: u32,
     /// Behind each symbol; `None`: [`VenueFile::suffix`].
     pub suffix: Option<String>,
+    /// What was fetched while a connection to a venue on the web was recorded, if that is in another file.
+    pub beside: Option<PathBuf>,
+    /// The schema of CME's messages, for a capture of them.
+    pub schema: Option<PathBuf>,
     /// Begin again at the end.
     pub repeat: bool,
     /// Between the end and that, in nanoseconds of the caller's clock.
@@ -81,13 +90,16 @@ impl VenueReplay {
     /// It cannot be read, or what it has is not read here.
     pub fn open(path: &Path, config: VenueConfig, progress: &mut dyn FnMut(&str)) -> io::Result<Option<Self>> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        let Some(file) = VenueFile::of(path).map_err(named)? else { return Ok(None) };
-        let opened = file.open(path, config.date).map_err(named)?;
+        let Some(file) = VenueFile::of(path, config.schema.is_some()).map_err(named)? else { return Ok(None) };
+        let opened = file.open(path, &config).map_err(named)?;
         let mut board =
             Board::new(file.facts(), opened.models, config.suffix.as_deref().unwrap_or_else(|| file.suffix()));
         board.be_silent();
         for symbol in &opened.symbols {
-            board.item(symbol);
+            let item = board.item(symbol);
+            if file == VenueFile::Cme {
+                board.await_book(item);
+            }
         }
         let mut replay = Self {
             path: path.to_owned(),
@@ -169,7 +181,7 @@ impl VenueReplay {
     }
 
     fn reopen(&mut self) -> io::Result<()> {
-        self.input = self.file.open(&self.path, self.config.date)?.input;
+        self.input = self.file.open(&self.path, &self.config)?.input;
         self.board.begin_session();
         Ok(())
     }

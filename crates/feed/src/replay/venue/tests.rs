@@ -6,7 +6,11 @@ mod day;
 #[path = "../../../tests/support/held.rs"]
 #[allow(dead_code, reason = "tests use different parts")]
 mod held;
+#[path = "../../../../venue/tests/support/mdp.rs"]
+#[allow(dead_code, unreachable_pub, reason = "tests use different parts")]
+mod mdp;
 
+mod cme;
 mod dbn;
 mod iex;
 mod lines;
@@ -14,6 +18,7 @@ mod live;
 mod nasdaq;
 #[allow(dead_code, unreachable_pub, reason = "a reader by itself")]
 mod plain_iex;
+mod web;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -40,7 +45,16 @@ fn file(name: &str, bytes: &[u8]) -> File {
 }
 
 fn config() -> VenueConfig {
-    VenueConfig { pace: ReplaySpeed::Unpaced, from: None, date: 18_260, suffix: None, repeat: false, pause: 0 }
+    VenueConfig {
+        pace: ReplaySpeed::Unpaced,
+        from: None,
+        date: 18_260,
+        suffix: None,
+        beside: None,
+        schema: None,
+        repeat: false,
+        pause: 0,
+    }
 }
 
 fn open(path: &Path, config: VenueConfig) -> VenueReplay {

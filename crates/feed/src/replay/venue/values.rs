@@ -10,8 +10,10 @@ use crate::session::Moment;
 /// What a venue's feed is, as far as fields need it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// Decimals of every price.
+    /// Decimals of prices: of every one, or of the item's, where products have decimals of their own.
     pub decimals: u8,
+    /// Decimals of sizes.
+    pub size_decimals: u8,
     /// `CURRENCY`; `None`: the feed does not tell.
     pub currency: Option<u16>,
     /// `RDN_EXCHD2`.
@@ -109,7 +111,7 @@ pub(super) struct Values {
     open: Option<i64>,
     high: Option<i64>,
     low: Option<i64>,
-    volume: u64,
+    volume: u128,
     trades: u64,
     /// Sum of price times size, in the smallest unit of price.
     turnover: i128,
@@ -145,7 +147,7 @@ impl Values {
     }
 
     fn count(&mut self, print: Print) -> TradeChange {
-        self.volume = self.volume.saturating_add(print.size);
+        self.volume = self.volume.saturating_add(u128::from(print.size));
         self.trades += 1;
         self.turnover = self.turnover.saturating_add(i128::from(print.price) * i128::from(print.size));
         if !print.is_eligible {
@@ -177,6 +179,28 @@ impl Values {
         }
         self.prints = prints;
         true
+    }
+}
+
+/// Values in finer units.
+impl Values {
+    /// Prices and sizes count in units so many times finer. What has no room in them is forgotten: it is not known any more.
+    pub(super) fn refine(&mut self, prices: i64, sizes: u64) {
+        let price = |value: Option<i64>| value.and_then(|value| value.checked_mul(prices));
+        let level = |value: Option<Level>| {
+            let value = value?;
+            Some(Level { price: value.price.checked_mul(prices)?, size: value.size.checked_mul(sizes)?, ..value })
+        };
+        let print = |value: &Print| {
+            let (price, size) = (value.price.checked_mul(prices)?, value.size.checked_mul(sizes)?);
+            Some(Print { price, size, ..*value })
+        };
+        (self.bid, self.ask) = (level(self.bid), level(self.ask));
+        (self.open, self.high, self.low) = (price(self.open), price(self.high), price(self.low));
+        (self.last, self.irregular) = (self.last.as_ref().and_then(print), self.irregular.as_ref().and_then(print));
+        self.prints = self.prints.iter().filter_map(print).collect();
+        self.volume = self.volume.saturating_mul(sizes.into());
+        self.turnover = self.turnover.saturating_mul(i128::from(prices)).saturating_mul(sizes.into());
     }
 }
 
@@ -290,32 +314,33 @@ impl Values {
             return out.enumeration(fid::AGGRS_SID1, 0);
         };
         let at = Moment::from_epoch(last.at);
-        out.real(fid::TRDVOL_1, whole(last.size), 0);
+        size(out, fid::TRDVOL_1, last.size.into(), facts);
         out.time_of_second(fid::SALTIM, at.time);
         out.uint(fid::SALTIM_MS, at.millis());
         out.time_exact(fid::SALTIM_NS, at.time);
         out.date(fid::TRADE_DATE, at.date());
-        out.text(fid::TRADE_ID, &last.number.to_string());
+        match last.number {
+            // The venue's trades have no number.
+            0 => out.blank(fid::TRADE_ID),
+            number => out.text(fid::TRADE_ID, &number.to_string()),
+        }
         out.enumeration(fid::AGGRS_SID1, last.aggressor.map_or(0, number));
     }
 
     fn write_irregular(&self, facts: &Facts, out: &mut FieldWriter<'_, '_>) {
         price(out, fid::IRGPRC, self.irregular.map(|print| print.price), facts);
         match self.irregular {
-            Some(print) => out.real(fid::IRGVOL, whole(print.size), 0),
+            Some(print) => size(out, fid::IRGVOL, print.size.into(), facts),
             None => out.blank(fid::IRGVOL),
         }
     }
 
     fn write_totals(&self, facts: &Facts, out: &mut FieldWriter<'_, '_>) {
-        out.real(fid::ACVOL_1, whole(self.volume), 0);
+        size(out, fid::ACVOL_1, self.volume, facts);
         out.real(fid::NUM_MOVES, whole(self.trades), 0);
-        let unit = 10i128.pow(u32::from(facts.decimals));
-        match i64::try_from(self.turnover) {
-            Ok(turnover) => price(out, fid::TURNOVER, Some(turnover), facts),
-            Err(_) => out.real(fid::TURNOVER, i64::try_from(self.turnover / unit).unwrap_or(i64::MAX), 0),
-        }
-        let vwap = self.turnover.checked_div(i128::from(self.volume)).and_then(|vwap| i64::try_from(vwap).ok());
+        exact(out, fid::TURNOVER, self.turnover, facts.decimals + facts.size_decimals, facts.decimals.min(2));
+        let volume = i128::try_from(self.volume).unwrap_or(i128::MAX);
+        let vwap = self.turnover.checked_div(volume).and_then(|vwap| i64::try_from(vwap).ok());
         price(out, fid::VWAP, vwap, facts);
     }
 
@@ -345,7 +370,7 @@ impl Values {
 fn write_side(level: Option<Level>, facts: &Facts, ids: [Fid; 3], out: &mut FieldWriter<'_, '_>) {
     price(out, ids[0], level.map(|level| level.price), facts);
     match level {
-        Some(level) => out.real(ids[1], whole(level.size), 0),
+        Some(level) => size(out, ids[1], level.size.into(), facts),
         None => out.blank(ids[1]),
     }
     if let Some(exchange) = facts.quote_exchange {
@@ -355,13 +380,28 @@ fn write_side(level: Option<Level>, facts: &Facts, ids: [Fid; 3], out: &mut Fiel
 
 /// A price with as few decimals as it takes, but two at least.
 pub(super) fn price(out: &mut FieldWriter<'_, '_>, id: Fid, price: Option<i64>, facts: &Facts) {
-    let Some(mut value) = price else { return out.blank(id) };
-    let mut decimals = facts.decimals;
-    while decimals > 2 && value % 10 == 0 {
+    let Some(value) = price else { return out.blank(id) };
+    exact(out, id, value.into(), facts.decimals, 2);
+}
+
+/// A size with as few decimals as it takes.
+pub(super) fn size(out: &mut FieldWriter<'_, '_>, id: Fid, size: u128, facts: &Facts) {
+    exact(out, id, i128::try_from(size).unwrap_or(i128::MAX), facts.size_decimals, 0);
+}
+
+/// A number with as few decimals as it takes, but `least`, as far as it has them; fewer where a field has no room for its digits or for more
+/// than 14 decimals, so that of a sum the last ones are cut.
+fn exact(out: &mut FieldWriter<'_, '_>, id: Fid, mut value: i128, mut decimals: u8, least: u8) {
+    while decimals > least && value % 10 == 0
+        || decimals > 0 && (decimals > MOST_DECIMALS || i64::try_from(value).is_err())
+    {
         (value, decimals) = (value / 10, decimals - 1);
     }
-    out.real(id, value, decimals);
+    out.real(id, i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX }), decimals);
 }
+
+/// Decimals that a REAL can tell (exponent -14).
+const MOST_DECIMALS: u8 = 14;
 
 /// Sizes and counts, of which no venue has as many as a signed number cannot hold.
 pub(super) fn whole(count: u64) -> i64 {

@@ -6,7 +6,10 @@ use std::path::Path;
 
 use venue::iex::tp::Protocol;
 
+use super::VenueConfig;
 use super::bytes::Bytes;
+use super::cme::CmeFile;
+use super::cme_items;
 use super::datagrams::Datagrams;
 use super::dbn::{self, Dbn};
 use super::iex::{self, Iex};
@@ -15,6 +18,8 @@ use super::input::Input;
 use super::itch;
 use super::nasdaq::{self, Nasdaq};
 use super::values::Facts;
+use super::web::{self, WebKind};
+use super::web_file::{self, WebFile};
 use crate::Model;
 
 /// What a file is.
@@ -30,16 +35,22 @@ pub enum VenueFile {
     IexTops,
     /// A capture of IEX DEEP 1.0.
     IexDeep,
+    /// A recorded connection to a venue on the web.
+    Web(WebKind),
+    /// A capture of a channel of CME MDP 3.0, which is read by the exchange's schema.
+    Cme,
 }
 
 impl fmt::Display for VenueFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Web(kind) => return write!(f, "a recorded connection to {kind}"),
             Self::NasdaqDay => "a day of Nasdaq TotalView-ITCH 5.0",
             Self::NasdaqMold => "a capture of Nasdaq TotalView-ITCH 5.0 (MoldUDP64)",
             Self::Dbn => "a file of Databento (DBN)",
             Self::IexTops => "a capture of IEX TOPS",
             Self::IexDeep => "a capture of IEX DEEP",
+            Self::Cme => "a capture of CME MDP 3.0",
         })
     }
 }
@@ -48,11 +59,12 @@ impl fmt::Display for VenueFile {
 const LOOKED_AT: usize = 10_000;
 
 impl VenueFile {
-    /// What a file is, by its content; `None`: none of these.
+    /// What a file is, by its content; `None`: none of these. A capture for which there is a schema is one of CME: nothing in its packets says
+    /// so.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn of(path: &Path) -> io::Result<Option<Self>> {
+    pub fn of(path: &Path, has_schema: bool) -> io::Result<Option<Self>> {
         let mut head = Vec::new();
         if !Bytes::open(path)?.next(&mut head) {
             return Ok(None);
@@ -60,7 +72,13 @@ impl VenueFile {
         if head.starts_with(b"DBN") {
             return Ok(Some(Self::Dbn));
         }
+        if let Some(kind) = web_file::kind_of(&head) {
+            return Ok(Some(Self::Web(kind)));
+        }
         if capture::is_capture(&head) {
+            if has_schema {
+                return Ok(Some(Self::Cme));
+            }
             let mut datagrams = Datagrams::open(path)?;
             for _ in 0..LOOKED_AT {
                 if datagrams.next().is_none() {
@@ -83,30 +101,42 @@ impl VenueFile {
             Self::NasdaqDay | Self::NasdaqMold => itch::FACTS,
             Self::Dbn => dbn::FACTS,
             Self::IexTops | Self::IexDeep => iex_messages::FACTS,
+            Self::Web(_) => web::FACTS,
+            Self::Cme => cme_items::FACTS,
         }
     }
 
     /// What is behind symbols if nothing else is wanted: a symbol of IEX is also one of other exchanges' feeds, and of both of its own.
     pub fn suffix(self) -> &'static str {
         match self {
-            Self::NasdaqDay | Self::NasdaqMold | Self::Dbn => "",
+            Self::NasdaqDay | Self::NasdaqMold | Self::Dbn | Self::Web(_) | Self::Cme => "",
             Self::IexTops => ".IEX",
             Self::IexDeep => ".DEEP",
         }
     }
 
     /// Opens a file; models that it has, and symbols that it says it has.
-    pub(super) fn open(self, path: &Path, date: u32) -> io::Result<Opened> {
+    pub(super) fn open(self, path: &Path, config: &VenueConfig) -> io::Result<Opened> {
         const ALL: &[Model] = &[Model::Price, Model::ByOrder, Model::ByPrice];
         Ok(match self {
             Self::NasdaqDay => {
-                Opened { input: Box::new(Nasdaq::day_file(path, date)?), models: ALL, symbols: Vec::new() }
+                Opened { input: Box::new(Nasdaq::day_file(path, config.date)?), models: ALL, symbols: Vec::new() }
             }
             Self::NasdaqMold => Opened { input: Box::new(Nasdaq::capture(path)?), models: ALL, symbols: Vec::new() },
             Self::IexTops => Opened { input: Box::new(Iex::open(path)?), models: &[Model::Price], symbols: Vec::new() },
             Self::IexDeep => {
                 let models = &[Model::Price, Model::ByPrice];
                 Opened { input: Box::new(Iex::open(path)?), models, symbols: Vec::new() }
+            }
+            Self::Web(kind) => {
+                let input = Box::new(WebFile::open(path, config.beside.as_deref(), kind)?);
+                Opened { input, models: kind.models(), symbols: Vec::new() }
+            }
+            Self::Cme => {
+                let missing = || io::Error::new(io::ErrorKind::InvalidInput, "CME's schema is wanted");
+                let file = CmeFile::open(path, config.schema.as_deref().ok_or_else(missing)?)?;
+                let models: &[Model] = if file.has_orders() { ALL } else { &[Model::Price, Model::ByPrice] };
+                Opened { models, symbols: file.symbols(), input: Box::new(file) }
             }
             Self::Dbn => {
                 let mut dbn = Dbn::open(path)?;

@@ -34,21 +34,21 @@ fn mold(session: [u8; 10], sequence: u64, messages: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-struct Lines {
+pub(super) struct Lines {
     frames: Vec<(u64, Vec<u8>)>,
     random: Random,
 }
 
 impl Lines {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self { frames: Vec::new(), random: Random::new(seed) }
     }
 
-    fn send(&mut self, line: u8, at: u64, payload: &[u8]) {
+    pub(super) fn send(&mut self, line: u8, at: u64, payload: &[u8]) {
         self.frames.push((at, packet(line, payload)));
     }
 
-    fn file(mut self) -> File {
+    pub(super) fn file(mut self) -> File {
         self.frames.sort_by_key(|frame| frame.0);
         let mut bytes = Vec::new();
         let pcap = Pcap::begin(link::RAW, &mut bytes);

@@ -84,16 +84,16 @@ fn what_is_no_day_is_not_taken_for_one() {
         [json.clone(), format!("\0{json}"), "<?xml version=\"1.0\"?>".repeat(4_000), "S".repeat(70_000), String::new()];
     for text in texts {
         let file = file("data", text.as_bytes());
-        assert_eq!(VenueFile::of(&file.path).expect("a file"), None, "{}", &text[..text.len().min(20)]);
+        assert_eq!(VenueFile::of(&file.path, false).expect("a file"), None, "{}", &text[..text.len().min(20)]);
     }
     let whole = day_file(&messages(3, 2, 40));
     for length in [14, 60, 200, whole.len()] {
         let file = file("day", &whole[..length]);
-        assert_eq!(VenueFile::of(&file.path).expect("a file"), Some(VenueFile::NasdaqDay), "{length} bytes");
+        assert_eq!(VenueFile::of(&file.path, false).expect("a file"), Some(VenueFile::NasdaqDay), "{length} bytes");
     }
     let mut third = whole.clone();
     third[2 + 12 + 2 + 39 + 2] = b'?';
-    assert_eq!(VenueFile::of(&file("day", &third).path).expect("a file"), None);
+    assert_eq!(VenueFile::of(&file("day", &third).path, false).expect("a file"), None);
 }
 
 #[test]
