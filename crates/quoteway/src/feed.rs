@@ -46,6 +46,7 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<()> {
         nip_port: args.nip_port,
         interface: args.interface.clone(),
         http: args.http.clone(),
+        feeds: feeds.standing(),
         ..ServeArgs::default()
     };
     serve::run(&server).and(feeds.end())

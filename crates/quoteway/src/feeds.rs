@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 use anyhow::anyhow;
 use clap::Parser as _;
 use config::{ConfigArgs, Feed};
+use feed::replay::venue::live::{LineCounts, LiveFigures, LiveProtocol};
+use server::http;
 use server::roles::serve::{self, ServeArgs};
 use server::roles::source_distributor::{self, SourceDistributorArgs};
 use tools::exchange_feed;
@@ -17,6 +20,8 @@ use tools::exchange_feed;
 #[derive(Default)]
 pub(crate) struct Feeds {
     stop: Arc<AtomicBool>,
+    /// How they stand, for the server's metrics.
+    standing: http::Feeds,
     threads: Vec<(String, JoinHandle<anyhow::Result<()>>)>,
 }
 
@@ -24,9 +29,10 @@ impl Feeds {
     /// Starts one, and gives the address at which it is to be dialled.
     pub(crate) fn start(&mut self, name: &str, args: exchange_feed::Args) -> anyhow::Result<SocketAddr> {
         let (flag, (ready, bound), told) = (self.stop.clone(), channel(), name.to_owned());
+        let report = reporter(name, self.standing.clone());
         let thread = Builder::new().name(format!("feed {name}")).spawn(move || {
             // Nobody waits for the address any more only if the start has failed elsewhere.
-            let ended = exchange_feed::serve(&args, &flag, |at| ready.send(at).unwrap_or_default());
+            let ended = exchange_feed::serve(&args, &flag, report, |at| ready.send(at).unwrap_or_default());
             if let Err(error) = &ended {
                 tracing::error!("feed {told} has ended: {error}");
             }
@@ -42,6 +48,11 @@ impl Feeds {
         }
     }
 
+    /// How they stand, as it changes.
+    pub(crate) fn standing(&self) -> http::Feeds {
+        self.standing.clone()
+    }
+
     /// Stops all and waits for them.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         self.stop.store(true, Ordering::Release);
@@ -51,6 +62,47 @@ impl Feeds {
 
 fn joined(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("the thread of the feed has failed")))
+}
+
+/// Tells the server how a feed stands.
+fn reporter(name: &str, standing: http::Feeds) -> exchange_feed::Report {
+    let name = name.to_owned();
+    let mut last: Option<(u64, Instant)> = None;
+    Box::new(move |protocol: LiveProtocol, figures: &LiveFigures, dropped: u64| {
+        let now = Instant::now();
+        let (before, since) = last.replace((figures.messages, now)).unwrap_or((figures.messages, now));
+        let seconds = now.duration_since(since).as_secs_f64();
+        let rate = if seconds > 0.0 { (figures.messages - before) as f64 / seconds } else { 0.0 };
+        let line = |(letter, counts): (u8, &LineCounts)| http::Line {
+            line: char::from(letter).to_string(),
+            packets: counts.packets,
+            first: counts.first,
+            behind: counts.behind,
+            behind_ns: counts.behind_ns,
+        };
+        let lines = (b'A'..).zip(&figures.lines).filter(|(_, counts)| counts.packets > 0);
+        standing.tell(http::Feed {
+            name: name.clone(),
+            protocol: protocol.to_string(),
+            suspect: figures.is_in_doubt,
+            messages: figures.messages,
+            messages_per_second: rate,
+            items: figures.books,
+            gaps: figures.stream.gaps,
+            repairs: figures.stream.repairs,
+            requests: figures.stream.requests,
+            lost: figures.stream.lost,
+            snapshots: figures.snapshots,
+            connections: figures.dials,
+            dropped,
+            latency_median_ns: figures.latency_median_ns,
+            latency_p99_ns: figures.latency_p99_ns,
+            latency_max_ns: figures.latency_max_ns,
+            early: figures.early,
+            lines: lines.map(line).collect(),
+            bad: figures.bad.iter().cloned().collect(),
+        });
+    })
 }
 
 fn args_of(name: &str, feed: &Feed) -> anyhow::Result<exchange_feed::Args> {
@@ -74,7 +126,7 @@ fn args_of(name: &str, feed: &Feed) -> anyhow::Result<exchange_feed::Args> {
 }
 
 /// Starts what the file names, and runs a server that dials these addresses beside its other routes. What is wrong with the file the server says.
-fn around(file: &ConfigArgs, run: impl FnOnce(Vec<String>) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn around(file: &ConfigArgs, run: impl FnOnce(Vec<String>, http::Feeds) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let loaded = file.config.as_ref().and_then(|path| config::load(path, &file.selection).ok());
     let config = loaded.map(|loaded| loaded.config).unwrap_or_default();
     if !config.feeds.is_empty() {
@@ -86,7 +138,7 @@ fn around(file: &ConfigArgs, run: impl FnOnce(Vec<String>) -> anyhow::Result<()>
         let started = args_of(name, feed).and_then(|args| feeds.start(name, args));
         routes.push(started.map_err(|e| anyhow!("[feed.{name}]: {e}"))?.to_string());
     }
-    run(routes).and(feeds.end())
+    run(routes, feeds.standing()).and(feeds.end())
 }
 
 /// `quoteway serve`, with its feeds.
@@ -94,8 +146,8 @@ fn around(file: &ConfigArgs, run: impl FnOnce(Vec<String>) -> anyhow::Result<()>
 /// # Errors
 /// A text for the user.
 pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
-    around(&args.file, |routes| {
-        serve::run(&ServeArgs { routes: [args.routes.clone(), routes].concat(), ..args.clone() })
+    around(&args.file, |routes, feeds| {
+        serve::run(&ServeArgs { routes: [args.routes.clone(), routes].concat(), feeds, ..args.clone() })
     })
 }
 
@@ -104,9 +156,10 @@ pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
 /// # Errors
 /// A text for the user.
 pub(crate) fn source_distributor(args: &SourceDistributorArgs) -> anyhow::Result<()> {
-    around(&args.file, |routes| {
+    around(&args.file, |routes, feeds| {
         source_distributor::run(&SourceDistributorArgs {
             routes: [args.routes.clone(), routes].concat(),
+            feeds,
             ..args.clone()
         })
     })

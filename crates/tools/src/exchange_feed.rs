@@ -18,6 +18,7 @@ use feed::replay::venue::{self, VenueFile};
 use feed::session::{Nanos, SECOND};
 
 use self::live::LiveSource;
+pub use self::live::Report;
 use self::site::Site;
 pub use self::site::SiteArgs;
 use crate::flags;
@@ -169,11 +170,12 @@ impl Args {
         }
     }
 
-    fn open(&self, say: &mut dyn FnMut(&str)) -> anyhow::Result<Composite> {
+    fn open(&self, report: Option<Report>, say: &mut dyn FnMut(&str)) -> anyhow::Result<Composite> {
         let text = self.file.to_string_lossy();
         if site::is_site(&text) {
             self.refuse_what_only_files_have()?;
-            let source = LiveSource::open(&Site::parse(&text, &self.site, self.suffix.clone())?, &text, say)?;
+            let site = Site::parse(&text, &self.site, self.suffix.clone())?;
+            let source = LiveSource::open(&site, &text, report, say)?;
             let wake = source.wake().map_err(|e| anyhow!("{text}: {e}"))?;
             return Ok(Composite::live(Box::new(source), wake));
         }
@@ -224,7 +226,7 @@ impl Args {
 /// # Errors
 /// A text for the user.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let source = args.open(&mut |line| eprintln!("{line}"))?;
+    let source = args.open(None, &mut |line| eprintln!("{line}"))?;
     let mut publishing = sink_driven_src::Args::parse_from(["feed"]);
     // Commas separate names there: no venue has them in symbols.
     publishing.items = args.items.clone().unwrap_or_else(|| source.symbols().join(","));
@@ -237,12 +239,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Publishes on a free port of the loopback until `stop` is set, for a server in the same process: the body of a thread. `ready` gets the
-/// address.
+/// address, and `report` how a feed from the network stands.
 ///
 /// # Errors
 /// A text for the user.
-pub fn serve(args: &Args, stop: &Arc<AtomicBool>, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
-    let source = args.open(&mut |line| tracing::info!("{line}"))?;
+pub fn serve(
+    args: &Args,
+    stop: &Arc<AtomicBool>,
+    report: Report,
+    ready: impl FnOnce(SocketAddr),
+) -> anyhow::Result<()> {
+    let source = args.open(Some(report), &mut |line| tracing::info!("{line}"))?;
     let (_nobody, faults) = channel();
     serve_source(SocketAddr::from(([127, 0, 0, 1], 0)), source, &args.settings(), stop, ready, &faults)
 }
@@ -261,7 +268,7 @@ mod tests {
         let file = folder.path().join("data.json");
         let why = |file: &std::path::Path| {
             let args = Args::try_parse_from(["feed".as_ref(), file.as_os_str()]).unwrap();
-            args.open(&mut |_| {}).map(drop).unwrap_err().to_string()
+            args.open(None, &mut |_| {}).map(drop).unwrap_err().to_string()
         };
         assert!(why(&file).contains("there is no such file"));
         std::fs::write(&file, "{\"ID\":5,\"Type\":\"Update\"}\n".repeat(2_000)).unwrap();

@@ -19,7 +19,7 @@ use super::facts::{self, Blocked, Client, Event, Filter, Item, PAGE, Peer, Proce
 use super::item_detail::{self, ItemDetail};
 use super::metrics;
 use super::threads::Silent;
-use super::{RRCPD, actions, recording, rights};
+use super::{RRCPD, actions, feeds, recording, rights};
 use crate::agents::history::History;
 use crate::agents::monitor::{PATIENCE, Thread};
 use crate::agents::permissions::On;
@@ -103,6 +103,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/permissions/who", Viewer, "Who may see a product (pe) or a subservice of a service", rights::WHO, &[], Vec<String>, rights::who),
     endpoint!("GET" "/api/v1/permissions/usage", Viewer, "How often items were opened today, by user, service and subservice", &[], &[], Vec<rights::Used>, rights::usage),
     endpoint!("GET" "/api/v1/recording", Viewer, "What this process records of itself, and how that goes", &[], &[], recording::Recorded, recording::recording),
+    endpoint!("GET" "/api/v1/feeds", Viewer, "The exchanges' feeds that this process takes in ([feed.NAME]): rate, gaps, repairs, which line was first and by how much, how late messages came", &[], &[], Vec<feeds::Feed>, feeds::feeds),
     endpoint!("GET" "/api/v1/events", Viewer, "The last lines of the log", &[("after", "Only those after this number.")], &[], Vec<Event>, events),
     endpoint!("GET" "/api/v1/openapi.json", Viewer, "This interface as an OpenAPI document", &[], &[], Value, openapi),
     endpoint!("POST" "/api/v1/clients/{id}/disconnect", Operator, "Close a client's connection", &[], WHY, Done, actions::disconnect),
@@ -207,7 +208,13 @@ async fn metrics_text(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let named = api.threads.names().map(str::to_owned).zip(answers);
     let readings = named.filter_map(|(name, answer)| answer.ok().map(|reading| metrics::Reading { name, ..reading }));
     let standing = api.life.recording().map(Recording::standing);
-    let text = metrics::text(&readings.collect::<Vec<_>>(), silent, api.about.started, standing.as_ref());
+    let text = metrics::text(
+        &readings.collect::<Vec<_>>(),
+        silent,
+        api.about.started,
+        standing.as_ref(),
+        &api.about.feeds.all(),
+    );
     let (kind, text) = metrics::wanted(&asked.accept, text);
     Ok(Answer::Text(kind, text))
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::facts::{Provider, Service};
+use super::families::{escaped, head};
+use super::feeds::Feed;
 use crate::agents::consumers::Protocol;
 use crate::agents::monitor::Thread;
 use crate::agents::recording::Standing;
@@ -120,7 +122,13 @@ pub(super) fn read(thread: &mut Thread<'_>) -> Reading {
 }
 
 /// The whole text.
-pub(super) fn text(readings: &[Reading], silent: usize, started: u64, recording: Option<&Standing>) -> String {
+pub(super) fn text(
+    readings: &[Reading],
+    silent: usize,
+    started: u64,
+    recording: Option<&Standing>,
+    feeds: &[Feed],
+) -> String {
     let mut out = String::new();
     let mut samples = Samples::default();
     let many = readings.len() > 1;
@@ -135,6 +143,7 @@ pub(super) fn text(readings: &[Reading], silent: usize, started: u64, recording:
     if let Some(standing) = recording {
         of_recording(&mut out, standing);
     }
+    super::feeds::metrics(&mut out, feeds);
     head(&mut out, "quoteway_threads_silent", "gauge", "Serving threads that did not answer.");
     let _ = writeln!(out, "quoteway_threads_silent {silent}");
     head(&mut out, "quoteway_start_time_seconds", "gauge", "When the process was ready, Unix time.");
@@ -142,18 +151,6 @@ pub(super) fn text(readings: &[Reading], silent: usize, started: u64, recording:
     head(&mut out, "quoteway_build", "info", "The version.");
     let _ = writeln!(out, "quoteway_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
     out + "# EOF\n"
-}
-
-pub(super) fn head(out: &mut String, family: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# TYPE {family} {kind}");
-    if let Some(unit) = ["seconds", "bytes"].iter().find(|unit| family.ends_with(**unit)) {
-        let _ = writeln!(out, "# UNIT {family} {unit}");
-    }
-    let _ = writeln!(out, "# HELP {family} {help}");
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// Figures per service, provider and class of client.
@@ -357,7 +354,7 @@ mod tests {
             counts: Counts::default(),
             waiting: 7,
         };
-        let text = text(&readings, 0, 5, Some(&standing));
+        let text = text(&readings, 0, 5, Some(&standing), &[]);
         assert!(text.ends_with("# EOF\n"));
         let mut families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let count = families.len();

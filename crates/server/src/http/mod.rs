@@ -9,6 +9,8 @@
 //! | `endpoint` | what an endpoint is, and the state that endpoints answer from |
 //! | `rights` | what administrators ask and do about permissions |
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
+//! | `families` | how a family of metrics is written |
+//! | `feeds` | how exchanges' feeds of the process stand |
 //! | `item_detail` | what is told of one item |
 //! | `images` | how the image of an item is told |
 //! | `history` | what items were worth before the page was opened |
@@ -31,6 +33,8 @@ mod asked;
 mod assets;
 mod endpoint;
 pub mod facts;
+mod families;
+mod feeds;
 mod history;
 mod images;
 mod item_detail;
@@ -45,6 +49,7 @@ mod serve;
 mod threads;
 
 pub use api::document;
+pub use feeds::{Feed, Feeds, Line};
 pub use serve::{Running, start};
 pub use threads::Threads;
 
@@ -74,4 +79,6 @@ pub struct About {
     pub takes_websocket: bool,
     /// When the process was ready, Unix seconds.
     pub started: u64,
+    /// Exchanges' feeds that the process takes in itself.
+    pub feeds: Feeds,
 }

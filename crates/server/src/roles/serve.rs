@@ -11,7 +11,7 @@ use crate::agents::lifecycle::Lifecycle;
 use crate::agents::monitor::MonitorHandle;
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
-use crate::http::{self, About, Running};
+use crate::http::{self, About, Feeds, Running};
 
 /// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -37,6 +37,9 @@ pub struct ServeArgs {
     /// Egress shards: threads that each serve a part of the clients; 0 does everything in one thread [default: 0]
     #[arg(long, value_name = "N")]
     pub shards: Option<u16>,
+    /// Exchanges' feeds that are taken in beside, which tell how they stand.
+    #[arg(skip)]
+    pub feeds: Feeds,
 }
 
 impl ServeArgs {
@@ -80,7 +83,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let mut server = Server::new(&config, process::incarnation())?;
         let life = lifecycle(args, &config, server.monitors());
         life.record(&config, server.addresses().rssl);
-        let about = about(&config, server.addresses(), "serve");
+        let about = About { feeds: args.feeds.clone(), ..about(&config, server.addresses(), "serve") };
         let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
         let result = server.run(|| process::turn_over(&pulse, &life));
@@ -90,7 +93,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let mut server = Sharded::new(&config, process::incarnation())?;
         let life = lifecycle(args, &config, server.monitors());
         life.record(&config, server.addresses().rssl);
-        let about = about(&config, server.addresses(), "serve");
+        let about = About { feeds: args.feeds.clone(), ..about(&config, server.addresses(), "serve") };
         let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
         let result = server.run(|| process::turn_over(&pulse, &life));

@@ -10,7 +10,7 @@ use super::service::{self, Pulse};
 use crate::addresses;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
-use crate::http::{self, About};
+use crate::http::{self, About, Feeds};
 
 /// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -33,6 +33,9 @@ pub struct SourceDistributorArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
     pub file: ConfigArgs,
+    /// Exchanges' feeds that are taken in beside, which tell how they stand.
+    #[arg(skip)]
+    pub feeds: Feeds,
 }
 
 impl SourceDistributorArgs {
@@ -77,6 +80,7 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
         nip: addresses.nip,
         hub: Some(addresses.hub),
         takes_websocket: false,
+        feeds: args.feeds.clone(),
         ..process::about(&config)
     };
     let again = args.clone();

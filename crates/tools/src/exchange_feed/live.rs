@@ -43,7 +43,14 @@ pub(super) struct LiveSource {
     trouble: Option<String>,
     /// Messages and time when figures were shown last.
     shown: Cell<(u64, Nanos)>,
+    report: Option<Report>,
+    reported: u64,
 }
+
+/// Takes how a feed stands, and how many datagrams found a buffer full; each second at most.
+pub type Report = Box<dyn FnMut(LiveProtocol, &LiveFigures, u64) + Send>;
+
+const SECOND: u64 = 1_000_000_000;
 
 /// Reads of all sockets in one call, at most: consumers are not kept waiting for longer.
 const ROUNDS: usize = 4;
@@ -54,7 +61,12 @@ fn clock() -> Clock {
 
 impl LiveSource {
     /// Opens the sockets of a site.
-    pub(super) fn open(site: &Site, text: &str, progress: &mut dyn FnMut(&str)) -> anyhow::Result<Self> {
+    pub(super) fn open(
+        site: &Site,
+        text: &str,
+        report: Option<Report>,
+        progress: &mut dyn FnMut(&str),
+    ) -> anyhow::Result<Self> {
         let named = |e: std::io::Error| anyhow!("{text}: {e}");
         let mut tcp = Tcp::new(TcpConfig::default()).map_err(named)?;
         let mut sockets = Vec::new();
@@ -97,12 +109,25 @@ impl LiveSource {
             is_behind: true,
             trouble: None,
             shown: Cell::new((0, at.now)),
+            report,
+            reported: 0,
         })
     }
 
     /// Readable whenever something has come: for whoever waits for more than this source.
     pub(super) fn wake(&self) -> std::io::Result<OwnedFd> {
         self.tcp.as_fd().try_clone_to_owned()
+    }
+
+    /// Tells how the feed stands, if that was long enough ago.
+    fn tell(&mut self) {
+        let now = net::clock::now();
+        if let Some(report) = &mut self.report
+            && now >= self.reported + SECOND
+        {
+            self.reported = now;
+            report(self.protocol, &self.feed.figures(), self.sockets.iter().map(|socket| socket.dropped).sum());
+        }
     }
 
     fn take_in(&mut self) {
@@ -275,7 +300,9 @@ impl MarketSource for LiveSource {
         if self.is_behind {
             return Some(0);
         }
-        let timers = self.feed.timer().into_iter().chain(self.tcp.timeout()).min();
+        // How it stands is told when nothing comes, too.
+        let report = self.report.is_some().then(|| self.reported + SECOND);
+        let timers = self.feed.timer().into_iter().chain(self.tcp.timeout()).chain(report).min();
         timers.map(|at| at.saturating_sub(self.offset))
     }
 
@@ -295,6 +322,7 @@ impl MarketSource for LiveSource {
             // Sockets that had something may have more.
             self.sockets.iter_mut().for_each(|socket| socket.is_ready = true);
         }
+        self.tell();
     }
 
     fn is_live(&self) -> bool {

@@ -243,16 +243,35 @@ fn take(site: &str, args: &[&str]) -> (Process, u16) {
     (process, port)
 }
 
-/// A server that takes a feed in itself, as its file says, and the port on which consumers connect.
-fn take_with(folder: &Path, feed: &str) -> (Process, u16) {
+/// A server that takes a feed in itself, as its file says, the port on which consumers connect, and the address of its metrics.
+fn take_with(folder: &Path, feed: &str) -> (Process, u16, String) {
     let file = folder.join("server.toml");
-    std::fs::write(&file, format!("[http]\nenabled = false\n\n[feed.nasdaq]\nservice = \"DIRECT_FEED\"\n{feed}"))
-        .expect("a file");
+    std::fs::write(
+        &file,
+        format!("[http]\nport = 0\ninterface = \"127.0.0.1\"\n\n[feed.nasdaq]\nservice = \"DIRECT_FEED\"\n{feed}"),
+    )
+    .expect("a file");
     let file = file.to_str().expect("UTF-8");
     let ports = ["--rssl-port", "0", "--nip-port", "0", "--interface", "127.0.0.1"];
     let process = start(&[&["serve", "--config", file], &ports[..]].concat(), &From::Output, "ready ");
     let port = port_of(&process, "rssl=");
-    (process, port)
+    let web = process.line().split("http=http://").nth(1).and_then(|rest| rest.split('/').next());
+    let web = web.expect("an address").to_owned();
+    (process, port, web)
+}
+
+/// Waits until the server shows figures of the feed that are as wanted.
+fn figures(web: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    for _ in 0..200 {
+        let (status, _, body) = crate::http::ask(web, "GET", "/api/v1/feeds", "", &[]);
+        assert_eq!(status, 200, "{body}");
+        let all: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        if wanted(&all[0]) {
+            return all[0].clone();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("the figures never became what was waited for")
 }
 
 /// Watches all books, tells the exchange when it has them, and goes on until they are those of the end and good.
@@ -322,7 +341,7 @@ fn a_server_takes_in_the_feeds_of_its_file() {
         groups[1],
         repeats.local_addr()
     );
-    let (_server, port) = take_with(folder.path(), &feed);
+    let (_server, port, web) = take_with(folder.path(), &feed);
     let exchange = Exchange {
         threads: vec![
             lines(Arc::clone(&signals), groups, Arc::clone(&all), (61, 0, 1_000), 3_000..3_020),
@@ -331,6 +350,16 @@ fn a_server_takes_in_the_feeds_of_its_file() {
         signals: Arc::clone(&signals),
     };
     watch_all(port, &signals, &at_the_end(&all), 1);
+    let total = all.len() as u64;
+    let feed = figures(&web, |feed| feed["messages"] == total);
+    assert_eq!((&feed["name"], &feed["suspect"], &feed["items"]), (&"nasdaq".into(), &false.into(), &STOCKS.into()));
+    let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+    assert!(number(&feed["gaps"]) > 0 && feed["gaps"] == feed["repairs"] && number(&feed["requests"]) > 0, "{feed}");
+    let first: u64 = feed["lines"].as_array().expect("lines").iter().map(|line| number(&line["first"])).sum();
+    assert!(first > 0 && first <= total && number(&feed["lines"][1]["packets"]) > 0, "{feed}");
+    let (_, _, text) = crate::http::ask(&web, "GET", "/metrics", "", &[]);
+    let sample = format!("quoteway_feed_messages_total{{feed=\"nasdaq\"}} {total}");
+    assert!(text.lines().any(|line| line == sample), "{text}");
     drop(exchange);
 }
 
