@@ -260,6 +260,7 @@ section! {
     source: String = String::new(), "", "Where it comes from: mold:GROUP:PORT,GROUP:PORT, soup:HOST:PORT, iex-tops:GROUP:PORT,... or iex-deep:GROUP:PORT,...; or a file, which is played once at its own pace.";
     service: String = String::new(), "", "Name of its service; empty means NAME of [feed.NAME].";
     suffix: String = String::from("usual"), "", "Behind each symbol; \"usual\" is nothing, .IEX of TOPS and .DEEP of DEEP.";
+    symbols_file: String = String::new(), "", "File with the columns symbol,name,isin: the name that consumers ask for, and the ISIN, of the venue's symbols; others keep the venue's name. Empty means none.";
     line_interfaces: Vec<String> = Vec::new(), "", "Address of the interface on which its lines come, or one for each line; empty means as the routes of the host say.";
     repeater: String = String::new(), "", "HOST:PORT of the server that repeats messages (MoldUDP64 re-requests); empty means none.";
     snapshot_server: String = String::new(), "", "HOST:PORT of the server of snapshots (GLIMPSE); empty means none.";

@@ -40,6 +40,7 @@ fn main() {
             suffix: None,
             beside: None,
             schema: None,
+            symbology: None,
             repeat: false,
             pause: 0,
         };

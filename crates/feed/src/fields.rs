@@ -83,6 +83,7 @@ fids! {
     ORDER_SIZE = 3429,
     NO_ORD = 3430,
     MMID = 3435,
+    ISIN_CODE = 3655,
     TRDTIM_MS = 3853,
     SALTIM_MS = 3854,
     QUOTIM_MS = 3855,

@@ -110,6 +110,7 @@ fn args_of(name: &str, feed: &Feed) -> anyhow::Result<exchange_feed::Args> {
     let mut args = exchange_feed::Args::try_parse_from(["feed", "--", &feed.source])?;
     args.service = some(&feed.service).unwrap_or_else(|| name.to_owned());
     args.suffix = Some(feed.suffix.clone()).filter(|suffix| suffix != "usual");
+    args.symbols = some(&feed.symbols_file).map(Into::into);
     let interfaces = feed.line_interfaces.iter().map(|text| {
         text.parse().map_err(|_| anyhow!("feed.{name}.line_interfaces: {text} is no address of an interface"))
     });

@@ -14,7 +14,7 @@ use clap::Parser;
 use feed::MarketSource as _;
 use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
-use feed::replay::venue::{self, VenueFile};
+use feed::replay::venue::{self, Symbology, VenueFile};
 use feed::session::{Nanos, SECOND};
 
 use self::live::LiveSource;
@@ -92,6 +92,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
 
+    /// Names of instruments: a file with the columns symbol,name,isin. A symbol that is not there keeps the venue's name
+    #[arg(long, value_name = "FILE")]
+    pub symbols: Option<PathBuf>,
+
     /// Begin again at the end of the file
     #[arg(long)]
     pub repeat: bool,
@@ -163,6 +167,7 @@ impl Args {
                 suffix: self.suffix.clone(),
                 beside: self.beside.clone(),
                 schema: self.schema.clone(),
+                symbols: self.symbols.clone(),
             },
             start_on_open: self.start_on_open,
             stamps: false,
@@ -174,7 +179,9 @@ impl Args {
         let text = self.file.to_string_lossy();
         if site::is_site(&text) {
             self.refuse_what_only_files_have()?;
-            let site = Site::parse(&text, &self.site, self.suffix.clone())?;
+            let mut site = Site::parse(&text, &self.site, self.suffix.clone())?;
+            let symbology = self.symbols.as_deref().map(Symbology::open).transpose().map_err(|e| anyhow!("{e}"))?;
+            site.config.symbology = symbology.map(Arc::new);
             let source = LiveSource::open(&site, &text, report, say)?;
             let wake = source.wake().map_err(|e| anyhow!("{text}: {e}"))?;
             return Ok(Composite::live(Box::new(source), wake));
@@ -192,6 +199,14 @@ impl Args {
                  Independent Reserve (other recordings: quoteway sink-driven-src -Q)",
                 self.file.display()
             ));
+        }
+        for (flag, is_given, is_read) in [
+            ("--schema", self.schema.is_some(), file == Some(VenueFile::Cme)),
+            ("--beside", self.beside.is_some(), matches!(file, Some(VenueFile::Web(_)))),
+        ] {
+            if let (true, false, Some(kind)) = (is_given, is_read, file) {
+                return Err(anyhow!("{flag} has no effect: {text} is {kind}"));
+            }
         }
         Ok(Composite::open(&self.settings(), false, say)?)
     }
@@ -274,6 +289,11 @@ mod tests {
         std::fs::write(&file, "{\"ID\":5,\"Type\":\"Update\"}\n".repeat(2_000)).unwrap();
         let text = why(&file);
         assert!(text.contains("ITCH") && text.contains("sink-driven-src -Q"), "{text}");
+        std::fs::write(&file, "wss://ws.kraken.com <-> 1.5\n").unwrap();
+        let args =
+            Args::try_parse_from(["feed".as_ref(), file.as_os_str(), "--schema".as_ref(), "x".as_ref()]).unwrap();
+        let text = args.open(None, &mut |_| {}).map(drop).unwrap_err().to_string();
+        assert!(text.contains("--schema has no effect") && text.contains("a recorded connection to Kraken"), "{text}");
     }
 
     #[test]

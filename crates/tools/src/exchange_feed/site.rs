@@ -163,6 +163,7 @@ impl Site {
         let config = LiveConfig {
             protocol,
             suffix,
+            symbology: None,
             is_repeated: args.repeater.is_some(),
             server: server.map(|_| login()).transpose().map_err(named)?,
         };

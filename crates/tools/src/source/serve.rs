@@ -8,7 +8,7 @@ use feed::generator::{Generator, GeneratorConfig};
 use feed::provider::{Prank, Provider, ProviderConfig};
 use feed::recording::Recording;
 use feed::replay::market::{ReplayConfig, TickReplay};
-use feed::replay::venue::{self, VenueConfig, VenueFile, VenueReplay};
+use feed::replay::venue::{self, Symbology, VenueConfig, VenueFile, VenueReplay};
 use feed::session::{Calendar, Nanos};
 use feed::{Event, InstrumentId, MarketSource, Model};
 use net::tcp::SocketOptions;
@@ -58,6 +58,8 @@ pub struct VenueSettings {
     pub beside: Option<PathBuf>,
     /// CME's schema, for a capture of its messages.
     pub schema: Option<PathBuf>,
+    /// File of names of symbols.
+    pub symbols: Option<PathBuf>,
 }
 
 impl Default for SourceSettings {
@@ -240,7 +242,10 @@ impl Composite {
         settings: &SourceSettings,
         progress: &mut dyn FnMut(&str),
     ) -> io::Result<bool> {
-        let (replay, VenueSettings { from, date, suffix, beside, schema }) = (settings.replay, settings.venue.clone());
+        let (replay, VenueSettings { from, date, suffix, beside, schema, symbols }) =
+            (settings.replay, settings.venue.clone());
+        let symbology = symbols.as_deref().map(Symbology::open).transpose();
+        let symbology = symbology.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?.map(Arc::new);
         let said = date.or_else(|| venue::date_in_name(path));
         let config = VenueConfig {
             pace: replay.pace,
@@ -249,6 +254,7 @@ impl Composite {
             suffix,
             beside,
             schema,
+            symbology,
             repeat: replay.repeat,
             pause: replay.pause,
         };

@@ -4,12 +4,15 @@
 //! books with what was told of them. What is not watched costs a comparison of the best prices.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use market::{BookId, Event as BookEvent, Events, Level, LevelChange, Side};
 use rwf::msg::{Domain, StatusMsg};
 use rwf::{DataState, MapAction, State, StateCode, StreamState};
 
 use super::depth::{Books, Depth, ENTRIES, LevelTimes, LevelTouch, OrderChange};
+use super::symbology::Symbology;
 use super::values::{Auction, Facts, Print, Status, Values};
 use crate::fields::{append, append_fields};
 use crate::{Event, InstrumentId, Model, Payload, UpdateKind};
@@ -26,6 +29,10 @@ pub(super) struct Board {
     suffix: String,
     items: Vec<Item>,
     by_name: HashMap<String, u32>,
+    by_symbol: HashMap<String, u32>,
+    symbology: Option<Arc<Symbology>>,
+    /// Symbols whose name is another one's, so that nobody finds them.
+    clashes: Vec<String>,
     by_book: Vec<u32>,
     touched: Vec<u32>,
     outbox: Outbox,
@@ -49,6 +56,8 @@ struct Item {
     /// Its units; the rest is the feed's.
     facts: Facts,
     symbol: String,
+    /// Empty: none is told.
+    isin: String,
     book: Option<BookId>,
     values: Values,
     times: LevelTimes,
@@ -112,6 +121,9 @@ impl Board {
             suffix: suffix.to_owned(),
             items: Vec::new(),
             by_name: HashMap::new(),
+            by_symbol: HashMap::new(),
+            symbology: None,
+            clashes: Vec::new(),
             by_book: Vec::new(),
             touched: Vec::new(),
             outbox: Outbox::default(),
@@ -125,8 +137,21 @@ impl Board {
         }
     }
 
+    /// Names of symbols, for items that are not made yet.
+    pub(super) fn set_symbology(&mut self, symbology: Option<Arc<Symbology>>) {
+        self.symbology = symbology;
+    }
+
+    /// Symbols that cannot be asked for, for people.
+    pub(super) fn clashes(&self) -> Option<String> {
+        let first = self.clashes.first()?;
+        let count = self.clashes.len();
+        Some(format!("{count} symbols have a name that another one has, and cannot be asked for, as {first}"))
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.items.iter().map(|item| item.name.as_str())
+        let is_found = |(at, item): &(usize, &Item)| self.by_name.get(&item.name) == Some(&(*at as u32));
+        self.items.iter().enumerate().filter(is_found).map(|(_, item)| item.name.as_str())
     }
 
     pub(super) fn find(&self, name: &str) -> Option<u32> {
@@ -145,16 +170,24 @@ impl Board {
 
     /// The item of a venue's symbol, made if it is new.
     pub(super) fn item(&mut self, symbol: &str) -> u32 {
-        let name = format!("{symbol}{}", self.suffix);
-        if let Some(at) = self.by_name.get(&name) {
+        if let Some(at) = self.by_symbol.get(symbol) {
             return *at;
         }
         let at = self.items.len() as u32;
-        self.by_name.insert(name.clone(), at);
+        let known = self.symbology.as_ref();
+        let name = known.and_then(|known| known.name(symbol)).map(str::to_owned);
+        let isin = known.and_then(|known| known.isin(symbol)).unwrap_or_default().to_owned();
+        let name = name.unwrap_or_else(|| format!("{symbol}{}", self.suffix));
+        self.by_symbol.insert(symbol.to_owned(), at);
+        match self.by_name.entry(name.clone()) {
+            Entry::Vacant(free) => drop(free.insert(at)),
+            Entry::Occupied(_) => self.clashes.push(symbol.to_owned()),
+        }
         self.items.push(Item {
             name,
             facts: self.facts,
             symbol: symbol.to_owned(),
+            isin,
             book: None,
             values: Values::begin(self.phase),
             times: LevelTimes::default(),
@@ -201,7 +234,7 @@ impl Board {
     pub(super) fn image(&self, item: u32, model: Model, part: usize, books: &dyn Books, out: &mut Vec<u8>) -> bool {
         let at = &self.items[item as usize];
         if model == Model::Price {
-            append_fields(out, |fields| at.values.write_image(&at.facts, &at.name, &at.symbol, fields));
+            append_fields(out, |fields| at.values.write_image(&at.facts, [&at.name, &at.symbol, &at.isin], fields));
             return false;
         }
         self.depth(at, books).append_image(model, self.now, part, out)

@@ -19,16 +19,19 @@ pub mod live;
 mod messages;
 mod nasdaq;
 mod queue;
+mod symbology;
 mod values;
 mod venue_file;
 mod web;
 mod web_file;
 
+pub use symbology::{Symbology, SymbologyError};
 pub use venue_file::VenueFile;
 pub use web::WebKind;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rwf::DataState;
 
@@ -53,6 +56,8 @@ pub struct VenueConfig {
     pub beside: Option<PathBuf>,
     /// The schema of CME's messages, for a capture of them.
     pub schema: Option<PathBuf>,
+    /// Names of symbols, where they are others than the venue's.
+    pub symbology: Option<Arc<Symbology>>,
     /// Begin again at the end.
     pub repeat: bool,
     /// Between the end and that, in nanoseconds of the caller's clock.
@@ -94,6 +99,7 @@ impl VenueReplay {
         let opened = file.open(path, &config).map_err(named)?;
         let mut board =
             Board::new(file.facts(), opened.models, config.suffix.as_deref().unwrap_or_else(|| file.suffix()));
+        board.set_symbology(config.symbology.clone());
         board.be_silent();
         for symbol in &opened.symbols {
             let item = board.item(symbol);
@@ -268,7 +274,7 @@ impl MarketSource for VenueReplay {
     fn remarks(&self) -> Option<String> {
         let is_over = self.input.next_at().is_none() && !self.config.repeat;
         let end = is_over.then(|| format!("played to the end, {} messages", self.input.messages()));
-        let texts: Vec<String> = end.into_iter().chain(self.input.remarks()).collect();
+        let texts: Vec<String> = end.into_iter().chain(self.board.clashes()).chain(self.input.remarks()).collect();
         (!texts.is_empty()).then(|| format!("{}: {}", self.path.display(), texts.join("; ")))
     }
 

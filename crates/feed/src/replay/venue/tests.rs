@@ -15,6 +15,7 @@ mod dbn;
 mod iex;
 mod lines;
 mod live;
+mod names;
 mod nasdaq;
 #[allow(dead_code, unreachable_pub, reason = "a reader by itself")]
 mod plain_iex;
@@ -52,6 +53,7 @@ fn config() -> VenueConfig {
         suffix: None,
         beside: None,
         schema: None,
+        symbology: None,
         repeat: false,
         pause: 0,
     }

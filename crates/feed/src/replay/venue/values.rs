@@ -207,10 +207,13 @@ impl Values {
 /// The field lists.
 impl Values {
     /// The whole record.
-    pub(super) fn write_image(&self, facts: &Facts, name: &str, symbol: &str, out: &mut FieldWriter<'_, '_>) {
+    pub(super) fn write_image(&self, facts: &Facts, [name, symbol, isin]: [&str; 3], out: &mut FieldWriter<'_, '_>) {
         out.uint(fid::PROD_PERM, 6_560);
         out.text(fid::DSPLY_NAME, cut(name, 16));
         out.text(fid::PROV_SYMB, cut(symbol, 32));
+        if !isin.is_empty() {
+            out.text(fid::ISIN_CODE, isin);
+        }
         out.known(fid::CURRENCY, facts.currency);
         out.known(fid::RDN_EXCHID, facts.quote_exchange);
         out.known(fid::RDN_EXCHD2, facts.exchange);

@@ -8,6 +8,7 @@ mod link;
 mod tally;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rwf::DataState;
 use venue::iex::tp::TpReceiver;
@@ -23,7 +24,7 @@ use super::iex_messages::IexMessages;
 use super::input::LIMITS;
 use super::itch::ItchMessages;
 use super::messages::Messages;
-use super::{VenueFile, iex_messages, itch};
+use super::{Symbology, VenueFile, iex_messages, itch};
 use crate::{Event, InstrumentId, Model};
 
 pub use self::tally::LiveFigures;
@@ -66,6 +67,8 @@ pub struct LiveConfig {
     pub protocol: LiveProtocol,
     /// Behind each symbol; `None`: what is usual for the venue.
     pub suffix: Option<String>,
+    /// Names of symbols, where they are others than the venue's.
+    pub symbology: Option<Arc<Symbology>>,
     /// There is a server that repeats messages: what is missing is asked for.
     pub is_repeated: bool,
     /// There is a TCP server, and this is the login: of the session, if the protocol is one over TCP, else of snapshots (GLIMPSE).
@@ -257,7 +260,7 @@ impl std::fmt::Display for LiveProtocol {
 impl LiveFeed {
     /// A feed of which nothing has come.
     pub fn new(config: &LiveConfig, clock: Clock) -> Self {
-        let LiveConfig { protocol, suffix, is_repeated, server } = config;
+        let LiveConfig { protocol, suffix, symbology, is_repeated, server } = config;
         let limits = if *is_repeated { REPEATED } else { LIMITS };
         let login = server.as_ref().map(|login| {
             let Login { user, password, session } = login.clone();
@@ -288,6 +291,7 @@ impl LiveFeed {
             is_ready: false,
             wants: VecDeque::new(),
         };
+        new.board.set_symbology(symbology.clone());
         new.messages.set_date(clock.wall);
         if let (Transport::Soup, Some(link)) = (&new.transport, &mut new.link) {
             link.want(clock.now, false);

@@ -326,7 +326,7 @@ impl World {
 
 fn config(protocol: LiveProtocol, is_repeated: bool, has_server: bool) -> LiveConfig {
     let login = Login { user: "quote".into(), password: "secret".into(), session: String::new() };
-    LiveConfig { protocol, suffix: None, is_repeated, server: has_server.then_some(login) }
+    LiveConfig { protocol, suffix: None, symbology: None, is_repeated, server: has_server.then_some(login) }
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn real(body: &[u8], fid: i16) -> Option<Real> {
     }
 }
 
-fn text(body: &[u8], fid: i16) -> Option<String> {
+pub(super) fn text(body: &[u8], fid: i16) -> Option<String> {
     let list = FieldList::decode(body, &SetScope::default()).expect("a field list");
     let field = list.entries().map(|field| field.expect("a field")).find(|field| field.fid == fid)?;
     Some(String::from_utf8_lossy(field.data).into_owned())
