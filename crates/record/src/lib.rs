@@ -7,6 +7,7 @@
 //!   [`Journal`] is the same without a thread.
 //! * [`Recording`] reads: [`Recording::from_time`], [`Recording::of_item`], [`Recording::image_at`], [`Recording::info`].
 //! * [`Player`] has the images of all items as they were at a time, and goes on from there.
+//! * [`Merge`] plays several as one.
 //! * [`compact`] makes a finished recording smaller.
 //!
 //! What is missing is told where it is missing: a [`Gap`] is a record as any other, and an image behind it says that it is in one.
@@ -34,6 +35,7 @@ mod frame;
 mod images;
 mod index;
 mod journal;
+mod merge;
 mod play;
 mod reader;
 mod record;
@@ -46,6 +48,7 @@ pub use compact::{Compacted, Left, compact};
 pub use error::{Damage, Error};
 pub use index::Count;
 pub use journal::{Journal, JournalConfig, JournalCounters, MESSAGE_MAX};
+pub use merge::{Event, Merge, MergedItem, Shown};
 pub use play::{Play, Player, PlayerItem};
 pub use reader::{Cursor, Entry, ImageAt, Info, Recording};
 pub use record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};

@@ -18,6 +18,7 @@ use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, RefreshMsg};
 use rwf::rdm::{dictionary, directory, login};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The offer of a provider.
@@ -61,6 +62,8 @@ pub struct Provider {
     pub config: ProviderConfig,
     /// Whether the service is up. One that is down takes no requests.
     pub is_up: bool,
+    /// Ids of the further services that are down.
+    pub also_down: BTreeSet<u16>,
     /// The dictionaries that it hands out as `RWFFld` and `RWFEnum`.
     pub dictionary: Arc<Dictionary>,
 }
@@ -68,16 +71,32 @@ pub struct Provider {
 impl Provider {
     /// A provider that hands out `dictionary`.
     pub fn new(config: ProviderConfig, dictionary: Arc<Dictionary>) -> Self {
-        Self { config, is_up: true, dictionary }
+        Self { config, is_up: true, also_down: BTreeSet::new(), dictionary }
     }
 
-    /// The messages that tell that the service is up or down now. The state alone touches no item: the transient status beside it does.
-    pub fn state_change(&self) -> directory::Service {
-        let mut state = directory::ServiceState::new(self.is_up);
+    /// Takes one of its services up or down.
+    pub fn set_up(&mut self, service_id: u16, is_up: bool) {
+        if service_id == self.config.service_id {
+            self.is_up = is_up;
+        } else if is_up {
+            self.also_down.remove(&service_id);
+        } else {
+            self.also_down.insert(service_id);
+        }
+    }
+
+    fn is_service_up(&self, service_id: u16) -> bool {
+        if service_id == self.config.service_id { self.is_up } else { !self.also_down.contains(&service_id) }
+    }
+
+    /// The messages that tell that a service is up or down now. The state alone touches no item: the transient status beside it does.
+    pub fn state_change(&self, service_id: u16) -> directory::Service {
+        let is_up = self.is_service_up(service_id);
+        let mut state = directory::ServiceState::new(is_up);
         let (data, text) =
-            if self.is_up { (DataState::OK, "Service is up") } else { (DataState::SUSPECT, "Service is down") };
+            if is_up { (DataState::OK, "Service is up") } else { (DataState::SUSPECT, "Service is down") };
         state.status = Some(State::new(StreamState::OPEN, data, StateCode::NONE, text).into());
-        let mut service = directory::Service::new(self.config.service_id, directory::Action::Update);
+        let mut service = directory::Service::new(service_id, directory::Action::Update);
         service.state = Some(directory::Part::Set(state));
         service
     }
@@ -101,7 +120,9 @@ impl Provider {
     fn also(&self) -> impl Iterator<Item = directory::Service> {
         self.config.also.iter().map(|(id, name)| {
             let config = ProviderConfig { service: name.clone(), service_id: *id, ..self.config.clone() };
-            Self { config, is_up: true, dictionary: Arc::clone(&self.dictionary) }.service()
+            let is_up = self.is_service_up(*id);
+            let dictionary = Arc::clone(&self.dictionary);
+            Self { config, is_up, also_down: BTreeSet::new(), dictionary }.service()
         })
     }
 

@@ -94,9 +94,9 @@ impl Session {
         std::mem::take(&mut self.posts)
     }
 
-    /// Tells that the service went up or down.
-    pub fn service_changed(&mut self, provider: &Provider, reply: Reply<'_>) {
-        self.role.change_service(&provider.state_change());
+    /// Tells that a service went up or down.
+    pub fn service_changed(&mut self, provider: &Provider, service_id: u16, reply: Reply<'_>) {
+        self.role.change_service(&provider.state_change(service_id));
         self.send(reply);
     }
 

@@ -13,9 +13,14 @@ use crate::recording::{ITEMS, SERVICE, Watcher, end, open, record, recorded, unt
 
 /// A replay, and its port.
 fn replay(folder: &Path, args: &[&str]) -> (Process, u16) {
-    let folder = folder.to_str().expect("UTF-8");
-    let fixed = ["replay", folder, "--port", "0", "--interval", "0"];
-    let process = start(&[&fixed[..], args].concat(), &From::Error, "is replayed on");
+    replay_of(&[folder], args)
+}
+
+/// A replay of several recordings, and its port.
+fn replay_of(folders: &[&Path], args: &[&str]) -> (Process, u16) {
+    let folders: Vec<&str> = folders.iter().map(|folder| folder.to_str().expect("UTF-8")).collect();
+    let fixed = ["--port", "0", "--interval", "0"];
+    let process = start(&[&["replay"], &folders[..], &fixed[..], args].concat(), &From::Error, "is replayed on");
     let address = process.line().split(" on ").nth(1).and_then(|rest| rest.split(',').next()).expect("an address");
     let port = address.parse::<std::net::SocketAddr>().expect("an address").port();
     (process, port)
@@ -193,4 +198,51 @@ fn a_replay_is_paused_stepped_and_sought_by_its_input() {
     replay.tell(&format!("seek {moment}"));
     watcher.until("the rest again", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= 2 * rest.len());
     assert_eq!(watcher.of(0, MsgClass::UPDATE), [&rest[..], &rest[..]].concat());
+}
+
+#[test]
+fn a_gap_of_one_recording_is_filled_by_another_and_items_have_other_names() {
+    let (holed, whole) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (_source, at) = source(&["-U", "100"]);
+    let (_server, port) = serve(&["--route", &at]);
+    let items = ["--item-list", "RDT{0..4}"];
+    let beside = record(port, whole.path(), &items);
+    until_recorded(whole.path(), 30);
+    for life in 1..=2 {
+        let recorder = record(port, holed.path(), &items);
+        until_recorded(holed.path(), 50 * life);
+        // The first one by SIGKILL.
+        if life == 2 {
+            end(&recorder, holed.path());
+        }
+    }
+    until_recorded(whole.path(), updates_in_all(whole.path()) + 30);
+    end(&beside, whole.path());
+    assert_eq!(open(holed.path()).info().gaps.len(), 1);
+    let (_replay, port) = replay_of(
+        &[holed.path(), whole.path()],
+        &["--speed", "max", "--start-on-open", "2", "--rename", "RDT*=TEST.*", "--as", "MERGED"],
+    );
+    let mut watcher = Watcher::new(port, "MERGED", &["TEST.0", "TEST.1"]);
+    let last = ["RDT0", "RDT1"].map(|name| recorded(&open(whole.path()), 6, name, Kind::Update).pop());
+    for (n, last) in last.into_iter().enumerate() {
+        let last = last.expect("updates");
+        watcher.until("the last update", |came| came.iter().any(|(at, msg)| *at == n && without_stream(msg) == last));
+    }
+    for n in 0..2 {
+        let states: Vec<DataState> = watcher
+            .came()
+            .iter()
+            .filter(|(item, _)| *item == n)
+            .filter_map(|(_, msg)| Some(Msg::decode(msg).ok()?.state()?.data))
+            .collect();
+        // No image yet, and from the first one on none is Suspect: of both recordings, of the holed one behind the gap, of the other at the end.
+        assert_eq!(states.first(), Some(&DataState::SUSPECT));
+        assert!(states.len() >= 4 && states[1..].iter().all(|state| *state == DataState::OK), "{states:?}");
+    }
+}
+
+fn updates_in_all(folder: &Path) -> u64 {
+    let count = |kind: Kind| move |(of, count): &(Kind, record::Count)| (*of == kind).then_some(count.messages);
+    open(folder).info().counts.iter().filter_map(count(Kind::Update)).sum()
 }

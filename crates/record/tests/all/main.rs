@@ -5,6 +5,7 @@ mod hostile;
 mod images;
 mod killed;
 mod limits;
+mod merge;
 mod play;
 mod round;
 mod size;

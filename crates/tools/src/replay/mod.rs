@@ -1,5 +1,6 @@
-//! `quoteway replay`: a recording as an interactive provider, served to any client from any time on.
+//! `quoteway replay`: recordings as an interactive provider, served to any client from any time on.
 
+mod choice;
 mod order;
 mod served;
 mod service;
@@ -9,14 +10,15 @@ use crate::recording::dictionary;
 use crate::source::publisher::Publisher;
 use crate::when;
 use anyhow::{Context as _, anyhow};
+use choice::{Choice, Renaming};
 use clap::Args as ClapArgs;
 use feed::provider::{Provider, ProviderConfig};
 use net::tcp::SocketOptions;
 use order::Order;
-use permissions::rights::Pattern;
 use record::{Folder, Item, Recording};
 use rssl::ServerConfig;
 use rssl_io::RsslIo;
+use rwf::dictionary::Dictionary;
 use rwf::msg::Domain;
 use served::{Plan, Replay};
 use std::collections::BTreeSet;
@@ -30,34 +32,41 @@ const SECOND: u64 = 1_000_000_000;
 const STOP_EVERY: u64 = SECOND / 10;
 /// Bytes of a stranger that are read at a time.
 const READ_MOST: usize = 2 << 10;
-/// Id of the service; those of other times have the next ones.
+/// Id of the first service; others, and those of other times, have the next ones.
 const SERVICE_ID: u16 = 1;
 
-/// Play a recording to any client, from any time on.
+/// Play recordings to any client, from any time on.
 ///
-/// It serves the recorded service on a port, to EMA, ETA and other RSSL consumers, or as a provider to `quoteway serve --route` and with that
+/// It serves the recorded services on a port, to EMA, ETA and other RSSL consumers, or as a provider to `quoteway serve --route` and with that
 /// to WebSocket clients. Everybody who opens an item gets its image as it was at the time that the replay has come to, and the messages from
 /// there on, as they were recorded. Behind a gap of the recording items are Suspect until an image is known again.
+///
+/// Several recordings are one, in the order of their times. An item that several have is that of the first one, in the order of the command, which
+/// has a good image of it then: a gap of one is filled by another, and one that is over is followed by the next.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
     quoteway replay today\n  \
     quoteway replay today --from 2026-11-27T14:30:00Z --to 2026-11-27T14:35:00Z --speed 10 --loop\n  \
     quoteway replay today --speed max --start-on-open 100\n  \
+    quoteway replay monday tuesday --rename '*.N=*.TEST'\n  \
     quoteway replay today --at 2026-11-27T14:30:00Z\n\n\
     With --at there is a second service, FEED@2026-11-27T14:30:00Z beside FEED: a snapshot of it is the image of then, and a stream goes on from\n\
     there when the first item is opened. The same without --at, for a single item: IBM.N@2026-11-27T14:30:00Z.\n\
     Lines of standard input steer it: pause, go, step, step 10, speed 2, speed max, seek 2026-11-27T14:30:00Z, where.\n\
-    The same recording and command give the same messages in the same order.")]
+    The same recordings and command give the same messages in the same order.")]
 pub struct Args {
-    /// Folder of the recording, or one of its segments
-    #[arg(value_name = "FOLDER")]
-    pub folder: PathBuf,
-    /// Recorded service, if there are several
-    #[arg(long, value_name = "NAME")]
-    pub service: Option<String>,
-    /// Name under which it is served
+    /// Folder of a recording, or one of its segments; several are played as one
+    #[arg(value_name = "FOLDER", required = true)]
+    pub folders: Vec<PathBuf>,
+    /// Only these recorded services; may be given several times
+    #[arg(long = "service", value_name = "NAME")]
+    pub services: Vec<String>,
+    /// Name under which the service is served; OLD=NEW where there are several, and the same new name makes them one
     #[arg(long = "as", value_name = "NAME")]
-    pub served_as: Option<String>,
+    pub served_as: Vec<String>,
+    /// Other names for items: IBM.N=IBM.XX, *.N=*.XX, *=TEST.*; the first that fits
+    #[arg(long = "rename", value_name = "FROM=TO", value_parser = Renaming::parse)]
+    renamings: Vec<Renaming>,
     /// Port to listen on
     #[arg(long, value_name = "PORT", default_value_t = 14_010)]
     pub port: u16,
@@ -79,7 +88,7 @@ pub struct Args {
     /// Begin when so many items are open
     #[arg(long, value_name = "ITEMS", num_args = 0..=1, default_missing_value = "1")]
     pub start_on_open: Option<usize>,
-    /// Only items that match: * stands for any text, ? for a character, ^... is a regular expression
+    /// Only items whose recorded names match: * stands for any text, ? for a character, ^... is a regular expression
     #[arg(long = "item", value_name = "PATTERN")]
     pub items: Vec<String>,
     /// Only items of these domains, by number
@@ -109,12 +118,71 @@ fn pace(text: &str) -> anyhow::Result<Pace> {
 /// A text for the user: the recording cannot be read or has no such service or items, or the port cannot be used.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     net::signal::install().map_err(|e| anyhow!("signals: {e}"))?;
-    let recording = Recording::open(Folder::to_read(&args.folder))?;
-    for found in recording.damage() {
-        eprintln!("{}: {}", args.folder.display(), net::plain::escaped(&found.to_string()));
+    let recordings = open(&args.folders)?;
+    let choice = Choice::new(args, &recordings)?;
+    let span = span(args, &recordings)?;
+    let items: BTreeSet<Item> =
+        recordings.iter().flat_map(Recording::items).filter_map(|item| choice.serve(item)).collect();
+    if items.is_empty() {
+        return Err(anyhow!("the recording has no such items; quoteway record info shows what it has"));
     }
-    let service = service_of(args, &recording)?;
-    let (first, last) = recording.info().span.ok_or_else(|| anyhow!("{} has no records", args.folder.display()))?;
+    let domains: BTreeSet<Domain> = items.iter().map(|item| Domain(item.domain)).collect();
+    let services = choice.names();
+    let at = args.at.iter().flat_map(|at| services.iter().map(|name| format!("{name}@{}", when::text(*at))));
+    let also: Vec<(u16, String)> = (SERVICE_ID + 1..).zip(services.iter().skip(1).cloned().chain(at)).collect();
+    let config = ProviderConfig {
+        service: services[0].clone(),
+        service_id: SERVICE_ID,
+        also: also.clone(),
+        domains: domains.into_iter().collect(),
+        ..ProviderConfig::default()
+    };
+    let dictionary = dictionary_of(&recordings, &choice, span.from)?;
+    let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
+    net::signal::wake(&io.tcp().waker());
+    let provider = Provider::new(config, Arc::new(dictionary));
+    let plan =
+        Plan { services, span, pace: args.speed, begin_with: args.start_on_open.unwrap_or(0), at: args.at.clone() };
+    let replay = Replay::new(&recordings, plan, &choice, net::clock::now()).context("the recording")?;
+    let name = provider.config.service.clone();
+    let bound = listen(args, &mut io)?;
+    let (first, last) = whole_span(args, &recordings)?;
+    let from = when::text(span.from.max(first));
+    eprintln!("{name} is replayed on {bound}, {} items, from {from} to {}", items.len(), when::text(span.to.min(last)));
+    for (_, name) in &also {
+        eprintln!("{name} is served beside it");
+    }
+    if !bound.ip().is_loopback() {
+        eprintln!("open to all who reach this host: whoever connects is served (--bind 127.0.0.1 closes it)");
+    }
+    let mut publisher = Publisher::new(provider, replay);
+    tell_services(&mut publisher);
+    play(args, &mut io, &mut publisher)
+}
+
+/// The recordings of these folders; what is damaged is told.
+fn open(folders: &[PathBuf]) -> anyhow::Result<Vec<Recording<Folder>>> {
+    let mut recordings = Vec::with_capacity(folders.len());
+    for folder in folders {
+        let recording = Recording::open(Folder::to_read(folder))?;
+        for found in recording.damage() {
+            eprintln!("{}: {}", folder.display(), net::plain::escaped(&found.to_string()));
+        }
+        recordings.push(recording);
+    }
+    Ok(recordings)
+}
+
+/// From the first to the last record of all.
+fn whole_span(args: &Args, recordings: &[Recording<Folder>]) -> anyhow::Result<(u64, u64)> {
+    let spans = recordings.iter().filter_map(|recording| recording.info().span);
+    let whole = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    whole.ok_or_else(|| anyhow!("{} has no records", args.folders[0].display()))
+}
+
+/// What of them is played.
+fn span(args: &Args, recordings: &[Recording<Folder>]) -> anyhow::Result<Span> {
+    let (first, last) = whole_span(args, recordings)?;
     let span = Span {
         from: args.from.unwrap_or_else(|| first.saturating_sub(1)),
         to: args.to.unwrap_or(u64::MAX),
@@ -126,44 +194,36 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             "nothing is recorded in the time from --from to --to: the recording goes from {first} to {last}"
         ));
     }
-    let wanted = wanted(args, &service)?;
-    let items: Vec<&Item> = recording.items().into_iter().filter(|item| wanted(item)).collect();
-    if items.is_empty() {
-        return Err(anyhow!("the recording has no such items of {service}; quoteway record info shows what it has"));
+    Ok(span)
+}
+
+/// The dictionaries of all: where two say another thing of a field, that of the first one counts.
+fn dictionary_of(recordings: &[Recording<Folder>], choice: &Choice, from: u64) -> anyhow::Result<Dictionary> {
+    let mut whole: Option<Dictionary> = None;
+    for recording in recordings {
+        for service in choice.names().iter().flat_map(|name| choice.recorded(name)) {
+            match (dictionary(recording, service, from)?, &mut whole) {
+                (Some(found), Some(whole)) => {
+                    for conflict in whole.merge(&found) {
+                        eprintln!("{conflict}");
+                    }
+                }
+                (Some(found), none) => *none = Some(found),
+                (None, _) => {}
+            }
+        }
     }
-    let domains: BTreeSet<Domain> = items.iter().map(|item| Domain(item.domain)).collect();
-    let name = args.served_as.clone().unwrap_or_else(|| service.clone());
-    let also: Vec<(u16, String)> =
-        (SERVICE_ID + 1..).zip(&args.at).map(|(id, at)| (id, format!("{name}@{}", when::text(*at)))).collect();
-    let config = ProviderConfig {
-        service: name.clone(),
-        service_id: SERVICE_ID,
-        also: also.clone(),
-        domains: domains.into_iter().collect(),
-        ..ProviderConfig::default()
-    };
-    let dictionary = dictionary(&recording, &service, span.from)?;
-    if dictionary.is_none() {
+    Ok(whole.unwrap_or_else(|| {
         eprintln!("the recording has no whole dictionary: the built-in one is handed out");
+        Dictionary::builtin()
+    }))
+}
+
+/// Tells whose services went up or down.
+fn tell_services(publisher: &mut Publisher<Replay<'_>>) {
+    while let Some((service_id, is_up)) = publisher.feed().take_service() {
+        publisher.set_service_of(service_id, is_up);
     }
-    let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
-    net::signal::wake(&io.tcp().waker());
-    let mut provider = Provider::new(config, Arc::new(dictionary.unwrap_or_else(rwf::dictionary::Dictionary::builtin)));
-    provider.is_up = service::is_up_at(&recording, &service, span.from)?;
-    let plan =
-        Plan { service, span, pace: args.speed, begin_with: args.start_on_open.unwrap_or(0), at: args.at.clone() };
-    let now = net::clock::now();
-    let replay = Replay::new(&recording, plan, &wanted, now).context("the recording")?;
-    let bound = listen(args, &mut io)?;
-    let from = when::text(span.from.max(first));
-    eprintln!("{name} is replayed on {bound}, {} items, from {from} to {}", items.len(), when::text(span.to.min(last)));
-    for (_, name) in &also {
-        eprintln!("{name} is served beside it");
-    }
-    if !bound.ip().is_loopback() {
-        eprintln!("open to all who reach this host: whoever connects is served (--bind 127.0.0.1 closes it)");
-    }
-    play(args, &mut io, &mut Publisher::new(provider, replay))
 }
 
 fn play(args: &Args, io: &mut RsslIo, publisher: &mut Publisher<Replay<'_>>) -> anyhow::Result<()> {
@@ -187,9 +247,7 @@ fn play(args: &Args, io: &mut RsslIo, publisher: &mut Publisher<Replay<'_>>) -> 
                 Err(error) => eprintln!("{error}"),
             }
         }
-        if let Some(is_up) = publisher.feed().take_service() {
-            publisher.set_service(is_up);
-        }
+        tell_services(publisher);
         if every > 0 && now >= line_at {
             line_at = now + every;
             let (time, streams, told) = publisher.feed().figures();
@@ -209,33 +267,4 @@ fn listen(args: &Args, io: &mut RsslIo) -> anyhow::Result<SocketAddr> {
         .map_err(|e| anyhow!("cannot listen on {address}: {e}; choose another port with --port"))?;
     io.limit_reading(listener, READ_MOST);
     Ok(bound)
-}
-
-/// The service that is meant.
-fn service_of(args: &Args, recording: &Recording<Folder>) -> anyhow::Result<String> {
-    let known: BTreeSet<&str> = recording.items().into_iter().map(|item| &*item.service).collect();
-    let all = || known.iter().copied().collect::<Vec<_>>().join(", ");
-    match &args.service {
-        Some(name) if known.contains(name.as_str()) => Ok(name.clone()),
-        Some(name) => Err(anyhow!("the recording has no service {name}; it has {}", all())),
-        None if known.len() == 1 => Ok(known.first().copied().unwrap_or_default().to_owned()),
-        None => Err(anyhow!("name one of the recorded services with --service: {}", all())),
-    }
-}
-
-/// Whether an item is to be served.
-fn wanted(args: &Args, service: &str) -> anyhow::Result<impl Fn(&Item) -> bool + use<>> {
-    let patterns: Vec<Pattern> = args
-        .items
-        .iter()
-        .map(|text| Pattern::parse(text).map_err(|e| anyhow!("--item: {e}")))
-        .collect::<anyhow::Result<_>>()?;
-    let (service, domains) = (service.to_owned(), args.domains.clone());
-    Ok(move |item: &Item| {
-        let is_item = ![Domain::SOURCE, Domain::DICTIONARY].contains(&Domain(item.domain)) && !item.name.is_empty();
-        is_item
-            && *item.service == *service
-            && (domains.is_empty() || domains.contains(&item.domain))
-            && (patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(&*item.name)))
-    })
 }

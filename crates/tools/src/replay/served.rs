@@ -1,14 +1,15 @@
 //! The recording behind a provider on sockets: its service as it goes by, and as of other times.
 
 use super::SERVICE_ID;
+use super::choice::Choice;
 use super::order::Order;
-use super::service::{ServiceWatch, is_up_at};
+use super::service::ServiceStates;
 use super::timeline::{NO_IMAGE, Pace, Span, Timeline, Turn};
 use crate::source::publisher::{Egress, Feed};
 use crate::when;
 use feed::provider::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
 use feed::session::Nanos;
-use record::{Error, Folder, Item, Player, PlayerItem, Recording};
+use record::{Error, Folder, Item, Merge, MergedItem, Recording};
 use rwf::msg::{Domain, RefreshMsg};
 use rwf::{State, StateCode};
 
@@ -20,8 +21,8 @@ const TIMELINES: usize = 32;
 /// What is replayed, and how.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The recorded service.
-    pub(super) service: String,
+    /// The services by their ids, from [`SERVICE_ID`] on; behind them come those of other times, in the same order for each.
+    pub(super) services: Vec<String>,
     pub(super) span: Span,
     pub(super) pace: Pace,
     /// Items that have to be open before time passes.
@@ -30,15 +31,16 @@ pub(super) struct Plan {
     pub(super) at: Vec<u64>,
 }
 
-/// A recording that is replayed.
+/// Recordings that are replayed.
 pub(super) struct Replay<'a> {
-    recording: &'a Recording<Folder>,
-    wanted: &'a dyn Fn(&Item) -> bool,
+    recordings: Vec<&'a Recording<Folder>>,
+    choice: &'a Choice,
     plan: Plan,
     /// By number: the replay itself, then those of other times, with these times.
     timelines: Vec<Option<(u64, Timeline<'a>)>>,
-    watch: ServiceWatch,
-    service: Option<bool>,
+    states: ServiceStates,
+    /// By service: what was told of it.
+    told_up: Vec<bool>,
     lines: Vec<String>,
     failure: Option<Error>,
     /// To be done in the next turn.
@@ -47,22 +49,24 @@ pub(super) struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     pub(super) fn new(
-        recording: &'a Recording<Folder>,
+        recordings: &'a [Recording<Folder>],
         plan: Plan,
-        wanted: &'a dyn Fn(&Item) -> bool,
+        choice: &'a Choice,
         now: Nanos,
     ) -> Result<Self, Error> {
-        let player = Player::at(recording, plan.span.from, wanted)?;
-        let main = Timeline::new(player, plan.span, plan.pace, plan.begin_with, now)?;
-        let watch = ServiceWatch::new(&plan.service);
+        let recordings: Vec<&Recording<Folder>> = recordings.iter().collect();
+        let merge = Merge::at(&recordings, plan.span.from, &|item| choice.serve(item))?;
+        let main = Timeline::new(merge, plan.span, plan.pace, plan.begin_with, now);
+        let states = ServiceStates::new(&recordings, choice, plan.span.from)?;
+        let told_up = vec![true; plan.services.len()];
         let timelines = vec![Some((plan.span.from, main))];
         Ok(Self {
-            recording,
-            wanted,
+            recordings,
+            choice,
             plan,
             timelines,
-            watch,
-            service: None,
+            states,
+            told_up,
             lines: Vec::new(),
             failure: None,
             orders: Vec::new(),
@@ -90,11 +94,11 @@ impl<'a> Replay<'a> {
                 Order::Speed(pace) => main.set_pace(pace, now),
                 Order::Seek(to) => {
                     main.seek(to, now, egress)?;
-                    self.service = Some(is_up_at(self.recording, &self.plan.service, to)?);
+                    self.states.seek(&self.recordings, to)?;
                 }
                 Order::Where => {}
             }
-            self.lines.push(format!("the replay is at {}", when::text(main.player().time())));
+            self.lines.push(format!("the replay is at {}", when::text(main.merge().time())));
         }
         Ok(())
     }
@@ -104,14 +108,20 @@ impl<'a> Replay<'a> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Whether the service went up or down.
-    pub(super) fn take_service(&mut self) -> Option<bool> {
-        self.service.take()
+    /// A service that is not what was told of it last, by its id, and whether it is up.
+    pub(super) fn take_service(&mut self) -> Option<(u16, bool)> {
+        let (_, main) = self.timelines.first()?.as_ref()?;
+        let changed = self.states.are_up(main.merge()).zip(&mut self.told_up).enumerate();
+        let (n, is_up) = changed.into_iter().find_map(|(n, (is_up, told))| {
+            let was_up = std::mem::replace(told, is_up);
+            (was_up != is_up).then_some((n, is_up))
+        })?;
+        Some((SERVICE_ID + n as u16, is_up))
     }
 
     /// The time that the replay has come to; streams and messages of all times.
     pub(super) fn figures(&self) -> (u64, usize, u64) {
-        let time = self.timelines.first().and_then(Option::as_ref).map_or(0, |(_, main)| main.player().time());
+        let time = self.timelines.first().and_then(Option::as_ref).map_or(0, |(_, main)| main.merge().time());
         let all = || self.timelines.iter().flatten();
         (time, all().map(|(_, it)| it.streams()).sum(), all().map(|(_, it)| it.told()).sum())
     }
@@ -129,8 +139,8 @@ impl<'a> Replay<'a> {
             return Err(Refusal { code: StateCode::TOO_MANY_ITEMS, text });
         }
         let span = Span { from: at, to: u64::MAX, repeats: false };
-        let made = Player::at(self.recording, at, self.wanted)
-            .and_then(|player| Timeline::new(player, span, self.plan.pace, 1, net::clock::now()));
+        let made = Merge::at(&self.recordings, at, &|item| self.choice.serve(item))
+            .map(|merge| Timeline::new(merge, span, self.plan.pace, 1, net::clock::now()));
         match made {
             Ok(made) if n < self.timelines.len() => self.timelines[n] = Some((at, made)),
             Ok(made) => self.timelines.push(Some((at, made))),
@@ -142,44 +152,47 @@ impl<'a> Replay<'a> {
         Ok(n)
     }
 
-    /// Timeline and name that are asked for: the name of an item may end in a time.
-    fn asked<'n>(&mut self, open: &Open<'n>) -> Result<(usize, &'n str), Refusal> {
-        if open.service != SERVICE_ID {
-            let at = self.plan.at.get(usize::from(open.service.wrapping_sub(SERVICE_ID + 1))).copied();
-            return Ok((at.map_or(Ok(0), |at| self.timeline(at))?, open.name));
+    /// Timeline, service and name that are asked for: the name of an item may end in a time.
+    fn asked<'n>(&mut self, open: &Open<'n>) -> Result<(usize, usize, &'n str), Refusal> {
+        let place = usize::from(open.service.wrapping_sub(SERVICE_ID));
+        let (round, service) = (place / self.plan.services.len(), place % self.plan.services.len());
+        if let Some(other) = round.checked_sub(1) {
+            let at = self.plan.at.get(other).copied();
+            return Ok((at.map_or(Ok(0), |at| self.timeline(at))?, service, open.name));
         }
         let time = open.name.rsplit_once('@').and_then(|(name, time)| Some((name, when::parse(time).ok()?)));
         match time {
-            Some((name, at)) => Ok((self.timeline(at)?, name)),
-            None => Ok((0, open.name)),
+            Some((name, at)) => Ok((self.timeline(at)?, service, name)),
+            None => Ok((0, service, open.name)),
         }
     }
 
-    fn of(&self, item: ItemId) -> Option<(&Timeline<'a>, PlayerItem)> {
+    fn of(&self, item: ItemId) -> Option<(&Timeline<'a>, MergedItem)> {
         let (_, timeline) = self.timelines.get((item.0 >> ITEM_BITS) as usize)?.as_ref()?;
-        Some((timeline, PlayerItem(item.0 & ((1 << ITEM_BITS) - 1))))
+        Some((timeline, MergedItem(item.0 & ((1 << ITEM_BITS) - 1))))
     }
 
-    fn of_mut(&mut self, item: ItemId) -> Option<(&mut Timeline<'a>, PlayerItem)> {
+    fn of_mut(&mut self, item: ItemId) -> Option<(&mut Timeline<'a>, MergedItem)> {
         let (_, timeline) = self.timelines.get_mut((item.0 >> ITEM_BITS) as usize)?.as_mut()?;
-        Some((timeline, PlayerItem(item.0 & ((1 << ITEM_BITS) - 1))))
+        Some((timeline, MergedItem(item.0 & ((1 << ITEM_BITS) - 1))))
     }
 }
 
 impl Items for Replay<'_> {
     fn open(&mut self, open: Open<'_>) -> Result<ItemId, Refusal> {
-        let (n, name) = self.asked(&open)?;
+        let (n, service, name) = self.asked(&open)?;
         let refusal = |text: String| Refusal { code: StateCode::NOT_FOUND, text };
-        let wanted = Item { service: self.plan.service.as_str().into(), domain: open.domain.0, name: name.into() };
+        let wanted =
+            Item { service: self.plan.services[service].as_str().into(), domain: open.domain.0, name: name.into() };
         let Some((_, timeline)) = self.timelines[n].as_mut() else { return Err(refusal("no such time".to_owned())) };
-        let found = timeline.player().find(&wanted).filter(|item| item.0 < 1 << ITEM_BITS);
+        let found = timeline.merge().find(&wanted).filter(|item| item.0 < 1 << ITEM_BITS);
         let Some(item) = found else {
             return Err(refusal(format!("the recording has no {name:?} of domain {}", open.domain.0)));
         };
         if open.streaming {
             timeline.watch(item, open.session, open.stream_id, net::clock::now());
-        } else if timeline.player().image(item).is_none() {
-            let time = when::text(timeline.player().time());
+        } else if !timeline.has_image(item) {
+            let time = when::text(timeline.merge().time());
             return Err(refusal(format!("the recording has no image of {name:?} at {time}")));
         }
         Ok(ItemId((n as u32) << ITEM_BITS | item.0))
@@ -200,7 +213,7 @@ impl Items for Replay<'_> {
 
     fn without_image(&self, item: ItemId) -> Option<State<'static>> {
         let (timeline, item) = self.of(item)?;
-        timeline.player().image(item).is_none().then_some(NO_IMAGE)
+        (!timeline.has_image(item)).then_some(NO_IMAGE)
     }
 
     fn close(&mut self, item: ItemId, session: SessionId, stream_id: i32) {
@@ -232,8 +245,8 @@ impl Feed for Replay<'_> {
             self.failure.get_or_insert(error);
             return;
         }
-        for msg in ordered.directory {
-            self.service = self.watch.receive(&msg).or(self.service);
+        for (recording, msg) in ordered.directory {
+            self.states.receive(recording, &msg);
         }
         for n in 0..self.timelines.len() {
             let Some((_, timeline)) = &mut self.timelines[n] else { continue };
@@ -246,14 +259,18 @@ impl Feed for Replay<'_> {
             if n > 0 {
                 continue;
             }
-            let time = when::text(timeline.player().time());
-            for msg in turn.directory {
-                self.service = self.watch.receive(&msg).or(self.service);
+            let time = when::text(timeline.merge().time());
+            for (recording, msg) in turn.directory {
+                self.states.receive(recording, &msg);
             }
             if turn.is_over {
                 self.lines.push(format!("the replay is over, at {time}; items stay as they are"));
             }
             if turn.has_begun {
+                if let Err(error) = self.states.seek(&self.recordings, self.plan.span.from) {
+                    self.failure.get_or_insert(error);
+                    return;
+                }
                 self.lines.push("the replay begins anew".to_owned());
             }
         }

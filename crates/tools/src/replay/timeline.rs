@@ -3,7 +3,7 @@
 use crate::source::publisher::Egress;
 use feed::provider::{ImagePart, SessionId};
 use feed::session::Nanos;
-use record::{Error, Folder, Gap, Kind, Play, Player, PlayerItem};
+use record::{Error, Event, Folder, Gap, Kind, Merge, MergedItem, Shown};
 use rwf::msg::{Msg, RefreshFlags, RefreshMsg, StatusMsg, UpdateFlags, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{DataState, DataType, State, StateCode, StreamState, peek};
@@ -55,26 +55,25 @@ struct Watcher {
 
 /// A recording from a time on.
 pub(super) struct Timeline<'a> {
-    player: Player<'a, Folder>,
+    merge: Merge<'a, Folder>,
     span: Span,
     pace: Pace,
     clock: Clock,
     /// Where time was set to last.
     base: u64,
-    due: Option<u64>,
     /// By item.
     watchers: Vec<Vec<Watcher>>,
     streams: usize,
     /// The image that is being shown, and the part.
-    shown: Option<(PlayerItem, usize, Vec<Vec<u8>>)>,
+    shown: Option<(MergedItem, usize, Vec<Vec<u8>>)>,
     told: u64,
 }
 
 /// What a turn has brought besides messages for those who watch.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// The directory's messages.
-    pub(super) directory: Vec<Vec<u8>>,
+    /// The directories' messages, with the places of their recordings.
+    pub(super) directory: Vec<(usize, Vec<u8>)>,
     /// The recording is over.
     pub(super) is_over: bool,
     /// It has begun anew.
@@ -82,22 +81,20 @@ pub(super) struct Turn {
 }
 
 impl<'a> Timeline<'a> {
-    /// A recording that begins when so many items are open; 0: now.
-    pub(super) fn new(
-        mut player: Player<'a, Folder>,
-        span: Span,
-        pace: Pace,
-        begin_with: usize,
-        now: Nanos,
-    ) -> Result<Self, Error> {
-        let due = player.due()?;
-        let watchers = vec![Vec::new(); player.items().len()];
+    /// Recordings that begin when so many items are open; 0: now.
+    pub(super) fn new(merge: Merge<'a, Folder>, span: Span, pace: Pace, begin_with: usize, now: Nanos) -> Self {
+        let watchers = vec![Vec::new(); merge.items().len()];
         let clock = if begin_with == 0 { Clock::Running(now) } else { Clock::Waiting(begin_with) };
-        Ok(Self { player, span, pace, clock, base: span.from, due, watchers, streams: 0, shown: None, told: 0 })
+        Self { merge, span, pace, clock, base: span.from, watchers, streams: 0, shown: None, told: 0 }
     }
 
-    pub(super) const fn player(&self) -> &Player<'a, Folder> {
-        &self.player
+    pub(super) const fn merge(&self) -> &Merge<'a, Folder> {
+        &self.merge
+    }
+
+    /// Whether an item has an image.
+    pub(super) fn has_image(&self, item: MergedItem) -> bool {
+        self.merge.shown(item).is_some_and(|shown| shown.image().is_some())
     }
 
     /// Streams that watch.
@@ -111,8 +108,8 @@ impl<'a> Timeline<'a> {
     }
 
     /// Has an item watched from its image on, which is shown next if there is one.
-    pub(super) fn watch(&mut self, item: PlayerItem, session: SessionId, stream_id: i32, now: Nanos) {
-        let waits = self.player.image(item).is_none() || self.player.is_refreshing(item);
+    pub(super) fn watch(&mut self, item: MergedItem, session: SessionId, stream_id: i32, now: Nanos) {
+        let waits = self.merge.shown(item).is_none_or(|shown| shown.image().is_none() || shown.is_refreshing());
         self.watchers[item.0 as usize].push(Watcher { session, stream_id, waits });
         self.streams += 1;
         if let Clock::Waiting(count) = self.clock
@@ -122,7 +119,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    pub(super) fn leave(&mut self, item: PlayerItem, session: SessionId, stream_id: i32) {
+    pub(super) fn leave(&mut self, item: MergedItem, session: SessionId, stream_id: i32) {
         let watchers = &mut self.watchers[item.0 as usize];
         if let Some(at) = watchers.iter().position(|w| (w.session, w.stream_id) == (session, stream_id)) {
             watchers.remove(at);
@@ -131,10 +128,13 @@ impl<'a> Timeline<'a> {
     }
 
     /// Appends a part of an item's image.
-    pub(super) fn image(&mut self, item: PlayerItem, part: usize, out: &mut Vec<u8>) -> ImagePart {
+    pub(super) fn image(&mut self, item: MergedItem, part: usize, out: &mut Vec<u8>) -> ImagePart {
         let (_, at, parts) = match self.shown.take() {
             Some(shown) if part > 0 && shown.0 == item => self.shown.insert(shown),
-            _ => self.shown.insert((item, part, self.player.parts(item))),
+            _ => {
+                let parts = self.merge.shown(item).map_or_else(Vec::new, |shown| shown.parts());
+                self.shown.insert((item, part, parts))
+            }
         };
         *at = part;
         let refresh = part_of(parts, part);
@@ -148,11 +148,12 @@ impl<'a> Timeline<'a> {
     }
 
     /// What a refresh of an item says of the recording's: state, quality of service, permission data.
-    pub(super) fn dress<'m>(&'m self, item: PlayerItem, refresh: RefreshMsg<'m>) -> RefreshMsg<'m> {
+    pub(super) fn dress<'m>(&'m self, item: MergedItem, refresh: RefreshMsg<'m>) -> RefreshMsg<'m> {
         let Some((_, part, parts)) = &self.shown else { return refresh };
         let part = *part;
         let Some(own) = part_of(parts, part) else { return refresh };
-        let state = State { stream: refresh.state.stream, ..state_of(&self.player, item, own.state) };
+        let is_in_gap = self.merge.shown(item).is_some_and(|shown| shown.is_in_gap());
+        let state = State { stream: refresh.state.stream, ..state_of(is_in_gap, own.state) };
         let part_num = (parts.len() > 1).then_some(part as u16);
         RefreshMsg { state, part_num, qos: own.qos, perm_data: own.perm_data, ..refresh }
     }
@@ -162,7 +163,7 @@ impl<'a> Timeline<'a> {
         let Clock::Running(began) = self.clock else { return None };
         match self.pace {
             Pace::Scaled(speed) => {
-                let due = self.due.map_or(self.player.time(), |due| due.min(self.span.to));
+                let due = self.merge.due().map_or(self.merge.time(), |due| due.min(self.span.to));
                 let distance = due.saturating_sub(self.base) as f64 / speed;
                 Some(began.saturating_add(distance as u64))
             }
@@ -182,13 +183,12 @@ impl<'a> Timeline<'a> {
             Pace::Unpaced if self.next(egress).is_none() => return Ok(()),
             Pace::Unpaced => u64::MAX,
         };
-        let Self { player, watchers, streams, told, span, .. } = self;
+        let Self { merge, watchers, streams, told, span, .. } = self;
         let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
-        player.advance(until.min(span.to), TURN, &mut |player, play| teller.play(player, play, turn))?;
-        self.due = self.player.due()?;
-        let is_done = self.due.is_none_or(|due| due > self.span.to);
+        merge.advance(until.min(span.to), TURN, &mut |event| teller.tell(&event, turn))?;
+        let is_done = self.merge.due().is_none_or(|due| due > self.span.to);
         // Behind the last message, time goes on to the end of the span.
-        let end = if self.due.is_some() { self.span.to } else { self.player.time() };
+        let end = if self.merge.due().is_some() { self.span.to } else { self.merge.time() };
         if is_done && until >= end {
             if self.span.repeats {
                 self.begin_anew(now, egress)?;
@@ -208,19 +208,18 @@ impl<'a> Timeline<'a> {
 
     /// Goes to a time: everybody gets the images of then. Time passes, or not, as before; one that was over goes on.
     pub(super) fn seek(&mut self, to: u64, now: Nanos, egress: &mut Egress<'_>) -> Result<(), Error> {
-        self.player.seek(to)?;
-        self.due = self.player.due()?;
+        self.merge.seek(to)?;
         self.shown = None;
         self.base = to;
         if matches!(self.clock, Clock::Running(_) | Clock::Over) {
             self.clock = Clock::Running(now);
         }
-        let Self { player, watchers, streams, told, .. } = self;
+        let Self { merge, watchers, streams, told, .. } = self;
         let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
-        for at in 0..player.items().len() {
-            let item = PlayerItem(at as u32);
-            if player.image(item).is_some() {
-                teller.whole(player, item, false);
+        for at in 0..merge.items().len() {
+            let item = MergedItem(at as u32);
+            if let Some(shown) = merge.shown(item).filter(|shown| shown.image().is_some()) {
+                teller.whole(item, shown, false);
             } else {
                 teller.watchers[at].iter_mut().for_each(|watcher| watcher.waits = true);
                 teller.state(at, NO_IMAGE);
@@ -239,7 +238,7 @@ impl<'a> Timeline<'a> {
     /// Time passes from where it is, whether or not somebody was waited for.
     pub(super) const fn go(&mut self, now: Nanos) {
         if !matches!(self.clock, Clock::Over) {
-            self.base = self.player.time();
+            self.base = self.merge.time();
             self.clock = Clock::Running(now);
         }
     }
@@ -255,20 +254,19 @@ impl<'a> Timeline<'a> {
     /// Time stands still, and the next messages come, so many.
     pub(super) fn step(&mut self, count: usize, egress: &mut Egress<'_>, turn: &mut Turn) -> Result<(), Error> {
         self.pause();
-        let Self { player, watchers, streams, told, span, .. } = self;
+        let Self { merge, watchers, streams, told, span, .. } = self;
         let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
-        let mut plays = 0;
+        let mut events = 0;
         // Records of what is not served are passed over.
-        while plays < count {
-            let mut tell = |player: &Player<'_, Folder>, play: Play<'_>| {
-                plays += 1;
-                teller.play(player, play, turn);
+        while events < count {
+            let mut tell = |event: Event<'_, '_, Folder>| {
+                events += 1;
+                teller.tell(&event, turn);
             };
-            if player.advance(span.to, 1, &mut tell)? == 0 {
+            if merge.advance(span.to, 1, &mut tell)? == 0 {
                 break;
             }
         }
-        self.due = self.player.due()?;
         Ok(())
     }
 }
@@ -289,8 +287,8 @@ fn part_of(parts: &[Vec<u8>], part: usize) -> Option<RefreshMsg<'_>> {
 }
 
 /// The state of an item: its own, or that of what is behind a gap.
-fn state_of<'m>(player: &Player<'_, Folder>, item: PlayerItem, own: State<'m>) -> State<'m> {
-    if player.is_in_gap(item) && own.data == DataState::OK {
+fn state_of(is_in_gap: bool, own: State<'_>) -> State<'_> {
+    if is_in_gap && own.data == DataState::OK {
         let text = b"The recording has a gap behind this image";
         return State { data: DataState::SUSPECT, code: StateCode::GAP_DETECTED, text, ..own };
     }
@@ -308,18 +306,18 @@ struct Teller<'t, 'e> {
 }
 
 impl Teller<'_, '_> {
-    fn play(&mut self, player: &Player<'_, Folder>, play: Play<'_>, turn: &mut Turn) {
-        match play {
-            Play::Directory(msg) => turn.directory.push(msg.to_vec()),
-            Play::Gap(gap) => self.gap(player, gap),
-            Play::Image(item) => self.whole(player, item, false),
-            Play::Message { item, kind, body } => {
+    fn tell(&mut self, event: &Event<'_, '_, Folder>, turn: &mut Turn) {
+        match *event {
+            Event::Directory { recording, body } => turn.directory.push((recording, body.to_vec())),
+            Event::Gap { item, gap } => self.gap(item.0 as usize, gap),
+            Event::Image { item, shown } => self.whole(item, shown, false),
+            Event::Message { item, shown, kind, body } => {
                 if self.watchers[item.0 as usize].is_empty() {
                     return;
                 }
                 match kind {
                     Kind::Update | Kind::Generic => self.pass(item.0 as usize, kind, body),
-                    Kind::Refresh => self.refresh(player, item, body),
+                    Kind::Refresh => self.refresh(item, shown, body),
                     Kind::Status => self.status(item.0 as usize, body),
                     _ => {}
                 }
@@ -351,7 +349,7 @@ impl Teller<'_, '_> {
     }
 
     /// A part of an image. Who waits gets it whole when it is.
-    fn refresh(&mut self, player: &Player<'_, Folder>, item: PlayerItem, body: &[u8]) {
+    fn refresh(&mut self, item: MergedItem, shown: Shown<'_, '_, Folder>, body: &[u8]) {
         let Ok(Msg::Refresh(refresh)) = Msg::decode(body) else { return };
         let at = item.0 as usize;
         if refresh.state.stream.is_final() {
@@ -364,22 +362,22 @@ impl Teller<'_, '_> {
             *self.told += 1;
         }
         if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
-            self.whole(player, item, true);
+            self.whole(item, shown, true);
         }
     }
 
     /// The whole image, for all who watch or for those who wait for it.
-    fn whole(&mut self, player: &Player<'_, Folder>, item: PlayerItem, only_who_waits: bool) {
+    fn whole(&mut self, item: MergedItem, shown: Shown<'_, '_, Folder>, only_who_waits: bool) {
         let watchers = &mut self.watchers[item.0 as usize];
         let is_wanted = |watcher: &Watcher| watcher.waits || !only_who_waits;
         if !watchers.iter().any(is_wanted) {
             return;
         }
-        let parts = player.parts(item);
+        let parts = shown.parts();
         for watcher in watchers.iter_mut().filter(|watcher| is_wanted(watcher)) {
             for (part, refresh) in parts.iter().enumerate().filter_map(|(n, _)| Some((n, part_of(&parts, n)?))) {
                 let part_num = (parts.len() > 1).then_some(part as u16);
-                let state = state_of(player, item, refresh.state);
+                let state = state_of(shown.is_in_gap(), refresh.state);
                 let flags = refresh.flags.with(if part == 0 { RefreshFlags::CLEAR_CACHE } else { RefreshFlags::NONE });
                 let refresh = RefreshMsg { stream_id: watcher.stream_id, key: None, flags, state, part_num, ..refresh };
                 self.egress.refresh(watcher.session, &refresh);
@@ -421,13 +419,11 @@ impl Teller<'_, '_> {
         *self.streams -= std::mem::take(&mut self.watchers[at]).len();
     }
 
-    fn gap(&mut self, player: &Player<'_, Folder>, gap: Gap) {
-        let text = format!("The recording has a gap: {}", gap.reason.text());
-        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED, &text);
-        for at in 0..self.watchers.len() {
-            if player.image(PlayerItem(at as u32)).is_some() {
-                self.state(at, state);
-            }
+    fn gap(&mut self, at: usize, gap: Gap) {
+        if self.watchers[at].is_empty() {
+            return;
         }
+        let text = format!("The recording has a gap: {}", gap.reason.text());
+        self.state(at, State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED, &text));
     }
 }

@@ -233,13 +233,18 @@ impl<F: Feed> Publisher<F> {
 
     /// Takes the service up or down, and tells all sessions. One that is down publishes nothing.
     pub fn set_service(&mut self, is_up: bool) {
-        self.provider.is_up = is_up;
+        self.set_service_of(self.provider.config.service_id, is_up);
+    }
+
+    /// The same of one of several services, by its id.
+    pub fn set_service_of(&mut self, service_id: u16, is_up: bool) {
+        self.provider.set_up(service_id, is_up);
         let provider = &self.provider;
         for (slot, conn) in self.conns.iter_mut().enumerate() {
             let Some(Conn { side, outbox, .. }) = conn else { continue };
             match side {
-                Side::Interactive(session) => session.service_changed(provider, &mut |m| outbox.push(m)),
-                Side::NonInteractive(nip) => nip.service_changed(provider, &mut |m| outbox.push(m)),
+                Side::Interactive(session) => session.service_changed(provider, service_id, &mut |m| outbox.push(m)),
+                Side::NonInteractive(nip) => nip.service_changed(provider, service_id, &mut |m| outbox.push(m)),
             }
             self.dirty.push(slot as u32);
         }
