@@ -6,7 +6,6 @@ QUOTEWAY_BIN names the binary, QUOTEWAY_NODE_MODULES the folder with `ws`. The l
 import concurrent.futures
 import contextlib
 import datetime
-import importlib
 import ipaddress
 import json
 import os
@@ -28,9 +27,11 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from documentation import (test_the_documentations_lines_for_python_live_on, test_the_documentations_lines_for_python_stream,  # noqa: F401
                            test_the_documentations_token_logs_in)
+from libraries import LIBRARIES, library, plain
 from permissions import (test_a_user_is_forced_out_and_comes_back, test_denied_items_among_granted_ones,  # noqa: F401
                          test_late_joiners_from_a_cache_are_checked, test_locks_and_rights_change_while_streams_are_open,
                          test_positions_are_counted, test_posts_need_a_right, test_the_source_of_rights_is_lost_and_back)
+from replaying import test_the_libraries_have_the_image_of_a_time_and_what_came_from_there_on  # noqa: F401
 from streams import (test_a_private_stream_is_its_clients_own, test_generic_messages_go_both_ways,  # noqa: F401
                      test_items_rest_while_they_are_paused)
 from world import SECONDS, SERVICE, Client, Provider, Proxy, Publisher, Server, image, order, symbol, values
@@ -539,24 +540,6 @@ def test_node_gets_every_value_and_sees_the_provider_die(server):
             assert node.wait(SECONDS) == 0
 
 
-@contextlib.contextmanager
-def library(name, server):
-    """A session of lseg-data or refinitiv-data with a deployed platform, as its documentation has it."""
-    ld = importlib.import_module(name)
-    session = ld.session.platform.Definition(
-        app_key="key", deployed_platform_host=f"127.0.0.1:{server.port}",
-        deployed_platform_username="user", dacs_application_id="256", dacs_position="127.0.0.1").get_session()
-    session.open()
-    try:
-        ld.session.set_default(session)
-        yield ld, session
-    finally:
-        session.close()
-
-
-LIBRARIES = ("lseg.data", "refinitiv.data")
-
-
 def for_each_library(test):
     """The test once for each of the two libraries, which are one program under two names."""
     for name in LIBRARIES:
@@ -565,11 +548,6 @@ def for_each_library(test):
                 test(server, ld, session)
         one.__name__ = f"test_{name.replace('.', '_')}_{test.__name__}"
         globals()[one.__name__] = one
-
-
-def plain(fields):
-    """Fields as a library gives them, without what it makes of dates and times."""
-    return {name: value for name, value in fields.items() if name not in ("TRADE_DATE", "TRDTIM_1")}
 
 
 @for_each_library

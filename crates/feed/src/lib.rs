@@ -23,6 +23,7 @@ pub mod recording;
 pub mod records;
 pub mod replay;
 pub mod session;
+pub mod shift;
 
 use rwf::DataState;
 use session::Nanos;

@@ -49,7 +49,7 @@ pub use error::{Damage, Error};
 pub use index::Count;
 pub use journal::{Journal, JournalConfig, JournalCounters, MESSAGE_MAX};
 pub use merge::{Event, Merge, MergedItem, Shown};
-pub use play::{Play, Player, PlayerItem};
+pub use play::{By, Play, Player, PlayerItem};
 pub use reader::{Cursor, Entry, ImageAt, Info, Recording};
 pub use record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};
 pub use recorder::{Clock, Handover, ItemId, Recorder, RecorderConfig, RecorderStatus};

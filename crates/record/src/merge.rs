@@ -5,7 +5,7 @@
 //! more than none, one of a recording that goes on more than one of a recording that is over, and of those the one that went on longest.
 
 use crate::error::Error;
-use crate::play::{Play, Player, PlayerItem};
+use crate::play::{By, Play, Player, PlayerItem};
 use crate::reader::Recording;
 use crate::record::{Gap, GapReason, Item, Kind};
 use crate::store::Store;
@@ -176,19 +176,20 @@ type Each<'c, 'a, S> = &'c mut dyn FnMut(Event<'_, 'a, S>);
 
 impl<'a, S: Store> Merge<'a, S> {
     /// The items of recordings as they were behind all records up to a time, nanoseconds since 1970. `serve` says under which item each is found, or
-    /// that it is left out; what it gives the same one is one item.
+    /// that it is left out; what it gives the same one is one item. From there on they go by one of their clocks.
     ///
     /// # Errors
     /// A segment cannot be read.
     pub fn at(
         recordings: &[&'a Recording<S>],
         time: u64,
+        by: By,
         serve: &dyn Fn(&Item) -> Option<Item>,
     ) -> Result<Self, Error> {
         let mut found: BTreeMap<Item, Vec<Place>> = BTreeMap::new();
         let mut tracks = Vec::with_capacity(recordings.len());
         for (n, recording) in recordings.iter().enumerate() {
-            let player = Player::at(recording, time, &|item| serve(item).is_some())?;
+            let player = Player::at_by(recording, time, by, &|item| serve(item).is_some())?;
             for (own, item) in player.items().iter().enumerate() {
                 if let Some(served) = serve(item) {
                     found.entry(served).or_default().push((n, PlayerItem(own as u32)));
@@ -208,7 +209,7 @@ impl<'a, S: Store> Merge<'a, S> {
         }
         let places = items.iter().cloned().zip((0..).map(MergedItem)).collect();
         let mut merge = Self { tracks, items, places, holders, time };
-        merge.begin(time)?;
+        merge.begin()?;
         Ok(merge)
     }
 
@@ -218,11 +219,12 @@ impl<'a, S: Store> Merge<'a, S> {
     /// A segment cannot be read.
     pub fn seek(&mut self, time: u64) -> Result<(), Error> {
         self.tracks.iter_mut().try_for_each(|track| track.player.seek(time))?;
-        self.begin(time)
+        self.begin()
     }
 
-    fn begin(&mut self, time: u64) -> Result<(), Error> {
-        self.time = time;
+    fn begin(&mut self) -> Result<(), Error> {
+        // By the sources' clocks they are not at the same time: the first one has to wait for none.
+        self.time = self.tracks.iter().map(|track| track.player.time()).min().unwrap_or(self.time);
         for track in &mut self.tracks {
             track.due = track.player.due()?;
         }
@@ -251,7 +253,7 @@ impl<'a, S: Store> Merge<'a, S> {
         holders.all.get(holders.at).map(|place| others.shown(*place))
     }
 
-    /// The time that it has come to.
+    /// The time that it has come to, by the clock that it goes by.
     pub const fn time(&self) -> u64 {
         self.time
     }

@@ -9,9 +9,23 @@ use crate::store::Store;
 use rwf::image::Image;
 use std::collections::HashMap;
 
+/// Records among which one with the source's clock is looked for.
+const LAG_SEARCH: usize = 100_000;
+
 /// An item of a player: its place in [`Player::items`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PlayerItem(pub u32);
+
+/// By which clock time passes in a recording that is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// The wall clock of receipt.
+    #[default]
+    Receipt,
+    /// The source's own, where a record has it; others come as late behind their receipt as the last one that had it. The order is that in which they were
+    /// recorded: what the source's clock puts before its predecessor comes with it. Where to go to is told by the time of receipt.
+    Source,
+}
 
 /// Something that happens in a recording.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,6 +66,9 @@ pub struct Player<'a, S> {
     held: Vec<Held>,
     keeping: Keeping,
     cursor: Cursor<'a, S>,
+    by: By,
+    /// By how much the time of receipt was more than the source's clock, nanoseconds; it wraps around.
+    lag: u64,
     /// Everything up to here is in the images.
     time: u64,
     ahead: Option<(Ahead, u64)>,
@@ -69,6 +86,19 @@ impl<'a, S: Store> Player<'a, S> {
     /// # Errors
     /// A segment cannot be read.
     pub fn at(recording: &'a Recording<S>, time: u64, wanted: &dyn Fn(&Item) -> bool) -> Result<Self, Error> {
+        Self::at_by(recording, time, By::Receipt, wanted)
+    }
+
+    /// The same, to go on from there by one of the clocks.
+    ///
+    /// # Errors
+    /// A segment cannot be read.
+    pub fn at_by(
+        recording: &'a Recording<S>,
+        time: u64,
+        by: By,
+        wanted: &dyn Fn(&Item) -> bool,
+    ) -> Result<Self, Error> {
         let items: Vec<Item> = recording.items().into_iter().filter(|item| wanted(item)).cloned().collect();
         let places = items.iter().cloned().enumerate().map(|(place, item)| (item, place)).collect();
         let mut player = Self {
@@ -78,6 +108,8 @@ impl<'a, S: Store> Player<'a, S> {
             held: Vec::new(),
             keeping: Keeping::new(),
             cursor: recording.from_time(0),
+            by,
+            lag: 0,
             time,
             ahead: None,
             numbers: None,
@@ -96,12 +128,13 @@ impl<'a, S: Store> Player<'a, S> {
     pub fn seek(&mut self, time: u64) -> Result<(), Error> {
         self.held = self.recording.state_at(&self.places, time)?;
         self.cursor = self.recording.from_time(time.saturating_add(1));
-        (self.time, self.ahead, self.numbers) = (time, None, None);
+        self.lag = if self.by == By::Source { self.lag_from(time)? } else { 0 };
+        (self.time, self.ahead, self.numbers) = (time.wrapping_sub(self.lag), None, None);
         (self.gap, self.last) = (None, 0);
         let (ahead, _) = self.look()?;
         // Items in a gap wait for the next checkpoint that has them: those up to here are in the images already.
         let next = if matches!(ahead, Ahead::End) { u64::MAX } else { self.last };
-        self.gap = self.held.iter().any(|held| held.is_in_gap).then_some((next, time));
+        self.gap = self.held.iter().any(|held| held.is_in_gap).then_some((next, self.time));
         // A gap is recorded where it ends: this may be within it.
         while let (Ahead::Gap(gap), _) = self.look()?
             && gap.from <= time
@@ -144,7 +177,7 @@ impl<'a, S: Store> Player<'a, S> {
         self.image(item).map_or_else(Vec::new, |image| parts(image, domain))
     }
 
-    /// The time that it has come to.
+    /// The time that it has come to, by the clock that it goes by.
     pub const fn time(&self) -> u64 {
         self.time
     }
@@ -171,16 +204,42 @@ impl<'a, S: Store> Player<'a, S> {
             None => (Ahead::End, u64::MAX),
             Some(entry) => {
                 let record = entry.record;
-                self.last = record.sequence;
-                match Gap::decode(record.body).filter(|_| record.kind == Kind::Gap) {
-                    Some(gap) => (Ahead::Gap(gap), gap.from.min(record.time).max(self.time)),
-                    None if step == Step::Row => (Ahead::Row, record.time),
-                    None => (Ahead::Other, record.time),
-                }
+                let (last, time, source) = (record.sequence, record.time, record.clocks.source);
+                let ahead = match Gap::decode(record.body).filter(|_| record.kind == Kind::Gap) {
+                    Some(gap) => (Ahead::Gap(gap), self.clock(gap.from.min(time), None).max(self.time)),
+                    None if step == Step::Row => {
+                        let due = self.clock(time, source);
+                        self.lag = time.wrapping_sub(due);
+                        (Ahead::Row, due.max(self.time))
+                    }
+                    None => (Ahead::Other, self.clock(time, None).max(self.time)),
+                };
+                self.last = last;
+                ahead
             }
         };
         self.ahead = Some(ahead);
         Ok(ahead)
+    }
+
+    /// By how much the source's clock is behind from a time on: what the first of the next records says that has it.
+    fn lag_from(&self, time: u64) -> Result<u64, Error> {
+        let mut cursor = self.recording.from_time(time.saturating_add(1));
+        for _ in 0..LAG_SEARCH {
+            let Some(entry) = cursor.next()? else { break };
+            if let Some(source) = entry.record.clocks.source {
+                return Ok(entry.record.time.wrapping_sub(source));
+            }
+        }
+        Ok(0)
+    }
+
+    /// When something is due that was received at a time.
+    fn clock(&self, receipt: u64, source: Option<u64>) -> u64 {
+        match self.by {
+            By::Receipt => receipt,
+            By::Source => source.unwrap_or(receipt.wrapping_sub(self.lag)),
+        }
     }
 
     /// The checkpoint that comes before what is ahead, if there are items that wait for one, and from when on it counts.
@@ -250,7 +309,7 @@ impl<'a, S: Store> Player<'a, S> {
             return;
         }
         self.held.iter_mut().filter(|held| held.is_open).for_each(|held| held.is_in_gap = true);
-        self.gap = Some((self.last, gap.to));
+        self.gap = Some((self.last, self.clock(gap.to, None)));
         each(self, Play::Gap(gap));
     }
 

@@ -1,7 +1,7 @@
 //! Times of day and date on command lines and in what tools print: UTC, to the nanosecond.
 
 use anyhow::anyhow;
-use feed::session::{DAY, SECOND};
+use feed::session::{DAY, SECOND, days_of};
 use rwf::Date;
 
 /// A time as `2026-11-27T14:30:00.000000000Z`, with as few decimals as say it: none, 3, 6 or 9.
@@ -65,20 +65,6 @@ fn read(text: &str) -> Option<u64> {
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
-}
-
-/// Days since 1970 of a date that there is.
-fn days_of(year: u64, month: u64, day: u64) -> Option<u64> {
-    if !(1970..=2500).contains(&year) || !(1..=12).contains(&month) {
-        return None;
-    }
-    // Near enough; the date itself says which day it is.
-    let about = (year - 1970) * 365 + (year - 1969) / 4 + (month - 1) * 30;
-    let is_it = |days: &u64| {
-        let date = Date::from_days(*days as u32);
-        (u64::from(date.year), u64::from(date.month), u64::from(date.day)) == (year, month, day)
-    };
-    (about.saturating_sub(8)..about + 48).find(is_it)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub struct ProviderConfig {
     pub service: String,
     /// Its id on every connection.
     pub service_id: u16,
-    /// Further services, by id and name, that differ from it in nothing else.
+    /// Further services, by id and name, that differ from it in nothing else but whether they are up.
     pub also: Vec<(u16, String)>,
     /// Domains of its items.
     pub domains: Vec<Domain>,

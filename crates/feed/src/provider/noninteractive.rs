@@ -7,10 +7,20 @@ use omm::{ConnectionList, Server};
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
 use rwf::rdm::login;
 use rwf::{Qos, State, StreamState};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Of all that is published.
-const DOMAIN: Domain = Domain::MARKET_PRICE;
+/// An item to be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offered {
+    /// Id of its service.
+    pub service: u16,
+    /// Domain of the item.
+    pub domain: Domain,
+    /// Name of the item.
+    pub name: String,
+}
+
 /// How long a login may go unanswered, nanoseconds; whoever has the connection ends it when it is silent.
 const LOGIN_TIMEOUT: u64 = u64::MAX;
 
@@ -18,12 +28,21 @@ const LOGIN_TIMEOUT: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct NonInteractive {
     id: SessionId,
-    service: u16,
     role: Publisher,
-    names: Vec<String>,
-    published: Vec<(ItemId, StreamId)>,
+    offered: Vec<Offered>,
+    published: Vec<Published>,
+    /// Their places, by what the items know of the streams.
+    places: HashMap<i32, usize>,
     payload: Vec<u8>,
     lock: Arc<[u8]>,
+}
+
+/// An item that is published.
+#[derive(Debug, Clone, Copy)]
+struct Published {
+    item: ItemId,
+    stream: StreamId,
+    domain: Domain,
 }
 
 /// The meaning of a message.
@@ -46,14 +65,14 @@ pub enum Answer {
 type Reply<'r> = &'r mut dyn FnMut(&[u8]);
 
 impl NonInteractive {
-    /// A connection that will publish `names` of the provider's service. From now on it is told of each change of the service
+    /// A connection that will publish these items of the provider's services. From now on it is told of each change of the service
     /// ([`NonInteractive::service_changed`]).
-    pub fn new(id: SessionId, user: &str, names: Vec<String>, provider: &Provider) -> Self {
+    pub fn new(id: SessionId, user: &str, offered: Vec<Offered>, provider: &Provider) -> Self {
         let login = login::Request {
             name: user.to_owned(),
             attributes: login::Attributes {
                 application_id: Some("256".to_owned()),
-                application_name: Some("sink-driven-src".to_owned()),
+                application_name: Some(user.to_owned()),
                 position: Some("127.0.0.1/net".to_owned()),
                 ..login::Attributes::default()
             },
@@ -63,15 +82,15 @@ impl NonInteractive {
             // Where that is, the owner of the connection knows.
             connections: ConnectionList::new(vec![Server::new("", 0)]),
             login,
-            services: vec![provider.service()],
+            services: std::iter::once(provider.service()).chain(provider.also()).collect(),
             login_timeout_ns: LOGIN_TIMEOUT,
         });
         Self {
             id,
-            service: provider.config.service_id,
             role,
-            names,
+            offered,
             published: Vec::new(),
+            places: HashMap::new(),
             payload: Vec::with_capacity(4 * 1024),
             lock: Arc::clone(&provider.config.lock),
         }
@@ -101,42 +120,83 @@ impl NonInteractive {
         answer
     }
 
-    /// Every item's image, behind the service.
+    /// Every item's image, behind the services.
     fn publish(&mut self, items: &mut dyn Items) -> Answer {
-        let names = std::mem::take(&mut self.names);
+        let offered = std::mem::take(&mut self.offered);
         let mut refused = 0;
-        for name in &names {
-            let Some(stream) = self.role.open(DOMAIN, self.service, name.as_str()) else { break };
+        for Offered { service, domain, name } in &offered {
+            let (service, domain) = (*service, *domain);
+            let Some(stream) = self.role.open(domain, service, name.as_str()) else { break };
             let (session, stream_id) = (self.id, stream.get());
-            let service = self.service;
-            let open = Open { session, stream_id, service, domain: DOMAIN, name, streaming: true };
+            let open = Open { session, stream_id, service, domain, name, streaming: true };
             if let Ok(item) = items.open(open) {
-                self.published.push((item, stream));
-                self.publish_image(items, (item, stream));
+                let published = Published { item, stream, domain };
+                self.places.insert(stream_id, self.published.len());
+                self.published.push(published);
+                self.publish_image(items, published);
             } else {
                 self.role.close(stream);
                 refused += 1;
             }
         }
         let count = self.published.len();
-        self.names = names;
+        self.offered = offered;
         Answer::Published { count, refused }
     }
 
-    fn publish_image(&mut self, items: &mut dyn Items, (item, stream): (ItemId, StreamId)) {
-        self.payload.clear();
-        let image = items.image(item, DOMAIN, 0, &mut self.payload);
-        let refresh = RefreshMsg {
-            container: image.container,
-            flags: RefreshFlags::REFRESH_COMPLETE.with(RefreshFlags::CLEAR_CACHE),
-            seq_num: image.sequence,
-            state: State { data: image.data, ..State::OPEN_OK },
-            qos: Some(Qos::REALTIME_TICK),
-            perm_data: Some(&self.lock),
-            body: &self.payload,
-            ..RefreshMsg::new(DOMAIN, stream.get())
-        };
-        self.role.refresh(stream, &refresh);
+    /// An item without an image is published with its first one.
+    fn publish_image(&mut self, items: &mut dyn Items, Published { item, stream, domain }: Published) {
+        if items.without_image(item).is_some() {
+            return;
+        }
+        let mut part = 0;
+        loop {
+            self.payload.clear();
+            let image = items.image(item, domain, part, &mut self.payload);
+            let mut flags = RefreshFlags::NONE;
+            flags.set(RefreshFlags::CLEAR_CACHE, part == 0);
+            flags.set(RefreshFlags::REFRESH_COMPLETE, !image.more);
+            let refresh = RefreshMsg {
+                container: image.container,
+                flags,
+                seq_num: image.sequence,
+                state: State { data: image.data, ..State::OPEN_OK },
+                qos: Some(Qos::REALTIME_TICK),
+                part_num: (domain != Domain::MARKET_PRICE).then_some(part as u16),
+                perm_data: Some(&self.lock),
+                body: &self.payload,
+                ..RefreshMsg::new(domain, stream.get())
+            };
+            self.role.refresh(stream, &items.dress(item, refresh));
+            part += 1;
+            if !image.more {
+                return;
+            }
+        }
+    }
+
+    /// Publishes a part of the image of an item, by its stream.
+    pub fn refresh(&mut self, refresh: &RefreshMsg<'_>, reply: Reply<'_>) {
+        if let Some(published) = self.places.get(&refresh.stream_id).and_then(|place| self.published.get(*place)) {
+            self.role.refresh(published.stream, refresh);
+        }
+        self.send(reply);
+    }
+
+    /// Publishes the state of an item, by its stream; a final one ends it, of which the items are not told.
+    pub fn status(&mut self, stream_id: i32, state: State<'_>, reply: Reply<'_>) {
+        if let Some(published) = self.places.get(&stream_id).and_then(|place| self.published.get(*place)) {
+            self.role.status(published.stream, state);
+            if state.stream.is_final() {
+                self.remove(stream_id);
+            }
+        }
+        self.send(reply);
+    }
+
+    fn remove(&mut self, stream_id: i32) {
+        self.published.retain(|published| published.stream.get() != stream_id);
+        self.places = self.published.iter().enumerate().map(|(place, of)| (of.stream.get(), place)).collect();
     }
 
     /// Tells that a service went up or down.
@@ -149,19 +209,20 @@ impl NonInteractive {
     pub fn prank(&mut self, items: &mut dyn Items, name: Option<&str>, prank: Prank<'_>, reply: Reply<'_>) -> usize {
         let mut published = self.published.clone();
         if name.is_some() {
-            published.retain(|(item, _)| items.name(*item).as_deref() == name);
+            published.retain(|of| items.name(of.item).as_deref() == name);
         }
-        for &(item, stream) in &published {
+        for &of in &published {
+            let (stream, stream_id) = (of.stream, of.stream.get());
             match prank {
                 Prank::State(state) => {
                     self.role.status(stream, state);
                     if state.stream != StreamState::OPEN {
-                        items.close(item, self.id, stream.get());
-                        self.published.retain(|(_, other)| *other != stream);
+                        items.close(of.item, self.id, stream_id);
+                        self.remove(stream_id);
                     }
                 }
-                Prank::Image => self.publish_image(items, (item, stream)),
-                Prank::Malformed => drop(self.role.update(stream, &malformed(DOMAIN, stream.get()))),
+                Prank::Image => self.publish_image(items, of),
+                Prank::Malformed => drop(self.role.update(stream, &malformed(of.domain, stream_id))),
             }
         }
         self.send(reply);
@@ -170,8 +231,9 @@ impl NonInteractive {
 
     /// The connection is gone.
     pub fn ended(&mut self, items: &mut dyn Items) {
-        for (item, stream) in self.published.drain(..) {
-            items.close(item, self.id, stream.get());
+        self.places.clear();
+        for of in self.published.drain(..) {
+            items.close(of.item, self.id, of.stream.get());
         }
     }
 
@@ -203,12 +265,16 @@ mod tests {
         w.written().to_vec()
     }
 
+    fn offered(name: &str) -> Offered {
+        Offered { service: 1, domain: Domain::MARKET_PRICE, name: name.to_owned() }
+    }
+
     #[test]
     fn it_logs_in_as_a_provider_and_publishes_service_images_and_updates() {
         let provider = Provider::new(ProviderConfig::default(), Arc::new(Dictionary::builtin()));
         let generator = Generator::new(GeneratorConfig { seed: 1, rate: 1.0, calendar: Calendar::new(0) });
         let mut market = Market::new(generator, 1);
-        let names = ["IBM.N", "!bad", "TRI.N"].map(str::to_owned).to_vec();
+        let names = ["IBM.N", "!bad", "TRI.N"].map(offered).to_vec();
         let mut nip = NonInteractive::new(SessionId(0), "nip", names, &provider);
         let mut sent = Vec::new();
         nip.begin(0, &mut |m| sent.push(m.to_vec()));
@@ -244,7 +310,7 @@ mod tests {
         let provider = Provider::new(ProviderConfig::default(), Arc::new(Dictionary::builtin()));
         let generator = Generator::new(GeneratorConfig { seed: 1, rate: 1.0, calendar: Calendar::new(0) });
         let mut market = Market::new(generator, 1);
-        let mut nip = NonInteractive::new(SessionId(0), "nip", vec!["IBM.N".to_owned()], &provider);
+        let mut nip = NonInteractive::new(SessionId(0), "nip", vec![offered("IBM.N")], &provider);
         let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED, "no");
         let refusal = encoded(|w| StatusMsg { state: Some(state), ..StatusMsg::new(Domain::LOGIN, 1) }.encode(w));
         let answer = nip.message(0, &mut market, &refusal, &mut |_| panic!("something was published"));

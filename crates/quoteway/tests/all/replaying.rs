@@ -8,7 +8,7 @@ use rwf::image::{Image, Schema};
 use rwf::msg::{Msg, MsgClass, RefreshMsg};
 use rwf::wire::Writer;
 
-use crate::chain::{From, Process, serve, source, start};
+use crate::chain::{From, Process, port_of, serve, source, start};
 use crate::recording::{ITEMS, SERVICE, Watcher, end, open, record, recorded, until_recorded, without_stream};
 
 /// A replay, and its port.
@@ -148,6 +148,20 @@ fn whoever_opens_at_a_time_gets_the_image_that_a_client_had_then() {
 }
 
 #[test]
+fn a_time_that_nobody_watches_any_more_begins_anew() {
+    let (folder, watcher) = market();
+    let (moment, expected, rest) = middle(folder.path(), &watcher);
+    let (_replay, port) = replay(folder.path(), &["--speed", "max", "--start-on-open", "1000000"]);
+    let name = format!("{}@{moment}", ITEMS[0]);
+    for _ in 0..2 {
+        let mut watcher = Watcher::new(port, SERVICE, &[&name]);
+        watcher.until("the rest", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= rest.len());
+        let (_, first) = &watcher.came()[0];
+        assert_eq!((image_of(first).as_ref(), watcher.of(0, MsgClass::UPDATE)), (Some(&expected), rest.clone()));
+    }
+}
+
+#[test]
 fn a_gap_makes_items_suspect_until_their_next_image() {
     let folder = tempfile::tempdir().expect("a folder");
     let (_source, at) = source(&["-U", "100"]);
@@ -245,4 +259,87 @@ fn a_gap_of_one_recording_is_filled_by_another_and_items_have_other_names() {
 fn updates_in_all(folder: &Path) -> u64 {
     let count = |kind: Kind| move |(of, count): &(Kind, record::Count)| (*of == kind).then_some(count.messages);
     open(folder).info().counts.iter().filter_map(count(Kind::Update)).sum()
+}
+
+#[test]
+fn a_replay_publishes_at_a_server_without_being_asked() {
+    let (folder, watcher) = market();
+    let (moment, expected, rest) = middle(folder.path(), &watcher);
+    let (server, port) = serve(&[]);
+    let at = format!("127.0.0.1:{}", port_of(&server, "nip="));
+    let path = folder.path().to_str().expect("UTF-8");
+    let args = ["replay", path, "--nip", &at, "--interval", "0", "--from", &moment, "--start-on-open", "1000000"];
+    let mut replay = start(&args, &From::Error, "is replayed to");
+    let mut watcher = Watcher::new(port, SERVICE, &ITEMS[..1]);
+    watcher.until("the image of then", |came| came.iter().any(|(_, msg)| image_of(msg).is_some()));
+    let images: Vec<_> = watcher.came().iter().filter_map(|(_, msg)| image_of(msg)).collect();
+    assert_eq!(images.last(), Some(&expected));
+    replay.tell("speed max");
+    replay.tell("go");
+    watcher.until("the rest", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= rest.len());
+    let body = |msg: &Vec<u8>| rwf::peek::body(msg).map(<[u8]>::to_vec);
+    let came: Vec<_> = watcher.of(0, MsgClass::UPDATE).iter().map(body).collect();
+    assert_eq!(came, rest.iter().map(body).collect::<Vec<_>>());
+    // Back again: the image of then is published.
+    let count = watcher.came().len();
+    replay.tell("pause");
+    replay.tell(&format!("seek {moment}"));
+    watcher.until("the image again", |came| {
+        came[count..].iter().any(|(_, msg)| image_of(msg).as_ref() == Some(&expected))
+    });
+}
+
+/// Body and data state of an image.
+fn image_of(msg: &[u8]) -> Option<(Vec<u8>, DataState)> {
+    match Msg::decode(msg) {
+        Ok(Msg::Refresh(refresh)) => Some((refresh.body.to_vec(), refresh.state.data)),
+        _ => None,
+    }
+}
+
+#[test]
+fn times_of_long_ago_are_moved_to_now() {
+    const DAY: u64 = 86_400 * 1_000_000_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let dictionary = rwf::dictionary::Dictionary::builtin();
+    let fid = |name: &str| dictionary.field_named(name).expect("a field").fid();
+    let (time, day) = (fid("TIMACT"), fid("ACTIV_DATE"));
+    // 2020-01-02T10:00:00Z.
+    let then = 18_263 * DAY + 36_000 * 1_000_000_000;
+    let mut buf = [0; 400];
+    let mut w = Writer::new(&mut buf);
+    let flags = rwf::msg::RefreshFlags::REFRESH_COMPLETE;
+    let refresh = RefreshMsg {
+        flags,
+        container: rwf::DataType::FIELD_LIST,
+        state: rwf::State::OPEN_OK,
+        ..RefreshMsg::new(rwf::msg::Domain(6), 0)
+    };
+    refresh.encode_header(&mut w).expect("room");
+    let mut list = rwf::FieldListEncoder::begin(&mut w).expect("room");
+    list.field(time, &rwf::Primitive::Time(rwf::Time::new(10, 0, 0))).expect("room");
+    list.field(day, &rwf::Primitive::Date(rwf::Date::new(2020, 1, 2))).expect("room");
+    list.finish().expect("room");
+    let store = record::Folder::to_write(folder.path()).expect("a folder");
+    let mut journal =
+        record::Journal::open(store, record::JournalConfig::default(), &mut Vec::new()).expect("a journal");
+    let item = journal.item(Item { service: "OLD".into(), domain: 6, name: "IBM.N".into() });
+    let clocks = record::Clocks { wall: then, mono: 1, source: None };
+    journal.append(Kind::Refresh, Some(item), clocks, w.written());
+    journal.end();
+    drop(journal);
+    let before = net::clock::wall();
+    let (_replay, port) = replay(folder.path(), &["--from", "2020-01-02T10:00:00Z", "--shift-to-now"]);
+    let (body, _) = first_image(port, "OLD", "IBM.N");
+    let list = rwf::FieldList::decode(&body, &rwf::SetScope::NONE).expect("fields");
+    let values: Vec<_> = list.entries().map(|entry| entry.expect("a field")).collect();
+    let Ok(rwf::Primitive::Time(time)) = values[0].value(rwf::DataType::TIME) else { panic!("no time") };
+    let Ok(rwf::Primitive::Date(date)) = values[1].value(rwf::DataType::DATE) else { panic!("no date") };
+    let seconds = u64::from(time.hour) * 3600 + u64::from(time.minute) * 60 + u64::from(time.second);
+    let days = (before / DAY..before / DAY + 2)
+        .find(|days| rwf::Date::from_days(*days as u32) == date)
+        .expect("today or tomorrow");
+    let moved = days * DAY + seconds * 1_000_000_000;
+    // To the second, and the time that it took to get there.
+    assert!(moved + 1_000_000_000 > before && moved <= net::clock::wall(), "{time} {date}");
 }

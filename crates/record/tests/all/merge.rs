@@ -2,8 +2,10 @@
 
 use crate::images::fields_of;
 use crate::play::{NAMES, eventful_from};
-use crate::{at, item, small};
-use record::{Event, Gap, GapReason, Item, Kind, Memory, Merge, MergedItem, Play, Player, Recording};
+use crate::{at, close, item, small};
+use record::{
+    By, Clocks, Event, Gap, GapReason, Item, Journal, Kind, Memory, Merge, MergedItem, Play, Player, Recording,
+};
 use rwf::image::{Image, Schema};
 use rwf::msg::{Domain, Msg, RefreshMsg};
 use rwf::wire::Writer;
@@ -46,9 +48,9 @@ fn one_recording_alone_is_what_its_player_tells() {
         Play::Directory(_) => panic!("there is none"),
     };
     while player.advance(u64::MAX, 100, &mut tell).expect("memory can be read") > 0 {}
-    let mut merge = Merge::at(&[&recording], 0, &served).expect("memory can be read");
+    let mut merge = Merge::at(&[&recording], 0, By::Receipt, &served).expect("memory can be read");
     assert_eq!(told(&mut merge, u64::MAX, 100), expected);
-    let mut stepwise = Merge::at(&[&recording], 0, &served).expect("memory can be read");
+    let mut stepwise = Merge::at(&[&recording], 0, By::Receipt, &served).expect("memory can be read");
     assert_eq!(told(&mut stepwise, u64::MAX, 1), expected);
     assert_eq!((stepwise.due(), stepwise.is_over(0)), (None, true));
 }
@@ -113,7 +115,7 @@ fn at_each_time_an_item_is_that_of_the_first_that_has_it_good() {
     let orders = [vec![&first, &second, &third], vec![&second, &first], vec![&third, &first], vec![&first, &first]];
     let mut kinds = [0; 3];
     for recordings in orders {
-        let mut running = Merge::at(&recordings, 0, &served).expect("memory can be read");
+        let mut running = Merge::at(&recordings, 0, By::Receipt, &served).expect("memory can be read");
         let mut clients: Vec<Client> = NAMES.iter().map(|_| Client::default()).collect();
         for n in (0..1_960).filter(|n| n % 20 == 0 || n % 97 > 28 && n % 97 < 32 || n % 97 > 48 && n % 97 < 54) {
             let nanos = n * 10 + 5;
@@ -136,7 +138,7 @@ fn at_each_time_an_item_is_that_of_the_first_that_has_it_good() {
                 Event::Directory { .. } => panic!("there is none"),
             };
             running.advance(at(nanos).wall, usize::MAX, &mut tell).expect("memory can be read");
-            let sought = Merge::at(&recordings, at(nanos).wall, &served).expect("memory can be read");
+            let sought = Merge::at(&recordings, at(nanos).wall, By::Receipt, &served).expect("memory can be read");
             for name in NAMES {
                 let expected = by_the_rule(&recordings, name, nanos);
                 for merge in [&running, &sought] {
@@ -156,7 +158,7 @@ fn at_each_time_an_item_is_that_of_the_first_that_has_it_good() {
 fn items_are_found_under_the_names_that_they_are_given() {
     let recording = eventful_from([0, 1000], 1, small());
     let rename = |from: &Item| (*from.name != *"BAC.N").then(|| item("ONE"));
-    let merge = Merge::at(&[&recording], at(9_000).wall, &rename).expect("memory can be read");
+    let merge = Merge::at(&[&recording], at(9_000).wall, By::Receipt, &rename).expect("memory can be read");
     assert_eq!((merge.items(), merge.find(&item("ONE"))), (&[item("ONE")][..], Some(MergedItem(0))));
     assert_eq!(merge.find(&item("IBM.N")), None);
 }
@@ -165,7 +167,7 @@ fn items_are_found_under_the_names_that_they_are_given() {
 fn an_item_of_a_recording_that_is_over_is_suspect_until_the_next_one_has_it() {
     let (morning, evening) = (eventful_from([0, 200], 1, small()), eventful_from([5_000, 5_200], 2, small()));
     let end = morning.info().span.expect("records").1;
-    let mut merge = Merge::at(&[&morning, &evening], 0, &served).expect("memory can be read");
+    let mut merge = Merge::at(&[&morning, &evening], 0, By::Receipt, &served).expect("memory can be read");
     let mut gaps = Vec::new();
     let mut tell = |event: Event<'_, '_, Memory>| {
         if let Event::Gap { item, gap: gap @ Gap { reason: GapReason::Restart, .. } } = event {
@@ -177,4 +179,41 @@ fn an_item_of_a_recording_that_is_over_is_suspect_until_the_next_one_has_it() {
     let open = (0..3).filter(|n| merge.shown(MergedItem(*n)).is_some_and(|shown| shown.image().is_some()));
     assert_eq!(of_end, open.collect::<Vec<_>>());
     assert!(!of_end.is_empty() && merge.is_over(0) && !merge.is_over(1));
+}
+
+/// A recording whose records were received at some nanoseconds, with what the source's clock said.
+fn with_clocks(name: &str, moments: &[(u64, Option<u64>)]) -> Recording<Memory> {
+    let mut journal = Journal::open(Memory::default(), small(), &mut Vec::new()).expect("memory");
+    let id = journal.item(item(name));
+    for (n, (receipt, source)) in moments.iter().enumerate() {
+        let clocks = Clocks { source: source.map(|source| at(source).wall), ..at(*receipt) };
+        journal.append(Kind::Update, Some(id), clocks, &crate::body(n as u64));
+    }
+    Recording::open(close(journal)).expect("a recording")
+}
+
+#[test]
+fn by_the_source_s_clock_records_come_when_that_says_and_in_their_order() {
+    let late =
+        with_clocks("IBM.N", &[(1000, None), (1010, Some(510)), (1030, None), (1040, Some(505)), (1100, Some(620))]);
+    let early = with_clocks("AIG.N", &[(515, Some(515)), (700, Some(700))]);
+    let mut merge = Merge::at(&[&late, &early], at(500).wall, By::Source, &served).expect("memory can be read");
+    let mut came = Vec::new();
+    while let Some(due) = merge.due() {
+        let mut tell = |event: Event<'_, '_, Memory>| {
+            let Event::Message { item, .. } = event else { panic!("only updates") };
+            came.push((due - at(0).wall, item.0));
+        };
+        merge.advance(due, 1, &mut tell).expect("memory can be read");
+    }
+    // AIG.N is item 0. Who has no clock is as late as the one before, the first one as the next; what is put before another comes with it.
+    assert_eq!(came, [(500, 1), (510, 1), (515, 0), (530, 1), (530, 1), (620, 1), (700, 0)]);
+    // By receipt the clock of the source means nothing.
+    let mut merge = Merge::at(&[&late], at(1000).wall, By::Receipt, &served).expect("memory can be read");
+    let mut due = Vec::new();
+    while let Some(at_ns) = merge.due() {
+        due.push(at_ns - at(0).wall);
+        merge.advance(at_ns, 1, &mut |_| {}).expect("memory can be read");
+    }
+    assert_eq!(due, [1010, 1030, 1040, 1100]);
 }

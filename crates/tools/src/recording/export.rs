@@ -1,11 +1,11 @@
 //! The records of a recording as lines of JSON, or as a table (CSV).
 
-use crate::recording::dictionary;
 use crate::{output, when};
 use anyhow::{Context as _, anyhow};
 use clap::{Args as ClapArgs, ValueEnum};
 use permissions::rights::Pattern;
 use record::{Entry, Folder, Gap, Item, Kind, Record, Recording};
+use record_io::dictionary_at;
 use rwf::dictionary::Dictionary;
 use rwf::json::{Converter, LeftOut, Settings};
 use rwf::{DataType, FieldList, Primitive, SetScope, peek};
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let services: BTreeSet<&str> = recording.items().into_iter().map(|item| &*item.service).collect();
     let mut found = None;
     for service in services {
-        found = found.or(dictionary(&recording, service, wanted.from)?);
+        found = found.or(dictionary_at(&recording, service, wanted.from)?);
     }
     let dictionary = found.unwrap_or_else(|| {
         eprintln!("the recording has no whole dictionary: the built-in one names the fields");

@@ -3,7 +3,6 @@
 //! Format, writer and reader are the crate `record`; here is the consumer in front of it.
 
 mod compact;
-mod dictionary;
 mod export;
 mod info;
 
@@ -11,7 +10,6 @@ use crate::names;
 use crate::places::Places;
 use anyhow::{Context as _, anyhow};
 use clap::{Args as ClapArgs, Subcommand};
-pub(crate) use dictionary::dictionary;
 use permissions::rights::Pattern;
 use record::{JournalConfig, Recorder, RecorderConfig, RecorderStatus};
 use record_io::{Limits, Subscriber, Wanted};

@@ -1,4 +1,4 @@
-//! `quoteway replay`: recordings as an interactive provider, served to any client from any time on.
+//! `quoteway replay`: recordings as a provider, served to any client from any time on.
 
 mod choice;
 mod order;
@@ -6,16 +6,18 @@ mod served;
 mod service;
 mod timeline;
 
-use crate::recording::dictionary;
+use crate::places::Places;
 use crate::source::publisher::Publisher;
 use crate::when;
 use anyhow::{Context as _, anyhow};
 use choice::{Choice, Renaming};
 use clap::Args as ClapArgs;
 use feed::provider::{Provider, ProviderConfig};
+use feed::shift::Shift;
 use net::tcp::SocketOptions;
 use order::Order;
-use record::{Folder, Item, Recording};
+use record::{By, Folder, Item, Recording};
+use record_io::dictionary_at;
 use rssl::ServerConfig;
 use rssl_io::RsslIo;
 use rwf::dictionary::Dictionary;
@@ -49,6 +51,8 @@ const SERVICE_ID: u16 = 1;
     quoteway replay today --from 2026-11-27T14:30:00Z --to 2026-11-27T14:35:00Z --speed 10 --loop\n  \
     quoteway replay today --speed max --start-on-open 100\n  \
     quoteway replay monday tuesday --rename '*.N=*.TEST'\n  \
+    quoteway replay today --shift-to-now --by source-time\n  \
+    quoteway replay today --nip localhost:14003\n  \
     quoteway replay today --at 2026-11-27T14:30:00Z\n\n\
     With --at there is a second service, FEED@2026-11-27T14:30:00Z beside FEED: a snapshot of it is the image of then, and a stream goes on from\n\
     there when the first item is opened. The same without --at, for a single item: IBM.N@2026-11-27T14:30:00Z.\n\
@@ -73,6 +77,9 @@ pub struct Args {
     /// Address to listen on; 0.0.0.0 for clients on other hosts
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub bind: IpAddr,
+    /// Publish at a Source Distributor, as a non-interactive provider, in place of listening
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["port", "bind", "at"])]
+    pub nip: Option<String>,
     /// Seconds of the recording in a second, or max: as fast as the clients take it
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = pace)]
     speed: Pace,
@@ -82,6 +89,12 @@ pub struct Args {
     /// Time to end at
     #[arg(long, value_name = "TIME", value_parser = when::parse)]
     pub to: Option<u64>,
+    /// By which clock time passes: receipt (the recorder's wall clock), or source-time (the source's own, where it was recorded)
+    #[arg(long, value_name = "CLOCK", default_value = "receipt", value_parser = by)]
+    by: By,
+    /// Move times in messages to now: times of day, milliseconds since midnight, and the dates of the last trade, quote and activity
+    #[arg(long)]
+    pub shift_to_now: bool,
     /// Begin anew at the end
     #[arg(long = "loop")]
     pub repeats: bool,
@@ -112,6 +125,15 @@ fn pace(text: &str) -> anyhow::Result<Pace> {
     }
 }
 
+/// What `--by` says.
+fn by(text: &str) -> anyhow::Result<By> {
+    match text {
+        "receipt" => Ok(By::Receipt),
+        "source-time" => Ok(By::Source),
+        _ => Err(anyhow!("write receipt or source-time")),
+    }
+}
+
 /// Replays until it is stopped.
 ///
 /// # Errors
@@ -138,24 +160,42 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         ..ProviderConfig::default()
     };
     let dictionary = dictionary_of(&recordings, &choice, span.from)?;
+    let shift = args.shift_to_now.then(|| Shift::of(&dictionary, net::clock::wall().wrapping_sub(net::clock::now())));
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
     net::signal::wake(&io.tcp().waker());
     let provider = Provider::new(config, Arc::new(dictionary));
-    let plan =
-        Plan { services, span, pace: args.speed, begin_with: args.start_on_open.unwrap_or(0), at: args.at.clone() };
-    let replay = Replay::new(&recordings, plan, &choice, net::clock::now()).context("the recording")?;
+    let plan = Plan {
+        services,
+        span,
+        pace: args.speed,
+        by: args.by,
+        // Who publishes itself has all items open as soon as it is connected.
+        begin_with: args.start_on_open.unwrap_or(usize::from(args.nip.is_some())),
+        at: args.at.clone(),
+    };
+    let replay = Replay::new(&recordings, plan, &choice, shift.as_ref(), net::clock::now()).context("the recording")?;
     let name = provider.config.service.clone();
-    let bound = listen(args, &mut io)?;
+    let mut publisher = Publisher::new(provider, replay);
+    let way = match &args.nip {
+        Some(server) => {
+            let places = Places::of(server, "--nip")?;
+            let way = format!("to {places}");
+            let options = SocketOptions { no_delay: true, ..SocketOptions::default() };
+            let offered = publisher.feed().offered();
+            publisher.dial(places, options, "replay", offered);
+            way
+        }
+        None => format!("on {}", listen(args, &mut io)?),
+    };
     let (first, last) = whole_span(args, &recordings)?;
     let from = when::text(span.from.max(first));
-    eprintln!("{name} is replayed on {bound}, {} items, from {from} to {}", items.len(), when::text(span.to.min(last)));
+    eprintln!("{name} is replayed {way}, {} items, from {from} to {}", items.len(), when::text(span.to.min(last)));
     for (_, name) in &also {
         eprintln!("{name} is served beside it");
     }
-    if !bound.ip().is_loopback() {
+    if args.nip.is_none() && !args.bind.is_loopback() {
         eprintln!("open to all who reach this host: whoever connects is served (--bind 127.0.0.1 closes it)");
     }
-    let mut publisher = Publisher::new(provider, replay);
     tell_services(&mut publisher);
     play(args, &mut io, &mut publisher)
 }
@@ -202,7 +242,7 @@ fn dictionary_of(recordings: &[Recording<Folder>], choice: &Choice, from: u64) -
     let mut whole: Option<Dictionary> = None;
     for recording in recordings {
         for service in choice.names().iter().flat_map(|name| choice.recorded(name)) {
-            match (dictionary(recording, service, from)?, &mut whole) {
+            match (dictionary_at(recording, service, from)?, &mut whole) {
                 (Some(found), Some(whole)) => {
                     for conflict in whole.merge(&found) {
                         eprintln!("{conflict}");

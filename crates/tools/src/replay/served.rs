@@ -7,9 +7,11 @@ use super::service::ServiceStates;
 use super::timeline::{NO_IMAGE, Pace, Span, Timeline, Turn};
 use crate::source::publisher::{Egress, Feed};
 use crate::when;
+use feed::provider::noninteractive::Offered;
 use feed::provider::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
 use feed::session::Nanos;
-use record::{Error, Folder, Item, Merge, MergedItem, Recording};
+use feed::shift::Shift;
+use record::{By, Error, Folder, Item, Merge, MergedItem, Recording};
 use rwf::msg::{Domain, RefreshMsg};
 use rwf::{State, StateCode};
 
@@ -25,6 +27,7 @@ pub(super) struct Plan {
     pub(super) services: Vec<String>,
     pub(super) span: Span,
     pub(super) pace: Pace,
+    pub(super) by: By,
     /// Items that have to be open before time passes.
     pub(super) begin_with: usize,
     /// Times of further services.
@@ -35,6 +38,7 @@ pub(super) struct Plan {
 pub(super) struct Replay<'a> {
     recordings: Vec<&'a Recording<Folder>>,
     choice: &'a Choice,
+    shift: Option<&'a Shift>,
     plan: Plan,
     /// By number: the replay itself, then those of other times, with these times.
     timelines: Vec<Option<(u64, Timeline<'a>)>>,
@@ -52,17 +56,19 @@ impl<'a> Replay<'a> {
         recordings: &'a [Recording<Folder>],
         plan: Plan,
         choice: &'a Choice,
+        shift: Option<&'a Shift>,
         now: Nanos,
     ) -> Result<Self, Error> {
         let recordings: Vec<&Recording<Folder>> = recordings.iter().collect();
-        let merge = Merge::at(&recordings, plan.span.from, &|item| choice.serve(item))?;
-        let main = Timeline::new(merge, plan.span, plan.pace, plan.begin_with, now);
+        let merge = Merge::at(&recordings, plan.span.from, plan.by, &|item| choice.serve(item))?;
+        let main = Timeline::new(merge, plan.span, plan.pace, plan.begin_with, now).shifted(shift);
         let states = ServiceStates::new(&recordings, choice, plan.span.from)?;
         let told_up = vec![true; plan.services.len()];
         let timelines = vec![Some((plan.span.from, main))];
         Ok(Self {
             recordings,
             choice,
+            shift,
             plan,
             timelines,
             states,
@@ -71,6 +77,17 @@ impl<'a> Replay<'a> {
             failure: None,
             orders: Vec::new(),
         })
+    }
+
+    /// All items, for who publishes them without being asked.
+    pub(super) fn offered(&self) -> Vec<Offered> {
+        let items = self.timelines.first().and_then(Option::as_ref).map_or(&[][..], |(_, main)| main.merge().items());
+        let of = |item: &Item| {
+            let place = self.plan.services.iter().position(|service| **service == *item.service)?;
+            let service = SERVICE_ID + place as u16;
+            Some(Offered { service, domain: Domain(item.domain), name: item.name.to_string() })
+        };
+        items.iter().filter_map(of).collect()
     }
 
     /// What could not be read.
@@ -90,7 +107,7 @@ impl<'a> Replay<'a> {
             match order {
                 Order::Pause => main.pause(),
                 Order::Go => main.go(now),
-                Order::Step(count) => main.step(count, egress, turn)?,
+                Order::Step(count) => main.step(count, now, egress, turn)?,
                 Order::Speed(pace) => main.set_pace(pace, now),
                 Order::Seek(to) => {
                     main.seek(to, now, egress)?;
@@ -129,18 +146,23 @@ impl<'a> Replay<'a> {
     /// The timeline of a time, made if there is none.
     fn timeline(&mut self, at: u64) -> Result<usize, Refusal> {
         let others = || self.timelines.iter().enumerate().skip(1);
-        if let Some((n, _)) = others().find(|(_, it)| it.as_ref().is_some_and(|(time, _)| *time == at)) {
+        let of_time = |it: &Option<(u64, Timeline<'_>)>| it.as_ref().is_some_and(|(time, _)| *time == at);
+        let same =
+            others().find(|(_, it)| of_time(it)).map(|(n, it)| (n, it.as_ref().is_some_and(|(_, it)| it.is_left())));
+        // One that has gone on and is watched by nobody begins anew.
+        if let Some((n, false)) = same {
             return Ok(n);
         }
         let free = others().find(|(_, it)| it.as_ref().is_none_or(|(_, it)| it.streams() == 0)).map(|(n, _)| n);
-        let n = free.filter(|_| self.timelines.len() >= TIMELINES).unwrap_or(self.timelines.len());
+        let free = free.filter(|_| self.timelines.len() >= TIMELINES).unwrap_or(self.timelines.len());
+        let n = same.map_or(free, |(n, _)| n);
         if n >= TIMELINES {
             let text = format!("{TIMELINES} times of the recording are watched already, as many as can be at once");
             return Err(Refusal { code: StateCode::TOO_MANY_ITEMS, text });
         }
         let span = Span { from: at, to: u64::MAX, repeats: false };
-        let made = Merge::at(&self.recordings, at, &|item| self.choice.serve(item))
-            .map(|merge| Timeline::new(merge, span, self.plan.pace, 1, net::clock::now()));
+        let made = Merge::at(&self.recordings, at, self.plan.by, &|item| self.choice.serve(item))
+            .map(|merge| Timeline::new(merge, span, self.plan.pace, 1, net::clock::now()).shifted(self.shift));
         match made {
             Ok(made) if n < self.timelines.len() => self.timelines[n] = Some((at, made)),
             Ok(made) => self.timelines.push(Some((at, made))),

@@ -1,63 +1,8 @@
 //! The services as they were recorded: whether they were up.
 
 use super::choice::Choice;
-use record::{Error, Folder, Item, Kind, Merge, Recording};
-use rwf::msg::{Domain, Msg};
-use rwf::rdm::directory::{Action, Part, Refresh, Service, Update};
-
-/// Whether a service was up at a time; it is unless the directory said otherwise.
-///
-/// # Errors
-/// A segment cannot be read.
-fn is_up_at(recording: &Recording<Folder>, service: &str, at: u64) -> Result<bool, Error> {
-    let item = Item { service: service.into(), domain: Domain::SOURCE.0, name: "".into() };
-    let mut cursor = recording.of_item(&item, 0);
-    let mut watch = ServiceWatch::new(service);
-    let mut is_up = true;
-    while let Some(entry) = cursor.next()?.filter(|entry| entry.record.time <= at) {
-        if entry.record.kind == Kind::Directory {
-            is_up = watch.receive(entry.record.body).unwrap_or(is_up);
-        }
-    }
-    Ok(is_up)
-}
-
-/// A service in the messages of a recording's directory.
-#[derive(Debug)]
-struct ServiceWatch {
-    name: String,
-    id: Option<u16>,
-}
-
-impl ServiceWatch {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), id: None }
-    }
-
-    /// Whether the service is up, if a message says so.
-    fn receive(&mut self, msg: &[u8]) -> Option<bool> {
-        let services = match Msg::decode(msg) {
-            Ok(Msg::Refresh(refresh)) => Refresh::decode(&refresh).ok()?.services,
-            Ok(Msg::Update(update)) => Update::decode(&update).ok()?.services,
-            _ => return None,
-        };
-        services.iter().filter_map(|service| self.service(service)).last()
-    }
-
-    fn service(&mut self, service: &Service) -> Option<bool> {
-        if service.name() == Some(&self.name) {
-            self.id = Some(service.id);
-        }
-        if self.id != Some(service.id) {
-            return None;
-        }
-        if service.action == Action::Delete {
-            self.id = None;
-            return Some(false);
-        }
-        service.state.as_ref().and_then(Part::value).map(|state| state.up)
-    }
-}
+use record::{Error, Folder, Merge, Recording};
+use record_io::{ServiceWatch, is_up_at};
 
 /// A recorded service that is, with others or alone, one that is served.
 #[derive(Debug)]
@@ -109,7 +54,7 @@ impl ServiceStates {
     /// A segment cannot be read.
     pub(super) fn seek(&mut self, recordings: &[&Recording<Folder>], at: u64) -> Result<(), Error> {
         for recorded in self.services.iter_mut().flatten() {
-            recorded.is_up = is_up_at(recordings[recorded.recording], &recorded.watch.name, at)?;
+            recorded.is_up = is_up_at(recordings[recorded.recording], recorded.watch.name(), at)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use crate::source::publisher::Egress;
 use feed::provider::{ImagePart, SessionId};
 use feed::session::Nanos;
+use feed::shift::{Distance, Shift};
 use record::{Error, Event, Folder, Gap, Kind, Merge, MergedItem, Shown};
 use rwf::msg::{Msg, RefreshFlags, RefreshMsg, StatusMsg, UpdateFlags, UpdateMsg};
 use rwf::wire::Writer;
@@ -67,6 +68,7 @@ pub(super) struct Timeline<'a> {
     /// The image that is being shown, and the part.
     shown: Option<(MergedItem, usize, Vec<Vec<u8>>)>,
     told: u64,
+    shift: Option<&'a Shift>,
 }
 
 /// What a turn has brought besides messages for those who watch.
@@ -85,7 +87,28 @@ impl<'a> Timeline<'a> {
     pub(super) fn new(merge: Merge<'a, Folder>, span: Span, pace: Pace, begin_with: usize, now: Nanos) -> Self {
         let watchers = vec![Vec::new(); merge.items().len()];
         let clock = if begin_with == 0 { Clock::Running(now) } else { Clock::Waiting(begin_with) };
-        Self { merge, span, pace, clock, base: span.from, watchers, streams: 0, shown: None, told: 0 }
+        let base = merge.time();
+        Self { merge, span, pace, clock, base, watchers, streams: 0, shown: None, told: 0, shift: None }
+    }
+
+    /// Times in messages are moved to now.
+    pub(super) const fn shifted(mut self, shift: Option<&'a Shift>) -> Self {
+        self.shift = shift;
+        self
+    }
+
+    /// By how much times in messages are moved, if they are. As fast as possible: so that the beginning was at its time.
+    fn moved_by(&self, now: Nanos) -> Option<(&'a Shift, Distance)> {
+        let shift = self.shift?;
+        let distance = match (self.clock, self.pace) {
+            (Clock::Running(began), Pace::Scaled(speed)) => {
+                let gone = now.saturating_sub(began) as f64 * speed;
+                shift.distance(self.base.saturating_add(gone as u64), now)
+            }
+            (Clock::Running(began), Pace::Unpaced) => shift.distance(self.base, began),
+            _ => shift.distance(self.merge.time(), now),
+        };
+        Some((shift, distance))
     }
 
     pub(super) const fn merge(&self) -> &Merge<'a, Folder> {
@@ -95,6 +118,11 @@ impl<'a> Timeline<'a> {
     /// Whether an item has an image.
     pub(super) fn has_image(&self, item: MergedItem) -> bool {
         self.merge.shown(item).is_some_and(|shown| shown.image().is_some())
+    }
+
+    /// Nobody watches, and it may be at another time than that of its beginning.
+    pub(super) const fn is_left(&self) -> bool {
+        self.streams == 0 && !matches!(self.clock, Clock::Waiting(_))
     }
 
     /// Streams that watch.
@@ -129,6 +157,7 @@ impl<'a> Timeline<'a> {
 
     /// Appends a part of an item's image.
     pub(super) fn image(&mut self, item: MergedItem, part: usize, out: &mut Vec<u8>) -> ImagePart {
+        let shift = self.moved_by(net::clock::now());
         let (_, at, parts) = match self.shown.take() {
             Some(shown) if part > 0 && shown.0 == item => self.shown.insert(shown),
             _ => {
@@ -138,7 +167,13 @@ impl<'a> Timeline<'a> {
         };
         *at = part;
         let refresh = part_of(parts, part);
-        out.extend_from_slice(refresh.as_ref().map_or(&[], |refresh| refresh.body));
+        let is_moved = refresh
+            .as_ref()
+            .zip(shift)
+            .is_some_and(|(refresh, (shift, distance))| shift.append(distance, refresh.container, refresh.body, out));
+        if !is_moved {
+            out.extend_from_slice(refresh.as_ref().map_or(&[], |refresh| refresh.body));
+        }
         ImagePart {
             container: refresh.as_ref().map_or(DataType::NO_DATA, |refresh| refresh.container),
             sequence: refresh.as_ref().and_then(|refresh| refresh.seq_num),
@@ -183,8 +218,9 @@ impl<'a> Timeline<'a> {
             Pace::Unpaced if self.next(egress).is_none() => return Ok(()),
             Pace::Unpaced => u64::MAX,
         };
+        let shift = self.moved_by(now);
         let Self { merge, watchers, streams, told, span, .. } = self;
-        let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
+        let mut teller = Teller::new(watchers, streams, told, egress, shift);
         merge.advance(until.min(span.to), TURN, &mut |event| teller.tell(&event, turn))?;
         let is_done = self.merge.due().is_none_or(|due| due > self.span.to);
         // Behind the last message, time goes on to the end of the span.
@@ -210,12 +246,13 @@ impl<'a> Timeline<'a> {
     pub(super) fn seek(&mut self, to: u64, now: Nanos, egress: &mut Egress<'_>) -> Result<(), Error> {
         self.merge.seek(to)?;
         self.shown = None;
-        self.base = to;
+        self.base = self.merge.time();
         if matches!(self.clock, Clock::Running(_) | Clock::Over) {
             self.clock = Clock::Running(now);
         }
+        let shift = self.moved_by(now);
         let Self { merge, watchers, streams, told, .. } = self;
-        let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
+        let mut teller = Teller::new(watchers, streams, told, egress, shift);
         for at in 0..merge.items().len() {
             let item = MergedItem(at as u32);
             if let Some(shown) = merge.shown(item).filter(|shown| shown.image().is_some()) {
@@ -252,10 +289,17 @@ impl<'a> Timeline<'a> {
     }
 
     /// Time stands still, and the next messages come, so many.
-    pub(super) fn step(&mut self, count: usize, egress: &mut Egress<'_>, turn: &mut Turn) -> Result<(), Error> {
+    pub(super) fn step(
+        &mut self,
+        count: usize,
+        now: Nanos,
+        egress: &mut Egress<'_>,
+        turn: &mut Turn,
+    ) -> Result<(), Error> {
         self.pause();
+        let shift = self.moved_by(now);
         let Self { merge, watchers, streams, told, span, .. } = self;
-        let mut teller = Teller { watchers, streams, told, egress, buf: vec![0; ROOM], copy: Vec::new() };
+        let mut teller = Teller::new(watchers, streams, told, egress, shift);
         let mut events = 0;
         // Records of what is not served are passed over.
         while events < count {
@@ -295,17 +339,50 @@ fn state_of(is_in_gap: bool, own: State<'_>) -> State<'_> {
     own
 }
 
+/// Moves the times of a refresh, if it has any.
+fn move_refresh(part: &mut Vec<u8>, shift: &Shift, distance: Distance, buf: &mut [u8]) {
+    let Ok(Msg::Refresh(refresh)) = Msg::decode(part) else { return };
+    let mut body = Vec::new();
+    if shift.append(distance, refresh.container, refresh.body, &mut body) {
+        let mut w = Writer::new(buf);
+        if (RefreshMsg { body: &body, ..refresh }).encode(&mut w).is_ok() {
+            let moved = w.written().to_vec();
+            *part = moved;
+        }
+    }
+}
+
 /// Tells those who watch what happens.
 struct Teller<'t, 'e> {
     watchers: &'t mut Vec<Vec<Watcher>>,
     streams: &'t mut usize,
     told: &'t mut u64,
     egress: &'t mut Egress<'e>,
+    shift: Option<(&'t Shift, Distance)>,
     buf: Vec<u8>,
     copy: Vec<u8>,
+    /// A body whose times are moved.
+    moved: Vec<u8>,
 }
 
-impl Teller<'_, '_> {
+impl<'t, 'e> Teller<'t, 'e> {
+    fn new(
+        watchers: &'t mut Vec<Vec<Watcher>>,
+        streams: &'t mut usize,
+        told: &'t mut u64,
+        egress: &'t mut Egress<'e>,
+        shift: Option<(&'t Shift, Distance)>,
+    ) -> Self {
+        let (buf, copy, moved) = (vec![0; ROOM], Vec::new(), Vec::new());
+        Self { watchers, streams, told, egress, shift, buf, copy, moved }
+    }
+
+    /// Has `moved` a body with its times moved; false if it stays as it is.
+    fn move_times(&mut self, container: DataType, body: &[u8]) -> bool {
+        self.moved.clear();
+        self.shift.is_some_and(|(shift, distance)| shift.append(distance, container, body, &mut self.moved))
+    }
+
     fn tell(&mut self, event: &Event<'_, '_, Folder>, turn: &mut Turn) {
         match *event {
             Event::Directory { recording, body } => turn.directory.push((recording, body.to_vec())),
@@ -325,16 +402,21 @@ impl Teller<'_, '_> {
         }
     }
 
-    /// A message that goes out as it came.
+    /// A message that goes out as it came, but for a key and for times that are moved.
     fn pass(&mut self, at: usize, kind: Kind, body: &[u8]) {
-        self.copy.clear();
         let has_key =
             kind == Kind::Update && peek::flags(body).is_some_and(|flags| flags & UpdateFlags::HAS_MSG_KEY.0 != 0);
-        // The key has the id that the service had where it was recorded.
-        match Msg::decode(body).ok().filter(|_| has_key) {
+        let is_moved = kind == Kind::Update
+            && peek::container(body)
+                .zip(peek::body(body))
+                .is_some_and(|(container, payload)| self.move_times(container, payload));
+        self.copy.clear();
+        match Msg::decode(body).ok().filter(|_| has_key || is_moved) {
             Some(Msg::Update(update)) => {
                 let mut w = Writer::new(&mut self.buf);
-                let message = UpdateMsg { key: None, ..update };
+                // The key has the id that the service had where it was recorded.
+                let payload = if is_moved { &self.moved[..] } else { update.body };
+                let message = UpdateMsg { key: None, body: payload, ..update };
                 if message.encode(&mut w).is_ok() {
                     self.copy.extend_from_slice(w.written());
                 }
@@ -355,10 +437,14 @@ impl Teller<'_, '_> {
         if refresh.state.stream.is_final() {
             return self.end(at, refresh.state);
         }
+        let is_moved = self.move_times(refresh.container, refresh.body);
+        let payload = if is_moved { &self.moved[..] } else { refresh.body };
         for watcher in self.watchers[at].iter().filter(|watcher| !watcher.waits) {
             let stream_id = watcher.stream_id;
-            self.egress
-                .refresh(watcher.session, &RefreshMsg { stream_id, key: None, group_id: &[], ..refresh.clone() });
+            self.egress.refresh(
+                watcher.session,
+                &RefreshMsg { stream_id, key: None, group_id: &[], body: payload, ..refresh.clone() },
+            );
             *self.told += 1;
         }
         if refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE) {
@@ -373,7 +459,10 @@ impl Teller<'_, '_> {
         if !watchers.iter().any(is_wanted) {
             return;
         }
-        let parts = shown.parts();
+        let mut parts = shown.parts();
+        if let Some((shift, distance)) = self.shift {
+            parts.iter_mut().for_each(|part| move_refresh(part, shift, distance, &mut self.buf));
+        }
         for watcher in watchers.iter_mut().filter(|watcher| is_wanted(watcher)) {
             for (part, refresh) in parts.iter().enumerate().filter_map(|(n, _)| Some((n, part_of(&parts, n)?))) {
                 let part_num = (parts.len() > 1).then_some(part as u16);

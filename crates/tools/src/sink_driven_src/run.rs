@@ -16,6 +16,7 @@ use anyhow::anyhow;
 use feed::MarketSource;
 use feed::datafile::DataFile;
 use feed::pace::{Pacer, Rate};
+use feed::provider::noninteractive::Offered;
 use feed::provider::{Items, Post, Prank, Provider, ProviderConfig, SessionId};
 use feed::records::RecordStream;
 use feed::replay::ReplaySpeed;
@@ -238,6 +239,7 @@ fn publish<F: Steered>(
     stop: &dyn Fn() -> bool,
     ready: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<()> {
+    let service = provider.config.service_id;
     let mut publisher = Publisher::new(provider, feed);
     let waker = io.tcp().waker();
     net::signal::wake(&waker);
@@ -246,7 +248,8 @@ fn publish<F: Steered>(
         let names = names::parse_list(&args.items)?;
         let places = Places::of(server, "--nip")?;
         eprintln!("{} is published to {places}; ur RATE changes the update rate", args.service);
-        publisher.dial(places, socket_options(args), "sink-driven-src", names);
+        let offered = names.into_iter().map(|name| Offered { service, domain: Domain::MARKET_PRICE, name });
+        publisher.dial(places, socket_options(args), "sink-driven-src", offered.collect());
     } else {
         ready(listen(args, io)?);
     }

@@ -7,7 +7,7 @@ use crate::outbox::Outbox;
 use crate::places::Places;
 use feed::pace::Pacer;
 use feed::provider::market::Market;
-use feed::provider::noninteractive::{Answer, NonInteractive};
+use feed::provider::noninteractive::{Answer, NonInteractive, Offered};
 use feed::provider::{Items, Post, Prank, Provider, Session, SessionId};
 use feed::{MarketSource, session::Nanos};
 use net::tcp::{ConnId, SocketOptions};
@@ -80,7 +80,7 @@ struct Dial {
     places: Places,
     options: SocketOptions,
     user: String,
-    names: Vec<String>,
+    offered: Vec<Offered>,
     conn: Option<ConnId>,
     retry_at: Nanos,
     version: Version,
@@ -114,22 +114,27 @@ impl Egress<'_> {
 
     /// A part of the image of an open item, on the stream that it names: solicited where one is owed. A final state ends the stream.
     pub fn refresh(&mut self, session: SessionId, refresh: &RefreshMsg<'_>) {
-        self.answer(session, |it, reply| it.refresh(refresh, reply));
+        self.answer(session, |side, reply| match side {
+            Side::Interactive(it) => it.refresh(refresh, reply),
+            Side::NonInteractive(nip) => nip.refresh(refresh, reply),
+        });
     }
 
     /// The state of an open item. A final one ends its stream.
     pub fn status(&mut self, session: SessionId, stream_id: i32, state: State<'_>) {
-        self.answer(session, |it, reply| it.status(stream_id, state, reply));
+        self.answer(session, |side, reply| match side {
+            Side::Interactive(it) => it.status(stream_id, state, reply),
+            Side::NonInteractive(nip) => nip.status(stream_id, state, reply),
+        });
     }
 
-    fn answer(&mut self, session: SessionId, say: impl FnOnce(&mut Session, &mut dyn FnMut(&[u8]))) {
+    fn answer(&mut self, session: SessionId, say: impl FnOnce(&mut Side, &mut dyn FnMut(&[u8]))) {
         let Some(Some(conn)) = self.conns.get_mut(session.0 as usize) else { return };
-        let Side::Interactive(it) = &mut conn.side else { return };
         if conn.outbox.is_empty() {
             self.dirty.push(session.0);
         }
         let outbox = &mut conn.outbox;
-        say(it, &mut |msg| outbox.push(msg));
+        say(&mut conn.side, &mut |msg| outbox.push(msg));
     }
 
     /// Adds a message to what the session gets at the end of the turn.
@@ -206,10 +211,10 @@ impl<F: Feed> Publisher<F> {
     }
 
     /// Connects to a Source Distributor as a non-interactive provider of these items, and again whenever it is cut off.
-    pub fn dial(&mut self, places: Places, options: SocketOptions, user: &str, names: Vec<String>) {
+    pub fn dial(&mut self, places: Places, options: SocketOptions, user: &str, offered: Vec<Offered>) {
         let user = user.to_owned();
         let version = Version::V14;
-        self.dial = Some(Dial { places, options, user, names, conn: None, retry_at: 0, version });
+        self.dial = Some(Dial { places, options, user, offered, conn: None, retry_at: 0, version });
     }
 
     /// What it publishes.
@@ -351,7 +356,7 @@ impl<F: Feed> Handler for Publisher<F> {
         let mut outbox = Outbox::default();
         let side = match self.dial.as_ref().filter(|d| d.conn == Some(conn)) {
             Some(dial) => {
-                let mut nip = NonInteractive::new(session, &dial.user, dial.names.clone(), &self.provider);
+                let mut nip = NonInteractive::new(session, &dial.user, dial.offered.clone(), &self.provider);
                 nip.begin(now, &mut |m| outbox.push(m));
                 self.dirty.push(session.0);
                 Side::NonInteractive(Box::new(nip))
