@@ -13,6 +13,7 @@
 //! | [`clock`] | monotonic nanoseconds, wall clock, CPU time |
 //! | [`signal`] | SIGINT, SIGTERM and SIGHUP as requests |
 //! | [`affinity`] | CPUs, priority, slice and timer slack of a thread |
+//! | [`huge_pages`] | an allocator that has large tables in huge pages |
 //! | [`rlimit`], [`memory`], [`host`], [`interfaces`] | limits of the process, what it uses, what it runs on |
 //! | [`dns`] | servers by the name of their service (SRV), which the system does not look up |
 //! | [`Network`] | lists of who may come in |
@@ -34,6 +35,7 @@ pub mod fault;
 #[cfg(feature = "floor")]
 pub mod floor;
 pub mod host;
+pub mod huge_pages;
 pub mod interfaces;
 pub mod memory;
 mod network;

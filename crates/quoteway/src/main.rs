@@ -13,10 +13,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use net::huge_pages::{self, HugePages};
 use server::{log, roles};
 use tools::command_line::{end_with_the_reader, print};
 use tools::{manual, ui};
 use tracing_subscriber::EnvFilter;
+
+/// Tables of many items lie in huge pages, where the machine gives them.
+#[global_allocator]
+static ALLOCATOR: HugePages = HugePages;
 
 /// Open market-data distribution, compatible with RSSL/RWF (RMDS, TREP, RTDS): unmodified EMA and ETA programs work
 /// against it.
@@ -145,6 +150,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    huge_pages::use_for_heap();
     end_with_the_reader();
     let cli = parse();
     // A command that answers once and ends logs nothing, and needs no thread for that.

@@ -51,11 +51,13 @@ pub enum Part {
     Sockets,
     /// The log of the process.
     Log,
+    /// The memory of the process.
+    Memory,
 }
 
 impl Part {
     /// All parts.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::SourceDistributor,
         Self::Providers,
         Self::Records,
@@ -68,6 +70,7 @@ impl Part {
         Self::Rrcpd,
         Self::Sockets,
         Self::Log,
+        Self::Memory,
     ];
 
     /// The part's name in metrics, after `quoteway_`.
@@ -85,6 +88,7 @@ impl Part {
             Self::Rrcpd => "rrcpd",
             Self::Sockets => "sockets",
             Self::Log => "log",
+            Self::Memory => "memory",
         }
     }
 
@@ -103,6 +107,7 @@ impl Part {
             Self::Rrcpd => agents::relay::Counters::TABLE,
             Self::Sockets => Sockets::TABLE,
             Self::Log => log::Counters::TABLE,
+            Self::Memory => Memory::TABLE,
         }
     }
 
@@ -116,6 +121,7 @@ impl Part {
             Self::Rrcpd => "rrcpd",
             Self::Sockets => "sockets",
             Self::Log => "log",
+            Self::Memory => "memory",
         }
     }
 }
@@ -167,6 +173,12 @@ impl Samples {
     /// Adds what the sockets of a thread have counted.
     pub fn add_sockets(&mut self, labels: &[Label], counters: &net::tcp::Counters) {
         self.add(Part::Sockets, labels, &Sockets::from(*counters));
+    }
+
+    /// Adds what the process as a whole counts.
+    pub fn add_process(&mut self) {
+        self.add(Part::Log, &[], &log::counters());
+        self.add(Part::Memory, &[], &Memory::now());
     }
 
     /// Adds what another reading has.
@@ -298,6 +310,24 @@ pub struct Sockets {
 }
 }
 
+hub::counters! {
+/// Large tables of the process, which lie in huge pages where the machine gives them: [`net::huge_pages`].
+pub struct Memory {
+    /// Bytes of large tables, for which huge pages are asked; what was never written of them takes no memory.
+    pub large_tables_bytes: u64 as Gauge in Bytes,
+    /// Large tables for which the kernel took no such request: it knows no huge pages.
+    pub huge_pages_refused: u64,
+}
+}
+
+impl Memory {
+    /// What the process has now.
+    pub fn now() -> Self {
+        let net::huge_pages::Usage { large_bytes, refused } = net::huge_pages::usage();
+        Self { large_tables_bytes: large_bytes, huge_pages_refused: refused }
+    }
+}
+
 impl From<net::tcp::Counters> for Sockets {
     fn from(counters: net::tcp::Counters) -> Self {
         let net::tcp::Counters {
@@ -397,5 +427,12 @@ mod tests {
         assert!(text.contains(family), "{text}");
         assert!(text.contains("\nquoteway_log_lines_lost_total 0\n"), "{text}");
         assert_eq!(text.matches("# TYPE").count(), Sockets::TABLE.len() + log::Counters::TABLE.len());
+        let mut samples = Samples::default();
+        samples.add_process();
+        let lines = samples.lines();
+        assert!(
+            lines.starts_with("log\t\tlines_lost=") && lines.contains("\nmemory\t\tlarge_tables_bytes="),
+            "{lines}"
+        );
     }
 }

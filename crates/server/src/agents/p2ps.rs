@@ -135,7 +135,7 @@ impl P2psAgent {
             samples.add(Part::HubAeron, &labels, &counters);
         }
         samples.add_sockets(&labels, self.io.counters());
-        samples.add(Part::Log, &[], &crate::log::counters());
+        samples.add_process();
     }
 }
 

@@ -165,7 +165,7 @@ impl Relay {
             };
             samples.add(Part::Rrcpd, &[("hub", self.name.clone()), ("to", to.to_owned())], &counters);
         }
-        samples.add(Part::Log, &[], &crate::log::counters());
+        samples.add_process();
     }
 
     /// Carries until `stop` says so; it is asked after each turn.

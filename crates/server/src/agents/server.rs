@@ -20,7 +20,7 @@ use super::monitor::{Monitor, MonitorHandle, Thread, monitor};
 use super::permissions::{Administration, Permissioning};
 use super::providers::Providers;
 use super::status::{STATUS, Status};
-use crate::counters::{Part, Samples};
+use crate::counters::Samples;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 
 /// The only P2PS of this process.
@@ -193,7 +193,7 @@ impl Server {
         self.sessions.providers.sample(&hub, self.holding, samples);
         self.sessions.consumers.sample(&rssl, samples);
         samples.add_sockets(&rssl, self.io.counters());
-        samples.add(Part::Log, &[], &crate::log::counters());
+        samples.add_process();
     }
 }
 

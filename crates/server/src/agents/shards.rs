@@ -32,7 +32,7 @@ use super::providers::Providers;
 use super::send_coalescing::SendCoalescing;
 use super::server::Addresses;
 use super::status::{STATUS, Status};
-use crate::counters::{Label, Part, Samples};
+use crate::counters::{Label, Samples};
 use rssl_io::RsslIo;
 
 /// Bytes of the ring of hub blocks. A block is at most half of it; a larger one is cut.
@@ -281,7 +281,7 @@ impl Ingest {
     fn sample(&self, samples: &mut Samples) {
         self.providers.sample(&self.labels, self.holding, samples);
         samples.add_sockets(&self.labels, self.io.counters());
-        samples.add(Part::Log, &[], &crate::log::counters());
+        samples.add_process();
     }
 
     /// Has it woken by what it waits for; `false` if there is some already.

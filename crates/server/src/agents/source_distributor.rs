@@ -169,7 +169,7 @@ impl SourceDistributorAgent {
             samples.add(Part::P2psOf, &[("p2ps", peer)], &behind);
         }
         samples.add_sockets(&labels, self.io.counters());
-        samples.add(Part::Log, &[], &crate::log::counters());
+        samples.add_process();
     }
 
     /// Before heartbeats are written: what they say of this Source Distributor may be signed anew.

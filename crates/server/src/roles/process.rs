@@ -116,11 +116,24 @@ pub fn turn_over(pulse: &Pulse, life: &Lifecycle) -> bool {
     life.is_over()
 }
 
+/// Says which pages tables of many items lie in.
+fn tell_pages() {
+    match net::huge_pages::are_given() {
+        Ok(true) => tracing::info!("tables of many items lie in huge pages"),
+        Ok(false) => tracing::info!(
+            "tables of many items lie in pages of 4 KB: the machine gives no huge pages now. Updates of a million items take less with them: \
+            echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+        ),
+        Err(e) => tracing::warn!("which pages tables of many items lie in cannot be told: {e}"),
+    }
+}
+
 /// Everything is open: signals may end turns of the first thread from now on, the line is printed that says so, and a supervisor is told.
 pub fn announce(line: &str, threads: Vec<Watched>) {
     if let Some((_, waker)) = threads.first() {
         net::signal::wake(waker);
     }
+    tell_pages();
     println!("{line}");
     let _ = std::io::stdout().flush();
     service::ready(line, threads);
