@@ -77,6 +77,9 @@ use rwf::{State, peek};
 use timers::{Timer, Timers};
 use upstream::Upstream;
 
+/// Items from which on it pays to look at their memory ahead: the tables of fewer lie in the caches of the processor.
+const MANY: usize = 16 << 10;
+
 /// Where messages to providers go. The calls come in the order in which they have to reach the provider.
 pub trait ProviderSink {
     /// Sends one RWF message to a session.
@@ -199,6 +202,19 @@ impl SourceDistributor {
         }
     }
 
+    /// These messages of a provider come next, if they are whole. Where there are many items, their memory is looked at here, that of all
+    /// messages at once: the processor then waits for it once, and not with each of them.
+    #[inline]
+    pub fn look_ahead<'m>(&self, id: SessionId, messages: impl Iterator<Item = &'m [u8]>) {
+        let Some(session) = self.providers.get(id).filter(|_| self.items.len() >= MANY) else { return };
+        let streams = messages.filter_map(peek::stream_id).map(|id| session.streams.get(StreamId(id)));
+        let needed = streams.fold(0, |needed, stream| {
+            let image = stream.live_cached().map_or(0, |handle| self.content.look_ahead(handle));
+            needed ^ image ^ u32::from(stream.live().is_some())
+        });
+        std::hint::black_box(needed);
+    }
+
     /// A message from a provider. A message that breaks the rules ends its session.
     #[inline]
     pub fn session_message(&mut self, now: u64, id: SessionId, msg: &[u8], out: &mut impl ProviderSink) {
@@ -264,7 +280,7 @@ impl SourceDistributor {
     pub fn clear_block(&mut self) {
         self.hub.end_block();
         self.providers.end_turn();
-        self.settle_cache();
+        self.counters.cache_failures += self.content.settle();
         self.counters.items_cached = self.content.cached_items() as u64;
         if cfg!(debug_assertions) {
             self.items.check_some(64);

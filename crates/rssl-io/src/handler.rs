@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use net::tcp::{ConnId, ListenerId};
+use rssl::frame::Packed;
 use rssl::ws::upgrade::Upgrade;
 use rssl::{Negotiated, Version};
 
@@ -20,6 +21,9 @@ pub trait Handler {
     }
     /// A session is established.
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>);
+    /// These messages come next ([`rssl::Sink::packed`]).
+    #[inline]
+    fn packed(&mut self, _conn: ConnId, _messages: &Packed<'_>) {}
     /// A message came in.
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]);
     /// A text came in: JSON, one message or an array of them. Only in sessions that were opened as [`Spoken::Json`].

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use net::tcp::{ConnId, ListenerId, SendOutcome, Tcp};
 use net::tls::TlsSession;
+use rssl::frame::Packed;
 use rssl::ws::upgrade::{self, Ask, Protocol, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
 use rssl::{Closed, Connection, Negotiated, Packer, Standing, Version};
@@ -597,6 +598,13 @@ impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
         *self.established = true;
         let spoken = if self.in_websocket { Spoken::RsslInWebSocket(info) } else { Spoken::Rssl(info) };
         self.handler.opened(self.now, self.conn, &Opened { listener: self.listener, peer: self.peer, spoken });
+    }
+
+    #[inline]
+    fn packed(&mut self, messages: &Packed<'_>) {
+        if self.account.is_known {
+            self.handler.packed(self.conn, messages);
+        }
     }
 
     #[inline]

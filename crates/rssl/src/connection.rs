@@ -17,6 +17,11 @@ pub trait Sink {
     /// The handshake is finished. Comes once, before any message.
     fn connected(&mut self, _info: &Negotiated) {}
 
+    /// The messages that come next, all of one frame, before the first of them comes by itself. A sink that reads memory for each message, in no
+    /// order, may look at it for all of them here: the processor then waits once. Whether they are whole is not known yet.
+    #[inline]
+    fn packed(&mut self, _messages: &Packed<'_>) {}
+
     /// A whole message; borrowed from the received bytes wherever possible.
     fn message(&mut self, msg: &[u8]);
 
@@ -529,7 +534,9 @@ impl std::fmt::Debug for Connection {
 
 #[inline]
 fn unpack<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), Fail> {
-    for message in Packed::new(payload) {
+    let messages = Packed::new(payload);
+    sink.packed(&messages);
+    for message in messages {
         sink.message(message?);
     }
     Ok(())

@@ -86,6 +86,14 @@ struct Place {
     wanted: Neighbours,
 }
 
+impl Place {
+    /// Has both of its lines come near.
+    #[inline]
+    fn look(&self) -> u32 {
+        self.item ^ u32::from(self.image.is_some())
+    }
+}
+
 /// Places beside one in the order in which their items were last wanted.
 #[derive(Debug, Default, Clone, Copy)]
 struct Neighbours {
@@ -96,27 +104,22 @@ struct Neighbours {
 /// No item, no place: there are never as many.
 const NOBODY: u32 = u32::MAX;
 
-/// Places that get their memory together: what a table has no use for yet stays small, and nothing moves when it grows.
-const CHUNK: usize = 256;
-
-/// All places, used and free.
+/// All places, used and free, in one table: its memory moves by pages when it grows, and lies in huge ones (`net::huge_pages`).
 #[derive(Debug, Default)]
 struct Places {
-    chunks: Vec<Box<[Place; CHUNK]>>,
-    /// Places from here on were never used.
-    used: u32,
+    all: Vec<Place>,
     free: Vec<u32>,
 }
 
 impl Places {
     #[inline]
     fn get(&self, place: u32) -> &Place {
-        &self.chunks[place as usize / CHUNK][place as usize % CHUNK]
+        &self.all[place as usize]
     }
 
     #[inline]
     fn get_mut(&mut self, place: u32) -> &mut Place {
-        &mut self.chunks[place as usize / CHUNK][place as usize % CHUNK]
+        &mut self.all[place as usize]
     }
 
     /// A place that nobody has.
@@ -124,12 +127,8 @@ impl Places {
         if let Some(place) = self.free.pop() {
             return place;
         }
-        if self.used as usize == self.chunks.len() * CHUNK {
-            let chunk: Vec<Place> = (0..CHUNK).map(|_| Place::default()).collect();
-            self.chunks.push(chunk.into_boxed_slice().try_into().expect("as many as a chunk has"));
-        }
-        self.used += 1;
-        self.used - 1
+        self.all.push(Place::default());
+        (self.all.len() - 1) as u32
     }
 }
 
@@ -227,6 +226,13 @@ impl Cache {
     #[inline]
     fn place_of(&self, item: u32) -> Option<u32> {
         self.index.get(item as usize).copied().filter(|place| *place != NOBODY)
+    }
+
+    /// Has the memory come near in which it stands where an item's image is: for many items one after the other, before updates of them come.
+    /// The value means nothing; it is to be kept ([`std::hint::black_box`]) so that nobody leaves the look out.
+    #[inline]
+    pub fn look_ahead(&self, item: u32) -> u32 {
+        self.place_of(item).map_or(0, |place| self.places.get(place).look())
     }
 
     /// The image of an item that is cached.
@@ -408,7 +414,7 @@ impl Cache {
         let mut waiting = std::mem::take(&mut self.waiting);
         // No look depends on another one: the processor has many of them under way at a time.
         let heads = waiting.updates.iter().map(|update| self.places.get(update.place));
-        let seen = heads.fold(0, |seen, place| seen ^ place.item ^ u32::from(place.image.is_some()));
+        let seen = heads.fold(0, |seen, place| seen ^ place.look());
         let images = waiting.updates.iter().filter_map(|update| self.places.get(update.place).image.as_ref());
         std::hint::black_box(images.fold(seen, |seen, cached| seen ^ u32::from(cached.image.touch())));
         let mut start = 0;
@@ -487,7 +493,7 @@ impl Cache {
     pub fn check(&self) {
         let placed = self.index.iter().filter(|place| **place != NOBODY).count();
         assert_eq!(placed, self.len, "items that have a place");
-        assert_eq!(placed + self.places.free.len(), self.places.used as usize, "places, used and free");
+        assert_eq!(placed + self.places.free.len(), self.places.all.len(), "places, used and free");
         let mut before = NOBODY;
         for item in self.items() {
             assert!(self.has(item), "item {item} was wanted, and is not cached");

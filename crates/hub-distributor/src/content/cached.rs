@@ -15,6 +15,18 @@ use rwf::msg::{Domain, MsgClass, RefreshMsg};
 use rwf::peek;
 
 impl Content {
+    /// Has the memory come near that says where an item's image is; the value means nothing.
+    #[inline]
+    pub(crate) fn look_ahead(&self, handle: Handle) -> u32 {
+        self.images.look_ahead(handle.0)
+    }
+
+    /// The turn is over: no update waits for its image any longer. Number of messages that could not be applied since they were counted last.
+    pub(crate) fn settle(&mut self) -> u64 {
+        self.images.settle();
+        self.images.take_failures()
+    }
+
     /// True if the cached image of an item is what its provider would send, and none is on its way.
     pub(crate) fn is_current(&mut self, handle: Handle, item: &Item) -> bool {
         let settled = item.is_open() && !item.in_set() && !item.is_expecting() && !item.is_lost();
@@ -92,12 +104,6 @@ impl SourceDistributor {
         self.counters.updates += 1;
         self.content.images.update(handle.0, rwf);
         true
-    }
-
-    /// The turn is over: no update waits for its image any longer.
-    pub(crate) fn settle_cache(&mut self) {
-        self.content.images.settle();
-        self.count_failures();
     }
 
     fn count_failures(&mut self) {

@@ -21,22 +21,49 @@ const AHEAD: usize = 16;
 /// Items from which on looking ahead pays: the tables of fewer lie in the caches of the processor.
 const MANY: usize = 16 << 10;
 
-/// Looks at the items of the next updates: at the entry of each handle, then at the watchers of each. None of these looks depends on another
-/// one. Gives the number of updates looked at.
-#[inline]
-fn look_ahead(source: &Source, items: &Items, ahead: &mut Messages<'_>) -> usize {
-    let mut ids = [ItemId::NONE; AHEAD];
-    let mut count = 0;
-    while count < AHEAD
-        && let Some(message) = ahead.next_update()
-    {
-        ids[count] = source.item(Handle(message.handle));
-        count += 1;
+/// A look at what updates need before each of them is read, two steps ahead: the entries of the handles of a group of updates, and the watchers of the group
+/// before, whose entries have come meanwhile. None of these looks depends on another one, so that the processor waits once for all.
+struct LookAhead<'m> {
+    /// Updates behind those that were looked at.
+    messages: Messages<'m>,
+    /// The items of the group that comes next, and how many these are.
+    ids: [ItemId; AHEAD],
+    count: usize,
+    /// Updates that may be read before the next look.
+    near: usize,
+}
+
+impl<'m> LookAhead<'m> {
+    /// Before the first look at these messages.
+    const fn new(messages: Messages<'m>) -> Self {
+        Self { messages, ids: [ItemId::NONE; AHEAD], count: 0, near: 0 }
     }
-    let first = |id: &ItemId| items.watchers(*id).open().first().map_or(0, |watcher| watcher.client.0);
-    let seen = ids[..count].iter().filter(|id| id.is_item()).fold(0, |seen, id| seen ^ first(id));
-    std::hint::black_box(seen);
-    count
+
+    /// An update is going to be read.
+    #[inline]
+    fn step(&mut self, source: &Source, items: &Items) {
+        if self.near == 0 {
+            if self.count == 0 {
+                self.look(source, items);
+            }
+            self.near = self.count;
+            self.look(source, items);
+        }
+        self.near = self.near.saturating_sub(1);
+    }
+
+    fn look(&mut self, source: &Source, items: &Items) {
+        let first = |id: &ItemId| items.watchers(*id).open().first().map_or(0, |watcher| watcher.client.0);
+        let watchers = self.ids[..self.count].iter().filter(|id| id.is_item()).fold(0, |seen, id| seen ^ first(id));
+        std::hint::black_box(watchers);
+        self.count = 0;
+        while self.count < AHEAD
+            && let Some(message) = self.messages.next_update()
+        {
+            self.ids[self.count] = source.item(Handle(message.handle));
+            self.count += 1;
+        }
+    }
 }
 
 impl P2ps {
@@ -143,13 +170,12 @@ impl P2ps {
         let (mut mirrored, mut repeated) = (0, 0);
         let mut careful = None;
         let looks_ahead = items.len() >= MANY;
-        let (mut ahead, mut near) = (messages.clone(), 0);
+        let mut ahead = LookAhead::new(messages.clone());
         loop {
-            if looks_ahead && near == 0 {
-                near = look_ahead(source, items, &mut ahead);
+            if looks_ahead {
+                ahead.step(source, items);
             }
             let Some(message) = messages.next_update() else { break };
-            near = near.wrapping_sub(1);
             read += 1;
             let id = source.item(Handle(message.handle));
             if !id.is_item() {

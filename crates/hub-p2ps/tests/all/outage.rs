@@ -3,7 +3,7 @@
 use crate::world::{PRICE, SECOND, encode, refresh, update};
 use hub_p2ps::{ClientId, ClientInfo, Config, Notice, P2ps, SourceId};
 use hub_stream::{ALL, Block, BlockWriter, Event, Request, flags};
-use rwf::msg::{MsgKey, RequestFlags, RequestMsg};
+use rwf::msg::{MsgKey, RequestFlags, RequestMsg, StatusMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
 use rwf::rdm::{directory, login};
 use rwf::{DataState, Qos, State, StateCode, StreamState};
@@ -386,4 +386,35 @@ fn an_id_that_its_source_has_given_to_another_name_is_the_old_services_no_more()
     assert_eq!(outage.p2ps.counters().items_waiting, 3, "nobody has S1");
     let gone = outage.p2ps.notices().any(|notice| notice == Notice::ServiceGone { service: "S1".into() });
     assert!(gone && outage.p2ps.service_name(4) == Some("OTHER"));
+}
+
+/// Where there are many items, what updates need is looked at ahead of them: handles that nobody has, other events between, blocks of any length.
+#[test]
+fn updates_of_many_items_in_no_order_all_arrive() {
+    let items = 20_000;
+    let mut outage = Outage::new(1);
+    outage.open(1, 2, 10, 1);
+    outage.open(0, 1, 10, items);
+    let (message, mut seed) = (update(&[(22, 3)]), 1_u32);
+    for length in [0, 1, 15, 16, 17, 31, 32, 33, 1_000] {
+        let (got, mut expected) = (outage.got[0], 0);
+        for number in 0..length {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // A hundredth of the handles is nobody's.
+            let handle = (seed >> 8) % (items as u32 * 101 / 100);
+            outage.writers[0].update(handle, false, &message);
+            expected += u64::from(handle < items as u32);
+            if number % 37 == 36 {
+                let (target, group, flags) = (ALL, 0, flags::PENDING_TOO);
+                let state = State::new(StreamState::OPEN, DataState::OK, StateCode::NONE, "");
+                let status = StatusMsg { state: Some(state), ..StatusMsg::new(PRICE, 0) };
+                let rwf = encode(|w| status.encode(w));
+                outage.writers[0].event(&Event::ItemStatus { target, handle: number, group, flags, rwf: &rwf });
+                expected += 1;
+            }
+        }
+        outage.publish(0);
+        assert_eq!(outage.got[0] - got, expected, "a block of {length} updates");
+    }
+    outage.p2ps.check_invariants();
 }

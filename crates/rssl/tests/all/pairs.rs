@@ -2,7 +2,7 @@
 //! what the other wrote.
 
 use proptest::prelude::*;
-use rssl::frame::{self, Kind};
+use rssl::frame::{self, Kind, Packed};
 use rssl::{ClientConfig, Compression, CompressionSet, Connection, Negotiated, ServerConfig, Sink, Version};
 
 #[derive(Default)]
@@ -10,13 +10,22 @@ struct Seen {
     connected: usize,
     messages: Vec<Vec<u8>>,
     pings: usize,
+    /// Messages that were announced, and have yet to come by themselves.
+    ahead: std::collections::VecDeque<Vec<u8>>,
 }
 
 impl Sink for Seen {
     fn connected(&mut self, _: &Negotiated) {
         self.connected += 1;
     }
+    fn packed(&mut self, messages: &Packed<'_>) {
+        assert!(self.ahead.is_empty(), "what was announced has come before more is");
+        self.ahead.extend(messages.clone().map(|message| message.unwrap().to_vec()));
+    }
     fn message(&mut self, msg: &[u8]) {
+        if let Some(announced) = self.ahead.pop_front() {
+            assert_eq!(announced, msg);
+        }
         self.messages.push(msg.to_vec());
     }
     fn ping(&mut self) {

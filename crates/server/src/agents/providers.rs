@@ -13,6 +13,7 @@ use hub::distributor::{
 };
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
+use rssl::frame::Packed;
 use rwf::msg::{Domain, MsgClass};
 use rwf::peek;
 
@@ -443,6 +444,13 @@ impl Handler for Providers {
         tracing::info!("provider {} is up ({})", opened.peer, opened.spoken);
         let peer = PeerInfo { address: opened.peer.to_string() };
         self.distributor.session_up(now, id, origin, peer, &mut self.outbox);
+    }
+
+    #[inline]
+    fn packed(&mut self, conn: ConnId, messages: &Packed<'_>) {
+        if let Some(Session { id, .. }) = self.session(conn) {
+            self.distributor.look_ahead(id, messages.clone().flatten());
+        }
     }
 
     #[inline]

@@ -15,6 +15,7 @@ use anyhow::anyhow;
 use measure::latency::{Latency, Summary};
 use net::tcp::{ConnId, SocketOptions};
 use net::tls::TlsClient;
+use rssl::frame::Packed;
 use rssl::{ClientConfig, Version};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::dictionary::Dictionary;
@@ -441,6 +442,12 @@ impl Handler for Client<'_> {
         if self.args.verbose {
             self.printer.say(&format!("mount {index} connected to {}: {}", opened.peer, opened.spoken));
         }
+    }
+
+    #[inline]
+    fn packed(&mut self, conn: ConnId, messages: &Packed<'_>) {
+        let mount = &self.mounts[self.owners[conn.slot()] as usize];
+        mount.list.look_ahead(messages.clone().flatten(), &self.streams);
     }
 
     #[inline]

@@ -17,6 +17,9 @@ pub(super) struct State {
     pub(super) stream: ItemStream,
 }
 
+/// States from which on they are looked at ahead: fewer lie in the caches of the processor.
+const MANY: usize = 64 << 10;
+
 /// The states, by number of the item in its watchlist and by mount.
 #[derive(Debug)]
 pub struct Streams {
@@ -43,6 +46,18 @@ impl Streams {
     pub(super) fn column(&self, mount: usize) -> Column {
         assert!(mount < self.mounts, "mount {mount} of {}", self.mounts);
         Column(mount)
+    }
+
+    /// Whether the processor waits for the state of an item that comes in no order.
+    #[inline]
+    pub(super) const fn are_many(&self) -> bool {
+        self.states.len() >= MANY
+    }
+
+    /// Has the state of an item come near. The value means nothing; it is to be kept so that nobody leaves the look out.
+    #[inline]
+    pub(super) fn look_ahead(&self, column: Column, item: usize) -> u32 {
+        self.states.get(item * self.mounts + column.0).map_or(0, |state| state.sequence)
     }
 
     /// The state of the item of this number, which is below the length of the mount's watchlist.

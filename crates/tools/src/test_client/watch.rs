@@ -237,6 +237,18 @@ impl Watchlist {
         self.names.get(index).copied()
     }
 
+    /// These messages come next. What is known of their streams is looked at for all of them at once, where there are so many streams that each is
+    /// waited for.
+    #[inline]
+    pub fn look_ahead<'m>(&self, messages: impl Iterator<Item = &'m [u8]>, streams: &Streams) {
+        if !streams.are_many() {
+            return;
+        }
+        let item = |msg| usize::try_from(peek::stream_id(msg)?.checked_sub(FIRST_STREAM)?).ok();
+        let seen = messages.filter_map(item).fold(0, |seen, item| seen ^ streams.look_ahead(self.column, item));
+        black_box(seen);
+    }
+
     /// Takes an item message. `turn` is when it was received.
     #[inline]
     pub fn take(&mut self, turn: u64, msg: &[u8], streams: &mut Streams, meter: &mut Meter) -> Option<Note> {
