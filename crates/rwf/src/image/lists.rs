@@ -204,10 +204,11 @@ impl Fields {
         self.replace(&list, schema, done)
     }
 
-    /// Takes the fields of a list in where none is held.
+    /// Takes the fields of a list in where none is held. With the room that a list gets when it grows, which it does as a rule with its first update: many
+    /// fields of an image are blank. A million first updates would else look for other memory each.
     fn fill(&mut self, list: &FieldList<'_>, len: usize, schema: &Schema<'_>) -> Result<(), ApplyError> {
         if self.bytes.capacity() < len {
-            self.bytes.reserve_exact(len);
+            self.bytes.reserve_exact(len + spare(len));
         }
         for entry in list.entries() {
             let end = self.bytes.len();
