@@ -2,9 +2,9 @@
 
 use super::{ItemId, Items, Open, Post, Prank, Provider, Refusal};
 use omm::provider::{Asked, Event, Upstream};
+use rustc_hash::FxHashMap;
 use rwf::msg::{Domain, NakCode, PostMsg, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::{DataState, DataType, Qos, State, StateCode, StreamState};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A connection of the owner: dense, chosen by it.
@@ -26,7 +26,7 @@ pub struct Session {
     role: omm::provider::Provider,
     login_text: String,
     /// The image shown on the streams.
-    streams: BTreeMap<i32, Stream>,
+    streams: FxHashMap<i32, Stream>,
     payload: Vec<u8>,
     lock: Arc<[u8]>,
     /// Accepted, and not taken yet.
@@ -59,7 +59,7 @@ impl Session {
             id,
             role: omm::provider::Provider::new(provider.role()),
             login_text: format!("Login accepted by {}", provider.config.vendor),
-            streams: BTreeMap::new(),
+            streams: FxHashMap::default(),
             payload: Vec::with_capacity(4 * 1024),
             lock: Arc::clone(&provider.config.lock),
             posts: Vec::new(),
@@ -126,6 +126,7 @@ impl Session {
     /// Plays a prank on the open items, or on those of one name; says on how many streams.
     pub fn prank(&mut self, items: &mut dyn Items, name: Option<&str>, prank: Prank<'_>, reply: Reply<'_>) -> usize {
         let mut streams: Vec<(i32, Stream)> = self.streams.iter().map(|(id, stream)| (*id, *stream)).collect();
+        streams.sort_unstable_by_key(|(id, _)| *id);
         if let Some(name) = name {
             streams.retain(|(_, stream)| items.name(stream.item).as_deref() == Some(name));
         }

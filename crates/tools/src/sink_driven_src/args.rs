@@ -1,5 +1,6 @@
 //! The command line of `sink-driven-src`.
 
+use super::order::Order;
 use super::template;
 use crate::flags;
 use anyhow::anyhow;
@@ -111,9 +112,14 @@ pub struct Args {
     #[arg(long, value_name = "LOCK", conflicts_with = "data_file", value_parser = lock)]
     pub lock: Option<Arc<[u8]>>,
 
-    /// Update the items in a random order, the same in every run, and not in that in which they were opened
+    /// Update the items in a random order, the same in every run, and not in that in which they were opened: --order random
     #[arg(long)]
     pub shuffle: bool,
+
+    /// Which item is updated next: opened (round and round, as they were opened), random (round and round in a random order), zipf (the most
+    /// frequent item n times as often as the nth), or a file of item numbers, one a line, that is gone over again and again
+    #[arg(long, value_name = "ORDER", conflicts_with = "shuffle")]
+    pub order: Option<Order>,
 
     /// Size of a reference update in bytes, header included: 74 is the reports' size, 130 the later one
     #[arg(long, value_name = "BYTES", default_value_t = 74, value_parser = size)]
@@ -214,6 +220,12 @@ pub enum Idle {
 }
 
 impl Args {
+    /// Which item is updated next.
+    pub fn order(&self) -> Order {
+        let usual = if self.shuffle { Order::Random } else { Order::Opened };
+        self.order.clone().unwrap_or(usual)
+    }
+
     /// Bytes of a reference update, header included.
     pub fn message_size(&self) -> usize {
         self.data_size.map_or(self.size, |data| data + template::header())

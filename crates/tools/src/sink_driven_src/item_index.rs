@@ -11,15 +11,18 @@ use std::sync::Arc;
 /// in which no update is sent. A part moves its 256th.
 const PARTS: usize = 256;
 
+/// Where a hash has the number of its part.
+const PART_SHIFT: u32 = 40;
+
 /// What an item is found by.
 pub(super) type Key = (Domain, Arc<str>);
 
 /// Numbers of items.
-pub(super) struct ItemIndex(Box<[HashMap<Key, u32>]>);
+pub(super) struct ItemIndex(Box<[HashMap<Key, u32, FxBuildHasher>]>);
 
 impl Default for ItemIndex {
     fn default() -> Self {
-        Self((0..PARTS).map(|_| HashMap::new()).collect())
+        Self((0..PARTS).map(|_| HashMap::default()).collect())
     }
 }
 
@@ -31,8 +34,8 @@ impl ItemIndex {
 }
 
 fn part(key: &Key) -> usize {
-    // The hasher's last step turns the upper bits of its product, which all of the name has had a part in, to the lower end.
-    FxBuildHasher.hash_one(key) as usize % PARTS
+    // The tables of the parts take buckets from the lowest bits and tags from the uppermost ones.
+    (FxBuildHasher.hash_one(key) >> PART_SHIFT) as usize % PARTS
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::catalogue::Catalogue;
 use super::item_index::ItemIndex;
+use super::order::{Order, Places};
 use super::series::Series;
 use feed::fields::append;
 use feed::image::Overlay;
@@ -32,8 +33,8 @@ pub struct Load {
     item_names: Vec<Arc<str>>,
     /// Streams to update, in the order in which they were opened.
     streams: Vec<Stream>,
-    next: usize,
-    /// Decides where a stream goes when they are shuffled.
+    places: Places,
+    /// Decides where a stream goes when they are in a random order.
     order: Random,
     pacer: Pacer,
     stamps: Stamps,
@@ -65,9 +66,8 @@ pub struct LoadConfig {
     pub stamp_all: bool,
     /// Every so manieth update carries one, if not 0. In contrast to so many a second, a late burst has its full weight.
     pub stamp_every: u32,
-    /// Updates go round in a random order of the items, the same in every run, and not in that in which they were opened. Clients
-    /// open what all watch before what one watches: in their order, half of a round would go to all and the other half to one.
-    pub shuffle: bool,
+    /// Which item is next.
+    pub order: Order,
 }
 
 /// Kept small: a round over many items is as fast as memory gives them.
@@ -103,6 +103,11 @@ struct Stamps {
     overdue: bool,
 }
 
+/// Items that are looked at ahead.
+const AHEAD: usize = 16;
+/// Items from which on that pays: fewer lie in the caches of the processor.
+const MANY: usize = 32 << 10;
+
 /// Seed of the random order.
 const ORDER: u64 = 1;
 
@@ -122,7 +127,7 @@ impl Load {
             items: Vec::new(),
             item_names: Vec::new(),
             streams: Vec::new(),
-            next: 0,
+            places: Places::new(config.order.clone()),
             order: Random::new(ORDER),
             pacer: Pacer::new(config.shape, config.rate, now),
             stamps: Stamps {
@@ -206,7 +211,12 @@ impl Load {
         let smooth = self.config.shape == Shape::Smooth;
         self.lateness.record(now.saturating_sub(self.pacer.next(now).unwrap_or(now)));
         let mut sent = 0;
+        self.places.prepare(self.streams.len());
+        let looks_ahead = self.items.len() >= MANY;
         for n in 0..count {
+            if looks_ahead && n.is_multiple_of(AHEAD as u64) && !self.streams.is_empty() {
+                self.look_ahead();
+            }
             let wanted = stamp_at == Some(n) || self.stamps.counts_out(self.config.stamp_every) || self.stamps.overdue;
             let Some(at) = self.next_stream(wanted) else { break };
             let stream = self.streams[at];
@@ -250,6 +260,14 @@ impl Load {
         }
         self.sent += sent;
         sent
+    }
+
+    /// Looks at the items of the next streams: none of these looks depends on another one, so that the processor waits for their memory once.
+    #[inline]
+    fn look_ahead(&self) {
+        let stream = |ahead| self.streams[self.places.peek(ahead, self.streams.len())];
+        let item = |stream: Stream| self.items[stream.item as usize].sequence;
+        std::hint::black_box((0..AHEAD).fold(0, |seen, ahead| seen ^ item(stream(ahead))));
     }
 
     /// Updates that are due and fit; what could not be sent for too long is given up.
@@ -304,11 +322,7 @@ impl Load {
         {
             return Some(at as usize);
         }
-        if self.next >= self.streams.len() {
-            self.next = 0;
-        }
-        self.next += 1;
-        (self.next <= self.streams.len()).then(|| self.next - 1)
+        (!self.streams.is_empty()).then(|| self.places.take(self.streams.len()))
     }
 
     /// Takes a stream out of the round.
@@ -385,7 +399,7 @@ impl Items for Load {
         if open.streaming && !series.is_empty() && !is_over {
             entry.at = Some(self.streams.len() as u32);
             self.streams.push(Stream { id: open.stream_id, item });
-            if self.config.shuffle {
+            if self.config.order.is_mixed() {
                 self.put_anywhere();
             }
         }
@@ -436,7 +450,7 @@ mod tests {
             stamp_item: item.map(str::to_owned),
             stamp_all: false,
             stamp_every: 0,
-            shuffle: false,
+            order: Order::Opened,
         };
         Load::new(config, Arc::new(Catalogue::reference(85, false).unwrap()), 0)
     }
@@ -449,7 +463,7 @@ mod tests {
     #[test]
     fn a_shuffled_round_has_every_stream_once_and_mixes_them() {
         let plain = load(1_000.0, 0.0, None);
-        let config = LoadConfig { shuffle: true, ..plain.config };
+        let config = LoadConfig { order: Order::Random, ..plain.config };
         let mut load = Load::new(config, plain.catalogue, 0);
         let items: Vec<ItemId> = (0..1_000).map(|n| open(&mut load, &format!("RDT{n}"), n)).collect();
         let round: Vec<i32> = load.streams.iter().map(|s| s.id).collect();

@@ -8,6 +8,7 @@ pub mod catalogue;
 pub mod commands;
 mod item_index;
 pub mod load;
+pub mod order;
 mod page;
 mod run;
 pub mod series;

@@ -489,7 +489,7 @@ impl LoadFeed {
             stamp_item: args.timestamp_item.clone(),
             stamp_all: args.stamp_all,
             stamp_every: args.stamp_every,
-            shuffle: args.shuffle,
+            order: args.order(),
         };
         let spare = Load::new(LoadConfig { rate: Rate::Stopped, ..config.clone() }, catalogue.clone(), 0);
         Ok(Self {
