@@ -4,7 +4,7 @@ use crate::scenario::{Kind, Scenario, ScenarioError};
 
 /// Parameters that every scenario has.
 const OF_ALL: [&str; 5] = ["title", "about", "goals", "group", "on_request"];
-const OF_IMAGES: [&str; 11] = [
+const OF_IMAGES: [&str; 12] = [
     "items",
     "size",
     "data_size",
@@ -16,6 +16,7 @@ const OF_IMAGES: [&str; 11] = [
     "priority",
     "idle",
     "shuffle",
+    "order",
 ];
 const OF_LATE: [&str; 9] =
     ["items", "size", "data_size", "rates", "warmup", "socket_buffer", "server_toml", "split", "idle"];

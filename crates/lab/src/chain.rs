@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::nodes::Nodes;
 use super::product;
 use super::scenario::Scenario;
+use super::ticks;
 use measure::observer::Plan;
 use measure::process::{Fault, Process};
 
@@ -150,8 +151,10 @@ impl Chain {
             None if scenario.stamp_every == 1 => args.push("--stamp-all".to_owned()),
             None => args.extend(words(&format!("--stamp-every {}", scenario.stamp_every))),
         }
-        if scenario.is_mixed() || scenario.shuffle {
-            args.push("--shuffle".to_owned());
+        match ticks::order(scenario, self.folder.path())? {
+            Some(order) => args.extend(["--order".to_owned(), order]),
+            None if scenario.is_mixed() || scenario.shuffle => args.push("--shuffle".to_owned()),
+            None => {}
         }
         let mut source = product::start("source", &place(scenario, &self.nodes, "source"), &args)?;
         let line = source.wait_for("is published on", PATIENCE)?.text;

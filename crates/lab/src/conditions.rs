@@ -82,7 +82,9 @@ fn watchlist(s: &Scenario) -> Vec<String> {
         let mixed = if s.is_mixed() { ", updates in random order" } else { "" };
         parts.push(format!("{} mounts, {:.0} % of the items common to all{mixed}", s.mounts, s.common * 100.0));
     }
-    if s.shuffle {
+    if !s.order.is_empty() {
+        parts.push(format!("the source in the order {}", s.order));
+    } else if s.shuffle {
         parts.push("the source in random order".to_owned());
     }
     if s.clients == Clients::Json {

@@ -59,6 +59,7 @@ pub mod scenario;
 pub mod seen;
 pub mod session;
 pub mod stages;
+pub mod ticks;
 pub mod transports;
 pub mod websocket;
 

@@ -19,10 +19,12 @@ use super::product;
 use super::results::Metrics;
 use super::run as one_run;
 use super::scenario::{Clients, Scenario};
+use super::ticks;
 use super::websocket::link::{self, Link};
 use feed::pace::{Pacer, Rate, Shape};
 use measure::observer::{End, Observer, Plan, id_of};
 use measure::process::{Fault, Process};
+use tools::sink_driven_src::order::{Order, Places};
 
 /// Bytes at the begin of a payload that the test uses.
 pub const STAMP: usize = 16;
@@ -62,6 +64,12 @@ pub struct Load {
     /// The subscriber comes by WebSocket
     #[arg(long)]
     websocket: bool,
+    /// Subjects: each is subscribed to by itself, and messages go to one after the other; 1 for one that all go to
+    #[arg(long, default_value_t = 1)]
+    subjects: u32,
+    /// Which of them is next, as sink-driven-src --order
+    #[arg(long, default_value = "opened")]
+    order: Order,
     /// How the publisher waits: `block`, `yield` or `spin`
     #[arg(long, default_value = "yield")]
     idle: String,
@@ -89,9 +97,25 @@ fn connect_line() -> &'static [u8] {
     b"CONNECT {\"verbose\":false,\"pedantic\":false,\"tls_required\":false,\"echo\":false,\"lang\":\"rust\",\"version\":\"0\"}\r\n"
 }
 
-/// The first bytes of a subscriber.
-fn hello() -> Vec<u8> {
-    [connect_line(), format!("SUB {SUBJECT} 1\r\nPING\r\n").as_bytes()].concat()
+/// The first bytes of a subscriber: all subjects, then a PING, which is answered when the server has them.
+fn hello(subjects: u32) -> Vec<u8> {
+    let mut bytes = connect_line().to_vec();
+    for number in 0..subjects {
+        let _ = write!(bytes, "SUB {SUBJECT}{number:0DIGITS$} {}\r\n", number + 1);
+    }
+    bytes.extend_from_slice(b"PING\r\n");
+    bytes
+}
+
+/// Digits of a subject's number, so that messages of all subjects are as long.
+const DIGITS: usize = 7;
+
+/// Writes the number of a subject into its place.
+fn write_number(mut number: u32, digits: &mut [u8]) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
 }
 
 /// Publishes until the time is over.
@@ -121,7 +145,11 @@ pub fn publish(load: &Load) -> io::Result<()> {
     io::stdin().lock().read_line(&mut go)?;
 
     let size = load.size.max(STAMP);
-    let head = format!("PUB {SUBJECT} {size}\r\n");
+    let head = format!("PUB {SUBJECT}{:0DIGITS$} {size}\r\n", 0);
+    let number_at = "PUB ".len() + SUBJECT.len();
+    let subjects = load.order.sequence(load.subjects.max(1));
+    let mut places = Places::new(load.order.clone());
+    places.prepare(subjects.len());
     let mut message = head.clone().into_bytes();
     message.resize(head.len() + size, b'-');
     message.extend_from_slice(b"\r\n");
@@ -145,6 +173,8 @@ pub fn publish(load: &Load) -> io::Result<()> {
         for _ in 0..due {
             let (id, intended) = (id_of(0, number), pacer.take(now));
             number = number.wrapping_add(1);
+            let subject = subjects[places.take(subjects.len())];
+            write_number(subject, &mut message[number_at..number_at + DIGITS]);
             message[head.len()..][..8].copy_from_slice(&id.to_le_bytes());
             message[head.len() + 8..][..8].copy_from_slice(&intended.to_le_bytes());
             observer.sent(id, intended);
@@ -184,6 +214,8 @@ enum Said {
     Message(u64),
     /// The server wants an answer.
     Ping,
+    /// The server has taken everything that was said before it was asked.
+    Pong,
     /// The server complains.
     Error(String),
 }
@@ -222,6 +254,8 @@ impl Parser {
             } else {
                 if line.starts_with(b"PING") {
                     say(Said::Ping);
+                } else if line.starts_with(b"PONG") {
+                    say(Said::Pong);
                 } else if line.starts_with(b"-ERR") {
                     say(Said::Error(String::from_utf8_lossy(line).trim().to_owned()));
                 }
@@ -247,7 +281,6 @@ pub fn subscribe(load: &Load) -> io::Result<()> {
         links.resize_with(parsers.len(), Link::default);
         waiting += 1;
     }
-    let mut opening = waiting;
     let mut observer = load.observer(End::Receiver);
     let (mut events, mut scratch) = (Vec::new(), Scratch::new(BATCH));
     let (mut received, mut first, mut fault) = (0u64, None, None);
@@ -259,13 +292,8 @@ pub fn subscribe(load: &Load) -> io::Result<()> {
         for event in events.drain(..) {
             let conn = match event {
                 Event::Connected { conn, .. } => {
-                    let first = if load.websocket { link::request(load.port, None) } else { hello() };
+                    let first = if load.websocket { link::request(load.port, None) } else { hello(load.subjects) };
                     tcp.send(conn, &first);
-                    waiting -= 1;
-                    if waiting == 0 && !load.websocket {
-                        // The answer to the PING of the last one is on its way; the publisher's start takes longer.
-                        println!("ready");
-                    }
                     continue;
                 }
                 Event::Readable { conn } => conn,
@@ -273,7 +301,7 @@ pub fn subscribe(load: &Load) -> io::Result<()> {
                 _ => continue,
             };
             let RecvOutcome::Data(bytes) = tcp.recv(conn, &mut scratch) else { continue };
-            let (mut pings, slot) = (0, conn.slot());
+            let (mut pings, mut pongs, slot) = (0, 0, conn.slot());
             lasts.resize(lasts.len().max(slot + 1), None);
             let mut say = |said| match said {
                 Said::Message(id) => {
@@ -283,20 +311,23 @@ pub fn subscribe(load: &Load) -> io::Result<()> {
                     gaps += u64::from(lasts[slot].replace(number).is_some_and(|last| number != last.wrapping_add(1)));
                 }
                 Said::Ping => pings += 1,
+                Said::Pong => pongs += 1,
                 Said::Error(text) => fault = Some(text),
             };
             let parser = &mut parsers[slot];
             if load.websocket {
                 let opened = links[slot].take(bytes, &mut |payload| parser.take(payload, &mut say));
                 if opened.map_err(io::Error::other)? {
-                    tcp.send(conn, &link::frame(OpCode::Binary, &hello()));
-                    opening -= 1;
-                    if opening == 0 {
-                        println!("ready");
-                    }
+                    tcp.send(conn, &link::frame(OpCode::Binary, &hello(load.subjects)));
                 }
             } else {
                 parser.take(bytes, &mut say);
+            }
+            if pongs > 0 && waiting > 0 {
+                waiting -= 1;
+                if waiting == 0 {
+                    println!("ready");
+                }
             }
             for _ in 0..pings {
                 let pong = b"PONG\r\n";
@@ -349,10 +380,12 @@ pub fn run(peers: &Path, scenario: &Scenario, rate: Option<f64>) -> Result<Metri
     let websocket = by_websocket.then(|| named_port(&mut server, "Listening for websocket clients on")).transpose()?;
     let port = named_port(&mut server, "Listening for client connections on")?;
     let seconds = scenario.seconds + scenario.warmup;
-    let base = format!(
-        "--size {} --seconds {seconds} --socket-buffer {} --connections {}",
-        scenario.size, scenario.socket_buffer, scenario.mounts
+    let mut base = format!(
+        "--size {} --seconds {seconds} --socket-buffer {} --connections {} --subjects {}",
+        scenario.size, scenario.socket_buffer, scenario.mounts, scenario.subjects
     );
+    let trace = ticks::order(scenario, folder.path())?;
+    base.extend(trace.iter().flat_map(|order| [" --order ", order]));
     let args = |what: &str, port: u16, plan: &Plan, file: PathBuf| {
         let mut args = words(&format!("nats-{what} --port {port} {base}"));
         args.extend(words(&format!("--observe-every {} --observe-capacity {}", plan.every, plan.capacity)));
@@ -419,6 +452,7 @@ mod tests {
         }
         bytes.extend_from_slice(b"PING\r\n-ERR 'Stale Connection'\r\n");
         let expected = [
+            Said::Pong,
             Said::Message(7),
             Said::Message(0x0A0D_0A0D_0A0D_0A0D),
             Said::Ping,

@@ -2,6 +2,9 @@
 
 use super::{Kind, Point, Scenario, ScenarioError, transports};
 
+/// Subjects that nats-server may be given: their numbers have seven digits.
+const SUBJECTS_MAX: u32 = 10_000_000;
+
 impl Scenario {
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         self.check_words()?;
@@ -74,6 +77,7 @@ impl Scenario {
         let sound = self.items > 0
             && self.mounts > 0
             && self.stamp_every > 0
+            && (1..=SUBJECTS_MAX).contains(&self.subjects)
             && (0.0..=1.0).contains(&self.common)
             && self.seconds > 0.0;
         if !sound || !(0.0..=600.0).contains(&self.warmup) || self.seconds > 86_400.0 {

@@ -186,6 +186,13 @@ pub struct Scenario {
     /// who has the others gets nothing until all are open.
     #[serde(default)]
     pub shuffle: bool,
+    /// Which item the source updates next: `opened`, `random`, `zipf` (the most frequent n times as often as the nth), `ticks` (as recorded trades and quotes
+    /// come), or a file of item numbers; empty: as `shuffle` says.
+    #[serde(default)]
+    pub order: String,
+    /// Subjects that nats-server has, each subscribed to by itself; 1: one for all items.
+    #[serde(default = "one")]
+    pub subjects: u32,
     /// Every so manieth update carries a time stamp.
     #[serde(default = "one")]
     pub stamp_every: u32,
@@ -397,6 +404,7 @@ impl Scenario {
         }
         if matches!(self.kind, Kind::Flow | Kind::Stages | Kind::Transports) {
             self.items = self.items.min(QUICK_ITEMS);
+            self.subjects = self.subjects.min(QUICK_ITEMS);
         }
         if self.kind == Kind::Memory {
             self.items = self.items.min(QUICK_MEMORY_ITEMS);

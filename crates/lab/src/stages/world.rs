@@ -16,6 +16,7 @@ use feed::provider::{Provider, ProviderConfig, Session, SessionId};
 use tools::consumer::{Consumer, Identity, Received};
 use tools::sink_driven_src::catalogue::Catalogue;
 use tools::sink_driven_src::load::{Load, LoadConfig};
+use tools::sink_driven_src::order::Order;
 
 /// The Source Distributor's only session, and the P2PS's only source.
 pub const SESSION: distributor::SessionId = distributor::SessionId(0);
@@ -96,7 +97,7 @@ impl Source {
             stamp_all: false,
             stamp_every: 0,
             // As the scenarios' source has it.
-            shuffle: work.is_mixed(),
+            order: if work.is_mixed() { Order::Random } else { Order::Opened },
         };
         Ok(Self {
             session: Session::new(SessionId(0), &Provider::new(config, Arc::new(Dictionary::builtin()))),
