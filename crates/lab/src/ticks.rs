@@ -42,7 +42,7 @@ fn recorded() -> PathBuf {
 fn write(folder: &Path, to: &Path) -> io::Result<()> {
     let mut files: Vec<TickFile> =
         std::fs::read_dir(folder)?.flatten().filter_map(|entry| TickFile::of(&entry.path())).collect();
-    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.sort_by_cached_key(|file| file.path.clone());
     let mut ticks = Vec::new();
     for (number, file) in (0_u8..).zip(&files) {
         let mut rows = file.rows()?;

@@ -305,7 +305,7 @@ mod tests {
     }
 
     impl Block {
-        fn places(&self, bytes: usize) -> impl Iterator<Item = usize> + use<> {
+        fn places(bytes: usize) -> impl Iterator<Item = usize> + use<> {
             (0..bytes).step_by(PAGE_BYTES).chain(bytes.checked_sub(1))
         }
 
@@ -319,7 +319,7 @@ mod tests {
             let block = Self { start: unsafe { HugePages.alloc_zeroed(layout) }, layout, seed };
             assert!(!block.start.is_null());
             assert_eq!(block.start.addr() % layout.align(), 0);
-            for place in block.places(bytes) {
+            for place in Self::places(bytes) {
                 // SAFETY: within the block.
                 unsafe {
                     assert_eq!(*block.start.add(place), 0, "a block of zeros");
@@ -339,7 +339,7 @@ mod tests {
                 // SAFETY: within the block.
                 assert_eq!(unsafe { *self.start.add(place) }, self.byte(place), "byte {place} of {kept}");
             }
-            for place in self.places(bytes) {
+            for place in Self::places(bytes) {
                 // SAFETY: within the block.
                 unsafe { *self.start.add(place) = self.byte(place) };
             }
@@ -372,7 +372,7 @@ mod tests {
                     gone => *gone = None,
                 }
                 for block in blocks.iter().flatten() {
-                    for place in block.places(block.layout.size()) {
+                    for place in Block::places(block.layout.size()) {
                         // SAFETY: within the block.
                         prop_assert_eq!(unsafe { *block.start.add(place) }, block.byte(place));
                     }
