@@ -321,10 +321,11 @@ mod tests {
             assert_eq!(block.start.addr() % layout.align(), 0);
             for place in Self::places(bytes) {
                 // SAFETY: within the block.
-                unsafe {
-                    assert_eq!(*block.start.add(place), 0, "a block of zeros");
-                    *block.start.add(place) = block.byte(place);
-                }
+                assert_eq!(unsafe { *block.start.add(place) }, 0, "a block of zeros");
+            }
+            for place in Self::places(bytes) {
+                // SAFETY: within the block.
+                unsafe { *block.start.add(place) = block.byte(place) };
             }
             block
         }

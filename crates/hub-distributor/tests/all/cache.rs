@@ -279,7 +279,7 @@ fn the_item_that_was_wanted_longest_ago_gives_way() {
 
 #[test]
 fn a_look_at_the_messages_that_come_next_changes_nothing() {
-    let mut world = cached(everything());
+    let mut world = cached(Config { opens_per_turn: 1 << 20, ..everything() });
     let streams: Vec<i32> = (0..17_000).map(|number| world.open_imaged(1, &format!("A{number}")).1).collect();
     world.events();
     let update = |&stream: &i32| bytes_of(|w| UpdateMsg::new(Domain::MARKET_PRICE, stream).encode(w));
