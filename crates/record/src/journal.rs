@@ -272,6 +272,12 @@ impl<S: Store> Journal<S> {
         );
     }
 
+    /// Records a gap that another recording had. Clocks that were set back there are not told again.
+    pub fn gap(&mut self, gap: Gap, clocks: Clocks) {
+        self.last = Some(clocks);
+        self.put_gap(gap, clocks);
+    }
+
     /// What must hold does not: `what` says it.
     fn fault(&mut self, what: &str) {
         debug_assert!(false, "{what}");

@@ -128,6 +128,11 @@ impl GapReason {
     const ALL: [Self; 6] =
         [Self::Restart, Self::Overflow, Self::Disk, Self::ClockSetBack, Self::Damaged, Self::TooLong];
 
+    /// The reason with this number.
+    pub fn of(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| *reason as u8 == number)
+    }
+
     /// Whether items are not what their images say behind it, until their next refresh.
     pub const fn makes_suspect(self) -> bool {
         !matches!(self, Self::ClockSetBack | Self::Disk)
@@ -186,8 +191,7 @@ impl Gap {
     /// Reads the body of a record of kind [`Kind::Gap`]; `None` if it is none. What a later version adds behind it is not looked at.
     pub fn decode(body: &[u8]) -> Option<Self> {
         let mut input = Input::new(body);
-        let number = input.u8()?;
-        let reason = GapReason::ALL.into_iter().find(|reason| *reason as u8 == number)?;
+        let reason = GapReason::of(input.u8()?)?;
         let (from, to) = (input.u64()?, input.u64()?);
         let messages = Some(input.u64()?).filter(|count| *count != u64::MAX);
         Some(Self { reason, from, to, messages, bytes: input.u64()? })
