@@ -105,20 +105,6 @@ impl Phase {
     }
 }
 
-/// Days since 1970 of a date that there is.
-pub fn days_of(year: u64, month: u64, day: u64) -> Option<u64> {
-    if !(1970..=2500).contains(&year) || !(1..=12).contains(&month) {
-        return None;
-    }
-    // Near enough; the date itself says which day it is.
-    let about = (year - 1970) * 365 + (year - 1969) / 4 + (month - 1) * 30;
-    let is_it = |days: &u64| {
-        let date = Date::from_days(*days as u32);
-        (u64::from(date.year), u64::from(date.month), u64::from(date.day)) == (year, month, day)
-    };
-    (about.saturating_sub(8)..about + 48).find(is_it)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

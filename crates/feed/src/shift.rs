@@ -1,6 +1,5 @@
 //! Times in messages that are moved from when they were recorded to now: which fields, and by how much.
 
-use crate::session::days_of;
 use rwf::dictionary::Dictionary;
 use rwf::wire::{LenForm, Writer};
 use rwf::{
@@ -189,7 +188,7 @@ impl Distance {
             }
             Tells::Day => {
                 let date = Date::from_bytes(data.try_into().ok()?);
-                let day = days_of(date.year.into(), date.month.into(), date.day.into())?;
+                let day = u64::from(date.days()?);
                 let moved = u32::try_from(i128::from(day) + self.days).ok()?;
                 Some((widened(&Date::from_days(moved).to_bytes()), 4))
             }

@@ -36,6 +36,17 @@ impl Date {
         Self { year: year as u16, month: month as u8, day: (day_of_year - (153 * shifted + 2) / 5 + 1) as u8 }
     }
 
+    /// How many days after 1970-01-01 it is; none for a date that there is not, before 1970 or after 2500.
+    pub fn days(self) -> Option<u32> {
+        let (year, month, day) = (u32::from(self.year), u32::from(self.month), u32::from(self.day));
+        if !(1970..=2500).contains(&year) || !(1..=12).contains(&month) || day == 0 {
+            return None;
+        }
+        // Near enough; the date itself says which day it is.
+        let about = (year - 1970) * 365 + (year - 1969) / 4 + (month - 1) * 30;
+        (about.saturating_sub(8)..about + 48).find(|days| Self::from_days(*days) == self)
+    }
+
     /// True if all parts are blank.
     #[inline]
     pub const fn is_blank(self) -> bool {

@@ -34,7 +34,8 @@ pub mod test_client;
 pub mod top;
 pub mod tune;
 pub mod ui;
-mod when;
+
+pub(crate) use record_files::when;
 
 #[cfg(test)]
 mod tests;

@@ -1,31 +1,31 @@
-//! The records of a recording as lines of JSON, or as a table (CSV).
+//! The records of a recording as lines of JSON, as a table (CSV), or as tables of columns.
 
+use super::counted;
 use crate::{output, when};
 use anyhow::{Context as _, anyhow};
 use clap::{Args as ClapArgs, ValueEnum};
 use permissions::rights::Pattern;
-use record::{Entry, Folder, Gap, Item, Kind, Record, Recording};
+use record::{Folder, Recording};
+use record_files::{Failure, FileForm, TableConfig, Tables, TextForm, Wanted, Written};
 use record_io::dictionary_at;
 use rwf::dictionary::Dictionary;
-use rwf::json::{Converter, LeftOut, Settings};
-use rwf::{DataType, FieldList, Primitive, SetScope, peek};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// How often progress is told.
-const PROGRESS: Duration = Duration::from_secs(2);
 
 /// What is exported.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
     quoteway record export today > today.jsonl\n  \
-    quoteway record export today --as csv -o today.csv --item '*.N' --from 2026-11-27T14:30:00Z --to 2026-11-27T15:00:00Z\n\n\
+    quoteway record export today --as csv -o today.csv --item '*.N' --from 2026-11-27T14:30:00Z --to 2026-11-27T15:00:00Z\n  \
+    quoteway record export today --as parquet -o tables\n  \
+    quoteway record export today --as parquet -o tables --partition date,service\n\n\
     JSON has a record a line: sequence number, clocks in nanoseconds, item, and the message as the WebSocket protocol writes it, or its bytes (rwf, \
     hexadecimal) where the dictionary lacks a field. CSV has the images, updates and statuses of items that are lists of fields: a column a field; an \
-    enumeration has its number, and its display in a column beside it. A field that is blank and one that is not in the message are both empty there.")]
+    enumeration has its number, and its display in a column beside it. A field that is blank and one that is not in the message are both empty there.\n\n\
+    Parquet and Arrow have a table a domain (MARKET_PRICE.parquet) with all records of it: prices are decimals, times have nanoseconds, a column `blanks` \
+    names the fields that are blank, and `message` has the bytes of what columns do not tell. docs/operating/record.md has all columns, and how DuckDB, \
+    polars and pandas read them.")]
 pub(super) struct Args {
     /// Folder of the recording, or one of its segments
     #[arg(value_name = "FOLDER_OR_FILE")]
@@ -33,8 +33,8 @@ pub(super) struct Args {
     /// How it is written
     #[arg(long = "as", value_enum, default_value_t = Form::Json)]
     form: Form,
-    /// File to write; without it standard output
-    #[arg(short, long, value_name = "FILE")]
+    /// File to write, without it standard output; of Parquet and Arrow the folder of the tables
+    #[arg(short, long, value_name = "FILE_OR_FOLDER", required_if_eq_any([("form", "parquet"), ("form", "arrow")]))]
     output: Option<PathBuf>,
     /// Records from this time on: UTC, 2026-11-27T14:30:00Z
     #[arg(long, value_name = "TIME", value_parser = when::parse)]
@@ -48,6 +48,24 @@ pub(super) struct Args {
     /// Only items of these domains, by number
     #[arg(long = "domain", value_name = "NUMBER")]
     domains: Vec<u8>,
+    /// Parquet or Arrow as a dataset in parts, a folder each (Hive): databases and Spark read only those that they need
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
+    partition: Vec<Partition>,
+    /// Parquet or Arrow with so many decimal places at least, so that the tables of several days have the same columns
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=14))]
+    decimals: u8,
+    /// Parquet or Arrow with the bytes of all messages, so that an import has them again byte for byte
+    #[arg(long)]
+    messages: bool,
+}
+
+/// By what tables are in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Partition {
+    /// A folder a day, UTC.
+    Date,
+    /// A folder a service.
+    Service,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,28 +74,37 @@ enum Form {
     Json,
     /// Values between commas, with a line of names.
     Csv,
+    /// Apache Parquet, a table a domain.
+    Parquet,
+    /// Apache Arrow IPC files, a table a domain.
+    Arrow,
 }
 
-/// Which records are wanted.
-struct Wanted {
-    from: u64,
-    to: u64,
-    patterns: Vec<Pattern>,
-    domains: Vec<u8>,
+/// Text, or tables of columns.
+enum Output {
+    Text(TextForm),
+    Tables(Tables),
 }
 
-impl Wanted {
-    /// Without a choice of items all records are wanted, those of the service and gaps among them.
-    fn has(&self, entry: &Entry<'_>) -> bool {
-        let is_wanted = |item: &Item| {
-            (self.domains.is_empty() || self.domains.contains(&item.domain))
-                && (self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.matches(&*item.name)))
+impl Args {
+    fn output(&self) -> anyhow::Result<Output> {
+        let form = match self.form {
+            Form::Parquet => FileForm::Parquet,
+            Form::Arrow => FileForm::Arrow,
+            Form::Json | Form::Csv if !self.partition.is_empty() || self.decimals > 0 || self.messages => {
+                return Err(anyhow!("--partition, --decimals and --messages are for --as parquet and --as arrow"));
+            }
+            Form::Json => return Ok(Output::Text(TextForm::Json)),
+            Form::Csv => return Ok(Output::Text(TextForm::Csv)),
         };
-        entry.item.map_or(entry.record.kind == Kind::Gap || self.is_all(), is_wanted)
-    }
-
-    fn is_all(&self) -> bool {
-        self.patterns.is_empty() && self.domains.is_empty()
+        let folder = self.output.clone().ok_or_else(|| anyhow!("name a folder for the tables: -o FOLDER"))?;
+        let config = TableConfig {
+            scale: self.decimals,
+            messages: self.messages,
+            by_date: self.partition.contains(&Partition::Date),
+            by_service: self.partition.contains(&Partition::Service),
+        };
+        Ok(Output::Tables(Tables { folder, form, config }))
     }
 }
 
@@ -93,6 +120,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         patterns: patterns.collect::<anyhow::Result<_>>()?,
         domains: args.domains.clone(),
     };
+    let to = args.output()?;
     let recording = Recording::open(Folder::to_read(&args.path))?;
     for found in recording.damage() {
         eprintln!("{}: {}", args.path.display(), net::plain::escaped(&found.to_string()));
@@ -106,16 +134,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("the recording has no whole dictionary: the built-in one names the fields");
         Dictionary::builtin()
     });
-    let written = match &args.output {
-        Some(path) => {
-            let file = net::output::create(path).with_context(|| path.display().to_string())?;
-            write(&recording, &wanted, &dictionary, args.form, &mut BufWriter::new(file))
+    let written = match (to, &args.output) {
+        (Output::Tables(to), _) => {
+            record_files::write_tables(&recording, &wanted, &dictionary, &to).map(|done| tell(&done))
         }
-        None => write(&recording, &wanted, &dictionary, args.form, &mut BufWriter::new(io::stdout().lock())),
+        (Output::Text(form), Some(path)) => {
+            let file = net::output::create(path).with_context(|| path.display().to_string())?;
+            record_files::write_text(&recording, &wanted, &dictionary, form, &mut BufWriter::new(file))
+                .map(tell_left_out)
+        }
+        (Output::Text(form), None) => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            record_files::write_text(&recording, &wanted, &dictionary, form, &mut out).map(tell_left_out)
+        }
     };
     match written {
         Ok(()) => Ok(()),
         Err(Failure::Read(error)) => Err(error.into()),
+        Err(Failure::Table(error)) => Err(error.into()),
         Err(Failure::Write(error)) => match &args.output {
             Some(path) => Err(anyhow!("{}: {error}", path.display())),
             None => output::ended(&error),
@@ -123,331 +159,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Why an export has ended.
-#[derive(Debug)]
-enum Failure {
-    Read(record::Error),
-    Write(io::Error),
-}
-
-impl From<record::Error> for Failure {
-    fn from(error: record::Error) -> Self {
-        Self::Read(error)
+fn tell_left_out(count: u64) {
+    if count > 0 {
+        eprintln!("{count} records have no fields of their own and are not in the table; --as json has them");
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
+fn tell(written: &Written) {
+    for file in &written.files {
+        eprintln!("{}", file.display());
     }
-}
-
-fn write<S: record::Store>(
-    recording: &Recording<S>,
-    wanted: &Wanted,
-    dictionary: &Dictionary,
-    form: Form,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let mut table = Table { dictionary, fids: Vec::new(), values: Vec::new(), left_out: 0 };
-    if form == Form::Csv {
-        each(recording, wanted, "looked at", &mut |entry| {
-            table.learn(entry);
-            Ok(())
-        })?;
-        table.head(out)?;
-    }
-    each(recording, wanted, "written", &mut |entry| match form {
-        Form::Json => json(entry, dictionary, out),
-        Form::Csv => table.row(entry, out),
-    })?;
-    out.flush()?;
-    if table.left_out > 0 {
-        eprintln!(
-            "{} records have no fields of their own and are not in the table; --as json has them",
-            table.left_out
-        );
-    }
-    Ok(())
-}
-
-/// Goes over the wanted records, and tells how far it is.
-fn each<S: record::Store>(
-    recording: &Recording<S>,
-    wanted: &Wanted,
-    done: &str,
-    take: &mut dyn FnMut(&Entry<'_>) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let (first, last) = recording.info().span.unwrap_or_default();
-    let (first, last) = (first.max(wanted.from), last.min(wanted.to));
-    let (started, mut told, mut count) = (Instant::now(), Instant::now(), 0_u64);
-    let mut cursor = recording.from_time(wanted.from);
-    while let Some(entry) = cursor.next()?.filter(|entry| entry.record.time <= wanted.to) {
-        if wanted.has(&entry) {
-            take(&entry)?;
-        }
-        count += 1;
-        if count.is_multiple_of(4_096) && told.elapsed() >= PROGRESS {
-            told = Instant::now();
-            let share = entry.record.time.saturating_sub(first) as f64 / last.saturating_sub(first).max(1) as f64;
-            let seconds = started.elapsed().as_secs_f64();
-            let left = seconds / share.max(1e-3) - seconds;
-            eprintln!(
-                "{count} records {done}, {:.0}/s, {:.0} %, {left:.0} s left",
-                count as f64 / seconds,
-                share * 100.0
-            );
-        }
-    }
-    Ok(())
-}
-
-/// A record as an object.
-fn json(entry: &Entry<'_>, dictionary: &Dictionary, out: &mut dyn Write) -> io::Result<()> {
-    let Record { sequence, time, kind, clocks, body, .. } = entry.record;
-    let mut line = format!("{{\"sequence\":{sequence},\"time\":\"{}\",\"wall_ns\":{}", when::text(time), clocks.wall);
-    let _ = write!(line, ",\"mono_ns\":{}", clocks.mono);
-    if let Some(source) = clocks.source {
-        let _ = write!(line, ",\"source_ns\":{source}");
-    }
-    let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
-    if let Some(item) = entry.item {
-        let _ = write!(
-            line,
-            ",\"service\":{},\"domain\":{},\"item\":{}",
-            text(&item.service),
-            item.domain,
-            text(&item.name)
-        );
-    }
-    let _ = write!(line, ",\"kind\":\"{}\"", kind.name());
-    if let Some(Gap { reason, from, to, messages, bytes }) = Gap::decode(body).filter(|_| kind == Kind::Gap) {
-        let _ = write!(line, ",\"reason\":{},\"from_ns\":{from},\"to_ns\":{to},\"bytes\":{bytes}", text(reason.text()));
-        if let Some(messages) = messages {
-            let _ = write!(line, ",\"messages\":{messages}");
-        }
-    } else {
-        // JSON has no place for fields that the dictionary lacks: a message with some is written as it came.
-        let (left_out, start) = (LeftOut::default(), line.len());
-        line.push_str(",\"message\":");
-        let converter = Converter::new(dictionary).with_settings(Settings::EXACT).counting(&left_out);
-        if converter.message(body, &mut line).is_err() || left_out.fields() > 0 {
-            line.truncate(start);
-            line.push_str(",\"rwf\":\"");
-            for byte in body {
-                let _ = write!(line, "{byte:02x}");
-            }
-            line.push('"');
-        }
-    }
-    line.push_str("}\n");
-    out.write_all(line.as_bytes())
-}
-
-/// Columns before those of fields.
-const COLUMNS: &str = "sequence,time,mono_ns,source_time,service,domain,item,kind,text";
-
-/// A table of fields.
-struct Table<'a> {
-    dictionary: &'a Dictionary,
-    /// Fields that occur, in order.
-    fids: Vec<i16>,
-    /// Values of a row, of a number and a display each.
-    values: Vec<(String, String)>,
-    left_out: u64,
-}
-
-/// The fields of a record, if it has some.
-fn fields_of<'m>(record: &Record<'m>) -> Option<FieldList<'m>> {
-    let has_fields = matches!(record.kind, Kind::Refresh | Kind::Update);
-    let body = record.body;
-    if !has_fields || peek::container(body) != Some(DataType::FIELD_LIST) {
-        return None;
-    }
-    FieldList::decode(peek::body(body)?, &SetScope::NONE).ok()
-}
-
-impl Table<'_> {
-    fn learn(&mut self, entry: &Entry<'_>) {
-        for field in fields_of(&entry.record).iter().flat_map(FieldList::entries).flatten() {
-            if let Err(at) = self.fids.binary_search(&field.fid) {
-                self.fids.insert(at, field.fid);
-            }
-        }
-    }
-
-    fn is_enumeration(&self, fid: i16) -> bool {
-        self.dictionary.field(fid).is_some_and(|field| field.data_type() == DataType::ENUM)
-    }
-
-    fn head(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut line = COLUMNS.to_owned();
-        for fid in &self.fids {
-            let name =
-                self.dictionary.field(*fid).map_or_else(|| format!("FID_{fid}"), |field| field.acronym().to_owned());
-            let _ = write!(line, ",{}", quoted(&name));
-            if self.is_enumeration(*fid) {
-                let _ = write!(line, ",{}", quoted(&format!("{name}_DISPLAY")));
-            }
-        }
-        writeln!(out, "{line}")
-    }
-
-    fn row(&mut self, entry: &Entry<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let record = &entry.record;
-        let list = fields_of(record);
-        let is_row = list.is_some() || matches!(record.kind, Kind::Status | Kind::Gap);
-        if !is_row {
-            self.left_out += 1;
-            return Ok(());
-        }
-        let text = match record.kind {
-            Kind::Gap => Gap::decode(record.body).map_or_else(String::new, |gap| gap.reason.text().to_owned()),
-            _ => rwf::msg::Msg::decode(record.body)
-                .ok()
-                .and_then(|msg| msg.state().map(ToString::to_string))
-                .unwrap_or_default(),
-        };
-        let mut line = format!("{},{},{}", record.sequence, when::text(record.time), record.clocks.mono);
-        let source = record.clocks.source.map(when::text).unwrap_or_default();
-        let (service, domain, name) =
-            entry.item.map_or(("", String::new(), ""), |item| (&*item.service, item.domain.to_string(), &*item.name));
-        let kind = record.kind.name();
-        let _ = write!(line, ",{source},{},{domain},{},{kind},{}", quoted(service), quoted(name), quoted(&text));
-        self.values.clear();
-        self.values.resize(self.fids.len(), (String::new(), String::new()));
-        for field in list.iter().flat_map(FieldList::entries).flatten() {
-            let Ok(at) = self.fids.binary_search(&field.fid) else { continue };
-            let known = self.dictionary.field(field.fid).map(rwf::dictionary::FieldDef::data_type);
-            self.values[at] = match known.map(|data_type| field.value(data_type)) {
-                Some(Ok(Primitive::Blank)) => (String::new(), String::new()),
-                Some(Ok(Primitive::Enum(number))) => {
-                    let display = self.dictionary.enum_display(field.fid, number).map(String::from_utf8_lossy);
-                    (number.to_string(), display.unwrap_or_default().into_owned())
-                }
-                Some(Ok(value)) => (value.as_text().map_or_else(|| value.to_string(), Into::into), String::new()),
-                // Contents that nobody knows how to read are there as they came.
-                _ => {
-                    (field.data.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}")), String::new())
-                }
-            };
-        }
-        for (fid, (value, display)) in self.fids.iter().zip(&self.values) {
-            let _ = write!(line, ",{}", quoted(value));
-            if self.is_enumeration(*fid) {
-                let _ = write!(line, ",{}", quoted(display));
-            }
-        }
-        writeln!(out, "{line}")
-    }
-}
-
-/// A value of CSV (RFC 4180).
-fn quoted(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\"")).into()
-    } else {
-        text.into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use record::{Clocks, Journal, JournalConfig, Memory};
-    use rwf::msg::{Domain, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
-    use rwf::wire::Writer;
-    use rwf::{DataState, EncodeError, FieldListEncoder, Real, RealHint, State, StateCode, StreamState};
-
-    fn encoded(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>) -> Vec<u8> {
-        let mut buffer = vec![0; 4_000];
-        let mut w = Writer::new(&mut buffer);
-        encode(&mut w).expect("room");
-        w.written().to_vec()
-    }
-
-    fn fields(bid: i64, text: &[u8]) -> Vec<u8> {
-        encoded(|w| {
-            let mut list = FieldListEncoder::begin(w)?;
-            list.real(22, Real { mantissa: bid, hint: RealHint::EXPONENT_2 })?;
-            list.field(3, &Primitive::Rmtes(text))?;
-            list.enumeration(15, 840)?;
-            list.blank(25)?;
-            list.finish()
-        })
-    }
-
-    /// An image, an update of the next second, a state and a gap.
-    fn recorded() -> Recording<Memory> {
-        let mut journal = Journal::open(Memory::default(), JournalConfig::default(), &mut Vec::new()).expect("memory");
-        let item = journal.item(Item { service: "FEED".into(), domain: 6, name: "IBM.N".into() });
-        let second = 1_000_000_000;
-        let at = |n: u64, source| Clocks { wall: (1_795_789_800 + n) * second, mono: n, source };
-        let (container, body) = (DataType::FIELD_LIST, fields(12_345, b"say \"hi\", you"));
-        let flags = RefreshFlags::REFRESH_COMPLETE;
-        let refresh =
-            RefreshMsg { flags, container, state: State::OPEN_OK, body: &body, ..RefreshMsg::new(Domain(6), 5) };
-        journal.append(Kind::Refresh, Some(item), at(0, None), &encoded(|w| refresh.encode(w)));
-        let body = fields(-5, b"");
-        let update = UpdateMsg { container, body: &body, ..UpdateMsg::new(Domain(6), 5) };
-        let source = Some(1_795_789_800 * second + 7);
-        journal.append(Kind::Update, Some(item), at(1, source), &encoded(|w| update.encode(w)));
-        let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "stale");
-        let status = StatusMsg { state: Some(state), ..StatusMsg::new(Domain(6), 5) };
-        journal.append(Kind::Status, Some(item), at(2, None), &encoded(|w| status.encode(w)));
-        journal.overflow(7, 700, at(3, None));
-        journal.end();
-        Recording::open(journal.store().clone()).expect("a recording")
-    }
-
-    fn exported(form: Form, wanted: &Wanted) -> Vec<String> {
-        let mut out = Vec::new();
-        write(&recorded(), wanted, &Dictionary::builtin(), form, &mut out).expect("memory");
-        String::from_utf8(out).expect("text").lines().map(str::to_owned).collect()
-    }
-
-    const ALL: Wanted = Wanted { from: 0, to: u64::MAX, patterns: Vec::new(), domains: Vec::new() };
-
-    #[test]
-    fn a_table_has_a_column_a_field_and_blanks_are_empty() {
-        let lines = exported(Form::Csv, &ALL);
-        assert_eq!(lines[0], format!("{COLUMNS},DSPLY_NAME,CURRENCY,CURRENCY_DISPLAY,BID,ASK"));
-        let state = State::OPEN_OK.to_string();
-        let first = format!(
-            "0,2026-11-27T14:30:00Z,0,,FEED,6,IBM.N,refresh,{},\"say \"\"hi\"\", you\",840,USD,123.45,",
-            quoted(&state)
-        );
-        assert_eq!(lines[1], first);
-        assert_eq!(
-            lines[2],
-            "1,2026-11-27T14:30:01Z,1,2026-11-27T14:30:00.000000007Z,FEED,6,IBM.N,update,,,840,USD,-0.05,"
-        );
-        assert!(lines[3].starts_with("2,") && lines[3].contains("stale"), "{}", lines[3]);
-        assert_eq!((lines.len(), lines[4].contains("the recorder could not follow")), (5, true), "{}", lines[4]);
-    }
-
-    #[test]
-    fn lines_of_json_have_the_message_and_its_clocks() {
-        let lines: Vec<serde_json::Value> =
-            exported(Form::Json, &ALL).iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        assert_eq!(lines[0]["message"]["Fields"]["BID"], serde_json::json!(123.45));
-        assert_eq!(lines[1]["source_ns"].as_u64(), Some(1_795_789_800_000_000_007));
-        assert_eq!((&lines[1]["item"], &lines[1]["kind"]), (&"IBM.N".into(), &"update".into()));
-        assert_eq!((&lines[3]["kind"], lines[3]["messages"].as_u64()), (&"gap".into(), Some(7)));
-        // The dictionary lacks everything: the bytes are there.
-        let mut out = Vec::new();
-        write(&recorded(), &ALL, &Dictionary::new(), Form::Json, &mut out).expect("memory");
-        let first: serde_json::Value =
-            serde_json::from_slice(out.split(|byte| *byte == b'\n').next().expect("a line")).expect("JSON");
-        assert!(first["rwf"].is_string() && first["message"].is_null(), "{first}");
-    }
-
-    #[test]
-    fn only_what_is_wanted_is_exported() {
-        let second = 1_795_789_801_000_000_000;
-        let lines = exported(Form::Json, &Wanted { from: second, to: second, ..ALL });
-        assert_eq!((lines.len(), lines[0].contains("\"update\"")), (1, true));
-        let lines = exported(Form::Json, &Wanted { patterns: vec![Pattern::new("X*")], ..ALL });
-        assert_eq!((lines.len(), lines[0].contains("\"gap\"")), (1, true), "gaps are everybody's");
+    eprintln!("{} in {}", counted(written.rows, "row"), counted(written.files.len() as u64, "file"));
+    if written.unfit > 0 {
+        let values = counted(written.unfit, "value");
+        eprintln!("{values} in no column, since none holds them: their rows have the message as it came");
     }
 }

@@ -4,6 +4,7 @@
 
 mod compact;
 mod export;
+mod import;
 mod info;
 
 use crate::names;
@@ -37,7 +38,8 @@ const TURN: u64 = SECOND / 20;
     quoteway record today --service FEED --symbols 0#ALL --pattern '*.N' --keep-megabytes 50000\n  \
     quoteway record info today\n  \
     quoteway record compact today\n  \
-    quoteway record export today --as csv -o today.csv\n\n\
+    quoteway record export today --as csv -o today.csv\n  \
+    quoteway record export today --as parquet -o tables\n\n\
     quoteway replay today    serves it to any client, from any time on."
 )]
 pub struct Args {
@@ -120,8 +122,10 @@ enum Action {
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
-    /// Write the records as lines of JSON or as CSV
+    /// Write the records as lines of JSON, as CSV, or as tables for Parquet and Arrow
     Export(export::Args),
+    /// Make a recording of tables (Parquet, Arrow), CSV or lines of JSON
+    Import(import::Args),
 }
 
 /// So many of something, as people say it.
@@ -164,6 +168,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         (Some(Action::Info { path, json }), ..) => info::show(path, *json),
         (Some(Action::Compact { folder }), ..) => compact::run(folder),
         (Some(Action::Export(args)), ..) => export::run(args),
+        (Some(Action::Import(args)), ..) => import::run(args),
         (None, Some(folder), Some(service)) => write(args, folder, service),
         (None, ..) => Err(anyhow!("name a folder and a --service")),
     }

@@ -1,11 +1,14 @@
-//! Times of day and date on command lines and in what tools print: UTC, to the nanosecond.
+//! Times of day and date on command lines, in files and in what tools print: UTC, to the nanosecond.
 
 use anyhow::anyhow;
-use feed::session::{DAY, SECOND, days_of};
 use rwf::Date;
 
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SECOND;
+
 /// A time as `2026-11-27T14:30:00.000000000Z`, with as few decimals as say it: none, 3, 6 or 9.
-pub(crate) fn text(nanos: u64) -> String {
+pub fn text(nanos: u64) -> String {
     let Date { year, month, day } = Date::from_days((nanos / DAY) as u32);
     let (second, fraction) = (nanos % DAY / SECOND, nanos % SECOND);
     let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
@@ -19,7 +22,7 @@ pub(crate) fn text(nanos: u64) -> String {
 }
 
 /// How long something is: `90 ms`, `12.5 s`, `1:30:00`.
-pub(crate) fn length(nanos: u64) -> String {
+pub fn length(nanos: u64) -> String {
     match nanos {
         0..1_000 => format!("{nanos} ns"),
         1_000..1_000_000 => format!("{:.1} us", nanos as f64 / 1e3),
@@ -38,7 +41,7 @@ pub(crate) fn length(nanos: u64) -> String {
 ///
 /// # Errors
 /// A text for the user.
-pub(crate) fn parse(text: &str) -> anyhow::Result<u64> {
+pub fn parse(text: &str) -> anyhow::Result<u64> {
     read(text).ok_or_else(|| {
         anyhow!("write a time of UTC, from 1970 on, as 2026-11-27T14:30:00Z or 2026-11-27T14:30:00.123456789Z")
     })
@@ -58,7 +61,8 @@ fn read(text: &str) -> Option<u64> {
     }
     let fraction = if fraction.is_empty() { 0 } else { number(&format!("{fraction:0<9}"))? };
     let nanos = (hours * 3600 + minutes * 60 + seconds) * SECOND + fraction;
-    days_of(year, month, day)?.checked_mul(DAY)?.checked_add(nanos)
+    let (year, month, day) = (u16::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?);
+    u64::from(Date::new(year, month, day).days()?).checked_mul(DAY)?.checked_add(nanos)
 }
 
 /// A number of digits alone.
@@ -75,7 +79,7 @@ mod tests {
     fn every_day_and_time_comes_back() {
         for days in 0..193_000 {
             let Date { year, month, day } = Date::from_days(days);
-            assert_eq!(days_of(year.into(), month.into(), day.into()), Some(days.into()), "{year}-{month}-{day}");
+            assert_eq!(Date::new(year, month, day).days(), Some(days), "{year}-{month}-{day}");
         }
         for nanos in [0, 1, 1_000, 1_000_000, SECOND, 1_795_789_800_123_456_789, 1_795_789_800 * SECOND] {
             assert_eq!(parse(&text(nanos)).expect("our own"), nanos, "{}", text(nanos));

@@ -1,0 +1,20 @@
+//! Recordings to and from files that other programs read: lines of JSON, CSV, and tables for Parquet and Arrow.
+//!
+//! * [`write_text`] and [`write_tables`] export the [`Wanted`] records of a recording.
+//! * [`import()`] makes a recording of such files.
+//! * [`when`] has times as text.
+//!
+//! Long work tells on standard error how far it is.
+#![forbid(unsafe_code)]
+
+mod import;
+mod selected;
+mod tables;
+mod text;
+pub mod when;
+
+pub use import::{InputForm, import};
+pub use record_columns::{Assumed, FileForm, TableConfig};
+pub use selected::{Failure, Wanted};
+pub use tables::{Tables, Written, write_tables};
+pub use text::{TextForm, write_text};

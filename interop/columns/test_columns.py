@@ -1,0 +1,282 @@
+"""Exports of a recording, read by pyarrow, pandas, polars and DuckDB, and imported again from what they write.
+
+The recording is imported from lines of JSON that are written here, so that all values are known. QUOTEWAY_BIN names the binary. The last line
+counts the tests.
+"""
+
+import datetime
+import decimal
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.compute
+import pyarrow.ipc
+import pyarrow.parquet
+
+BIN = os.environ.get("QUOTEWAY_BIN", "target/debug/quoteway")
+D = decimal.Decimal
+# The last nanosecond of a second day but one, where readers that round go into the next.
+START = int(datetime.datetime(2026, 11, 27, 23, 59, 59, tzinfo=datetime.timezone.utc).timestamp()) * 10**9 + 999_999_990
+ITEMS = ["IBM.N", "TRI.N", "é.ü"]
+
+
+def rows():
+    """Sequence number, time, item, kind, fields: a number as text is written with these digits, None is blank."""
+    made = []
+    for n in range(500):
+        item = ITEMS[n % 3]
+        time = START + (n // 3) * 3  # three of each nanosecond
+        if n < 3:
+            made.append((time, item, "refresh", {"DSPLY_NAME": f"{item} Inc", "BID": "100.01", "CURRENCY": 840}))
+        elif n % 5 == 0:
+            made.append((time, item, "update", {"BID": None, "ASK": f"{n}.25"}))
+        elif n % 7 == 0:
+            made.append((time, item, "update", {"BID": "0.01171875", "TRADE_DATE": "2026-11-27", "ACVOL_1": n}))
+        elif n == 11:
+            made.append((time, item, "update", {"ACVOL_1": 2**53 - 1, "QUOTIM_MS": 86_399_999}))
+        else:
+            made.append((time, item, "update", {"BID": f"{n}.5", "ASK": f"{n}.75", "CURRENCY": 124 if n % 2 else None}))
+    return made
+
+
+ROWS = rows()
+
+
+def message(kind, fields):
+    values = ",".join(
+        f"{json.dumps(name)}:" + ("null" if value is None else json.dumps(value) if not is_number(value) else value)
+        for name, value in fields.items())
+    state = ',"State":{"Stream":"Open","Data":"Ok"}' if kind == "refresh" else ""
+    more = ',"UpdateType":"Quote"' if kind == "update" else ""
+    return f'{{"ID":1,"Type":"{kind.title()}"{state}{more},"Fields":{{{values}}}}}'
+
+
+def is_number(value):
+    return isinstance(value, str) and value.replace(".", "").isdigit()
+
+
+def run(*arguments):
+    done = subprocess.run([BIN, "record", *arguments], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{arguments}: {done.stderr}"
+    return done.stdout
+
+
+class World:
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        lines = os.path.join(self.folder.name, "lines.jsonl")
+        with open(lines, "w", encoding="utf-8") as out:
+            for time, item, kind, fields in ROWS:
+                out.write(f'{{"wall_ns":{time},"mono_ns":{time - START},"service":"FEED","domain":6,'
+                          f'"item":{json.dumps(item)},"kind":"{kind}","message":{message(kind, fields)}}}\n')
+        self.recording = self.path("recording")
+        run("import", self.recording, lines)
+        for form in ("parquet", "arrow"):
+            run("export", self.recording, "--as", form, "-o", self.path(form))
+        self.parquet = self.path("parquet/MARKET_PRICE.parquet")
+        self.arrow = self.path("arrow/MARKET_PRICE.arrow")
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+
+def expected(name, convert=lambda value: value):
+    """A column of field values: none where it is blank or not there."""
+    return [None if fields.get(name) is None else convert(fields[name]) for _, _, _, fields in ROWS]
+
+
+def blanks():
+    return [[name for name, value in fields.items() if value is None] or None for _, _, _, fields in ROWS]
+
+
+def price(value):
+    return D(value)
+
+
+def same(found, wanted, what):
+    assert len(found) == len(wanted), f"{what}: {len(found)} rows, not {len(wanted)}"
+    for row, (one, other) in enumerate(zip(found, wanted)):
+        assert one == other, f"{what}, row {row}: {one!r}, not {other!r}"
+
+
+TIMES = [time for time, *_ in ROWS]
+NAMES = [item for _, item, *_ in ROWS]
+
+
+def check_table(table, what):
+    """A table of pyarrow."""
+    assert table.schema.field("time").type == pyarrow.timestamp("ns", "UTC"), table.schema
+    assert table.schema.field("BID").type == pyarrow.decimal128(18, 8), table.schema.field("BID")
+    assert table.schema.field("ASK").type == pyarrow.decimal128(18, 2), table.schema.field("ASK")
+    same(table["time"].cast(pyarrow.int64()).to_pylist(), TIMES, f"{what} time")
+    same(table["time_ns"].to_pylist(), TIMES, f"{what} time_ns")
+    same(table["item"].to_pylist(), NAMES, f"{what} item")
+    same(table["BID"].to_pylist(), expected("BID", price), f"{what} BID")
+    same(table["ASK"].to_pylist(), expected("ASK", price), f"{what} ASK")
+    same(table["CURRENCY"].to_pylist(), expected("CURRENCY"), f"{what} CURRENCY")
+    display = {840: "USD", 124: "CAD"}
+    same(table["CURRENCY_DISPLAY"].to_pylist(), expected("CURRENCY", display.get), f"{what} display")
+    same(table["blanks"].to_pylist(), blanks(), f"{what} blanks")
+    same(table["ACVOL_1"].to_pylist(), expected("ACVOL_1", D), f"{what} ACVOL_1")
+    same(table["TRADE_DATE"].to_pylist(), expected("TRADE_DATE", datetime.date.fromisoformat), f"{what} TRADE_DATE")
+    sequence = table["sequence"].to_pylist()
+    assert sequence == sorted(set(sequence)), f"{what}: sequence numbers grow"
+
+
+def test_pyarrow_reads_parquet(world):
+    check_table(pyarrow.parquet.ParquetFile(world.parquet).read(), "Parquet")
+
+
+def test_pyarrow_reads_arrow(world):
+    with pyarrow.ipc.open_file(world.arrow) as file:
+        check_table(file.read_all(), "Arrow")
+
+
+def test_pyarrow_sees_statistics_and_order(world):
+    about = pyarrow.parquet.read_metadata(world.parquet)
+    group = about.row_group(0)
+    columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
+    assert columns["time_ns"].statistics.min == TIMES[0] and columns["time_ns"].statistics.max == TIMES[-1]
+    bids = [bid for bid in expected("BID", price) if bid is not None]
+    statistics = columns["BID"].statistics
+    assert statistics.has_min_max and statistics.null_count == len(ROWS) - len(bids), statistics
+    assert (D(statistics.min), D(statistics.max)) == (min(bids), max(bids)), statistics
+    assert columns["item"].statistics.min == min(ITEMS) and columns["BID"].compression == "ZSTD"
+    assert [(column.column_index, column.descending) for column in group.sorting_columns] == [(0, False)]
+
+
+def test_pandas_reads_prices_times_and_blanks(world):
+    for backend in ({}, {"dtype_backend": "pyarrow"}):
+        table = pandas.read_parquet(world.parquet, **backend)
+        times = [time.value for time in table["time"]]
+        same(times, TIMES, f"pandas {backend} time")
+        none = [None if pandas.isna(value) else value for value in table["BID"]]
+        same(none, expected("BID", price), f"pandas {backend} BID")
+        currency = [None if pandas.isna(value) else int(value) for value in table["CURRENCY"]]
+        same(currency, expected("CURRENCY"), f"pandas {backend} CURRENCY")
+        volume = [None if pandas.isna(value) else int(value) for value in table["ACVOL_1"]]
+        same(volume, expected("ACVOL_1"), f"pandas {backend} ACVOL_1")
+        same([str(item) for item in table["item"]], NAMES, f"pandas {backend} item")
+
+
+def test_polars_reads_prices_times_and_blanks(world):
+    for what, table in (("Parquet", polars.read_parquet(world.parquet)), ("Arrow", polars.read_ipc(world.arrow))):
+        same(table["time"].dt.epoch("ns").to_list(), TIMES, f"polars {what} time")
+        same(table["BID"].to_list(), expected("BID", price), f"polars {what} BID")
+        same(table["ASK"].to_list(), expected("ASK", price), f"polars {what} ASK")
+        same(table["item"].cast(polars.String).to_list(), NAMES, f"polars {what} item")
+        same(table["blanks"].to_list(), blanks(), f"polars {what} blanks")
+    found = polars.scan_parquet(world.parquet).filter(polars.col("BID") > D("400.5")).select("BID").collect()
+    same(found["BID"].to_list(), [bid for bid in expected("BID", price) if bid is not None and bid > D("400.5")], "polars filter")
+
+
+def test_duckdb_reads_prices_times_and_blanks(world):
+    base = duckdb.connect()
+    found = base.sql(f"SELECT epoch_ns(time), time_ns, BID, ASK, item, blanks, CURRENCY FROM '{world.parquet}' ORDER BY sequence").fetchall()
+    columns = list(zip(*found))
+    same(columns[0], TIMES, "DuckDB time")
+    same(columns[1], TIMES, "DuckDB time_ns")
+    same(columns[2], expected("BID", price), "DuckDB BID")
+    same(columns[3], expected("ASK", price), "DuckDB ASK")
+    same(columns[4], NAMES, "DuckDB item")
+    same(columns[5], blanks(), "DuckDB blanks")
+    same(columns[6], expected("CURRENCY"), "DuckDB CURRENCY")
+    count = base.sql(f"SELECT count(*) FROM '{world.parquet}' WHERE BID = 0.01171875").fetchall()[0][0]
+    assert count == sum(bid == D("0.01171875") for bid in expected("BID", price)), count
+
+
+def test_a_dataset_in_parts_is_read_by_its_parts(world):
+    run("export", world.recording, "--as", "parquet", "-o", world.path("lake"), "--partition", "date,service", "--decimals", "8")
+    files = sorted(glob.glob(world.path("lake/MARKET_PRICE/*/*/*.parquet")))
+    assert [file.split("MARKET_PRICE/")[1] for file in files] == [
+        "date=2026-11-27/service=FEED/part-0.parquet", "date=2026-11-28/service=FEED/part-0.parquet"], files
+    midnight = START // (86_400 * 10**9) * 86_400 * 10**9 + 86_400 * 10**9
+    second_day = sum(time >= midnight for time in TIMES)
+    assert 0 < second_day < len(ROWS)
+    where = f"read_parquet('{world.path('lake')}/MARKET_PRICE/**/*.parquet', hive_partitioning = true)"
+    found = duckdb.sql(f"SELECT count(*), count(DISTINCT service) FROM {where} WHERE date = '2026-11-28'").fetchall()[0]
+    assert found == (second_day, 1), found
+    table = polars.scan_parquet(world.path("lake/MARKET_PRICE/**/*.parquet"), hive_partitioning=True).sort("sequence").collect()
+    same(table["BID"].to_list(), expected("BID", price), "polars dataset BID")
+    assert set(table["service"].to_list()) == {"FEED"}
+    table = pyarrow.parquet.read_table(world.path("lake/MARKET_PRICE"))
+    assert table.num_rows == len(ROWS) and table.schema.field("ASK").type == pyarrow.decimal128(18, 8)
+
+
+def exported(world, name, files):
+    run("import", world.path(name), *files)
+    run("export", world.path(name), "--as", "parquet", "-o", world.path(f"{name}-tables"))
+    return pyarrow.parquet.ParquetFile(world.path(f"{name}-tables/MARKET_PRICE.parquet")).read()
+
+
+def test_an_import_of_an_export_gives_the_same_export(world):
+    first = pyarrow.parquet.ParquetFile(world.parquet).read()
+    for form in ("parquet", "arrow"):
+        files = sorted(glob.glob(world.path(f"{form}/*")))
+        assert len(files) == 3, f"directory, dictionary, prices: {files}"
+        again = exported(world, f"again-{form}", files)
+        assert again.schema.equals(first.schema, check_metadata=True), form
+        assert again.equals(first), form
+
+
+def test_lines_and_csv_come_back(world):
+    def fields(table):
+        return table.drop_columns([name for name in ("sequence", "message", "blanks", "update_type") if name in table.column_names])
+
+    first = pyarrow.parquet.ParquetFile(world.parquet).read()
+    for form in ("json", "csv"):
+        file = world.path(f"lines.{form}")
+        run("export", world.recording, "--as", form, "-o", file)
+        again = exported(world, f"again-{form}", [file])
+        if form == "json":
+            assert again.equals(first), form
+        elif not fields(again).equals(fields(first)):
+            for name in fields(first).column_names:
+                same(again[name].to_pylist(), first[name].to_pylist(), f"{form} {name}")
+            raise AssertionError(f"{form}: {again.schema} is not {first.schema}")
+
+
+def test_tables_that_others_wrote_are_imported(world):
+    plain = [name for name in ("time", "item", "kind", "BID", "ASK", "CURRENCY", "TRADE_DATE")]
+    first = pyarrow.parquet.ParquetFile(world.parquet).read()
+    updates = first.filter(pyarrow.compute.equal(first["kind"].cast(pyarrow.string()), "update"))
+    polars.from_arrow(updates.select(plain)).write_parquet(world.path("polars.parquet"))
+    updates.select(plain).to_pandas().to_parquet(world.path("pandas.parquet"), compression="zstd")
+    duckdb.sql(f"COPY (SELECT {', '.join(plain)} FROM '{world.parquet}' WHERE kind = 'update' ORDER BY sequence) TO '{world.path('duckdb.parquet')}' (FORMAT parquet, COMPRESSION zstd)")
+    for name in ("polars", "pandas", "duckdb"):
+        again = exported(world, f"of-{name}", [world.path(f"{name}.parquet")])
+        for column in plain:
+            same(again[column].cast(updates[column].type).to_pylist(), updates[column].to_pylist(), f"{name} {column}")
+
+
+def main():
+    world = World()
+    tests = [(name, test) for name, test in sorted(globals().items()) if name.startswith("test_")]
+    wanted = sys.argv[1:]
+    passed, failed = 0, []
+    for name, test in tests:
+        if wanted and not any(part in name for part in wanted):
+            continue
+        try:
+            test(world)
+            passed += 1
+            print(f"ok      {name}")
+        except Exception:
+            failed.append(name)
+            print(f"FAILED  {name}")
+            traceback.print_exc(file=sys.stdout)
+    print(f"interop: {passed} passed, {len(failed)} failed, 0 skipped")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()
