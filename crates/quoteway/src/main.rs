@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use net::huge_pages::{self, HugePages};
+use scenario_io::command::NotPassed;
 use server::{log, roles};
 use tools::command_line::{end_with_the_reader, print};
 use tools::{manual, ui};
@@ -103,6 +104,8 @@ enum Command {
     TestClient(tools::test_client::Args),
     /// Show RWF messages and RSSL byte streams as text
     Dump(tools::dump::Args),
+    /// Break it on purpose: a server that misbehaves by script, and a verdict on what a client does about it
+    Scenario(scenario_io::command::ScenarioArgs),
     /// Show a page (ANSI page or page record) in the terminal
     #[command(
         after_help = "Examples:\n  quoteway page DIRECT_FEED GBPX\n  quoteway page -h mdhost1 FEED FXFX --json --seconds 10"
@@ -161,6 +164,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let is_scenario = matches!(cli.command, Command::Scenario(_));
     let result = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => feeds::serve(&args),
@@ -176,6 +180,7 @@ fn main() -> ExitCode {
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
+        Command::Scenario(args) => scenario_io::command::run(&args),
         Command::Page(args) => ui::page::run(&args),
         Command::Lock(args) => tools::lock::run(&args).and_then(|text| shown(text + "\n")),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),
@@ -204,12 +209,16 @@ fn main() -> ExitCode {
             let _ = print(format!("{answer}\n"));
             ExitCode::FAILURE
         }
+        Err(answer) if answer.is::<NotPassed>() => {
+            answer.downcast_ref().map_or(ExitCode::FAILURE, |NotPassed(status)| ExitCode::from(*status))
+        }
         Err(message) => {
             // Of several lines, if ours; a server's words steer no terminal.
             let message = message.to_string();
             let lines: Vec<_> = message.split('\n').map(net::plain::escaped).collect();
             eprintln!("quoteway: {}", lines.join("\n"));
-            ExitCode::FAILURE
+            // Whoever runs scenarios tells a rule that was broken from a run that was none.
+            if is_scenario { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -66,6 +66,7 @@ fn state_machines_know_nothing_of_the_world() {
         "permissions",
         "marketfeed",
         "venue",
+        "scenario",
     ] {
         visit(&root().join("crates").join(krate).join("src"), ".rs", &mut |path, text| {
             for word in
@@ -163,6 +164,8 @@ fn crates_use_only_what_the_architecture_allows() {
         ("record-files", &["net", "permissions", "record", "record-columns", "rwf"]),
         ("record-io", &["names", "net", "omm", "omm-io", "record", "rssl-io", "rwf"]),
         ("measure", &["net"]),
+        ("scenario", &["rwf"]),
+        ("scenario-io", &["capture", "net", "rssl", "rwf", "scenario"]),
         ("floor", &["net"]),
         (
             "tools",
@@ -183,6 +186,7 @@ fn crates_use_only_what_the_architecture_allows() {
                 "rssl",
                 "rssl-io",
                 "rwf",
+                "scenario",
             ],
         ),
     ] {

@@ -1,7 +1,6 @@
 //! The machines of a scenario: Source Distributors and P2PSs with nothing random about them, joined by calls or as over a network.
 
 use super::servers::{Deed, Out, Servers};
-use super::words::{parse_qos, update_type};
 use hub::cache::rules::{CacheRules, ServiceRule};
 use hub::distributor::{
     self, Balance, CloseReason, Interruption, ItemPriority, Origin, PeerInfo, ProviderSink, RouteConfig, ServiceGroup,
@@ -11,6 +10,7 @@ use hub::filter::rules::{FieldRule, FieldSelector, FieldSet, FieldValue, Filters
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::{self, ClientId, ClientInfo, Joined, P2ps, SourceId};
 use hub::status_texts::StatusTexts;
+use scenario::words::{parse_qos, update_type};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

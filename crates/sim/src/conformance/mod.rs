@@ -1,7 +1,7 @@
 //! Conformance: what consumers and providers may rely on, as scenarios in text files (`crates/sim/conformance`), each a script of steps
 //! with the messages and states that have to come.
 //!
-//! The words are those of the RDM usage guide; `conformance/README.md` explains them. A scenario runs over the whole chain without an
+//! The words are those of the RDM usage guide; `conformance/README.md` explains them, the crate `scenario` reads them. A scenario runs over the whole chain without an
 //! operating system, in four variants: without a cache, with one in the Source Distributor, with one in the P2PS, and with the hub's
 //! network between the two.
 //!
@@ -9,16 +9,10 @@
 //! of the steps; between streams no order is said.
 
 mod chain;
-mod directory;
-mod encoding;
-mod numbers;
 mod runner;
-mod script;
 mod servers;
-mod special;
-mod words;
 
 pub use chain::Variant;
 pub use runner::{Failure, run, run_at};
-pub use script::{Scenario, ScriptError, Step, scenarios};
+pub use scenario::script::{Scenario, ScriptError, Step, scenarios};
 pub use servers::{Deed, Out, Servers};

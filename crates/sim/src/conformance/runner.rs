@@ -1,16 +1,16 @@
 //! Running of scenarios: what is done at each step, and what has to have come.
 
 use super::chain::{Chain, SECOND, Set, Variant};
-use super::directory;
-use super::encoding::bytes_of;
-use super::numbers::{DIRECTORY_STREAM, ServiceIds};
-use super::script::{Scenario, Step};
 use super::servers::{Deed, Out, Servers};
-use super::special;
-use super::words::{ReceivedMessage, Words, build, is_word};
 use rwf::msg::{Domain, Msg};
 use rwf::rdm::directory::{self as rdm_directory, Part, Service, filter};
 use rwf::rdm::login;
+use scenario::directory;
+use scenario::encoding::bytes_of;
+use scenario::numbers::{DIRECTORY_STREAM, ServiceIds};
+use scenario::script::{Scenario, Step};
+use scenario::special;
+use scenario::words::{ReceivedMessage, Words, build, is_word};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -545,7 +545,8 @@ impl<S: Servers> World<S> {
         if actor.role == Role::Consumer && msg.domain() == Domain::SOURCE {
             actor.learn(&msg)?;
         }
-        let mut told = ReceivedMessage::of(bytes, &actor.services);
+        let told = ReceivedMessage::of(bytes, &actor.services);
+        let mut told = told.map_err(|error| format!("{name} got what cannot be decoded: {error}"))?;
         if msg.domain() == Domain::LOGIN
             && let Msg::Refresh(refresh) = &msg
         {

@@ -1,11 +1,11 @@
 //! Messages as words: what a script writes about a message, and what a message is written as. Both ways use the same words, so that
 //! what was got can be laid beside what was expected.
 //!
-//! `conformance/README.md` lists the words.
+//! `crates/sim/conformance/README.md` lists the words.
 
-use super::encoding::bytes_of;
-use super::numbers::ServiceIds;
-use super::special;
+use crate::encoding::bytes_of;
+use crate::numbers::ServiceIds;
+use crate::special;
 use rwf::container::{
     FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope, Vector, VectorAction, VectorEncoder,
     VectorHead,
@@ -17,10 +17,13 @@ use rwf::msg::{
 };
 use rwf::rdm::request::{Payload, View};
 use rwf::wire::Writer;
-use rwf::{DataState, DataType, EncodeError, Primitive, Qos, Rate, State, StateCode, StreamState, Timeliness};
+use rwf::{
+    DataState, DataType, DecodeError, EncodeError, Primitive, Qos, Rate, Real, RealHint, State, StateCode, StreamState,
+    Timeliness,
+};
 
 /// The name of a constant as the usage guide writes it: `NOT_FOUND` is `NotFound`.
-pub(super) fn camel(name: &str) -> String {
+pub fn camel(name: &str) -> String {
     let word = |word: &str| format!("{}{}", &word[..1], word[1..].to_lowercase());
     name.split('_').filter(|part| !part.is_empty()).map(word).collect()
 }
@@ -42,29 +45,36 @@ macro_rules! name {
 }
 
 /// The words of a message that is to be sent: `key=value`, flags, states, fields, rows.
-pub(super) struct Words<'a> {
+pub struct Words<'a> {
     words: &'a [String],
     used: Vec<bool>,
 }
 
 impl<'a> Words<'a> {
-    pub(super) fn new(words: &'a [String]) -> Self {
+    /// Words of which none has been read.
+    pub fn new(words: &'a [String]) -> Self {
         Self { words, used: vec![false; words.len()] }
     }
 
-    pub(super) fn flag(&mut self, word: &str) -> bool {
+    /// Whether this word is there; it counts as read.
+    pub fn flag(&mut self, word: &str) -> bool {
         let at = self.words.iter().position(|candidate| candidate == word);
         at.inspect(|&at| self.used[at] = true).is_some()
     }
 
-    pub(super) fn value(&mut self, key: &str) -> Option<&'a str> {
+    /// The value of `KEY=VALUE`; it counts as read.
+    pub fn value(&mut self, key: &str) -> Option<&'a str> {
         let of = |word: &'a String| word.strip_prefix(key).and_then(|rest| rest.strip_prefix('='));
         let (at, value) = self.words.iter().enumerate().find_map(|(at, word)| Some((at, of(word)?)))?;
         self.used[at] = true;
         Some(value)
     }
 
-    pub(super) fn number<T: std::str::FromStr>(&mut self, key: &str) -> Result<Option<T>, String> {
+    /// The number of `KEY=NUMBER`; it counts as read.
+    ///
+    /// # Errors
+    /// The value is no number of this type.
+    pub fn number<T: std::str::FromStr>(&mut self, key: &str) -> Result<Option<T>, String> {
         let value = self.value(key);
         value.map(|value| value.parse().map_err(|_| format!("{key}={value}: no number that fits"))).transpose()
     }
@@ -137,7 +147,10 @@ impl<'a> Words<'a> {
     }
 
     /// Nothing may be left that nobody has read: it would be a word that is not known.
-    pub(super) fn end(self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The first word that was not read.
+    pub fn end(self) -> Result<(), String> {
         match self.used.iter().position(|used| !used) {
             Some(at) => Err(format!("the word {} is not known here", self.words[at])),
             None => Ok(()),
@@ -153,11 +166,18 @@ fn service_id(name: &str, services: &ServiceIds) -> Result<u16, String> {
 }
 
 /// A type of updates by its name.
-pub(super) fn update_type(text: &str) -> Result<UpdateType, String> {
+///
+/// # Errors
+/// No type has the name.
+pub fn update_type(text: &str) -> Result<UpdateType, String> {
     named!(UpdateType, text)
 }
 
-pub(super) fn parse_qos(text: &str) -> Result<Qos, String> {
+/// A quality of service: `TIMELINESS/RATE`, each perhaps with `:NUMBER` behind it.
+///
+/// # Errors
+/// The text is not of that form.
+pub fn parse_qos(text: &str) -> Result<Qos, String> {
     let (timeliness, rate) = text.split_once('/').ok_or("a quality is TIMELINESS/RATE")?;
     let split = |part: &str| match part.split_once(':') {
         Some((name, info)) => {
@@ -171,19 +191,38 @@ pub(super) fn parse_qos(text: &str) -> Result<Qos, String> {
     Ok(Qos { timeliness, rate, dynamic: false, time_info, rate_info })
 }
 
-pub(super) fn qos_word(qos: Qos) -> String {
+/// A quality of service as [`parse_qos`] reads it.
+pub fn qos_word(qos: Qos) -> String {
     let with = |name: String, info: u16| if info == 0 { name } else { format!("{name}:{info}") };
     format!("{}/{}", with(name!(qos.timeliness), qos.time_info), with(name!(qos.rate), qos.rate_info))
 }
 
+/// A number of a script: `5` is unsigned, `5.25` a REAL with as many digits behind the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Number {
+    Uint(u64),
+    Real { mantissa: i64, digits: u8 },
+}
+
+impl Number {
+    fn parse(text: &str) -> Option<Self> {
+        let Some((whole, behind)) = text.split_once('.') else { return text.parse().ok().map(Self::Uint) };
+        // More digits than a REAL has a hint for.
+        if behind.is_empty() || behind.len() > 14 || !behind.bytes().all(|digit| digit.is_ascii_digit()) {
+            return None;
+        }
+        Some(Self::Real { mantissa: format!("{whole}{behind}").parse().ok()?, digits: behind.len() as u8 })
+    }
+}
+
 /// A field and its number.
-type Field = (i16, u64);
-/// What happens to a row, its key, its fields.
+type Field = (i16, Number);
+/// A row: what happens to it, its key, its fields.
 type Row = (String, String, Vec<Field>);
 
 fn parse_field(word: &str) -> Option<Field> {
     let (fid, value) = word.split_once('=')?;
-    Some((fid.parse().ok()?, value.parse().ok()?))
+    Some((fid.parse().ok()?, Number::parse(value)?))
 }
 
 fn parse_row(word: &str) -> Result<Option<Row>, String> {
@@ -200,7 +239,10 @@ fn parse_row(word: &str) -> Result<Option<Row>, String> {
 fn write_fields(fields: &[Field], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let mut list = FieldListEncoder::begin(w)?;
     for (fid, value) in fields {
-        list.uint(*fid, *value)?;
+        match *value {
+            Number::Uint(value) => list.uint(*fid, value)?,
+            Number::Real { mantissa, digits } => list.real(*fid, real(mantissa, digits))?,
+        }
     }
     list.finish()
 }
@@ -238,8 +280,11 @@ fn vector(rows: &[Row]) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Encodes the message of a class with these words, on a stream.
-pub(super) fn build(class: &str, stream: i32, words: &[String], services: &ServiceIds) -> Result<Vec<u8>, String> {
+/// Encodes the message of a class with these words, on a stream. `services` are those of the connection.
+///
+/// # Errors
+/// A word is not known or not possible in such a message, in words for whoever wrote the script.
+pub fn build(class: &str, stream: i32, words: &[String], services: &ServiceIds) -> Result<Vec<u8>, String> {
     let mut words = Words::new(words);
     let bytes = match class {
         "REQUEST" => request(stream, &mut words, services)?,
@@ -308,7 +353,8 @@ fn request(stream: i32, words: &mut Words<'_>, services: &ServiceIds) -> Result<
 
 fn refresh(stream: i32, words: &mut Words<'_>, services: &ServiceIds) -> Result<Vec<u8>, String> {
     let mut flags = RefreshFlags::NONE;
-    flags.set(RefreshFlags::SOLICITED, words.flag("solicited"));
+    let unsolicited = words.flag("unsolicited");
+    flags.set(RefreshFlags::SOLICITED, words.flag("solicited") && !unsolicited);
     flags.set(RefreshFlags::REFRESH_COMPLETE, words.flag("complete"));
     flags.set(RefreshFlags::CLEAR_CACHE, words.flag("clear-cache"));
     flags.set(RefreshFlags::DO_NOT_CACHE, words.flag("do-not-cache"));
@@ -430,22 +476,30 @@ fn post(stream: i32, words: &mut Words<'_>, services: &ServiceIds) -> Result<Vec
     bytes_of(|w| msg.encode(w))
 }
 
-/// What a message is written as.
+/// A message as words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ReceivedMessage {
-    pub(super) class: &'static str,
-    pub(super) stream: i32,
-    pub(super) domain: Domain,
+pub struct ReceivedMessage {
+    /// Its class, as scripts write it: `REFRESH`.
+    pub class: &'static str,
+    /// Its stream.
+    pub stream: i32,
+    /// Its domain.
+    pub domain: Domain,
     /// Name of its key.
-    pub(super) item: Option<String>,
-    pub(super) words: Vec<String>,
-    pub(super) text: String,
+    pub item: Option<String>,
+    /// Its words: flags, states, values, content.
+    pub words: Vec<String>,
+    /// The text of its state or ack.
+    pub text: String,
 }
 
 impl ReceivedMessage {
     /// Reads a message. `services` are those of the connection.
-    pub(super) fn of(bytes: &[u8], services: &ServiceIds) -> Self {
-        let msg = Msg::decode(bytes).expect("what a server sends is a message");
+    ///
+    /// # Errors
+    /// The bytes are no message, or its content cannot be decoded.
+    pub fn of(bytes: &[u8], services: &ServiceIds) -> Result<Self, DecodeError> {
+        let msg = Msg::decode(bytes)?;
         let mut told = Self {
             class: "",
             stream: msg.stream_id(),
@@ -457,14 +511,14 @@ impl ReceivedMessage {
         if ![Domain::MARKET_PRICE, Domain::LOGIN, Domain::SOURCE].contains(&told.domain) {
             told.words.push(format!("domain={}", name!(told.domain)));
         }
-        told.read(&msg, services);
-        told
+        told.read(&msg, services)?;
+        Ok(told)
     }
 
-    fn read(&mut self, msg: &Msg<'_>, services: &ServiceIds) {
+    fn read(&mut self, msg: &Msg<'_>, services: &ServiceIds) -> Result<(), DecodeError> {
         match msg {
             Msg::Request(m) => self.read_request(m, services),
-            Msg::Refresh(m) => self.read_refresh(m, services),
+            Msg::Refresh(m) => self.read_refresh(m, services)?,
             Msg::Status(m) => {
                 self.class = "STATUS";
                 self.state(m.state.as_ref());
@@ -472,7 +526,7 @@ impl ReceivedMessage {
                 self.key(m.key.as_ref(), services);
                 self.option("group", m.group_id.map(list));
             }
-            Msg::Update(m) => self.read_update(m, services),
+            Msg::Update(m) => self.read_update(m, services)?,
             Msg::Close(m) => {
                 self.class = "CLOSE";
                 self.flags(m.flags.0, CloseFlags::NAMES.iter().map(|(flag, name)| (flag.0, *name)));
@@ -489,7 +543,7 @@ impl ReceivedMessage {
                 self.key(m.key.as_ref(), services);
                 match m.domain {
                     Domain::SOURCE => self.words.extend(special::mirroring_words(m, services)),
-                    _ => self.body(m.container, m.body),
+                    _ => self.body(m.container, m.body)?,
                 }
             }
             Msg::Post(m) => {
@@ -499,9 +553,10 @@ impl ReceivedMessage {
                 self.option("part", m.part_num);
                 self.words.push(format!("user-info={}/{}", m.post_user_info.ip(), m.post_user_info.id));
                 self.key(m.key.as_ref(), services);
-                self.body(m.container, m.body);
+                self.body(m.container, m.body)?;
             }
         }
+        Ok(())
     }
 
     fn read_request(&mut self, m: &RequestMsg<'_>, services: &ServiceIds) {
@@ -520,7 +575,7 @@ impl ReceivedMessage {
         }
     }
 
-    fn read_refresh(&mut self, m: &RefreshMsg<'_>, services: &ServiceIds) {
+    fn read_refresh(&mut self, m: &RefreshMsg<'_>, services: &ServiceIds) -> Result<(), DecodeError> {
         self.class = "REFRESH";
         self.state(Some(&m.state));
         self.words.push(if m.flags.contains(RefreshFlags::SOLICITED) { "solicited" } else { "unsolicited" }.to_owned());
@@ -535,11 +590,12 @@ impl ReceivedMessage {
         match m.domain {
             Domain::LOGIN | Domain::SOURCE => {}
             Domain::DICTIONARY => self.words.extend(special::dictionary_words(m)),
-            _ => self.body(m.container, m.body),
+            _ => self.body(m.container, m.body)?,
         }
+        Ok(())
     }
 
-    fn read_update(&mut self, m: &UpdateMsg<'_>, services: &ServiceIds) {
+    fn read_update(&mut self, m: &UpdateMsg<'_>, services: &ServiceIds) -> Result<(), DecodeError> {
         self.class = "UPDATE";
         self.flags(m.flags.0, UpdateFlags::NAMES.iter().map(|(flag, name)| (flag.0, *name)));
         if m.update_type != UpdateType::UNSPECIFIED {
@@ -550,8 +606,9 @@ impl ReceivedMessage {
         self.option("user-info", m.post_user_info.map(|info| format!("{}/{}", info.ip(), info.id)));
         self.key(m.key.as_ref(), services);
         if m.domain != Domain::SOURCE {
-            self.body(m.container, m.body);
+            self.body(m.container, m.body)?;
         }
+        Ok(())
     }
 
     fn option(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
@@ -595,47 +652,50 @@ impl ReceivedMessage {
         }
     }
 
-    fn body(&mut self, container: DataType, body: &[u8]) {
+    fn body(&mut self, container: DataType, body: &[u8]) -> Result<(), DecodeError> {
         match container {
             DataType::NO_DATA => {}
             DataType::FIELD_LIST => {
-                let fields = read_fields(body);
+                let fields = read_fields(body)?;
                 self.words.extend(fields.iter().map(|(fid, value)| format!("{fid}={value}")));
             }
-            DataType::MAP => self.map(body),
-            DataType::VECTOR => self.vector(body),
+            DataType::MAP => self.map(body)?,
+            DataType::VECTOR => self.vector(body)?,
             other => self.words.push(format!("payload={other}")),
         }
+        Ok(())
     }
 
-    fn map(&mut self, body: &[u8]) {
-        let map = Map::decode(body, &SetScope::NONE).expect("a map");
+    fn map(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        let map = Map::decode(body, &SetScope::NONE)?;
         for entry in map.entries() {
-            let entry = entry.expect("an entry");
+            let entry = entry?;
             let key = String::from_utf8_lossy(entry.key);
-            self.words.push(row(&name!(entry.action).to_lowercase(), &key, map.container, entry.data));
+            self.words.push(row(&name!(entry.action).to_lowercase(), &key, map.container, entry.data)?);
         }
+        Ok(())
     }
 
-    fn vector(&mut self, body: &[u8]) {
-        let vector = Vector::decode(body, &SetScope::NONE).expect("a vector");
+    fn vector(&mut self, body: &[u8]) -> Result<(), DecodeError> {
+        let vector = Vector::decode(body, &SetScope::NONE)?;
         self.words.push("vector".to_owned());
         for entry in vector.entries() {
-            let entry = entry.expect("an entry");
+            let entry = entry?;
             let action = name!(entry.action).to_lowercase();
-            self.words.push(row(&action, &entry.index.to_string(), vector.container, entry.data));
+            self.words.push(row(&action, &entry.index.to_string(), vector.container, entry.data)?);
         }
+        Ok(())
     }
 
     /// The message as a line, with this name for its stream.
-    pub(super) fn line(&self, stream: &str) -> String {
+    pub fn line(&self, stream: &str) -> String {
         let text = if self.text.is_empty() { String::new() } else { format!(" \"{}\"", self.text) };
         let words = self.words.join(" ");
         format!("{} {stream} {words}{text}", self.class)
     }
 
     /// Why the message is not the one of these words; `None` if it is.
-    pub(super) fn differs(&self, expected: &[String]) -> Option<String> {
+    pub fn differs(&self, expected: &[String]) -> Option<String> {
         for word in expected {
             let there = match word.strip_prefix('"') {
                 Some(text) => self.text.contains(text.trim_end_matches('"')),
@@ -669,14 +729,14 @@ impl ReceivedMessage {
 
 /// Whether a word that was told is the one that a script expects, in which a star at the end stands for what only one run knows: the number that
 /// a session gives a group, the time over which updates were conflated.
-pub(super) fn is_word(told: &str, expected: &str) -> bool {
+pub fn is_word(told: &str, expected: &str) -> bool {
     told == expected || expected.strip_suffix('*').is_some_and(|begin| told.starts_with(begin))
 }
 
-fn row(action: &str, key: &str, container: DataType, data: &[u8]) -> String {
-    let fields = if container == DataType::FIELD_LIST && !data.is_empty() { read_fields(data) } else { Vec::new() };
+fn row(action: &str, key: &str, container: DataType, data: &[u8]) -> Result<String, DecodeError> {
+    let fields = if container == DataType::FIELD_LIST && !data.is_empty() { read_fields(data)? } else { Vec::new() };
     let fields: Vec<String> = fields.iter().map(|(fid, value)| format!("{fid}={value}")).collect();
-    if fields.is_empty() { format!("{action}:{key}") } else { format!("{action}:{key}{{{}}}", fields.join(",")) }
+    Ok(if fields.is_empty() { format!("{action}:{key}") } else { format!("{action}:{key}{{{}}}", fields.join(",")) })
 }
 
 fn list<T: std::fmt::Display>(values: &[T]) -> String {
@@ -684,8 +744,41 @@ fn list<T: std::fmt::Display>(values: &[T]) -> String {
 }
 
 /// Fields in their order. The numbers of scripts are unsigned; of other fields the bytes make one, too.
-fn read_fields(body: &[u8]) -> Vec<Field> {
-    let list = FieldList::decode(body, &SetScope::NONE).expect("a field list");
+fn read_fields(body: &[u8]) -> Result<Vec<(i16, u64)>, DecodeError> {
+    let list = FieldList::decode(body, &SetScope::NONE)?;
     let number = |data: &[u8]| data.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    list.entries().map(|entry| entry.expect("a field")).map(|entry| (entry.fid, number(entry.data))).collect()
+    list.entries().map(|entry| entry.map(|entry| (entry.fid, number(entry.data)))).collect()
+}
+
+/// A REAL with so many digits behind its point.
+pub(crate) fn real(mantissa: i64, digits: u8) -> Real {
+    Real::new(mantissa, RealHint(RealHint::EXPONENT0.0 - digits))
+}
+
+/// A status message of a stream.
+pub(crate) fn status_of(stream: i32, domain: Domain, state: State<'_>) -> Result<Vec<u8>, String> {
+    let msg = StatusMsg { state: Some(state), ..StatusMsg::new(domain, stream) };
+    bytes_of(|w| msg.encode(w))
+}
+
+/// The answer to a post; `nak` is the name of a code.
+pub(crate) fn ack_of(
+    stream: i32,
+    domain: Domain,
+    id: u32,
+    seq: Option<u32>,
+    nak: Option<&str>,
+) -> Result<Vec<u8>, String> {
+    let nak_code = nak.map(|text| named!(NakCode, text)).transpose()?;
+    let text = nak_code.map(|code| code.text().as_bytes());
+    let msg = AckMsg { ack_id: id, seq_num: seq, nak_code, text, ..AckMsg::new(domain, stream) };
+    bytes_of(|w| msg.encode(w))
+}
+
+/// An update whose field list, or map, says that it has more than there is.
+pub(crate) fn malformed(stream: i32, domain: Domain) -> Result<Vec<u8>, String> {
+    let container = if domain == Domain::MARKET_PRICE { DataType::FIELD_LIST } else { DataType::MAP };
+    let body = [0x08, 0x00, 0x09, 0x00, 0x16, 0x40, 0x01];
+    let msg = UpdateMsg { container, body: &body, ..UpdateMsg::new(domain, stream) };
+    bytes_of(|w| msg.encode(w))
 }

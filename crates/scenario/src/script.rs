@@ -3,7 +3,7 @@
 /// A scenario: what is set up, and its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario {
-    /// What it shows.
+    /// Title of the scenario.
     pub title: String,
     /// The variants that it runs in; empty for all.
     pub only: Vec<String>,
@@ -74,7 +74,8 @@ pub fn scenarios(text: &str) -> Result<Vec<Scenario>, ScriptError> {
     Ok(all)
 }
 
-fn split(line: &str) -> Option<Vec<String>> {
+/// The words of a line; text in quotation marks is one, with them. `None`: a text has no end.
+pub(crate) fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
     while !rest.is_empty() && !rest.starts_with('#') {

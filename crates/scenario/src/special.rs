@@ -1,8 +1,8 @@
 //! Messages that have models of their own beside items: what a consumer says of its servers, what a provider is told of its part, and
 //! dictionaries.
 
-use super::encoding::bytes_of;
-use super::numbers::{DIRECTORY_STREAM, ServiceIds};
+use crate::encoding::bytes_of;
+use crate::numbers::{DIRECTORY_STREAM, ServiceIds};
 use rwf::dictionary::{Dictionary, Verbosity};
 use rwf::msg::{GenericMsg, RefreshMsg};
 use rwf::rdm::dictionary::{FIELDS, RefreshParts, Request};
@@ -16,7 +16,10 @@ const LOGIN: i32 = 1;
 const DICTIONARY_MESSAGE: usize = 60_000;
 
 /// What a consumer says that a server is to it, `active` or `standby`, for all services (`login`) or for one.
-pub(super) fn standby(of: &str, part: &str, services: &ServiceIds) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// The service is not known, or the part is neither.
+pub fn standby(of: &str, part: &str, services: &ServiceIds) -> Result<Vec<u8>, String> {
     let mode = match part {
         "active" => 0,
         "standby" => 1,
@@ -34,7 +37,7 @@ pub(super) fn standby(of: &str, part: &str, services: &ServiceIds) -> Result<Vec
 }
 
 /// The words of what a provider is told of its part in mirrored sources; none if the message is about something else.
-pub(super) fn mirroring_words(msg: &GenericMsg<'_>, services: &ServiceIds) -> Vec<String> {
+pub fn mirroring_words(msg: &GenericMsg<'_>, services: &ServiceIds) -> Vec<String> {
     let Ok(Some(status)) = ConsumerStatus::decode(msg) else { return Vec::new() };
     let word = |status: &ServiceStatus| {
         let name = services.iter().find(|(_, id)| **id == status.service_id).map_or("", |(name, _)| name);
@@ -50,7 +53,10 @@ pub(super) fn mirroring_words(msg: &GenericMsg<'_>, services: &ServiceIds) -> Ve
 }
 
 /// A dictionary of these site fields, `FID:NAME,..`, as a provider answers a request for field definitions.
-pub(super) fn dictionary(stream_id: i32, fields: &str, solicited: bool) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// Fields are not written in that way, or are more than one message takes.
+pub fn dictionary(stream_id: i32, fields: &str, solicited: bool) -> Result<Vec<u8>, String> {
     let line = |field: &str| {
         let (fid, name) = field.split_once(':').ok_or("fields of a dictionary are FID:NAME")?;
         Ok::<_, String>(format!("{name} \"{name}\" {fid} NULL INTEGER 15 UINT64 8\n"))
@@ -69,7 +75,7 @@ pub(super) fn dictionary(stream_id: i32, fields: &str, solicited: bool) -> Resul
 }
 
 /// What a part of the field definitions defines: `defines=FID` for each field of a site, whose number is negative.
-pub(super) fn dictionary_words(msg: &RefreshMsg<'_>) -> Vec<String> {
+pub fn dictionary_words(msg: &RefreshMsg<'_>) -> Vec<String> {
     let mut dictionary = Dictionary::new();
     if dictionary.apply_fields("a message", msg.body).is_err() {
         return Vec::new();

@@ -1,8 +1,8 @@
 //! The directory in scripts: the services of a provider, and what a consumer hears of services.
 
-use super::encoding::bytes_of;
-use super::numbers::{DIRECTORY_STREAM, ServiceIds};
-use super::words::{Words, camel, parse_qos, qos_word};
+use crate::encoding::bytes_of;
+use crate::numbers::{DIRECTORY_STREAM, ServiceIds};
+use crate::words::{Words, camel, parse_qos, qos_word};
 use rwf::msg::Domain;
 use rwf::rdm::directory::{self, Action, Group, Info, Load, Part, Service, ServiceState, filter};
 use rwf::rdm::state::StateBuf;
@@ -22,7 +22,10 @@ const DOMAINS: [Domain; 8] = [
 
 /// A service as it is first offered. Words: `down`, `not-accepting`, `qos=`, `no-qos`, `qos-range`, `provides=`, `open-limit=`, `open-window=`,
 /// `load-factor=`, `item-list=`.
-pub(super) fn offer(id: u16, name: &str, words: &mut Words<'_>) -> Result<Service, String> {
+///
+/// # Errors
+/// A word has no value that is possible.
+pub fn offer(id: u16, name: &str, words: &mut Words<'_>) -> Result<Service, String> {
     let mut service = Service::new(id, Action::Add);
     let qos = words.value("qos").map(|all| all.split(',').map(parse_qos).collect::<Result<Vec<Qos>, String>>());
     let usual = if words.flag("no-qos") { Vec::new() } else { vec![Qos::REALTIME_TICK] };
@@ -45,6 +48,20 @@ pub(super) fn offer(id: u16, name: &str, words: &mut Words<'_>) -> Result<Servic
     Ok(service)
 }
 
+/// Whether services, each a name with the words of its offer, can be offered.
+///
+/// # Errors
+/// The first word that is not known.
+pub fn check_offers(services: &[String]) -> Result<(), String> {
+    for text in services {
+        let all: Vec<String> = text.split_whitespace().skip(1).map(str::to_owned).collect();
+        let mut words = Words::new(&all);
+        offer(1, "", &mut words)?;
+        words.end()?;
+    }
+    Ok(())
+}
+
 fn load(words: &mut Words<'_>) -> Result<Option<Load>, String> {
     let load = Load {
         open_limit: words.number("open-limit")?,
@@ -56,7 +73,18 @@ fn load(words: &mut Words<'_>) -> Result<Option<Load>, String> {
 
 /// A change that a provider says of a service: `SERVICE` and `up`, `down`, `not-accepting`, `deleted`, `added`, `group=1 Open/Suspect`,
 /// `group=1 merged=2`, `load-factor=`.
-pub(super) fn change(name: &str, words: &[String], services: &ServiceIds) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// The provider has no such service, or a word is not known.
+pub fn change(name: &str, words: &[String], services: &ServiceIds) -> Result<Vec<u8>, String> {
+    change_on(DIRECTORY_STREAM, name, words, services)
+}
+
+/// As [`change`], on a directory stream of another number.
+///
+/// # Errors
+/// As there.
+pub fn change_on(stream_id: i32, name: &str, words: &[String], services: &ServiceIds) -> Result<Vec<u8>, String> {
     let id = *services.get(name).ok_or_else(|| format!("it has no service {name}"))?;
     let mut words = Words::new(words);
     let service = if words.flag("deleted") {
@@ -80,7 +108,7 @@ pub(super) fn change(name: &str, words: &[String], services: &ServiceIds) -> Res
     };
     words.end()?;
     let update = directory::Update {
-        stream_id: DIRECTORY_STREAM,
+        stream_id,
         filter: Some(filter::ALL),
         services: vec![service],
         ..directory::Update::default()
@@ -101,7 +129,7 @@ fn status(words: &mut Words<'_>) -> Result<Option<StateBuf>, String> {
 }
 
 /// What a message says of services, each with its words.
-pub(super) fn told(services: &[Service], known: &ServiceIds) -> Vec<(String, Vec<String>)> {
+pub fn told(services: &[Service], known: &ServiceIds) -> Vec<(String, Vec<String>)> {
     let name = |service: &Service| {
         let by_id = known.iter().find(|(_, id)| **id == service.id).map(|(name, _)| name.clone());
         service.name().map(str::to_owned).or(by_id).unwrap_or_else(|| format!("#{}", service.id))

@@ -1,0 +1,15 @@
+//! Scenarios on sockets: the server of a play, beside the process under test.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`stage`] | one run: sockets, time, the client's process |
+//! | [`client`] | the client's process: its start, its lines, its memory, its end |
+//! | [`recording`] | what passed, as a packet capture |
+//! | [`command`] | `quoteway scenario` |
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod command;
+mod peer;
+pub mod recording;
+pub mod stage;

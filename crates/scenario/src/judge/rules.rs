@@ -1,0 +1,140 @@
+//! The rules: what a right client does, and where that is written.
+
+/// A rule that a client under test is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Name in reports and files.
+    pub name: &'static str,
+    /// The deeds of a right client.
+    pub about: &'static str,
+    /// Where that is written. "Guide" is the RDM usage guide of the Transport API, by its sections.
+    pub source: &'static str,
+}
+
+/// A number that a rule goes by; a scenario may have another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    /// Its name in `[limits]`; the unit is in it.
+    pub name: &'static str,
+    /// Value where a scenario says nothing.
+    pub value: f64,
+}
+
+const fn limit(name: &'static str, value: f64) -> Limit {
+    Limit { name, value }
+}
+
+/// The limits with what they are by default.
+pub const LIMITS: [Limit; 12] = [
+    limit("reconnect-s", 15.0),
+    limit("connections-in-10-s", 25.0),
+    limit("logins-in-10-s", 12.0),
+    limit("dead-server-s", 3.0),
+    limit("reopen-s", 12.0),
+    limit("reopens-in-10-s", 25.0),
+    limit("final-s", 60.0),
+    limit("dictionaries-in-10-s", 4.0),
+    limit("posts-after-nak", 1.0),
+    limit("post-retries-in-10-s", 5.0),
+    limit("report-s", 1.0),
+    limit("memory-mb", 256.0),
+];
+
+macro_rules! rules {
+    ($($constant:ident $name:literal $about:literal $source:literal;)*) => {
+        $(
+            pub(super) const $constant: Rule = Rule { name: $name, about: $about, source: $source };
+        )*
+        /// All rules.
+        pub const RULES: &[Rule] = &[$($constant),*];
+    };
+}
+
+rules! {
+    STEPS "steps"
+        "The client does what the steps of the scenario wait for (S has, S gets), in the time that they give it, and nothing that they exclude."
+        "the scenario's own steps";
+    WELL_FORMED "well-formed"
+        "Whatever the client sends can be decoded as a message of its class, with the model of its domain."
+        "Guide 2.1; Transport API developers guide, message package";
+    STAYS_ALIVE "stays-alive"
+        "The client's process is there until the scenario ends: no message or loss ends it."
+        "no guide asks for less";
+    MEMORY "memory"
+        "The client does not keep more and more for what is sent to it: its resident memory grows by no more than memory-mb megabytes."
+        "no guide has a figure; memory-mb says what is too much";
+    PINGS "pings"
+        "A client that has nothing to say sends a ping, so that the server hears from it within each ping timeout of the handshake."
+        "Transport API developers guide, ping management";
+    DEAD_SERVER "dead-server"
+        "A client that hears nothing for the ping timeout ends the connection by itself; dead-server-s seconds later at the latest it has."
+        "Transport API developers guide, ping management";
+    RECONNECTS "reconnects"
+        "A client whose connection is lost connects again within reconnect-s seconds of the server being there."
+        "Guide 2.2.2 (recovery); EMA configuration guide, ReconnectAttemptLimit, ReconnectMinDelay, ReconnectMaxDelay";
+    RECONNECT_PACING "reconnect-pacing"
+        "A client does not connect as fast as it can where each connection ends: no more than connections-in-10-s in ten seconds."
+        "EMA configuration guide, ReconnectMinDelay, ReconnectMaxDelay";
+    LOGIN_FIRST "login-first"
+        "The login is the first request of a connection, and nothing else is asked for before it has been accepted."
+        "Guide 3 (login domain): a consumer logs in before any other request";
+    LOGIN_PACING "login-pacing"
+        "A client whose login is refused or lost does not ask again at once and for ever: no more than logins-in-10-s in ten seconds."
+        "Guide 3.3 (login status); EMA configuration guide, ReconnectMinDelay";
+    CLOSED_LOGIN "closed-login"
+        "A login that is closed closes all streams of the connection: nothing is asked for or posted on it until another login is accepted."
+        "Guide 3.3, 3.4: a closed login closes every stream that was opened by it";
+    TOKEN_RENEWAL "token-renewal"
+        "A client whose login was accepted with AuthenticationTTReissue reissues the login before that time."
+        "Guide 3.2.2, table of the login refresh, AuthenticationTTReissue";
+    SERVICE_KNOWN "service-known"
+        "Items are asked for at services that the directory of this connection has, by the ids that they have on it."
+        "Guide 4 (source directory): service ids are those of the connection";
+    SERVICE_USABLE "service-usable"
+        "Nothing new is asked for at a service that is down or does not accept requests."
+        "Guide 4.3.1.2 (State filter: ServiceState, AcceptingRequests)";
+    OPEN_WINDOW "open-window"
+        "No more requests wait for their image than the OpenWindow of the service says."
+        "Guide 4.3.1.5 (Load filter: OpenWindow)";
+    DICTIONARY_REQUESTS "dictionary-requests"
+        "A dictionary is asked for once a connection, and not again and again where it is refused or does not come: no more than dictionaries-in-10-s in ten seconds."
+        "Guide 5 (dictionary domain)";
+    REOPENS "reopens"
+        "An item that was lost (ClosedRecover, its connection or its service gone) is asked for again within reopen-s seconds of being there to be asked for."
+        "Guide 2.2.2 and table 18: ClosedRecover may be opened again; SingleOpen 0 leaves that to the consumer";
+    REOPEN_PACING "reopen-pacing"
+        "An item that is closed again each time is asked for with pauses: no more than reopens-in-10-s requests for it in ten seconds."
+        "Guide 2.2.2 (recovery of streams)";
+    FINAL_STATES "final-states"
+        "An item that was closed for good (Closed) is not asked for again by itself within final-s seconds."
+        "Guide 2.2.2: Closed is final, ClosedRecover is not";
+    REDIRECTS "redirects"
+        "An item that was redirected is asked for under the name that the message says, within reopen-s seconds, and not under the old one."
+        "Guide 2.2.2 (Redirected); Transport API developers guide, stream states";
+    CLOSED_STREAMS "closed-streams"
+        "Nothing is sent on a stream that the server has closed, or that was never opened, except another request with its id."
+        "Transport API developers guide, stream identification";
+    STREAM_IDS "stream-ids"
+        "An open stream keeps its item: a request with its id has the same name, service and domain."
+        "Guide 2.6 (reissues); Transport API developers guide, stream identification";
+    POST_NAK "post-nak"
+        "A post that was refused is not sent again as it is: no more than posts-after-nak times."
+        "Guide 3.2.13, 2.7 (posting): the NAK code says why, and what to do about it comes before another post";
+    POST_RETRIES "post-retries"
+        "A post that is not answered is repeated with pauses: no more than post-retries-in-10-s times in ten seconds."
+        "Guide 2.7 (posting): an unanswered post may be repeated after a timeout";
+    SUSPECT_DATA "suspect-data"
+        "Data is not used as good while its state is Suspect (reports: within report-s seconds nothing is used, or it is marked suspect)."
+        "Guide 2.2.2, 6.2.1: data state Suspect means that the data is stale or wrong";
+    CLEAR_CACHE "clear-cache"
+        "A refresh with ClearCache replaces all that was known of the item: fields that it does not have are gone."
+        "Guide 2.3.2 (refresh flags); Transport API developers guide, CLEAR_CACHE";
+    IMAGE_PARTS "image-parts"
+        "An image in several parts is used with what all of them have, and as whole only after the part that completes it."
+        "Guide 2.3.2 (RefreshComplete), 2.6.3 (multi-part refreshes)";
+}
+
+/// The rule of a name.
+pub fn rule(name: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.name == name)
+}

@@ -1,0 +1,36 @@
+//! Scenarios: what a client has to live with, as steps in a text, and a judge of what it sends.
+//!
+//! A [`Play`] is the server that a client under test is connected to. It knows no socket, clock or process: messages and times go in, acts come
+//! out. `scenario-io` plays it on sockets, beside the client's process.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`script`], [`words`], [`directory`], [`special`] | the step language: lines, messages as words, services |
+//! | [`commands`] | the commands of `sink-driven-src`, which are steps as well |
+//! | [`file`] | a scenario's file (TOML) |
+//! | [`program`] | its steps as what is to be done |
+//! | [`play`] | the play: steps in their time, server and judge |
+//! | [`market`] | the server: what it answers by itself, and what steps have it do |
+//! | [`judge`] | the rules, and what was found |
+//! | [`verdict`] | the verdict as text, JUnit XML and JSON |
+//! | [`library`] | the scenarios that ship |
+#![forbid(unsafe_code)]
+
+pub mod commands;
+pub mod directory;
+pub mod encoding;
+pub mod file;
+pub mod judge;
+pub mod library;
+pub mod market;
+pub mod numbers;
+pub mod play;
+pub mod program;
+pub mod script;
+pub mod special;
+mod values;
+pub mod verdict;
+pub mod words;
+
+pub use market::Act;
+pub use play::{End, Play};

@@ -1,0 +1,799 @@
+//! The server that a client under test talks to: what it answers by itself, and what steps have it do. Messages in, messages out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rwf::dictionary::Dictionary;
+use rwf::msg::{Domain, Msg, PostFlags, PostMsg, RequestFlags, RequestMsg};
+use rwf::rdm::directory::{self as rdm_directory, Part, Service};
+use rwf::rdm::request::Payload;
+use rwf::rdm::{dictionary, login};
+use rwf::wire::Writer;
+use rwf::{DataState, State, StateCode, StreamState};
+
+use crate::directory;
+use crate::encoding::bytes_of;
+use crate::numbers::{SECOND, ServiceIds};
+use crate::program::{Dictionaries, Message, Posts, Server, Stream};
+use crate::values::{change, content, domain_name, has_images, price};
+use crate::words::{self, Words};
+
+/// Something to be done on sockets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// A message for a connection.
+    Send {
+        /// The connection.
+        conn: u32,
+        /// RWF.
+        message: Vec<u8>,
+    },
+    /// Half of a message's frame, and then a reset.
+    BreakOff {
+        /// The connection.
+        conn: u32,
+        /// RWF.
+        message: Vec<u8>,
+    },
+    /// A connection ends.
+    Close {
+        /// The connection.
+        conn: u32,
+        /// By a reset; otherwise in order.
+        reset: bool,
+    },
+    /// Connections are taken, or refused.
+    Listen(bool),
+    /// Whether input is read.
+    Read(bool),
+    /// Whether pings are sent.
+    Ping(bool),
+    /// Whether anything is sent: what is not waits.
+    Talk(bool),
+    /// So many bytes a second are sent to each connection; `None`: as many as it takes.
+    Pace(Option<u64>),
+}
+
+/// Bytes of a part of a dictionary.
+const DICTIONARY_PART: usize = 30_000;
+/// Items of a connection at most: a client that asks for more is refused.
+const ITEMS_MAX: usize = 200_000;
+
+#[derive(Debug, Clone, PartialEq)]
+enum Logins {
+    Granted,
+    Refused(String),
+    Ignored,
+}
+
+#[derive(Debug)]
+struct Item {
+    name: String,
+    service: u16,
+    domain: Domain,
+    streaming: bool,
+    /// Its image has been sent.
+    open: bool,
+    seq: u32,
+}
+
+#[derive(Debug, Default)]
+struct Conn {
+    login: Option<login::Request>,
+    logged_in: bool,
+    directory: Option<(i32, u32)>,
+    services: Vec<Service>,
+    ids: ServiceIds,
+    items: BTreeMap<i32, Item>,
+}
+
+/// The settings of a server.
+#[derive(Debug, Clone)]
+pub struct MarketConfig {
+    /// Services, each with the words that it is offered with.
+    pub services: Vec<String>,
+    /// Updates a second over all open items.
+    pub updates_a_second: f64,
+    /// Values of images and updates come out of it, together with the names of items.
+    pub seed: u64,
+    /// Wall clock at time 0, seconds since 1970.
+    pub wall_s: u64,
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct Market {
+    config: MarketConfig,
+    dictionary: Dictionary,
+    conns: BTreeMap<u32, Conn>,
+    acts: VecDeque<Act>,
+    logins: Logins,
+    tokens_s: Option<f64>,
+    parts: usize,
+    posts: Posts,
+    closes: Option<Vec<String>>,
+    mute: bool,
+    late_ns: u64,
+    later: VecDeque<(u64, u32, Vec<u8>)>,
+    dictionaries: Dictionaries,
+    down: bool,
+    first_id: u16,
+    /// Other values since so many changes.
+    values: u64,
+    ticks: u64,
+    next_update_ns: u64,
+    gap: u64,
+    repeats: u64,
+    swaps: u64,
+    /// An update that its successor overtakes.
+    overtaken: Option<(u32, Vec<u8>)>,
+    first: Option<String>,
+    posts_seen: u64,
+}
+
+impl Market {
+    /// A server without connections.
+    pub fn new(config: MarketConfig) -> Self {
+        Self {
+            config,
+            dictionary: Dictionary::builtin(),
+            conns: BTreeMap::new(),
+            acts: VecDeque::new(),
+            logins: Logins::Granted,
+            tokens_s: None,
+            parts: 1,
+            posts: Posts::Acked { numbered: true },
+            closes: None,
+            mute: false,
+            late_ns: 0,
+            later: VecDeque::new(),
+            dictionaries: Dictionaries::Given,
+            down: false,
+            first_id: 1,
+            values: 0,
+            ticks: 0,
+            next_update_ns: 0,
+            gap: 0,
+            repeats: 0,
+            swaps: 0,
+            overtaken: None,
+            first: None,
+            posts_seen: 0,
+        }
+    }
+
+    /// The act that is next.
+    pub fn take(&mut self) -> Option<Act> {
+        self.acts.pop_front()
+    }
+
+    /// Wall clock at a time of this clock, seconds since 1970.
+    pub fn wall_s(&self, now: u64) -> u64 {
+        self.config.wall_s + now / SECOND
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.conns.len()
+    }
+
+    /// Whether a login is accepted.
+    pub fn has_login(&self) -> bool {
+        self.conns.values().any(|conn| conn.logged_in)
+    }
+
+    /// How many streaming items have their image, of a domain if one is named.
+    pub fn open_items(&self, domain: Option<&str>) -> usize {
+        let fits = |item: &&Item| {
+            let is = |name: &str| item.domain.name().is_some_and(|known| words::camel(known) == name);
+            item.open && item.streaming && domain.is_none_or(is)
+        };
+        self.conns.values().flat_map(|conn| conn.items.values()).filter(fits).count()
+    }
+
+    /// So many posts have come.
+    pub fn posts_seen(&self) -> u64 {
+        self.posts_seen
+    }
+
+    /// The name of the item that was asked for first.
+    pub fn first(&self) -> Option<&str> {
+        self.first.as_deref()
+    }
+
+    /// The ids that services have on a connection, by name.
+    pub fn ids(&self, conn: u32) -> Option<&ServiceIds> {
+        self.conns.get(&conn).map(|conn| &conn.ids)
+    }
+
+    /// The name of the item on a stream.
+    pub fn item(&self, conn: u32, stream: i32) -> Option<&str> {
+        self.conns.get(&conn)?.items.get(&stream).map(|item| item.name.as_str())
+    }
+
+    /// A connection came up.
+    ///
+    /// # Errors
+    /// A service of the scenario has words that are not known.
+    pub fn connected(&mut self, conn: u32) -> Result<(), String> {
+        let mut offered = Vec::new();
+        for (text, id) in self.config.services.iter().zip(self.first_id..) {
+            let mut all: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            let name = if all.is_empty() { String::new() } else { all.remove(0) };
+            let mut service = {
+                let mut words = Words::new(&all);
+                let service = directory::offer(id, &name, &mut words)?;
+                words.end()?;
+                service
+            };
+            if let Some(Part::Set(info)) = &mut service.info {
+                info.dictionaries_used = vec![dictionary::FIELDS.to_owned(), dictionary::ENUMS.to_owned()];
+                info.dictionaries_provided.clone_from(&info.dictionaries_used);
+                // EMA asks for dictionaries at services that have their domain.
+                info.capabilities.push(Domain::DICTIONARY);
+            }
+            if let Some(Part::Set(state)) = service.state.as_mut().filter(|_| self.down) {
+                state.up = false;
+                state.accepting_requests = Some(false);
+            }
+            offered.push(service);
+        }
+        let ids = offered.iter().filter_map(|service| Some((service.name()?.to_owned(), service.id))).collect();
+        self.conns.insert(conn, Conn { services: offered, ids, ..Conn::default() });
+        Ok(())
+    }
+
+    /// A connection is over.
+    pub fn closed(&mut self, conn: u32) {
+        self.conns.remove(&conn);
+        self.later.retain(|(_, of, _)| *of != conn);
+        self.overtaken.take_if(|(of, _)| *of == conn);
+    }
+
+    fn send(&mut self, conn: u32, bytes: Vec<u8>) {
+        self.acts.push_back(Act::Send { conn, message: bytes });
+    }
+
+    /// A message came in; those that cannot be decoded are not given here.
+    ///
+    /// # Errors
+    /// An answer cannot be encoded.
+    pub fn message(&mut self, now: u64, conn: u32, msg: &Msg<'_>) -> Result<(), String> {
+        let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
+        match msg {
+            Msg::Request(request) => match request.domain {
+                Domain::LOGIN => {
+                    known.login = login::Request::decode(request).ok();
+                    self.login(now, conn)
+                }
+                Domain::SOURCE => {
+                    let request = rdm_directory::Request::decode(request);
+                    known.directory = Some((request.stream_id, request.filter));
+                    let refresh = rdm_directory::Refresh::answer(&request, known.services.clone());
+                    let bytes = bytes_of(|w| refresh.encode(w))?;
+                    self.send(conn, bytes);
+                    Ok(())
+                }
+                Domain::DICTIONARY => self.dictionary(conn, request),
+                _ => self.items(now, conn, request),
+            },
+            Msg::Close(close) => {
+                known.items.remove(&close.stream_id);
+                if known.login.as_ref().is_some_and(|login| login.stream_id == close.stream_id) {
+                    known.logged_in = false;
+                    known.items.clear();
+                }
+                Ok(())
+            }
+            Msg::Post(post) => self.post(conn, post),
+            _ => Ok(()),
+        }
+    }
+
+    fn login(&mut self, now: u64, conn: u32) -> Result<(), String> {
+        let wall_s = self.wall_s(now);
+        let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
+        let Some(request) = known.login.clone() else { return Ok(()) };
+        match &self.logins {
+            Logins::Ignored => Ok(()),
+            Logins::Refused(why) => {
+                let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED, why);
+                known.login = None;
+                known.logged_in = false;
+                known.items.clear();
+                let bytes = words::status_of(request.stream_id, Domain::LOGIN, state)?;
+                self.send(conn, bytes);
+                Ok(())
+            }
+            Logins::Granted => {
+                known.logged_in = true;
+                let features = login::Features {
+                    post: Some(true),
+                    batch: Some(login::batch::REQUESTS),
+                    ..login::Features::default()
+                };
+                let mut refresh = login::Refresh::accept(&request, features, "login accepted");
+                let has_token = request.name_type == Some(login::name_type::AUTHENTICATION_TOKEN);
+                let expires = self.tokens_s.filter(|_| has_token);
+                refresh.authentication.reissue_at = expires.map(|seconds| wall_s + seconds.ceil() as u64);
+                if !request.no_refresh {
+                    let bytes = bytes_of(|w| refresh.encode(w))?;
+                    self.send(conn, bytes);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn dictionary(&mut self, conn: u32, request: &RequestMsg<'_>) -> Result<(), String> {
+        let request = dictionary::Request::decode(request);
+        let parts = dictionary::RefreshParts::answer(&self.dictionary, &request);
+        let mut parts = match (self.dictionaries, parts) {
+            (Dictionaries::Ignored, _) => return Ok(()),
+            (Dictionaries::Given, Some(parts)) => parts,
+            (Dictionaries::Refused, _) | (Dictionaries::Given, None) => {
+                let text = "there is no such dictionary";
+                let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, text);
+                let bytes = words::status_of(request.stream_id, Domain::DICTIONARY, state)?;
+                self.send(conn, bytes);
+                return Ok(());
+            }
+        };
+        while !parts.is_done() {
+            let mut buf = vec![0; DICTIONARY_PART];
+            let mut w = Writer::new(&mut buf);
+            parts.write(true, &mut w).map_err(|error| error.to_string())?;
+            let message = w.into_written().to_vec();
+            self.acts.push_back(Act::Send { conn, message });
+        }
+        Ok(())
+    }
+
+    fn items(&mut self, now: u64, conn: u32, request: &RequestMsg<'_>) -> Result<(), String> {
+        let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
+        let payload = Payload::of_request(request).unwrap_or_default();
+        let batch = payload.items.filter(|_| request.flags.contains(RequestFlags::HAS_BATCH));
+        let stream = request.stream_id;
+        if !known.logged_in {
+            let text = "not logged in";
+            let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::USAGE_ERROR, text);
+            let bytes = words::status_of(stream, request.domain, state)?;
+            self.send(conn, bytes);
+            return Ok(());
+        }
+        let names: Vec<(i32, String)> = match &batch {
+            Some(names) => (stream + 1..).zip(names.iter().map(|n| String::from_utf8_lossy(n).into_owned())).collect(),
+            None => vec![(stream, request.key.name_lossy().into_owned())],
+        };
+        if batch.is_some() {
+            let state = State::new(StreamState::CLOSED, DataState::OK, StateCode::NONE, "batch taken apart");
+            let bytes = words::status_of(stream, request.domain, state)?;
+            self.send(conn, bytes);
+        }
+        for (stream, name) in names {
+            self.one_item(now, conn, request, stream, name)?;
+        }
+        Ok(())
+    }
+
+    fn one_item(
+        &mut self,
+        now: u64,
+        conn: u32,
+        request: &RequestMsg<'_>,
+        stream: i32,
+        name: String,
+    ) -> Result<(), String> {
+        let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
+        let (domain, streaming) = (request.domain, request.flags.contains(RequestFlags::STREAMING));
+        if let Some(item) = known.items.get_mut(&stream) {
+            // A reissue: the image is wanted again, or nothing.
+            item.streaming = streaming;
+            if request.flags.contains(RequestFlags::NO_REFRESH) {
+                return Ok(());
+            }
+            return self.answer(now, conn, stream);
+        }
+        let service = known.services.iter().find(|service| Some(service.id) == request.key.service_id);
+        let refusal = match service {
+            None => Some((StreamState::CLOSED, StateCode::USAGE_ERROR, "there is no such service")),
+            Some(service) if !service.is_usable() => {
+                Some((StreamState::CLOSED_RECOVER, StateCode::NONE, "the service is down"))
+            }
+            Some(_) if !has_images(domain) => {
+                Some((StreamState::CLOSED, StateCode::NOT_FOUND, "no items in this domain"))
+            }
+            Some(_) if known.items.len() >= ITEMS_MAX => {
+                Some((StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, "more items than a scenario takes"))
+            }
+            Some(_) => None,
+        };
+        if let Some((state, code, text)) = refusal {
+            let bytes = words::status_of(stream, domain, State::new(state, DataState::SUSPECT, code, text))?;
+            self.send(conn, bytes);
+            return Ok(());
+        }
+        let service = request.key.service_id.unwrap_or_default();
+        known.items.insert(stream, Item { name: name.clone(), service, domain, streaming, open: false, seq: 0 });
+        self.first.get_or_insert(name);
+        if self.mute {
+            return Ok(());
+        }
+        if let Some(state) = self.closes.clone() {
+            let message = Message { class: "STATUS".to_owned(), stream: Stream::All, words: state };
+            return self.send_on(conn, stream, &message);
+        }
+        self.answer(now, conn, stream)
+    }
+
+    /// The image of an item, in as many parts as images have now.
+    fn answer(&mut self, now: u64, conn: u32, stream: i32) -> Result<(), String> {
+        for message in self.image(conn, stream, "solicited")? {
+            if self.late_ns > 0 {
+                self.later.push_back((now + self.late_ns, conn, message));
+            } else {
+                self.send(conn, message);
+            }
+        }
+        let snapshot =
+            self.conns.get(&conn).and_then(|known| known.items.get(&stream)).is_some_and(|item| !item.streaming);
+        if snapshot && let Some(known) = self.conns.get_mut(&conn) {
+            known.items.remove(&stream);
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, conn: u32, stream: i32, how: &str) -> Result<Vec<Vec<u8>>, String> {
+        let (seed, values, ticks) = (self.config.seed, self.values, self.ticks);
+        let Some(known) = self.conns.get_mut(&conn) else { return Ok(Vec::new()) };
+        let Some(item) = known.items.get_mut(&stream) else { return Ok(Vec::new()) };
+        item.open = true;
+        let price = price(seed, values, &item.name, ticks);
+        let content = content(item.domain, price, ticks);
+        let parts = self.parts.min(content.len());
+        let state = if item.streaming { "Open/Ok" } else { "NonStreaming/Ok" };
+        let mut messages = Vec::new();
+        for (number, part) in content.chunks(content.len().div_ceil(parts)).enumerate() {
+            let mut all = vec![state.to_owned(), how.to_owned(), format!("domain={}", domain_name(item.domain))];
+            all.extend([format!("item={}", item.name), format!("service=#{}", item.service)]);
+            if number == 0 {
+                all.push("clear-cache".to_owned());
+            }
+            if parts > 1 {
+                all.push(format!("part={number}"));
+            }
+            if (number + 1) * content.len().div_ceil(parts) >= content.len() {
+                all.push("complete".to_owned());
+            }
+            all.extend(part.iter().cloned());
+            messages.push(words::build("REFRESH", stream, &all, &known.ids)?);
+        }
+        Ok(messages)
+    }
+
+    fn post(&mut self, conn: u32, post: &PostMsg<'_>) -> Result<(), String> {
+        self.posts_seen += 1;
+        let (true, Some(id)) = (post.flags.contains(PostFlags::ACK), post.post_id) else { return Ok(()) };
+        let (seq, nak) = match &self.posts {
+            Posts::Ignored => return Ok(()),
+            Posts::Acked { numbered } => (post.seq_num.filter(|_| *numbered), None),
+            Posts::Naked(code) => (post.seq_num, Some(code.clone())),
+        };
+        let bytes = words::ack_of(post.stream_id, post.domain, id, seq, nak.as_deref())?;
+        self.send(conn, bytes);
+        Ok(())
+    }
+
+    /// The streams that a step means, each with its connection.
+    fn streams(&self, stream: &Stream) -> Vec<(u32, i32)> {
+        let mut found = Vec::new();
+        for (conn, known) in &self.conns {
+            match stream {
+                Stream::Login => found.extend(known.login.as_ref().map(|login| (*conn, login.stream_id))),
+                Stream::Directory => found.extend(known.directory.map(|(stream, _)| (*conn, stream))),
+                Stream::All | Stream::First | Stream::Item(_) => {
+                    let fits = |item: &Item| match stream {
+                        Stream::First => self.first.as_deref() == Some(item.name.as_str()),
+                        Stream::Item(name) => item.name == *name,
+                        _ => true,
+                    };
+                    found.extend(known.items.iter().filter(|(_, item)| fits(item)).map(|(stream, _)| (*conn, *stream)));
+                }
+            }
+        }
+        found
+    }
+
+    /// Sends a message of a step to those that it means.
+    ///
+    /// # Errors
+    /// The message cannot be made, or nobody has such a stream open.
+    pub fn send_message(&mut self, message: &Message) -> Result<(), String> {
+        let streams = self.streams(&message.stream);
+        if streams.is_empty() {
+            return Err("no such stream is open".to_owned());
+        }
+        for (conn, stream) in streams {
+            self.send_on(conn, stream, message)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a step's message on each stream that it means, to be broken off.
+    ///
+    /// # Errors
+    /// As of [`Market::send_message`].
+    pub fn break_off(&mut self, message: &Message) -> Result<(), String> {
+        let streams = self.streams(&message.stream);
+        let mut done = Vec::new();
+        for (conn, stream) in streams {
+            if !done.contains(&conn) {
+                let bytes = self.built(conn, stream, message)?;
+                self.acts.push_back(Act::BreakOff { conn, message: bytes });
+                done.push(conn);
+            }
+        }
+        if done.is_empty() { Err("no such stream is open".to_owned()) } else { Ok(()) }
+    }
+
+    fn built(&mut self, conn: u32, stream: i32, message: &Message) -> Result<Vec<u8>, String> {
+        let Some(known) = self.conns.get_mut(&conn) else { return Err("the connection is gone".to_owned()) };
+        let mut all = message.words.clone();
+        if let Some(item) = known.items.get_mut(&stream) {
+            if !all.iter().any(|word| word.starts_with("domain=")) {
+                all.push(format!("domain={}", domain_name(item.domain)));
+            }
+            if message.class == "REFRESH" {
+                item.open = true;
+            }
+        } else if message.stream == Stream::Login {
+            all.push("domain=Login".to_owned());
+        } else if message.stream == Stream::Directory {
+            all.push("domain=Source".to_owned());
+        }
+        words::build(&message.class, stream, &all, &known.ids)
+    }
+
+    fn send_on(&mut self, conn: u32, stream: i32, message: &Message) -> Result<(), String> {
+        let bytes = self.built(conn, stream, message)?;
+        let state = match Msg::decode(&bytes) {
+            Ok(Msg::Refresh(refresh)) => Some(refresh.state.stream),
+            Ok(Msg::Status(status)) => status.state.map(|state| state.stream),
+            _ => None,
+        };
+        let ends = [StreamState::CLOSED, StreamState::CLOSED_RECOVER, StreamState::REDIRECTED];
+        if let (true, Some(known)) = (state.is_some_and(|state| ends.contains(&state)), self.conns.get_mut(&conn)) {
+            known.items.remove(&stream);
+            if message.stream == Stream::Login {
+                known.items.clear();
+                known.logged_in = false;
+            }
+        }
+        self.send(conn, bytes);
+        Ok(())
+    }
+
+    /// Sends a change of a service to those that have the directory open.
+    ///
+    /// # Errors
+    /// The service is not there, or a word is not known.
+    pub fn send_directory(&mut self, service: &str, words: &[String]) -> Result<(), String> {
+        let mut acts = Vec::new();
+        for (conn, known) in &mut self.conns {
+            let Some((stream, _)) = known.directory else { continue };
+            if words.iter().any(|word| word == "added") && !known.ids.contains_key(service) {
+                let next = 1 + known.ids.values().max().copied().unwrap_or(self.first_id);
+                known.ids.insert(service.to_owned(), next);
+            }
+            let bytes = directory::change_on(stream, service, words, &known.ids)?;
+            let Ok(Msg::Update(update)) = Msg::decode(&bytes) else { continue };
+            for change in rdm_directory::services(update.container, update.body).map_err(|error| error.to_string())? {
+                match known.services.iter_mut().find(|service| service.id == change.id) {
+                    Some(service) => service.apply(&change),
+                    None => known.services.push(change.clone()),
+                }
+                if change.action == rdm_directory::Action::Delete {
+                    known.services.retain(|service| service.id != change.id);
+                    known.ids.remove(service);
+                    known.items.retain(|_, item| item.service != change.id);
+                }
+            }
+            acts.push(Act::Send { conn: *conn, message: bytes });
+        }
+        self.acts.extend(acts);
+        Ok(())
+    }
+
+    fn each_service(&mut self, words: &[&str]) -> Result<(), String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let names: Vec<String> = self.conns.values().flat_map(|conn| conn.ids.keys().cloned()).collect();
+        let names: std::collections::BTreeSet<String> = names.into_iter().collect();
+        names.iter().try_for_each(|name| self.send_directory(name, &words))
+    }
+
+    /// All services go down or come up.
+    ///
+    /// # Errors
+    /// The change cannot be encoded.
+    pub fn set_up(&mut self, up: bool) -> Result<(), String> {
+        self.down = !up;
+        self.each_service(&[if up { "up" } else { "down" }])
+    }
+
+    /// Images are sent without having been asked for.
+    ///
+    /// # Errors
+    /// Nobody has such a stream open.
+    pub fn send_images(&mut self, stream: &Stream) -> Result<(), String> {
+        let streams = self.streams(stream);
+        if streams.is_empty() {
+            return Err("no such stream is open".to_owned());
+        }
+        for (conn, stream) in streams {
+            for message in self.image(conn, stream, "unsolicited")? {
+                self.send(conn, message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Updates that cannot be decoded.
+    ///
+    /// # Errors
+    /// Nobody has such a stream open.
+    pub fn send_malformed(&mut self, stream: &Stream) -> Result<(), String> {
+        let streams = self.streams(stream);
+        if streams.is_empty() {
+            return Err("no such stream is open".to_owned());
+        }
+        for (conn, stream) in streams {
+            let Some(item) = self.conns.get(&conn).and_then(|known| known.items.get(&stream)) else { continue };
+            let bytes = words::malformed(stream, item.domain)?;
+            self.send(conn, bytes);
+        }
+        Ok(())
+    }
+
+    /// Another rate of updates.
+    pub fn set_rate(&mut self, a_second: f64) {
+        self.config.updates_a_second = a_second;
+    }
+
+    /// So many updates are numbered and not sent.
+    pub fn set_gap(&mut self, updates: u64) {
+        self.gap = updates;
+    }
+
+    /// Whether requests for items are answered; what waits is, when they are again.
+    ///
+    /// # Errors
+    /// An image cannot be encoded.
+    pub fn set_mute(&mut self, now: u64, mute: bool) -> Result<(), String> {
+        self.mute = mute;
+        if !mute {
+            self.closes = None;
+            let waiting = |conn: &Conn| -> Vec<i32> {
+                conn.items.iter().filter(|(_, item)| !item.open).map(|(stream, _)| *stream).collect()
+            };
+            let all: Vec<(u32, Vec<i32>)> = self.conns.iter().map(|(conn, known)| (*conn, waiting(known))).collect();
+            for (conn, streams) in all {
+                streams.into_iter().try_for_each(|stream| self.answer(now, conn, stream))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Connections end.
+    pub fn close_all(&mut self, reset: bool) {
+        let acts = self.conns.keys().map(|conn| Act::Close { conn: *conn, reset });
+        self.acts.extend(acts);
+    }
+
+    /// Does what a step asks of the server.
+    ///
+    /// # Errors
+    /// The change cannot be made.
+    pub fn change(&mut self, now: u64, server: &Server) -> Result<(), String> {
+        match server {
+            Server::GoesAway => {
+                self.acts.push_back(Act::Listen(false));
+                self.close_all(false);
+            }
+            Server::ComesBack => self.acts.push_back(Act::Listen(true)),
+            Server::Resets => self.close_all(true),
+            Server::Grants => {
+                self.logins = Logins::Granted;
+                let waiting = |conn: &Conn| conn.login.is_some() && !conn.logged_in;
+                let all: Vec<u32> =
+                    self.conns.iter().filter(|(_, known)| waiting(known)).map(|(conn, _)| *conn).collect();
+                all.into_iter().try_for_each(|conn| self.login(now, conn))?;
+            }
+            Server::Refuses(why) => self.logins = Logins::Refused(why.clone()),
+            Server::IgnoresLogins => self.logins = Logins::Ignored,
+            Server::Tokens(seconds) => self.tokens_s = Some(*seconds),
+            Server::Reads(reads) => self.acts.push_back(Act::Read(*reads)),
+            Server::Pace(pace) => self.acts.push_back(Act::Pace(*pace)),
+            Server::Pings(pings) => self.acts.push_back(Act::Ping(*pings)),
+            Server::Values => self.values += 1,
+            Server::Parts(parts) => self.parts = *parts,
+            Server::Posts(posts) => self.posts = posts.clone(),
+            Server::Closes(state) => self.closes = Some(state.clone()),
+            Server::Late(by) => self.late_ns = *by,
+            Server::Renumbers => self.first_id += 100,
+            Server::Repeats(times) => self.repeats = *times,
+            Server::Swaps(times) => self.swaps = *times,
+            Server::Dictionaries(what) => self.dictionaries = *what,
+        }
+        Ok(())
+    }
+
+    /// When something is due next.
+    pub fn due(&self) -> Option<u64> {
+        let publishes = self.config.updates_a_second > 0.0 && !self.down && self.open_items(None) > 0;
+        let update = publishes.then_some(self.next_update_ns);
+        [update, self.later.front().map(|(at, ..)| *at)].into_iter().flatten().min()
+    }
+
+    /// Time has come so far.
+    ///
+    /// # Errors
+    /// An update cannot be encoded.
+    pub fn advance(&mut self, now: u64) -> Result<(), String> {
+        while let Some((_, conn, message)) = self.later.pop_front_if(|(at, ..)| *at <= now) {
+            self.send(conn, message);
+        }
+        let interval = (SECOND as f64 / self.config.updates_a_second.max(1e-3)) as u64;
+        if self.config.updates_a_second <= 0.0 || self.down {
+            self.next_update_ns = now + interval;
+            return Ok(());
+        }
+        // A machine that stood still owes no more than a tenth of a second.
+        self.next_update_ns = self.next_update_ns.max(now.saturating_sub(SECOND / 10));
+        while self.next_update_ns <= now {
+            self.next_update_ns += interval.max(1);
+            self.update()?;
+        }
+        Ok(())
+    }
+
+    /// The next update, of the items in turn.
+    fn update(&mut self) -> Result<(), String> {
+        let all: Vec<(u32, i32)> = self
+            .conns
+            .iter()
+            .flat_map(|(conn, known)| known.items.iter().map(|(stream, item)| (*conn, *stream, item)))
+            .filter(|(_, _, item)| item.open && item.streaming)
+            .map(|(conn, stream, _)| (conn, stream))
+            .collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        self.ticks += 1;
+        let (conn, stream) = all[(self.ticks % all.len() as u64) as usize];
+        let (seed, values, ticks) = (self.config.seed, self.values, self.ticks);
+        let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
+        let Some(item) = known.items.get_mut(&stream) else { return Ok(()) };
+        item.seq = item.seq % 65_535 + 1;
+        let price = price(seed, values, &item.name, ticks);
+        let mut all = vec![format!("seq={}", item.seq), "type=Quote".to_owned()];
+        all.push(format!("domain={}", domain_name(item.domain)));
+        all.extend(change(item.domain, price, ticks));
+        let bytes = words::build("UPDATE", stream, &all, &known.ids)?;
+        if self.gap > 0 {
+            self.gap -= 1;
+        } else if self.swaps > 0 && self.overtaken.is_none() {
+            self.swaps -= 1;
+            self.overtaken = Some((conn, bytes));
+        } else {
+            let again = (self.repeats > 0).then(|| bytes.clone());
+            self.repeats = self.repeats.saturating_sub(1);
+            self.send(conn, bytes);
+            if let Some(bytes) = again {
+                self.send(conn, bytes);
+            }
+            if let Some((conn, bytes)) = self.overtaken.take() {
+                self.send(conn, bytes);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,404 @@
+//! Steps as what is to be done, read before anything runs: a step that there is not is said with its line.
+
+use crate::commands::Command;
+use crate::file::{FileError, Line, ScenarioFile, nearest};
+use crate::numbers::SECOND;
+
+/// How long an event is waited for where a step says nothing, nanoseconds.
+const PATIENCE: u64 = 10 * SECOND;
+/// How long a scenario waits for what it needs: a client may take its time to start, nanoseconds.
+const START: u64 = 30 * SECOND;
+
+/// Steps in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// A step with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// The step as it stands there.
+    pub text: String,
+    /// Its meaning.
+    pub deed: Deed,
+}
+
+/// A step's meaning. Times are nanoseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deed {
+    /// `after 2 s`, `after 1..3 s`: time passes, of a range so much as the seed says.
+    After(u64, u64),
+    /// `S has ..`, `S gets ..`: waits for something; the client is at fault where it does not come.
+    Until(Event, u64),
+    /// `needs ..`: waits for something without which the scenario judges nothing.
+    Needs(Event, u64),
+    /// `S gets no CLASS STREAM for T s`: the client is at fault where it comes.
+    Never(Message, u64),
+    /// `S sends CLASS STREAM WORDS`.
+    Send(Message),
+    /// `S sends DIRECTORY SERVICE WORDS`.
+    Directory(String, Vec<String>),
+    /// `S breaks off inside CLASS STREAM WORDS`: half of the message, and a reset.
+    BreakOff(Message),
+    /// A command of `sink-driven-src`.
+    Command(Command<f64>),
+    /// A change of the server, from now on or once.
+    Server(Server),
+}
+
+/// Changes of a server, beside the commands that `sink-driven-src` has too.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Server {
+    /// `S goes away`: it closes its connections and listens no longer.
+    GoesAway,
+    /// `S comes back`: it listens again.
+    ComesBack,
+    /// `S resets`: its connections are reset; it goes on listening.
+    Resets,
+    /// `S grants logins`, also those that wait.
+    Grants,
+    /// `S refuses logins "text"`.
+    Refuses(String),
+    /// `S ignores logins`.
+    IgnoresLogins,
+    /// `S grants tokens for T s`: logins by token are accepted and have to be renewed so many seconds after.
+    Tokens(f64),
+    /// `S stops reading`, `S reads`.
+    Reads(bool),
+    /// `S sends N bytes a second`, `S sends at full speed` (`None`).
+    Pace(Option<u64>),
+    /// `S stops pinging`, `S pings`.
+    Pings(bool),
+    /// `S changes values`: images and updates have other values from now on.
+    Values,
+    /// `S answers in N parts`: images come in so many messages.
+    Parts(usize),
+    /// `S acks posts`, `S naks posts CODE`, `S ignores posts`.
+    Posts(Posts),
+    /// `S closes requests STATE "text"`: each request for an item is answered so, until `S answers`.
+    Closes(Vec<String>),
+    /// `S answers late by T s`.
+    Late(u64),
+    /// `S renumbers services`: they have other ids on the connections that come from now on.
+    Renumbers,
+    /// `S repeats updates N`, `S swaps updates N`.
+    Repeats(u64),
+    /// As there: pairs of updates in the wrong order, with the sequence numbers of the right one.
+    Swaps(u64),
+    /// `S refuses dictionaries`, `S ignores dictionaries`, `S gives dictionaries`.
+    Dictionaries(Dictionaries),
+}
+
+/// Answers to requests for dictionaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dictionaries {
+    /// The dictionary.
+    Given,
+    /// A close: there is none of the name.
+    Refused,
+    /// Nothing comes.
+    Ignored,
+}
+
+/// Answers to posts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Posts {
+    /// Acks; without the sequence numbers that they had, if so.
+    Acked {
+        /// The ack has the post's sequence number.
+        numbered: bool,
+    },
+    /// Refusals with the code of this name.
+    Naked(String),
+    /// Nothing comes.
+    Ignored,
+}
+
+/// A message of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Its class, as written: `REFRESH`.
+    pub class: String,
+    /// Which stream or streams.
+    pub stream: Stream,
+    /// Its other words.
+    pub words: Vec<String>,
+}
+
+/// Which stream a step means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stream {
+    /// The login.
+    Login,
+    /// The directory.
+    Directory,
+    /// All items that are open, by a streaming request.
+    All,
+    /// The item that was asked for first of all.
+    First,
+    /// The item of this name.
+    Item(String),
+}
+
+/// An event that a step waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// `has a connection`.
+    Connection,
+    /// `has no connection`.
+    NoConnection,
+    /// `has a login`: one is accepted.
+    Login,
+    /// `has N items open [domain=MarketByOrder]`: so many have their image.
+    Items(usize, Option<String>),
+    /// `has a post`: one came in since the step before.
+    Post,
+    /// `has a report`: the client has said what it uses of an item.
+    Report,
+    /// `gets CLASS STREAM WORDS`.
+    Message(Message),
+}
+
+/// Reads the steps of a scenario.
+///
+/// # Errors
+/// The first step that there is not.
+pub fn compile(scenario: &ScenarioFile) -> Result<Program, FileError> {
+    let step = |line: &Line| {
+        let deed = deed(line);
+        let deed = deed.map_err(|why| FileError { file: scenario.file.clone(), line: line.number, why })?;
+        Ok(Step { line: line.number, text: line.text.clone(), deed })
+    };
+    Ok(Program { steps: scenario.steps.iter().map(step).collect::<Result<_, _>>()? })
+}
+
+/// The words that come second in a step, or behind the name of the server.
+const VERBS: [&str; 37] = [
+    "has",
+    "gets",
+    "sends",
+    "breaks",
+    "goes",
+    "comes",
+    "resets",
+    "grants",
+    "refuses",
+    "ignores",
+    "stops",
+    "reads",
+    "pings",
+    "changes",
+    "answers",
+    "acks",
+    "naks",
+    "closes",
+    "renumbers",
+    "repeats",
+    "swaps",
+    "gives",
+    "ur",
+    "down",
+    "up",
+    "suspect",
+    "ok",
+    "close",
+    "recover",
+    "image",
+    "malformed",
+    "gap",
+    "mute",
+    "answer",
+    "hang",
+    "delay",
+    "cut",
+];
+
+fn deed(line: &Line) -> Result<Deed, String> {
+    let mut words = line.words.clone();
+    let within = taken_time(&mut words, "within")?;
+    let patience = within.unwrap_or(PATIENCE);
+    let all: Vec<&str> = words.iter().map(String::as_str).collect();
+    if within.is_some() && !matches!(all.as_slice(), ["needs", ..] | [_, "has" | "gets", ..]) {
+        return Err("within T s is for steps that wait: has, gets, needs".to_owned());
+    }
+    match all.as_slice() {
+        ["after", time, "s"] => {
+            let (least, most) = time.split_once("..").unwrap_or((time, time));
+            let (least, most) = (seconds(least)?, seconds(most)?);
+            if least > most { Err("after LEAST..MOST s".to_owned()) } else { Ok(Deed::After(least, most)) }
+        }
+        ["needs", rest @ ..] => Ok(Deed::Needs(event(rest, &words[1..])?, within.unwrap_or(START))),
+        ["S", verb, ..] if !VERBS.contains(verb) => Err(format!("S {verb} is no step{}", nearest(verb, VERBS))),
+        ["S", "has", rest @ ..] => Ok(Deed::Until(event(rest, &words[2..])?, patience)),
+        ["S", "gets", "no", class, stream, ..] => {
+            let mut rest = words[5..].to_vec();
+            let time = taken_time(&mut rest, "for")?.ok_or("S gets no CLASS STREAM WORDS for T s")?;
+            Ok(Deed::Never(message(class, stream, rest)?, time))
+        }
+        ["S", "gets", class, stream, ..] => {
+            Ok(Deed::Until(Event::Message(message(class, stream, words[4..].to_vec())?), patience))
+        }
+        ["S", "sends", _, "full" | "bytes", ..] => match server(&all[1..])? {
+            Some(server) => Ok(Deed::Server(server)),
+            None => Err("S sends N bytes a second, or S sends at full speed".to_owned()),
+        },
+        ["S", "sends", "DIRECTORY", service, ..] => Ok(Deed::Directory((*service).to_owned(), words[4..].to_vec())),
+        ["S", "sends", class, stream, ..] => Ok(Deed::Send(message(class, stream, words[4..].to_vec())?)),
+        ["S", "breaks", "off", "inside", class, stream, ..] => {
+            Ok(Deed::BreakOff(message(class, stream, words[6..].to_vec())?))
+        }
+        ["S", rest @ ..] => match server(rest)? {
+            Some(server) => Ok(Deed::Server(server)),
+            None => match Command::parse(&rest.join(" ")) {
+                Ok(Some(Command::Status | Command::Help | Command::Quit | Command::Delay(_)) | None) | Err(_) => {
+                    Err("this is no step that there is".to_owned())
+                }
+                Ok(Some(command)) => Ok(Deed::Command(command)),
+            },
+        },
+        [other, ..] => Err(format!(
+            "{other}: a step begins with after, needs or S (the server){}",
+            nearest(other, ["after", "needs", "S", "repeat", "end"])
+        )),
+        [] => Err("a step has words".to_owned()),
+    }
+}
+
+/// Takes `WORD T s` off the end.
+fn taken_time(words: &mut Vec<String>, word: &str) -> Result<Option<u64>, String> {
+    match words.as_slice() {
+        [.., before, time, unit] if before == word && unit == "s" => {
+            let time = seconds(time)?;
+            words.truncate(words.len() - 3);
+            Ok(Some(time))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3_600.0).contains(&seconds) => Ok((seconds * SECOND as f64) as u64),
+        _ => Err(format!("{text} is no time: seconds up to 3600")),
+    }
+}
+
+fn text(word: &str) -> String {
+    word.trim_matches('"').to_owned()
+}
+
+fn event(all: &[&str], words: &[String]) -> Result<Event, String> {
+    match all {
+        ["a", "connection"] => Ok(Event::Connection),
+        ["no", "connection"] => Ok(Event::NoConnection),
+        ["a", "login"] => Ok(Event::Login),
+        ["a", "post"] => Ok(Event::Post),
+        ["a", "report"] => Ok(Event::Report),
+        [count, "item" | "items", "open", rest @ ..] => {
+            let domain = match rest {
+                [] => None,
+                [domain] => Some(domain.strip_prefix("domain=").ok_or("N items open domain=NAME")?.to_owned()),
+                _ => return Err("N items open domain=NAME".to_owned()),
+            };
+            Ok(Event::Items(count.parse().map_err(|_| format!("{count} is no number of items"))?, domain))
+        }
+        ["gets", class, stream, ..] => Ok(Event::Message(message(class, stream, words[3..].to_vec())?)),
+        _ => {
+            Err("what is waited for is: a connection, no connection, a login, a post, a report, N items open"
+                .to_owned())
+        }
+    }
+}
+
+/// Classes of messages.
+const CLASSES: [&str; 8] = ["REQUEST", "REFRESH", "UPDATE", "STATUS", "CLOSE", "ACK", "GENERIC", "POST"];
+
+fn message(class: &str, stream: &str, words: Vec<String>) -> Result<Message, String> {
+    if !CLASSES.contains(&class) {
+        return Err(format!("{class} is no class of messages{}", nearest(class, CLASSES)));
+    }
+    let stream = match stream {
+        "login" => Stream::Login,
+        "directory" => Stream::Directory,
+        "*" => Stream::All,
+        "first" => Stream::First,
+        item => Stream::Item(item.to_owned()),
+    };
+    Ok(Message { class: class.to_owned(), stream, words })
+}
+
+fn server(words: &[&str]) -> Result<Option<Server>, String> {
+    let count = |count: &str| count.parse::<u64>().map_err(|_| format!("{count} is no number"));
+    Ok(Some(match words {
+        ["goes", "away"] => Server::GoesAway,
+        ["comes", "back"] => Server::ComesBack,
+        ["resets"] => Server::Resets,
+        ["grants", "logins"] => Server::Grants,
+        ["grants", "tokens", "for", time, "s"] => Server::Tokens(seconds(time)? as f64 / SECOND as f64),
+        ["refuses", "logins", why] => Server::Refuses(text(why)),
+        ["ignores", "logins"] => Server::IgnoresLogins,
+        ["stops", "reading"] => Server::Reads(false),
+        ["reads"] => Server::Reads(true),
+        ["stops", "pinging"] => Server::Pings(false),
+        ["pings"] => Server::Pings(true),
+        ["sends", "at", "full", "speed"] => Server::Pace(None),
+        ["sends", bytes, "bytes", "a", "second"] => Server::Pace(Some(count(bytes)?.max(1))),
+        ["changes", "values"] => Server::Values,
+        ["answers", "in", parts, "parts"] => Server::Parts(count(parts)?.clamp(1, 100) as usize),
+        ["answers", "late", "by", time, "s"] => Server::Late(seconds(time)?),
+        ["acks", "posts"] => Server::Posts(Posts::Acked { numbered: true }),
+        ["acks", "posts", "without", "numbers"] => Server::Posts(Posts::Acked { numbered: false }),
+        ["naks", "posts", code] => Server::Posts(Posts::Naked((*code).to_owned())),
+        ["ignores", "posts"] => Server::Posts(Posts::Ignored),
+        ["closes", "requests", rest @ ..] if !rest.is_empty() => {
+            Server::Closes(rest.iter().map(|word| (*word).to_owned()).collect())
+        }
+        ["renumbers", "services"] => Server::Renumbers,
+        ["repeats", "updates", times] => Server::Repeats(count(times)?),
+        ["swaps", "updates", times] => Server::Swaps(count(times)?),
+        ["gives", "dictionaries"] => Server::Dictionaries(Dictionaries::Given),
+        ["refuses", "dictionaries"] => Server::Dictionaries(Dictionaries::Refused),
+        ["ignores", "dictionaries"] => Server::Dictionaries(Dictionaries::Ignored),
+        _ => return Ok(None),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(step: &str) -> Result<Deed, String> {
+        let words = crate::script::split(step).expect("words");
+        deed(&Line { number: 1, text: step.to_owned(), words })
+    }
+
+    #[test]
+    fn steps_are_read() {
+        assert_eq!(read("after 1..2.5 s"), Ok(Deed::After(SECOND, 5 * SECOND / 2)));
+        assert_eq!(read("S has 3 items open within 5 s"), Ok(Deed::Until(Event::Items(3, None), 5 * SECOND)));
+        assert_eq!(read("S suspect IBM.N"), Ok(Deed::Command(Command::Suspect(Some("IBM.N".to_owned())))));
+        assert_eq!(read("S refuses logins \"not today\""), Ok(Deed::Server(Server::Refuses("not today".to_owned()))));
+        let message = Message { class: "REQUEST".into(), stream: Stream::First, words: vec!["streaming".into()] };
+        assert_eq!(read("S gets no REQUEST first streaming for 2 s"), Ok(Deed::Never(message, 2 * SECOND)));
+    }
+
+    #[test]
+    fn steps_that_there_are_not_are_said_with_the_nearest() {
+        for (step, why) in [
+            ("S suspct IBM.N", "did you mean suspect?"),
+            ("S sends REFRSH first", "did you mean REFRESH?"),
+            ("S up now", "no step"),
+            ("S down within 2 s", "steps that wait"),
+            ("afte 2 s", "did you mean after?"),
+            ("after x s", "no time"),
+            ("needs many items open", "no number"),
+        ] {
+            let error = read(step).expect_err(step);
+            assert!(error.contains(why), "{step}: {error}");
+        }
+    }
+}

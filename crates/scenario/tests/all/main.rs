@@ -1,0 +1,110 @@
+//! The play without sockets: the same seed gives the same acts, and the library is what it says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rwf::msg::{Domain, Msg, MsgKey, RequestMsg};
+use rwf::rdm::{directory, login};
+use rwf::wire::Writer;
+use scenario::file::{ScenarioFile, read};
+use scenario::judge::RULES;
+use scenario::library::SHIPPED;
+use scenario::numbers::SECOND;
+use scenario::play::End;
+use scenario::{Act, Play};
+
+fn load(name: &str, text: &str) -> ScenarioFile {
+    read(name, text, &BTreeMap::new(), &|_| Err("nothing is included".to_owned()))
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn bytes_of(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), rwf::EncodeError>) -> Vec<u8> {
+    let mut buf = vec![0; 1_000];
+    let mut w = Writer::new(&mut buf);
+    encode(&mut w).expect("room");
+    w.into_written().to_vec()
+}
+
+/// A client that logs in and asks for an item on each connection, connects again a second after a loss, and pings.
+fn acts(scenario: &ScenarioFile, seed: u64) -> (Vec<Act>, Option<End>) {
+    let mut play = Play::new(scenario, seed, 1_800_000_000).expect("steps");
+    let (mut acts, mut conn, mut up, mut connect_at) = (Vec::new(), 0, false, 0);
+    let requests = [
+        bytes_of(|w| login::Request { name: "user".into(), ..login::Request::default() }.encode(w)),
+        bytes_of(|w| {
+            let filter = directory::filter::ALL;
+            directory::Request { stream_id: 2, streaming: true, service_id: None, filter }.encode(w)
+        }),
+        bytes_of(|w| {
+            let key = MsgKey { service_id: Some(1), name: Some(b"IBM.N"), name_type: Some(1), ..MsgKey::EMPTY };
+            RequestMsg { key, flags: rwf::msg::RequestFlags::STREAMING, ..RequestMsg::new(Domain::MARKET_PRICE, 5) }
+                .encode(w)
+        }),
+    ];
+    for tick in 0..600 {
+        let now = tick * SECOND / 10;
+        if !up && now >= connect_at {
+            (conn, up) = (conn + 1, true);
+            play.connected(now, conn);
+            for request in &requests {
+                play.message(now, conn, request);
+            }
+        }
+        play.heard(now, conn);
+        play.advance(now);
+        while let Some(act) = play.take() {
+            if let Act::Close { .. } | Act::BreakOff { .. } = &act {
+                (up, connect_at) = (false, now + SECOND);
+            }
+            acts.push(act);
+        }
+        if play.end().is_some() {
+            break;
+        }
+    }
+    (acts, play.end().cloned())
+}
+
+#[test]
+fn the_same_seed_gives_the_same_acts_and_another_one_others() {
+    for name in ["connection-flaps", "updates-reordered", "service-flaps"] {
+        let shipped = scenario::library::shipped(name).expect("it ships");
+        let scenario = load(name, shipped.text);
+        let (first, end) = acts(&scenario, 7);
+        assert_eq!(end, Some(End::Done), "{name}");
+        assert!(first.len() > 20, "{name}: {} acts", first.len());
+        assert_eq!(first, acts(&scenario, 7).0, "{name}");
+        assert_ne!(first, acts(&scenario, 8).0, "{name}");
+    }
+}
+
+#[test]
+fn what_the_server_sends_can_be_decoded() {
+    for shipped in SHIPPED.iter().filter(|shipped| shipped.name != "update-malformed") {
+        let (acts, _) = acts(&load(shipped.name, shipped.text), 1);
+        for act in acts {
+            let (Act::Send { message, .. } | Act::BreakOff { message, .. }) = act else { continue };
+            Msg::decode(&message).unwrap_or_else(|error| panic!("{}: {error}: {message:02x?}", shipped.name));
+        }
+    }
+}
+
+#[test]
+fn each_scenario_that_ships_says_what_it_is_about_and_each_rule_has_one() {
+    let mut judged: BTreeSet<String> = BTreeSet::new();
+    let mut titles = BTreeSet::new();
+    for shipped in SHIPPED {
+        let scenario = load(shipped.name, shipped.text);
+        scenario::program::compile(&scenario).unwrap_or_else(|error| panic!("{}: {error}", shipped.name));
+        assert!(!scenario.about.is_empty() && !scenario.rules.is_empty(), "{}", shipped.name);
+        assert!(titles.insert(scenario.title.clone()), "{}: another one has its title", shipped.name);
+        judged.extend(scenario.rules);
+    }
+    // These hold in every scenario, or where a client comes upon them by itself.
+    let everywhere = ["well-formed", "service-usable", "closed-streams", "stream-ids", "redirects"];
+    let without: Vec<&str> = RULES
+        .iter()
+        .map(|rule| rule.name)
+        .filter(|name| !judged.contains(*name) && !everywhere.contains(name))
+        .collect();
+    assert_eq!(without, Vec::<&str>::new());
+}
