@@ -1,0 +1,125 @@
+package quoteway.interop.peer;
+
+import com.refinitiv.ema.access.AckMsg;
+import com.refinitiv.ema.access.DataType;
+import com.refinitiv.ema.access.EmaFactory;
+import com.refinitiv.ema.access.FieldEntry;
+import com.refinitiv.ema.access.GenericMsg;
+import com.refinitiv.ema.access.Msg;
+import com.refinitiv.ema.access.OmmConsumer;
+import com.refinitiv.ema.access.OmmConsumerClient;
+import com.refinitiv.ema.access.OmmConsumerEvent;
+import com.refinitiv.ema.access.OmmState;
+import com.refinitiv.ema.access.Payload;
+import com.refinitiv.ema.access.RefreshMsg;
+import com.refinitiv.ema.access.StatusMsg;
+import com.refinitiv.ema.access.UpdateMsg;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * An EMA consumer for {@code quoteway scenario}: everything default, items from the command line, of the server that {@code QUOTEWAY_PORT} names. It writes
+ * what it uses of its items, and posts to the first once a second, each time something else.
+ */
+public final class ScenarioConsumer implements OmmConsumerClient {
+    private static final class Image {
+        final TreeSet<Integer> fields = new TreeSet<>();
+        boolean complete;
+        boolean good;
+    }
+
+    private final Map<String, Image> images = new TreeMap<>();
+
+    public static void main(String[] arguments) throws InterruptedException {
+        var client = new ScenarioConsumer();
+        var config = EmaFactory.createOmmConsumerConfig().host("localhost:" + System.getenv("QUOTEWAY_PORT")).username("user");
+        var consumer = EmaFactory.createOmmConsumer(config);
+        long first = 0;
+        for (String item : arguments) {
+            var request = EmaFactory.createReqMsg().serviceName("DIRECT_FEED").name(item);
+            long handle = consumer.registerClient(request, client, item);
+            first = first == 0 ? handle : first;
+        }
+        for (long tick = 1; ; tick++) {
+            Thread.sleep(200);
+            client.report();
+            if (tick % 5 == 0) {
+                client.post(consumer, first, tick);
+            }
+        }
+    }
+
+    private void post(OmmConsumer consumer, long handle, long id) {
+        var fields = EmaFactory.createFieldList();
+        fields.add(EmaFactory.createFieldEntry().real(22, 1000 + id, 12));
+        try {
+            consumer.submit(EmaFactory.createPostMsg().postId(id).solicitAck(true).complete(true).payload(fields), handle);
+        } catch (RuntimeException notOpen) {
+            // An item that is not open takes no posts: the next second tries again.
+            System.err.println("no post: " + notOpen.getMessage());
+        }
+    }
+
+    private synchronized void report() {
+        images.forEach((item, image) -> {
+            var line = new StringBuilder("uses ").append(item);
+            if (image.complete && image.good) {
+                image.fields.forEach(field -> line.append(' ').append(field).append("=1"));
+            } else {
+                line.append(" nothing");
+            }
+            System.out.println(line);
+        });
+    }
+
+    @Override
+    public synchronized void onRefreshMsg(RefreshMsg refresh, OmmConsumerEvent event) {
+        var image = images.computeIfAbsent((String) event.closure(), item -> new Image());
+        if (refresh.clearCache()) {
+            image.fields.clear();
+        }
+        image.complete = refresh.complete();
+        take(image, refresh.payload());
+        take(image, refresh.state());
+    }
+
+    @Override
+    public synchronized void onUpdateMsg(UpdateMsg update, OmmConsumerEvent event) {
+        var image = images.get((String) event.closure());
+        if (image != null) {
+            take(image, update.payload());
+        }
+    }
+
+    @Override
+    public synchronized void onStatusMsg(StatusMsg status, OmmConsumerEvent event) {
+        var image = images.get((String) event.closure());
+        if (image != null && status.hasState()) {
+            take(image, status.state());
+        }
+    }
+
+    private static void take(Image image, OmmState state) {
+        if (state.dataState() != OmmState.DataState.NO_CHANGE) {
+            image.good = state.dataState() == OmmState.DataState.OK && state.streamState() == OmmState.StreamState.OPEN;
+        }
+    }
+
+    private static void take(Image image, Payload payload) {
+        if (payload.dataType() == DataType.DataTypes.FIELD_LIST) {
+            for (FieldEntry field : payload.fieldList()) {
+                image.fields.add(field.fieldId());
+            }
+        }
+    }
+
+    @Override
+    public void onGenericMsg(GenericMsg generic, OmmConsumerEvent event) {}
+
+    @Override
+    public void onAckMsg(AckMsg ack, OmmConsumerEvent event) {}
+
+    @Override
+    public void onAllMsg(Msg msg, OmmConsumerEvent event) {}
+}
