@@ -461,7 +461,9 @@ impl<'t, 'e> Teller<'t, 'e> {
         }
         let mut parts = shown.parts();
         if let Some((shift, distance)) = self.shift {
-            parts.iter_mut().for_each(|part| move_refresh(part, shift, distance, &mut self.buf));
+            for part in &mut parts {
+                move_refresh(part, shift, distance, &mut self.buf);
+            }
         }
         for watcher in watchers.iter_mut().filter(|watcher| is_wanted(watcher)) {
             for (part, refresh) in parts.iter().enumerate().filter_map(|(n, _)| Some((n, part_of(&parts, n)?))) {

@@ -116,10 +116,14 @@ fn play<P: Protocol>(name: &str, mut apply: impl FnMut(&Value, &mut HashMap<Stri
         venue.text(text.as_bytes(), 1, &mut seen);
         apply(&serde_json::from_str(text).expect("JSON"), &mut slow);
         if n % 64 == 0 {
-            slow.iter().for_each(|(name, slow)| slow.hold(&venue, venue.find(name).expect("a product")));
+            for (name, slow) in &slow {
+                slow.hold(&venue, venue.find(name).expect("a product"));
+            }
         }
     }
-    slow.iter().for_each(|(name, slow)| slow.hold(&venue, venue.find(name).expect("a product")));
+    for (name, slow) in &slow {
+        slow.hold(&venue, venue.find(name).expect("a product"));
+    }
     assert_eq!((slow.len(), *venue.bad()), (10, Bad::default()));
     Some((venue, seen))
 }
@@ -249,7 +253,7 @@ fn independent_reserve_recorded_is_its_lists_and_what_happened_since() {
             match value["Event"].as_str() {
                 Some("NewOrder") => added.push(value),
                 Some("OrderCanceled") => {
-                    cancelled.push(value["Data"]["OrderGuid"].as_str().expect("a Guid").to_owned())
+                    cancelled.push(value["Data"]["OrderGuid"].as_str().expect("a Guid").to_owned());
                 }
                 _ => {}
             }
@@ -283,7 +287,7 @@ fn independent_reserve_recorded_is_its_lists_and_what_happened_since() {
         for (n, side) in Side::BOTH.into_iter().enumerate() {
             for order in venue.books().orders(book, side) {
                 let name = venue.books().order_name(order.reference).expect("a Guid");
-                let hex: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+                let hex = name.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
                 let guid = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
                 let units = 10i128.pow(10);
                 found.insert(guid, (n, i128::from(order.price) * units, i128::from(order.size) * units));
@@ -331,7 +335,9 @@ impl Exchange {
     fn slow(&self) -> Slow {
         let mut slow = Slow::default();
         for (n, side) in self.levels.iter().enumerate() {
-            side.iter().for_each(|(p, s)| slow.set(n, &json!(price(*p)), &json!(size(*s))));
+            for (p, s) in side {
+                slow.set(n, &json!(price(*p)), &json!(size(*s)));
+            }
         }
         slow
     }
@@ -370,7 +376,9 @@ impl Exchange {
                     (false, _) => ("insert", &[]),
                 };
                 let mut row = row.as_object().expect("a row").clone();
-                drops.iter().for_each(|key| drop(row.remove(*key)));
+                for key in drops {
+ row.remove(*key);
+}
                 json!({"table": "orderBookL2", "action": action, "data": [row]})
             }
         }
