@@ -84,6 +84,7 @@ MESSAGE = "00090406000000050004000800010016020c7d\n"
 # A session is captured from its beginning; -Z: the file is written by who started it; -B: a busy machine drops packets otherwise.
 CAPTURE = "tcpdump -B 32768 -Z root --immediate-mode -U -i any -w session.pcap port 14002"
 CLIENT = "quoteway test-client -il IBM.N,TRI.N --seconds 2"
+JUDGED = "quoteway test-client -h {host} -p {port} -S DIRECT_FEED -il IBM.N"
 READY_TO_CAPTURE = "listening on"
 GROWN = {"session.pcap": 20_000}
 
@@ -123,6 +124,9 @@ BLOCKS = {
         files={"rights.toml": ("docs/operating/permissions.md", "ini", 1), "site.toml": ("docs/operating/permissions.md", "toml", 0)},
     ),
     "quoteway serve --route provider:14010": Run(before=[SOURCE]),
+    "quoteway scenario list": Run(
+        replace=[("./consumer {host} {port}", JUDGED), ("--all --junit scenarios.xml -- java -jar consumer.jar {host} {port}", f"item-closed --junit scenarios.xml -- {JUDGED}")],
+    ),
     "sudo apt install": Skip("installs the package: root, apt and systemd"),
     "curl -s localhost:8080/api/v1/services": Run(
         before=[

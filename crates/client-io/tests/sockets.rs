@@ -27,6 +27,12 @@ fn publisher(address: SocketAddr) -> Publisher {
     Publisher::listen(PublicationConfig::new("FEED"), address).expect("a port")
 }
 
+/// One at which items may be asked for before they are published: who comes back at once after a kill is not refused for good.
+fn patient_publisher(address: SocketAddr) -> Publisher {
+    let config = PublicationConfig { unpublished: Unpublished::Wait, ..PublicationConfig::new("FEED") };
+    Publisher::listen(config, address).expect("a port")
+}
+
 fn session(servers: &[SocketAddr]) -> Session {
     let list: Vec<String> = servers.iter().map(ToString::to_string).collect();
     let mut config = SessionConfig::new(&list.join(","), "user").expect("servers");
@@ -65,7 +71,7 @@ fn quote(images: &Images, item: u32, layout: &Layout<Quote>) -> Quote {
 fn images_equal_the_providers_after_kills_of_both_servers() {
     const ITEMS: usize = 500;
     let names: Vec<String> = (0..ITEMS).map(|n| format!("ITEM{n}")).collect();
-    let mut providers = [Some(publisher(anywhere())), Some(publisher(anywhere()))];
+    let mut providers = [Some(patient_publisher(anywhere())), Some(patient_publisher(anywhere()))];
     let addresses = providers.each_ref().map(|p| p.as_ref().and_then(Publisher::address).expect("an address"));
     let session = session(&addresses);
     let mut subscription = session.subscribe("FEED", names.clone()).expect("room");
@@ -87,7 +93,7 @@ fn images_equal_the_providers_after_kills_of_both_servers() {
         if round % 3 == 2 {
             let killed = round as usize / 3 % 2;
             providers[killed] = None;
-            let again = publisher(addresses[killed]);
+            let again = patient_publisher(addresses[killed]);
             for (name, value) in names.iter().zip(&values) {
                 again.publish(name, &[("BID", Primitive::Double(*value)), ("ASK", Primitive::Blank)]).expect("fields");
             }

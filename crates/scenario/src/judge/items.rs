@@ -81,6 +81,15 @@ impl Items {
         }
     }
 
+    /// The login of a connection is closed, and all that was had by it. Requests may be on their way still.
+    fn logged_out(&mut self, now: u64, conn: u32) {
+        let Some(session) = self.sessions.get(&conn) else { return };
+        let gone = session.services.keys().map(|id| (*id, now)).collect();
+        let ended = session.streams.keys().map(|id| (*id, now)).collect();
+        self.closed(conn);
+        self.sessions.insert(conn, Session { gone, ended, ..Session::default() });
+    }
+
     fn lose(&mut self, key: &Key, why: &'static str) {
         let wanted = self.wanted.entry(key.clone()).or_default();
         wanted.lost = Some(Lost { why, possible_since_ns: None });
@@ -169,7 +178,7 @@ impl Items {
             }
             Msg::Status(status) if status.domain == Domain::LOGIN => {
                 if status.state.is_some_and(|state| is_final(&state)) {
-                    self.closed(conn);
+                    self.logged_out(now, conn);
                 }
                 return;
             }

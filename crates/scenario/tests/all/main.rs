@@ -108,3 +108,13 @@ fn each_scenario_that_ships_says_what_it_is_about_and_each_rule_has_one() {
         .collect();
     assert_eq!(without, Vec::<&str>::new());
 }
+
+#[test]
+fn the_example_of_the_guide_is_read() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating/scenarios.md");
+    let guide = std::fs::read_to_string(guide).expect("the guide");
+    let example = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let include = |name: &str| if name == "begin.txt" { Ok(String::new()) } else { Err(format!("no {name}")) };
+    let file = read("scenarios.md", example, &BTreeMap::new(), &include).unwrap_or_else(|error| panic!("{error}"));
+    Play::new(&file, 1, 1_800_000_000).unwrap_or_else(|error| panic!("{error}"));
+}

@@ -45,6 +45,9 @@ final class Consumer extends Actor {
     private final Map<Long, Stream> streams = new HashMap<>();
     /** What was heard of services: names with words. */
     private final List<Map.Entry<String, List<String>>> directory = new ArrayList<>();
+    /** A type of updates that its login does not leave out. */
+    private int markType;
+
     /** The streams of marks by service, and services that are there. */
     private final Map<String, Mark> marks = new HashMap<>();
 
@@ -83,9 +86,11 @@ final class Consumer extends Actor {
                 .dataDictionary(Dictionaries.full(), false);
         if (types != null) {
             config.updateTypeFilter(types);
+            markType = Integer.numberOfTrailingZeros(types);
         }
         if (noTypes != null) {
             config.negativeUpdateTypeFilter(noTypes);
+            markType = Integer.numberOfTrailingZeros(~noTypes);
         }
         var admin = new Stream(LOGIN);
         try {
@@ -103,6 +108,11 @@ final class Consumer extends Actor {
         login = new Stream(LOGIN);
         login.handle = consumer.registerClient(EmaFactory.createReqMsg().domainType(EmaRdm.MMT_LOGIN), login);
         directoryHandle = consumer.registerClient(EmaFactory.createReqMsg().domainType(EmaRdm.MMT_DIRECTORY), new Stream(0));
+    }
+
+    /** The type of the updates that are its marks. */
+    int markType() {
+        return markType;
     }
 
     private static String user(Words words) {

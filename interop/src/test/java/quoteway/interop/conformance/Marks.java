@@ -1,6 +1,9 @@
 package quoteway.interop.conformance;
 
 import com.refinitiv.ema.access.ComplexType;
+import com.refinitiv.ema.access.EmaFactory;
+import com.refinitiv.ema.access.UpdateMsg;
+import com.refinitiv.ema.rdm.EmaRdm;
 import quoteway.interop.wire.Ema;
 import quoteway.interop.wire.Message;
 import quoteway.interop.wire.Values;
@@ -17,8 +20,8 @@ final class Marks {
         /** The name of that service. Each consumer has an item there, with {@link Consumer#mark} as its name. */
         String marks();
 
-        /** A mark goes down to this consumer, behind all that was sent before. */
-        void marksDown(String consumer, long number);
+        /** A mark goes down to this consumer as an update of a type, behind all that was sent before. */
+        void marksDown(String consumer, int updateType, long number);
 
         /** Waits for a mark to come up from this consumer. */
         void awaitMark(String consumer, long number);
@@ -35,6 +38,11 @@ final class Marks {
         var fields = Message.newFields();
         fields.put(FIELD, Values.Real.whole(number));
         return Ema.fields(fields);
+    }
+
+    /** A mark on its way down. */
+    static UpdateMsg update(int type, long number) {
+        return EmaFactory.createUpdateMsg().domainType(EmaRdm.MMT_MARKET_PRICE).updateTypeNum(type).payload(body(number));
     }
 
     static long number(Message message) {

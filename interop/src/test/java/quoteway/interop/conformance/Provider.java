@@ -318,12 +318,12 @@ final class Provider extends Actor implements OmmProviderClient, Marks.Source {
     }
 
     @Override
-    public void marksDown(String consumer, long number) {
+    public void marksDown(String consumer, int updateType, long number) {
         Long handle;
         synchronized (lock) {
             handle = marked.get(consumer);
         }
-        provider.submit(EmaFactory.createUpdateMsg().domainType(EmaRdm.MMT_MARKET_PRICE).payload(Marks.body(number)), handle);
+        provider.submit(Marks.update(updateType, number), handle);
     }
 
     @Override

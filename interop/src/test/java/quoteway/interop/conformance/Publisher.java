@@ -65,8 +65,8 @@ final class Publisher extends Actor implements Marks.Source {
     }
 
     @Override
-    public void marksDown(String consumer, long number) {
-        provider.submit(EmaFactory.createUpdateMsg().domainType(EmaRdm.MMT_MARKET_PRICE).payload(Marks.body(number)), handle(marks() + consumer));
+    public void marksDown(String consumer, int updateType, long number) {
+        provider.submit(Marks.update(updateType, number), handle(marks() + consumer));
     }
 
     @Override

@@ -251,7 +251,7 @@ final class Run implements AutoCloseable {
                 sources.stream().filter(Marks.Source::takesMarks).forEach(source -> source.awaitMark(consumer.mark, number));
             }
             for (Consumer consumer : consumers) {
-                sources.forEach(source -> source.marksDown(consumer.mark, number));
+                sources.forEach(source -> source.marksDown(consumer.mark, consumer.markType(), number));
             }
             for (Consumer consumer : consumers) {
                 if (!consumer.isPaused()) {
