@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`script`], [`words`], [`directory`], [`special`] | the step language: lines, messages as words, services |
 //! | [`commands`] | the commands of `sink-driven-src`, which are steps as well |
-//! | [`file`] | a scenario's file (TOML) |
+//! | [`mod@file`] | a scenario's file (TOML) |
 //! | [`program`] | its steps as what is to be done |
 //! | [`play`] | the play: steps in their time, server and judge |
 //! | [`market`] | the server: what it answers by itself, and what steps have it do |

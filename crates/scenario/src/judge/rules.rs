@@ -56,7 +56,7 @@ rules! {
         "the scenario's own steps";
     WELL_FORMED "well-formed"
         "Whatever the client sends can be decoded as a message of its class, with the model of its domain."
-        "Guide 2.1; Transport API developers guide, message package";
+        "Guide 2; Transport API developers guide, message package";
     STAYS_ALIVE "stays-alive"
         "The client's process is there until the scenario ends: no message or loss ends it."
         "no guide asks for less";
@@ -80,22 +80,22 @@ rules! {
         "Guide 3 (login domain): a consumer logs in before any other request";
     LOGIN_PACING "login-pacing"
         "A client whose login is refused or lost does not ask again at once and for ever: no more than logins-in-10-s in ten seconds."
-        "Guide 3.3 (login status); EMA configuration guide, ReconnectMinDelay";
+        "Guide 3 (login status); EMA configuration guide, ReconnectMinDelay";
     CLOSED_LOGIN "closed-login"
         "A login that is closed closes all streams of the connection: nothing is asked for or posted on it until another login is accepted."
-        "Guide 3.3, 3.4: a closed login closes every stream that was opened by it";
+        "Guide 3: a closed login closes every stream that was opened by it";
     TOKEN_RENEWAL "token-renewal"
         "A client whose login was accepted with AuthenticationTTReissue reissues the login before that time."
-        "Guide 3.2.2, table of the login refresh, AuthenticationTTReissue";
+        "Guide 3, table of the login refresh, AuthenticationTTReissue";
     SERVICE_KNOWN "service-known"
         "Items are asked for at services that the directory of this connection has, by the ids that they have on it."
         "Guide 4 (source directory): service ids are those of the connection";
     SERVICE_USABLE "service-usable"
         "Nothing new is asked for at a service that is down or does not accept requests."
-        "Guide 4.3.1.2 (State filter: ServiceState, AcceptingRequests)";
+        "Guide 4.3 (State filter: ServiceState, AcceptingRequests)";
     OPEN_WINDOW "open-window"
         "No more requests wait for their image than the OpenWindow of the service says."
-        "Guide 4.3.1.5 (Load filter: OpenWindow)";
+        "Guide 4.3 (Load filter: OpenWindow)";
     DICTIONARY_REQUESTS "dictionary-requests"
         "A dictionary is asked for once a connection, and not again and again where it is refused or does not come: no more than dictionaries-in-10-s in ten seconds."
         "Guide 5 (dictionary domain)";
@@ -119,19 +119,19 @@ rules! {
         "Guide 2.6 (reissues); Transport API developers guide, stream identification";
     POST_NAK "post-nak"
         "A post that was refused is not sent again as it is: no more than posts-after-nak times."
-        "Guide 3.2.13, 2.7 (posting): the NAK code says why, and what to do about it comes before another post";
+        "Guide 3.2.13 (posting): the NAK code says why, and what to do about it comes before another post";
     POST_RETRIES "post-retries"
         "A post that is not answered is repeated with pauses: no more than post-retries-in-10-s times in ten seconds."
-        "Guide 2.7 (posting): an unanswered post may be repeated after a timeout";
+        "Guide 3.2.13 (posting): an unanswered post may be repeated after a timeout";
     SUSPECT_DATA "suspect-data"
         "Data is not used as good while its state is Suspect (reports: within report-s seconds nothing is used, or it is marked suspect)."
-        "Guide 2.2.2, 6.2.1: data state Suspect means that the data is stale or wrong";
+        "Guide 2.2.2, 6: data state Suspect means that the data is stale or wrong";
     CLEAR_CACHE "clear-cache"
         "A refresh with ClearCache replaces all that was known of the item: fields that it does not have are gone."
-        "Guide 2.3.2 (refresh flags); Transport API developers guide, CLEAR_CACHE";
+        "Guide 2 (refresh flags); Transport API developers guide, CLEAR_CACHE";
     IMAGE_PARTS "image-parts"
         "An image in several parts is used with what all of them have, and as whole only after the part that completes it."
-        "Guide 2.3.2 (RefreshComplete), 2.6.3 (multi-part refreshes)";
+        "Guide 2 (RefreshComplete), 2.6 (multi-part refreshes)";
 }
 
 /// The rule of a name.
