@@ -32,7 +32,7 @@ run: build ## the demo: source, Source Distributor, hub, P2PS and a live watchli
 	./target/release/quoteway demo $(if $(wildcard $(DATA)/us-equity-ticks),--data $(DATA),) $(ARGS)
 
 test: ## every test: Rust, then EMA and ETA Java against the binary
-	scripts/test.sh
+	scripts/test.sh $(ARGS)
 
 test-rust: ## the Rust tests alone
 	$(CARGO) test --workspace
