@@ -13,7 +13,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
-/// What has happened to a connection's client.
+/// Events of a connection's client.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Notice {
@@ -118,7 +118,7 @@ impl Connection {
     /// and gives `sink` each message of an item with the time at which it was received. Gives the time. The look-up of a server's name blocks.
     ///
     /// # Errors
-    /// What makes all sockets unusable.
+    /// The failure that makes all sockets unusable.
     pub fn turn(&mut self, deadline: Option<u64>, sink: &mut impl FnMut(u64, Delivery<'_>)) -> io::Result<u64> {
         let now = net::clock::now();
         self.client.handle_timeout(now, &mut |d| sink(now, d));
@@ -134,7 +134,7 @@ impl Connection {
         Ok(now)
     }
 
-    /// What has happened since.
+    /// The next event since the last call.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.link.take_events(&mut self.client);
         self.link.notices.pop_front()

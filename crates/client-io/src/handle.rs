@@ -1,4 +1,4 @@
-//! What a session's thread and its owner's handles share.
+//! State that a session's thread and its owner's handles share.
 
 use crate::connection::{Connection, Notice};
 use client::SubscriptionId;
@@ -50,7 +50,7 @@ impl Shared {
     }
 }
 
-/// What is behind a lock is whole at each unlock: a thread that has panicked leaves nothing half done.
+/// Data behind a lock is whole at each unlock: a thread that has panicked leaves nothing half done.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -133,7 +133,7 @@ impl Session {
         let (answer, answered) = mpsc::channel();
         let of_thread = Arc::clone(&shared);
         self.give(Box::new(move |worker, now| {
-            // Who asked waits for it.
+            // The caller waits for the answer.
             let _ = answer.send(subscribe(worker, now, &interest, of_thread));
         }));
         let over = || SubscribeError::Ended(Ended(self.status().is_over.unwrap_or_else(|| "it has ended".to_owned())));
@@ -278,7 +278,7 @@ impl Drop for End<'_> {
             state.is_over = Some(self.why.clone());
             shared.notify(state);
         }
-        // Who waits for an answer hears that there will be none.
+        // Callers that wait for an answer hear that there will be none.
         lock(&self.commands.waiting).clear();
     }
 }

@@ -261,7 +261,7 @@ impl Subscription {
         self.commands.give(Box::new(move |worker, now| {
             let id = lock(&shared.state).id;
             if let Some(id) = id {
-                // Who asked may have gone.
+                // The client that asked may have gone.
                 let _ = answer.send(question(worker, now, id));
             }
         }));

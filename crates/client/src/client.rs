@@ -33,7 +33,7 @@ impl ClientConfig {
     }
 }
 
-/// What has happened apart from messages of items.
+/// Events apart from messages of items.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
@@ -200,7 +200,7 @@ impl Client {
         self.consumer.poll_transmit()
     }
 
-    /// What has happened since.
+    /// The next event since the last call.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

@@ -312,7 +312,7 @@ pub enum FieldError {
     WrongType {
         /// Name of the field.
         field: &'static str,
-        /// What does not fit.
+        /// Why it does not fit.
         error: WrongType,
     },
 }

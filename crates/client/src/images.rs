@@ -47,7 +47,7 @@ impl Images {
     pub fn apply(&mut self, message: &Message<'_>) {
         let Some((image, condition)) = self.images.get_mut(message.item as usize) else { return };
         if message.class == MsgClass::UPDATE {
-            // What cannot be applied makes the image Suspect.
+            // A message that cannot be applied makes the image Suspect.
             let _ = image.update_planned(message.msg, &mut self.plans);
         } else {
             match Msg::decode(message.msg) {

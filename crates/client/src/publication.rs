@@ -24,7 +24,7 @@ pub struct ItemName {
     pub name: Box<str>,
 }
 
-/// What becomes of a request for an item that is not published.
+/// The answer to a request for an item that is not published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unpublished {
     /// Refused: there is no such item.
@@ -83,7 +83,7 @@ impl PublicationConfig {
     }
 }
 
-/// What a publication is told by those who watch.
+/// Messages of watchers to a publication.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -425,7 +425,7 @@ impl Publication {
         }
     }
 
-    /// What has happened since.
+    /// Events since then.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

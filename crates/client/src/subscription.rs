@@ -1,4 +1,4 @@
-//! What a subscription is: a request for each of many names, under one number.
+//! Subscriptions: a request for each of many names, under one number.
 
 use omm::consumer::ItemRequest;
 

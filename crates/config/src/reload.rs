@@ -96,7 +96,7 @@ pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
     found
 }
 
-/// What differs of what single services have.
+/// Differences between the values of single services.
 fn of_services(old: &Config, new: &Config) -> Vec<Change> {
     let names = old.services.keys().chain(new.services.keys()).collect::<BTreeSet<_>>();
     let (nothing, mut found) = (Service::default(), Vec::new());

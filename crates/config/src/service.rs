@@ -1,4 +1,4 @@
-//! What one service has for itself: a table `[service.NAME]`, over what other sections say for all.
+//! Values of one service: a table `[service.NAME]`, over what other sections say for all.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ fn seconds(of: Option<u32>) -> Option<u64> {
     of.map(|seconds| u64::from(seconds) * SECOND)
 }
 
-/// What a Source Distributor is told of single services.
+/// Settings of single services at a Source Distributor.
 pub(super) fn of_distributor(config: &Config) -> BTreeMap<String, distributor::ServiceConfig> {
     let of = |own: &Service| distributor::ServiceConfig {
         age_unwatched: seconds(own.age_unwatched_item_time_s),
@@ -123,7 +123,7 @@ pub(super) fn of_distributor(config: &Config) -> BTreeMap<String, distributor::S
     config.services.iter().map(|(name, own)| (name.clone(), of(own))).collect()
 }
 
-/// What a P2PS is told of single services.
+/// Settings of single services at a P2PS.
 pub(super) fn of_p2ps(config: &Config) -> BTreeMap<String, p2ps::ServiceConfig> {
     let of = |own: &Service| p2ps::ServiceConfig {
         post_timeout: seconds(own.post_timeout_s),

@@ -75,7 +75,7 @@ pub fn use_for_heap() {
         let limits = [
             (libc::M_TOP_PAD, HEAP_STEP_BYTES),
             (libc::M_TRIM_THRESHOLD, HEAP_SPARE_BYTES),
-            // Whatever is no large block of ours.
+            // All blocks but our large ones.
             (libc::M_MMAP_THRESHOLD, LARGE_BYTES),
         ];
         // SAFETY: parameters of the allocator, which has a lock for them; it refuses what it does not know.

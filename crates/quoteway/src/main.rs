@@ -217,7 +217,7 @@ fn main() -> ExitCode {
             let message = message.to_string();
             let lines: Vec<_> = message.split('\n').map(net::plain::escaped).collect();
             eprintln!("quoteway: {}", lines.join("\n"));
-            // Whoever runs scenarios tells a rule that was broken from a run that was none.
+            // The exit codes tell a rule that was broken from a run that was none.
             if is_scenario { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }

@@ -16,7 +16,7 @@ const EXACT_MAX: u64 = 1 << 53;
 /// Hints that have arithmetic.
 const HINTS: usize = RealHint::FRACTION_256.0 as usize + 1;
 
-/// What a column of a field holds.
+/// The type of a field's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// 64 bits with a sign.

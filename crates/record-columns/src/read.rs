@@ -25,7 +25,7 @@ const DAY: i64 = 86_400_000_000_000;
 /// Stream that built messages are of: a replay gives each client its own.
 const STREAM: i32 = 1;
 
-/// What a table's rows are of where no column says it.
+/// Names for a table's rows where no column says them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assumed {
     /// Service of rows without `service`.

@@ -44,7 +44,7 @@ pub struct Written {
     pub unfit: u64,
 }
 
-/// What a file is of. Without parts a domain alone.
+/// The part that a file is of. Without parts a domain alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     domain: u8,

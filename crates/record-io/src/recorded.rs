@@ -1,4 +1,4 @@
-//! What a recording says of a service: its dictionary, and whether it was up.
+//! A service by its recording: its dictionary, and whether it was up.
 
 use record::{Error, Item, Kind, Recording, Store};
 use rwf::dictionary::Dictionary;

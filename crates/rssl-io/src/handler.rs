@@ -21,7 +21,7 @@ pub trait Handler {
     }
     /// A session is established.
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>);
-    /// These messages come next ([`rssl::Sink::packed`]).
+    /// The messages that come next ([`rssl::Sink::packed`]).
     #[inline]
     fn packed(&mut self, _conn: ConnId, _messages: &Packed<'_>) {}
     /// A message came in.

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// What a file is that becomes a recording.
+/// Kinds of files that become recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InputForm {
     /// Apache Parquet.

@@ -76,7 +76,7 @@ fn by_the_rule(recordings: &[&Recording<Memory>], name: &str, nanos: u64) -> Opt
     Some((fields.clone(), *is_in_gap || *is_over && *end < last))
 }
 
-/// What a client makes of what it is told.
+/// A client's view of the messages that it gets.
 #[derive(Default)]
 struct Client {
     image: Image,

@@ -28,7 +28,7 @@ struct Open {
 struct KnownService {
     name: String,
     usable: bool,
-    /// It is not usable since then.
+    /// The service is not usable since then.
     unusable_since_ns: u64,
     open_window: Option<u64>,
 }
@@ -51,7 +51,7 @@ struct Session {
 #[derive(Debug)]
 struct Lost {
     why: &'static str,
-    /// It can be asked for since then.
+    /// The item can be asked for since then.
     possible_since_ns: Option<u64>,
 }
 

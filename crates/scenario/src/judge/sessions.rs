@@ -161,7 +161,7 @@ impl Sessions {
 
     /// A message went to the client. `wall_s` is the wall clock now, seconds since 1970.
     pub(super) fn server_message(&mut self, now: u64, conn: u32, msg: &Msg<'_>, wall_s: u64, notes: &mut Notes) {
-        // Whatever comes from it shows a client that the server lives.
+        // Any message of the server shows a client that it lives.
         self.mute_since_ns = self.mute_since_ns.map(|_| now);
         let Some(session) = self.open.get_mut(&conn) else { return };
         if msg.domain() != Domain::LOGIN {

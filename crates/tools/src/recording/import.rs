@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use record_files::{Assumed, InputForm};
 use std::path::PathBuf;
 
-/// What a recording is made of.
+/// Sources of a recording.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
     quoteway record import again tables/*.parquet\n  \

@@ -1,4 +1,4 @@
-//! What of recordings is served, and under which names.
+//! The part of recordings that is served, and its names.
 
 use anyhow::anyhow;
 use permissions::rights::Pattern;
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(of("IBM.N=X", "IBM.NY"), None);
         assert_eq!(of("*.N=*.XX", "IBM.N"), Some("IBM.XX".to_owned()));
         assert_eq!(of("*=TEST.*", "IBM.N"), Some("TEST.IBM.N".to_owned()));
-        // What is before and behind the star must not be the same characters.
+        // The parts before and behind the star must not share characters.
         assert_eq!(of("AB*BC=*", "ABC"), None);
         for wrong in ["", "=", "A", "A=", "=B", "*=B", "A=*", "*.*=*", "*=**"] {
             assert!(Renaming::parse(wrong).is_err(), "{wrong}");

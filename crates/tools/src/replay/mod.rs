@@ -125,7 +125,7 @@ fn pace(text: &str) -> anyhow::Result<Pace> {
     }
 }
 
-/// What `--by` says.
+/// The value of `--by`.
 fn by(text: &str) -> anyhow::Result<By> {
     match text {
         "receipt" => Ok(By::Receipt),
@@ -169,7 +169,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         span,
         pace: args.speed,
         by: args.by,
-        // Who publishes itself has all items open as soon as it is connected.
+        // A non-interactive provider has all items open as soon as it is connected.
         begin_with: args.start_on_open.unwrap_or(usize::from(args.nip.is_some())),
         at: args.at.clone(),
     };

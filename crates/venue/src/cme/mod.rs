@@ -85,7 +85,7 @@ pub struct Bad {
     pub too_many: u64,
 }
 
-/// What a packet is for.
+/// The purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketKind {
     /// It changes books, or tells of trades and states: of the incremental feed.
@@ -232,7 +232,7 @@ impl CmeChannel {
         self.books.is_good(at, part)
     }
 
-    /// What a packet is for, by its messages; of several by the first kind that is listed.
+    /// The purpose of a packet, by its messages; of several by the first kind that is listed.
     pub fn kind(&self, packet: &[u8]) -> PacketKind {
         header(packet).map_or(PacketKind::Other, |_| self.books.kind(packet))
     }

@@ -151,7 +151,7 @@ impl Protocol for Coinbase {
             "last_match" if products.last_trade(at).is_none() => {
                 products.replace_trade(at, head.trade_id);
             }
-            // One trade may be under way.
+            // A trade may be under way.
             "heartbeat" if products.last_trade(at).is_some_and(|last| head.last_trade_id > last.saturating_add(1)) => {
                 Self::count_trade(products, at, head.last_trade_id, now, market);
             }

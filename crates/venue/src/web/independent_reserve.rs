@@ -332,7 +332,7 @@ impl IndependentReserve {
         }
         self.bad.unknown_level += u64::from(is_whole && !was_there && !was_told);
         let currency = &mut self.currencies[at];
-        // What is gone is forgotten when there is more of it than of what stands.
+        // Entries that are gone are forgotten when there are more of them than of those that stand.
         if currency.order_of_told.len() > 2 * currency.told.len() + 64 {
             currency.order_of_told.retain(|guid| currency.told.contains_key(guid));
         }

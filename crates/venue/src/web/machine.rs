@@ -112,7 +112,7 @@ pub struct Web<P> {
 }
 
 impl<P: Protocol> Web<P> {
-    /// These products; all that the texts tell of, if there are none.
+    /// The products to take; all that the texts tell of, if there are none.
     pub fn new(names: &[String]) -> Self {
         Self {
             protocol: P::default(),

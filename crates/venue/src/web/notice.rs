@@ -1,4 +1,4 @@
-//! What venues on the web tell and want.
+//! Events of venues on the web, and requests to them.
 
 /// Decimals of a book's prices and sizes, which are whole numbers of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Scale {
     pub size: u8,
 }
 
-/// What becomes of a book.
+/// The fate of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// Prices and sizes count in these decimals from here on. Told before the first of them; never coarser than before.
@@ -63,7 +63,7 @@ pub enum Want {
     Reconnect,
 }
 
-/// What cannot be what was meant, by kind; none stops anything.
+/// Doubts by kind: input that cannot be meant so; none stops anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bad {
     /// No JSON, or none of the exchange's.

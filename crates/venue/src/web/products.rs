@@ -76,7 +76,7 @@ pub struct Products {
 }
 
 impl Products {
-    /// These products; all that are told of, if there are none.
+    /// The products to take; all that are told of, if there are none.
     pub(super) fn new(names: &[String]) -> Self {
         let mut new = Self { is_open: true, ..Self::default() };
         for name in names {

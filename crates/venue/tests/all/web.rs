@@ -414,7 +414,7 @@ impl Exchange {
     }
 }
 
-/// What a run has shown.
+/// The outcome of a run.
 struct Run {
     doubts: usize,
     fetches: usize,
@@ -450,7 +450,7 @@ fn run<P: Protocol>(writes: Writes, seed: u64, loss: f64) -> Run {
             venue.text(exchange.snapshot().as_bytes(), now, &mut seen);
         } else if let Some((_, path)) = answer.take_if(|(at, _)| *at <= n) {
             let body = exchange.snapshot();
-            // What is sent after the answer was made may come before it.
+            // Changes that are sent after the answer was made may come before it.
             let change = exchange.change();
             venue.text(change.as_bytes(), now, &mut seen);
             venue.answer(&path, body.as_bytes(), now, &mut seen);
@@ -462,7 +462,7 @@ fn run<P: Protocol>(writes: Writes, seed: u64, loss: f64) -> Run {
                     compared += 1;
                     let mut slow = exchange.slow();
                     if unit {
-                        // These write ticks and units.
+                        // Exchanges of this kind write ticks and units.
                         slow = Slow(exchange.levels.clone().map(|side| {
                             let whole = |n: i128| n * 10i128.pow(18);
                             side.into_iter().map(|(p, s)| (whole(p.into()), whole(s.into()))).collect()

@@ -16,7 +16,7 @@ use super::depth::Books;
 use super::input::{Input, LIMITS};
 use crate::session::{DAY, Nanos};
 
-/// What comes to a group.
+/// Events of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// The incremental feed; A is 0.
@@ -25,7 +25,7 @@ enum Way {
     Recovery,
 }
 
-/// What a capture has, found by reading it once.
+/// The contents of a capture, found by reading it once.
 struct Contents {
     ways: HashMap<SocketAddr, Way>,
     /// Symbols by number of instrument.

@@ -26,7 +26,7 @@ pub(in crate::agents) struct FromProviders {
     unconvertible: u64,
 }
 
-/// What becomes of the records of a session.
+/// The fate of the records of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agents) enum Conversion {
     /// They stay as they are.
