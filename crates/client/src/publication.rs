@@ -233,6 +233,7 @@ impl Publication {
 
     /// Ends an item: it is not published any more.
     pub fn end(&mut self, item: &ItemName, text: &str) {
+        // An item that was never published or asked for has nobody to tell.
         let Some(known) = self.items.remove(item) else { return };
         if !known.image.is_whole() && !known.streams.is_empty() {
             self.wanted -= 1;
@@ -254,6 +255,7 @@ impl Publication {
     fn send_image(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
         let Self { items, providers, room, unsent, .. } = self;
         let Some((provider, names)) = providers.get_mut(&conn) else { return };
+        // Without a whole image the stream waits for it: its first publication sends it.
         let Some(payload) = items.get(item).and_then(|item| item.image.payload()) else { return };
         let Ok(end) = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)) else { return };
         let refresh = RefreshMsg {
@@ -274,7 +276,9 @@ impl Publication {
 
     fn publish_at_server(&mut self, item: &ItemName) {
         let Self { items, publisher, by_stream, room, config, .. } = self;
+        // An interactive provider alone has no server to publish at.
         let (Some(publisher), Some(known)) = (publisher, items.get_mut(item)) else { return };
+        // An image that is not whole yet is published with its next update.
         let Some(payload) = known.image.payload() else { return };
         if known.published.is_none() {
             known.published = publisher.open(item.domain, config.service_id, item.name.clone());
@@ -296,6 +300,7 @@ impl Publication {
     }
 
     fn leave(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
+        // An item that has ended has let go of its streams.
         let Some(known) = self.items.get_mut(item) else { return };
         if !known.streams.remove(&(conn, stream_id)) || !known.streams.is_empty() {
             return;
@@ -314,6 +319,7 @@ impl Publication {
 
     /// A connection is gone.
     pub fn closed(&mut self, conn: u64) {
+        // A connection that was closed before has left its items.
         let Some((_, names)) = self.providers.remove(&conn) else { return };
         self.unsent.remove(&conn);
         for (stream_id, item) in names {
@@ -394,6 +400,7 @@ impl Publication {
 
     /// Takes a message of the server of the non-interactive side.
     pub fn publisher_message(&mut self, now: u64, msg: &[u8]) {
+        // Only a server that was dialled sends here.
         let Some(publisher) = &mut self.publisher else { return };
         if let Some(post) = publisher.handle_message(now, msg)
             && self.config.takes_posts
