@@ -429,7 +429,10 @@ fn run<P: Protocol>(writes: Writes, seed: u64, loss: f64) -> Run {
     let unit = matches!(writes, Writes::KrakenFutures | Writes::Bitmex);
     let (mut fetches, mut compared, mut answer) = (0, 0, None);
     venue.connected(now);
-    for n in 0..800 {
+    // The second half loses nothing and is longer than the longest wait between two requests, so that whatever a seed lost in the
+    // first one, the book is good at the end.
+    for n in 0..1_600 {
+        let loss = if n < 800 { loss } else { 0.0 };
         now += SECOND / 10;
         venue.on_timer(now);
         let mut subscribed = false;
@@ -479,6 +482,7 @@ fn run<P: Protocol>(writes: Writes, seed: u64, loss: f64) -> Run {
             venue.connected(now);
         }
     }
+    assert!(venue.is_good(book), "nothing was lost for 80 seconds");
     let told: Vec<bool> = seen.notices.iter().map(|(_, notice)| *notice == Notice::Good).collect();
     assert!(told.windows(2).all(|pair| pair[0] != pair[1]) && told.first() == Some(&true), "{told:?}");
     Run { doubts: told.iter().filter(|good| !**good).count(), fetches, compared }
@@ -490,7 +494,7 @@ proptest! {
     #[test]
     fn numbered_books_are_the_exchanges_whenever_they_are_good(seed: u64, loss in prop_oneof![Just(0.0), Just(0.02)]) {
         for run in [run::<KrakenFutures>(Writes::KrakenFutures, seed, loss), run::<Binance>(Writes::Binance, seed, loss)] {
-            prop_assert!(run.compared > 200 && (loss == 0.0) == (run.doubts == 1), "{} {}", run.compared, run.doubts);
+            prop_assert!(run.compared > 100 && (loss > 0.0 || run.doubts == 1), "{} {}", run.compared, run.doubts);
             prop_assert!(run.fetches <= 3 * (run.doubts + 1), "{} for {}", run.fetches, run.doubts);
         }
     }
