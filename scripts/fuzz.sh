@@ -26,7 +26,7 @@ build() { # target
     local passes="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
     passes+=" -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
     local features=()
-    case $1 in lbmdump) features=(--features tools) ;; rmds_cnf) features=(--features servers) ;; esac
+    case $1 in lbmdump) features=(--features tools) ;; rmds_cnf) features=(--features servers) ;; record_import) features=(--features files) ;; esac
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="$passes -Cdebug-assertions -Coverflow-checks" cargo build --quiet --release --manifest-path fuzz/Cargo.toml \
         --target-dir fuzz/target --target "$host" "${features[@]}" --bin "$1"
 }

@@ -60,6 +60,10 @@ pub struct Segment<'a> {
     pub sequence: u32,
     /// The segment opens a connection (SYN).
     pub opens: bool,
+    /// Nothing of this direction follows (FIN).
+    pub ends: bool,
+    /// The connection is over, both ways (RST).
+    pub aborts: bool,
     /// What was captured of it.
     pub payload: &'a [u8],
     /// Bytes of it that were sent and not captured.
@@ -211,14 +215,16 @@ impl<'a> Ip<'a> {
         let (source, destination) = self.ports()?;
         let sequence = u32::from_be_bytes(*self.payload.get(4..)?.first_chunk()?);
         let header = usize::from(self.payload.get(12)? >> 4) * 4;
-        let opens = self.payload.get(13)? & 2 != 0;
+        let flags = *self.payload.get(13)?;
+        let (ends, opens, aborts) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
         if header < 20 {
             return None;
         }
         // A snap length may end within the options.
         let short = header.saturating_sub(self.payload.len());
         let payload = self.payload.get(header..).unwrap_or_default();
-        Some(Segment { source, destination, sequence, opens, payload, missing: self.missing.saturating_sub(short) })
+        let missing = self.missing.saturating_sub(short);
+        Some(Segment { source, destination, sequence, opens, ends, aborts, payload, missing })
     }
 
     fn ports(&self) -> Option<(SocketAddr, SocketAddr)> {

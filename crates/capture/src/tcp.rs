@@ -134,7 +134,7 @@ mod tests {
     fn segment(at: u32, payload: &[u8], missing: usize) -> Segment<'_> {
         let end = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let sequence = FIRST.wrapping_add(at);
-        Segment { source: end, destination: end, sequence, opens: false, payload, missing }
+        Segment { source: end, destination: end, sequence, opens: false, ends: false, aborts: false, payload, missing }
     }
 
     fn all(segments: &[Segment<'_>]) -> String {

@@ -351,3 +351,34 @@ fn tables_that_are_none_of_a_recording_are_refused() {
         list.entries().map(|field| field.expect("a field")).map(|field| field.value(DataType::REAL)).collect();
     assert_eq!(fields, [Ok(Primitive::Real(Real::new(125, RealHint::EXPONENT_2)))]);
 }
+
+/// pandas and `DuckDB` pack with Snappy unless they are told otherwise.
+#[test]
+fn tables_that_are_packed_with_snappy_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("snappy.parquet");
+    let times = arrow_array::TimestampNanosecondArray::from(vec![START as i64, START as i64 + 1]);
+    let items = arrow_array::StringArray::from(vec!["IBM.N"; 2]);
+    let bids = arrow_array::Float64Array::from(vec![Some(1.25), None]);
+    let columns: [(&str, arrow_array::ArrayRef); 3] = [
+        ("time", std::sync::Arc::new(times)),
+        ("item", std::sync::Arc::new(items)),
+        ("BID", std::sync::Arc::new(bids)),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+    let packing = parquet::basic::Compression::SNAPPY;
+    let properties = parquet::file::properties::WriterProperties::builder().set_compression(packing).build();
+    let file = File::create(&path).expect("a file");
+    let mut writer =
+        parquet::arrow::ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer of Parquet");
+    writer.write(&batch).expect("written");
+    writer.close().expect("an end");
+    let assumed = Assumed { service: "FEED".to_owned(), domain: 6 };
+    let file = File::open(&path).expect("the file");
+    let mut reader = TableReader::parquet(file, &Dictionary::builtin(), assumed).expect("a table");
+    let mut rows = Vec::new();
+    while let Some(row) = reader.next_row().expect("a row") {
+        rows.push((row.time, row.item.map(|item| item.name)));
+    }
+    assert_eq!(rows, [(START, Some("IBM.N".into())), (START + 1, Some("IBM.N".into()))]);
+}

@@ -1,7 +1,7 @@
 //! Recordings to and from files that other programs read: lines of JSON, CSV, and tables for Parquet and Arrow.
 //!
 //! * [`write_text`] and [`write_tables`] export the [`Wanted`] records of a recording.
-//! * [`import()`] makes a recording of such files.
+//! * [`import()`] makes a recording of such files, of captured RSSL sessions, and of exchanges' files.
 //! * [`when`] has times as text.
 //!
 //! Long work tells on standard error how far it is.
@@ -13,8 +13,8 @@ mod tables;
 mod text;
 pub mod when;
 
-pub use import::{InputForm, import};
+pub use import::{Imported, InputForm, import};
 pub use record_columns::{Assumed, FileForm, TableConfig};
 pub use selected::{Failure, Wanted};
 pub use tables::{Tables, Written, write_tables};
-pub use text::{TextForm, write_text};
+pub use text::{TextForm, json_line, write_text};

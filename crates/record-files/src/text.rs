@@ -49,6 +49,14 @@ pub fn write_text<S: record::Store>(
     Ok(table.left_out)
 }
 
+/// A record as a line of JSON, as [`TextForm::Json`] has it.
+pub fn json_line(entry: &Entry<'_>, dictionary: &Dictionary) -> Vec<u8> {
+    let mut line = Vec::new();
+    // Memory takes everything.
+    let _ = json(entry, dictionary, &mut line);
+    line
+}
+
 /// A record as an object.
 fn json(entry: &Entry<'_>, dictionary: &Dictionary, out: &mut dyn Write) -> io::Result<()> {
     let Record { sequence, time, kind, clocks, body, .. } = entry.record;

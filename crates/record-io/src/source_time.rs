@@ -10,22 +10,23 @@ const DAY: u64 = 86_400 * SECOND;
 /// Fields that say when something happened, the best first: of milliseconds since midnight, then of a time of day.
 const FIELDS: [&str; 8] = ["TIMACT_MS", "QUOTIM_MS", "SALTIM_MS", "TRDTIM_MS", "TIMACT", "QUOTIM", "SALTIM", "EXCHTIM"];
 
-/// The fields of a dictionary that say when.
+/// The fields of a dictionary that say when a source has made a message.
 #[derive(Debug, Default)]
-pub(super) struct SourceTime {
+pub struct SourceTime {
     /// By rank.
     fields: Vec<(i16, DataType)>,
 }
 
 impl SourceTime {
-    pub(super) fn of(dictionary: &Dictionary) -> Self {
+    /// Those that a dictionary has.
+    pub fn of(dictionary: &Dictionary) -> Self {
         let known = FIELDS.iter().filter_map(|name| dictionary.field_named(name));
         Self { fields: known.map(|field| (field.fid(), field.data_type())).collect() }
     }
 
     /// The time that a message's best field has; `None` if it has none, or the message no fields. Fields tell the time of a day: it is
     /// that which is nearest to `wall`, the wall clock of receipt. All in nanoseconds since 1970.
-    pub(super) fn read(&self, msg: &[u8], wall: u64) -> Option<u64> {
+    pub fn read(&self, msg: &[u8], wall: u64) -> Option<u64> {
         if self.fields.is_empty() || peek::container(msg) != Some(DataType::FIELD_LIST) {
             return None;
         }

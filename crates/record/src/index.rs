@@ -98,6 +98,17 @@ impl Index {
         }
     }
 
+    /// Takes the last block out again, which [`Self::add_block`] has taken in.
+    pub(crate) fn remove_last_block(&mut self, block: &decode::Block) {
+        let Some(place) = self.blocks.pop() else { return };
+        for record in block.records() {
+            let count = &mut self.counts[record.kind as usize - 1];
+            count.messages = count.messages.saturating_sub(1);
+            count.bytes = count.bytes.saturating_sub(record.body.len() as u64);
+        }
+        self.gaps.retain(|gap| gap.sequence < place.first);
+    }
+
     /// Counts a record.
     pub(crate) fn count(&mut self, kind: Kind, len: usize) {
         let count = &mut self.counts[kind as usize - 1];

@@ -100,6 +100,55 @@ impl<S: Store> Recording<S> {
         Ok(recording)
     }
 
+    /// Takes in what its writer has written since it was opened, or looked at last. Segments whose records are all before the sequence number
+    /// `from` are let go of: who follows a recording holds what comes, and not what was.
+    ///
+    /// # Errors
+    /// The folder or a segment cannot be read.
+    pub fn look_again(&mut self, from: u64) -> Result<(), Error> {
+        let files = self.store.files().map_err(Error::store(&self.store.name(), "listing the folder"))?;
+        // What retention has removed meanwhile is gone.
+        self.segments.retain(|segment| files.contains_key(&segment.name));
+        let mut newest = None;
+        for segment in &mut self.segments {
+            newest = newest.max(Some(segment.head.number));
+            if !segment.is_closed {
+                segment.look_again(&self.store, files.get(&segment.name).copied().unwrap_or(0))?;
+            }
+        }
+        let mut numbers: Vec<(u64, u64)> =
+            files.iter().filter_map(|(name, size)| Some((segment_number(name)?, *size))).collect();
+        numbers.retain(|(number, _)| newest.is_none_or(|newest| *number > newest));
+        numbers.sort_unstable();
+        for (number, size) in numbers {
+            match Segment::open(&self.store, number, size, &mut Vec::new()) {
+                Ok(segment) => self.segments.push(segment),
+                // Its head is being written.
+                Err(Error::Foreign { .. } | Error::Head { .. }) => break,
+                Err(Error::Store { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let last = self.segments.len().saturating_sub(1);
+        let mut at = 0;
+        self.segments.retain(|segment| {
+            at += 1;
+            at > last || !segment.is_closed || segment.index.next().is_none_or(|next| next > from)
+        });
+        Ok(())
+    }
+
+    /// The number that all segments of this recording have, and no other recording has.
+    pub fn id(&self) -> u64 {
+        self.segments.first().map_or(0, |segment| segment.head.recording)
+    }
+
+    /// The sequence number behind its last record.
+    pub fn next_sequence(&self) -> u64 {
+        let last = self.segments.last();
+        last.map_or(0, |segment| segment.index.next().unwrap_or(segment.head.first))
+    }
+
     /// Records that should be between two blocks.
     fn find_missing(&mut self) {
         let mut next = None;
@@ -177,6 +226,17 @@ impl<S: Store> Recording<S> {
     /// All records from a time on, nanoseconds since 1970.
     pub fn from_time(&self, from: u64) -> Cursor<'_, S> {
         Cursor::new(self, from, None)
+    }
+
+    /// All records from a sequence number on, or from the first that is there.
+    pub fn from_sequence(&self, from: u64) -> Cursor<'_, S> {
+        let mut cursor = Cursor::new(self, 0, None);
+        let is_over = |segment: &Segment| segment.index.next().is_none_or(|next| next <= from);
+        let segment = self.segments.iter().position(|segment| !is_over(segment)).unwrap_or(self.segments.len());
+        let blocks = self.segments.get(segment).map_or(&[][..], |segment| &segment.index.blocks);
+        (cursor.segment, cursor.block) = (segment, blocks.iter().position(|block| block.next() > from).unwrap_or(0));
+        cursor.skip_below = from;
+        cursor
     }
 
     /// The records of one item from a time on, and all gaps.
@@ -314,6 +374,8 @@ pub struct Cursor<'a, S> {
     time: u64,
     /// A gap that was found here, and the sequence number at which it is.
     gap: Option<(u64, [u8; 33])>,
+    /// Records with smaller sequence numbers are passed over.
+    skip_below: u64,
 }
 
 /// Record that a cursor comes to.
@@ -343,6 +405,7 @@ impl<'a, S: Store> Cursor<'a, S> {
             next: None,
             time: 0,
             gap: None,
+            skip_below: 0,
         }
     }
 
@@ -391,7 +454,8 @@ impl<'a, S: Store> Cursor<'a, S> {
                     self.time = time;
                     let is_wanted =
                         self.only.is_none() || Some(item) == self.number || item == 0 && is_gap(block, self.row - 1);
-                    if time >= self.from && is_wanted {
+                    let is_in_range = time >= self.from && block.head.first + self.row as u64 > self.skip_below;
+                    if is_in_range && is_wanted {
                         return Ok(Step::Row);
                     }
                 }

@@ -73,6 +73,26 @@ impl Segment {
         Ok(segment)
     }
 
+    /// Takes in what was written since it was opened. What cannot be read yet, since its writer is about it, comes the next time.
+    pub(crate) fn look_again(&mut self, store: &impl Store, size: u64) -> Result<(), Error> {
+        let mut unfinished = Vec::new();
+        let rows = read_tail(store, self.head.number, &mut unfinished)?;
+        if let Some(block) = self.tail.take().and_then(|tail| decode::decode(&tail)) {
+            self.index.remove_last_block(&block);
+        }
+        self.size = size;
+        match self.read_index(store)? {
+            Some(index) => {
+                self.index = index;
+                self.is_closed = true;
+                self.len = size;
+            }
+            None => self.scan(store, &mut unfinished)?,
+        }
+        self.take_tail(rows);
+        Ok(())
+    }
+
     /// The index that its end refers to; `None` if there is none, or it is damaged.
     fn read_index(&self, store: &impl Store) -> Result<Option<Index>, Error> {
         let Some(at) = self.size.checked_sub(END_LEN as u64) else { return Ok(None) };

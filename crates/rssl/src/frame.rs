@@ -210,3 +210,21 @@ impl<'a> Fields<'a> {
         if wide { self.u16() } else { self.u8().map(u16::from) }
     }
 }
+/// Whether frames begin here, in a recording from its middle on: all that are whole are good ones, and one of them says so by what is in
+/// it. `is_message` tells whether bytes are a message.
+pub fn begins_frames(mut bytes: &[u8], is_message: impl Fn(&[u8]) -> bool) -> bool {
+    let mut is_sure = false;
+    while let Some(length) = length(bytes).ok().flatten().filter(|length| *length <= bytes.len()) {
+        let Ok(frame) = parse(&bytes[..length], true) else { return false };
+        is_sure |= match frame.kind {
+            _ if frame.compressed => false,
+            Kind::Ping | Kind::NextFragment { .. } => false,
+            Kind::FirstFragment { total, .. } => total as usize > frame.payload.len(),
+            Kind::Data if is_message(frame.payload) => true,
+            Kind::Packed if Packed::new(frame.payload).all(|part| part.is_ok_and(&is_message)) => true,
+            Kind::Data | Kind::Packed => return false,
+        };
+        bytes = &bytes[length..];
+    }
+    is_sure && length(bytes).is_ok()
+}

@@ -108,6 +108,12 @@ impl Tap {
         Ok(())
     }
 
+    /// Bytes of a direction are missing: what was not whole is let go of. What is fed next must begin with a frame
+    /// ([`frame::begins_frames`]); a zlib stream cannot be read behind it.
+    pub fn skip(&mut self, direction: Direction) {
+        self.side(direction).clear();
+    }
+
     /// Bytes of an unfinished frame that a direction ends with.
     #[must_use]
     pub fn unfinished_bytes(&self, direction: Direction) -> usize {

@@ -161,7 +161,10 @@ fn crates_use_only_what_the_architecture_allows() {
         ("feed", &["capture", "market", "marketfeed", "omm", "rwf", "venue"]),
         ("record", &["rwf"]),
         ("record-columns", &["record", "rwf"]),
-        ("record-files", &["net", "permissions", "record", "record-columns", "rwf"]),
+        (
+            "record-files",
+            &["capture", "feed", "net", "permissions", "record", "record-columns", "record-io", "rssl", "rwf"],
+        ),
         ("record-io", &["names", "net", "omm", "omm-io", "record", "rssl-io", "rwf"]),
         ("measure", &["net"]),
         ("scenario", &["rwf"]),

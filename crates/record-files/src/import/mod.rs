@@ -1,15 +1,20 @@
-//! A recording made of tables or lines.
+//! A recording made of tables or lines, of captured sessions, or of an exchange's file.
 
+mod capture;
 mod csv;
 mod lines;
+mod session;
 mod sink;
+mod trace;
+mod venue;
 
+use ::capture::gzip;
 use anyhow::{Context as _, anyhow};
 use record_columns::{Assumed, FileForm, Row, TableReader};
 use rwf::dictionary::Dictionary;
 use sink::Sink;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 /// Kinds of files that become recordings.
@@ -23,6 +28,12 @@ pub enum InputForm {
     Json,
     /// Values between commas, with a line of names.
     Csv,
+    /// A packet capture (pcap, pcapng, gzipped or not) with RSSL sessions.
+    Capture,
+    /// A trace of EMA or ETA for Java (`XmlTraceToFile`).
+    Trace,
+    /// A file of an exchange's feed, such as Databento's DBN: what `quoteway feed` plays.
+    Venue,
 }
 
 impl InputForm {
@@ -32,18 +43,57 @@ impl InputForm {
     /// A text for the user: the file cannot be read, or neither says it.
     pub fn of(path: &Path) -> anyhow::Result<Self> {
         let mut file = File::open(path)?;
+        match record_columns::form_of(&mut file)? {
+            Some(FileForm::Parquet) => return Ok(Self::Parquet),
+            Some(FileForm::Arrow) => return Ok(Self::Arrow),
+            None => {}
+        }
+        if venue::is_one(path)? {
+            return Ok(Self::Venue);
+        }
+        let head = first_bytes(file)?;
+        if ::capture::is_capture(&head) {
+            return Ok(Self::Capture);
+        }
+        if trace::is_one(&head) {
+            return Ok(Self::Trace);
+        }
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        match (record_columns::form_of(&mut file)?, ending) {
-            (Some(FileForm::Parquet), _) => Ok(Self::Parquet),
-            (Some(FileForm::Arrow), _) => Ok(Self::Arrow),
-            (None, "csv") => Ok(Self::Csv),
-            (None, "json" | "jsonl" | "ndjson") => Ok(Self::Json),
+        match ending {
+            "csv" => Ok(Self::Csv),
+            "json" | "jsonl" | "ndjson" => Ok(Self::Json),
             _ => Err(anyhow!("its first bytes and its name say no form: --as names it")),
         }
     }
 }
 
-/// Makes a recording in a folder that has none. Several files are tables, which are merged by their sequence numbers. Gives the number of records.
+/// Bytes of a file that tell what it is.
+const HEAD: u64 = 4_096;
+
+/// The first bytes of a file, unpacked if it is gzipped.
+fn first_bytes(mut file: File) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    file.rewind()?;
+    file.by_ref().take(HEAD).read_to_end(&mut head)?;
+    if head.starts_with(&gzip::MAGIC) {
+        head.clear();
+        file.rewind()?;
+        // What is damaged at its beginning is nothing that is known.
+        let _ = gzip::Gunzip::new(BufReader::new(file)).take(HEAD).read_to_end(&mut head);
+    }
+    Ok(head)
+}
+
+/// A recording that was made of files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Imported {
+    /// Records that were made of what the files have.
+    pub records: u64,
+    /// What could not be taken of the files, in words.
+    pub left_out: Vec<String>,
+}
+
+/// Makes a recording in a folder that has none. Several files are tables, which are merged by their sequence numbers.
 ///
 /// # Errors
 /// A text for the user: a file cannot be read or is not what it is said to be, or the folder cannot be written.
@@ -52,7 +102,7 @@ pub fn import(
     files: &[(&Path, InputForm)],
     dictionary: &Dictionary,
     assumed: &Assumed,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<Imported> {
     let is_table = |(_, form): &&(&Path, InputForm)| matches!(form, InputForm::Parquet | InputForm::Arrow);
     let tables = files.iter().filter(is_table).count();
     if tables != files.len() && files.len() > 1 {
@@ -61,29 +111,36 @@ pub fn import(
         ));
     }
     let mut sink = Sink::begin(folder, dictionary)?;
-    match files {
-        [(path, form @ (InputForm::Csv | InputForm::Json))] => {
-            import_text(path, *form, dictionary, assumed, &mut sink).with_context(|| path.display().to_string())?;
+    let left_out = match files {
+        [(path, form)] if !is_table(&&(*path, *form)) => {
+            import_one(path, *form, dictionary, assumed, &mut sink).with_context(|| path.display().to_string())?
         }
-        tables => import_tables(tables, dictionary, assumed, &mut sink)?,
-    }
-    sink.finish()
+        tables => {
+            import_tables(tables, dictionary, assumed, &mut sink)?;
+            Vec::new()
+        }
+    };
+    Ok(Imported { records: sink.finish()?, left_out })
 }
 
-fn import_text(
+/// Imports what is no table. Gives what was left out.
+fn import_one(
     path: &Path,
     form: InputForm,
     dictionary: &Dictionary,
     assumed: &Assumed,
     sink: &mut Sink<'_>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<String>> {
+    if form == InputForm::Venue {
+        return venue::import(path, assumed, sink);
+    }
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    let input = BufReader::new(file);
-    if form == InputForm::Csv {
-        csv::import(input, length, dictionary, assumed, sink)
-    } else {
-        lines::import(input, length, dictionary, assumed, sink)
+    match form {
+        InputForm::Capture => Ok(capture::import(file, length, dictionary, sink)?.lines()),
+        InputForm::Trace => trace::import(BufReader::new(file), length, dictionary, sink),
+        InputForm::Csv => csv::import(BufReader::new(file), length, dictionary, assumed, sink).map(|()| Vec::new()),
+        _ => lines::import(BufReader::new(file), length, dictionary, assumed, sink).map(|()| Vec::new()),
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) struct Sink<'d> {
     services: HashSet<Box<str>>,
     buffer: Vec<u8>,
     count: u64,
+    calls: u64,
     latest: u64,
     started: Instant,
     told: Instant,
@@ -54,6 +55,7 @@ impl<'d> Sink<'d> {
             services: HashSet::new(),
             buffer: vec![0; PART_BYTES],
             count: 0,
+            calls: 0,
             latest: 0,
             started: now,
             told: now,
@@ -66,7 +68,7 @@ impl<'d> Sink<'d> {
     /// A text for the user: the disk does not take it.
     pub(super) fn row(&mut self, row: &Row, share: f64) -> anyhow::Result<()> {
         match (&row.item, Gap::decode(&row.body)) {
-            (None, Some(gap)) => self.journal.gap(gap, row.clocks),
+            (None, Some(gap)) => self.gap(gap, row.clocks),
             (Some(item), _) => self.message(row.kind, item, row.clocks, &row.body)?,
             (None, None) => return Err(anyhow!("a record of no item is no gap either")),
         }
@@ -78,11 +80,44 @@ impl<'d> Sink<'d> {
         if !self.services.contains(&item.service) {
             self.services.insert(item.service.clone());
             if !matches!(kind, Kind::Directory | Kind::Dictionary) {
-                self.service(&item.service, clocks).context("the directory of the recording")?;
+                self.complete_service(&item.service, false, false, clocks)?;
             }
         }
         self.put(kind, item, clocks, body);
+        self.count += 1;
         Ok(())
+    }
+
+    /// Whether something of a service was recorded.
+    pub(super) fn has_service(&self, name: &str) -> bool {
+        self.services.contains(name)
+    }
+
+    /// Records what is made up of a service that did not bring it: the directory, and the dictionaries that the files were read by.
+    ///
+    /// # Errors
+    /// A text for the user: they do not fit.
+    pub(super) fn complete_service(
+        &mut self,
+        name: &str,
+        has_directory: bool,
+        has_dictionaries: bool,
+        clocks: Clocks,
+    ) -> anyhow::Result<()> {
+        self.services.insert(name.into());
+        if !has_directory {
+            self.directory(name, clocks).context("the directory of the recording")?;
+        }
+        if !has_dictionaries {
+            self.dictionaries(name, clocks).context("the dictionaries of the recording")?;
+        }
+        Ok(())
+    }
+
+    /// Records that something is missing here.
+    pub(super) fn gap(&mut self, gap: Gap, clocks: Clocks) {
+        self.journal.gap(gap, clocks);
+        self.count += 1;
     }
 
     fn put(&mut self, kind: Kind, item: &Item, clocks: Clocks, body: &[u8]) {
@@ -96,8 +131,8 @@ impl<'d> Sink<'d> {
         self.journal.append(kind, Some(number), clocks, body);
     }
 
-    /// A service that brings no directory is up, and has the dictionary that the rows were read by.
-    fn service(&mut self, name: &str, clocks: Clocks) -> Result<(), rwf::EncodeError> {
+    /// A service that brings no directory is up.
+    fn directory(&mut self, name: &str, clocks: Clocks) -> Result<(), rwf::EncodeError> {
         let id = self.services.len() as u16;
         let mut w = Writer::new(&mut self.buffer);
         let service = Service {
@@ -129,8 +164,14 @@ impl<'d> Sink<'d> {
         };
         refresh.encode(&mut w)?;
         let message = w.written().to_vec();
-        let item = |domain: Domain, of: &str| Item { service: name.into(), domain: domain.0, name: of.into() };
-        self.put(Kind::Directory, &item(Domain::SOURCE, ""), clocks, &message);
+        let item = Item { service: name.into(), domain: Domain::SOURCE.0, name: "".into() };
+        self.put(Kind::Directory, &item, clocks, &message);
+        Ok(())
+    }
+
+    /// A service that brings no dictionaries has those that the rows were read by.
+    fn dictionaries(&mut self, name: &str, clocks: Clocks) -> Result<(), rwf::EncodeError> {
+        let id = self.services.len() as u16;
         for (stream_id, of) in (DIRECTORY + 1..).zip([FIELDS, ENUMS]) {
             let request = Request {
                 stream_id,
@@ -144,17 +185,21 @@ impl<'d> Sink<'d> {
                 let mut w = Writer::new(&mut self.buffer);
                 parts.write(true, &mut w)?;
                 let message = w.written().to_vec();
-                self.put(Kind::Dictionary, &item(Domain::DICTIONARY, of), clocks, &message);
+                let item = Item { service: name.into(), domain: Domain::DICTIONARY.0, name: of.into() };
+                self.put(Kind::Dictionary, &item, clocks, &message);
             }
         }
         Ok(())
     }
 
-    /// Counts a record, and tells how far the import is; `share` is how much of the input is read.
+    /// Tells how far the import is; `share` is how much of the input is read.
+    ///
+    /// # Errors
+    /// A text for the user: the disk does not take what was recorded.
     pub(super) fn progress(&mut self, time: u64, share: f64) -> anyhow::Result<()> {
-        self.count += 1;
         self.latest = self.latest.max(time);
-        if !self.count.is_multiple_of(1_024) {
+        self.calls += 1;
+        if !self.calls.is_multiple_of(1_024) {
             return Ok(());
         }
         if let Some(trouble) = self.journal.trouble() {

@@ -1,6 +1,7 @@
 //! Recordings are written and read, by themselves and after everything that can happen to files.
 
 mod damage;
+mod follow;
 mod hostile;
 mod images;
 mod killed;

@@ -18,25 +18,6 @@ pub(super) fn is_whole_frames(mut bytes: &[u8]) -> bool {
     true
 }
 
-/// Whether frames begin here: all that are whole are good ones, and one of them says so by what is in it.
-fn begins_frames(mut bytes: &[u8]) -> bool {
-    let mut is_sure = false;
-    while let Some(length) = frame::length(bytes).ok().flatten().filter(|length| *length <= bytes.len()) {
-        let Ok(frame) = frame::parse(&bytes[..length], true) else { return false };
-        let is_message = |message: &[u8]| Msg::decode(message).is_ok();
-        is_sure |= match frame.kind {
-            _ if frame.compressed => false,
-            Kind::Ping | Kind::NextFragment { .. } => false,
-            Kind::FirstFragment { total, .. } => total as usize > frame.payload.len(),
-            Kind::Data if is_message(frame.payload) => true,
-            Kind::Packed if Packed::new(frame.payload).all(|part| part.is_ok_and(is_message)) => true,
-            Kind::Data | Kind::Packed => return false,
-        };
-        bytes = &bytes[length..];
-    }
-    is_sure && frame::length(bytes).is_ok()
-}
-
 /// Writes every frame: its place, its kind, and the messages that end in it.
 pub(super) fn show(bytes: &[u8], sheet: &mut Sheet<'_>) {
     let mut direction = Direction::default();
@@ -84,7 +65,7 @@ impl Direction {
     /// Takes the next bytes.
     pub(super) fn take(&mut self, bytes: &[u8], sheet: &mut Sheet<'_>) {
         if self.out_of_step {
-            if !begins_frames(bytes) {
+            if !frame::begins_frames(bytes, |message| Msg::decode(message).is_ok()) {
                 sheet.note(&format!("{:08x}  !! {} bytes, in which no frame begins", self.at, bytes.len()));
                 self.at += bytes.len();
                 self.unread += bytes.len();

@@ -1,4 +1,4 @@
-//! A recording made of tables, lines, or captures.
+//! A recording made of tables, lines, captured sessions, or an exchange's file.
 
 use crate::dump::load_dictionary;
 use crate::recording::counted;
@@ -13,15 +13,22 @@ use std::path::PathBuf;
     quoteway record import again tables/*.parquet\n  \
     quoteway record import again today.jsonl\n  \
     quoteway record import again today.csv --service FEED\n  \
+    quoteway record import session consumer.pcapng\n  \
+    quoteway record import session EmaTrace_4711.xml\n  \
+    quoteway record import futures glbx-mdp3-20231225.mbo.dbn.zst --service CME\n  \
     quoteway replay again\n\n\
     Tables, lines of JSON and CSV are those of `quoteway record export`, or have columns of the same names: a Parquet file with time, item and BID will do. \
     Several tables are merged by their sequence numbers. Messages come again byte for byte where a table was written with --messages, and from lines of JSON \
-    that have them as bytes; else with the same values. A service without directory and dictionaries in the files gets them.")]
+    that have them as bytes; else with the same values. A service without directory and dictionaries in the files gets them.\n\n\
+    A packet capture (pcap, pcapng, gzipped or not) has sessions of consumers, or of publishers, from their beginning: images, updates, statuses, directory and \
+    dictionaries are recorded byte for byte at the time of the packet. An item that several sessions have is taken from the first one. Bytes that the capture \
+    lacks are a gap. A trace of EMA or ETA for Java (XmlTraceToFile) gives the same, with times of whole seconds. A file of an exchange (Databento's DBN, a day of ITCH, a capture of IEX ...) is what `quoteway feed` serves of it, with the file's times. \
+    What could not be taken is told.")]
 pub(super) struct Args {
     /// Folder of the new recording
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Files to read: Parquet, Arrow IPC, CSV, lines of JSON
+    /// Files to read: Parquet, Arrow IPC, CSV, lines of JSON, a packet capture, a trace of EMA or ETA for Java, an exchange's file such as DBN
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// What the files are; without it told by their first bytes and names
@@ -48,6 +55,12 @@ enum Form {
     Json,
     /// Values between commas, with a line of names.
     Csv,
+    /// A packet capture with RSSL sessions.
+    Capture,
+    /// A trace of EMA or ETA for Java.
+    Trace,
+    /// An exchange's file: DBN, ITCH, a capture of IEX.
+    Venue,
 }
 
 impl From<Form> for InputForm {
@@ -57,6 +70,9 @@ impl From<Form> for InputForm {
             Form::Arrow => Self::Arrow,
             Form::Json => Self::Json,
             Form::Csv => Self::Csv,
+            Form::Capture => Self::Capture,
+            Form::Trace => Self::Trace,
+            Form::Venue => Self::Venue,
         }
     }
 }
@@ -74,7 +90,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         files.push((path.as_path(), form));
     }
     let assumed = Assumed { service: args.service.clone(), domain: args.domain };
-    let count = record_files::import(&args.folder, &files, &dictionary, &assumed)?;
-    eprintln!("{} in {}", counted(count, "record"), args.folder.display());
+    let done = record_files::import(&args.folder, &files, &dictionary, &assumed)?;
+    for line in &done.left_out {
+        eprintln!("left out: {}", net::plain::escaped(line));
+    }
+    eprintln!("{} in {}", counted(done.records, "record"), args.folder.display());
     Ok(())
 }

@@ -124,7 +124,7 @@ enum Action {
     },
     /// Write the records as lines of JSON, as CSV, or as tables for Parquet and Arrow
     Export(export::Args),
-    /// Make a recording of tables (Parquet, Arrow), CSV or lines of JSON
+    /// Make a recording of tables (Parquet, Arrow), CSV, lines of JSON, captured sessions, or an exchange's file (DBN)
     Import(import::Args),
 }
 

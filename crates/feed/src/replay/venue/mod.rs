@@ -142,6 +142,11 @@ impl VenueReplay {
         self.board.names()
     }
 
+    /// The file's time of the newest message that was applied: nanoseconds since 1970.
+    pub fn time(&self) -> u64 {
+        self.now
+    }
+
     /// Goes on to the first order or trade; false: there were some before any instrument was told of, and the file has to be opened again.
     fn look_for_names(&mut self, progress: &mut dyn FnMut(&str)) -> bool {
         let mut is_prelude = true;
