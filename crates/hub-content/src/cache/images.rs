@@ -10,7 +10,7 @@
 
 use crate::stream::may_have_entry_locks;
 use rwf::dictionary::Dictionary;
-use rwf::image::{Image, Payload, Plans, Schema};
+use rwf::image::{Ahead, Image, Payload, Plans, Schema};
 use rwf::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use rwf::page::PageSize;
 use rwf::{DataState, State, StateCode, StreamState};
@@ -83,6 +83,8 @@ struct Place {
     image: Option<Cached>,
     /// The image's item.
     item: u32,
+    /// The place is an item's, whether or not its image is taken out.
+    is_used: bool,
     wanted: Neighbours,
 }
 
@@ -122,13 +124,22 @@ impl Places {
         &mut self.all[place as usize]
     }
 
-    /// A place that nobody has.
-    fn take(&mut self) -> u32 {
-        if let Some(place) = self.free.pop() {
+    /// A place that nobody has: the item's own, which has its number, if it is the next one that there is none of yet, or the first of those that are free.
+    fn take(&mut self, item: u32) -> u32 {
+        let next = self.all.len() as u32;
+        if item != next
+            && let Some(place) = self.free.pop()
+        {
             return place;
         }
         self.all.push(Place::default());
-        (self.all.len() - 1) as u32
+        next
+    }
+
+    /// True if an item lies in its own place. Where all items are cached nearly all do, and nobody has to look for where they are.
+    #[inline]
+    fn is_at_home(&self, item: u32) -> bool {
+        self.all.get(item as usize).is_some_and(|place| place.item == item && place.is_used)
     }
 }
 
@@ -148,6 +159,8 @@ struct WaitingUpdate {
     place: u32,
     /// Where its message ends; the one before ends where this one starts.
     end: u32,
+    /// What is planned for it, once somebody has looked.
+    ahead: Ahead,
 }
 
 /// Updates that wait at most, and bytes after which no more wait: what they touch is to stay in the nearest cache of the processor.
@@ -225,6 +238,9 @@ impl Cache {
 
     #[inline]
     fn place_of(&self, item: u32) -> Option<u32> {
+        if self.places.is_at_home(item) {
+            return Some(item);
+        }
         self.index.get(item as usize).copied().filter(|place| *place != NOBODY)
     }
 
@@ -269,10 +285,10 @@ impl Cache {
         if self.index.len() <= at {
             self.index.resize(at + 1, NOBODY);
         }
-        let place = self.places.take();
+        let place = self.places.take(item);
         self.index[at] = place;
         let image = Some(Cached { image: Image::new(), standing: Standing::Blank, is_next_locked: false });
-        *self.places.get_mut(place) = Place { image, item, wanted: Neighbours::default() };
+        *self.places.get_mut(place) = Place { image, item, is_used: true, wanted: Neighbours::default() };
         self.append(place);
         oldest
     }
@@ -291,6 +307,7 @@ impl Cache {
     fn give_back(&mut self, item: u32, place: u32) {
         self.unlink(place);
         self.index[item as usize] = NOBODY;
+        self.places.get_mut(place).is_used = false;
         self.places.free.push(place);
     }
 
@@ -395,7 +412,8 @@ impl Cache {
     pub fn update(&mut self, item: u32, rwf: &[u8]) {
         let Some(place) = self.place_of(item) else { return };
         self.waiting.bytes.extend_from_slice(rwf);
-        self.waiting.updates.push(WaitingUpdate { place, end: self.waiting.bytes.len() as u32 });
+        let end = self.waiting.bytes.len() as u32;
+        self.waiting.updates.push(WaitingUpdate { place, end, ahead: Ahead::default() });
         if self.waiting.updates.len() >= MAX_WAITING || self.waiting.bytes.len() >= MAX_WAITING_BYTES {
             self.apply_waiting();
         }
@@ -412,15 +430,11 @@ impl Cache {
     #[inline(never)]
     fn apply_waiting(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        // No look depends on another one: the processor has many of them under way at a time.
-        let heads = waiting.updates.iter().map(|update| self.places.get(update.place));
-        let seen = heads.fold(0, |seen, place| seen ^ place.look());
-        let images = waiting.updates.iter().filter_map(|update| self.places.get(update.place).image.as_ref());
-        std::hint::black_box(images.fold(seen, |seen, cached| seen ^ u32::from(cached.image.touch())));
+        self.look_at_images(&mut waiting);
         let mut start = 0;
         for update in &waiting.updates {
             let end = update.end as usize;
-            self.apply(update.place, &waiting.bytes[start..end]);
+            self.apply(*update, &waiting.bytes[start..end]);
             start = end;
         }
         waiting.bytes.clear();
@@ -428,14 +442,36 @@ impl Cache {
         self.waiting = waiting;
     }
 
+    /// Three looks at the images of the updates that wait, each at all of them: where the image is; what is planned for the update, as the image's layout
+    /// has it; the bytes that the plan names. No look of one kind depends on another one of it, so that the processor has many of them under way at a time.
     #[inline]
-    fn apply(&mut self, place: u32, rwf: &[u8]) {
+    fn look_at_images(&self, waiting: &mut Waiting) {
+        let Waiting { bytes, updates } = waiting;
+        let mut seen = updates.iter().fold(0, |seen, update| seen ^ self.places.get(update.place).look());
+        let mut start = 0;
+        for update in &mut *updates {
+            let end = update.end as usize;
+            if let Some(cached) = &self.places.get(update.place).image {
+                update.ahead = cached.image.ahead(&bytes[start..end], &self.plans);
+            }
+            start = end;
+        }
+        for update in &*updates {
+            if let Some(cached) = &self.places.get(update.place).image {
+                seen ^= u32::from(cached.image.touch(update.ahead, &self.plans));
+            }
+        }
+        std::hint::black_box(seen);
+    }
+
+    #[inline]
+    fn apply(&mut self, WaitingUpdate { place, ahead, .. }: WaitingUpdate, rwf: &[u8]) {
         let Self { places, plans, failures, .. } = self;
         let Some(cached) = &mut places.get_mut(place).image else { return };
         let applied = if cached.standing == Standing::Stale {
             UpdateMsg::decode(rwf).map(|update| cached.image.update_next(&update, &plans.schema())).is_ok()
         } else {
-            cached.image.update_planned(rwf, plans).is_ok()
+            cached.image.update_ahead(rwf, plans, ahead).is_ok()
         };
         if !applied {
             cached.standing = Standing::Blank;
@@ -499,6 +535,7 @@ impl Cache {
             assert!(self.has(item), "item {item} was wanted, and is not cached");
             let place = self.place_of(item).expect("an item that is cached has a place");
             assert_eq!(self.places.get(place).wanted.before, before, "who was wanted before item {item}");
+            assert_eq!(self.index[item as usize], place, "item {item} lies where the index does not say");
             before = place;
         }
         assert_eq!(self.lately, before, "who was wanted last");

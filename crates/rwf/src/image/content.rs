@@ -2,7 +2,7 @@
 
 use super::lists::{Elements, Fields};
 use super::rows::{Filters, Map, Series, Vector};
-use super::{ApplyError, Plans, Schema};
+use super::{Ahead, ApplyError, Plans, Schema};
 use crate::page::Page;
 use crate::wire::Writer;
 use crate::{DataType, EncodeError};
@@ -69,10 +69,31 @@ impl Payload {
         }
     }
 
-    /// Has the memory come near that the next update changes.
+    /// What is planned for an update message.
     #[inline]
-    pub(super) fn touch(&self) -> u8 {
-        if let Content::Fields(fields) = &self.content { fields.touch() } else { 0 }
+    pub(super) fn ahead(&self, message: &[u8], plans: &Plans) -> Ahead {
+        if let Content::Fields(fields) = &self.content { plans.ahead(fields, message) } else { Ahead::default() }
+    }
+
+    /// Has the memory come near that an update changes for which somebody has looked.
+    #[inline]
+    pub(super) fn touch(&self, ahead: Ahead, plans: &Plans) -> u8 {
+        if let Content::Fields(fields) = &self.content { plans.touch(fields, ahead) } else { 0 }
+    }
+
+    /// As [`Payload::update_planned`], of a message for which somebody has looked.
+    #[inline]
+    pub(super) fn update_ahead(
+        &mut self,
+        message: &[u8],
+        plans: &mut Plans,
+        seq_num: &mut Option<u32>,
+        ahead: Ahead,
+    ) -> bool {
+        match &mut self.content {
+            Content::Fields(fields) => plans.apply_ahead(fields, message, seq_num, ahead),
+            _ => false,
+        }
     }
 
     fn apply(

@@ -1,6 +1,6 @@
 //! The image of one item: a payload and the header members of its refreshes.
 
-use super::{ApplyError, Payload, Plans, Schema};
+use super::{Ahead, ApplyError, Payload, Plans, Schema};
 use crate::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use crate::wire::Writer;
 use crate::{DataState, EncodeError, Qos, State, StateCode, StreamState};
@@ -194,11 +194,31 @@ impl Image {
         }
     }
 
-    /// Has the memory come near that the next update changes: for many images one after the other, before updates of them are applied. The
-    /// value means nothing; it is to be kept ([`std::hint::black_box`]) so that nobody leaves the look out.
+    /// Looks for what is planned for an update of this image: the first of two looks before [`Image::update_ahead`]. It reads the image's head, no entries.
     #[inline]
-    pub fn touch(&self) -> u8 {
-        self.whole.as_ref().map_or(0, Payload::touch)
+    pub fn ahead(&self, message: &[u8], plans: &Plans) -> Ahead {
+        self.whole.as_ref().map_or(Ahead::default(), |whole| whole.ahead(message, plans))
+    }
+
+    /// Has the memory come near that the update reads and writes for which [`Image::ahead`] has looked: for many images one after the other, before updates of
+    /// them are applied. The value means nothing; it is to be kept ([`std::hint::black_box`]) so that nobody leaves the look out.
+    #[inline]
+    pub fn touch(&self, ahead: Ahead, plans: &Plans) -> u8 {
+        self.whole.as_ref().map_or(0, |whole| whole.touch(ahead, plans))
+    }
+
+    /// As [`Image::update_planned`], of a message for which [`Image::ahead`] has looked, whatever has come between.
+    ///
+    /// # Errors
+    /// Those of [`Image::update_planned`].
+    #[inline]
+    pub fn update_ahead(&mut self, message: &[u8], plans: &mut Plans, ahead: Ahead) -> Result<(), ApplyError> {
+        if let (Some(whole), None) = (&mut self.whole, &self.next)
+            && whole.update_ahead(message, plans, &mut self.seq_num, ahead)
+        {
+            return Ok(());
+        }
+        self.update(&UpdateMsg::decode(message)?, &plans.schema())
     }
 
     /// Takes an update in that means nothing to the image, only to the refresh under way: the image is of an earlier life

@@ -74,6 +74,7 @@ pub(super) const ENTRY: u32 = 0xFF_FFFF;
 const FID: u32 = 0xFFFF;
 /// Lengths from here on are in the long form.
 pub(super) const LONG: u32 = 0xFE;
+const LONG_HEAD: u8 = LONG as u8;
 
 /// Head of an entry as one number: field id and length in the short form. Behind those is a byte of the value, or of the next entry.
 #[inline]
@@ -170,6 +171,9 @@ impl Fields {
     /// Replaces the fields that `data` has, and appends those that are new. In an update, fields ripple first.
     pub(super) fn apply(&mut self, data: &[u8], schema: &Schema<'_>, refresh: bool) -> Result<(), ApplyError> {
         let plain = FieldList::plain(data);
+        if refresh && self.bytes.is_empty() && plain.is_some_and(|plain| self.fill_plain(plain)) {
+            return Ok(());
+        }
         let rippling = schema.dictionary.filter(|_| schema.ripple && !refresh);
         let rippling = rippling.filter(|dictionary| !self.ripple_at_places(plain, dictionary));
         let mut done = Overwritten::default();
@@ -202,6 +206,28 @@ impl Fields {
             self.ripple(&list, dictionary)?;
         }
         self.replace(&list, schema, done)
+    }
+
+    /// Takes the entries of a list in as they are, where none is held. False, and nothing is changed, if they are to be looked at one by one: a long value
+    /// might be written shorter, and what does not end where it says is an error.
+    fn fill_plain(&mut self, (entries, count): (&[u8], u16)) -> bool {
+        let (mut rest, mut left) = (entries, count);
+        while let [_, _, length @ 0..LONG_HEAD, behind @ ..] = rest
+            && left > 0
+            && let Some(next) = behind.get(usize::from(*length)..)
+        {
+            (rest, left) = (next, left - 1);
+        }
+        let len = entries.len() - rest.len();
+        if left > 0 || len == 0 {
+            return false;
+        }
+        if self.bytes.capacity() < len {
+            self.bytes.reserve_exact(len + spare(len));
+        }
+        self.bytes.extend_from_slice(&entries[..len]);
+        (self.count, self.chains) = (count, Chains::default());
+        true
     }
 
     /// Takes the fields of a list in where none is held. With the room that a list gets when it grows, which it does as a rule with its first update: many

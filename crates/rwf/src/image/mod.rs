@@ -66,7 +66,7 @@ mod tests;
 
 pub use content::Payload;
 pub use item::{Combine, Image, Part, Parts};
-pub use plans::Plans;
+pub use plans::{Ahead, Plans};
 
 use crate::dictionary::Dictionary;
 use crate::page::PageSize;

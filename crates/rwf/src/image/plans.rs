@@ -15,6 +15,7 @@ use crate::msg::{UpdateFlags, UpdateMsg};
 use crate::{DataType, FieldList, peek};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
+use std::collections::BTreeSet;
 use std::hash::Hasher;
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,6 +66,16 @@ pub struct Plans {
     /// Updates without a plan, and layouts that found no room.
     misses: u32,
     strangers: u32,
+}
+
+/// What is planned for an update that is to come, found before it is applied: see [`Plans::ahead`]. It says nothing wrong of a list that has
+/// changed meanwhile: that one is of another layout then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// The number of the layout that the list had; 0 if nothing is planned.
+    layout: u32,
+    /// The plan, among those of the layout.
+    plan: u32,
 }
 
 /// One layout.
@@ -129,6 +140,56 @@ impl Plans {
         self.plan(fields, message, seq_num)
     }
 
+    /// Looks for what is planned for an update of a list, of which only the head is read: the entries may be far.
+    #[inline]
+    pub(super) fn ahead(&self, fields: &Fields, message: &[u8]) -> Ahead {
+        let layout = fields.layout();
+        let found = self.layouts.get(layout.wrapping_sub(self.first) as usize);
+        let plan = found.and_then(|found| found.plans.iter().position(|plan| plan.is_for(message)));
+        plan.map_or(Ahead::default(), |plan| Ahead { layout, plan: plan as u32 })
+    }
+
+    /// Has those bytes of a list come near that an update reads or writes: those that its plan names, the first ones where there is none. The
+    /// value means nothing.
+    #[inline]
+    pub(super) fn touch(&self, fields: &Fields, ahead: Ahead) -> u8 {
+        match self.planned(fields, ahead) {
+            Some(Plan { near, work: Work::InPlace { .. }, .. }) => {
+                let held = fields.bytes();
+                near.iter().fold(0, |seen, place| seen ^ held.get(usize::from(*place)).copied().unwrap_or(0))
+            }
+            _ => fields.touch(),
+        }
+    }
+
+    /// The plan that was found, if the list is as it was then.
+    #[inline]
+    fn planned(&self, fields: &Fields, ahead: Ahead) -> Option<&Plan> {
+        let found = self.layouts.get(ahead.layout.wrapping_sub(self.first) as usize)?;
+        found.plans.get(ahead.plan as usize).filter(|_| fields.layout() == ahead.layout)
+    }
+
+    /// As [`Self::apply`], of a message for which [`Self::ahead`] has looked.
+    #[inline]
+    pub(super) fn apply_ahead(
+        &mut self,
+        fields: &mut Fields,
+        message: &[u8],
+        seq_num: &mut Option<u32>,
+        ahead: Ahead,
+    ) -> bool {
+        let found = self.layouts.get(ahead.layout.wrapping_sub(self.first) as usize);
+        match found.and_then(|found| found.plans.get(ahead.plan as usize)) {
+            Some(plan) if fields.layout() == ahead.layout => {
+                debug_assert!(plan.is_for(message), "what was found is of another message");
+                self.credit = (self.credit + 1).min(MAX_CREDIT);
+                plan.carry_out(fields, message, seq_num, &mut self.room);
+                true
+            }
+            _ => self.apply(fields, message, seq_num),
+        }
+    }
+
     /// Plans an update that is of no known make, or of a list whose layout has changed, and applies it.
     #[inline(never)]
     fn plan(&mut self, fields: &mut Fields, message: &[u8], seq_num: &mut Option<u32>) -> bool {
@@ -180,7 +241,7 @@ impl Plans {
         let make = Make::of(message, &update, dictionary)?;
         let becomes = self.layout_of_heads()?;
         rebuild.set_layout(self.first + becomes);
-        Some(Plan { make, work: Work::Anew(rebuild) })
+        Some(Plan { make, near: Box::default(), work: Work::Anew(rebuild) })
     }
 
     /// Has a list whose image has just come know its layout, if there is room for that one. Such lists are no sign that those that are known
@@ -324,6 +385,17 @@ fn put<const LEN: usize>(held: &mut [u8], place: u16, bytes: [u8; LEN]) {
 }
 
 impl Copies {
+    /// Where bytes of what is held are written, and where they are read if `within` it.
+    fn held(&self, within: bool) -> impl Iterator<Item = Range<u16>> + '_ {
+        let of = move |ways: &[Way], len: u16| {
+            let ends = move |way: &Way| [Some(way.to), within.then_some(way.from)].into_iter().flatten();
+            ways.iter().flat_map(ends).map(move |start| start..start + len).collect::<Vec<_>>()
+        };
+        let short = [of(&self.bytes, 1), of(&self.halves, HALF as u16), of(&self.words, WORD as u16)];
+        let long = self.long.iter().map(move |(way, len)| of(&[*way], *len));
+        short.into_iter().chain(long).flatten()
+    }
+
     /// From an update to what is held.
     #[inline]
     fn carry_out(&self, update: &[u8], held: &mut [u8]) {
@@ -365,6 +437,8 @@ impl Copies {
 #[derive(Debug)]
 struct Plan {
     make: Make,
+    /// Bytes of the list from each of the lines that the work reads or writes, where it leaves others alone.
+    near: Box<[u16]>,
     work: Work,
 }
 
@@ -495,8 +569,10 @@ impl Plan {
                 moves.add(from, to, len, 1);
             }
         }
-        let copies = copies(fields, message, update)?;
-        Some(Self { make: Make::of(message, update, dictionary)?, work: Work::InPlace { moves: moves.end(), copies } })
+        let (moves, copies) = (moves.end(), copies(fields, message, update)?);
+        let make = Make::of(message, update, dictionary)?;
+        let near = near(moves.held(true).chain(copies.held(false)));
+        Some(Self { make, near, work: Work::InPlace { moves, copies } })
     }
 
     #[inline]
@@ -518,6 +594,16 @@ impl Plan {
             Work::Anew(rebuild) => rebuild.carry_out(fields, message, room),
         }
     }
+}
+
+/// Some bytes of these stretches, so many that each line of memory has one, wherever lines begin: lists begin where an allocator likes, on a border of
+/// [`ALIGNED`].
+fn near(stretches: impl Iterator<Item = Range<u16>>) -> Box<[u16]> {
+    /// Bytes that surely lie in one line if they begin between two such pieces.
+    const ALIGNED: u16 = 16;
+    let pieces = |held: Range<u16>| held.start / ALIGNED..=(held.end - 1) / ALIGNED;
+    let all: BTreeSet<u16> = stretches.flat_map(pieces).collect();
+    all.into_iter().map(|piece| piece * ALIGNED).collect()
 }
 
 /// What is copied of an update whose fields are all held with values of these lengths. `None` if not, or if one is there twice.

@@ -71,6 +71,55 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Whoever looks ahead at updates, and applies them behind whatever came meanwhile, gets what comes of each update by itself.
+    #[test]
+    fn updates_that_were_looked_at_ahead_do_what_the_others_do(
+        makes in prop::collection::vec(make(0..12), 1..3),
+        changes in prop::collection::vec(make(0..7), 1..4),
+        steps in prop::collection::vec((0..4_usize, 0..5_usize, any::<u8>()), 0..80),
+        with_dictionary in any::<bool>(),
+    ) {
+        let dictionary = with_dictionary.then(|| Arc::clone(&DICTIONARY));
+        let schema = Schema { dictionary: dictionary.as_deref(), ripple: with_dictionary, ..Schema::NONE };
+        let mut plans = Plans::new(dictionary.clone());
+        let mut images: Vec<_> = (0..4).map(|_| (Image::new(), Image::new())).collect();
+        let mut waiting = Vec::new();
+        for (number, change, seed) in steps.into_iter().chain((0..4).map(|number| (number, 4, 0))) {
+            let (plain, ahead) = &mut images[number];
+            if change < 4 {
+                let body = list(&changes[change % changes.len()], seed);
+                let seq_num = (seed % 5 > 0).then_some(u32::from(seed));
+                let msg = UpdateMsg { seq_num, container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
+                let bytes = encode(|w| msg.encode(w));
+                let found = ahead.ahead(&bytes, &plans);
+                std::hint::black_box(ahead.touch(found, &plans));
+                let expected = plain.update(&msg, &schema);
+                waiting.push((number, bytes, found, expected));
+                continue;
+            }
+            for (number, bytes, found, expected) in waiting.drain(..) {
+                prop_assert_eq!(images[number].1.update_ahead(&bytes, &mut plans, found), expected);
+            }
+            for (plain, ahead) in &images {
+                let seen = |image: &Image| image.is_whole().then(|| whole(image));
+                prop_assert_eq!(seen(plain), seen(ahead));
+                prop_assert_eq!(plain.seq_num(), ahead.seq_num());
+            }
+            let body = list(&makes[number % makes.len()], seed);
+            let (plain, ahead) = &mut images[number];
+            for image in [plain, &mut *ahead] {
+                let _ = refresh(image, DataType::FIELD_LIST, &body);
+            }
+            ahead.note_layout(&mut plans);
+            // Plans that begin anew are others: what was found of those before is nothing to them.
+            if seed % 8 == 7 {
+                plans = Plans::new(dictionary.clone());
+            }
+        }
+    }
+}
+
 /// An update that does not end where a word does, or has bytes behind its last field.
 #[test]
 fn what_is_planned_has_any_length() {
