@@ -77,8 +77,8 @@ use rwf::{State, peek};
 use timers::{Timer, Timers};
 use upstream::Upstream;
 
-/// Items from which on it pays to look at their memory ahead: the tables of fewer lie in the caches of the processor.
-const MANY: usize = 16 << 10;
+/// Items from which on it pays to look at their memory ahead: the tables of fewer lie in the caches of the processor. Where it is tested a few will do.
+const MANY: usize = if cfg!(debug_assertions) { 4 } else { 16 << 10 };
 
 /// Where messages to providers go. The calls come in the order in which they have to reach the provider.
 pub trait ProviderSink {
@@ -280,6 +280,9 @@ impl SourceDistributor {
     pub fn clear_block(&mut self) {
         self.hub.end_block();
         self.providers.end_turn();
+        let items = &self.items;
+        let waits = |item: &items::Item, epoch| item.epoch() == epoch && item.awaits_something();
+        self.timers.sweep_requests(|handle, epoch| items.get(handle).is_some_and(|item| waits(item, epoch)));
         self.counters.cache_failures += self.content.settle();
         self.counters.items_cached = self.content.cached_items() as u64;
         if cfg!(debug_assertions) {

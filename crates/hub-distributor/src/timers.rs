@@ -3,6 +3,7 @@
 use super::SessionId;
 use super::ids::{Epoch, Handle, Slot};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Deadlines are kept in steps of this, so that many items share one entry of the tree.
 const STEP: u64 = 20_000_000;
@@ -71,7 +72,16 @@ impl Timer {
 /// before of their kind.
 const RECENT: usize = 4;
 
-/// Deadlines in order. Cost of an entry is its own size; nothing is scanned.
+/// Entries that are looked at for each request's timer that is set, a list counted as one more: with two, about as many would lie there in vain as are of use;
+/// with four that holds as well where each step has a timer of another kind.
+const LOOKS_PER_REQUEST: usize = 4;
+/// Looks that are saved up at most: what one turn may spend on it.
+const MAX_LOOKS: usize = 4_096;
+
+/// Deadlines in order. Cost of an entry is its own size.
+///
+/// Of requests nearly all are answered long before their time. Their timers are of no use from then on, and a million of them would lie there for as long
+/// as a request may take. So some are looked at for each that is set ([`Self::sweep_requests`]), and those in vain are forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     /// By step: where its list is.
@@ -83,12 +93,19 @@ pub(crate) struct Timers {
     recent: [(u64, u32); RECENT],
     /// The next one of `recent` to be replaced.
     oldest: u8,
+    /// Entries that may be looked at, whether they are of use.
+    looks: usize,
+    /// The step whose list was looked at last.
+    swept: u64,
 }
 
 impl Timers {
     /// Sets a timer for `at` or shortly after (never before).
     #[inline]
     pub(crate) fn set(&mut self, at: u64, timer: Timer) {
+        if matches!(timer, Timer::Request(..)) {
+            self.looks = (self.looks + LOOKS_PER_REQUEST).min(MAX_LOOKS);
+        }
         let at = at.div_ceil(STEP).max(1).saturating_mul(STEP);
         let known = self.recent.iter().find(|(recent, _)| *recent == at);
         let list = if let Some(&(_, list)) = known { list } else { self.list_of(at) };
@@ -110,6 +127,43 @@ impl Timers {
         list
     }
 
+    /// Forgets timers of requests for which nobody `waits`, by handle and epoch of the item: so many looks as are due. To be called once a turn.
+    #[inline]
+    pub(crate) fn sweep_requests(&mut self, waits: impl Fn(Handle, Epoch) -> bool) {
+        while self.looks > 0 {
+            self.sweep_step(&waits);
+        }
+    }
+
+    /// Looks at the next step's list; behind the last one the first follows.
+    #[inline(never)]
+    fn sweep_step(&mut self, waits: &impl Fn(Handle, Epoch) -> bool) {
+        let behind = self.due.range((Bound::Excluded(self.swept), Bound::Unbounded)).next();
+        let Some((&at, &list)) = behind.or_else(|| self.due.first_key_value()) else {
+            self.looks = 0;
+            return;
+        };
+        self.swept = at;
+        let timers = &mut self.lists[list as usize];
+        self.looks = self.looks.saturating_sub(timers.len() + 1);
+        timers.retain(|timer| !matches!(*timer, Timer::Request(handle, epoch) if !waits(handle, epoch)));
+        if timers.capacity() > 64 && timers.len() < timers.capacity() / 4 {
+            timers.shrink_to(timers.len() * 2);
+        }
+        if self.lists[list as usize].is_empty() {
+            self.due.remove(&at);
+            self.forget_step(at, list);
+        }
+    }
+
+    /// A step is over, and its list free.
+    fn forget_step(&mut self, at: u64, list: u32) {
+        for recent in self.recent.iter_mut().filter(|(recent, _)| *recent == at) {
+            *recent = (0, 0);
+        }
+        self.free.push(list);
+    }
+
     pub(crate) fn next(&self) -> Option<u64> {
         self.due.first_key_value().map(|(at, _)| *at)
     }
@@ -123,10 +177,7 @@ impl Timers {
     pub(crate) fn pop(&mut self, now: u64) -> Option<Vec<Timer>> {
         let first = self.due.first_entry().filter(|first| *first.key() <= now)?;
         let (at, list) = first.remove_entry();
-        for recent in self.recent.iter_mut().filter(|(recent, _)| *recent == at) {
-            *recent = (0, 0);
-        }
-        self.free.push(list);
+        self.forget_step(at, list);
         Some(std::mem::take(&mut self.lists[list as usize]))
     }
 }
@@ -157,19 +208,46 @@ mod tests {
         assert_eq!(timers.pop(3 * STEP), Some(vec![Timer::Post(5)]));
     }
 
+    #[test]
+    fn timers_of_requests_that_are_answered_take_no_room() {
+        let mut timers = Timers::default();
+        // Each request is answered before 100 more are sent, but for every thousandth.
+        let waits = |last: u32| move |Handle(number), _: Epoch| number + 100 > last || number.is_multiple_of(1_000);
+        for number in 0..100_000 {
+            timers.set((1_000_000 + u64::from(number / 50)) * STEP, Timer::Request(Handle(number), Epoch(number)));
+            timers.set(u64::from(number + 1) * STEP, Timer::Post(number));
+            timers.pop(u64::from(number) * STEP);
+            timers.sweep_requests(waits(number));
+            assert!(timers.iter().count() <= 1_000, "{} timers", timers.iter().count());
+        }
+        let left: Vec<u32> = timers
+            .iter()
+            .filter_map(|timer| if let Timer::Request(handle, _) = timer { Some(handle.0) } else { None })
+            .collect();
+        assert!((0..100).all(|thousand| left.contains(&(thousand * 1_000))), "one that waits is forgotten");
+    }
+
     proptest! {
         /// A timer that is set comes out once, in the order of the steps, and not before its time; within a step as it was set.
         #[test]
-        fn every_timer_comes_once_and_in_time(operations in prop::collection::vec((0..400_u64, any::<bool>()), 1..200)) {
+        fn every_timer_comes_once_and_in_time(operations in prop::collection::vec((0..400_u64, 0..4_u8), 1..200)) {
             let mut timers = Timers::default();
             let mut model: BTreeMap<u64, Vec<Timer>> = BTreeMap::new();
             let mut now = 0;
-            for (serial, (time, is_set)) in (0..).zip(operations) {
-                let time = time * (STEP / 7);
+            let waits = |handle: Handle, _| !handle.0.is_multiple_of(3);
+            for (serial, (time, what)) in (0..).zip(operations) {
+                let (time, is_set) = (time * (STEP / 7), what < 2);
                 if is_set {
                     let at = now + time;
-                    timers.set(at, Timer::Post(serial));
-                    model.entry(at.div_ceil(STEP).max(1) * STEP).or_default().push(Timer::Post(serial));
+                    let timer = if what == 0 { Timer::Post(serial) } else { Timer::Request(Handle(serial), Epoch(1)) };
+                    timers.set(at, timer);
+                    model.entry(at.div_ceil(STEP).max(1) * STEP).or_default().push(timer);
+                } else if what == 2 {
+                    // All of them, at once.
+                    (timers.looks, timers.swept) = (MAX_LOOKS, 0);
+                    timers.sweep_requests(waits);
+                    model.values_mut().for_each(|list| list.retain(|timer| !matches!(*timer, Timer::Request(handle, epoch) if !waits(handle, epoch))));
+                    model.retain(|_, list| !list.is_empty());
                 } else {
                     now += time / 8;
                     while let Some(due) = timers.pop(now) {
@@ -179,7 +257,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(timers.next(), model.first_key_value().map(|(at, _)| *at));
-                prop_assert!(timers.next().is_none_or(|at| is_set || at > now));
+                prop_assert!(timers.next().is_none_or(|at| what < 3 || at > now));
                 prop_assert_eq!(timers.iter().collect::<Vec<_>>(), model.values().flatten().copied().collect::<Vec<_>>());
                 prop_assert!(timers.lists.len() == timers.due.len() + timers.free.len());
             }

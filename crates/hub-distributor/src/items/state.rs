@@ -692,6 +692,12 @@ impl Item {
         self.images.unanswered = self.images.unanswered.saturating_add(1);
     }
 
+    /// Whether something is to come that its timer is set for: an answer, the rest of a set, a provider to ask.
+    pub(crate) fn awaits_something(&self) -> bool {
+        let waits_here = matches!(self.stage, Stage::Idle | Stage::Queued | Stage::Asked { .. });
+        waits_here || self.images.expecting || self.in_set()
+    }
+
     /// What was asked for on its stream has not come in time. True if somebody waits for it.
     pub(crate) fn give_up_image(&mut self) -> bool {
         let due = self.is_open() && self.images.expecting && !self.in_set();

@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use hub_content::cache::rules::CacheRules;
-use hub_distributor::Config;
+use hub_distributor::{Config, SessionId};
 use hub_stream::{Kind, Request, flags};
 use rwf::msg::{Domain, Msg, Priority, RefreshFlags, RequestFlags, RequestMsg, UpdateFlags, UpdateMsg};
 use rwf::rdm::directory::{Group, Part};
@@ -275,4 +275,19 @@ fn the_item_that_was_wanted_longest_ago_gives_way() {
     world.request(1, &Request::Refresh { handle: a, in_stream: false }).unwrap();
     assert_eq!(fields_of(world.events()[0].image().body), [(22, b"4".to_vec())]);
     assert!(world.requests(0).is_empty());
+}
+
+#[test]
+fn a_look_at_the_messages_that_come_next_changes_nothing() {
+    let mut world = cached(everything());
+    let streams: Vec<i32> = (0..9).map(|number| world.open_imaged(1, &format!("A{number}")).1).collect();
+    world.events();
+    let update = |&stream: &i32| bytes_of(|w| UpdateMsg::new(Domain::MARKET_PRICE, stream).encode(w));
+    let messages: Vec<Vec<u8>> = streams.iter().rev().map(update).collect();
+    let junk: [&[u8]; 4] = [&[], &[0; 7], &[0xFF; 12], &[0x7F; 40]];
+    let before = *world.sd.counters();
+    world.sd.look_ahead(SessionId(0), messages.iter().map(Vec::as_slice).chain(junk));
+    world.sd.look_ahead(SessionId(77), junk.into_iter());
+    assert!(world.events().is_empty() && *world.sd.counters() == before);
+    world.sd.check_invariants();
 }
