@@ -59,13 +59,45 @@ pub(crate) struct Items {
     relayed: FxHashMap<ItemId, RelayedPayload>,
     /// Positions in the stream of an item's source at which, and before which, an image is of no use: it would go back in time for
     /// those that wait.
-    barred: FxHashMap<ItemId, u64>,
+    barred: Barred,
     pending: PendingImages,
     /// The images of items that are marked so at their watchers.
     cache: Cache,
     rosters: Rosters,
     /// Room for a key in canonical bytes, used again and again.
     key: Vec<u8>,
+}
+
+/// Positions up to which images are of no use, by item number. Over a network each image that comes by the stream sets one, so that nearly all items have one
+/// there; in one process there is none, and no table.
+#[derive(Debug, Default)]
+struct Barred {
+    /// One more than the position; 0 for none.
+    ends: Vec<u64>,
+}
+
+impl Barred {
+    #[inline]
+    fn get(&self, id: ItemId) -> Option<u64> {
+        self.ends.get(id.index()).and_then(|end| end.checked_sub(1))
+    }
+
+    /// No image up to this position is of use, nor up to the one that was known.
+    #[inline]
+    fn raise(&mut self, id: ItemId, position: u64) {
+        if self.ends.len() <= id.index() {
+            self.ends.resize(id.index() + 1, 0);
+        }
+        let end = &mut self.ends[id.index()];
+        *end = position.saturating_add(1).max(*end);
+    }
+
+    #[inline]
+    fn clear(&mut self, id: ItemId) {
+        if let Some(end) = self.ends.get_mut(id.index()) {
+            *end = 0;
+        }
+    }
 }
 
 /// The items by what concerns many of them at once. Updates have nothing to do with these lists.
@@ -307,7 +339,7 @@ impl Items {
         debug_assert!(self.views_of(id).is_empty(), "someone watches a view of it");
         self.unlist(id);
         self.pending.forget(id);
-        self.barred.remove(&id);
+        self.barred.clear(id);
         self.relayed.remove(&id);
         self.viewed.remove(&id);
         self.cache.remove(id.0);
@@ -361,7 +393,7 @@ impl Items {
     pub(crate) fn detach(&mut self, id: ItemId) {
         self.hold_all(id);
         self.pending.forget(id);
-        self.barred.remove(&id);
+        self.barred.clear(id);
         if let Some(viewed) = self.viewed.get_mut(&id) {
             viewed.forget_reissue();
         }
@@ -384,7 +416,7 @@ impl Items {
             self.cache.lose(id.0);
         }
         self.pending.forget(id);
-        self.barred.remove(&id);
+        self.barred.clear(id);
         self.clear_widening(id);
         self.change(id, |item| item.take_over(source, handle, in_sequence));
     }
@@ -428,20 +460,17 @@ impl Items {
     /// No image that belongs at this position or before it is of use to those that wait.
     pub(crate) fn bar_images(&mut self, id: ItemId, position: u64) {
         debug_assert!(self.get(id).is_open(), "images of an item that is not open");
-        let at = self.barred.entry(id).or_insert(position);
-        *at = position.max(*at);
+        self.barred.raise(id, position);
     }
 
     /// An image that is of use has begun.
     pub(crate) fn unbar_images(&mut self, id: ItemId) {
-        if !self.barred.is_empty() {
-            self.barred.remove(&id);
-        }
+        self.barred.clear(id);
     }
 
     /// True if an image at this position would go back in time.
     pub(crate) fn is_barred(&self, id: ItemId, position: u64) -> bool {
-        !self.barred.is_empty() && self.barred.get(&id).is_some_and(|&barred| barred >= position)
+        self.barred.get(id).is_some_and(|barred| barred >= position)
     }
 
     /// True if some open watcher of an item, or of a view of it, may have asked for an image.
@@ -484,7 +513,7 @@ impl Items {
         }
         let views = self.views_of(id);
         assert_eq!(watchers.has_views(), !views.is_empty(), "views of {id:?}");
-        assert!(item.is_open() || !self.barred.contains_key(&id), "images of {id:?} are barred: {item:?}");
+        assert!(item.is_open() || self.barred.get(id).is_none(), "images of {id:?} are barred: {item:?}");
         assert!(item.is_open() || !self.pending.holds_for(id), "held for the image of {id:?}: {item:?}");
         if !item.is_live() {
             assert!(watchers.is_empty() && views.is_empty(), "a free item is watched: {id:?}");

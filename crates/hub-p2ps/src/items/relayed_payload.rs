@@ -27,6 +27,10 @@ impl RelayedPayload {
     /// Of a request for an item that watchers may share: elements. Of one for a private stream (a tunnel's class of service is a filter
     /// list) everything but what is acted upon here.
     pub(crate) fn of(request: &RequestMsg<'_>, is_private: bool) -> Option<Self> {
+        // Nearly all requests have none.
+        if request.body.is_empty() && request.ext_header.is_none() {
+            return None;
+        }
         let (container, body) = match request.container {
             DataType::ELEMENT_LIST => {
                 let is_list = request.domain == Domain::SYMBOL_LIST && !is_private;

@@ -24,9 +24,12 @@
 //! An item that was open once and is lost is *recovering* until an image begins to arrive, in whichever state. A transition that
 //! is not in these tables is a fault of this program: debug builds stop there.
 
+mod marks;
+
 use crate::ids::{Handle, HubGroup, ItemId, ServiceId, SourceId, Token, ViewId};
 use crate::item::{HashedKey, ItemKey};
 use crate::roster::ListKey;
+use marks::Marks;
 use rwf::DataState;
 use rwf::msg::Priority;
 
@@ -217,34 +220,24 @@ pub(crate) struct Item {
     state: State,
     group: HubGroup,
     service: ServiceId,
-    kind: Kind,
-    /// The item's watchers were told that it is suspect, and no good image came since.
-    suspect: bool,
-    trouble: Trouble,
-    /// After a loss the next image goes to all that watch.
-    past: Past,
-    /// Clients may know it by another group than its present one.
-    regrouped: bool,
-    /// The item is in the queue of images to ask for.
-    refresh_queued: bool,
-    /// The item shows more than was asked for upstream: no image fits before the answer to the reissue that asks for more.
-    awaits_wider: bool,
-    /// As asked for last: the highest class of all watchers, and the counts of those that are in it.
-    priority: Priority,
-    /// Watchers may want another priority than was asked for; it is looked at once, at the end of the turn.
-    demands_changed: bool,
+    /// The kind of the item, its past, and what is noted of it.
+    marks: Marks,
+    /// The priority as asked for last: the highest class of all watchers, and the counts of those that are in it.
+    priority_class: u8,
+    priority_count: u16,
     /// Attempts to open it that failed in a row.
     failures: u8,
 }
 
 impl Item {
     pub(super) fn waiting(service: ServiceId, key: HashedKey, kind: Kind) -> Self {
-        Self { key, service, kind, ..Self::with(State::Waiting(Wait::Parked)) }
+        Self { key, service, marks: Marks::new(kind), ..Self::with(State::Waiting(Wait::Parked)) }
     }
 
     pub(super) fn view(parent: &Self, id: ItemId, view: ViewId) -> Self {
         debug_assert!(parent.is_live() && parent.parent().is_none(), "a view is of an item, not of a view");
-        Self { service: parent.service, kind: parent.kind, ..Self::with(State::View { parent: id, view }) }
+        let marks = Marks::new(parent.kind());
+        Self { service: parent.service, marks, ..Self::with(State::View { parent: id, view }) }
     }
 
     fn with(state: State) -> Self {
@@ -253,15 +246,9 @@ impl Item {
             state,
             group: HubGroup::NONE,
             service: ServiceId(0),
-            kind: Kind::SHARED,
-            suspect: false,
-            trouble: Trouble::None,
-            past: Past::New,
-            regrouped: false,
-            refresh_queued: false,
-            awaits_wider: false,
-            priority: Priority { class: 1, count: 1 },
-            demands_changed: false,
+            marks: Marks::new(Kind::SHARED),
+            priority_class: 1,
+            priority_count: 1,
             failures: 0,
         }
     }
@@ -327,8 +314,8 @@ impl Item {
         Filing {
             home: Some(standing.list(self.service)),
             group: self.open_at().filter(|_| grouped).map(|(source, _)| self.group.list(source)),
-            apart: (self.is_recovering() || self.regrouped).then_some(self.service.list()),
-            suspect: self.suspect.then_some(self.service),
+            apart: (self.is_recovering() || self.marks.has(Marks::REGROUPED)).then_some(self.service.list()),
+            suspect: self.is_suspect().then_some(self.service),
         }
     }
 
@@ -353,15 +340,15 @@ impl Item {
     }
 
     pub(crate) const fn kind(&self) -> Kind {
-        self.kind
+        self.marks.kind()
     }
 
     pub(crate) const fn is_private(&self) -> bool {
-        self.kind.is_private()
+        self.kind().is_private()
     }
 
     pub(crate) const fn is_snapshot(&self) -> bool {
-        self.kind.snapshot
+        self.marks.has(Marks::SNAPSHOT)
     }
 
     /// The item's group, in the numbers of its source.
@@ -370,33 +357,33 @@ impl Item {
     }
 
     pub(crate) const fn priority(&self) -> Priority {
-        self.priority
+        Priority { class: self.priority_class, count: self.priority_count }
     }
 
     pub(crate) const fn is_suspect(&self) -> bool {
-        self.suspect
+        self.marks.has(Marks::SUSPECT)
     }
 
     /// True if an image of it has come, of its source of now or of one before.
     pub(crate) const fn was_imaged(&self) -> bool {
-        matches!(self.past, Past::Imaged | Past::LostImaged)
+        matches!(self.marks.past(), Past::Imaged | Past::LostImaged)
     }
 
     pub(crate) const fn is_recovering(&self) -> bool {
-        matches!(self.past, Past::Lost | Past::LostImaged)
+        matches!(self.marks.past(), Past::Lost | Past::LostImaged)
     }
 
     #[cfg(test)]
     pub(crate) const fn is_regrouped(&self) -> bool {
-        self.regrouped
+        self.marks.has(Marks::REGROUPED)
     }
 
     pub(crate) const fn is_refresh_queued(&self) -> bool {
-        self.refresh_queued
+        self.marks.has(Marks::REFRESH_QUEUED)
     }
 
     pub(crate) const fn awaits_wider(&self) -> bool {
-        self.awaits_wider
+        self.marks.has(Marks::AWAITS_WIDER)
     }
 
     /// Canonical bytes of its key.
@@ -421,7 +408,7 @@ impl Item {
 
     /// True if an item of this kind is found by its key.
     pub(super) const fn is_indexed(&self) -> bool {
-        !self.kind.is_private() && !self.is_view()
+        !self.is_private() && !self.is_view()
     }
 
     /// An image was asked for, and none that answers has begun to arrive.
@@ -501,9 +488,9 @@ impl Item {
         if self.source().is_some() {
             self.state = State::Waiting(Wait::Parked);
         }
-        self.trouble = Trouble::None;
+        self.marks.set_trouble(Trouble::None);
         if std::mem::replace(&mut self.group, HubGroup::NONE) != HubGroup::NONE {
-            self.regrouped = true;
+            self.marks.set(Marks::REGROUPED, true);
         }
         debug_assert!(self.is_waiting());
     }
@@ -512,11 +499,13 @@ impl Item {
     pub(super) fn take_over(&mut self, source: SourceId, handle: Handle, in_sequence: bool) {
         debug_assert!(self.is_open() && self.source() != Some(source), "taken over from {:?}", self.state);
         self.state = State::Open { source, handle, image: Progress::Idle, reissue_due: false };
-        self.trouble = Trouble::None;
+        self.marks.set_trouble(Trouble::None);
         if !in_sequence {
-            self.past = self.past.lost();
+            self.marks.set_past(self.marks.past().lost());
         }
-        self.regrouped |= std::mem::replace(&mut self.group, HubGroup::NONE) != HubGroup::NONE;
+        if std::mem::replace(&mut self.group, HubGroup::NONE) != HubGroup::NONE {
+            self.marks.set(Marks::REGROUPED, true);
+        }
     }
 
     /// An image of the open item is asked for; false if one is asked for already.
@@ -544,7 +533,7 @@ impl Item {
         if let State::Open { image, .. } = &mut self.state {
             *image = Progress::Idle;
         }
-        self.past = self.past.lost();
+        self.marks.set_past(self.marks.past().lost());
     }
 
     /// The first part of an image has come. It answers what was asked for, or it does not; `whole` if no part follows.
@@ -553,20 +542,20 @@ impl Item {
         if let State::Open { image, .. } = &mut self.state {
             *image = Progress::of(!whole || image.is_arriving(), image.is_asked() && !answers);
         }
-        self.past = Past::Imaged;
-        self.trouble = Trouble::None;
+        self.marks.set_past(Past::Imaged);
+        self.marks.set_trouble(Trouble::None);
         self.failures = 0;
     }
 
     /// The item's source has said why those who wait for an image have to.
     pub(crate) fn set_trouble(&mut self, trouble: Trouble) {
         debug_assert!(self.is_live() && !self.is_view());
-        self.trouble = trouble;
+        self.marks.set_trouble(trouble);
     }
 
     /// Why it has no image to give.
     pub(crate) const fn trouble(&self) -> Trouble {
-        self.trouble
+        self.marks.trouble()
     }
 
     /// The last part of an image has come.
@@ -597,17 +586,15 @@ impl Item {
     pub(super) fn recover(&mut self) {
         debug_assert!(self.is_waiting(), "recovered from {:?}", self.state);
         debug_assert!(!self.is_view());
-        self.past = self.past.lost();
+        self.marks.set_past(self.marks.past().lost());
     }
 
     /// The item's watchers are told a state of its data.
     pub(super) fn told(&mut self, data: DataState) {
         debug_assert!(self.is_live(), "no item is told of");
         debug_assert!(!self.is_view(), "a view is as its parent");
-        match data {
-            DataState::SUSPECT => self.suspect = true,
-            DataState::OK => self.suspect = false,
-            _ => {}
+        if matches!(data, DataState::SUSPECT | DataState::OK) {
+            self.marks.set(Marks::SUSPECT, data == DataState::SUSPECT);
         }
     }
 
@@ -621,46 +608,49 @@ impl Item {
     /// Clients may know it by another group than its present one, from now on or no more.
     pub(super) fn set_regrouped(&mut self, regrouped: bool) {
         debug_assert!(self.is_live() && !self.is_view());
-        self.regrouped = regrouped;
+        self.marks.set(Marks::REGROUPED, regrouped);
     }
 
     /// The item is put in the queue of images to ask for, or taken out of it; tells whether that is news.
     pub(crate) fn set_refresh_queued(&mut self, queued: bool) -> bool {
-        std::mem::replace(&mut self.refresh_queued, queued) != queued
+        self.marks.set(Marks::REFRESH_QUEUED, queued) != queued
     }
 
     /// What its watchers see is more than was asked for, or no more.
     pub(crate) fn set_awaits_wider(&mut self, awaits: bool) {
         debug_assert!(!awaits || self.is_live());
-        self.awaits_wider = awaits;
+        self.marks.set(Marks::AWAITS_WIDER, awaits);
     }
 
     /// A request with this priority goes to its source.
     pub(crate) fn set_priority(&mut self, priority: Priority) {
         debug_assert!(self.is_live() && !self.is_view());
-        self.priority = priority;
+        (self.priority_class, self.priority_count) = (priority.class, priority.count);
     }
 
     /// Watchers may want another priority than was asked for, or it was looked at; tells whether that is news.
     pub(crate) fn set_demands_changed(&mut self, changed: bool) -> bool {
-        std::mem::replace(&mut self.demands_changed, changed) != changed
+        self.marks.set(Marks::DEMANDS_CHANGED, changed) != changed
     }
 
     /// True if watchers may want another priority than was asked for.
     pub(crate) const fn has_demands_changed(&self) -> bool {
-        self.demands_changed
+        self.marks.has(Marks::DEMANDS_CHANGED)
     }
 
     /// Panics if a combination of facts is not legal.
     pub(super) fn check(&self) {
         match self.state {
             State::Free => {
-                assert!(self.key.is_none() && !self.is_recovering() && !self.suspect, "left in a free item: {self:?}");
+                assert!(
+                    self.key.is_none() && !self.is_recovering() && !self.is_suspect(),
+                    "left in a free item: {self:?}"
+                );
             }
             State::View { .. } => {
                 assert!(self.key.is_none() && self.group.is_none(), "a view has the key of its parent: {self:?}");
                 assert!(
-                    !self.is_recovering() && !self.suspect && !self.refresh_queued,
+                    !self.is_recovering() && !self.is_suspect() && !self.is_refresh_queued(),
                     "a view is as its parent: {self:?}"
                 );
             }
@@ -684,7 +674,7 @@ mod tests {
     #[test]
     fn an_item_is_small() {
         // The hot half has 32 bytes, the index takes up to 11; names of more than 14 bytes are in a box beside.
-        assert!(size_of::<Item>() <= 56, "{}", size_of::<Item>());
+        assert!(size_of::<Item>() <= 48, "{}", size_of::<Item>());
         assert!(size_of::<State>() <= 12, "{}", size_of::<State>());
     }
 
