@@ -177,6 +177,16 @@ impl Merged {
         merged
     }
 
+    /// Has the memory come near that the next update changes. The value means nothing.
+    #[inline]
+    pub fn touch(&self) -> u8 {
+        let content = match self.content.as_deref() {
+            Some(Content::Fields(fields)) => fields.touch(),
+            Some(Content::Book(_)) | None => 0,
+        };
+        content ^ self.last.first().map_or(0, |byte| byte ^ self.number as u8)
+    }
+
     /// Takes in another update; false, and nothing changed, if it has to follow by itself.
     pub fn merge(&mut self, msg: &[u8], update: &UpdateMsg<'_>, ripples: &Ripples) -> bool {
         debug_assert!(may_merge(update), "an update that is to be kept is merged");

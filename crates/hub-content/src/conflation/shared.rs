@@ -74,6 +74,16 @@ impl<V: Copy + Eq + Hash + Debug> SharedMerges<V> {
         Some(id)
     }
 
+    /// Has the memory come near that an update of a view is merged in, as [`super::TimeConflation::look_ahead`] does.
+    #[inline]
+    pub fn look_ahead(&self, view: V) -> u8 {
+        if self.by_view.is_empty() {
+            return 0;
+        }
+        let merged = self.by_view.get(&view).and_then(|id| self.get(*id));
+        merged.map_or(0, Merged::touch)
+    }
+
     /// The merge of a view goes on no more: what follows follows it.
     pub fn end(&mut self, view: V) {
         if !self.by_view.is_empty()

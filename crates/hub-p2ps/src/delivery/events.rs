@@ -2,6 +2,8 @@
 
 use super::deliveries::BodyId;
 use super::output::Output;
+use super::turn::Turn;
+use crate::conflation::TimeConflation;
 use crate::egress::Merging;
 use crate::filter::bodies::Left;
 use crate::ids::{Handle, HubGroup, ItemId, RemoteService, SourceId, Token};
@@ -18,11 +20,12 @@ use rwf::{DataState, State, StateCode, StreamState};
 /// Updates whose items are looked at ahead, so that the processor waits for the lines of all of them at once. By measurement: 8 still wait
 /// for memory at a million items in no order, 32 gain nothing more.
 const AHEAD: usize = 16;
-/// Items from which on looking ahead pays: the tables of fewer lie in the caches of the processor.
-const MANY: usize = 16 << 10;
+/// Items from which on looking ahead pays: the tables of fewer lie in the caches of the processor. Where it is tested a few will do.
+const MANY: usize = if cfg!(debug_assertions) { 4 } else { 16 << 10 };
 
 /// A look at what updates need before each of them is read, two steps ahead: the entries of the handles of a group of updates, and the watchers of the group
-/// before, whose entries have come meanwhile. None of these looks depends on another one, so that the processor waits once for all.
+/// before, whose entries have come meanwhile; with these what waits for items and views that are conflated. None of the looks of a step depends on
+/// another one, so that the processor waits once for all.
 struct LookAhead<'m> {
     /// Updates behind those that were looked at.
     messages: Messages<'m>,
@@ -33,6 +36,21 @@ struct LookAhead<'m> {
     near: usize,
 }
 
+/// What waits for those who are conflated.
+#[derive(Clone, Copy)]
+struct Waiting<'a> {
+    by_time: &'a TimeConflation<ItemId>,
+    turn: &'a Turn,
+}
+
+impl Waiting<'_> {
+    /// Has the memory come near that an update of a view is merged in. The value means nothing.
+    #[inline]
+    fn look_ahead(self, view: ItemId) -> u8 {
+        self.by_time.look_ahead(view) ^ self.turn.look_ahead(view)
+    }
+}
+
 impl<'m> LookAhead<'m> {
     /// Before the first look at these messages.
     const fn new(messages: Messages<'m>) -> Self {
@@ -41,21 +59,24 @@ impl<'m> LookAhead<'m> {
 
     /// An update is going to be read.
     #[inline]
-    fn step(&mut self, source: &Source, items: &Items) {
+    fn step(&mut self, source: &Source, items: &Items, waiting: Waiting<'_>) {
         if self.near == 0 {
             if self.count == 0 {
-                self.look(source, items);
+                self.look(source, items, waiting);
             }
             self.near = self.count;
-            self.look(source, items);
+            self.look(source, items, waiting);
         }
         self.near = self.near.saturating_sub(1);
     }
 
-    fn look(&mut self, source: &Source, items: &Items) {
+    fn look(&mut self, source: &Source, items: &Items, waiting: Waiting<'_>) {
         let first = |id: &ItemId| items.watchers(*id).open().first().map_or(0, |watcher| watcher.client.0);
-        let watchers = self.ids[..self.count].iter().filter(|id| id.is_item()).fold(0, |seen, id| seen ^ first(id));
-        std::hint::black_box(watchers);
+        let group = || self.ids[..self.count].iter().filter(|id| id.is_item());
+        let watchers = group().fold(0, |seen, id| seen ^ first(id));
+        let views = |id: &ItemId| items.views_of(*id).iter().fold(0, |seen, view| seen ^ waiting.look_ahead(*view));
+        let waiting = group().fold(0, |seen, id| seen ^ waiting.turn.look_ahead(*id) ^ views(id));
+        std::hint::black_box((watchers, waiting));
         self.count = 0;
         while self.count < AHEAD
             && let Some(message) = self.messages.next_update()
@@ -131,8 +152,14 @@ impl P2ps {
         block: &[u8],
         mut messages: Messages<'_>,
     ) -> Result<(), HubError> {
-        while let Some(other) = self.read_updates::<COPY>(number, block, &mut messages) {
-            match other? {
+        let mut ahead = LookAhead::new(messages.clone());
+        while let Some(other) = self.read_updates::<COPY>(number, block, &mut messages, &mut ahead) {
+            let other = other?;
+            if other.0 == ItemId::NONE {
+                // Updates behind another message are a group of their own.
+                ahead = LookAhead::new(messages.clone());
+            }
+            match other {
                 (ItemId::NONE, message) if message.target == ALL || self.sources.is_target(number, message.target) => {
                     self.event(number, &Event::decode(&message)?);
                     if self.sources.is_over_network(number) {
@@ -160,9 +187,10 @@ impl P2ps {
         number: SourceId,
         block: &[u8],
         messages: &mut Messages<'m>,
+        ahead: &mut LookAhead<'m>,
     ) -> Option<Result<(ItemId, Message<'m>), HubError>> {
         let Self { sources, items, output, counters, hot_standby, clients, now, .. } = self;
-        let Output { turn, rules, .. } = output;
+        let Output { turn, rules, conflation, .. } = output;
         let merging = Merging { now: *now, ripples: rules.ripples(clients.dictionary()) };
         let is_numbered = self.config.sequence_numbers;
         let source = sources.get(number)?;
@@ -170,10 +198,9 @@ impl P2ps {
         let (mut mirrored, mut repeated) = (0, 0);
         let mut careful = None;
         let looks_ahead = items.len() >= MANY;
-        let mut ahead = LookAhead::new(messages.clone());
         loop {
             if looks_ahead {
-                ahead.step(source, items);
+                ahead.step(source, items, Waiting { by_time: conflation, turn });
             }
             let Some(message) = messages.next_update() else { break };
             read += 1;

@@ -57,6 +57,16 @@ pub(crate) struct Turn {
     diverted: usize,
 }
 
+/// Clients whose lists are looked at ahead when the deliveries of a turn are handed out: with thousands of clients none of them is near.
+const CLIENTS_AHEAD: usize = 16;
+
+/// Has the lists of the next clients come near. No look depends on another one, so that the processor waits for all of them at once.
+#[inline]
+fn look_at_lists(lists: &[List], clients: &[ClientId]) {
+    let first = |client: &ClientId| lists[client.0 as usize].deliveries.first().map_or(0, |first| first.body.0);
+    std::hint::black_box(clients.iter().take(CLIENTS_AHEAD).fold(0, |seen, client| seen ^ first(client)));
+}
+
 impl Turn {
     /// Makes room for a client.
     pub(crate) fn ensure(&mut self, client: ClientId) {
@@ -160,6 +170,13 @@ impl Turn {
                 slow.keep(watcher, &arena[range(span)]);
             }
         }
+    }
+
+    /// Has the memory come near that an update needs of an item, or of a view of it, if somebody who gets its updates is conflated: for many of them one
+    /// after the other. The value means nothing.
+    #[inline]
+    pub(crate) fn look_ahead(&self, view: ItemId) -> u8 {
+        if self.diverted > 0 { self.slow.look_ahead(view) } else { 0 }
     }
 
     /// Delivers an update of an item, or of a view of it, to all who get its updates. `block` is the hub block, if the body may lie in it.
@@ -293,7 +310,10 @@ impl Turn {
         let mut delivered = 0;
         let passes = if self.last > 0 { &[false, true][..] } else { &[false] };
         for comes_last in passes {
-            for &client in &self.dirty {
+            for (at, &client) in self.dirty.iter().enumerate() {
+                if at.is_multiple_of(CLIENTS_AHEAD) {
+                    look_at_lists(&self.lists, &self.dirty[at..]);
+                }
                 let List { deliveries, busy, comes_last: its, muted, .. } = &mut self.lists[client.0 as usize];
                 if its != comes_last {
                     continue;

@@ -202,6 +202,12 @@ impl SlowClients {
         self.merges.add(view, msg, ripples)
     }
 
+    /// Has the memory come near that an update of an item, or of a view of it, is merged in: for many of them one after the other.
+    #[inline]
+    pub(crate) fn look_ahead(&self, view: ItemId) -> u8 {
+        self.merges.look_ahead(view)
+    }
+
     /// An update of an item, or a view of it, passed that nobody who is conflated watches: what goes on cannot take in later ones.
     #[inline]
     pub(crate) fn miss(&mut self, view: ItemId) {

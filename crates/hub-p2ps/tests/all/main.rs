@@ -1,5 +1,6 @@
 //! The P2PS by itself: one test per rule, on every message that either side gets.
 
+mod ahead;
 mod answers;
 mod batches;
 mod cache;

@@ -46,6 +46,12 @@ impl Values {
         self.waste = 0;
     }
 
+    /// Has the memory come near in which the values are, and where they lie.
+    #[inline]
+    fn touch(&self) -> u8 {
+        self.bytes.first().copied().unwrap_or(0) ^ self.fields.first().map_or(0, |field| field.len as u8)
+    }
+
     /// Takes in the fields of an update that was looked at ([`can_merge`]).
     pub(super) fn set(&mut self, list: &FieldList<'_>, number: u32) {
         self.info = list.info.or(self.info);
@@ -185,6 +191,12 @@ impl Fields {
             self.heads[known].push(entry.data, number);
         }
         true
+    }
+
+    /// Has the memory come near that the next update changes.
+    #[inline]
+    pub(super) fn touch(&self) -> u8 {
+        self.values.touch() ^ self.heads.first().map_or(0, |head| head.depth)
     }
 
     /// Updates that go out ahead of the merged one, for what ripples.
