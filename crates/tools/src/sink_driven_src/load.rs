@@ -5,7 +5,7 @@
 //! sequence numbers.
 
 use super::catalogue::Catalogue;
-use super::item_index::ItemIndex;
+use super::item_index::{ItemIndex, KeyHash};
 use super::order::{Order, Places};
 use super::series::Series;
 use feed::fields::append;
@@ -18,7 +18,6 @@ use measure::observer::{Observer, id_of, item_key};
 use rwf::msg::Domain;
 use rwf::{DataState, StateCode};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The items open on one connection, and the traffic for them.
@@ -30,7 +29,7 @@ pub struct Load {
     names: ItemIndex,
     items: Vec<Item>,
     /// The names of the items.
-    item_names: Vec<Arc<str>>,
+    item_names: Vec<Box<str>>,
     /// Streams to update, in the order in which they were opened.
     streams: Vec<Stream>,
     places: Places,
@@ -357,20 +356,24 @@ impl Load {
 
     /// The item of a name; made when it is new.
     fn item(&mut self, domain: Domain, name: &str) -> anyhow::Result<u32> {
-        let name: Arc<str> = name.into();
-        let entry = match self.names.entry((domain, Arc::clone(&name))) {
-            Entry::Occupied(known) => return Ok(*known.get()),
-            Entry::Vacant(entry) => entry,
-        };
-        let series = self.catalogue.find(domain, &name)?;
+        let hash = KeyHash::new(domain, name);
+        let domain_of = |item: u32| self.series[self.items[item as usize].series as usize].domain;
+        let is_same = |&item: &u32| *self.item_names[item as usize] == *name && domain_of(item) == domain;
+        if let Some(known) = self.names.find(hash, is_same) {
+            return Ok(known);
+        }
+        let series = self.catalogue.find(domain, name)?;
         let item = self.items.len() as u32;
-        let key = item_key(&name);
-        self.items.push(Item { sequence: 0, series, updates: 0, key, at: None });
-        self.item_names.push(Arc::clone(&name));
-        if self.config.stamp_item.as_deref() == Some(&*name) {
+        self.items.push(Item { sequence: 0, series, updates: 0, key: item_key(name), at: None });
+        self.item_names.push(name.into());
+        if self.config.stamp_item.as_deref() == Some(name) {
             self.stamps.item = Some(item);
         }
-        entry.insert(item);
+        let Self { names, items, item_names, series, .. } = self;
+        names.insert(hash, item, |item| {
+            let domain = series[items[item as usize].series as usize].domain;
+            KeyHash::new(domain, &item_names[item as usize])
+        });
         Ok(item)
     }
 }
