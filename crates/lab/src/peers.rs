@@ -81,6 +81,7 @@ pub fn eta_pair(interop: &Path, scenario: &Scenario, rate: Option<f64>) -> Resul
         ("--warmup", u64::from(warmup(scenario))),
         ("--items", u64::from(scenario.items)),
         ("--mounts", u64::from(scenario.mounts)),
+        ("--shuffle", u64::from(scenario.shuffle || scenario.order == "random")),
         ("--observe-every", u64::from(plan.client.every)),
         ("--observe-capacity", plan.client.capacity.max(plan.source.capacity) as u64),
     ] {

@@ -15,6 +15,8 @@ use measure::stats;
 
 /// Seconds of a line of the client's table.
 const INTERVAL: f64 = 0.25;
+/// Seconds behind the first updates that have figures of their own where a warm-up is longer: most updates are the first ones of their items then.
+const FIRST: f64 = 2.0;
 /// Seconds for a process that is ended before.
 const FOR_EVER: f64 = 3600.0;
 /// A rate is held if this share of it arrives ...
@@ -160,6 +162,9 @@ pub fn ours(scenario: &Scenario, ask: Ask<'_>) -> Result<Metrics, Fault> {
         interval.rate *= of_all;
     }
     add_costs(&mut metrics, scenario, &intervals, &costs);
+    if scenario.warmup >= FIRST && ask.rate.is_none() {
+        add_first(&mut metrics, &intervals, &costs);
+    }
     let [source, server] = resident;
     for (place, bytes) in [("source", source), ("server", server), ("client", clients_bytes)] {
         if let Some(bytes) = bytes {
@@ -502,6 +507,25 @@ fn add_costs(metrics: &mut Metrics, scenario: &Scenario, intervals: &[Interval],
     }
 }
 
+/// Rate and processor nanoseconds of the servers for each delivery in the first seconds, from the first whole interval with updates on. Nothing in a run that
+/// is shorter.
+fn add_first(metrics: &mut Metrics, intervals: &[Interval], costs: &[[Option<u64>; 3]]) {
+    // Updates begin somewhere within an interval.
+    let Some(begin) = intervals.iter().position(|interval| interval.rate > 0.0) else { return };
+    let end = begin + (FIRST / INTERVAL) as usize;
+    let Some(first) = intervals.get(begin..=end) else { return };
+    let seconds = |pair: &[Interval]| pair[1].at.saturating_sub(pair[0].at) as f64 / 1e9;
+    let deliveries: f64 = first.windows(2).map(|pair| pair[1].rate * seconds(pair)).sum();
+    let spanned: f64 = first.windows(2).map(seconds).sum();
+    if deliveries > 0.0 && spanned > 0.0 {
+        metrics.push("first_rate", deliveries / spanned);
+        let at = |n: usize| costs.get(n).and_then(|cost| cost[1]);
+        if let (Some(before), Some(after)) = (at(begin), at(end)) {
+            metrics.push("first_server_cpu_ns", after.saturating_sub(before) as f64 / deliveries);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -526,6 +550,28 @@ mod tests {
         let rates = [10.0, 20.0, 30.0, 40.0, 100.0, 100.0, 100.0, 100.0, 7.0];
         assert_eq!(by_second(&rates.map(interval)), Some((25.0, 100.0)));
         assert_eq!(by_second(&[interval(5.0)]), None);
+    }
+
+    #[test]
+    fn the_first_seconds_have_figures_of_their_own() {
+        let quarter = |n: u64, rate: f64| Interval {
+            at: n * 250_000_000,
+            seconds: 0.0,
+            rate,
+            p50_us: None,
+            p99_us: None,
+            images: 0,
+        };
+        // Images, a part of an interval with updates, two seconds at 400 a second, then more.
+        let rates = [0.0, 0.0, 10.0].into_iter().chain([400.0; 8]).chain([1_000.0; 4]);
+        let intervals: Vec<Interval> = (0..).zip(rates).map(|(n, rate)| quarter(n, rate)).collect();
+        let costs: Vec<_> = (0..intervals.len() as u64).map(|n| [None, Some(n * 1_000), None]).collect();
+        let mut metrics = Metrics::default();
+        add_first(&mut metrics, &intervals, &costs);
+        assert_eq!((metrics.get("first_rate"), metrics.get("first_server_cpu_ns")), (Some(400.0), Some(10.0)));
+        let mut none = Metrics::default();
+        add_first(&mut none, &intervals[..6], &costs);
+        assert_eq!(none.get("first_rate"), None);
     }
 
     #[test]

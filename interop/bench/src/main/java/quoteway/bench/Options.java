@@ -15,9 +15,11 @@ import java.util.List;
  * @param observe folder for the records of both ends ({@code sent}, {@code received}); empty for none
  * @param every one of so many messages is recorded
  * @param capacity messages for which each end has memory
+ * @param shuffle the provider goes round over the items in a random order, the same in each run, and not in that in which they were opened
  */
-record Options(long rate, int seconds, int warmup, int items, int mounts, String observe, int every, int capacity) {
-    static final String USAGE = "usage: EtaPair [--rate N] [--seconds N] [--warmup N] [--items N] [--mounts N]"
+record Options(
+        long rate, int seconds, int warmup, int items, int mounts, String observe, int every, int capacity, boolean shuffle) {
+    static final String USAGE = "usage: EtaPair [--rate N] [--seconds N] [--warmup N] [--items N] [--mounts N] [--shuffle 0|1]"
             + " [--observe FOLDER] [--observe-every N] [--observe-capacity N]";
 
     static Options parse(List<String> arguments) {
@@ -29,6 +31,7 @@ record Options(long rate, int seconds, int warmup, int items, int mounts, String
         String observe = "";
         int every = 1;
         int capacity = 4_000_000;
+        boolean shuffle = false;
         if (arguments.size() % 2 != 0) {
             throw new IllegalArgumentException(USAGE);
         }
@@ -44,6 +47,7 @@ record Options(long rate, int seconds, int warmup, int items, int mounts, String
                 case "--warmup" -> warmup = (int) value;
                 case "--items" -> items = (int) value;
                 case "--mounts" -> mounts = (int) value;
+                case "--shuffle" -> shuffle = value != 0;
                 case "--observe-every" -> every = (int) value;
                 case "--observe-capacity" -> capacity = (int) value;
                 default -> throw new IllegalArgumentException("no option " + arguments.get(i) + "; " + USAGE);
@@ -52,13 +56,14 @@ record Options(long rate, int seconds, int warmup, int items, int mounts, String
         if (rate < 0 || seconds < 1 || warmup < 0 || items < mounts || mounts < 1 || every < 1 || capacity < 1) {
             throw new IllegalArgumentException("out of range; " + USAGE);
         }
-        return new Options(rate, seconds, warmup, items, mounts, observe, every, capacity);
+        return new Options(rate, seconds, warmup, items, mounts, observe, every, capacity, shuffle);
     }
 
     List<String> arguments() {
         var list = new ArrayList<String>();
         list.addAll(List.of("--rate", Long.toString(rate), "--seconds", Integer.toString(seconds)));
         list.addAll(List.of("--warmup", Integer.toString(warmup), "--items", Integer.toString(items), "--mounts", Integer.toString(mounts)));
+        list.addAll(List.of("--shuffle", shuffle ? "1" : "0"));
         if (!observe.isEmpty()) {
             list.addAll(List.of("--observe", observe, "--observe-every", Integer.toString(every)));
             list.addAll(List.of("--observe-capacity", Integer.toString(capacity)));

@@ -21,6 +21,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
 
 /** The provider process: answers each request with an image, then updates the items in turn, at a rate, packed. */
@@ -38,6 +39,8 @@ final class PairProvider {
     /** What was sent, if that is asked for; updates so far, by item. */
     private final Records records;
     private final int[] numbers;
+    /** The order of a round over the items where it is a random one; else empty. */
+    private final int[] order;
     private volatile boolean isOver;
     private long opened;
 
@@ -59,6 +62,18 @@ final class PairProvider {
         boolean observes = options.records("sent") != null;
         records = observes ? Records.sender(options.every(), options.capacity()) : null;
         numbers = observes ? new int[options.items()] : new int[0];
+        order = options.shuffle() ? shuffled(options.items()) : new int[0];
+    }
+
+    private static int[] shuffled(int count) {
+        int[] all = new int[count];
+        Random random = new Random(count);
+        for (int i = 0; i < count; i++) {
+            int with = random.nextInt(i + 1);
+            all[i] = all[with];
+            all[with] = i;
+        }
+        return all;
     }
 
     /** Ends the run from another thread. */
@@ -190,6 +205,9 @@ final class PairProvider {
     /** In turn; with several mounts one shared item and one that a single mount watches alternate. */
     private int nextItem(int n, int items) {
         int turn = n & 0x7fff_ffff;
+        if (order.length > 0) {
+            return order[turn % items];
+        }
         if (options.mounts() == 1) {
             return turn % items;
         }
