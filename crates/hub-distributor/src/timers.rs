@@ -246,7 +246,10 @@ mod tests {
                     // All of them, at once.
                     (timers.looks, timers.swept) = (MAX_LOOKS, 0);
                     timers.sweep_requests(waits);
-                    model.values_mut().for_each(|list| list.retain(|timer| !matches!(*timer, Timer::Request(handle, epoch) if !waits(handle, epoch))));
+                    let in_vain = |timer: &Timer| matches!(*timer, Timer::Request(handle, epoch) if !waits(handle, epoch));
+                    for list in model.values_mut() {
+                        list.retain(|timer| !in_vain(timer));
+                    }
                     model.retain(|_, list| !list.is_empty());
                 } else {
                     now += time / 8;

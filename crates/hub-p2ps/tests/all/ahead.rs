@@ -73,7 +73,11 @@ proptest! {
                 What::Suspect => p.status(handle, 0, &suspect),
             };
         };
-        together.publish(0, |p| messages.iter().for_each(|&message| write(p, message)));
+        together.publish(0, |p| {
+            for &message in &messages {
+                write(p, message);
+            }
+        });
         for &message in &messages {
             apart.publish(0, |p| write(p, message));
         }
