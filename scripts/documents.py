@@ -15,6 +15,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 FIGURES = "docs/perf/figures.toml"
 BLOCK = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->\n)", re.DOTALL)
 WORDS_OF_README = 700
+FIGURES_OF_README = 12
 NEEDED = ["what", "value", "beside", "date", "commit", "command", "file"]
 
 
@@ -47,9 +48,8 @@ def table_of_all(rows):
 
 def table_of_readme(rows):
     rows = [row for row in rows if row.get("readme")]
-    dates = sorted({str(row["date"]) for row in rows})
-    lines = [f"| {' and '.join(dates)} | here | beside it |", "|---|---|---|"]
-    lines += [f"| {row['what']} | {row['value']} | {row['beside']} |" for row in rows]
+    lines = ["| | here | beside it | date |", "|---|---|---|---|"]
+    lines += [f"| {row['what']} | {row['value']} | {row['beside']} | {row['date']} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -74,8 +74,8 @@ def faults_of_figures():
     for path, table in tables(rows):
         if read(path) != with_table(read(path), table):
             yield f"{path}: its figures are not those of {FIGURES}: scripts/documents.py write"
-    if sum(1 for row in rows if row.get("readme")) != 5:
-        yield f"{FIGURES}: README.md shows five figures"
+    if sum(1 for row in rows if row.get("readme")) != FIGURES_OF_README:
+        yield f"{FIGURES}: README.md shows a dozen figures"
     for row in rows:
         missing = [key for key in NEEDED if key not in row]
         if missing:
@@ -166,7 +166,8 @@ def faults_of_indices():
 
 
 def faults_of_readme():
-    words = len(read("README.md").split())
+    # Its table of figures is looked at, not read.
+    words = len(BLOCK.sub("", read("README.md")).split())
     if words >= WORDS_OF_README:
         yield f"README.md has {words} words: it is read in two minutes with less than {WORDS_OF_README}"
     picture = re.search(r"!\[[^\]]+\]\(([^)]+)\)", read("README.md"))
