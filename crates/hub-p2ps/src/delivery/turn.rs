@@ -172,6 +172,12 @@ impl Turn {
         }
     }
 
+    /// Whether messages of somebody go to [`Self::slow`].
+    #[inline]
+    pub(crate) const fn has_diverted(&self) -> bool {
+        self.diverted > 0
+    }
+
     /// Has the memory come near that an update needs of an item, or of a view of it, if somebody who gets its updates is conflated: for many of them one
     /// after the other. The value means nothing.
     #[inline]
