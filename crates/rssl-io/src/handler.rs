@@ -70,6 +70,8 @@ pub enum Spoken<'a> {
     Rssl(&'a Negotiated),
     /// RSSL in binary WebSocket frames: messages are RWF.
     RsslInWebSocket(&'a Negotiated),
+    /// RSSL in an HTTP request (ETA's connection type `HTTP`): messages are RWF.
+    RsslInHttp(&'a Negotiated),
     /// JSON in text frames: [`Handler::text`] gets them, [`RsslIo::queue_json`](crate::RsslIo::queue_json) writes them.
     Json(&'a Upgrade),
 }
@@ -88,6 +90,7 @@ impl fmt::Display for Spoken<'_> {
         match self {
             Self::Rssl(info) => f.write_str(&info.peer_component),
             Self::RsslInWebSocket(info) => write!(f, "{}, rssl.rwf over WebSocket", info.peer_component),
+            Self::RsslInHttp(info) => write!(f, "{}, RSSL in HTTP", info.peer_component),
             Self::Json(upgrade) => {
                 let agent = if upgrade.user_agent.is_empty() { "unnamed" } else { &upgrade.user_agent };
                 write!(f, "{agent}, {} over WebSocket", upgrade.protocol.name())

@@ -9,7 +9,7 @@ use net::tls::TlsSession;
 use rssl::frame::Packed;
 use rssl::ws::upgrade::{self, Ask, Protocol, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
-use rssl::{Closed, Connection, Negotiated, Packer, Standing, Version};
+use rssl::{Closed, Connection, Negotiated, Packer, Standing, Version, http_tunnel};
 
 use crate::account::{Account, BytesRead, STRANGER_MAX};
 use crate::handler::{Handler, Opened, Spoken};
@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Dialling(Box<Dialling>),
     /// RSSL in WebSocket frames.
     RsslInWebSocket(Box<Wrapped>),
+    /// A client's RSSL in an HTTP request: plain on its way here, in chunks on the way back.
+    RsslInHttp(Box<Connection>),
     /// JSON in WebSocket frames.
     Json(Box<Json>),
 }
@@ -145,7 +147,7 @@ impl Session {
             established: &mut self.established,
             spoke: &mut self.spoke,
             account: &mut self.account,
-            in_websocket: false,
+            way: |info| Spoken::Rssl(info),
         };
         match &mut self.kind {
             Kind::Rssl(rssl) => rssl.receive(now, bytes, out, &mut sink).map_err(EndReason::Rssl),
@@ -158,6 +160,7 @@ impl Session {
         match &self.kind {
             Kind::Rssl(rssl) => rssl.unfinished_bytes(),
             Kind::RsslInWebSocket(wrapped) => wrapped.socket.unfinished_bytes() + wrapped.rssl.unfinished_bytes(),
+            Kind::RsslInHttp(rssl) => rssl.unfinished_bytes(),
             Kind::Json(json) => json.unfinished_bytes(),
             Kind::Undecided(undecided) => undecided.head.len(),
             Kind::Dialling(dialling) => dialling.head.len(),
@@ -201,6 +204,12 @@ impl Session {
             Kind::Rssl(rssl) => rssl.on_timer(now, out).map_err(EndReason::Rssl),
             Kind::Json(json) => json.on_timer(now, out).map_err(EndReason::WebSocket),
             Kind::RsslInWebSocket(wrapped) => wrapped.on_timer(now, out).map_err(EndReason::Rssl),
+            Kind::RsslInHttp(rssl) => {
+                let mut plain = Vec::new();
+                let result = rssl.on_timer(now, &mut plain);
+                http_tunnel::wrap(&plain, out);
+                result.map_err(EndReason::Rssl)
+            }
             Kind::Undecided(undecided) => {
                 let limit = self.listener.map_or(0, |l| listeners[l.index()].rssl.handshake_timeout_ns);
                 let waited = now.saturating_sub(undecided.since);
@@ -225,6 +234,7 @@ impl Session {
         let own = match &self.kind {
             Kind::Rssl(rssl) => rssl.timeout(),
             Kind::RsslInWebSocket(wrapped) => wrapped.rssl.timeout(),
+            Kind::RsslInHttp(rssl) => rssl.timeout(),
             Kind::Json(json) => Some(json.timeout()),
             Kind::Undecided(undecided) => {
                 self.listener.map(|l| undecided.since + listeners[l.index()].rssl.handshake_timeout_ns)
@@ -274,7 +284,7 @@ impl Session {
         match &mut self.kind {
             Kind::Json(json) => json.close(code::NORMAL, &why.to_string(), out),
             Kind::RsslInWebSocket(wrapped) => wrapped.socket.close(code::NORMAL, &why.to_string(), out),
-            Kind::Rssl(_) | Kind::Undecided(_) | Kind::Dialling(_) => {}
+            Kind::Rssl(_) | Kind::RsslInHttp(_) | Kind::Undecided(_) | Kind::Dialling(_) => {}
         }
     }
 
@@ -293,6 +303,11 @@ impl Session {
                 scratch.clear();
                 pack(&mut wrapped.rssl, now, scratch, write);
                 wrapped.socket.wrap_rssl(scratch, out);
+            }
+            Kind::RsslInHttp(rssl) => {
+                scratch.clear();
+                pack(rssl, now, scratch, write);
+                http_tunnel::wrap(scratch, out);
             }
             Kind::Json(_) | Kind::Undecided(_) | Kind::Dialling(_) => {
                 debug_assert!(false, "RWF messages for a session that takes none");
@@ -389,7 +404,7 @@ fn receive_other<H: Handler>(
         }
         Kind::RsslInWebSocket(wrapped) => {
             let Wrapped { socket, rssl } = &mut **wrapped;
-            sink.in_websocket = true;
+            sink.way = |info| Spoken::RsslInWebSocket(info);
             scratch.clear();
             let mut frames = Frames { rssl, now, out: scratch, sink, text: false, end: None };
             let result = socket.receive(bytes, out, &mut frames);
@@ -400,6 +415,13 @@ fn receive_other<H: Handler>(
                 return Err(EndReason::TextFrame);
             }
             end.map_or(Ok(()), |closed| Err(EndReason::Rssl(closed))).and(result.map_err(EndReason::WebSocket))
+        }
+        Kind::RsslInHttp(rssl) => {
+            sink.way = |info| Spoken::RsslInHttp(info);
+            scratch.clear();
+            let result = rssl.receive(now, bytes, scratch, &mut sink).map_err(EndReason::Rssl);
+            http_tunnel::wrap(scratch, out);
+            result
         }
         Kind::Dialling(dialling) => {
             dialling.head.extend_from_slice(bytes);
@@ -470,6 +492,9 @@ fn begin_http<H: Handler>(
     sink: Dispatch<'_, H>,
 ) -> Result<(), EndReason> {
     let Kind::Undecided(undecided) = kind else { return Ok(()) };
+    if http_tunnel::is_request(&undecided.head) {
+        return begin_tunnel(kind, listener, now, out, scratch, listeners, sink);
+    }
     // Without a configuration for it the port takes no WebSocket: the request is answered, and refused.
     let nothing = upgrade::Offer { protocols: Vec::new(), ..Default::default() };
     let nothing = WebSocket { offer: nothing, ..Default::default() };
@@ -503,6 +528,43 @@ fn begin_http<H: Handler>(
         let opened = Opened { listener: sink.listener, peer: sink.peer, spoken: Spoken::Json(&upgrade) };
         sink.handler.opened(now, sink.conn, &opened);
     }
+    let rest = &head[length..];
+    if rest.is_empty() { Ok(()) } else { receive_other(kind, now, rest, out, scratch, listeners, sink) }
+}
+
+/// A request for RSSL in HTTP.
+#[allow(clippy::too_many_arguments)]
+fn begin_tunnel<H: Handler>(
+    kind: &mut Kind,
+    listener: &Listener,
+    now: u64,
+    out: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+    listeners: &[Listener],
+    sink: Dispatch<'_, H>,
+) -> Result<(), EndReason> {
+    let Kind::Undecided(undecided) = kind else { return Ok(()) };
+    let length = match http_tunnel::read(&undecided.head) {
+        http_tunnel::Request::Incomplete => return Ok(()),
+        http_tunnel::Request::BodyBegins => {
+            // The few bytes that are missing end in no empty line: the request is read with each of them.
+            undecided.read = 0;
+            return Ok(());
+        }
+        http_tunnel::Request::Refused(refusal) => {
+            refusal.answer(out);
+            return Err(EndReason::Http(refusal));
+        }
+        http_tunnel::Request::Open(length) => length,
+    };
+    let Undecided { head, seed, since, refusal, .. } = std::mem::replace(&mut **undecided, Undecided::new(0, 0, None));
+    http_tunnel::answer(out);
+    let mut rssl = Connection::server(Arc::clone(&listener.rssl)).with_seed(seed).of_stranger(STRANGER_MAX);
+    if let Some(text) = refusal {
+        rssl.refuse(&text);
+    }
+    rssl.start(since, out);
+    *kind = Kind::RsslInHttp(Box::new(rssl));
     let rest = &head[length..];
     if rest.is_empty() { Ok(()) } else { receive_other(kind, now, rest, out, scratch, listeners, sink) }
 }
@@ -576,7 +638,8 @@ struct Dispatch<'a, H> {
     established: &'a mut bool,
     spoke: &'a mut bool,
     account: &'a mut Account,
-    in_websocket: bool,
+    /// How an RSSL session is told of once it is there.
+    way: fn(&Negotiated) -> Spoken<'_>,
 }
 
 impl<H: Handler> Dispatch<'_, H> {
@@ -596,8 +659,8 @@ impl<H: Handler> Dispatch<'_, H> {
 impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
     fn connected(&mut self, info: &Negotiated) {
         *self.established = true;
-        let spoken = if self.in_websocket { Spoken::RsslInWebSocket(info) } else { Spoken::Rssl(info) };
-        self.handler.opened(self.now, self.conn, &Opened { listener: self.listener, peer: self.peer, spoken });
+        let opened = Opened { listener: self.listener, peer: self.peer, spoken: (self.way)(info) };
+        self.handler.opened(self.now, self.conn, &opened);
     }
 
     #[inline]

@@ -43,6 +43,7 @@
 //! | [`frame`] | frame headers alone: length, kind, fragment header |
 //! | [`handshake`] | connect request, answer, refusal and key frame as data |
 //! | [`Connection`] | one session: handshake, pings, messages in and out |
+//! | [`http_tunnel`] | the same in HTTP requests that do not end, as ETA's connection type `HTTP` has it |
 //! | [`ws`] | the same over WebSocket, and JSON sessions |
 //! | [`Tap`] | decodes the recorded bytes of both directions without taking part |
 //!
@@ -55,6 +56,7 @@ mod config;
 mod connection;
 pub mod frame;
 pub mod handshake;
+pub mod http_tunnel;
 mod inbound;
 mod key;
 mod outbound;

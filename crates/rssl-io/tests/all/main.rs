@@ -1,5 +1,6 @@
 //! One port, every protocol: what the first bytes of a connection lead to.
 
+mod http_tunnel;
 mod proxy;
 mod strangers;
 mod versions;

@@ -11,18 +11,21 @@ pub enum Protocol {
     Rssl,
     /// RSSL in WebSocket frames.
     RsslInWebSocket,
+    /// RSSL in an HTTP request.
+    RsslInHttp,
     /// JSON in WebSocket frames.
     Json,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rssl, Self::RsslInWebSocket, Self::Json];
+    pub const ALL: [Self; 4] = [Self::Rssl, Self::RsslInWebSocket, Self::RsslInHttp, Self::Json];
 
     pub(super) fn of(spoken: &Spoken<'_>) -> Self {
         match spoken {
             Spoken::Rssl(_) => Self::Rssl,
             Spoken::RsslInWebSocket(_) => Self::RsslInWebSocket,
+            Spoken::RsslInHttp(_) => Self::RsslInHttp,
             Spoken::Json(_) => Self::Json,
         }
     }
@@ -32,6 +35,7 @@ impl Protocol {
         match self {
             Self::Rssl => "rssl",
             Self::RsslInWebSocket => "rssl.rwf",
+            Self::RsslInHttp => "rssl.http",
             Self::Json => "tr_json2",
         }
     }
