@@ -79,7 +79,7 @@ pub(super) fn of_key(component: &str, key: &str) -> Option<&'static NoEffect> {
 }
 
 const LOGS: &str = "the log goes to standard error, and to a file with [log] file, file_mb and files; level and QUOTEWAY_LOG choose how much (docs/operating/seeing.md)";
-const SHARED_MEMORY: &str = "there are no statistics in shared memory; the log says what happens";
+const SHARED_MEMORY: &str = "statistics lie in no shared memory: GET /sharedmem/print/... and /sharedmem/classes/... of the HTTP port, quoteway ctl print (docs/operating/seeing.md)";
 const LATENCY: &str = "latency is measured end to end: quoteway test-client -tt -lmfile FILE";
 const DUMPS: &str = "there are no dump files; quoteway dump shows recorded traffic as text";
 const LICENCE: &str = "no licence is needed";

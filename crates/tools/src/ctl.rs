@@ -173,6 +173,11 @@ pub enum Command {
     /// Who may see what: who is on, why somebody may see an item, who may see a product
     #[command(subcommand)]
     Permissions(Permissions),
+    /// The statistics as RTDS's scripts read them: class, instance, state, and each variable in a line
+    Print {
+        /// Which
+        what: Statistics,
+    },
     /// The last lines of the log
     Events,
     /// Whether the process is ready, and what is in the way
@@ -351,6 +356,16 @@ pub struct Why {
     pub why: String,
 }
 
+/// Statistics that are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "clap would show it")]
+pub enum Statistics {
+    Process,
+    Services,
+    Mounts,
+    Users,
+}
+
 /// What can be done with a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Recording {
@@ -450,6 +465,7 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
         }
         Command::Reload { why } => act("reload", json!({ "why": why.why })),
         Command::Permissions(what) => what.ask(client),
+        Command::Print { what } => client.get(&format!("/sharedmem/print/{}", format!("{what:?}").to_lowercase())),
         Command::Events => api("events"),
         Command::Ready => client.get("/readyz"),
         Command::Disconnect { id, why } => {
@@ -660,6 +676,7 @@ fn text(command: &Command, answer: &Value) -> String {
         }
         Command::Blocked | Command::Locked => table(answer, &["service", "name", "why"]),
         Command::Permissions(what) => what.text(answer),
+        Command::Print { .. } => answer.as_array().into_iter().flatten().map(texts::instance_text).collect(),
         Command::Events => {
             let of = |event: &Value| {
                 let (number, level) = (shown(&event["number"]), shown(&event["level"]));
@@ -675,6 +692,15 @@ fn text(command: &Command, answer: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statistics_are_an_instance_a_block() {
+        let variables = json!([{ "Name": "mounts", "Type": "Gauge", "Value": 2 }]);
+        let user = json!({ "Class": "GlobalUser", "Instance": "ann", "State": "Up", "Variables": variables,
+            "Children": [{ "Class": "Consumer.SinkDist", "Instance": "0.3" }] });
+        let shown = text(&Command::Print { what: Statistics::Users }, &json!([user]));
+        assert_eq!(shown, "GlobalUser ann Up\n  mounts: 2\n  > Consumer.SinkDist 0.3\n");
+    }
 
     #[test]
     fn services_of_other_sites_have_their_way() {

@@ -170,6 +170,39 @@ fn a_demo_tells_what_it_is_and_does() {
 }
 
 #[test]
+fn statistics_are_found_where_scripts_for_rtds_look() {
+    let demo = demo(&["IBM.N"]);
+    demo.wait_for("/api/v1/items", |_, body| body.contains("\"state\":\"open\""));
+    let members = |path: &str| demo.json(path).as_array().expect("a list").clone();
+    let services = members("/sharedmem/print/services");
+    assert_eq!((&services[0]["Instance"], &services[0]["State"]), (&"DIRECT_FEED".into(), &"Up".into()));
+    let user = demo.json("/sharedmem/classes/GlobalUser/instances/demo");
+    let mount = user["Children"][0]["Instance"].as_str().expect("it is logged in");
+    let mounts = members("/sharedmem/print/mounts");
+    assert!(mounts.iter().any(|known| known["Instance"] == mount), "{mounts:?}");
+    // From an item to its watcher, and from that to its connection.
+    let item = demo.json("/sharedmem/classes/ConsumerDataStream/instances/DIRECT_FEED:IBM.N");
+    assert!(item["State"] == "open" && item["Children"].to_string().contains(mount), "{item}");
+    let of_mount = demo.json(&format!("/sharedmem/classes/Consumer.SinkDist/instances/{mount}"));
+    assert_eq!(of_mount["Children"][0]["Class"], "RIPCClient");
+    let process = members("/sharedmem/print/process");
+    let counted = process[0]["Variables"].as_array().expect("variables").iter();
+    let opened = counted.filter(|variable| variable["Name"] == "openItems").map(|variable| variable["Value"].as_u64());
+    assert_eq!(opened.collect::<Vec<_>>(), [Some(1)]);
+    for class in members("/sharedmem/classes") {
+        let path = format!("/sharedmem/classes/{}/instances", class.as_str().expect("a name"));
+        for name in members(&path) {
+            let found = demo.json(&format!("{path}/{}", name.as_str().expect("a name")));
+            assert_eq!((&found["Class"], &found["Instance"]), (&class, &name));
+        }
+    }
+    for path in ["/sharedmem/print/all", "/sharedmem/classes/X/instances", "/sharedmem/classes/GlobalUser/instances/x"]
+    {
+        assert_eq!(demo.get(path).0, 404, "{path}");
+    }
+}
+
+#[test]
 fn metrics_are_in_the_format_that_is_asked_for() {
     let demo = demo(&["IBM.N"]);
     let counted =

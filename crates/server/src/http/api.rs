@@ -19,7 +19,7 @@ use super::facts::{self, Blocked, Client, Event, Filter, Item, PAGE, Peer, Proce
 use super::item_detail::{self, ItemDetail};
 use super::metrics;
 use super::threads::Silent;
-use super::{RRCPD, actions, feeds, recording, rights};
+use super::{RRCPD, actions, feeds, recording, rights, sharedmem};
 use crate::agents::history::History;
 use crate::agents::monitor::{PATIENCE, Thread};
 use crate::agents::permissions::On;
@@ -106,6 +106,10 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/feeds", Viewer, "The exchanges' feeds that this process takes in ([feed.NAME]): rate, gaps, repairs, which line was first and by how much, how late messages came", &[], &[], Vec<feeds::Feed>, feeds::feeds),
     endpoint!("GET" "/api/v1/events", Viewer, "The last lines of the log", &[("after", "Only those after this number.")], &[], Vec<Event>, events),
     endpoint!("GET" "/api/v1/openapi.json", Viewer, "This interface as an OpenAPI document", &[], &[], Value, openapi),
+    endpoint!("GET" "/sharedmem/print/{what}", Viewer, "As RTDS tells it: process, services, mounts or users, each with its variables", &[], &[], Vec<sharedmem::Instance>, sharedmem::print),
+    endpoint!("GET" "/sharedmem/classes", Viewer, "As RTDS tells it: the names of the classes", &[], &[], Vec<sharedmem::Class>, sharedmem::classes),
+    endpoint!("GET" "/sharedmem/classes/{class}/instances", Viewer, "As RTDS tells it: the names of a class's instances", &[], &[], Vec<String>, sharedmem::names),
+    endpoint!("GET" "/sharedmem/classes/{class}/instances/{instance}", Viewer, "As RTDS tells it: an instance, its variables, and the instances that belong to it", &[], &[], sharedmem::Instance, sharedmem::instance),
     endpoint!("POST" "/api/v1/clients/{id}/disconnect", Operator, "Close a client's connection", &[], WHY, Done, actions::disconnect),
     endpoint!("POST" "/api/v1/clients/{id}/trace", Operator, "Trace a client: all that it sends and gets", &[], TRACE, actions::Tracing, actions::trace_client),
     endpoint!("POST" "/api/v1/items/{id}/trace", Operator, "Trace an item: what the first of its watchers gets of it", &[], TRACE, actions::Tracing, actions::trace_item),
@@ -225,25 +229,10 @@ async fn process(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     let mut threads = Vec::new();
     let has_shards = answers.len() > 1 && api.about.rssl.is_some();
     for (n, (name, answer)) in api.threads.names().zip(answers).enumerate() {
-        let (facts, counted) = answer.unwrap_or_else(|_| silent_thread());
+        let (facts, counted) = answer.unwrap_or_else(|_| facts::silent_thread());
         threads.push(facts::ThreadFacts { name: name.to_owned(), ..facts });
-        totals.clients += counted.clients;
-        totals.mounts += counted.mounts;
-        totals.items += counted.items;
-        totals.watchers += counted.watchers;
-        totals.items_waiting += counted.items_waiting;
-        totals.source_items += counted.source_items;
         // Each shard reads every update; what came in is the first thread's to say.
-        totals.updates_in += if has_shards && n > 0 { 0 } else { counted.updates_in };
-        totals.updates_out += counted.updates_out;
-        totals.messages_out += counted.messages_out;
-        totals.clients_cut_off += counted.clients_cut_off;
-        totals.requests_refused += counted.requests_refused;
-        totals.clients_behind += counted.clients_behind;
-        totals.load = totals.load.max(counted.load);
-        totals.open_queue = totals.open_queue.max(counted.open_queue);
-        totals.mounts_burdened += counted.mounts_burdened;
-        totals.users_burdened += counted.users_burdened;
+        totals.add(&counted, has_shards && n > 0);
     }
     let about = &api.about;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -268,20 +257,6 @@ async fn process(api: &Api, _: &Asked) -> Result<Answer, Fault> {
         threads,
         totals,
     })
-}
-
-fn silent_thread() -> (facts::ThreadFacts, facts::Totals) {
-    let facts = facts::ThreadFacts {
-        name: String::new(),
-        answers: false,
-        connections: 0,
-        bytes_received: 0,
-        bytes_sent: 0,
-        sampled_turns: 0,
-        latency_p50_us: None,
-        latency_p99_us: None,
-    };
-    (facts, facts::Totals::default())
 }
 
 async fn services(api: &Api, _: &Asked) -> Result<Answer, Fault> {

@@ -120,6 +120,28 @@ pub struct Totals {
     pub users_burdened: u64,
 }
 
+impl Totals {
+    /// Adds a thread's counts; those of updates that came in are left out of a thread that reads what another has counted (a shard).
+    pub(super) fn add(&mut self, counted: &Self, reads_the_same_updates: bool) {
+        self.clients += counted.clients;
+        self.mounts += counted.mounts;
+        self.items += counted.items;
+        self.watchers += counted.watchers;
+        self.items_waiting += counted.items_waiting;
+        self.source_items += counted.source_items;
+        self.updates_in += if reads_the_same_updates { 0 } else { counted.updates_in };
+        self.updates_out += counted.updates_out;
+        self.messages_out += counted.messages_out;
+        self.clients_cut_off += counted.clients_cut_off;
+        self.requests_refused += counted.requests_refused;
+        self.clients_behind += counted.clients_behind;
+        self.load = self.load.max(counted.load);
+        self.open_queue = self.open_queue.max(counted.open_queue);
+        self.mounts_burdened += counted.mounts_burdened;
+        self.users_burdened += counted.users_burdened;
+    }
+}
+
 /// How near something is to its limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -387,6 +409,21 @@ pub(super) fn totals(thread: &mut Thread<'_>) -> (ThreadFacts, Totals) {
         latency_p99_us: latency.percentile_us(99),
     };
     (facts, totals)
+}
+
+/// A thread that does not answer.
+pub(super) fn silent_thread() -> (ThreadFacts, Totals) {
+    let facts = ThreadFacts {
+        name: String::new(),
+        answers: false,
+        connections: 0,
+        bytes_received: 0,
+        bytes_sent: 0,
+        sampled_turns: 0,
+        latency_p50_us: None,
+        latency_p99_us: None,
+    };
+    (facts, Totals::default())
 }
 
 /// Whether a text has another in it, which is in lower case, whatever the case.

@@ -86,6 +86,11 @@ impl FoundItem {
         Self { detail: ItemDetail { image_denied, ..self.detail }, image: None }
     }
 
+    /// The item, and the numbers of the clients that watch it.
+    pub(super) fn item_and_watchers(self) -> (Item, Vec<String>) {
+        (self.detail.item, self.detail.watchers.into_iter().map(|watcher| watcher.client).collect())
+    }
+
     pub(super) fn told(self) -> ItemDetail {
         let told = |(refresh, current, dictionary): Image| CachedImage::of(&refresh, current, &dictionary);
         ItemDetail { image: self.image.and_then(told), ..self.detail }

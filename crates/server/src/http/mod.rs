@@ -21,6 +21,7 @@
 //! | `asked`, `answer` | what a request says, read strictly; what it is answered |
 //! | `assets` | the files of the page |
 //! | `threads` | how the serving threads are asked |
+//! | `sharedmem` | statistics as scripts for RTDS read them |
 //! | `serve` | sockets, requests, answers |
 //! | `places` | who has a place, and who gives way |
 //! | `paced` | answers that are not taken |
@@ -46,6 +47,7 @@ mod places;
 mod recording;
 mod rights;
 mod serve;
+mod sharedmem;
 mod threads;
 
 pub use api::document;

@@ -38,6 +38,15 @@ fn duration_text(seconds: u64) -> String {
     shown.join(" ")
 }
 
+/// An instance of a class of statistics: a line that names it, and one for each variable and child.
+pub(super) fn instance_text(instance: &Value) -> String {
+    let list = |name: &str| instance[name].as_array().into_iter().flatten();
+    let head = ["Class", "Instance", "State"].map(|member| shown(&instance[member])).join(" ") + "\n";
+    let variables = list("Variables").map(|one| format!("  {}: {}\n", shown(&one["Name"]), shown(&one["Value"])));
+    let children = list("Children").map(|one| format!("  > {} {}\n", shown(&one["Class"]), shown(&one["Instance"])));
+    [head].into_iter().chain(variables).chain(children).collect()
+}
+
 /// The image of an item, if its P2PS caches it: a field a line, other containers as JSON.
 pub(super) fn image_text(image: &Value) -> String {
     let Value::Object(_) = image else { return String::new() };
