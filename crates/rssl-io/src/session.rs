@@ -420,7 +420,8 @@ fn receive_other<H: Handler>(
             sink.way = |info| Spoken::RsslInHttp(info);
             scratch.clear();
             let result = rssl.receive(now, bytes, scratch, &mut sink).map_err(EndReason::Rssl);
-            http_tunnel::wrap(scratch, out);
+            // What a server's session answers by itself is the handshake.
+            http_tunnel::wrap_answer(scratch, out);
             result
         }
         Kind::Dialling(dialling) => {

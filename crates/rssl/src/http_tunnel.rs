@@ -4,8 +4,9 @@
 //! session's number, and who the client is. What follows in the body are RSSL frames as on a connection without HTTP. The answer never ends
 //! either: `200`, and a chunked body whose first chunk has the session's number, and each later one a single RSSL frame.
 //!
-//! ETA reads that answer by place: the header has these three lines in this order, the size of a chunk has four places (filled up
-//! with `;`, where HTTP has extensions of a chunk begin), but for that of the first chunk and of a ping, which has one.
+//! ETA reads that answer by place: the header has three lines in one order, and the size of a chunk has four places (filled up with `;`,
+//! where in HTTP extensions of a chunk begin), but for that of the first chunk and of a ping, which has one, and of the answer to the
+//! connect request, which has two.
 //! Source: `RsslHttpSocketChannel` and `ReadBufferStateMachineHTTP` of ETA Java 3.9.1, run against this.
 
 use crate::frame;
@@ -89,25 +90,53 @@ pub fn answer(out: &mut Vec<u8>) {
     out.extend_from_slice(ANSWER);
 }
 
-/// Appends RSSL frames, each in a chunk of its own, as ETA needs them. Takes whole frames only.
-pub fn wrap(mut frames: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    while let Ok(Some(length)) = frame::length(frames) {
-        let Some((one, rest)) = frames.split_at_checked(length) else { break };
+/// Appends RSSL frames of a session that is there, each in a chunk of its own, as ETA needs them. Takes whole frames only.
+pub fn wrap(frames: &[u8], out: &mut Vec<u8>) {
+    each_frame(frames, |one| {
         if one == frame::PING {
             out.push(DIGITS[frame::PING.len()]);
         } else {
-            // A frame has up to 65,535 bytes: four digits, leading ones left out, and at least a digit.
-            let digits = (usize::BITS - length.leading_zeros()).div_ceil(4).max(1);
-            out.extend((0..digits).rev().map(|digit| DIGITS[length >> (4 * digit) & 15]));
-            out.extend((digits..4).map(|_| b';'));
+            // A frame has up to 65,535 bytes: four digits at most.
+            let digits = digits_of(one.len());
+            push_digits(one.len(), digits, out);
+            out.resize(out.len() + 4 - digits, b';');
         }
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(one);
-        out.extend_from_slice(b"\r\n");
+        push_chunk(one, out);
+    });
+}
+
+/// Appends the answer to a connect request. ETA takes it for 255 bytes at most; a refusal of more words has a longer size.
+pub fn wrap_answer(frames: &[u8], out: &mut Vec<u8>) {
+    each_frame(frames, |one| {
+        push_digits(one.len(), digits_of(one.len()).max(2), out);
+        push_chunk(one, out);
+    });
+}
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+fn each_frame(mut frames: &[u8], mut take: impl FnMut(&[u8])) {
+    while let Ok(Some(length)) = frame::length(frames) {
+        let Some((one, rest)) = frames.split_at_checked(length) else { break };
+        take(one);
         frames = rest;
     }
     debug_assert!(frames.is_empty(), "whole RSSL frames are wrapped");
+}
+
+/// Hexadecimal digits of a size, at least one.
+fn digits_of(size: usize) -> usize {
+    (usize::BITS - size.leading_zeros()).div_ceil(4).max(1) as usize
+}
+
+fn push_digits(size: usize, digits: usize, out: &mut Vec<u8>) {
+    out.extend((0..digits).rev().map(|digit| DIGITS[size >> (4 * digit) & 15]));
+}
+
+fn push_chunk(one: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(one);
+    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]
@@ -174,5 +203,8 @@ mod tests {
             assert_eq!((&out[..6], out.len()), (&[size, b"\r\n"].concat()[..], length + 8));
             assert_eq!(out[length + 6..], *b"\r\n");
         }
+        let mut out = Vec::new();
+        wrap_answer(&[0, 4, 0, 1], &mut out);
+        assert_eq!(out, b"04\r\n\0\x04\0\x01\r\n");
     }
 }

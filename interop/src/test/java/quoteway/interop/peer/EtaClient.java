@@ -158,8 +158,10 @@ public final class EtaClient extends EtaSession {
         }
     }
 
+    /** The id of a service that is known, or comes: a client may be logged in before the provider's directory is here. */
     public int serviceId(String service) {
-        return services.get(service);
+        Integer known = services.get(service);
+        return known != null ? known : awaitService(service);
     }
 
     /** An item request, streaming, with the QoS that EMA asks for; {@code adjust} changes it before it goes. */
