@@ -1,4 +1,4 @@
-//! Kraken's books (WebSocket API 1, channel `book`): texts in, books by price out, each proved by the checksum that comes with it.
+//! Kraken's books and trades (WebSocket API 1, channels `book` and `trade`): texts in, books by price out, each proved by the checksum that comes with it.
 //!
 //! There are no sequence numbers: a message that is lost shows by the checksum of a later one. Then that pair is suspect, and is subscribed to
 //! again. Ten levels a side are under the checksum; those below are right if all messages were applied, and the side is cut to the depth that was
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use market::{BookId, Events, Level, PriceBook, Side};
 use serde_json::Value;
 
-use crate::market_events::Market;
+use crate::market_events::{Market, Trade, TradeKind};
 use crate::web::{Scale, WebBooks, WebVenue};
 
 pub use crate::web::{Bad, Doubt, Notice, Want};
@@ -72,6 +72,8 @@ struct Pair {
     /// When it is subscribed to again, if no snapshot has come.
     retry_at: u64,
     retry: u64,
+    /// When it was traded last, nanoseconds since 1970.
+    last_trade: u64,
 }
 
 /// A connection's pairs.
@@ -131,6 +133,7 @@ impl Kraken {
             was_good: false,
             retry_at: u64::MAX,
             retry: FIRST_RETRY,
+            last_trade: 0,
         });
         Some(at)
     }
@@ -140,8 +143,9 @@ impl Kraken {
         (self.is_connected, self.heard) = (true, now);
         self.wants.clear();
         let names: Vec<&str> = self.pairs.iter().map(|pair| pair.name.as_str()).collect();
-        let text = self.request("subscribe", &names);
-        self.wants.push_back(Want::Say(text));
+        let book = self.request("subscribe", &names);
+        let trade = serde_json::json!({ "event": "subscribe", "pair": names, "subscription": { "name": "trade" } });
+        self.wants.extend([book, trade.to_string()].map(Want::Say));
         for pair in &mut self.pairs {
             (pair.retry, pair.retry_at) = (FIRST_RETRY, now.saturating_add(LONGEST_RETRY));
         }
@@ -272,7 +276,11 @@ impl Kraken {
             self.bad.text += 1;
             return;
         };
-        let Some(channel) = parts[parts.len() - 2].as_str().filter(|name| name.starts_with("book")) else { return };
+        let channel = parts[parts.len() - 2].as_str();
+        if channel == Some("trade") {
+            return self.trades(at, changes, market);
+        }
+        let Some(channel) = channel.filter(|name| name.starts_with("book")) else { return };
         if let Some(depth) = channel.strip_prefix("book-").and_then(|depth| depth.parse().ok()).filter(|_| self.is_open)
         {
             // Of a recording, where somebody else subscribed.
@@ -318,6 +326,31 @@ impl Kraken {
             self.prove(at, said, now, market);
         }
         market.end(Some(book));
+    }
+
+    /// Rows of price, size, time, side of who traded at once, and more.
+    fn trades<M: Market<Notice>>(&mut self, at: usize, lists: &[Value], market: &mut M) {
+        let Self { pairs, bad, .. } = self;
+        let pair = &mut pairs[at];
+        for row in lists.iter().filter_map(Value::as_array).flatten() {
+            if !pair.was_good {
+                // Its decimals are those of its first snapshot.
+                bad.early += 1;
+                continue;
+            }
+            let Some((trade, time)) = trade_of(row, pair.decimals) else {
+                bad.value += 1;
+                continue;
+            };
+            // Of a new connection some may be told again.
+            if time < pair.last_trade {
+                continue;
+            }
+            pair.last_trade = time;
+            market.begin(Some(BookId(at as u32)), time);
+            market.trade(BookId(at as u32), &trade);
+            market.end(Some(BookId(at as u32)));
+        }
     }
 
     fn prove<M: Market<Notice>>(&mut self, at: usize, said: &Value, now: u64, market: &mut M) {
@@ -467,6 +500,19 @@ struct Row<'a> {
     size_text: &'a str,
     /// Nanoseconds since 1970.
     time: u64,
+}
+
+/// A trade, which has no number, and when it was, nanoseconds since 1970.
+fn trade_of(row: &Value, decimals: usize) -> Option<(Trade, u64)> {
+    let text = |n: usize| row.get(n).and_then(Value::as_str);
+    let aggressor = match text(3) {
+        Some("b") => Some(Side::Bid),
+        Some("s") => Some(Side::Ask),
+        _ => None,
+    };
+    let (price, size) = (scaled(text(0)?, decimals)?, scaled(text(1)?, SIZE_DECIMALS)? as u64);
+    let trade = Trade { number: 0, price, size, aggressor, order: None, kind: TradeKind::Book, is_eligible: true };
+    Some((trade, scaled(text(2)?, 9)? as u64)).filter(|(trade, _)| trade.size > 0)
 }
 
 /// The most decimals that a price of a snapshot has.

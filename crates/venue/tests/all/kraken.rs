@@ -274,6 +274,9 @@ fn silence_refusals_and_what_cannot_be_read_are_told() {
     let Some(Want::Say(text)) = kraken.poll() else { panic!("a subscription") };
     let said: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&said["pair"], &said["subscription"]["depth"]), (&json!(["A/B", "C/D"]), &json!(10)));
+    let Some(Want::Say(text)) = kraken.poll() else { panic!("a subscription to trades") };
+    let said: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&said["pair"], &said["subscription"]), (&json!(["A/B", "C/D"]), &json!({ "name": "trade" })));
     let refused = r#"{"errorMessage":"Currency pair not supported A/B","event":"subscriptionStatus","pair":"A/B","status":"error"}"#;
     kraken.text(refused.as_bytes(), 1, &mut seen);
     assert_eq!(seen.notices, [(BookId(0), Notice::Refused("Currency pair not supported A/B".into()))]);
@@ -305,4 +308,44 @@ fn silence_refusals_and_what_cannot_be_read_are_told() {
     assert_eq!(times, [11, 31, 71]);
     kraken.on_timer(30 * SECOND);
     assert_eq!(kraken.poll(), Some(Want::Reconnect));
+}
+
+#[test]
+fn trades_are_told_once_in_the_units_of_their_pair() {
+    #[derive(Default)]
+    struct Trades(Vec<(BookId, i64, u64, Option<Side>, u64)>, u64);
+    impl Events for Trades {
+        const WANTS_RANK: bool = false;
+        fn event(&mut self, _: BookId, _: &Event) {}
+    }
+    impl Market<Notice> for Trades {
+        fn begin(&mut self, _: Option<BookId>, time: u64) {
+            self.1 = time;
+        }
+        fn trade(&mut self, book: BookId, trade: &venue::Trade) {
+            self.0.push((book, trade.price, trade.size, trade.aggressor, self.1));
+        }
+    }
+    let (mut kraken, mut seen) = (Kraken::new(&["C/D".to_owned()], 10), Trades::default());
+    kraken.connected(0);
+    let row = |price: &str, time: &str, side: &str| json!([price, "0.5", time, side, "l", ""]);
+    let text = |rows: &[Value]| json!([9, rows, "trade", "C/D"]).to_string();
+    let first = text(&[row("1.50", "7.000000001", "b"), row("1.25", "8.5", "s")]);
+    kraken.text(first.as_bytes(), 1, &mut seen);
+    assert_eq!((seen.0.len(), kraken.bad().early), (0, 2), "the pair's decimals are not known");
+    kraken.text(br#"[1,{"as":[["1.55","1.0","1.0"]],"bs":[]},"book-10","C/D"]"#, 1, &mut seen);
+    kraken.text(first.as_bytes(), 2, &mut seen);
+    // Of another connection: what was told is told again, and what has three decimals is none of its prices.
+    kraken.text(
+        text(&[row("1.50", "7.000000001", "b"), row("1.555", "9.0", "b"), row("1.5", "9.5", "x")]).as_bytes(),
+        3,
+        &mut seen,
+    );
+    let half = 50_000_000;
+    let told = [
+        (BookId(0), 150, half, Some(Side::Bid), 7_000_000_001),
+        (BookId(0), 125, half, Some(Side::Ask), 8_500_000_000),
+        (BookId(0), 150, half, None, 9_500_000_000),
+    ];
+    assert_eq!((&seen.0[..], kraken.bad().value), (&told[..], 1));
 }
