@@ -257,7 +257,7 @@ section! {
     /// An exchange's feed that the process takes in itself and serves as one of its services, a table [feed.NAME] for each (docs/operating/feeds.md).
     Feed = "feed", "feed";
     feed_enabled: bool = true, "", "Take it in at all.";
-    source: String = String::new(), "", "Where it comes from: mold:GROUP:PORT,GROUP:PORT, soup:HOST:PORT, iex-tops:GROUP:PORT,... or iex-deep:GROUP:PORT,...; or a file, which is played once at its own pace.";
+    source: String = String::new(), "", "Where it comes from: mold:GROUP:PORT,GROUP:PORT, soup:HOST:PORT, iex-tops:GROUP:PORT,... or iex-deep:GROUP:PORT,...; cme:CONFIG.XML, the exchange's configuration file; a venue on the web as coinbase:BTC-USD,ETH-USD (binance:, bitmex:, bitstamp:, independent-reserve:, kraken:, kraken-futures:) or wss://HOST/PATH#PRODUCTS; or a file, which is played once at its own pace.";
     service: String = String::new(), "", "Name of its service; empty means NAME of [feed.NAME].";
     suffix: String = String::from("usual"), "", "Behind each symbol; \"usual\" is nothing, .IEX of TOPS and .DEEP of DEEP.";
     symbols_file: String = String::new(), "", "File with the columns symbol,name,isin: the name that consumers ask for, and the ISIN, of the venue's symbols; others keep the venue's name. Empty means none.";
@@ -268,6 +268,11 @@ section! {
     login_password_file: String = String::new(), "", "File whose first line is the password there.";
     login_session: String = String::new(), "", "Session there; empty means the one that runs.";
     receive_buffer: u32 = 16 << 20, "", "Receive buffer of the socket of each line, bytes.";
+    channel: String = String::new(), "", "Channel of CME's configuration file; empty means its only one.";
+    schema_file: String = String::new(), "", "Schema of CME's messages (templates_FixBinary.xml), which a channel or a capture of CME needs; empty means none.";
+    web_socket: String = String::new(), "", "Address of the WebSocket of a venue on the web, wss://HOST[:PORT]/PATH; empty means the venue's usual one.";
+    http_server: String = String::new(), "", "Server from which a venue on the web has the beginnings of its books fetched, https://HOST[:PORT]; empty means the venue's usual one.";
+    ca_file: String = String::new(), "", "PEM file with the certificates that the servers of a venue on the web must lead to; empty means those of this machine.";
 }
 
 section! {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use clap::Parser as _;
 use config::{ConfigArgs, Feed};
-use feed::replay::venue::live::{LineCounts, LiveFigures, LiveProtocol};
+use feed::replay::venue::live::{LineCounts, LiveFigures};
 use server::http;
 use server::roles::serve::{self, ServeArgs};
 use server::roles::source_distributor::{self, SourceDistributorArgs};
@@ -68,7 +68,7 @@ fn joined(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
 fn reporter(name: &str, standing: http::Feeds) -> exchange_feed::Report {
     let name = name.to_owned();
     let mut last: Option<(u64, Instant)> = None;
-    Box::new(move |protocol: LiveProtocol, figures: &LiveFigures, dropped: u64| {
+    Box::new(move |protocol: &str, figures: &LiveFigures, dropped: u64| {
         let now = Instant::now();
         let (before, since) = last.replace((figures.messages, now)).unwrap_or((figures.messages, now));
         let seconds = now.duration_since(since).as_secs_f64();
@@ -83,7 +83,7 @@ fn reporter(name: &str, standing: http::Feeds) -> exchange_feed::Report {
         let lines = (b'A'..).zip(&figures.lines).filter(|(_, counts)| counts.packets > 0);
         standing.tell(http::Feed {
             name: name.clone(),
-            protocol: protocol.to_string(),
+            protocol: protocol.to_owned(),
             suspect: figures.is_in_doubt,
             messages: figures.messages,
             messages_per_second: rate,
@@ -111,6 +111,7 @@ fn args_of(name: &str, feed: &Feed) -> anyhow::Result<exchange_feed::Args> {
     args.service = some(&feed.service).unwrap_or_else(|| name.to_owned());
     args.suffix = Some(feed.suffix.clone()).filter(|suffix| suffix != "usual");
     args.symbols = some(&feed.symbols_file).map(Into::into);
+    args.schema = some(&feed.schema_file).map(Into::into);
     let interfaces = feed.line_interfaces.iter().map(|text| {
         text.parse().map_err(|_| anyhow!("feed.{name}.line_interfaces: {text} is no address of an interface"))
     });
@@ -122,6 +123,10 @@ fn args_of(name: &str, feed: &Feed) -> anyhow::Result<exchange_feed::Args> {
         password_file: some(&feed.login_password_file).map(Into::into),
         session: feed.login_session.clone(),
         receive_buffer: feed.receive_buffer as usize,
+        channel: some(&feed.channel),
+        web_socket: some(&feed.web_socket),
+        http_server: some(&feed.http_server),
+        ca_file: some(&feed.ca_file).map(Into::into),
     };
     Ok(args)
 }

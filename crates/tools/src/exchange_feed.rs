@@ -1,8 +1,5 @@
 //! `quoteway feed`: an exchange's own feed or file as a service of prices, books and trades.
 
-mod live;
-mod site;
-
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,11 +13,9 @@ use feed::replay::ReplaySpeed;
 use feed::replay::market::ReplayConfig;
 use feed::replay::venue::{self, Symbology, VenueFile};
 use feed::session::{Nanos, SECOND};
+use feed_io::{CmePlace, CmeSource, LiveSource, Site, WebPlace, WebSource, is_cme_site, is_site, is_web_site};
+pub use feed_io::{Report, SiteArgs};
 
-use self::live::LiveSource;
-pub use self::live::Report;
-use self::site::Site;
-pub use self::site::SiteArgs;
 use crate::flags;
 use crate::sink_driven_src;
 use crate::source::serve::{Composite, SourceSettings, VenueSettings, serve_source};
@@ -28,7 +23,8 @@ use crate::source::serve::{Composite, SourceSettings, VenueSettings, serve_sourc
 /// Turns an exchange's own feed or file into a live service: prices, books by order and by price, trades, status, symbol list.
 ///
 /// A site is a feed as it comes: lines A and B of Nasdaq TotalView-ITCH (MoldUDP64, with --repeater for what no line brings, and --snapshot for GLIMPSE)
-/// or of IEX (IEX-TP), or a session of TotalView-ITCH over SoupBinTCP. A file is told by its content, packed or not (gzip, zstd): a day of Nasdaq TotalView-ITCH 5.0, a capture (pcap, pcapng) of its `MoldUDP64` with any
+/// or of IEX (IEX-TP), a channel of CME MDP 3.0 by the exchange's configuration file (with --schema), a session of TotalView-ITCH over SoupBinTCP, or products of a venue on the web (Binance, BitMEX, Bitstamp, Coinbase, Independent
+/// Reserve, Kraken, Kraken Futures) over WebSocket. A file is told by its content, packed or not (gzip, zstd): a day of Nasdaq TotalView-ITCH 5.0, a capture (pcap, pcapng) of its `MoldUDP64` with any
 /// number of lines, Databento's DBN (mbo, mbp-1), a capture of IEX (TOPS, DEEP), a capture of a channel of CME MDP 3.0
 /// (with --schema), or a recorded connection to Kraken, Coinbase, BitMEX, Bitstamp, Binance, Kraken Futures or Independent Reserve. It is played at the pace of its own times. Items are named by
 /// the venue's symbols, 0#ALL lists them, and other names are refused. From a gap to its repair the items that it can touch are Suspect.
@@ -36,7 +32,7 @@ use crate::source::serve::{Composite, SourceSettings, VenueSettings, serve_sourc
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
 #[command(name = "feed", after_help = EXAMPLES)]
 pub struct Args {
-    /// The file, or the site: mold:GROUP:PORT,GROUP:PORT (the lines A and B), soup:HOST:PORT, iex-tops:GROUP:PORT,... or iex-deep:GROUP:PORT,...
+    /// The file, or the site: mold:GROUP:PORT,GROUP:PORT (the lines A and B), soup:HOST:PORT, iex-tops:GROUP:PORT,... or iex-deep:GROUP:PORT,...; cme:CONFIG.XML; coinbase:BTC-USD,ETH-USD (binance:, bitmex:, bitstamp:, independent-reserve:, kraken:, kraken-futures:) or wss://HOST/PATH#PRODUCTS
     #[arg(value_name = "FILE-OR-SITE")]
     pub file: PathBuf,
 
@@ -88,7 +84,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub beside: Option<PathBuf>,
 
-    /// CME's schema (templates_FixBinary.xml): the capture is one of CME MDP 3.0, and read by it
+    /// CME's schema (templates_FixBinary.xml), by which its channel is read; a capture is one of CME MDP 3.0 with it
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
 
@@ -117,6 +113,8 @@ Examples:
   quoteway feed KRAKEN.ws.gz --start-on-open
   quoteway feed mold:233.54.12.111:26477,233.49.196.111:26477 --line-interface 10.1.0.5,10.2.0.5 --repeater rerequest:18001 --snapshot glimpse:18002 --user me
   quoteway feed iex-deep:233.215.21.4:10378,233.215.21.132:10378 --serve
+  quoteway feed cme:config.xml --channel 310 --schema templates_FixBinary.xml --line-interface 10.1.0.5,10.2.0.5 --serve
+  quoteway feed coinbase:BTC-USD,ETH-USD --serve
   quoteway feed lines.pcapng --suffix .ITCH & quoteway serve --route localhost:14010
 
 Then look at it:
@@ -177,11 +175,30 @@ impl Args {
 
     fn open(&self, report: Option<Report>, say: &mut dyn FnMut(&str)) -> anyhow::Result<Composite> {
         let text = self.file.to_string_lossy();
-        if site::is_site(&text) {
+        let symbology = || -> anyhow::Result<_> {
+            let symbology = self.symbols.as_deref().map(Symbology::open).transpose().map_err(|e| anyhow!("{e}"))?;
+            Ok(symbology.map(Arc::new))
+        };
+        if is_web_site(&text) {
+            self.refuse_what_only_files_have()?;
+            let mut place = WebPlace::parse(&text, &self.site, self.suffix.clone())?;
+            place.config.symbology = symbology()?;
+            let source = WebSource::open(place, &text, report)?;
+            let wake = source.wake().map_err(|e| anyhow!("{text}: {e}"))?;
+            return Ok(Composite::live(Box::new(source), wake));
+        }
+        if is_cme_site(&text) {
+            self.refuse_what_only_files_have()?;
+            let mut place = CmePlace::parse(&text, &self.site, self.schema.as_deref(), self.suffix.clone())?;
+            place.config.symbology = symbology()?;
+            let source = CmeSource::open(place, &text, report, say)?;
+            let wake = source.wake().map_err(|e| anyhow!("{text}: {e}"))?;
+            return Ok(Composite::live(Box::new(source), wake));
+        }
+        if is_site(&text) {
             self.refuse_what_only_files_have()?;
             let mut site = Site::parse(&text, &self.site, self.suffix.clone())?;
-            let symbology = self.symbols.as_deref().map(Symbology::open).transpose().map_err(|e| anyhow!("{e}"))?;
-            site.config.symbology = symbology.map(Arc::new);
+            site.config.symbology = symbology()?;
             let source = LiveSource::open(&site, &text, report, say)?;
             let wake = source.wake().map_err(|e| anyhow!("{text}: {e}"))?;
             return Ok(Composite::live(Box::new(source), wake));
@@ -213,13 +230,14 @@ impl Args {
 
     /// Of a feed that comes from the network.
     fn refuse_what_only_files_have(&self) -> anyhow::Result<()> {
+        let is_cme = is_cme_site(&self.file.to_string_lossy());
         let is_paced = self.speed != Pace(ReplaySpeed::Scaled(1.0));
         for (flag, is_given, why) in [
             ("--speed", is_paced, "the feed comes when it comes"),
             ("--from", self.from.is_some(), "the feed comes when it comes"),
             ("--date", self.date.is_some(), "it is today's"),
             ("--beside", self.beside.is_some(), "nothing of it was recorded"),
-            ("--schema", self.schema.is_some(), "CME's feed is read from captures"),
+            ("--schema", self.schema.is_some() && !is_cme, "only CME's feed has one"),
             ("--repeat", self.repeat, "it has no end"),
             ("--start-on-open", self.start_on_open, "it does not wait"),
             (

@@ -7,6 +7,11 @@ mod day;
 #[path = "../../../feed/tests/support/held.rs"]
 #[allow(dead_code, reason = "tests use different parts")]
 mod held;
+#[path = "../../../venue/tests/support/mdp.rs"]
+#[allow(dead_code, reason = "tests use different parts")]
+mod mdp;
+
+mod cme;
 mod live;
 
 use std::collections::BTreeMap;

@@ -159,6 +159,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("permissions", &["names"]),
         ("marketfeed", &["rwf"]),
         ("feed", &["capture", "market", "marketfeed", "omm", "rwf", "venue"]),
+        ("feed-io", &["feed", "net", "rssl", "rwf"]),
         ("record", &["rwf"]),
         ("record-columns", &["record", "rwf"]),
         (
@@ -175,6 +176,7 @@ fn crates_use_only_what_the_architecture_allows() {
             &[
                 "capture",
                 "feed",
+                "feed-io",
                 "lbm",
                 "lbm-io",
                 "marketfeed",

@@ -282,32 +282,80 @@ impl Ask {
     /// # Errors
     /// The server refuses or answers nonsense; the text says what came.
     pub fn answer(&self, bytes: &[u8]) -> Result<Option<(Protocol, usize)>, String> {
-        let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-        let mut response = httparse::Response::new(&mut fields);
-        let length = match response.parse(bytes) {
-            Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) if bytes.len() <= HEAD_MAX => return Ok(None),
-            Ok(httparse::Status::Partial) => return Err("the server's HTTP header is too large".to_owned()),
-            Err(error) => return Err(format!("the server's answer is no HTTP: {error}")),
-        };
-        let status = response.code.unwrap_or(0);
-        if status != 101 {
-            let reason = response.reason.unwrap_or("");
-            return Err(format!("the server answered the WebSocket request with {status} {reason}"));
-        }
-        let field = |name: &str| {
-            let own = response.headers.iter().find(|f| f.name.eq_ignore_ascii_case(name));
-            own.and_then(|f| std::str::from_utf8(f.value).ok()).map(str::trim)
-        };
-        if field("Sec-WebSocket-Accept") != Some(accept(&self.key()).as_str()) {
-            return Err("Sec-WebSocket-Accept is not that of the request".to_owned());
-        }
-        let protocol = field("Sec-WebSocket-Protocol").and_then(Protocol::from_name);
-        match protocol.filter(|p| self.protocols.contains(p)) {
+        let Some((protocol, length)) = read_answer(bytes, &self.key())? else { return Ok(None) };
+        match protocol.as_deref().and_then(Protocol::from_name).filter(|p| self.protocols.contains(p)) {
             Some(protocol) => Ok(Some((protocol, length))),
             None => Err("the server chose no protocol that was asked for".to_owned()),
         }
     }
+}
+
+/// A client's request to a server that is none of market data as this crate speaks it, and names no protocol: texts of an exchange.
+#[derive(Debug, Clone)]
+pub struct PlainAsk {
+    /// Host and port, for the `Host` field.
+    pub host: String,
+    /// Path and query.
+    pub path: String,
+    /// 16 bytes that no other session has.
+    pub nonce: [u8; 16],
+}
+
+impl PlainAsk {
+    fn key(&self) -> String {
+        let mut key = String::with_capacity(24);
+        base64(&self.nonce, &mut key);
+        key
+    }
+
+    /// Appends the request.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let text = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: quoteway\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: {}\r\nSec-WebSocket-Version: 13\r\n\r\n",
+            self.path,
+            self.host,
+            self.key()
+        );
+        out.extend_from_slice(text.as_bytes());
+    }
+
+    /// Reads the answer: how many bytes it has. `None` while the header goes on.
+    ///
+    /// # Errors
+    /// The server refuses or answers nonsense; the text says what came.
+    pub fn answer(&self, bytes: &[u8]) -> Result<Option<usize>, String> {
+        match read_answer(bytes, &self.key())? {
+            Some((Some(protocol), _)) => Err(format!("the server chose {protocol}, and no protocol was asked for")),
+            Some((None, length)) => Ok(Some(length)),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Reads the answer to a request with this key: the protocol that it names, and how many bytes it has.
+fn read_answer(bytes: &[u8], key: &str) -> Result<Option<(Option<String>, usize)>, String> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut response = httparse::Response::new(&mut fields);
+    let length = match response.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) if bytes.len() <= HEAD_MAX => return Ok(None),
+        Ok(httparse::Status::Partial) => return Err("the server's HTTP header is too large".to_owned()),
+        Err(error) => return Err(format!("the server's answer is no HTTP: {error}")),
+    };
+    let status = response.code.unwrap_or(0);
+    if status != 101 {
+        let reason = response.reason.unwrap_or("");
+        return Err(format!("the server answered the WebSocket request with {status} {reason}"));
+    }
+    let field = |name: &str| {
+        let own = response.headers.iter().find(|f| f.name.eq_ignore_ascii_case(name));
+        own.and_then(|f| std::str::from_utf8(f.value).ok()).map(str::trim)
+    };
+    if field("Sec-WebSocket-Accept") != Some(accept(key).as_str()) {
+        return Err("Sec-WebSocket-Accept is not that of the request".to_owned());
+    }
+    Ok(Some((field("Sec-WebSocket-Protocol").map(str::to_owned), length)))
 }
 
 #[cfg(test)]
@@ -422,5 +470,25 @@ mod tests {
         let other = Ask { nonce: [8; 16], ..ask };
         assert!(other.answer(&back).is_err());
         assert!(other.answer(b"HTTP/1.1 503 Busy\r\n\r\n").unwrap_err().contains("503 Busy"));
+    }
+
+    #[test]
+    fn a_plain_request_names_its_path_and_takes_no_protocol() {
+        let ask = PlainAsk { host: "h:1".to_owned(), path: "/ws/v1?x=1".to_owned(), nonce: [7; 16] };
+        let mut out = Vec::new();
+        ask.encode(&mut out);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("GET /ws/v1?x=1 HTTP/1.1\r\nHost: h:1\r\n") && !text.contains("Protocol"), "{text}");
+        let key = text.split("Sec-WebSocket-Key: ").nth(1).unwrap().split("\r\n").next().unwrap();
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\r\n",
+            accept(key)
+        );
+        assert_eq!(ask.answer(&answer.as_bytes()[..answer.len() - 1]), Ok(None));
+        assert_eq!(ask.answer(format!("{answer}more").as_bytes()), Ok(Some(answer.len())));
+        let chosen = answer.replace("\r\n\r\n", "\r\nSec-WebSocket-Protocol: chat\r\n\r\n");
+        assert!(ask.answer(chosen.as_bytes()).unwrap_err().contains("chat"));
+        assert!(ask.answer(b"HTTP/1.1 429 Too Many Requests\r\n\r\n").unwrap_err().contains("429"));
+        assert!(PlainAsk { nonce: [8; 16], ..ask }.answer(answer.as_bytes()).is_err());
     }
 }

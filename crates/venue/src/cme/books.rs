@@ -283,6 +283,11 @@ impl Books {
                         let (kind, size) = (number(entry.kind).unwrap_or(0) as u8, number(entry.size));
                         let price = entry.price.and_then(|field| field.price(bytes));
                         market.notice(Some(book(at, Part::Price)), &Notice::Statistic { kind, price, size });
+                        if entry.high_limit.is_some() || entry.low_limit.is_some() {
+                            let limit = |field: Option<Field>| field.and_then(|field| field.price(bytes));
+                            let (high, low) = (limit(entry.high_limit), limit(entry.low_limit));
+                            market.notice(Some(book(at, Part::Price)), &Notice::Limits { high, low });
+                        }
                     }
                 }
             }
@@ -626,6 +631,7 @@ impl Books {
             security: self.instruments[at].security,
             symbol: text(fields.symbol),
             group: text(fields.group),
+            total: fields.total.and_then(|field| field.number(message.root)).and_then(|n| u64::try_from(n).ok()),
         };
         market.notice(Some(book(at, Part::Price)), &Notice::Definition(definition));
     }

@@ -5,6 +5,7 @@
 //! an instrument tells whether something is missing. Messages that change books by order alone have no such number: of those all wait for a snapshot.
 
 mod books;
+mod channels;
 mod roles;
 mod schema;
 
@@ -16,6 +17,7 @@ use crate::market_events::Market;
 use crate::sequence::{Arbiter, Change, Counts, Limits, Receiver};
 
 pub use self::books::Part;
+pub use self::channels::{Channel, ChannelsError, Connection, FeedType};
 pub use self::schema::{Block, Entries, Field, Found, Group, Message, Schema, SchemaError, Template};
 
 /// What the exchange tells besides books and trades, and what becomes of a book.
@@ -38,6 +40,13 @@ pub enum Notice {
         /// As told.
         size: Option<i64>,
     },
+    /// Between which prices an instrument may be traded, billionths.
+    Limits {
+        /// Above it nothing is; `None`: there is no such limit.
+        high: Option<i64>,
+        /// Below it.
+        low: Option<i64>,
+    },
 }
 
 /// An instrument.
@@ -49,6 +58,8 @@ pub struct Definition {
     pub symbol: String,
     /// `SecurityGroup`.
     pub group: String,
+    /// `TotNumReports`: instruments that the feed of definitions has in all.
+    pub total: Option<u64>,
 }
 
 /// A state.

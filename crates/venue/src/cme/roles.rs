@@ -26,6 +26,8 @@ pub(super) struct Entry {
     pub level: Option<Field>,
     pub aggressor: Option<Field>,
     pub trade: Option<Field>,
+    pub high_limit: Option<Field>,
+    pub low_limit: Option<Field>,
 }
 
 /// An entry of a book by order.
@@ -60,6 +62,7 @@ pub(super) struct DefinitionFields {
     pub security: Field,
     pub symbol: Option<Field>,
     pub group: Option<Field>,
+    pub total: Option<Field>,
     /// Group, type of feed, depth.
     pub depths: Option<(usize, Field, Field)>,
 }
@@ -182,6 +185,8 @@ fn entry(template: &Template) -> Option<Entry> {
         level: field("MDPriceLevel"),
         aggressor: field("AggressorSide"),
         trade: field("MDTradeEntryID"),
+        high_limit: field("HighLimitPrice"),
+        low_limit: field("LowLimitPrice"),
     })
 }
 
@@ -232,6 +237,7 @@ fn definition(template: &Template) -> Option<DefinitionFields> {
         security: root.field("SecurityID")?,
         symbol: root.field("Symbol"),
         group: root.field("SecurityGroup"),
+        total: root.field("TotNumReports"),
         depths,
     })
 }

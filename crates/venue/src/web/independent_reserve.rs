@@ -399,6 +399,11 @@ impl IndependentReserve {
         }
     }
 
+    fn pair_of_path(&mut self, path: &str) -> Option<(usize, usize)> {
+        let (code, paid_in) = path.strip_prefix(PATH)?.split_once("&secondaryCurrencyCode=")?;
+        self.split(&format!("{code}-{paid_in}"))
+    }
+
     fn ask(&mut self, at: usize, paid_in: usize, now: u64) {
         let currency = &mut self.currencies[at];
         let pair = &mut currency.pairs[paid_in];
@@ -469,10 +474,7 @@ impl WebVenue for IndependentReserve {
 
     fn answer<M: Market<Notice>>(&mut self, path: &str, body: &[u8], _now: u64, market: &mut M) {
         self.gone.clear();
-        let codes = path.strip_prefix(PATH).and_then(|rest| rest.split_once("&secondaryCurrencyCode="));
-        let Some((at, paid_in)) = codes.and_then(|(code, paid_in)| self.split(&format!("{code}-{paid_in}"))) else {
-            return;
-        };
+        let Some((at, paid_in)) = self.pair_of_path(path) else { return };
         let pair = &mut self.currencies[at].pairs[paid_in];
         if pair.stale > 0 {
             pair.stale -= 1;
@@ -486,6 +488,21 @@ impl WebVenue for IndependentReserve {
             Ok(list) => self.begin(at, paid_in, &list, market),
             Err(_) => self.bad.text += 1,
         }
+    }
+
+    fn fetch_failed(&mut self, path: &str) {
+        let Some((at, paid_in)) = self.pair_of_path(path) else { return };
+        let pair = &mut self.currencies[at].pairs[paid_in];
+        if pair.stale > 0 {
+            pair.stale -= 1;
+        } else {
+            pair.is_asked = false;
+        }
+    }
+
+    fn is_wanted(&self, book: BookId) -> bool {
+        let (at, paid_in) = (book.0 as usize / PAID_IN.len(), book.0 as usize % PAID_IN.len());
+        self.is_open || self.currencies.get(at).is_some_and(|currency| currency.pairs[paid_in].is_wanted)
     }
 
     fn recorded(&mut self, text: &[u8]) {

@@ -37,6 +37,13 @@ pub trait WebVenue {
     fn text<M: Market<Notice>>(&mut self, text: &[u8], now: u64, market: &mut M);
     /// Takes the body that a [`Want::Fetch`] of this path has brought.
     fn answer<M: Market<Notice>>(&mut self, _path: &str, _body: &[u8], _now: u64, _market: &mut M) {}
+    /// A [`Want::Fetch`] of this path has brought nothing, and will not: each is answered or has failed, once, in the order in which they were
+    /// wanted for one path. It is wanted again in its time.
+    fn fetch_failed(&mut self, _path: &str) {}
+    /// Whether somebody wants this product: it was named, or all are taken.
+    fn is_wanted(&self, _book: BookId) -> bool {
+        true
+    }
     /// Takes a text that somebody else sent on a connection that was recorded: what it subscribes to is known from then on.
     fn recorded(&mut self, text: &[u8]);
     /// When [`WebVenue::on_timer`] wants to be called.

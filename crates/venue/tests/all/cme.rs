@@ -261,7 +261,7 @@ fn a_channel_that_begins_anew_or_is_reset_has_empty_books() {
 fn definitions_states_and_what_is_not_known_are_told_and_counted() {
     let (mut channel, mut seen) = (channel(), Seen::default());
     define(&mut channel, &mut seen);
-    let definition = Definition { security: 202, symbol: "ZV1".into(), group: "ZV".into() };
+    let definition = Definition { security: 202, symbol: "ZV1".into(), group: "ZV".into(), total: Some(3) };
     assert!(seen.notices.contains(&(channel.book(202, Part::Price), Notice::Definition(definition))));
     let status = block(24, &[(8, b"ZV    "), (14, &i32::MAX.to_le_bytes()), (18, &[0x80, 17, 0])]);
     let strange = message(999, &[1, 2, 3], &[]);

@@ -394,10 +394,12 @@ impl Exchange {
     }
 
     pub(crate) fn definitions() -> Vec<Vec<u8>> {
+        let total = (SECURITIES.len() as u32).to_le_bytes();
         let of = |(n, security): (usize, &i32)| {
             let mut symbol = format!("ZV{n}").into_bytes();
             symbol.resize(20, 0);
-            let root = block(35, &[(0, &[0x80]), (5, b"ZV    "), (11, &symbol), (31, &security.to_le_bytes())]);
+            let root =
+                block(35, &[(0, &[0x80]), (1, &total), (5, b"ZV    "), (11, &symbol), (31, &security.to_le_bytes())]);
             let feed = |kind: &[u8], depth: u8| block(4, &[(0, kind), (3, &[depth])]);
             let feeds = group(&[feed(b"GBX", DEPTH as u8), feed(b"GBI", 2)], false, 4);
             packet(n as u32 + 1, 1, &[message(54, &root, &feeds)])

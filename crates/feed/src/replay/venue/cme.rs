@@ -14,6 +14,7 @@ use super::cme_items::CmeItems;
 use super::datagrams::Datagrams;
 use super::depth::Books;
 use super::input::{Input, LIMITS};
+use super::web::At;
 use crate::session::{DAY, Nanos};
 
 /// Events of a group.
@@ -176,14 +177,15 @@ impl Input for CmeFile {
         let Some((way, at)) = self.next else {
             // Nothing follows: what is missing is lost; where the file is cut, nobody knows what followed.
             while let Some(at) = self.items.timer().filter(|_| !self.datagrams.is_cut()) {
-                self.items.on_timer(at, board);
+                self.items.on_timer(At { now: at, wall: at }, board);
             }
             self.is_over = true;
             return;
         };
         while let Some(due) = self.items.timer().filter(|due| *due <= at) {
-            self.items.on_timer(due, board);
+            self.items.on_timer(At { now: due, wall: due }, board);
         }
+        let at = At { now: at, wall: at };
         match way {
             Way::Line(line) => self.items.incremental(line, self.datagrams.payload(), at, board),
             Way::Recovery => self.items.recovery(self.datagrams.payload(), at, board),

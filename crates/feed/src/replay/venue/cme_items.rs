@@ -1,6 +1,6 @@
 //! Packets of CME MDP 3.0, applied to books and told as items, wherever they come from.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use market::{BookId, Event, Events, Level, Order, Side};
 use venue::cme::{CmeChannel, Definition, Notice, Status};
@@ -10,6 +10,7 @@ use venue::{Market, Trade};
 use super::board::Board;
 use super::depth::Books;
 use super::values::{Facts, Print};
+use super::web::At;
 
 /// Prices are billionths; the currency is the instrument's, which is not read.
 pub(super) const FACTS: Facts =
@@ -48,6 +49,28 @@ struct Pending {
     good: Vec<BookId>,
     /// Trades of instruments that had no item yet.
     early: Vec<(BookId, Trade)>,
+    /// What was said of instruments that had no item yet, and of groups, whose instruments may be told of later.
+    early_facts: Vec<(BookId, Fact)>,
+    groups: HashMap<String, Members>,
+    /// Instruments that were defined, and how many there are by the definitions.
+    defined: HashSet<i32>,
+    total: Option<u64>,
+}
+
+/// The instruments of a group, and the state of it that was told last.
+#[derive(Default)]
+struct Members {
+    books: Vec<BookId>,
+    trading: Option<u16>,
+}
+
+/// What the exchange says of an instrument beside its book and trades, as values of its item.
+#[derive(Clone, Copy)]
+enum Fact {
+    Trading(u16),
+    Settlement(i64),
+    OpenInterest(i64),
+    Limits([Option<i64>; 2]),
 }
 
 /// Takes what the channel tells.
@@ -69,6 +92,10 @@ impl CmeItems {
             open: Vec::new(),
             good: Vec::new(),
             early: Vec::new(),
+            early_facts: Vec::new(),
+            groups: HashMap::new(),
+            defined: HashSet::new(),
+            total: None,
         };
         Self { channel, told, packets: 0 }
     }
@@ -97,23 +124,28 @@ impl CmeItems {
     }
 
     /// Takes a packet of an incremental line.
-    pub(super) fn incremental(&mut self, line: u8, packet: &[u8], now: u64, board: &mut Board) {
+    pub(super) fn incremental(&mut self, line: u8, packet: &[u8], at: At, board: &mut Board) {
         self.packets += 1;
-        self.apply(now, board, |channel, to| channel.incremental(line, packet, now, to));
+        self.apply(at.wall, board, |channel, to| channel.incremental(line, packet, at.now, to));
     }
 
     /// Takes a packet of snapshots or definitions.
-    pub(super) fn recovery(&mut self, packet: &[u8], now: u64, board: &mut Board) {
+    pub(super) fn recovery(&mut self, packet: &[u8], at: At, board: &mut Board) {
         self.packets += 1;
-        self.apply(now, board, |channel, to| channel.recovery(packet, to));
+        self.apply(at.wall, board, |channel, to| channel.recovery(packet, to));
+    }
+
+    /// Instruments that were defined, and how many there are, if the definitions say so.
+    pub(super) fn defined(&self) -> (u64, Option<u64>) {
+        (self.told.defined.len() as u64, self.told.total)
     }
 
     pub(super) fn timer(&self) -> Option<u64> {
         self.channel.timer()
     }
 
-    pub(super) fn on_timer(&mut self, now: u64, board: &mut Board) {
-        self.apply(now, board, |channel, to| channel.on_timer(now, to));
+    pub(super) fn on_timer(&mut self, at: At, board: &mut Board) {
+        self.apply(at.wall, board, |channel, to| channel.on_timer(at.now, to));
         // Nobody is asked: the replay server's session is not spoken.
         let _unanswered = self.channel.poll_request();
     }
@@ -172,6 +204,9 @@ impl CmeItems {
         for (book, trade) in std::mem::take(&mut self.told.early) {
             tell_trade(board, book, &trade);
         }
+        for (book, fact) in std::mem::take(&mut self.told.early_facts) {
+            tell_fact(board, book, fact);
+        }
     }
 }
 
@@ -188,6 +223,69 @@ fn tell_trade(board: &mut Board, book: BookId, trade: &Trade) {
     let Trade { number, price, size, aggressor, is_eligible, .. } = *trade;
     let at = board.now();
     board.trade(item, Print { number, price, size, at, aggressor, is_eligible });
+}
+
+fn tell_fact(board: &mut Board, book: BookId, fact: Fact) {
+    let Some(item) = board.of_book(price_of(book)) else { return };
+    board.status(item, |known| match fact {
+        Fact::Trading(trading) => known.trading = Some(trading),
+        Fact::Settlement(price) => known.settlement = Some(price),
+        Fact::OpenInterest(count) => known.open_interest = Some(count),
+        Fact::Limits(limits) => known.limits = Some(limits),
+    });
+}
+
+/// `TRD_STATUS` of `SecurityTradingStatus`: 2 halted is 2, 17 ready to trade is 1; others are opening or closing: 4.
+fn trading_of(status: u8) -> u16 {
+    match status {
+        2 => 2,
+        17 => 1,
+        _ => 4,
+    }
+}
+
+/// What a statistic is of an item, by `MDEntryType`: 6 a settlement price, C the open interest.
+fn fact_of(kind: u8, price: Option<i64>, size: Option<i64>) -> Option<Fact> {
+    match kind {
+        b'6' => price.map(Fact::Settlement),
+        b'C' => size.map(Fact::OpenInterest),
+        _ => None,
+    }
+}
+
+impl ToBoard<'_> {
+    fn fact(&mut self, book: BookId, fact: Fact) {
+        if self.board.is_named(price_of(book)) {
+            tell_fact(self.board, book, fact);
+        } else {
+            self.told.early_facts.push((book, fact));
+        }
+    }
+
+    /// Of a group that is told of, all its instruments.
+    fn group_status(&mut self, Status { group, status, .. }: &Status) {
+        let Some(trading) = status.map(trading_of) else { return };
+        let members = self.told.groups.entry(group.clone()).or_default();
+        members.trading = Some(trading);
+        for book in members.books.clone() {
+            self.fact(book, Fact::Trading(trading));
+        }
+    }
+
+    fn defined(&mut self, book: BookId, Definition { security, symbol, group, total }: &Definition) {
+        let is_known = self.told.symbols.contains_key(security);
+        if !is_known && !symbol.is_empty() {
+            self.told.symbols.insert(*security, symbol.clone());
+        }
+        self.told.total = total.or(self.told.total);
+        if self.told.defined.insert(*security) {
+            let members = self.told.groups.entry(group.clone()).or_default();
+            members.books.push(price_of(book));
+            if let Some(trading) = members.trading {
+                self.fact(book, Fact::Trading(trading));
+            }
+        }
+    }
 }
 
 impl Books for CmeItems {
@@ -268,31 +366,27 @@ impl Market<Notice> for ToBoard<'_> {
     }
 
     fn notice(&mut self, book: Option<BookId>, notice: &Notice) {
-        let Some(book) = book else { return };
-        match notice {
-            Notice::Definition(Definition { security, symbol, .. }) => {
-                let is_known = self.told.symbols.contains_key(security);
-                if !is_known && !symbol.is_empty() {
-                    self.told.symbols.insert(*security, symbol.clone());
-                }
+        let Some(book) = book else {
+            if let Notice::Status(status) = notice {
+                self.group_status(status);
             }
+            return;
+        };
+        match notice {
+            Notice::Definition(definition) => self.defined(book, definition),
             Notice::Suspect if self.told.has_orders || book == price_of(book) => {
                 self.told.good.retain(|good| *good != price_of(book));
                 self.board.suspect(price_of(book), "messages about it are missing, or may be");
             }
             Notice::Good => self.told.good.push(price_of(book)),
-            Notice::Status(Status { status, .. }) => {
-                let Some(item) = self.board.of_book(price_of(book)) else { return };
-                // `SecurityTradingStatus`: 2 halted, 17 ready to trade; `TRD_STATUS`: 2 halted, 1 normal. Others are opening or closing.
-                let trading = match status {
-                    Some(2) => 2,
-                    Some(17) => 1,
-                    Some(_) => 4,
-                    None => return,
-                };
-                self.board.status(item, |known| known.trading = Some(trading));
+            Notice::Status(Status { status: Some(status), .. }) => self.fact(book, Fact::Trading(trading_of(*status))),
+            Notice::Limits { high, low } => self.fact(book, Fact::Limits([*high, *low])),
+            Notice::Statistic { kind, price, size } => {
+                if let Some(fact) = fact_of(*kind, *price, *size) {
+                    self.fact(book, fact);
+                }
             }
-            Notice::Suspect | Notice::Statistic { .. } => {}
+            Notice::Suspect | Notice::Status(_) => {}
         }
     }
 

@@ -15,6 +15,8 @@ mod dbn;
 mod iex;
 mod lines;
 mod live;
+mod live_cme;
+mod live_web;
 mod names;
 mod nasdaq;
 #[allow(dead_code, unreachable_pub, reason = "a reader by itself")]

@@ -81,6 +81,12 @@ pub(super) struct Status {
     pub official_close: Option<i64>,
     /// `ADJUST_CLS`: what the venue says of the day before.
     pub adjusted_close: Option<i64>,
+    /// `SETTLE`.
+    pub settlement: Option<i64>,
+    /// `UPLIMIT`, `LOLIMIT`: once limits were told, what is none is blank.
+    pub limits: Option<[Option<i64>; 2]>,
+    /// `OPINT_1`.
+    pub open_interest: Option<i64>,
 }
 
 /// What would be traded in an auction now.
@@ -276,8 +282,7 @@ impl Values {
     }
 
     pub(super) fn write_status(&self, facts: &Facts, out: &mut FieldWriter<'_, '_>) {
-        let Status { market, trading, phase, reason, short_sale, lot, official_open, official_close, adjusted_close } =
-            &self.status;
+        let Status { market, trading, phase, reason, short_sale, lot, limits, open_interest, .. } = &self.status;
         for (id, value) in [(fid::TRD_STATUS, trading), (fid::INST_PHASE, phase), (fid::SH_SAL_RES, short_sale)] {
             out.known(id, *value);
         }
@@ -290,12 +295,22 @@ impl Values {
         if let Some(lot) = lot {
             out.real(fid::LOT_SIZE, i64::from(*lot), 0);
         }
-        for (id, value) in
-            [(fid::OFF_OPEN, official_open), (fid::OFF_CLOSE, official_close), (fid::ADJUST_CLS, adjusted_close)]
-        {
+        for (id, value) in [
+            (fid::OFF_OPEN, self.status.official_open),
+            (fid::OFF_CLOSE, self.status.official_close),
+            (fid::ADJUST_CLS, self.status.adjusted_close),
+            (fid::SETTLE, self.status.settlement),
+        ] {
             if value.is_some() {
-                price(out, id, *value, facts);
+                price(out, id, value, facts);
             }
+        }
+        if let Some([high, low]) = *limits {
+            price(out, fid::UPLIMIT, high, facts);
+            price(out, fid::LOLIMIT, low, facts);
+        }
+        if let Some(open_interest) = open_interest {
+            out.real(fid::OPINT_1, *open_interest, 0);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Venues on the web, applied to items: texts of a connection and what was fetched, wherever they come from.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use market::{BookId, Event, Events, Level, Order, Side};
@@ -53,6 +54,23 @@ impl fmt::Display for WebKind {
 }
 
 impl WebKind {
+    /// All venues, with the name of each on the command line, where its WebSocket is and, if it wants bodies, its HTTP server. The addresses
+    /// are those of the exchanges' own documents.
+    pub const SITES: [(Self, &'static str, &'static str, Option<&'static str>); 7] = [
+        (Self::Binance, "binance", "wss://stream.binance.com:9443/ws", Some("https://api.binance.com")),
+        (Self::Bitmex, "bitmex", "wss://ws.bitmex.com/realtime", None),
+        (Self::Bitstamp, "bitstamp", "wss://ws.bitstamp.net/", Some("https://www.bitstamp.net")),
+        (Self::Coinbase, "coinbase", "wss://ws-feed.exchange.coinbase.com/", None),
+        (
+            Self::IndependentReserve,
+            "independent-reserve",
+            "wss://websockets.independentreserve.com/",
+            Some("https://api.independentreserve.com"),
+        ),
+        (Self::Kraken, "kraken", "wss://ws.kraken.com/", None),
+        (Self::KrakenFutures, "kraken-futures", "wss://futures.kraken.com/ws/v1", None),
+    ];
+
     /// The venue of a server; `None`: none that is known.
     pub fn of_host(host: &str) -> Option<Self> {
         let is_of = |domain: &str| host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
@@ -102,12 +120,20 @@ pub(super) trait WebItems {
     fn connected(&mut self, now: u64);
     /// The connection is gone.
     fn disconnected(&mut self, at: At, board: &mut Board);
-    /// A text of the connection.
-    fn text(&mut self, text: &[u8], at: At, board: &mut Board);
+    /// A text of the connection; the venue's time of it, if it has one, nanoseconds since 1970.
+    fn text(&mut self, text: &[u8], at: At, board: &mut Board) -> Option<u64>;
     /// What was fetched of a path.
     fn answer(&mut self, path: &str, body: &[u8], at: At, board: &mut Board);
+    /// What was wanted of a path does not come.
+    fn fetch_failed(&mut self, path: &str);
     /// A text that somebody else sent on a connection that was recorded.
     fn recorded(&mut self, text: &[u8], board: &mut Board);
+    /// Makes the items of the products that were named.
+    fn name_all(&mut self, board: &mut Board);
+    /// When [`WebItems::on_timer`] wants to be called.
+    fn timer(&self) -> Option<u64>;
+    /// Does what is due.
+    fn on_timer(&mut self, now: u64);
     /// What is to be done.
     fn poll(&mut self) -> Option<Want>;
     /// The books.
@@ -116,6 +142,8 @@ pub(super) trait WebItems {
     fn messages(&self) -> u64;
     /// Products, and how many of their books are good.
     fn good(&self) -> (usize, usize);
+    /// How often a book became doubtful, and how often such a one began anew.
+    fn doubts(&self) -> (u64, u64);
     /// What was wrong, by kind.
     fn bad(&self) -> Vec<(String, u64)>;
 }
@@ -126,20 +154,32 @@ struct Items<V> {
     named: usize,
     /// Trades of products that had no item yet.
     early: Vec<(BookId, Trade, u64)>,
+    doubts: Doubts,
+}
+
+/// How often books became doubtful, and began anew.
+#[derive(Default)]
+struct Doubts {
+    suspect: HashSet<BookId>,
+    begun: u64,
+    repaired: u64,
 }
 
 impl<V: WebVenue + 'static> Items<V> {
     fn of(venue: V) -> Box<dyn WebItems> {
-        Box::new(Self { venue, named: 0, early: Vec::new() })
+        Box::new(Self { venue, named: 0, early: Vec::new(), doubts: Doubts::default() })
     }
 
     /// Applies something to the venue, names what is new, and settles.
-    fn apply(&mut self, wall: u64, board: &mut Board, what: impl FnOnce(&mut V, &mut ToBoard<'_>)) {
-        let mut to = ToBoard { board, wall, early: &mut self.early };
+    /// The venue's time of it, if it has one.
+    fn apply(&mut self, wall: u64, board: &mut Board, what: impl FnOnce(&mut V, &mut ToBoard<'_>)) -> Option<u64> {
+        let mut to = ToBoard { board, wall, told_at: None, early: &mut self.early, doubts: &mut self.doubts };
         to.board.begin(wall);
         what(&mut self.venue, &mut to);
+        let told_at = to.told_at;
         self.name_new(board);
         board.settle(self);
+        told_at
     }
 
     fn name_new(&mut self, board: &mut Board) {
@@ -149,6 +189,9 @@ impl<V: WebVenue + 'static> Items<V> {
         let names = self.venue.names();
         for (at, name) in names.iter().enumerate().skip(self.named) {
             let book = BookId(at as u32);
+            if !self.venue.is_wanted(book) {
+                continue;
+            }
             board.name_book(book, name);
             let scale = self.venue.scale(book);
             board.scale(book, scale.price, scale.size);
@@ -174,17 +217,33 @@ impl<V: WebVenue + 'static> WebItems for Items<V> {
         self.apply(at.wall, board, |venue, to| venue.disconnected(to));
     }
 
-    fn text(&mut self, text: &[u8], at: At, board: &mut Board) {
-        self.apply(at.wall, board, |venue, to| venue.text(text, at.now, to));
+    fn text(&mut self, text: &[u8], at: At, board: &mut Board) -> Option<u64> {
+        self.apply(at.wall, board, |venue, to| venue.text(text, at.now, to))
     }
 
     fn answer(&mut self, path: &str, body: &[u8], at: At, board: &mut Board) {
         self.apply(at.wall, board, |venue, to| venue.answer(path, body, at.now, to));
     }
 
+    fn fetch_failed(&mut self, path: &str) {
+        self.venue.fetch_failed(path);
+    }
+
     fn recorded(&mut self, text: &[u8], board: &mut Board) {
         self.venue.recorded(text);
         self.name_new(board);
+    }
+
+    fn name_all(&mut self, board: &mut Board) {
+        self.name_new(board);
+    }
+
+    fn timer(&self) -> Option<u64> {
+        self.venue.timer()
+    }
+
+    fn on_timer(&mut self, now: u64) {
+        self.venue.on_timer(now);
     }
 
     fn poll(&mut self) -> Option<Want> {
@@ -200,7 +259,12 @@ impl<V: WebVenue + 'static> WebItems for Items<V> {
     }
 
     fn good(&self) -> (usize, usize) {
-        (self.named, (0..self.named).filter(|at| self.venue.is_good(BookId(*at as u32))).count())
+        let wanted = || (0..self.named).map(|at| BookId(at as u32)).filter(|book| self.venue.is_wanted(*book));
+        (wanted().count(), wanted().filter(|book| self.venue.is_good(*book)).count())
+    }
+
+    fn doubts(&self) -> (u64, u64) {
+        (self.doubts.begun, self.doubts.repaired)
     }
 
     fn bad(&self) -> Vec<(String, u64)> {
@@ -241,7 +305,10 @@ struct ToBoard<'a> {
     board: &'a mut Board,
     /// When it came.
     wall: u64,
+    /// The venue's time of the text, once it has told one.
+    told_at: Option<u64>,
     early: &'a mut Vec<(BookId, Trade, u64)>,
+    doubts: &'a mut Doubts,
 }
 
 impl Events for ToBoard<'_> {
@@ -255,6 +322,7 @@ impl Events for ToBoard<'_> {
 
 impl Market<Notice> for ToBoard<'_> {
     fn begin(&mut self, _: Option<BookId>, time: u64) {
+        self.told_at = Some(time).filter(|time| *time > 0).or(self.told_at);
         self.board.begin(if time > 0 { time } else { self.wall });
     }
 
@@ -271,8 +339,14 @@ impl Market<Notice> for ToBoard<'_> {
         let Some(book) = book else { return };
         match notice {
             Notice::Scale(scale) => self.board.scale(book, scale.price, scale.size),
-            Notice::Suspect(why) => self.board.suspect(book, &why.to_string()),
-            Notice::Good => self.board.vouch(book),
+            Notice::Suspect(why) => {
+                self.doubts.begun += u64::from(self.doubts.suspect.insert(book));
+                self.board.suspect(book, &why.to_string());
+            }
+            Notice::Good => {
+                self.doubts.repaired += u64::from(self.doubts.suspect.remove(&book));
+                self.board.vouch(book);
+            }
             Notice::Refused(why) => self.board.suspect(book, &format!("the exchange refuses it: {why}")),
         }
     }

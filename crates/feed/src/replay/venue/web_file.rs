@@ -185,7 +185,7 @@ impl Input for WebFile {
                 self.items.connected(at.now);
             }
             What::Sent => self.items.recorded(&text, board),
-            What::Came => self.items.text(&text, at, board),
+            What::Came => drop(self.items.text(&text, at, board)),
             What::Fetched(path) => self.items.answer(&path, &text, at, board),
         }
         // Nobody can be asked.

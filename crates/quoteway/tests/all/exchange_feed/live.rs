@@ -23,11 +23,11 @@ const SESSION: [u8; 10] = *b"0000000091";
 
 /// Messages between the test and the exchange.
 #[derive(Default)]
-struct Signals {
+pub(super) struct Signals {
     /// The consumer has all its images.
-    is_open: AtomicBool,
+    pub(super) is_open: AtomicBool,
     /// The test is over.
-    is_over: AtomicBool,
+    pub(super) is_over: AtomicBool,
     /// Connections that were taken.
     connections: AtomicUsize,
     /// Requests that came.
@@ -35,9 +35,9 @@ struct Signals {
 }
 
 /// Threads of an exchange, which end with it.
-struct Exchange {
-    signals: Arc<Signals>,
-    threads: Vec<JoinHandle<()>>,
+pub(super) struct Exchange {
+    pub(super) signals: Arc<Signals>,
+    pub(super) threads: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Exchange {
@@ -51,7 +51,7 @@ impl Drop for Exchange {
 }
 
 /// Two groups and a port that nobody else has.
-fn groups() -> [SocketAddrV4; 2] {
+pub(super) fn groups() -> [SocketAddrV4; 2] {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let free = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), &UdpOptions::default()).expect("a socket");
     let (port, id) = (free.local_addr().port(), std::process::id() as u16);
@@ -60,12 +60,12 @@ fn groups() -> [SocketAddrV4; 2] {
     [0, 1].map(|line| SocketAddrV4::new(Ipv4Addr::new(239, 192 + number + line, high, low), port))
 }
 
-fn sender() -> UdpSocket {
+pub(super) fn sender() -> UdpSocket {
     let options = UdpOptions { multicast_interface: Some(Ipv4Addr::LOCALHOST), ..UdpOptions::default() };
     UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), &options).expect("a socket")
 }
 
-fn put(socket: &mut UdpSocket, group: SocketAddrV4, packet: &[u8]) {
+pub(super) fn put(socket: &mut UdpSocket, group: SocketAddrV4, packet: &[u8]) {
     while !socket.send(Some(group), packet).expect("a datagram") {
         socket.wait_writable(Some(Duration::from_millis(10))).expect("a socket");
     }
@@ -234,7 +234,7 @@ fn password(folder: &Path) -> String {
 }
 
 /// `quoteway feed` of a site, and the port on which consumers connect.
-fn take(site: &str, args: &[&str]) -> (Process, u16) {
+pub(super) fn take(site: &str, args: &[&str]) -> (Process, u16) {
     let mut all = vec!["feed", site, "--port", "0"];
     all.extend(args);
     let process = start(&all, &From::Error, "is published on");

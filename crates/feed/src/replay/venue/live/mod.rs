@@ -4,8 +4,10 @@
 //! What is missing is told before anything else is: which items a missing message is about cannot be known of ITCH and IEX, so all of the channel
 //! are Suspect until it has come, or a snapshot is in place.
 
+mod cme;
 mod link;
 mod tally;
+mod web;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +29,9 @@ use super::messages::Messages;
 use super::{Symbology, VenueFile, iex_messages, itch};
 use crate::{Event, InstrumentId, Model};
 
+pub use self::cme::{CmeChannelFile, CmeConfig, CmeFeed, CmeFeedType, CmeSchema, CmeWay};
 pub use self::tally::LiveFigures;
+pub use self::web::{WebConfig, WebFeed, WebWant};
 pub use venue::lines::LineCounts;
 
 /// What comes by the network.

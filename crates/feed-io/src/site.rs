@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
+use feed::replay::venue::WebKind;
 use feed::replay::venue::live::{LiveConfig, LiveProtocol, Login};
 use net::udp::UdpOptions;
 
@@ -39,6 +40,22 @@ pub struct SiteArgs {
     /// Receive buffer of a line's socket in bytes; what the kernel grants is said if it is less
     #[arg(long, value_name = "BYTES", default_value_t = RECEIVE_BUFFER)]
     pub receive_buffer: usize,
+
+    /// Channel of CME's configuration file, if that has several
+    #[arg(long, value_name = "NUMBER")]
+    pub channel: Option<String>,
+
+    /// WebSocket of a venue on the web, if it is not the usual one: wss://HOST[:PORT]/PATH, or ws:// without encryption
+    #[arg(long, value_name = "URL")]
+    pub web_socket: Option<String>,
+
+    /// Server from which the beginnings of books are fetched, if it is not the venue's usual one: https://HOST[:PORT]
+    #[arg(long, value_name = "URL")]
+    pub http_server: Option<String>,
+
+    /// Certificates (PEM) that the servers of a venue on the web must lead to [default: those of this machine]
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
 }
 
 impl Default for SiteArgs {
@@ -51,6 +68,10 @@ impl Default for SiteArgs {
             password_file: None,
             session: String::new(),
             receive_buffer: RECEIVE_BUFFER,
+            channel: None,
+            web_socket: None,
+            http_server: None,
+            ca_file: None,
         }
     }
 }
@@ -60,37 +81,88 @@ const RECEIVE_BUFFER: usize = 16 << 20;
 
 impl SiteArgs {
     /// Refuses what a file has no use for.
-    pub(super) fn refuse(&self, file: &str) -> anyhow::Result<()> {
-        for (flag, is_given) in [
+    ///
+    /// # Errors
+    /// A flag that is given and has no effect.
+    pub fn refuse(&self, file: &str) -> anyhow::Result<()> {
+        match first(self.given().into_iter().chain(self.given_for_web()).chain([self.given_for_cme()])) {
+            Some(flag) => Err(anyhow!("{flag} is for sites ({}), and {file} is none", names())),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what a venue on the web has no use for.
+    pub(crate) fn refuse_for_web(&self, site: &str) -> anyhow::Result<()> {
+        match first(self.given().into_iter().chain([self.given_for_cme()])) {
+            Some(flag) => Err(anyhow!("{site}: {flag} has no effect: a venue on the web has neither lines nor logins")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what a channel of CME has no use for.
+    pub(crate) fn refuse_for_cme(&self, site: &str) -> anyhow::Result<()> {
+        let of_others = self.given().into_iter().filter(|(flag, _)| *flag != "--line-interface");
+        match first(of_others.chain(self.given_for_web())) {
+            Some(flag) => Err(anyhow!("{site}: {flag} has no effect: CME's servers are in its configuration")),
+            None => Ok(()),
+        }
+    }
+
+    fn given(&self) -> [(&'static str, bool); 6] {
+        [
             ("--line-interface", !self.line_interface.is_empty()),
             ("--repeater", self.repeater.is_some()),
             ("--snapshot", self.snapshot.is_some()),
             ("--user", !self.user.is_empty()),
             ("--password-file", self.password_file.is_some()),
             ("--session", !self.session.is_empty()),
-        ] {
-            if is_given {
-                return Err(anyhow!("{flag} is for sites (mold:, soup:, iex-tops:, iex-deep:), and {file} is none"));
-            }
-        }
-        Ok(())
+        ]
     }
+
+    fn given_for_cme(&self) -> (&'static str, bool) {
+        ("--channel", self.channel.is_some())
+    }
+
+    fn given_for_web(&self) -> [(&'static str, bool); 3] {
+        [
+            ("--web-socket", self.web_socket.is_some()),
+            ("--http-server", self.http_server.is_some()),
+            ("--ca-file", self.ca_file.is_some()),
+        ]
+    }
+}
+
+/// The first flag that is given.
+fn first(all: impl IntoIterator<Item = (&'static str, bool)>) -> Option<&'static str> {
+    all.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+}
+
+/// The words before the products of venues on the web, for people.
+pub(crate) fn web_names() -> String {
+    WebKind::SITES.map(|(_, name, ..)| format!("{name}:")).join(", ")
+}
+
+/// The words before the addresses of all sites, for people.
+fn names() -> String {
+    let lines = PROTOCOLS.map(|(word, _)| word).join(", ");
+    format!("{lines}, cme:, {}", web_names())
 }
 
 /// A feed's place in the network.
 #[derive(Clone, Debug)]
-pub(super) struct Site {
+pub struct Site {
+    /// How it is taken.
     pub config: LiveConfig,
-    pub lines: Vec<Line>,
-    pub repeater: Option<SocketAddrV4>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) repeater: Option<SocketAddrV4>,
     /// Of the session, or of snapshots.
-    pub server: Option<SocketAddr>,
-    pub receive_buffer: usize,
+    pub(crate) server: Option<SocketAddr>,
+    receive_buffer: usize,
 }
 
 /// One of the lines, which bring the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// A multicast group, or an address of this host.
     pub group: SocketAddrV4,
     pub interface: Ipv4Addr,
@@ -108,17 +180,22 @@ const PROTOCOLS: [(&str, LiveProtocol); 4] = [
 ];
 
 /// Whether a text names a site, not a file.
-pub(super) fn is_site(text: &str) -> bool {
+pub fn is_site(text: &str) -> bool {
     PROTOCOLS.iter().any(|(word, _)| text.starts_with(word))
 }
 
 impl Site {
     /// Reads what the user has written; names of hosts are looked up.
-    pub(super) fn parse(text: &str, args: &SiteArgs, suffix: Option<String>) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// A text for the user.
+    pub fn parse(text: &str, args: &SiteArgs, suffix: Option<String>) -> anyhow::Result<Self> {
         let known = PROTOCOLS.iter().find_map(|(word, protocol)| Some((*protocol, text.strip_prefix(word)?)));
-        let (protocol, rest) =
-            known.ok_or_else(|| anyhow!("{text} is no site: mold:, soup:, iex-tops: or iex-deep:"))?;
+        let (protocol, rest) = known.ok_or_else(|| anyhow!("{text} is no site: {}", names()))?;
         let named = |e: anyhow::Error| anyhow!("{text}: {e}");
+        if let Some(flag) = first(args.given_for_web().into_iter().chain([args.given_for_cme()])) {
+            return Err(named(anyhow!("{flag} is for cme: and venues on the web ({})", web_names())));
+        }
         let is_iex = matches!(protocol, LiveProtocol::IexTops | LiveProtocol::IexDeep);
         let session = protocol.is_connected().then_some(rest);
         let server = session.or(args.snapshot.as_deref());
@@ -177,7 +254,7 @@ impl Site {
     }
 
     /// How the socket of a line is made.
-    pub(super) fn options(&self) -> UdpOptions {
+    pub(crate) fn options(&self) -> UdpOptions {
         UdpOptions { receive_buffer: Some(self.receive_buffer), reuse_address: true, ..UdpOptions::default() }
     }
 }

@@ -13,7 +13,7 @@ use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, SocketOptions, Tcp, T
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 use rwf::DataState;
 
-use super::site::Site;
+use crate::site::Site;
 
 /// A line, or the way to the server that repeats messages.
 struct Socket {
@@ -25,7 +25,7 @@ struct Socket {
 }
 
 /// A feed with its sockets. They are looked at whenever the source is asked to go on.
-pub(super) struct LiveSource {
+pub struct LiveSource {
     feed: LiveFeed,
     protocol: LiveProtocol,
     site: String,
@@ -47,21 +47,24 @@ pub(super) struct LiveSource {
     reported: u64,
 }
 
-/// Takes how a feed stands, and how many datagrams found a buffer full; each second at most.
-pub type Report = Box<dyn FnMut(LiveProtocol, &LiveFigures, u64) + Send>;
+/// Takes what comes, how the feed stands, and how many datagrams found a buffer full; each second at most.
+pub type Report = Box<dyn FnMut(&str, &LiveFigures, u64) + Send>;
 
-const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// Reads of all sockets in one call, at most: consumers are not kept waiting for longer.
-const ROUNDS: usize = 4;
+pub(crate) const ROUNDS: usize = 4;
 
-fn clock() -> Clock {
+pub(crate) fn clock() -> Clock {
     Clock { now: net::clock::now(), wall: net::clock::wall() }
 }
 
 impl LiveSource {
-    /// Opens the sockets of a site.
-    pub(super) fn open(
+    /// Opens the sockets of a site, which `text` names for people. `report` is told how the feed stands each second, and `progress` what is less than was wanted.
+    ///
+    /// # Errors
+    /// A text for the user: a socket cannot be had, or a group not be joined.
+    pub fn open(
         site: &Site,
         text: &str,
         report: Option<Report>,
@@ -115,7 +118,10 @@ impl LiveSource {
     }
 
     /// Readable whenever something has come: for whoever waits for more than this source.
-    pub(super) fn wake(&self) -> std::io::Result<OwnedFd> {
+    ///
+    /// # Errors
+    /// The process has no descriptors left.
+    pub fn wake(&self) -> std::io::Result<OwnedFd> {
         self.tcp.as_fd().try_clone_to_owned()
     }
 
@@ -126,7 +132,8 @@ impl LiveSource {
             && now >= self.reported + SECOND
         {
             self.reported = now;
-            report(self.protocol, &self.feed.figures(), self.sockets.iter().map(|socket| socket.dropped).sum());
+            let dropped = self.sockets.iter().map(|socket| socket.dropped).sum();
+            report(&self.protocol.to_string(), &self.feed.figures(), dropped);
         }
     }
 
@@ -246,7 +253,7 @@ fn shown(server: Option<SocketAddr>) -> String {
 }
 
 /// One line of what a feed has done, for people.
-fn summary(figures: &LiveFigures, rate: f64, dropped: u64) -> String {
+pub(crate) fn summary(figures: &LiveFigures, rate: f64, dropped: u64) -> String {
     let LiveFigures { messages, stream, books, snapshots, dials, is_in_doubt, .. } = figures;
     let mut texts = vec![format!(
         "{messages} messages ({rate:.0} a second), {books} items, gaps {}, repaired {}, requests {}, lost {}",
