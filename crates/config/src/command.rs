@@ -92,7 +92,7 @@ fn check(file: &Path, all: bool, selection: &Selection) -> Result<String, String
     let loaded = load(file, selection).map_err(|e| e.to_string())?;
     for note in &loaded.notes {
         let word = if note.weight == Weight::Warning { "warning" } else { "note" };
-        eprintln!("{word}: {note}");
+        net::output::tell(format_args!("{word}: {note}"));
     }
     let faults = ports::faults(&loaded.config);
     if !faults.is_empty() {
@@ -101,7 +101,7 @@ fn check(file: &Path, all: bool, selection: &Selection) -> Result<String, String
     }
     // The file may be for another machine, so these are no faults of it.
     for fault in files::faults(&loaded.config) {
-        eprintln!("warning: {fault}");
+        net::output::tell(format_args!("warning: {fault}"));
     }
     if all {
         return Ok(loaded.config.document());

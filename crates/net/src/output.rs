@@ -1,13 +1,23 @@
-//! Files that a tool writes where its user said: the one place that opens them.
+//! Files that a tool writes where its user said: the one place that opens them. And what it tells people beside.
 //!
 //! A symbolic link at the end of the path is not followed. Tools run as root, and write into folders where others may write: a link there
 //! would have them overwrite any file of the system. Links in the folders above are the business of those who own the folders, and a
 //! device (`/dev/full`) is a file like any other.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+/// Tells people a line on standard error. `eprintln!` panics when nobody reads there any more (`2>&1 | head`): that is no fault of the program, which
+/// is asked to stop in order, as by a signal. Another failure is nobody's to hear of.
+pub fn tell(line: fmt::Arguments<'_>) {
+    let told = io::stderr().write_all(format!("{line}\n").as_bytes());
+    if told.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) && crate::signal::stop_requested() == 0 {
+        crate::signal::request_stop();
+    }
+}
 
 /// A file to write: made if there is none, emptied if there is one.
 ///

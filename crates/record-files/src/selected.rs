@@ -90,11 +90,11 @@ pub(crate) fn each<S: record::Store>(
             let share = entry.record.time.saturating_sub(first) as f64 / last.saturating_sub(first).max(1) as f64;
             let seconds = started.elapsed().as_secs_f64();
             let left = seconds / share.max(1e-3) - seconds;
-            eprintln!(
+            net::output::tell(format_args!(
                 "{count} records {done}, {:.0}/s, {:.0} %, {left:.0} s left",
                 count as f64 / seconds,
                 share * 100.0
-            );
+            ));
         }
     }
     Ok(())

@@ -4,6 +4,16 @@
 //! their own behind RSSL, LBM and the administration's HTTP: they use nothing of the servers.
 #![forbid(unsafe_code)]
 
+/// In the place of the standard library's, which panics when nobody reads standard error any more ([`net::output::tell`]).
+macro_rules! eprintln {
+    () => {
+        net::output::tell(format_args!(""))
+    };
+    ($($text:tt)*) => {
+        net::output::tell(format_args!($($text)*))
+    };
+}
+
 pub mod administration;
 pub mod command_line;
 pub mod consumer;

@@ -211,9 +211,9 @@ impl<'d> Sink<'d> {
             let (count, rate, percent) = (self.count, self.count as f64 / seconds, share * 100.0);
             if share > 0.0 {
                 let left = seconds / share.max(1e-3) - seconds;
-                eprintln!("{count} records read, {rate:.0}/s, {percent:.0} %, {left:.0} s left");
+                net::output::tell(format_args!("{count} records read, {rate:.0}/s, {percent:.0} %, {left:.0} s left"));
             } else {
-                eprintln!("{count} records read, {rate:.0}/s");
+                net::output::tell(format_args!("{count} records read, {rate:.0}/s"));
             }
         }
         Ok(())

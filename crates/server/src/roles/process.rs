@@ -134,8 +134,8 @@ pub fn announce(line: &str, threads: Vec<Watched>) {
         net::signal::wake(waker);
     }
     tell_pages();
-    println!("{line}");
-    let _ = std::io::stdout().flush();
+    // Nobody may be reading: the ports are open all the same.
+    let _ = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
     service::ready(line, threads);
 }
 
