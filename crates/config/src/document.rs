@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{AnySection, Config, Feed, Route, Section as _, Service};
+use super::{AnySection, Config, Feed, Replay, Route, Section as _, Service};
 
 impl Config {
     /// Every parameter with default, RMDS name and meaning, as a TOML file that changes nothing.
@@ -14,6 +14,7 @@ impl Config {
             if i == 0 {
                 self.describe_routes(&mut out);
                 self.describe_feeds(&mut out);
+                self.describe_replays(&mut out);
                 self.describe_services(&mut out);
             }
         }
@@ -31,6 +32,11 @@ impl Config {
                     let mut text = String::new();
                     change(&mut text, "", feed, true);
                     out += &named(&text, Feed::NAME, name);
+                }
+                for (name, replay) in &self.replays {
+                    let mut text = String::new();
+                    change(&mut text, "", replay, true);
+                    out += &named(&text, Replay::NAME, name);
                 }
                 for (name, service) in &self.services {
                     let mut text = String::new();
@@ -54,6 +60,25 @@ impl Config {
             let mut text = String::new();
             describe(&mut text, "", feed);
             *out += &named(&text, Feed::NAME, name);
+        }
+    }
+
+    fn describe_replays(&self, out: &mut String) {
+        if self.replays.is_empty() {
+            let mut example = String::new();
+            describe(
+                &mut example,
+                "",
+                &Replay { folders: vec!["/var/lib/quoteway/today".into()], ..Replay::default() },
+            );
+            for line in named(&example, Replay::NAME, "NAME").lines() {
+                let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "# " });
+            }
+        }
+        for (name, replay) in &self.replays {
+            let mut text = String::new();
+            describe(&mut text, "", replay);
+            *out += &named(&text, Replay::NAME, name);
         }
     }
 
@@ -86,7 +111,7 @@ impl Config {
     }
 }
 
-/// The table of a feed or a service, under its name.
+/// The table of a feed, a replay or a service, under its name.
 fn named(table: &str, kind: &str, name: &str) -> String {
     table.replacen(&format!("[{kind}]\n"), &format!("{}\n", table_of(kind, name)), 1)
 }

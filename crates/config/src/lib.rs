@@ -27,6 +27,7 @@ mod placement;
 mod ports;
 mod record;
 mod reload;
+mod replay;
 mod rights;
 pub mod rmds;
 mod rules;
@@ -55,6 +56,7 @@ pub use named_file::{read_named, read_named_text};
 pub use params::{DictionaryFiles, Feed, Http, Log, P2ps, Permissions, Route, SourceDistributor};
 pub use placement::{place, slice};
 pub use reload::{Applies, Change, applies, changes, routes};
+pub use replay::Replay;
 pub use rights::{NOBODY as NOBODY_IN_RIGHTS, rights_file};
 pub use rmds::import::import;
 pub use rules::{INPUT_BYTES_MIN, INPUT_MESSAGES_MIN};
@@ -85,6 +87,8 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Exchanges' feeds that the process takes in itself, by name.
     pub feeds: BTreeMap<String, Feed>,
+    /// Recordings that the process plays itself, by name.
+    pub replays: BTreeMap<String, Replay>,
     /// What single services have for themselves, by name.
     pub services: BTreeMap<String, Service>,
     /// Fewer updates.
@@ -110,7 +114,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The sections that a file can have once, in the order in which they are shown. Routes, feeds and services come after the first.
+    /// The sections that a file can have once, in the order in which they are shown. Routes, feeds, replays and services come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
         vec![
             &self.source_distributor,

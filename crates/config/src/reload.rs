@@ -88,6 +88,13 @@ pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
             .filter(|name| old.feeds.get(*name) != new.feeds.get(*name))
             .map(|name| Change { what: format!("feed.{name} is another one"), applies: Applies::Restart }),
     );
+    let names = old.replays.keys().chain(new.replays.keys()).collect::<BTreeSet<_>>();
+    found.extend(
+        names
+            .into_iter()
+            .filter(|name| old.replays.get(*name) != new.replays.get(*name))
+            .map(|name| Change { what: format!("replay.{name} is another one"), applies: Applies::Restart }),
+    );
     found.extend(of_services(old, new));
     let told = |route: &Route| format!("route to {}", route.host_list.join(", "));
     let (gone, come) = routes(old, new);
@@ -175,6 +182,8 @@ mod tests {
         let fed = parse("[feed.a]\nsource = \"a.pcap\"\n");
         assert_eq!(changes(&Config::default(), &fed)[0].what, "feed.a is another one");
         assert_eq!(Config::default().reloaded(&fed), Config::default());
+        let played = parse("[replay.a]\nfolders = [\"a\"]\n");
+        assert_eq!(changes(&Config::default(), &played)[0].what, "replay.a is another one");
         let said = parse("[service.FEED]\nretry_limit = 4\ncache_location = \"ssl\"\n");
         let told: Vec<_> = changes(&Config::default(), &said).into_iter().map(|c| (c.what, c.applies)).collect();
         let limit = "service.FEED.retry_limit = 4 (was \"\")".to_owned();

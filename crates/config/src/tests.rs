@@ -136,7 +136,36 @@ fn what_has_no_effect_is_accepted_in_toml_too() {
     );
 }
 
-/// A parameter that no code outside of the configuration reads would silently do nothing.
+#[test]
+fn replays_have_names_and_survive_being_shown() {
+    let text = "[replay.today]\nfolders = [\"/a\", \"/b\"]\nspeed = \"max\"\nat_times = [\"2026-11-27T14:30:00Z\"]\n\n[replay.\"a b\"]\nfolders = \"/c\"\n";
+    let config = Config::parse("t.toml", text).unwrap();
+    assert_eq!(config.replays["today"].folders, ["/a", "/b"]);
+    assert_eq!(Config::parse("t.toml", &config.changes()).unwrap(), config);
+    assert_eq!(Config::parse("t.toml", &config.document()).unwrap(), config);
+    let why = |keys: &str| Config::parse("t.toml", &format!("[replay.a]\n{keys}\n")).unwrap_err().to_string();
+    for (keys, line, wrong) in [
+        ("speed = \"2\"", 1, "folders must name a recording"),
+        ("folders = \"x\"\nspeed = \"fast\"", 3, "replay.a.speed is \"fast\": write a factor"),
+        ("folders = \"x\"\nreplay_clock = \"sundial\"", 3, "write receipt or source-time"),
+        ("folders = \"x\"\nfrom_time = \"noon\"", 3, "write a time of UTC"),
+        ("folders = \"x\"\nat_times = \"noon\"", 3, "write a time of UTC"),
+        (
+            "folders = \"x\"\nfrom_time = \"2026-11-27T14:30:00Z\"\nto_time = \"2026-11-27T14:00:00Z\"",
+            4,
+            "must not be before from_time",
+        ),
+        ("folders = \"x\"\nitem_patterns = \"^(\"", 3, "item_patterns must be names"),
+        ("folders = \"x\"\nrename = \"A\"", 3, "must be FROM=TO"),
+        ("folders = \"x\"\nitem_domains = []", 3, "must name a domain"),
+        ("folders = \"x\"\nloops = true", 3, "there is no key in [replay] called loops"),
+    ] {
+        let found = why(keys);
+        assert!(found.contains(&format!("t.toml:{line}: ")) && found.contains(wrong), "{keys}: {found}");
+    }
+    assert!(Config::parse("t.toml", "[replay]\nfolders = \"x\"\n").unwrap_err().to_string().contains("[replay.NAME]"));
+}
+
 #[test]
 fn feeds_have_names_and_survive_being_shown() {
     let text = "[feed.nasdaq]\nsource = \"mold:239.1.1.1:9,239.1.1.2:9\"\nline_interfaces = [\"10.0.0.1\"]\n\n[feed.\"a b\"]\nsource = \"x.pcap\"\nsuffix = \"\"\n";
@@ -152,6 +181,7 @@ fn feeds_have_names_and_survive_being_shown() {
     assert!(why("[feed.a]\nsource = \"x\"\nrepeeter = \"x\"\n").contains("the nearest is repeater"));
 }
 
+/// A parameter that no code outside of the configuration reads would silently do nothing.
 #[test]
 fn every_parameter_is_read_by_somebody() {
     fn gather(dir: &std::path::Path, all: &mut String) {
@@ -169,8 +199,9 @@ fn every_parameter_is_read_by_somebody() {
         gather(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(users), &mut sources);
     }
     let (config, route, feed) = (Config::default(), super::Route::default(), super::Feed::default());
+    let replay = super::Replay::default();
     let mut unread = Vec::new();
-    for section in config.sections().into_iter().chain([&route as &dyn super::AnySection, &feed]) {
+    for section in config.sections().into_iter().chain([&route as &dyn super::AnySection, &feed, &replay]) {
         for info in section.infos() {
             let used = sources
                 .match_indices(&format!(".{}", info.key))

@@ -3,8 +3,8 @@
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    AnySection, Config, ConfigError, Feed, Hub, Loaded, Note, P2ps, Raw, Route, Section, Service, SourceDistributor,
-    Weight, effect, nearest, rules,
+    AnySection, Config, ConfigError, Feed, Hub, Loaded, Note, P2ps, Raw, Replay, Route, Section, Service,
+    SourceDistributor, Weight, effect, nearest, replay, rules,
 };
 
 /// Reads TOML text; `name` stands for the file in messages.
@@ -54,6 +54,9 @@ impl Reader<'_> {
         if name == Feed::NAME {
             return self.feeds(config, at, value);
         }
+        if name == Replay::NAME {
+            return self.replays(config, at, value);
+        }
         if name == Service::NAME {
             return self.services(config, at, value);
         }
@@ -65,7 +68,8 @@ impl Reader<'_> {
             }
             (Some(_), _) => self.add(at, &format!("{name} is a section: write [{name}] and its keys below")),
             (None, _) => {
-                let names = sections.iter().map(|s| s.name()).chain([Route::NAME, Feed::NAME, Service::NAME]);
+                let names =
+                    sections.iter().map(|s| s.name()).chain([Route::NAME, Feed::NAME, Replay::NAME, Service::NAME]);
                 let hint = match sections.iter().find(|s| s.infos().iter().any(|p| p.key == name)) {
                     Some(owner) => format!(": {name} is a key of [{}]", owner.name()),
                     None if let Some(ours) = rmds_name(name) => format!(": {name} is [{ours}] here"),
@@ -115,6 +119,25 @@ impl Reader<'_> {
                 self.add(name.span().start, what);
             }
             config.feeds.insert(name.get_ref().to_string(), feed);
+        }
+    }
+
+    fn replays(&mut self, config: &mut Config, at: usize, value: &DeValue<'_>) {
+        let DeValue::Table(table) = value else {
+            return self.add(at, "replays are written [replay.NAME], each with a name of its own");
+        };
+        for (name, entry) in table {
+            let DeValue::Table(keys) = entry.get_ref() else {
+                self.add(name.span().start, "a replay has a name: write [replay.NAME] and its keys below");
+                continue;
+            };
+            let (mut replay, faults) = (Replay::default(), self.faults.len());
+            self.fill(&mut replay, keys);
+            if let Some((key, what)) = replay::fault(&replay).filter(|_| faults == self.faults.len()) {
+                let place = keys.iter().find(|(known, _)| known.get_ref() == key).map_or(name, |(known, _)| known);
+                self.add(place.span().start, &format!("replay.{}.{key} {what}", name.get_ref()));
+            }
+            config.replays.insert(name.get_ref().to_string(), replay);
         }
     }
 
@@ -192,8 +215,9 @@ impl Reader<'_> {
     fn unknown(&mut self, section: &dyn AnySection, name: &str, at: usize) {
         let infos = section.infos();
         let defaults = Config::default();
-        let (route, feed, service) = (Route::default(), Feed::default(), Service::default());
-        let owner = (defaults.sections().into_iter().chain([&route as &dyn AnySection, &feed, &service]))
+        let (route, feed) = (Route::default(), Feed::default());
+        let (replay, service) = (Replay::default(), Service::default());
+        let owner = (defaults.sections().into_iter().chain([&route as &dyn AnySection, &feed, &replay, &service]))
             .find(|s| s.infos().iter().any(|p| p.key == name));
         let hint = match owner {
             Some(owner) => format!(": it belongs to [{}]", owner.name()),

@@ -16,6 +16,8 @@ use server::roles::serve::{self, ServeArgs};
 use server::roles::source_distributor::{self, SourceDistributorArgs};
 use tools::exchange_feed;
 
+use crate::replays::{self, Replays};
+
 /// Providers in threads, which stop with this.
 #[derive(Default)]
 pub(crate) struct Feeds {
@@ -131,41 +133,54 @@ fn args_of(name: &str, feed: &Feed) -> anyhow::Result<exchange_feed::Args> {
     Ok(args)
 }
 
-/// Starts what the file names, and runs a server that dials these addresses beside its other routes. What is wrong with the file the server says.
-fn around(file: &ConfigArgs, run: impl FnOnce(Vec<String>, http::Feeds) -> anyhow::Result<()>) -> anyhow::Result<()> {
+/// What a server has beside it.
+struct Beside {
+    /// Addresses that it dials beside its other routes.
+    routes: Vec<String>,
+    feeds: http::Feeds,
+    replays: http::Replays,
+}
+
+/// Starts what the file names, and runs a server that dials these addresses. What is wrong with the file the server says.
+fn around(file: &ConfigArgs, run: impl FnOnce(Beside) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let loaded = file.config.as_ref().and_then(|path| config::load(path, &file.selection).ok());
     let config = loaded.map(|loaded| loaded.config).unwrap_or_default();
-    if !config.feeds.is_empty() {
+    if !config.feeds.is_empty() || !config.replays.is_empty() {
         server::log::set_first_format(config.log.format == config::LogFormat::Json);
     }
-    let mut feeds = Feeds::default();
+    let (mut feeds, mut replays) = (Feeds::default(), Replays::default());
     let mut routes = Vec::new();
     for (name, feed) in config.feeds.iter().filter(|(_, feed)| feed.feed_enabled) {
         let started = args_of(name, feed).and_then(|args| feeds.start(name, args));
         routes.push(started.map_err(|e| anyhow!("[feed.{name}]: {e}"))?.to_string());
     }
-    run(routes, feeds.standing()).and(feeds.end())
+    for (name, replay) in config.replays.iter().filter(|(_, replay)| replay.replay_enabled) {
+        let started = replays::args_of(replay).and_then(|args| replays.start(name, args));
+        routes.push(started.map_err(|e| anyhow!("[replay.{name}]: {e:#}"))?.to_string());
+    }
+    run(Beside { routes, feeds: feeds.standing(), replays: replays.shown() }).and(feeds.end()).and(replays.end())
 }
 
-/// `quoteway serve`, with its feeds.
+/// `quoteway serve`, with its feeds and replays.
 ///
 /// # Errors
 /// A text for the user.
 pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
-    around(&args.file, |routes, feeds| {
-        serve::run(&ServeArgs { routes: [args.routes.clone(), routes].concat(), feeds, ..args.clone() })
+    around(&args.file, |Beside { routes, feeds, replays }| {
+        serve::run(&ServeArgs { routes: [args.routes.clone(), routes].concat(), feeds, replays, ..args.clone() })
     })
 }
 
-/// `quoteway source-distributor`, with its feeds.
+/// `quoteway source-distributor`, with its feeds and replays.
 ///
 /// # Errors
 /// A text for the user.
 pub(crate) fn source_distributor(args: &SourceDistributorArgs) -> anyhow::Result<()> {
-    around(&args.file, |routes, feeds| {
+    around(&args.file, |Beside { routes, feeds, replays }| {
         source_distributor::run(&SourceDistributorArgs {
             routes: [args.routes.clone(), routes].concat(),
             feeds,
+            replays,
             ..args.clone()
         })
     })

@@ -5,6 +5,7 @@ mod demo;
 mod feed;
 mod feeds;
 mod lab;
+mod replays;
 
 use anyhow::anyhow;
 use std::ffi::OsString;
@@ -95,7 +96,7 @@ enum Command {
     /// Record a service as it comes, show what a recording holds, make it smaller
     Record(tools::recording::Args),
     /// Play a recording to any client, from any time on
-    Replay(tools::replay::Args),
+    Replay(replays::ReplayArgs),
     /// Simulated source: publishes at a chosen rate, a built-in market or recorded data
     #[command(aliases = ["sink_driven_src", "Sink_Driven_Src"])]
     SinkDrivenSrc(tools::sink_driven_src::Args),
@@ -160,7 +161,7 @@ fn main() -> ExitCode {
     let log = match (!matches!(cli.command, Command::Ctl(_))).then(|| start_log(&cli.command)).transpose() {
         Ok(log) => log,
         Err(error) => {
-            eprintln!("quoteway: no thread for the log: {error}");
+            net::output::tell(format_args!("quoteway: no thread for the log: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -175,7 +176,7 @@ fn main() -> ExitCode {
         Command::Feed(args) => feed::run(&args),
         Command::Delay(args) => tools::delay::run(&args),
         Command::Record(args) => tools::recording::run(&args),
-        Command::Replay(args) => tools::replay::run(&args),
+        Command::Replay(args) => replays::run(&args),
         Command::MarketfeedLines(args) => tools::marketfeed_lines::run(&args),
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
@@ -216,7 +217,7 @@ fn main() -> ExitCode {
             // Of several lines, if ours; a server's words steer no terminal.
             let message = message.to_string();
             let lines: Vec<_> = message.split('\n').map(net::plain::escaped).collect();
-            eprintln!("quoteway: {}", lines.join("\n"));
+            net::output::tell(format_args!("quoteway: {}", lines.join("\n")));
             // The exit codes tell a rule that was broken from a run that was none.
             if is_scenario { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
@@ -250,7 +251,8 @@ fn parse() -> Cli {
         if !error.use_stderr() {
             error.exit();
         }
-        eprint!("{}", tools::flags::as_typed(flags, &typed, &error.render().to_string()));
+        let text = tools::flags::as_typed(flags, &typed, &error.render().to_string());
+        net::output::tell(format_args!("{}", text.trim_end_matches('\n')));
         std::process::exit(2)
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! * [`write_text`] and [`write_tables`] export the [`Wanted`] records of a recording.
 //! * [`import()`] makes a recording of such files, of captured RSSL sessions, and of exchanges' files.
-//! * [`when`] has times as text.
+//!
+//! [`when`], times as text, is of `record`.
 //!
 //! Long work tells on standard error how far it is.
 #![forbid(unsafe_code)]
@@ -11,9 +12,9 @@ mod import;
 mod selected;
 mod tables;
 mod text;
-pub mod when;
 
 pub use import::{Imported, InputForm, import};
+pub use record::when;
 pub use record_columns::{Assumed, FileForm, TableConfig};
 pub use selected::{Failure, Wanted};
 pub use tables::{Tables, Written, write_tables};

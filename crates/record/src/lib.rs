@@ -9,6 +9,7 @@
 //! * [`Player`] has the images of all items as they were at a time, and goes on from there.
 //! * [`Merge`] plays several as one.
 //! * [`compact`] makes a finished recording smaller.
+//! * [`Steering`] is how a replay that runs is steered and looked at from other threads, by [`Order`]s; [`when`] has times as text.
 //!
 //! What is missing is told where it is missing: a [`Gap`] is a record as any other, and an image behind it says that it is in one.
 //!
@@ -42,7 +43,9 @@ mod record;
 mod recorder;
 mod segment;
 mod state;
+mod steer;
 mod store;
+pub mod when;
 
 pub use compact::{Compacted, Left, compact};
 pub use error::{Damage, Error};
@@ -53,4 +56,7 @@ pub use play::{By, Play, Player, PlayerItem};
 pub use reader::{Cursor, Entry, ImageAt, Info, Recording};
 pub use record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};
 pub use recorder::{Clock, Handover, ItemId, Recorder, RecorderConfig, RecorderStatus};
+pub use steer::{
+    KNOWN_ORDERS, NoOrder, NotDone, Order, Overview, Pace, PlayedGap, Standing, State as ReplayState, Steering,
+};
 pub use store::{Folder, Memory, Store};

@@ -27,6 +27,18 @@ pub enum By {
     Source,
 }
 
+impl std::str::FromStr for By {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "receipt" => Ok(Self::Receipt),
+            "source-time" => Ok(Self::Source),
+            _ => Err("write receipt or source-time"),
+        }
+    }
+}
+
 /// Something that happens in a recording.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Play<'a> {

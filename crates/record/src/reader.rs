@@ -205,17 +205,26 @@ impl<S: Store> Recording<S> {
 
     /// How many records fall into each of so many equal parts of the span, to a block's accuracy: what a sparkline shows.
     pub fn rates(&self, parts: usize) -> Vec<f64> {
+        self.info().span.map_or_else(|| vec![0.0; parts], |(begin, end)| self.rates_between(begin, end, parts))
+    }
+
+    /// How many records fall into each of so many equal parts of a time from `begin` to `end`, nanoseconds since 1970, to a block's accuracy.
+    pub fn rates_between(&self, begin: u64, end: u64, parts: usize) -> Vec<f64> {
         /// Of a part.
         const INSTANT: f64 = 1e-6;
         let mut rates = vec![0.0; parts];
-        let Some((begin, end)) = self.info().span else { return rates };
         let part = (end.saturating_sub(begin) as f64 / parts.max(1) as f64).max(1.0);
-        for block in self.blocks() {
-            // A block of one moment has a length of nearly nothing, and the last one is within the last part.
-            let from = (block.begin.saturating_sub(begin) as f64 / part).min(parts as f64 - INSTANT);
-            let to = (block.end.saturating_sub(begin) as f64 / part)
-                .clamp(from + INSTANT, (parts as f64).max(from + INSTANT));
-            for (at, rate) in rates.iter_mut().enumerate().skip(from as usize).take_while(|(at, _)| (*at as f64) < to) {
+        let place = |time: u64| {
+            let distance = time.abs_diff(begin) as f64 / part;
+            if time < begin { -distance } else { distance }
+        };
+        for block in self.blocks().filter(|block| block.end >= begin && block.begin <= end) {
+            // A block of one moment has a length of nearly nothing, and one at the end is within the last part.
+            let from = place(block.begin).min(parts as f64 - INSTANT);
+            let to = place(block.end).max(from + INSTANT);
+            for (at, rate) in
+                rates.iter_mut().enumerate().skip(from.max(0.0) as usize).take_while(|(at, _)| (*at as f64) < to)
+            {
                 let share = (to.min(at as f64 + 1.0) - from.max(at as f64)).max(0.0) / (to - from);
                 *rate += block.count as f64 * share;
             }

@@ -12,6 +12,7 @@ use argon2::password_hash::rand_core::OsRng;
 use argon2::password_hash::{PasswordHasher as _, SaltString};
 use base64ct::{Base64, Encoding as _};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use record::Order;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
@@ -230,6 +231,22 @@ pub enum Command {
         what: Option<Recording>,
         /// Goes to the log
         #[arg(id = "record_why", long = "why", value_name = "TEXT", requires = "what")]
+        why: Option<String>,
+    },
+    /// The recordings that a process plays, and where each is; or steer one
+    #[command(
+        after_help = "Orders: pause, go, step, step 10, speed 2, speed max, seek 2026-11-27T14:30:00Z, skip 10, skip -10 (seconds),\n\
+        loop on, loop off, where. Each is answered when it is done."
+    )]
+    Replay {
+        /// What is to be done [default: show how they stand]
+        #[arg(value_name = "ORDER", allow_negative_numbers = true)]
+        order: Vec<String>,
+        /// Which replay, where there are several
+        #[arg(long = "of", value_name = "NAME")]
+        of: Option<String>,
+        /// Goes to the log
+        #[arg(id = "replay_why", long = "why", value_name = "TEXT")]
         why: Option<String>,
     },
     /// Change how much is logged, until the process ends
@@ -483,9 +500,30 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
         Command::Record { what: None, .. } => api("recording"),
         Command::Record { what: Some(Recording::Start), why } => act("recording/start", json!({ "why": why })),
         Command::Record { what: Some(Recording::Stop), why } => act("recording/stop", json!({ "why": why })),
+        Command::Replay { order, .. } if order.is_empty() => api("replays"),
+        Command::Replay { order, of, why } => {
+            let order: Order = order.join(" ").parse()?;
+            let name = match of {
+                Some(name) => name.clone(),
+                None => only_replay(&api("replays")?)?,
+            };
+            act(&format!("replays/{}", escaped(&name)), json!({ "order": order.to_string(), "why": why }))
+        }
         Command::Log { level } => act("log", json!({ "level": level })),
         Command::Clients { .. } | Command::Items { .. } => Err(anyhow!("lists come page by page")),
         Command::Password { .. } => Err(anyhow!("no process is asked for a password")),
+    }
+}
+
+/// The name of the replay, if there is but one.
+fn only_replay(all: &Value) -> anyhow::Result<String> {
+    let names: Vec<String> = all.as_array().into_iter().flatten().map(|replay| shown(&replay["name"])).collect();
+    match &names[..] {
+        [name] => Ok(name.clone()),
+        [] => {
+            Err(anyhow!("this process plays nothing: [replay.NAME] of its configuration, or quoteway replay --serve"))
+        }
+        names => Err(anyhow!("say which, with --of: there are {}", names.join(", "))),
     }
 }
 
@@ -645,6 +683,12 @@ fn text(command: &Command, answer: &Value) -> String {
             let Value::Object(mut members) = answer.clone() else { return services };
             members.remove("services");
             lines("", &Value::Object(members)) + &services
+        }
+        Command::Replay { order, .. } if order.is_empty() => {
+            let columns = ["name", "state", "time", "speed", "repeats", "streams", "messages", "from", "to"];
+            let trouble = answer.as_array().is_some_and(|all| all.iter().any(|replay| replay["trouble"].is_string()));
+            let trouble = if trouble { &["trouble"][..] } else { &[] };
+            table(answer, &[&columns, trouble].concat())
         }
         Command::Services => {
             let mut columns = vec!["name", "up", "accepting", "waiting", "suspect", "providers"];

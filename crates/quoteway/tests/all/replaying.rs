@@ -27,7 +27,7 @@ fn replay_of(folders: &[&Path], args: &[&str]) -> (Process, u16) {
 }
 
 /// A recording of a market of which a client saw the same beside it.
-fn market() -> (tempfile::TempDir, Watcher) {
+pub(crate) fn market() -> (tempfile::TempDir, Watcher) {
     let folder = tempfile::tempdir().expect("a folder");
     let (_source, at) = source(&["-Q", "market"]);
     let (_server, port) = serve(&["--route", &at]);
@@ -106,7 +106,7 @@ fn first_image(port: u16, service: &str, name: &str) -> (Vec<u8>, DataState) {
 }
 
 /// A moment in the middle of a recording, as text; the first item's image of then as a client had it, and the updates behind it.
-fn middle(folder: &Path, watcher: &Watcher) -> (String, (Vec<u8>, DataState), Vec<Vec<u8>>) {
+pub(crate) fn middle(folder: &Path, watcher: &Watcher) -> (String, (Vec<u8>, DataState), Vec<Vec<u8>>) {
     let recording = open(folder);
     let item = Item { service: SERVICE.into(), domain: 6, name: ITEMS[0].into() };
     let mut times = Vec::new();
@@ -290,7 +290,7 @@ fn a_replay_publishes_at_a_server_without_being_asked() {
 }
 
 /// Body and data state of an image.
-fn image_of(msg: &[u8]) -> Option<(Vec<u8>, DataState)> {
+pub(crate) fn image_of(msg: &[u8]) -> Option<(Vec<u8>, DataState)> {
     match Msg::decode(msg) {
         Ok(Msg::Refresh(refresh)) => Some((refresh.body.to_vec(), refresh.state.data)),
         _ => None,

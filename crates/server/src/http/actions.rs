@@ -34,6 +34,11 @@ pub(super) fn why(asked: &Asked) -> Result<String, Fault> {
     Ok(why.to_owned())
 }
 
+/// A reason, where one may be left out.
+pub(super) fn optional_why(asked: &Asked) -> Result<Option<String>, Fault> {
+    asked.text("why").map(|_| why(asked)).transpose()
+}
+
 pub(super) async fn disconnect(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
     let ((thread, number), why) = (asked.id()?, why(asked)?);
     let reason = why.clone();

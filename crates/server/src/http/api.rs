@@ -19,7 +19,7 @@ use super::facts::{self, Blocked, Client, Event, Filter, Item, PAGE, Peer, Proce
 use super::item_detail::{self, ItemDetail};
 use super::metrics;
 use super::threads::Silent;
-use super::{RRCPD, actions, feeds, recording, rights, sharedmem};
+use super::{RRCPD, actions, feeds, recording, replays, rights, sharedmem};
 use crate::agents::history::History;
 use crate::agents::monitor::{PATIENCE, Thread};
 use crate::agents::permissions::On;
@@ -62,6 +62,13 @@ const ITEMS: &[Parameter] = &[
 ];
 const WHY: &[Parameter] = &[("why", "Goes to the log and to the peer.")];
 
+const REPLAY: &[Parameter] = &[
+    (
+        "order",
+        "pause, go, step, step 10, speed 2, speed max, seek 2026-11-27T14:30:00Z, skip 10, skip -10 (seconds), loop on, loop off, where.",
+    ),
+    ("why?", "Goes to the log."),
+];
 const TRACE: &[Parameter] = &[("seconds?", "For how long, 1 to 600 [default: 10]."), WHY[0]];
 const SWITCH: &[Parameter] =
     &[("service", "Its name."), ("provider?", "Address of the provider, as /providers has it."), WHY[0]];
@@ -103,6 +110,9 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/permissions/who", Viewer, "Who may see a product (pe) or a subservice of a service", rights::WHO, &[], Vec<String>, rights::who),
     endpoint!("GET" "/api/v1/permissions/usage", Viewer, "How often items were opened today, by user, service and subservice", &[], &[], Vec<rights::Used>, rights::usage),
     endpoint!("GET" "/api/v1/recording", Viewer, "What this process records of itself, and how that goes", &[], &[], recording::Recorded, recording::recording),
+    endpoint!("GET" "/api/v1/recording/profile", Viewer, "Rate and gaps of what this process records of itself, over its time; empty where there is nothing", &[], &[], replays::Profile, replays::recording_profile),
+    endpoint!("GET" "/api/v1/replays", Viewer, "The recordings that this process plays ([replay.NAME]): where each is, how fast, who watches", &[], &[], Vec<replays::Replay>, replays::replays),
+    endpoint!("GET" "/api/v1/replays/{name}/profile", Viewer, "Rate and gaps of what a replay plays, over its time", &[], &[], replays::Profile, replays::profile),
     endpoint!("GET" "/api/v1/feeds", Viewer, "The exchanges' feeds that this process takes in ([feed.NAME]): rate, gaps, repairs, which line was first and by how much, how late messages came", &[], &[], Vec<feeds::Feed>, feeds::feeds),
     endpoint!("GET" "/api/v1/events", Viewer, "The last lines of the log", &[("after", "Only those after this number.")], &[], Vec<Event>, events),
     endpoint!("GET" "/api/v1/openapi.json", Viewer, "This interface as an OpenAPI document", &[], &[], Value, openapi),
@@ -127,6 +137,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("POST" "/api/v1/permissions/repermission", Operator, "Check again what a user, or everybody, has open", &[], rights::ANYBODY, Done, rights::repermission),
     endpoint!("POST" "/api/v1/recording/start", Operator, "Record, as the configuration says; into the same folder, behind a gap", &[], WHY, Done, recording::start),
     endpoint!("POST" "/api/v1/recording/stop", Operator, "End the recording, once all that was heard is written", &[], WHY, Done, recording::stop),
+    endpoint!("POST" "/api/v1/replays/{name}", Operator, "Steer a replay; the answer comes when it is done", &[], REPLAY, Done, replays::order),
     endpoint!("POST" "/api/v1/log", Operator, "Change how much is logged, until the process ends", &[], &[("level", "error, warn, info, debug, trace, or by module as QUOTEWAY_LOG.")], Done, actions::log_level),
 ];
 
@@ -218,6 +229,7 @@ async fn metrics_text(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
         api.about.started,
         standing.as_ref(),
         &api.about.feeds.all(),
+        &api.about.replays,
     );
     let (kind, text) = metrics::wanted(&asked.accept, text);
     Ok(Answer::Text(kind, text))

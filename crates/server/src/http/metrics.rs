@@ -128,6 +128,7 @@ pub(super) fn text(
     started: u64,
     recording: Option<&Standing>,
     feeds: &[Feed],
+    replays: &super::Replays,
 ) -> String {
     let mut out = String::new();
     let mut samples = Samples::default();
@@ -144,6 +145,7 @@ pub(super) fn text(
         of_recording(&mut out, standing);
     }
     super::feeds::metrics(&mut out, feeds);
+    super::replays::metrics(&mut out, replays);
     head(&mut out, "quoteway_threads_silent", "gauge", "Serving threads that did not answer.");
     let _ = writeln!(out, "quoteway_threads_silent {silent}");
     head(&mut out, "quoteway_start_time_seconds", "gauge", "When the process was ready, Unix time.");
@@ -354,7 +356,7 @@ mod tests {
             counts: Counts::default(),
             waiting: 7,
         };
-        let text = text(&readings, 0, 5, Some(&standing), &[]);
+        let text = text(&readings, 0, 5, Some(&standing), &[], &crate::http::Replays::default());
         assert!(text.ends_with("# EOF\n"));
         let mut families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let count = families.len();

@@ -14,6 +14,7 @@
 //! | `item_detail` | what is told of one item |
 //! | `images` | how the image of an item is told |
 //! | `history` | what items were worth before the page was opened |
+//! | `replays` | how replays of the process stand, and how they are steered |
 //! | `recording` | what administrators ask and do about what is recorded |
 //! | [`metrics`] | the counters as OpenMetrics |
 //! | `access` | who may look, who may act: pages of other servers, users |
@@ -45,6 +46,7 @@ mod paced;
 mod passwords;
 mod places;
 mod recording;
+mod replays;
 mod rights;
 mod serve;
 mod sharedmem;
@@ -52,6 +54,7 @@ mod threads;
 
 pub use api::document;
 pub use feeds::{Feed, Feeds, Line};
+pub use replays::Replays;
 pub use serve::{Running, start};
 pub use threads::Threads;
 
@@ -83,4 +86,6 @@ pub struct About {
     pub started: u64,
     /// Exchanges' feeds that the process takes in itself.
     pub feeds: Feeds,
+    /// Recordings that the process plays itself.
+    pub replays: Replays,
 }

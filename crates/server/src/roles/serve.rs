@@ -11,7 +11,7 @@ use crate::agents::lifecycle::Lifecycle;
 use crate::agents::monitor::MonitorHandle;
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
-use crate::http::{self, About, Feeds, Running};
+use crate::http::{self, About, Feeds, Replays, Running};
 
 /// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -40,6 +40,9 @@ pub struct ServeArgs {
     /// Exchanges' feeds that are taken in beside, which tell how they stand.
     #[arg(skip)]
     pub feeds: Feeds,
+    /// Recordings that are played beside, which are steered by its administration.
+    #[arg(skip)]
+    pub replays: Replays,
 }
 
 impl ServeArgs {
@@ -83,7 +86,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let mut server = Server::new(&config, process::incarnation())?;
         let life = lifecycle(args, &config, server.monitors());
         life.record(&config, server.addresses().rssl);
-        let about = About { feeds: args.feeds.clone(), ..about(&config, server.addresses(), "serve") };
+        let about = About {
+            feeds: args.feeds.clone(),
+            replays: args.replays.clone(),
+            ..about(&config, server.addresses(), "serve")
+        };
         let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
         let result = server.run(|| process::turn_over(&pulse, &life));
@@ -93,7 +100,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let mut server = Sharded::new(&config, process::incarnation())?;
         let life = lifecycle(args, &config, server.monitors());
         life.record(&config, server.addresses().rssl);
-        let about = About { feeds: args.feeds.clone(), ..about(&config, server.addresses(), "serve") };
+        let about = About {
+            feeds: args.feeds.clone(),
+            replays: args.replays.clone(),
+            ..about(&config, server.addresses(), "serve")
+        };
         let web = http::start(&config.http, about, &life, server.administration()).map_err(anyhow::Error::msg)?;
         announce(&config, server.addresses(), web.as_ref(), (pulse.clone(), server.io().tcp().waker()));
         let result = server.run(|| process::turn_over(&pulse, &life));

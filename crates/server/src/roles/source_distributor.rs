@@ -10,7 +10,7 @@ use super::service::{self, Pulse};
 use crate::addresses;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
-use crate::http::{self, About, Feeds};
+use crate::http::{self, About, Feeds, Replays};
 
 /// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -36,6 +36,9 @@ pub struct SourceDistributorArgs {
     /// Exchanges' feeds that are taken in beside, which tell how they stand.
     #[arg(skip)]
     pub feeds: Feeds,
+    /// Recordings that are played beside, which are steered by its administration.
+    #[arg(skip)]
+    pub replays: Replays,
 }
 
 impl SourceDistributorArgs {
@@ -81,6 +84,7 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
         hub: Some(addresses.hub),
         takes_websocket: false,
         feeds: args.feeds.clone(),
+        replays: args.replays.clone(),
         ..process::about(&config)
     };
     let again = args.clone();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// Another name for items: a name, or what is around a `*`, and the same of the new name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Renaming {
+pub struct Renaming {
     from: Shape,
     to: Shape,
 }
@@ -35,7 +35,7 @@ impl Renaming {
     ///
     /// # Errors
     /// A text for the user.
-    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
         let refused = || {
             anyhow!(
                 "write FROM=TO: IBM.N=IBM.XX for a name, *.N=*.XX or *=TEST.* for many; each side has one * or none"

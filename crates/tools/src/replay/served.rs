@@ -2,16 +2,15 @@
 
 use super::SERVICE_ID;
 use super::choice::Choice;
-use super::order::Order;
 use super::service::ServiceStates;
-use super::timeline::{NO_IMAGE, Pace, Span, Timeline, Turn};
+use super::timeline::{NO_IMAGE, Span, Timeline, Turn};
 use crate::source::publisher::{Egress, Feed};
 use crate::when;
 use feed::provider::noninteractive::Offered;
 use feed::provider::{ImagePart, ItemId, Items, Open, Refusal, SessionId};
 use feed::session::Nanos;
 use feed::shift::Shift;
-use record::{By, Error, Folder, Item, Merge, MergedItem, Recording};
+use record::{By, Error, Folder, Item, Merge, MergedItem, Order, Pace, Recording, ReplayState, Standing, Steering};
 use rwf::msg::{Domain, RefreshMsg};
 use rwf::{State, StateCode};
 
@@ -19,6 +18,8 @@ use rwf::{State, StateCode};
 const ITEM_BITS: u32 = 26;
 /// Timelines at a time: each keeps all images.
 const TIMELINES: usize = 32;
+/// How often others are told how the replay stands when nothing but the time changes.
+const TELL_EVERY: Nanos = 50_000_000;
 
 /// What is replayed, and how.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(super) struct Plan {
     pub(super) by: By,
     /// Items that have to be open before time passes.
     pub(super) begin_with: usize,
+    /// Time stands still until somebody says go.
+    pub(super) is_paused: bool,
     /// Times of further services.
     pub(super) at: Vec<u64>,
 }
@@ -47,8 +50,10 @@ pub(super) struct Replay<'a> {
     told_up: Vec<bool>,
     lines: Vec<String>,
     failure: Option<Error>,
-    /// To be done in the next turn.
-    orders: Vec<Order>,
+    /// What is to be done in the next turn, and who is told how it stands.
+    steering: Steering,
+    /// When others were told last, and what.
+    told: Option<(Nanos, Standing)>,
 }
 
 impl<'a> Replay<'a> {
@@ -57,11 +62,13 @@ impl<'a> Replay<'a> {
         plan: Plan,
         choice: &'a Choice,
         shift: Option<&'a Shift>,
+        steering: Steering,
         now: Nanos,
     ) -> Result<Self, Error> {
         let recordings: Vec<&Recording<Folder>> = recordings.iter().collect();
         let merge = Merge::at(&recordings, plan.span.from, plan.by, &|item| choice.serve(item))?;
-        let main = Timeline::new(merge, plan.span, plan.pace, plan.begin_with, now).shifted(shift);
+        let main =
+            Timeline::new(merge, plan.span, plan.pace, plan.begin_with, now).shifted(shift).paused(plan.is_paused);
         let states = ServiceStates::new(&recordings, choice, plan.span.from)?;
         let told_up = vec![true; plan.services.len()];
         let timelines = vec![Some((plan.span.from, main))];
@@ -75,7 +82,8 @@ impl<'a> Replay<'a> {
             told_up,
             lines: Vec::new(),
             failure: None,
-            orders: Vec::new(),
+            steering,
+            told: None,
         })
     }
 
@@ -95,17 +103,13 @@ impl<'a> Replay<'a> {
         self.failure.take()
     }
 
-    /// Has something done in the next turn.
-    pub(super) fn order(&mut self, order: Order) {
-        self.orders.push(order);
-    }
-
-    /// Does what the user wants of the replay itself; times beside it go on as they do.
+    /// Does what users want of the replay itself; times beside it go on as they do.
     fn obey(&mut self, now: Nanos, egress: &mut Egress<'_>, turn: &mut Turn) -> Result<(), Error> {
+        let orders = self.steering.take();
         let Some((_, main)) = self.timelines.first_mut().and_then(Option::as_mut) else { return Ok(()) };
-        for order in self.orders.drain(..) {
-            match order {
-                Order::Pause => main.pause(),
+        for order in &orders {
+            match *order {
+                Order::Pause => main.pause(now),
                 Order::Go => main.go(now),
                 Order::Step(count) => main.step(count, now, egress, turn)?,
                 Order::Speed(pace) => main.set_pace(pace, now),
@@ -113,11 +117,59 @@ impl<'a> Replay<'a> {
                     main.seek(to, now, egress)?;
                     self.states.seek(&self.recordings, to)?;
                 }
+                Order::Skip(distance) => {
+                    let played = self.steering.overview();
+                    let to = main.position(now).saturating_add_signed(distance).clamp(played.from, played.to);
+                    main.seek(to, now, egress)?;
+                    self.states.seek(&self.recordings, to)?;
+                }
+                Order::Loop(repeats) => turn.has_begun |= main.set_repeats(repeats, now, egress)?,
                 Order::Where => {}
             }
-            self.lines.push(format!("the replay is at {}", when::text(main.merge().time())));
+            let standing = main.standing();
+            let time = when::text(main.position(now));
+            self.lines.push(format!("the replay is at {time}, {}", state_text(standing)));
+        }
+        if !orders.is_empty() {
+            self.report(now, orders.len());
         }
         Ok(())
+    }
+
+    /// Tells others how the replay stands, if that is news.
+    pub(super) fn tell(&mut self, now: Nanos) {
+        let standing = self.standing();
+        let is_news = self.told.is_none_or(|(at, told)| {
+            let is_other = Standing { time: told.time, messages: told.messages, ..standing } != told;
+            is_other || (standing != told && now >= at.saturating_add(TELL_EVERY))
+        });
+        if is_news {
+            self.report(now, 0);
+        }
+    }
+
+    fn report(&mut self, now: Nanos, obeyed: usize) {
+        let standing = self.standing();
+        self.told = Some((now, standing));
+        self.steering.tell(standing, obeyed);
+    }
+
+    /// How the replay itself stands, with the streams and messages of all times.
+    fn standing(&self) -> Standing {
+        let main = self.timelines.first().and_then(Option::as_ref).map(|(_, main)| main.standing());
+        let all = || self.timelines.iter().flatten();
+        let streams = all().map(|(_, it)| it.streams()).sum();
+        Standing { streams, messages: all().map(|(_, it)| it.told()).sum(), ..main.unwrap_or_default() }
+    }
+
+    /// The services are as they were at the beginning, too; false if that cannot be read.
+    fn begins_anew(&mut self) -> bool {
+        if let Err(error) = self.states.seek(&self.recordings, self.plan.span.from) {
+            self.failure.get_or_insert(error);
+            return false;
+        }
+        self.lines.push("the replay begins anew".to_owned());
+        true
     }
 
     /// What there is to say to the user.
@@ -134,13 +186,6 @@ impl<'a> Replay<'a> {
             (was_up != is_up).then_some((n, is_up))
         })?;
         Some((SERVICE_ID + n as u16, is_up))
-    }
-
-    /// The time that the replay has come to; streams and messages of all times.
-    pub(super) fn figures(&self) -> (u64, usize, u64) {
-        let time = self.timelines.first().and_then(Option::as_ref).map_or(0, |(_, main)| main.merge().time());
-        let all = || self.timelines.iter().flatten();
-        (time, all().map(|(_, it)| it.streams()).sum(), all().map(|(_, it)| it.told()).sum())
     }
 
     /// The timeline of a time, made if there is none.
@@ -251,7 +296,7 @@ impl Feed for Replay<'_> {
     }
 
     fn due(&self, _: Nanos, egress: &Egress<'_>) -> Option<Nanos> {
-        if !self.orders.is_empty() {
+        if self.steering.has_orders() {
             return Some(0);
         }
         self.timelines.iter().flatten().filter_map(|(_, timeline)| timeline.next(egress)).min()
@@ -269,6 +314,9 @@ impl Feed for Replay<'_> {
         }
         for (recording, msg) in ordered.directory {
             self.states.receive(recording, &msg);
+        }
+        if ordered.has_begun && !self.begins_anew() {
+            return;
         }
         for n in 0..self.timelines.len() {
             let Some((_, timeline)) = &mut self.timelines[n] else { continue };
@@ -288,13 +336,22 @@ impl Feed for Replay<'_> {
             if turn.is_over {
                 self.lines.push(format!("the replay is over, at {time}; items stay as they are"));
             }
-            if turn.has_begun {
-                if let Err(error) = self.states.seek(&self.recordings, self.plan.span.from) {
-                    self.failure.get_or_insert(error);
-                    return;
-                }
-                self.lines.push("the replay begins anew".to_owned());
+            if turn.has_begun && !self.begins_anew() {
+                return;
             }
         }
+    }
+}
+
+/// How a replay stands, but for its time: `running at speed 2`, `paused`.
+pub(super) fn state_text(standing: Standing) -> String {
+    let speed = match standing.pace {
+        Pace::Scaled(speed) => format!("at speed {speed}"),
+        Pace::Unpaced => "as fast as clients take it".to_owned(),
+    };
+    match standing.state {
+        ReplayState::Waiting(count) => format!("waiting until {count} items are open"),
+        ReplayState::Running => format!("running {speed}"),
+        state => state.name().to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use crate::source::publisher::Egress;
 use feed::provider::{ImagePart, SessionId};
 use feed::session::Nanos;
 use feed::shift::{Distance, Shift};
-use record::{Error, Event, Folder, Gap, Kind, Merge, MergedItem, Shown};
+use record::{Error, Event, Folder, Gap, Kind, Merge, MergedItem, Pace, ReplayState, Shown, Standing};
 use rwf::msg::{Msg, RefreshFlags, RefreshMsg, StatusMsg, UpdateFlags, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{DataState, DataType, State, StateCode, StreamState, peek};
@@ -13,15 +13,6 @@ use rwf::{DataState, DataType, State, StateCode, StreamState, peek};
 const TURN: usize = 2_048;
 /// Room for a message, bytes.
 const ROOM: usize = 128_000;
-
-/// How fast a recording goes by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Pace {
-    /// So many seconds of it in a second.
-    Scaled(f64),
-    /// As fast as those who watch take it.
-    Unpaced,
-}
 
 /// What of a recording is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,6 +100,28 @@ impl<'a> Timeline<'a> {
             _ => shift.distance(self.merge.time(), now),
         };
         Some((shift, distance))
+    }
+
+    /// How it stands, but for the streams and messages of others.
+    pub(super) fn standing(&self) -> Standing {
+        let (state, since) = match (self.clock, self.pace) {
+            (Clock::Waiting(count), _) => (ReplayState::Waiting(count), None),
+            (Clock::Running(began), Pace::Scaled(_)) => (ReplayState::Running, Some(began)),
+            (Clock::Running(_), Pace::Unpaced) => (ReplayState::Running, None),
+            (Clock::Paused, _) => (ReplayState::Paused, None),
+            (Clock::Over, _) => (ReplayState::Over, None),
+        };
+        let time = if since.is_some() { self.base } else { self.base.max(self.merge.time()) };
+        let (streams, messages) = (self.streams, self.told);
+        Standing { state, time, since, pace: self.pace, repeats: self.span.repeats, streams, messages }
+    }
+
+    /// Begins with time standing still.
+    pub(super) const fn paused(mut self, is_paused: bool) -> Self {
+        if is_paused {
+            self.clock = Clock::Paused;
+        }
+        self
     }
 
     pub(super) const fn merge(&self) -> &Merge<'a, Folder> {
@@ -265,27 +278,44 @@ impl<'a> Timeline<'a> {
         Ok(())
     }
 
+    /// The time that it has come to, also between two messages.
+    pub(super) fn position(&self, now: Nanos) -> u64 {
+        self.standing().time_at(now, self.span.to)
+    }
+
     /// Time stands still.
-    pub(super) const fn pause(&mut self) {
+    pub(super) fn pause(&mut self, now: Nanos) {
         if !matches!(self.clock, Clock::Over) {
+            self.base = self.position(now);
             self.clock = Clock::Paused;
         }
     }
 
     /// Time passes from where it is, whether or not somebody was waited for.
-    pub(super) const fn go(&mut self, now: Nanos) {
+    pub(super) fn go(&mut self, now: Nanos) {
         if !matches!(self.clock, Clock::Over) {
-            self.base = self.merge.time();
+            self.base = self.position(now);
             self.clock = Clock::Running(now);
         }
     }
 
     /// Another speed from here on.
-    pub(super) const fn set_pace(&mut self, pace: Pace, now: Nanos) {
-        self.pace = pace;
+    pub(super) fn set_pace(&mut self, pace: Pace, now: Nanos) {
+        self.base = self.position(now);
         if matches!(self.clock, Clock::Running(_)) {
-            self.go(now);
+            self.clock = Clock::Running(now);
         }
+        self.pace = pace;
+    }
+
+    /// Begins anew at the end, or not; one that is over begins anew at once.
+    pub(super) fn set_repeats(&mut self, repeats: bool, now: Nanos, egress: &mut Egress<'_>) -> Result<bool, Error> {
+        self.span.repeats = repeats;
+        let begins = repeats && matches!(self.clock, Clock::Over);
+        if begins {
+            self.begin_anew(now, egress)?;
+        }
+        Ok(begins)
     }
 
     /// Time stands still, and the next messages come, so many.
@@ -296,9 +326,9 @@ impl<'a> Timeline<'a> {
         egress: &mut Egress<'_>,
         turn: &mut Turn,
     ) -> Result<(), Error> {
-        self.pause();
+        self.pause(now);
         let shift = self.moved_by(now);
-        let Self { merge, watchers, streams, told, span, .. } = self;
+        let Self { merge, watchers, streams, told, span, base, .. } = self;
         let mut teller = Teller::new(watchers, streams, told, egress, shift);
         let mut events = 0;
         // Records of what is not served are passed over.
@@ -311,6 +341,7 @@ impl<'a> Timeline<'a> {
                 break;
             }
         }
+        *base = merge.time();
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 import { api, el, kept, short, toast } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Market } from "./market.js";
+import { Replays } from "./replay.js";
 import { System } from "./system.js";
 
 const views = {};
@@ -35,6 +36,7 @@ function show(name) {
     if (key === name) view.show();
     else view.hide();
   }
+  views.replay?.beside(name);
   for (const link of document.querySelectorAll("nav a")) {
     link.setAttribute("aria-current", link.dataset.view === name ? "page" : "false");
     link.hidden = !views[link.dataset.view];
@@ -62,7 +64,8 @@ const KEYS = [
   ["Delete", "take the item off the list"],
   ["1 2 3 4", "chart, book, trades, fields of the open item"],
   ["c", "columns"],
-  ["g m / g s", "market, system"],
+  ["g m / g s / g r", "market, system, replay"],
+  ["space s ← →", "of a replay: pause and go, a step, ten seconds"],
   ["t", "light or dark"],
   ["?", "this list"],
 ];
@@ -90,9 +93,10 @@ function keys() {
         leader = event.timeStamp;
         return undefined;
       }
-      if (event.timeStamp - leader < 1200 && (event.key === "m" || event.key === "s")) {
+      const goal = { m: "market", s: "system", r: "replay" }[event.key];
+      if (event.timeStamp - leader < 1200 && goal) {
         leader = 0;
-        location.hash = event.key === "m" ? "market" : "system";
+        location.hash = goal;
         return undefined;
       }
     }
@@ -170,6 +174,9 @@ async function start() {
     else watchHealth(process.role)();
     document.getElementById("rate").hidden = true;
   }
+  const replays = new Replays(document.getElementById("replay"), document.getElementById("strip"));
+  // A server that plays nothing and records nothing has no such view.
+  if (await replays.refresh().catch(() => false)) views.replay = replays;
   const route = () => show(location.hash.slice(1).split("/")[0] || (views.market ? "market" : "system"));
   addEventListener("hashchange", route);
   route();

@@ -1,6 +1,5 @@
 //! Times of day and date on command lines, in files and in what tools print: UTC, to the nanosecond.
 
-use anyhow::anyhow;
 use rwf::Date;
 
 /// Nanoseconds.
@@ -37,14 +36,17 @@ pub fn length(nanos: u64) -> String {
     }
 }
 
+/// A text is no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write a time of UTC, from 1970 on, as 2026-11-27T14:30:00Z or 2026-11-27T14:30:00.123456789Z")]
+pub struct NoTime;
+
 /// A time from its text, nanoseconds since 1970: `2026-11-27T14:30:00Z`, with up to nine decimals; `T` may be a blank, and `Z` be left out.
 ///
 /// # Errors
-/// A text for the user.
-pub fn parse(text: &str) -> anyhow::Result<u64> {
-    read(text).ok_or_else(|| {
-        anyhow!("write a time of UTC, from 1970 on, as 2026-11-27T14:30:00Z or 2026-11-27T14:30:00.123456789Z")
-    })
+/// The text is no such time; the user has written it.
+pub fn parse(text: &str) -> Result<u64, NoTime> {
+    read(text).ok_or(NoTime)
 }
 
 fn read(text: &str) -> Option<u64> {
