@@ -125,7 +125,9 @@ BLOCKS = {
     ),
     "quoteway serve --route provider:14010": Run(before=[SOURCE]),
     "quoteway scenario list": Run(
-        replace=[("./consumer {host} {port}", JUDGED), ("--all --junit scenarios.xml -- java -jar consumer.jar {host} {port}", f"item-closed --junit scenarios.xml -- {JUDGED}")],
+        replace=[("./consumer {host} {port}", JUDGED), ("--all --junit scenarios.xml -- java -jar consumer.jar {host} {port}", f"item-closed --junit scenarios.xml -- {JUDGED}"),
+                 ("--all --judges provider -- ./provider --listen {port}", "provider-snapshots -- quoteway sink-driven-src -N {port} -K"),
+                 ("--all --judges publisher -- ./publisher {address}", "publisher-begins -- quoteway sink-driven-src --nip {address} --items IBM.N -U 20")],
     ),
     "sudo apt install": Skip("installs the package: root, apt and systemd"),
     "curl -s localhost:8080/api/v1/services": Run(

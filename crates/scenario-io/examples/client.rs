@@ -130,10 +130,24 @@ impl Watch {
                 Event::Disconnect(_) if self.wrong() != Wrong::IgnoresClosedLogin => self.client.leave(),
                 Event::ItemState { item, state } => {
                     let image = self.images.entry(item).or_default();
-                    image.suspect = state.as_state().data != DataState::OK;
+                    let state = state.as_state();
+                    image.suspect = state.data != DataState::OK || state.stream != StreamState::OPEN;
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// An item that is to be had under another name is opened under that.
+    fn follow(&mut self, now: u64, msg: &Msg<'_>) {
+        let Msg::Status(status) = msg else { return };
+        let redirected = status.state.is_some_and(|state| state.stream == StreamState::REDIRECTED);
+        let Some(key) = status.key.as_ref().filter(|key| redirected && key.name.is_some()) else { return };
+        let name = key.name_lossy().into_owned();
+        let request = ItemRequest { domain: status.domain, ..ItemRequest::new("DIRECT_FEED", &name) };
+        // A name that cannot be asked for is not asked for: that is what is judged.
+        if let Ok(item) = self.client.role.consumer.open(now, request) {
+            self.names.insert(item, name);
         }
     }
 
@@ -261,6 +275,10 @@ impl Handler for Watch {
         let given = self.client.role.consumer.handle_message(now, msg).map(|given| given.item);
         if let (Some(item), Ok(msg)) = (given, Msg::decode(msg)) {
             self.item_message(item, &msg);
+        }
+        // The consumer tells that a stream has ended, and not under which name it goes on.
+        if let Ok(msg) = Msg::decode(msg) {
+            self.follow(now, &msg);
         }
         self.events(now);
     }

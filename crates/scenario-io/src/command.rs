@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use rwf::dictionary::Dictionary;
-use scenario::file::{self, ScenarioFile};
+use scenario::file::{self, Judges, ScenarioFile};
 use scenario::judge::{LIMITS, RULES};
 use scenario::library::{SHIPPED, shipped};
 use scenario::verdict::{self, Outcome, Verdict};
@@ -24,10 +24,12 @@ Examples:
   quoteway scenario list
   quoteway scenario run server-away -- ./consumer --host {host}:{port}
   quoteway scenario run --all --junit scenarios.xml -- java -jar consumer.jar {host} {port}
+  quoteway scenario run --all --judges provider -- ./provider --port {port}
   quoteway scenario run mine.toml --set item=TRI.N --record out -- python3 client.py
 
 Each scenario is a server of its own on a free port of this machine. The client is started for it, gets {host}, {port} or {address} in its \
-arguments (and QUOTEWAY_HOST, QUOTEWAY_PORT in its environment), and is ended with it. docs/operating/scenarios.md has the steps and the rules.
+arguments (and QUOTEWAY_HOST, QUOTEWAY_PORT in its environment), and is ended with it. Where an interactive provider is judged, it is what \
+listens on this port. docs/operating/scenarios.md has the steps and the rules.
 
 Exit status: 0 no rule was broken; 1 a rule was broken; 2 it could not be run; 3 nothing was judged.";
 
@@ -61,9 +63,12 @@ struct RunArgs {
     /// Scenarios: names of those that ship, or files
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Run all that ship
+    /// Run all that ship for what is under test
     #[arg(long)]
     all: bool,
+    /// What is under test, for --all
+    #[arg(long, value_name = "KIND", default_value = "consumer", value_parser = ["consumer", "provider", "publisher"])]
+    judges: String,
     /// Seed of all that is random; a verdict names it
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -97,7 +102,7 @@ struct RunArgs {
     /// Throw away what the client writes to its standard error
     #[arg(long)]
     quiet: bool,
-    /// The client: a program and its arguments
+    /// What is under test: a program and its arguments
     #[arg(last = true, value_name = "COMMAND", required = true)]
     command: Vec<String>,
 }
@@ -140,10 +145,18 @@ fn print(text: &str) -> anyhow::Result<()> {
 }
 
 fn list() -> anyhow::Result<String> {
-    let line = |scenario: &scenario::library::Shipped| {
-        Ok(format!("{:<28} {}\n", scenario.name, load(scenario.name, &BTreeMap::new())?.title))
-    };
-    SHIPPED.iter().map(line).collect()
+    use fmt::Write as _;
+    let mut text = String::new();
+    for judges in Judges::ALL {
+        let _ = writeln!(text, "{}s:", judges.name());
+        for shipped in SHIPPED {
+            let scenario = load(shipped.name, &BTreeMap::new())?;
+            if scenario.judges == judges {
+                let _ = writeln!(text, "  {:<28} {}", shipped.name, scenario.title);
+            }
+        }
+    }
+    Ok(text)
 }
 
 fn rules() -> String {
@@ -203,7 +216,11 @@ fn run_all(args: &RunArgs) -> anyhow::Result<()> {
     let set: BTreeMap<String, String> = set.collect::<anyhow::Result<_>>()?;
     let mut names = args.scenarios.clone();
     if args.all {
-        names.extend(SHIPPED.iter().map(|shipped| shipped.name.to_owned()));
+        for shipped in SHIPPED {
+            if load(shipped.name, &set)?.judges.name() == args.judges {
+                names.push(shipped.name.to_owned());
+            }
+        }
     }
     if names.is_empty() {
         return Err(anyhow!("which scenarios? name some, or --all; quoteway scenario list has them"));

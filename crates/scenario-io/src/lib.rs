@@ -10,6 +10,7 @@
 
 pub mod client;
 pub mod command;
+mod json;
 mod peer;
 pub mod recording;
 pub mod stage;

@@ -27,6 +27,8 @@ pub struct Recording {
     /// Port of the client and the sequence numbers of both directions, by connection.
     flows: BTreeMap<(usize, u32), Flow>,
     is_cut: bool,
+    /// The process under test is what was connected to.
+    is_dialled: bool,
 }
 
 struct Flow {
@@ -42,15 +44,26 @@ const PUSH_ACK: u8 = 0x18;
 
 impl Recording {
     /// A recording of a scenario in this folder; `None` for none. `wall_ns` is the wall clock at time 0, nanoseconds since 1970.
-    pub fn new(folder: Option<&Path>, scenario: &str, server: SocketAddr, wall_ns: u64) -> Self {
+    /// `is_dialled`: the process under test is the server.
+    pub fn new(folder: Option<&Path>, scenario: &str, server: SocketAddr, wall_ns: u64, is_dialled: bool) -> Self {
         let mut bytes = Vec::new();
         let path = folder.map(|folder| folder.join(format!("{scenario}.pcap")));
         let pcap = path.is_some().then(|| Pcap::begin(link::RAW, &mut bytes));
-        Self { path, pcap, bytes, server_port: server.port(), wall_ns, flows: BTreeMap::new(), is_cut: false }
+        Self {
+            path,
+            pcap,
+            bytes,
+            server_port: server.port(),
+            wall_ns,
+            flows: BTreeMap::new(),
+            is_cut: false,
+            is_dialled,
+        }
     }
 
-    /// Bytes passed on a connection.
-    pub fn passed(&mut self, now: u64, conn: ConnId, from_client: bool, bytes: &[u8]) {
+    /// Bytes passed on a connection; `is_tested`: they are those of the process under test.
+    pub fn passed(&mut self, now: u64, conn: ConnId, is_tested: bool, bytes: &[u8]) {
+        let from_client = is_tested != self.is_dialled;
         if self.pcap.is_none() {
             return;
         }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::tcp::{Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
-use rssl::ServerConfig;
-use scenario::file::ScenarioFile;
+use rssl::{ClientConfig, ServerConfig};
+use scenario::file::{Judges, ScenarioFile};
+use scenario::program::Deed;
 use scenario::verdict::Verdict;
 use scenario::{Act, Play};
 
@@ -79,6 +80,8 @@ struct Stage<'a> {
     addr: SocketAddr,
     config: Arc<ServerConfig>,
     peers: BTreeMap<u32, Peer>,
+    /// Connections that are being made.
+    dials: Vec<ConnId>,
     next: u32,
     began_ns: u64,
     client: Option<Client>,
@@ -96,9 +99,15 @@ impl<'a> Stage<'a> {
         let wall_ns = net::clock::wall();
         let play = Play::new(scenario, settings.seed, wall_ns / 1_000_000_000).map_err(|error| error.to_string())?;
         let mut tcp = Tcp::new(TcpConfig::default()).map_err(|error| format!("no sockets: {error}"))?;
-        let listening = tcp.listen(settings.listen, &options());
-        let (listener, addr) =
-            listening.map_err(|error| format!("{} cannot be listened on: {error}", settings.listen))?;
+        let failed = |error: io::Error| format!("{} cannot be listened on: {error}", settings.listen);
+        let is_dialled = scenario.judges == Judges::Provider;
+        let (listener, addr) = if is_dialled {
+            let bind = |at| std::net::TcpListener::bind(at)?.local_addr();
+            (None, first(settings.listen, bind).map_err(failed)?)
+        } else {
+            let (listener, addr) = first(settings.listen, |at| tcp.listen(at, &options())).map_err(failed)?;
+            (Some(listener), addr)
+        };
         let ping = scenario.ping_timeout_s;
         let config = ServerConfig {
             ping_timeout_min_s: ping,
@@ -112,14 +121,15 @@ impl<'a> Stage<'a> {
             settings,
             play,
             tcp,
-            listener: Some(listener),
+            listener,
             addr,
             config: Arc::new(config),
             peers: BTreeMap::new(),
+            dials: Vec::new(),
             next: 0,
             began_ns: net::clock::now(),
             client: None,
-            recording: Recording::new(settings.record.as_deref(), &scenario.name, addr, wall_ns),
+            recording: Recording::new(settings.record.as_deref(), &scenario.name, addr, wall_ns, is_dialled),
             talks: true,
             reads: true,
             pings: true,
@@ -192,7 +202,9 @@ impl<'a> Stage<'a> {
         }
         let Some(how) = client.ended()? else { return Ok(true) };
         if self.scenario.may_end {
-            return Ok(true);
+            // What a scenario needs does not come any more.
+            let waits = self.play.step().is_some_and(|step| matches!(step.deed, Deed::Needs(..)));
+            return Ok(!waits);
         }
         self.play.judge_mut().ended(now, &how);
         Ok(false)
@@ -217,14 +229,20 @@ impl<'a> Stage<'a> {
         let Some(mut peer) = self.peers.remove(&number) else { return };
         peer.flush(now, &mut self.tcp, None, &mut self.recording);
         self.tcp.close(peer.id, how);
-        if peer.is_up && by_client {
-            self.play.closed(now, number, by_client);
+        match (peer.is_up, by_client) {
+            (true, true) => self.play.closed(now, number, by_client),
+            (false, _) => self.play.refused(now),
+            (true, false) => {}
         }
     }
 
     fn act(&mut self, now: u64) -> io::Result<()> {
         while let Some(act) = self.play.take() {
             match act {
+                Act::Dial => match self.tcp.connect(self.addr, &options()) {
+                    Ok(conn) => self.dials.push(conn),
+                    Err(_) => self.play.refused(now),
+                },
                 Act::Send { conn, message } => self.write(now, conn, &message, Peer::write),
                 Act::BreakOff { conn, message } => {
                     self.write(now, conn, &message, Peer::write_half);
@@ -242,7 +260,8 @@ impl<'a> Stage<'a> {
                 Act::Listen(true) if self.listener.is_none() => {
                     self.listener = Some(self.tcp.listen(self.addr, &options())?.0);
                 }
-                Act::Listen(true) => {}
+                // A server that listens already; and notes, which the play keeps for its judge.
+                Act::Listen(true) | Act::Note { .. } => {}
                 Act::Read(reads) => {
                     self.reads = reads;
                     for peer in self.peers.values() {
@@ -259,6 +278,7 @@ impl<'a> Stage<'a> {
 
     fn write(&mut self, now: u64, conn: u32, message: &[u8], how: fn(&mut Peer, u64, &[u8]) -> Result<(), String>) {
         let Some(peer) = self.peers.get_mut(&conn) else { return };
+        peer.set_services(|| self.play.services(conn));
         if how(peer, now, message).is_err() {
             self.end(now, conn, Close::Reset, false);
             self.play.closed(now, conn, false);
@@ -273,13 +293,15 @@ impl<'a> Stage<'a> {
         match event {
             Event::Accepted { conn, .. } => {
                 let seed = self.settings.seed ^ u64::from(self.next);
-                self.peers.insert(self.next, Peer::new(now, conn, Arc::clone(&self.config), seed));
-                self.next += 1;
-                self.tcp.set_reading(conn, self.reads);
+                self.begins(Peer::taken(now, conn, Arc::clone(&self.config), seed));
             }
+            Event::Connected { conn } => self.made(now, conn)?,
             Event::Readable { conn } => self.read(now, conn, scratch),
             Event::Closed { conn, .. } => {
-                if let Some(number) = self.number(conn) {
+                if let Some(at) = self.dials.iter().position(|dial| *dial == conn) {
+                    self.dials.remove(at);
+                    self.play.refused(now);
+                } else if let Some(number) = self.number(conn) {
                     self.end(now, number, Close::Now, true);
                 }
             }
@@ -289,24 +311,54 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
+    fn begins(&mut self, peer: Peer) {
+        self.tcp.set_reading(peer.id, self.reads);
+        self.peers.insert(self.next, peer);
+        self.next += 1;
+    }
+
+    /// A connection to the provider was made.
+    fn made(&mut self, now: u64, conn: ConnId) -> io::Result<()> {
+        // A connection to a port that nobody listens on may come to meet itself.
+        if self.tcp.local_addr(conn)? == self.addr {
+            self.tcp.close(conn, Close::Reset);
+            return Ok(());
+        }
+        self.dials.retain(|dial| *dial != conn);
+        let config = ClientConfig {
+            ping_timeout_s: self.scenario.ping_timeout_s,
+            seed: self.settings.seed ^ u64::from(self.next),
+            component: self.config.component.clone(),
+            ..ClientConfig::default()
+        };
+        self.begins(Peer::dialled(now, conn, Arc::clone(&self.config), config));
+        Ok(())
+    }
+
     fn read(&mut self, now: u64, conn: ConnId, scratch: &mut Scratch) {
         let Some(number) = self.number(conn) else { return };
         let RecvOutcome::Data(bytes) = self.tcp.recv(conn, scratch) else { return };
         self.recording.passed(now, conn, true, bytes);
         let Some(peer) = self.peers.get_mut(&number) else { return };
-        let (was_up, mut received) = (peer.is_up, Received::default());
+        let is_silent = !self.pings;
+        let (was_up, mut received) = (peer.is_up, Received { is_silent, ..Received::default() });
+        peer.set_services(|| self.play.services(number));
         let done = peer.receive(now, bytes, &mut received);
-        let is_up = peer.is_up;
+        let (is_up, ping_timeout_s, spoken) = (peer.is_up, peer.ping_timeout_s(), peer.spoken());
         if is_up && !was_up {
-            self.play.connected(now, number);
+            self.play.connected(now, number, ping_timeout_s, spoken);
         }
         self.play.heard(now, number);
         for message in received.messages {
             self.play.message(now, number, &message);
         }
-        if let Err(why) = done {
-            self.play.judge_mut().malformed(now, &why);
-            self.end(now, number, Close::Now, true);
+        match done {
+            Ok(true) => {}
+            Ok(false) => self.end(now, number, Close::Now, true),
+            Err(why) => {
+                self.play.judge_mut().malformed(now, &why);
+                self.end(now, number, Close::Now, true);
+            }
         }
     }
 
@@ -321,6 +373,27 @@ impl<'a> Stage<'a> {
         }
         Ok(())
     }
+}
+
+/// Ports below those that systems give to connections: a server that listens again finds its own still free.
+const PORTS: std::ops::Range<u64> = 15_000..32_000;
+/// So many of them are tried before the system is asked for one.
+const TRIES: u64 = 50;
+
+/// Takes the first place that is free: the one that is named, or one of [`PORTS`], which differ by process and time.
+fn first<T>(at: SocketAddr, mut take: impl FnMut(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+    if at.port() != 0 {
+        return take(at);
+    }
+    let begin = net::clock::now() ^ (u64::from(std::process::id()) << 20);
+    for number in 0..TRIES {
+        let random = begin.wrapping_add(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let port = PORTS.start + random % (PORTS.end - PORTS.start);
+        if let Ok(taken) = take(SocketAddr::new(at.ip(), port as u16)) {
+            return Ok(taken);
+        }
+    }
+    take(at)
 }
 
 fn options() -> SocketOptions {

@@ -12,6 +12,32 @@ use crate::script::split;
 /// Steps of a scenario at most, repetitions written out.
 pub const STEPS_MAX: usize = 10_000;
 
+/// What is under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Judges {
+    /// A consumer: it connects to the server of the scenario, `S`.
+    #[default]
+    Consumer,
+    /// An interactive provider: the consumer of the scenario, `C`, connects to it.
+    Provider,
+    /// A non-interactive provider: it connects to the server of the scenario, `S`.
+    Publisher,
+}
+
+impl Judges {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Consumer, Self::Provider, Self::Publisher];
+
+    /// Its name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Consumer => "consumer",
+            Self::Provider => "provider",
+            Self::Publisher => "publisher",
+        }
+    }
+}
+
 /// A scenario as its file says it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioFile {
@@ -23,6 +49,8 @@ pub struct ScenarioFile {
     pub title: String,
     /// Why it matters and what a right client does.
     pub about: String,
+    /// What is under test.
+    pub judges: Judges,
     /// The rules that it gives occasion to: a run in which one of them had none judges nothing.
     pub rules: Vec<String>,
     /// Services that the server has, with the words of the step language for each of them.
@@ -70,9 +98,10 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 /// The keys of a file.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "title",
     "about",
+    "judges",
     "rules",
     "services",
     "ping-timeout-s",
@@ -139,6 +168,7 @@ impl Reader<'_> {
             name: stem.strip_suffix(".toml").unwrap_or(stem).to_owned(),
             title: self.string(&table, "title")?.unwrap_or_default(),
             about: self.string(&table, "about")?.unwrap_or_default().trim().to_owned(),
+            judges: self.judges(&table)?,
             rules: self.strings(&table, "rules")?,
             services: self.strings(&table, "services")?,
             ping_timeout_s: self.number(&table, "ping-timeout-s", 1..256)?.unwrap_or(30) as u8,
@@ -182,6 +212,14 @@ impl Reader<'_> {
             Some((DeValue::String(text), _)) => Ok(Some(text.clone().into_owned())),
             Some((_, span)) => self.error(span.start, format!("{key} is a text: {key} = \"..\"")),
         }
+    }
+
+    fn judges(&self, table: &DeTable<'_>) -> Result<Judges, FileError> {
+        let Some(word) = self.string(table, "judges")? else { return Ok(Judges::default()) };
+        let at = table.get("judges").map_or(0, |value| value.span().start);
+        let found = Judges::ALL.into_iter().find(|judges| judges.name() == word);
+        let near = || nearest(&word, Judges::ALL.map(Judges::name));
+        found.map_or_else(|| self.error(at, format!("judges is consumer, provider or publisher{}", near())), Ok)
     }
 
     fn flag(&self, table: &DeTable<'_>, key: &str) -> Result<bool, FileError> {

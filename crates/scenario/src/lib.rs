@@ -10,13 +10,16 @@
 //! | [`mod@file`] | a scenario's file (TOML) |
 //! | [`program`] | its steps as what is to be done |
 //! | [`play`] | the play: steps in their time, server and judge |
+//! | [`asks`], [`consumer`] | the consumer in front of a provider under test: its steps, and what it does |
 //! | [`market`] | the server: what it answers by itself, and what steps have it do |
 //! | [`judge`] | the rules, and what was found |
 //! | [`verdict`] | the verdict as text, JUnit XML and JSON |
 //! | [`library`] | the scenarios that ship |
 #![forbid(unsafe_code)]
 
+pub mod asks;
 pub mod commands;
+pub mod consumer;
 pub mod directory;
 pub mod encoding;
 pub mod file;
@@ -27,7 +30,9 @@ pub mod numbers;
 pub mod play;
 pub mod program;
 pub mod script;
+mod side;
 pub mod special;
+mod step_messages;
 mod values;
 pub mod verdict;
 pub mod words;

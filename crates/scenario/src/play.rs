@@ -6,11 +6,12 @@ use std::collections::VecDeque;
 use rwf::msg::Msg;
 
 use crate::commands::Command;
-use crate::file::{FileError, ScenarioFile};
+use crate::file::{FileError, Judges, ScenarioFile};
 use crate::judge::Judge;
-use crate::market::{Act, Market, MarketConfig};
+use crate::market::{Act, MarketConfig};
 use crate::numbers::SECOND;
 use crate::program::{self, Deed, Event, Message, Program, Server, Step, Stream};
+use crate::side::Side;
 use crate::words::ReceivedMessage;
 
 /// Messages that are kept for the report of a failure.
@@ -29,6 +30,15 @@ pub struct Passed {
     pub from_client: bool,
     /// RWF.
     pub message: Vec<u8>,
+}
+
+/// The protocol of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spoken {
+    /// RSSL, with RWF in it.
+    Rssl,
+    /// JSON over WebSocket: the client need not ask for the directory to know services by their names, and hears of them by its items.
+    Json,
 }
 
 /// How a play ended.
@@ -57,9 +67,10 @@ pub struct Play {
     at: usize,
     /// The step's time is over then, once it has begun.
     until_ns: Option<u64>,
-    market: Market,
+    side: Side,
     judge: Judge,
     random: u64,
+    /// What the last handshake agreed on.
     ping_timeout_ns: u64,
     unseen: VecDeque<Unseen>,
     last: VecDeque<Passed>,
@@ -83,13 +94,14 @@ impl Play {
         let program = program::compile(scenario)?;
         let updates_a_second = f64::from(scenario.updates_a_second);
         let config = MarketConfig { services: scenario.services.clone(), updates_a_second, seed, wall_s };
-        let mut judge = Judge::new(scenario.limits.clone());
-        judge.listening(0, true);
+        let mut judge = Judge::new(scenario.judges, scenario.limits.clone());
+        let side = Side::new(scenario.judges, config);
+        judge.listening(0, scenario.judges != Judges::Provider);
         Ok(Self {
             program,
             at: 0,
             until_ns: None,
-            market: Market::new(config),
+            side,
             judge,
             random: seed ^ 0x9E37_79B9_7F4A_7C15,
             ping_timeout_ns: u64::from(scenario.ping_timeout_s) * SECOND,
@@ -141,22 +153,44 @@ impl Play {
         if self.end.is_some() {
             return None;
         }
-        [self.until_ns, self.market.due(), self.judge.due(), self.hangs_until_ns].into_iter().flatten().min()
+        [self.until_ns, self.side.due(), self.judge.due(), self.hangs_until_ns].into_iter().flatten().min()
     }
 
-    /// A connection came up: the handshake is done.
-    pub fn connected(&mut self, now: u64, conn: u32) {
+    /// A connection came up: the handshake is done. `ping_timeout_s`: what it agreed on.
+    pub fn connected(&mut self, now: u64, conn: u32, ping_timeout_s: u8, spoken: Spoken) {
+        self.ping_timeout_ns = u64::from(ping_timeout_s) * SECOND;
         self.judge.connected(now, conn, self.ping_timeout_ns);
-        if let Err(why) = self.market.connected(conn) {
+        if let Err(why) = self.side.connected(conn) {
             self.end.get_or_insert(End::Impossible(why));
         }
+        if let (Spoken::Json, Ok(server)) = (spoken, self.side.server())
+            && let Err(why) = server.speaks_json(conn)
+        {
+            self.end.get_or_insert(End::Impossible(why));
+        }
+        if spoken == Spoken::Json {
+            self.judge.speaks_json(conn);
+        }
+        self.drain(now);
         self.advance(now);
+    }
+
+    /// The services of a connection, id and name.
+    pub fn services(&self, conn: u32) -> Vec<(u16, String)> {
+        let ids = self.side.ids(conn).into_iter().flatten();
+        ids.map(|(name, id)| (*id, name.clone())).collect()
     }
 
     /// A connection is over; `by_client`: the client ended it.
     pub fn closed(&mut self, now: u64, conn: u32, by_client: bool) {
         self.judge.closed(now, conn, by_client);
-        self.market.closed(conn);
+        self.side.closed(now, conn);
+        self.advance(now);
+    }
+
+    /// A connection that was asked for by [`Act::Dial`] could not be made.
+    pub fn refused(&mut self, now: u64) {
+        self.side.refused(now);
         self.advance(now);
     }
 
@@ -173,7 +207,7 @@ impl Play {
 
     /// A message came in.
     pub fn message(&mut self, now: u64, conn: u32, bytes: &[u8]) {
-        if self.market.ids(conn).is_none() {
+        if self.side.ids(conn).is_none() {
             // On its way when the server ended the connection.
             return;
         }
@@ -181,7 +215,7 @@ impl Play {
         if self.judge.client_message(now, conn, bytes)
             && let Ok(msg) = Msg::decode(bytes)
         {
-            if let Some(ids) = self.market.ids(conn)
+            if let Some(ids) = self.side.ids(conn)
                 && let Ok(received) = ReceivedMessage::of(bytes, ids)
             {
                 let received = self.named(conn, received);
@@ -190,7 +224,7 @@ impl Play {
                     self.unseen.pop_front();
                 }
             }
-            if let Err(why) = self.market.message(now, conn, &msg) {
+            if let Err(why) = self.side.message(now, conn, &msg) {
                 self.end.get_or_insert(End::Impossible(why));
             }
         }
@@ -201,7 +235,7 @@ impl Play {
     /// The message with the name of its item where it has none of its own.
     fn named(&self, conn: u32, mut received: ReceivedMessage) -> ReceivedMessage {
         if received.item.is_none() {
-            received.item = self.market.item(conn, received.stream).map(str::to_owned);
+            received.item = self.side.item(conn, received.stream).map(str::to_owned);
         }
         received
     }
@@ -215,16 +249,20 @@ impl Play {
 
     /// Acts of the server go past the judge to the owner.
     fn drain(&mut self, now: u64) {
-        while let Some(act) = self.market.take() {
+        while let Some(act) = self.side.take() {
             match &act {
+                Act::Note { conn, message } => {
+                    self.judge.server_message(now, *conn, message, self.side.wall_s(now));
+                    continue;
+                }
                 Act::Send { conn, message } => {
-                    self.judge.server_message(now, *conn, message, self.market.wall_s(now));
+                    self.judge.server_message(now, *conn, message, self.side.wall_s(now));
                     let (conn, message) = (*conn, message.clone());
                     self.passed(now, conn, false, &message);
                 }
                 Act::Close { conn, .. } | Act::BreakOff { conn, .. } => {
                     self.judge.closed(now, *conn, false);
-                    self.market.closed(*conn);
+                    self.side.closed(now, *conn);
                 }
                 Act::Listen(listening) => {
                     self.listening = *listening;
@@ -238,7 +276,7 @@ impl Play {
                     self.pings = *pings;
                     self.judge.server_is(now, !pings, !self.reads);
                 }
-                Act::Talk(_) | Act::Pace(_) => {}
+                Act::Dial | Act::Talk(_) | Act::Pace(_) => {}
             }
             self.acts.push_back(act);
         }
@@ -252,7 +290,7 @@ impl Play {
             self.judge.server_is(now, !self.pings, !self.reads);
         }
         if self.hangs_until_ns.is_none()
-            && let Err(why) = self.market.advance(now)
+            && let Err(why) = self.side.advance(now)
         {
             self.end.get_or_insert(End::Impossible(why));
         }
@@ -284,6 +322,10 @@ impl Play {
                     self.until_ns = Some(now + least + more);
                 }
                 Ok(self.until_ns.is_some_and(|until| now >= until))
+            }
+            Deed::AfterPings(times) => {
+                let time = (times * self.ping_timeout_ns as f64) as u64;
+                Ok(now >= *self.until_ns.get_or_insert(now + time))
             }
             Deed::Until(event, patience) => {
                 let until = *self.until_ns.get_or_insert(now + patience);
@@ -324,7 +366,7 @@ impl Play {
                 Ok(now >= until)
             }
             deed => {
-                self.posts_before = self.market.posts_seen();
+                self.posts_before = self.side.posts_seen();
                 self.reports_before = self.judge.reports();
                 // Messages of before do not answer what is done now.
                 self.unseen.clear();
@@ -335,16 +377,23 @@ impl Play {
 
     fn act(&mut self, now: u64, deed: &Deed) -> Result<(), String> {
         match deed {
-            Deed::Send(message) => self.market.send_message(message),
-            Deed::Directory(service, words) => self.market.send_directory(service, words),
-            Deed::BreakOff(message) => self.market.break_off(message),
-            Deed::Server(server) => self.market.change(now, server),
+            Deed::Send(message) => self.side.server()?.send_message(message),
+            Deed::Directory(service, words) => self.side.server()?.send_directory(service, words),
+            Deed::BreakOff(message) => self.side.server()?.break_off(message),
+            Deed::Server(server) => self.side.server()?.change(now, server),
+            Deed::Ask(ask) => {
+                if ask.excuses() {
+                    self.judge.excuse();
+                }
+                self.side.consumer()?.ask(ask)
+            }
             Deed::Command(command) => self.command(now, command),
-            Deed::After(..) | Deed::Until(..) | Deed::Needs(..) | Deed::Never(..) => Ok(()),
+            Deed::After(..) | Deed::AfterPings(_) | Deed::Until(..) | Deed::Needs(..) | Deed::Never(..) => Ok(()),
         }
     }
 
     fn command(&mut self, now: u64, command: &Command<f64>) -> Result<(), String> {
+        let server = self.side.server()?;
         let stream = |item: &Option<String>| match item.as_deref() {
             None | Some("*") => Stream::All,
             Some("first") => Stream::First,
@@ -356,28 +405,28 @@ impl Play {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
         };
         match command {
-            Command::UpdateRate(rate) => self.market.set_rate(*rate),
-            Command::Down => self.market.set_up(false)?,
-            Command::Up => self.market.set_up(true)?,
+            Command::UpdateRate(rate) => server.set_rate(*rate),
+            Command::Down => server.set_up(false)?,
+            Command::Up => server.set_up(true)?,
             Command::Suspect(item) => {
-                self.market.send_message(&status(item, ["Open/Suspect", "\"the source says so\""]))?;
+                server.send_message(&status(item, ["Open/Suspect", "\"the source says so\""]))?;
             }
-            Command::Ok(item) => self.market.send_message(&status(item, ["Open/Ok", "\"good again\""]))?,
-            Command::Close(item) => self.market.send_message(&status(item, ["Closed/Suspect/NotFound", "\"gone\""]))?,
+            Command::Ok(item) => server.send_message(&status(item, ["Open/Ok", "\"good again\""]))?,
+            Command::Close(item) => server.send_message(&status(item, ["Closed/Suspect/NotFound", "\"gone\""]))?,
             Command::Recover(item) => {
-                self.market.send_message(&status(item, ["ClosedRecover/Suspect", "\"open it again\""]))?;
+                server.send_message(&status(item, ["ClosedRecover/Suspect", "\"open it again\""]))?;
             }
-            Command::Image(item) => self.market.send_images(&stream(item))?,
-            Command::Malformed(item) => self.market.send_malformed(&stream(item))?,
-            Command::Gap(updates) => self.market.set_gap(*updates),
-            Command::Mute => self.market.set_mute(now, true)?,
-            Command::Answer => self.market.set_mute(now, false)?,
+            Command::Image(item) => server.send_images(&stream(item))?,
+            Command::Malformed(item) => server.send_malformed(&stream(item))?,
+            Command::Gap(updates) => server.set_gap(*updates),
+            Command::Mute => server.set_mute(now, true)?,
+            Command::Answer => server.set_mute(now, false)?,
             Command::Hang(time) => {
                 self.hangs_until_ns = Some(now + time.as_nanos() as u64);
                 self.acts.push_back(Act::Talk(false));
                 self.judge.server_is(now, true, !self.reads);
             }
-            Command::Cut => self.market.change(now, &Server::Resets)?,
+            Command::Cut => server.change(now, &Server::Resets)?,
             Command::Delay(_) | Command::Status | Command::Help | Command::Quit => {
                 return Err("this command is for people at a terminal".to_owned());
             }
@@ -387,11 +436,14 @@ impl Play {
 
     fn is_there(&mut self, event: &Event) -> bool {
         match event {
-            Event::Connection => self.market.connections() > 0,
-            Event::NoConnection => self.market.connections() == 0,
-            Event::Login => self.market.has_login(),
-            Event::Items(count, domain) => self.market.open_items(domain.as_deref()) >= *count,
-            Event::Post => self.market.posts_seen() > self.posts_before,
+            Event::Connection => self.side.connections() > 0,
+            Event::NoConnection => self.side.connections() == 0,
+            Event::Login => self.side.has_login(),
+            Event::Items(count, domain) => self.side.open_items(domain.as_deref()) >= *count,
+            Event::Directory => self.side.has_directory(),
+            Event::Answered => self.side.is_answered(),
+            Event::Published(count) => self.judge.published() >= *count,
+            Event::Post => self.side.posts_seen() > self.posts_before,
             Event::Report => self.judge.reports() > self.reports_before,
             Event::Message(message) => self.has_come(message),
         }
@@ -399,7 +451,7 @@ impl Play {
 
     /// Takes the first message that fits, and those of its stream before it.
     fn has_come(&mut self, message: &Message) -> bool {
-        let first = self.market.first().map(str::to_owned);
+        let first = self.side.first().map(str::to_owned);
         let is_of = |received: &ReceivedMessage| match &message.stream {
             Stream::Login => received.domain == rwf::msg::Domain::LOGIN,
             Stream::Directory => received.domain == rwf::msg::Domain::SOURCE,
@@ -407,6 +459,7 @@ impl Play {
                 .contains(&received.domain),
             Stream::First => received.item.is_some() && received.item == first,
             Stream::Item(name) => received.item.as_deref() == Some(name),
+            Stream::Number(number) => received.stream == *number,
         };
         let fits = |unseen: &Unseen| {
             let received = &unseen.received;

@@ -1,8 +1,11 @@
 //! Steps as what is to be done, read before anything runs: a step that there is not is said with its line.
 
+use crate::asks::{self, Ask};
 use crate::commands::Command;
-use crate::file::{FileError, Line, ScenarioFile, nearest};
+use crate::file::{FileError, Judges, Line, ScenarioFile, nearest};
 use crate::numbers::SECOND;
+use crate::step_messages::message;
+pub use crate::step_messages::{Message, Stream};
 
 /// How long an event is waited for where a step says nothing, nanoseconds.
 const PATIENCE: u64 = 10 * SECOND;
@@ -30,6 +33,8 @@ pub struct Step {
 /// A step's meaning. Times are nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Deed {
+    /// `after 1.5 ping-timeouts`: so many of the ping timeout that the handshake agreed on.
+    AfterPings(f64),
     /// `after 2 s`, `after 1..3 s`: time passes, of a range so much as the seed says.
     After(u64, u64),
     /// `S has ..`, `S gets ..`: waits for something; the client is at fault where it does not come.
@@ -48,6 +53,8 @@ pub enum Deed {
     Command(Command<f64>),
     /// A change of the server, from now on or once.
     Server(Server),
+    /// A deed of the consumer in front of a provider under test.
+    Ask(Ask),
 }
 
 /// Changes of a server, beside the commands that `sink-driven-src` has too.
@@ -89,6 +96,8 @@ pub enum Server {
     Repeats(u64),
     /// As there: pairs of updates in the wrong order, with the sequence numbers of the right one.
     Swaps(u64),
+    /// `S ignores directories`, `S gives directories`, also those that wait.
+    Directories(bool),
     /// `S refuses dictionaries`, `S ignores dictionaries`, `S gives dictionaries`.
     Dictionaries(Dictionaries),
 }
@@ -102,6 +111,8 @@ pub enum Dictionaries {
     Refused,
     /// Nothing comes.
     Ignored,
+    /// One in which bid and ask have other names and types.
+    Wrong,
 }
 
 /// Answers to posts.
@@ -118,32 +129,6 @@ pub enum Posts {
     Ignored,
 }
 
-/// A message of a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// Its class, as written: `REFRESH`.
-    pub class: String,
-    /// Which stream or streams.
-    pub stream: Stream,
-    /// Its other words.
-    pub words: Vec<String>,
-}
-
-/// Which stream a step means.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stream {
-    /// The login.
-    Login,
-    /// The directory.
-    Directory,
-    /// All items that are open, by a streaming request.
-    All,
-    /// The item that was asked for first of all.
-    First,
-    /// The item of this name.
-    Item(String),
-}
-
 /// An event that a step waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -155,6 +140,12 @@ pub enum Event {
     Login,
     /// `has N items open [domain=MarketByOrder]`: so many have their image.
     Items(usize, Option<String>),
+    /// `has a directory`: it has come on each connection.
+    Directory,
+    /// `has all answered`: no request waits for its answer.
+    Answered,
+    /// `has N items published`: so many are published whole.
+    Published(usize),
     /// `has a post`: one came in since the step before.
     Post,
     /// `has a report`: the client has said what it uses of an item.
@@ -169,7 +160,7 @@ pub enum Event {
 /// The first step that there is not.
 pub fn compile(scenario: &ScenarioFile) -> Result<Program, FileError> {
     let step = |line: &Line| {
-        let deed = deed(line);
+        let deed = deed(line, scenario.judges);
         let deed = deed.map_err(|why| FileError { file: scenario.file.clone(), line: line.number, why })?;
         Ok(Step { line: line.number, text: line.text.clone(), deed })
     };
@@ -217,7 +208,7 @@ const VERBS: [&str; 37] = [
     "cut",
 ];
 
-fn deed(line: &Line) -> Result<Deed, String> {
+fn deed(line: &Line, judges: Judges) -> Result<Deed, String> {
     let mut words = line.words.clone();
     let within = taken_time(&mut words, "within")?;
     let patience = within.unwrap_or(PATIENCE);
@@ -225,23 +216,38 @@ fn deed(line: &Line) -> Result<Deed, String> {
     if within.is_some() && !matches!(all.as_slice(), ["needs", ..] | [_, "has" | "gets", ..]) {
         return Err("within T s is for steps that wait: has, gets, needs".to_owned());
     }
+    let other = match (all.first(), judges) {
+        (Some(&"S"), Judges::Provider) => {
+            Some("S is the server in front of consumers and publishers; a provider has C")
+        }
+        (Some(&"C"), Judges::Consumer | Judges::Publisher) => Some("C is the consumer in front of a provider"),
+        _ => None,
+    };
+    if let Some(other) = other {
+        return Err(format!("{other}, and this scenario judges a {}", judges.name()));
+    }
     match all.as_slice() {
         ["after", time, "s"] => {
             let (least, most) = time.split_once("..").unwrap_or((time, time));
             let (least, most) = (seconds(least)?, seconds(most)?);
             if least > most { Err("after LEAST..MOST s".to_owned()) } else { Ok(Deed::After(least, most)) }
         }
+        ["after", times, "ping-timeouts"] => match times.parse::<f64>() {
+            Ok(times) if (0.0..=10.0).contains(&times) => Ok(Deed::AfterPings(times)),
+            _ => Err(format!("{times} is no number of ping timeouts: up to 10")),
+        },
         ["needs", rest @ ..] => Ok(Deed::Needs(event(rest, &words[1..])?, within.unwrap_or(START))),
         ["S", verb, ..] if !VERBS.contains(verb) => Err(format!("S {verb} is no step{}", nearest(verb, VERBS))),
-        ["S", "has", rest @ ..] => Ok(Deed::Until(event(rest, &words[2..])?, patience)),
-        ["S", "gets", "no", class, stream, ..] => {
+        ["S" | "C", "has", rest @ ..] => Ok(Deed::Until(event(rest, &words[2..])?, patience)),
+        ["S" | "C", "gets", "no", class, stream, ..] => {
             let mut rest = words[5..].to_vec();
-            let time = taken_time(&mut rest, "for")?.ok_or("S gets no CLASS STREAM WORDS for T s")?;
+            let time = taken_time(&mut rest, "for")?.ok_or(".. gets no CLASS STREAM WORDS for T s")?;
             Ok(Deed::Never(message(class, stream, rest)?, time))
         }
-        ["S", "gets", class, stream, ..] => {
+        ["S" | "C", "gets", class, stream, ..] => {
             Ok(Deed::Until(Event::Message(message(class, stream, words[4..].to_vec())?), patience))
         }
+        ["C", rest @ ..] => Ok(Deed::Ask(asks::ask(rest, &words[1..])?)),
         ["S", "sends", _, "full" | "bytes", ..] => match server(&all[1..])? {
             Some(server) => Ok(Deed::Server(server)),
             None => Err("S sends N bytes a second, or S sends at full speed".to_owned()),
@@ -261,8 +267,8 @@ fn deed(line: &Line) -> Result<Deed, String> {
             },
         },
         [other, ..] => Err(format!(
-            "{other}: a step begins with after, needs or S (the server){}",
-            nearest(other, ["after", "needs", "S", "repeat", "end"])
+            "{other}: a step begins with after, needs, S (the server) or C (the consumer){}",
+            nearest(other, ["after", "needs", "S", "C", "repeat", "end"])
         )),
         [] => Err("a step has words".to_owned()),
     }
@@ -298,6 +304,11 @@ fn event(all: &[&str], words: &[String]) -> Result<Event, String> {
         ["a", "login"] => Ok(Event::Login),
         ["a", "post"] => Ok(Event::Post),
         ["a", "report"] => Ok(Event::Report),
+        ["a", "directory"] => Ok(Event::Directory),
+        ["all", "answered"] => Ok(Event::Answered),
+        [count, "item" | "items", "published"] => {
+            Ok(Event::Published(count.parse().map_err(|_| format!("{count} is no number of items"))?))
+        }
         [count, "item" | "items", "open", rest @ ..] => {
             let domain = match rest {
                 [] => None,
@@ -308,27 +319,10 @@ fn event(all: &[&str], words: &[String]) -> Result<Event, String> {
         }
         ["gets", class, stream, ..] => Ok(Event::Message(message(class, stream, words[3..].to_vec())?)),
         _ => {
-            Err("what is waited for is: a connection, no connection, a login, a post, a report, N items open"
+            Err("what is waited for is: a connection, no connection, a login, a directory, a post, a report, N items open, N items published, all answered"
                 .to_owned())
         }
     }
-}
-
-/// Classes of messages.
-const CLASSES: [&str; 8] = ["REQUEST", "REFRESH", "UPDATE", "STATUS", "CLOSE", "ACK", "GENERIC", "POST"];
-
-fn message(class: &str, stream: &str, words: Vec<String>) -> Result<Message, String> {
-    if !CLASSES.contains(&class) {
-        return Err(format!("{class} is no class of messages{}", nearest(class, CLASSES)));
-    }
-    let stream = match stream {
-        "login" => Stream::Login,
-        "directory" => Stream::Directory,
-        "*" => Stream::All,
-        "first" => Stream::First,
-        item => Stream::Item(item.to_owned()),
-    };
-    Ok(Message { class: class.to_owned(), stream, words })
 }
 
 fn server(words: &[&str]) -> Result<Option<Server>, String> {
@@ -361,6 +355,9 @@ fn server(words: &[&str]) -> Result<Option<Server>, String> {
         ["repeats", "updates", times] => Server::Repeats(count(times)?),
         ["swaps", "updates", times] => Server::Swaps(count(times)?),
         ["gives", "dictionaries"] => Server::Dictionaries(Dictionaries::Given),
+        ["gives", "wrong", "dictionaries"] => Server::Dictionaries(Dictionaries::Wrong),
+        ["gives", "directories"] => Server::Directories(true),
+        ["ignores", "directories"] => Server::Directories(false),
         ["refuses", "dictionaries"] => Server::Dictionaries(Dictionaries::Refused),
         ["ignores", "dictionaries"] => Server::Dictionaries(Dictionaries::Ignored),
         _ => return Ok(None),
@@ -373,7 +370,7 @@ mod tests {
 
     fn read(step: &str) -> Result<Deed, String> {
         let words = crate::script::split(step).expect("words");
-        deed(&Line { number: 1, text: step.to_owned(), words })
+        deed(&Line { number: 1, text: step.to_owned(), words }, Judges::Consumer)
     }
 
     #[test]

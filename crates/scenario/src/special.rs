@@ -74,6 +74,18 @@ pub fn dictionary(stream_id: i32, fields: &str, solicited: bool) -> Result<Vec<u
     if parts.is_done() { Ok(w.into_written().to_vec()) } else { Err("more fields than one message takes".to_owned()) }
 }
 
+/// A dictionary in which the fields of images have other names and types than their data.
+///
+/// # Errors
+/// None but a line of its own that is not well formed.
+pub fn wrong_dictionary() -> Result<Dictionary, String> {
+    let line = |fid: i16| format!("WRONG_{fid} \"WRONG {fid}\" {fid} NULL ALPHANUMERIC 17 RMTES_STRING 17\n");
+    let text: String = [6, 22, 25, 30, 31].into_iter().map(line).collect();
+    let mut dictionary = Dictionary::new();
+    dictionary.load_fields("the scenario", text.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(dictionary)
+}
+
 /// What a part of the field definitions defines: `defines=FID` for each field of a site, whose number is negative.
 pub fn dictionary_words(msg: &RefreshMsg<'_>) -> Vec<String> {
     let mut dictionary = Dictionary::new();

@@ -5,9 +5,12 @@ use std::fmt::Write as _;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use serde_json::{Value, json};
 
-use crate::file::ScenarioFile;
+use crate::file::{Judges, ScenarioFile};
 use crate::judge::{Finding, Notes, RULES, rule};
 use crate::play::{End, Passed, Play};
+
+/// Lines of a message that a report shows.
+const LINES_MAX: usize = 30;
 
 /// The end of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct Verdict {
     pub scenario: String,
     /// Title of the scenario.
     pub title: String,
+    /// What is under test: client, provider or publisher.
+    pub under_test: &'static str,
     /// The outcome.
     pub outcome: Outcome,
     /// Why nothing was judged; empty otherwise.
@@ -59,6 +64,10 @@ impl Verdict {
         Self {
             scenario: scenario.name.clone(),
             title: scenario.title.clone(),
+            under_test: match scenario.judges {
+                Judges::Consumer => "client",
+                other => other.name(),
+            },
             outcome,
             why_not,
             seed,
@@ -115,8 +124,8 @@ pub fn text(verdicts: &[Verdict], dump: &dyn Fn(&[u8]) -> String) -> String {
             let _ = writeln!(out, "    the last {} messages (seed {}):", verdict.last.len(), verdict.seed);
         }
         for passed in &verdict.last {
-            let _ = writeln!(out, "{}", line_of(passed));
-            for line in dump(&passed.message).lines() {
+            let _ = writeln!(out, "{}", line_of(passed, verdict.under_test));
+            for line in shown(dump(&passed.message)).lines() {
                 let _ = writeln!(out, "        {line}");
             }
         }
@@ -130,8 +139,20 @@ pub fn text(verdicts: &[Verdict], dump: &dyn Fn(&[u8]) -> String) -> String {
     out
 }
 
-fn line_of(passed: &Passed) -> String {
-    let way = if passed.from_client { "client ->" } else { "-> client" };
+/// The beginning of a message's text: a dictionary has thousands of lines, and a recording has all of them.
+fn shown(text: String) -> String {
+    let more = text.lines().count().saturating_sub(LINES_MAX);
+    if more == 0 {
+        return text;
+    }
+    let mut lines: Vec<&str> = text.lines().take(LINES_MAX).collect();
+    let rest = format!("... and {more} lines more");
+    lines.push(&rest);
+    lines.join("\n")
+}
+
+fn line_of(passed: &Passed, under_test: &str) -> String {
+    let way = if passed.from_client { format!("{under_test} ->") } else { format!("-> {under_test}") };
     format!("    {:>8.3} s  {way}  connection {}", seconds(passed.at_ns), passed.conn)
 }
 
@@ -196,13 +217,16 @@ fn clean(text: &str) -> String {
 pub fn json(verdicts: &[Verdict], dump: &dyn Fn(&[u8]) -> String) -> Value {
     let finding =
         |finding: &Finding| json!({"rule": finding.rule, "at_s": seconds(finding.at_ns), "text": finding.text});
-    let message = |passed: &Passed| {
-        let from = if passed.from_client { "client" } else { "server" };
+    let message = |passed: &Passed, under_test: &str| {
+        let from = if passed.from_client { under_test } else { "quoteway" };
         json!({
-            "at_s": seconds(passed.at_ns), "connection": passed.conn, "from": from, "text": dump(&passed.message),
+            "at_s": seconds(passed.at_ns), "connection": passed.conn,
+            "from": from,
+            "text": shown(dump(&passed.message)),
         })
     };
     let one = |verdict: &Verdict| {
+        let last: Vec<Value> = verdict.last.iter().map(|passed| message(passed, verdict.under_test)).collect();
         let outcome = match verdict.outcome {
             Outcome::Passed => "passed",
             Outcome::Failed => "failed",
@@ -222,7 +246,7 @@ pub fn json(verdicts: &[Verdict], dump: &dyn Fn(&[u8]) -> String) -> Value {
             "took_s": seconds(verdict.took_ns),
             "findings": verdict.findings.iter().map(finding).collect::<Vec<_>>(),
             "rules": rules,
-            "last_messages": verdict.last.iter().map(message).collect::<Vec<_>>(),
+            "last_messages": last,
             "recording": verdict.recording,
         })
     };

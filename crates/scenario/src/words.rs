@@ -435,6 +435,7 @@ fn ack(stream: i32, words: &mut Words<'_>) -> Result<Vec<u8>, String> {
     let text = words.text();
     let msg = AckMsg {
         ack_id: words.number("id")?.ok_or("an ACK says id=")?,
+        seq_num: words.number("seq")?,
         nak_code,
         text: (!text.is_empty()).then_some(text.as_bytes()),
         ..AckMsg::new(words.domain()?, stream)

@@ -22,6 +22,8 @@ type Key = (String, u8, String);
 struct Open {
     key: Key,
     has_image: bool,
+    /// Its item group, as the last image or status said it.
+    group: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +40,8 @@ struct KnownService {
 struct Session {
     services: BTreeMap<u16, KnownService>,
     has_directory: bool,
+    /// The client need not know how services are: it hears of them by its items.
+    is_json: bool,
     streams: BTreeMap<i32, Open>,
     /// Services that were deleted, and when.
     gone: BTreeMap<u16, u64>,
@@ -73,6 +77,11 @@ pub(super) struct Items {
 }
 
 impl Items {
+    /// The client of a connection speaks JSON.
+    pub(super) fn speaks_json(&mut self, conn: u32) {
+        self.sessions.entry(conn).or_default().is_json = true;
+    }
+
     /// A connection is gone: what was open on it is lost.
     pub(super) fn closed(&mut self, conn: u32) {
         let Some(session) = self.sessions.remove(&conn) else { return };
@@ -85,9 +94,9 @@ impl Items {
     fn logged_out(&mut self, now: u64, conn: u32) {
         let Some(session) = self.sessions.get(&conn) else { return };
         let gone = session.services.keys().map(|id| (*id, now)).collect();
-        let ended = session.streams.keys().map(|id| (*id, now)).collect();
+        let (ended, is_json) = (session.streams.keys().map(|id| (*id, now)).collect(), session.is_json);
         self.closed(conn);
-        self.sessions.insert(conn, Session { gone, ended, ..Session::default() });
+        self.sessions.insert(conn, Session { is_json, gone, ended, ..Session::default() });
     }
 
     fn lose(&mut self, key: &Key, why: &'static str) {
@@ -135,7 +144,11 @@ impl Items {
 
     fn request(&mut self, now: u64, conn: u32, request: &RequestMsg<'_>, notes: &mut Notes) {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
-        let Some(service) = check_service(now, session, &request.key, notes) else { return };
+        let Some(service) = check_service(now, session, &request.key, notes) else {
+            // The answer ends the stream; a close of it may cross with that.
+            session.ended.insert(request.stream_id, now);
+            return;
+        };
         let payload = Payload::of_request(request).unwrap_or_default();
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         let names: Vec<String> = match &payload.items {
@@ -158,7 +171,7 @@ impl Items {
             }
             session.ended.remove(&stream);
             if request.flags.contains(RequestFlags::STREAMING) {
-                session.streams.insert(stream, Open { key: key.clone(), has_image: false });
+                session.streams.insert(stream, Open { key: key.clone(), has_image: false, group: Vec::new() });
                 wants(now, self.wanted.entry(key.clone()).or_default(), &key, notes);
             }
         }
@@ -168,6 +181,11 @@ impl Items {
     /// A message went to the client.
     pub(super) fn server_message(&mut self, now: u64, conn: u32, msg: &Msg<'_>, notes: &mut Notes) {
         let session = self.sessions.entry(conn).or_default();
+        let (stream, is_login) = (msg.stream_id(), msg.domain() == Domain::LOGIN);
+        if !is_login && !session.streams.contains_key(&stream) && !session.others.contains(&stream) {
+            // A stream that the client does not know: whoever closes it in answer has understood that.
+            session.ended.insert(stream, now);
+        }
         let (state, key) = match msg {
             Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
                 session.has_directory = true;
@@ -185,6 +203,7 @@ impl Items {
             Msg::Refresh(refresh) => {
                 if let Some(open) = session.streams.get_mut(&refresh.stream_id) {
                     open.has_image |= refresh.flags.contains(RefreshFlags::REFRESH_COMPLETE);
+                    open.group = refresh.group_id.to_vec();
                 }
                 (Some(refresh.state), refresh.key)
             }
@@ -229,6 +248,7 @@ impl Items {
     fn directory(&mut self, now: u64, conn: u32, services: Result<Vec<Service>, rwf::DecodeError>) {
         let (Ok(services), Some(session)) = (services, self.sessions.get_mut(&conn)) else { return };
         let mut gone = Vec::new();
+        let mut groups = Vec::new();
         for service in services {
             if service.action == Action::Delete {
                 gone.extend(session.services.remove(&service.id).map(|known| known.name));
@@ -238,6 +258,15 @@ impl Items {
             let known = session.services.entry(service.id).or_default();
             if let Some(info) = service.info.as_ref().and_then(Part::value) {
                 known.name.clone_from(&info.name);
+            }
+            for group in service.groups.iter().filter_map(Part::value) {
+                if let Some(to) = &group.merged_to {
+                    let of_it = |open: &&mut Open| open.key.0 == known.name && open.group == group.group;
+                    session.streams.values_mut().filter(of_it).for_each(|open| open.group.clone_from(to));
+                }
+                if group.status.as_ref().is_some_and(|status| status.stream == StreamState::CLOSED_RECOVER) {
+                    groups.push((known.name.clone(), group.group.clone()));
+                }
             }
             if let Some(load) = service.load.as_ref().and_then(Part::value) {
                 known.open_window = load.open_window.or(known.open_window);
@@ -253,7 +282,9 @@ impl Items {
                 }
             }
         }
-        let is_gone = |open: &Open| gone.contains(&open.key.0);
+        let is_gone = |open: &Open| {
+            gone.contains(&open.key.0) || groups.iter().any(|(name, group)| *name == open.key.0 && *group == open.group)
+        };
         let lost: Vec<i32> = session.streams.iter().filter(|(_, open)| is_gone(open)).map(|(id, _)| *id).collect();
         let lost: Vec<Open> = lost
             .iter()
@@ -328,13 +359,16 @@ fn check_service(now: u64, session: &Session, key: &MsgKey<'_>, notes: &mut Note
     let item = key.name_lossy();
     let id = key.service_id?;
     let Some(known) = session.services.get(&id) else {
-        if session.gone.get(&id).is_some_and(|at| now <= at + CROSSING) {
+        if session.is_json || session.gone.get(&id).is_some_and(|at| now <= at + CROSSING) {
             return None;
         }
         let text = format!("{item} was asked for at service id {id}, which the directory of this connection has not");
         notes.broken(&rules::SERVICE_KNOWN, now, text);
         return None;
     };
+    if session.is_json {
+        return Some(known.name.clone());
+    }
     if !known.usable && now > known.unusable_since_ns + CROSSING {
         let text = format!("{item} was asked for at {}, which is down or does not accept requests", known.name);
         notes.broken(&rules::SERVICE_USABLE, now, text);

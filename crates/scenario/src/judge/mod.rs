@@ -3,6 +3,8 @@
 mod items;
 mod notes;
 mod posts;
+mod providers;
+mod publishers;
 mod reports;
 mod rules;
 mod sessions;
@@ -12,38 +14,49 @@ pub use rules::{LIMITS, Limit, RULES, Rule, rule};
 
 use std::collections::BTreeMap;
 
+use rwf::DataType;
+use rwf::container::{FieldList, Map, SetScope};
 use rwf::msg::{Domain, Msg, RequestFlags};
 use rwf::rdm::directory::{Refresh as DirectoryRefresh, Update as DirectoryUpdate};
 use rwf::rdm::request::Payload;
 use rwf::rdm::{dictionary, login};
 
+use crate::file::Judges;
 use items::Items;
 use posts::Posts;
+use providers::Providers;
+use publishers::Publishers;
 use reports::Reports;
 use sessions::Sessions;
 
 /// Sees a run and notes what a client does wrong. Times are nanoseconds of one clock.
 #[derive(Debug)]
 pub struct Judge {
+    judges: Judges,
     notes: Notes,
     sessions: Sessions,
     items: Items,
     posts: Posts,
     reports: Reports,
+    providers: Providers,
+    publishers: Publishers,
     /// The smallest resident memory of the client since it had its first image, bytes.
     memory_base: Option<u64>,
     has_login: bool,
 }
 
 impl Judge {
-    /// Nothing has been seen yet; `limits` are those that the scenario has.
-    pub fn new(limits: BTreeMap<String, f64>) -> Self {
+    /// Nothing has been seen yet; `judges` is what is under test, `limits` are those that the scenario has.
+    pub fn new(judges: Judges, limits: BTreeMap<String, f64>) -> Self {
         Self {
+            judges,
             notes: Notes::new(limits),
-            sessions: Sessions::default(),
+            sessions: Sessions::new(judges == Judges::Provider),
             items: Items::default(),
             posts: Posts::default(),
             reports: Reports::default(),
+            providers: Providers::default(),
+            publishers: Publishers::default(),
             memory_base: None,
             has_login: false,
         }
@@ -64,12 +77,23 @@ impl Judge {
         self.sessions.connected(now, conn, ping_timeout_ns, &mut self.notes);
     }
 
+    /// The client of a connection speaks JSON: it need not know how services are.
+    pub fn speaks_json(&mut self, conn: u32) {
+        self.items.speaks_json(conn);
+    }
+
     /// A connection is over; `by_client`: the client ended it.
     pub fn closed(&mut self, now: u64, conn: u32, by_client: bool) {
         self.sessions.closed(now, conn, by_client, &mut self.notes);
-        self.items.closed(conn);
-        self.posts.closed(conn);
-        self.reports.closed(now, conn);
+        match self.judges {
+            Judges::Consumer => {
+                self.items.closed(conn);
+                self.posts.closed(conn);
+                self.reports.closed(now, conn);
+            }
+            Judges::Provider => self.providers.closed(now, conn, by_client, &mut self.notes),
+            Judges::Publisher => self.publishers.closed(conn),
+        }
     }
 
     /// The server can be connected to, or not.
@@ -80,6 +104,7 @@ impl Judge {
     /// The server is so from now on: without a word, not even pings; without reading.
     pub fn server_is(&mut self, now: u64, mute: bool, deaf: bool) {
         self.sessions.server_is(now, mute, deaf);
+        self.providers.consumer_is(now, deaf);
     }
 
     /// Bytes came from the client, if only a ping.
@@ -97,11 +122,23 @@ impl Judge {
                 return false;
             }
         };
-        self.sessions.client_message(now, conn, &msg, &mut self.notes);
-        self.items.client_message(now, conn, &msg, &mut self.notes);
+        match self.judges {
+            Judges::Consumer => self.consumer_message(now, conn, &msg),
+            Judges::Provider => self.providers.provider_message(now, conn, &msg, &mut self.notes),
+            Judges::Publisher => {
+                self.sessions.client_message(now, conn, &msg, &mut self.notes);
+                self.publishers.message(now, conn, &msg, &mut self.notes);
+            }
+        }
+        true
+    }
+
+    fn consumer_message(&mut self, now: u64, conn: u32, msg: &Msg<'_>) {
+        self.sessions.client_message(now, conn, msg, &mut self.notes);
+        self.items.client_message(now, conn, msg, &mut self.notes);
         self.items.follow(conn);
-        self.posts.client_message(now, conn, &msg, &mut self.notes);
-        if let Msg::Request(request) = &msg
+        self.posts.client_message(now, conn, msg, &mut self.notes);
+        if let Msg::Request(request) = msg
             && ![Domain::LOGIN, Domain::SOURCE, Domain::DICTIONARY].contains(&request.domain)
         {
             let payload = Payload::of_request(request).unwrap_or_default();
@@ -113,7 +150,6 @@ impl Judge {
                 self.reports.opened(conn, request.stream_id, &request.key.name_lossy());
             }
         }
-        true
     }
 
     /// A message went to the client. `wall_s` is the wall clock now, seconds since 1970.
@@ -121,7 +157,13 @@ impl Judge {
         // Bytes that the scenario has sent to see what becomes of them say nothing to the judge.
         let Ok(msg) = Msg::decode(bytes) else { return };
         self.has_login |= msg.domain() == Domain::LOGIN;
+        if self.judges == Judges::Provider {
+            return self.providers.consumer_message(now, conn, &msg, &mut self.notes);
+        }
         self.sessions.server_message(now, conn, &msg, wall_s, &mut self.notes);
+        if self.judges == Judges::Publisher {
+            return self.publishers.server_message(now, conn, &msg, &mut self.notes);
+        }
         self.items.server_message(now, conn, &msg, &mut self.notes);
         self.posts.server_message(conn, &msg, &mut self.notes);
         self.reports.server_message(now, conn, &msg);
@@ -172,19 +214,39 @@ impl Judge {
 
     /// When something is due next.
     pub fn due(&self) -> Option<u64> {
-        [self.sessions.due(&self.notes), self.items.due(&self.notes)].into_iter().flatten().min()
+        let due = match self.judges {
+            Judges::Consumer => self.items.due(&self.notes),
+            Judges::Provider => self.providers.due(&self.notes),
+            Judges::Publisher => self.publishers.due(&self.notes),
+        };
+        [self.sessions.due(&self.notes), due].into_iter().flatten().min()
     }
 
     /// Time has come so far.
     pub fn advance(&mut self, now: u64) {
         self.sessions.advance(now, &mut self.notes);
-        self.items.advance(now, &mut self.notes);
+        match self.judges {
+            Judges::Consumer => self.items.advance(now, &mut self.notes),
+            Judges::Provider => self.providers.advance(now, &mut self.notes),
+            Judges::Publisher => self.publishers.advance(now, &mut self.notes),
+        }
+    }
+
+    /// Items that a non-interactive provider has published whole.
+    pub fn published(&self) -> usize {
+        self.publishers.published()
+    }
+
+    /// The scenario does something for which an interactive provider may end a connection.
+    pub fn excuse(&mut self) {
+        self.providers.excuse();
     }
 }
 
 /// Whether the models of a message's domain can be read.
 fn models(msg: &Msg<'_>) -> Result<(), rwf::DecodeError> {
     match msg {
+        Msg::Refresh(refresh) if refresh.domain == Domain::LOGIN => login::Refresh::decode(refresh).map(|_| ()),
         Msg::Request(request) if request.domain == Domain::LOGIN => login::Request::decode(request).map(|_| ()),
         Msg::Request(request) if request.domain == Domain::DICTIONARY => {
             let _ = dictionary::Request::decode(request);
@@ -193,6 +255,18 @@ fn models(msg: &Msg<'_>) -> Result<(), rwf::DecodeError> {
         Msg::Request(request) => Payload::of_request(request).map(|_| ()),
         Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => DirectoryRefresh::decode(refresh).map(|_| ()),
         Msg::Update(update) if update.domain == Domain::SOURCE => DirectoryUpdate::decode(update).map(|_| ()),
+        Msg::Refresh(refresh) => content(refresh.domain, refresh.container, refresh.body),
+        Msg::Update(update) => content(update.domain, update.container, update.body),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the entries of an item's content can be read; dictionaries and what is opaque have their own readers.
+fn content(domain: Domain, container: DataType, body: &[u8]) -> Result<(), rwf::DecodeError> {
+    match container {
+        _ if domain == Domain::DICTIONARY => Ok(()),
+        DataType::FIELD_LIST => FieldList::decode(body, &SetScope::NONE)?.entries().try_for_each(|e| e.map(|_| ())),
+        DataType::MAP => Map::decode(body, &SetScope::NONE)?.entries().try_for_each(|entry| entry.map(|_| ())),
         _ => Ok(()),
     }
 }

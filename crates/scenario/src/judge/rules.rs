@@ -25,7 +25,7 @@ const fn limit(name: &'static str, value: f64) -> Limit {
 }
 
 /// The limits with what they are by default.
-pub const LIMITS: [Limit; 12] = [
+pub const LIMITS: [Limit; 13] = [
     limit("reconnect-s", 15.0),
     limit("connections-in-10-s", 25.0),
     limit("logins-in-10-s", 12.0),
@@ -38,6 +38,7 @@ pub const LIMITS: [Limit; 12] = [
     limit("post-retries-in-10-s", 5.0),
     limit("report-s", 1.0),
     limit("memory-mb", 256.0),
+    limit("answer-s", 10.0),
 ];
 
 macro_rules! rules {
@@ -67,7 +68,7 @@ rules! {
         "A client that has nothing to say sends a ping, so that the server hears from it within each ping timeout of the handshake."
         "Transport API developers guide, ping management";
     DEAD_SERVER "dead-server"
-        "A client that hears nothing for the ping timeout ends the connection by itself; dead-server-s seconds later at the latest it has."
+        "A client (or provider) that hears nothing for the ping timeout ends the connection by itself; dead-server-s seconds later at the latest it has, or one ping timeout and a second where that is more."
         "Transport API developers guide, ping management";
     RECONNECTS "reconnects"
         "A client whose connection is lost connects again within reconnect-s seconds of the server being there."
@@ -132,6 +133,60 @@ rules! {
     IMAGE_PARTS "image-parts"
         "An image in several parts is used with what all of them have, and as whole only after the part that completes it."
         "Guide 2 (RefreshComplete), 2.6 (multi-part refreshes)";
+    LOGIN_ANSWERED "login-answered"
+        "A provider answers each login, and each reissue of one that asks for a refresh, within answer-s seconds."
+        "Guide 3 (login domain): a login request is answered by a refresh, or a status that closes it";
+    DIRECTORY_ANSWERED "directory-answered"
+        "A provider answers a request for the directory with a complete refresh within answer-s seconds."
+        "Guide 4 (source directory)";
+    DICTIONARY_ANSWERED "dictionary-answered"
+        "A provider answers a request for a dictionary, up to the last part of it or with a close, within answer-s seconds."
+        "Guide 5 (dictionary domain)";
+    REQUESTS_ANSWERED "requests-answered"
+        "A provider answers each request for an item, and each reissue that asks for a refresh, with an image to its last part or with a close, within answer-s seconds."
+        "Guide 2 (request, refresh and status messages)";
+    BATCHES "batches"
+        "A provider whose login refresh says that it takes batches closes the stream of a batch, and answers each of its items on the streams that follow."
+        "Guide 3 (SupportBatchRequests); Transport API developers guide, batch requests";
+    VIEWS "views"
+        "A provider whose login refresh says that it takes views sends no other fields than those of the view."
+        "Guide 3 (SupportViewRequests); Transport API developers guide, dynamic views";
+    RIGHT_ITEM "right-item"
+        "An image has the name that its stream was asked for, or none."
+        "Guide 2 (refresh messages, message key)";
+    SOLICITED "solicited"
+        "The image that answers a request says that it is solicited, and no other one does."
+        "Guide 2 (refresh flags)";
+    SNAPSHOTS "snapshots"
+        "The image of a request without streaming has the stream state NonStreaming."
+        "Guide 2 (non-streaming requests)";
+    IMAGES_FIRST "images-first"
+        "No update of an item comes before its image."
+        "Guide 2 (refresh and update messages)";
+    CLOSED_ITEMS "closed-items"
+        "Nothing comes on a stream that was closed from here, but what was on its way."
+        "Guide 2 (close messages)";
+    ENDED_STREAMS "ended-streams"
+        "Nothing comes on a stream that the provider has ended itself, by a final state or with the last part of a snapshot."
+        "Guide 2.2.2 (stream states)";
+    KNOWN_STREAMS "known-streams"
+        "An interactive provider sends on streams that its consumer has opened, and on no others."
+        "Transport API developers guide, stream identification";
+    POST_ANSWERS "post-answers"
+        "A provider that takes posts answers each that asks for it with one ack, with the id and the sequence number of the post, within answer-s seconds."
+        "Guide 3 (SupportOMMPost); Transport API developers guide, post and ack messages";
+    KEEPS_CONNECTIONS "keeps-connections"
+        "A provider does not end the connection of a consumer that does nothing wrong, however much it asks for."
+        "no guide asks for less";
+    PUBLISHER_ROLE "publisher-role"
+        "A non-interactive provider logs in as one: Role 1."
+        "Guide 3, table of the login request, Role";
+    DIRECTORY_FIRST "directory-first"
+        "A non-interactive provider sends its directory, within answer-s seconds of its login being accepted, before any item of it."
+        "Guide 3, 4: a non-interactive provider logs in, sends its directory, and then its items";
+    REPUBLISHES "republishes"
+        "A non-interactive provider sends the images of all that it had published within reopen-s seconds of its directory on another connection."
+        "Guide 2.2.2 (recovery); Transport API developers guide, non-interactive providers";
 }
 
 /// The rule of a name.

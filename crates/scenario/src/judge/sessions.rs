@@ -51,20 +51,24 @@ pub(super) struct Sessions {
     mute_since_ns: Option<u64>,
     /// The server does not read: it cannot hear pings.
     deaf: bool,
+    /// An interactive provider is under test: connections are made from here.
+    is_dialled: bool,
 }
 
 impl Sessions {
+    /// Sessions of a process that connects, or that is connected to.
+    pub(super) fn new(is_dialled: bool) -> Self {
+        Self { is_dialled, ..Self::default() }
+    }
+
     /// A connection came up.
     pub(super) fn connected(&mut self, now: u64, conn: u32, ping_timeout_ns: u64, notes: &mut Notes) {
         self.was_connected = true;
         if self.missed_since_ns.take().is_some() {
             notes.occasion(&rules::RECONNECTS);
         }
-        let most = notes.limit("connections-in-10-s");
-        notes.occasion(&rules::RECONNECT_PACING);
-        let count = self.connections.note(now);
-        if count as f64 > most {
-            notes.broken(&rules::RECONNECT_PACING, now, format!("{count} connections in 10 s, {most} are the most"));
+        if !self.is_dialled {
+            self.pace(now, notes);
         }
         let session = Session {
             login: Login::None,
@@ -78,6 +82,15 @@ impl Sessions {
         self.open.insert(conn, session);
         if let Some(since) = &mut self.mute_since_ns {
             *since = now.max(*since);
+        }
+    }
+
+    fn pace(&mut self, now: u64, notes: &mut Notes) {
+        let most = notes.limit("connections-in-10-s");
+        notes.occasion(&rules::RECONNECT_PACING);
+        let count = self.connections.note(now);
+        if count as f64 > most {
+            notes.broken(&rules::RECONNECT_PACING, now, format!("{count} connections in 10 s, {most} are the most"));
         }
     }
 
@@ -95,7 +108,7 @@ impl Sessions {
     /// Whether the server has said nothing for the ping timeout and so much more.
     fn is_overdue(&self, now: u64, more_ns: u64) -> bool {
         let timeout = self.open.values().map(|session| session.ping_timeout_ns).max().unwrap_or(0);
-        self.mute_since_ns.is_some_and(|since| now >= since + timeout + more_ns)
+        self.mute_since_ns.is_some_and(|since| now >= since + timeout + patience(timeout, more_ns))
     }
 
     /// The server listens, or does not.
@@ -144,17 +157,19 @@ impl Sessions {
                     notes.broken(&rules::LOGIN_PACING, now, format!("{count} logins in 10 s, {most} are the most"));
                 }
             }
-            (Msg::Request(_) | Msg::Post(_) | Msg::Generic(_), _) => match session.login {
-                Login::None | Login::Asked => {
-                    let text = format!("{} before the login was accepted", name(msg));
-                    notes.broken(&rules::LOGIN_FIRST, now, text);
+            (Msg::Request(_) | Msg::Post(_) | Msg::Generic(_) | Msg::Refresh(_) | Msg::Update(_), _) => {
+                match session.login {
+                    Login::None | Login::Asked => {
+                        let text = format!("{} before the login was accepted", name(msg));
+                        notes.broken(&rules::LOGIN_FIRST, now, text);
+                    }
+                    Login::Closed(at) if now > at + CROSSING => {
+                        let text = format!("{} after the login was closed", name(msg));
+                        notes.broken(&rules::CLOSED_LOGIN, now, text);
+                    }
+                    Login::Open | Login::Closed(_) => {}
                 }
-                Login::Closed(at) if now > at + CROSSING => {
-                    let text = format!("{} after the login was closed", name(msg));
-                    notes.broken(&rules::CLOSED_LOGIN, now, text);
-                }
-                Login::Open | Login::Closed(_) => {}
-            },
+            }
             _ => {}
         }
     }
@@ -194,7 +209,10 @@ impl Sessions {
             [silent, session.renew_by_ns.map(|by| by + SLACK)]
         });
         let dead = self.open.values().map(|session| session.ping_timeout_ns).max();
-        let dead = self.mute_since_ns.zip(dead).map(|(at, timeout)| at + timeout + notes.time_limit("dead-server-s"));
+        let dead = self.mute_since_ns.zip(dead).map(|(at, timeout)| {
+            let limit = notes.time_limit("dead-server-s");
+            at + timeout + patience(timeout, limit)
+        });
         let missed = self.missed_since_ns.map(|at| at + notes.time_limit("reconnect-s"));
         each.flatten().chain(dead).chain(missed).min()
     }
@@ -204,7 +222,9 @@ impl Sessions {
         let limit = notes.time_limit("dead-server-s");
         if !self.open.is_empty() && self.is_overdue(now, limit) {
             let seconds = self.mute_since_ns.map_or(0, |since| (now - since) / SECOND);
-            let text = format!("the server has said nothing for {seconds} s, and the client is still connected");
+            let text = format!(
+                "nothing was said from here for {seconds} s, not even a ping, and the connection is still there"
+            );
             notes.broken(&rules::DEAD_SERVER, now, text);
             self.mute_since_ns = Some(now);
         }
@@ -234,6 +254,11 @@ impl Sessions {
     }
 }
 
+/// How long after the ping timeout a connection may still be there: who looks once a ping timeout needs as much again.
+fn patience(timeout_ns: u64, limit_ns: u64) -> u64 {
+    limit_ns.max(timeout_ns + SECOND)
+}
+
 /// A message in a few words.
 pub(super) fn name(msg: &Msg<'_>) -> String {
     let class = match msg {
@@ -241,6 +266,8 @@ pub(super) fn name(msg: &Msg<'_>) -> String {
         Msg::Post(_) => "post",
         Msg::Generic(_) => "generic message",
         Msg::Close(_) => "close",
+        Msg::Refresh(_) => "refresh",
+        Msg::Update(_) => "update",
         _ => "message",
     };
     format!("a {class} of the domain {} on stream {}", msg.domain(), msg.stream_id())

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use rwf::msg::{Domain, Msg, MsgKey, RequestMsg};
 use rwf::rdm::{directory, login};
 use rwf::wire::Writer;
-use scenario::file::{ScenarioFile, read};
+use scenario::file::{Judges, ScenarioFile, read};
 use scenario::judge::RULES;
 use scenario::library::SHIPPED;
 use scenario::numbers::SECOND;
-use scenario::play::End;
+use scenario::play::{End, Spoken};
 use scenario::{Act, Play};
+
+mod providers;
+mod publishers;
 
 fn load(name: &str, text: &str) -> ScenarioFile {
     read(name, text, &BTreeMap::new(), &|_| Err("nothing is included".to_owned()))
@@ -44,7 +47,7 @@ fn acts(scenario: &ScenarioFile, seed: u64) -> (Vec<Act>, Option<End>) {
         let now = tick * SECOND / 10;
         if !up && now >= connect_at {
             (conn, up) = (conn + 1, true);
-            play.connected(now, conn);
+            play.connected(now, conn, 30, Spoken::Rssl);
             for request in &requests {
                 play.message(now, conn, request);
             }
@@ -80,7 +83,11 @@ fn the_same_seed_gives_the_same_acts_and_another_one_others() {
 #[test]
 fn what_the_server_sends_can_be_decoded() {
     for shipped in SHIPPED.iter().filter(|shipped| shipped.name != "update-malformed") {
-        let (acts, _) = acts(&load(shipped.name, shipped.text), 1);
+        let scenario = load(shipped.name, shipped.text);
+        if scenario.judges != Judges::Consumer {
+            continue;
+        }
+        let (acts, _) = acts(&scenario, 1);
         for act in acts {
             let (Act::Send { message, .. } | Act::BreakOff { message, .. }) = act else { continue };
             Msg::decode(&message).unwrap_or_else(|error| panic!("{}: {error}: {message:02x?}", shipped.name));
@@ -92,15 +99,31 @@ fn what_the_server_sends_can_be_decoded() {
 fn each_scenario_that_ships_says_what_it_is_about_and_each_rule_has_one() {
     let mut judged: BTreeSet<String> = BTreeSet::new();
     let mut titles = BTreeSet::new();
+    let mut kinds = BTreeMap::<_, usize>::new();
     for shipped in SHIPPED {
         let scenario = load(shipped.name, shipped.text);
+        *kinds.entry(scenario.judges.name()).or_default() += 1;
         scenario::program::compile(&scenario).unwrap_or_else(|error| panic!("{}: {error}", shipped.name));
         assert!(!scenario.about.is_empty() && !scenario.rules.is_empty(), "{}", shipped.name);
-        assert!(titles.insert(scenario.title.clone()), "{}: another one has its title", shipped.name);
+        assert!(
+            titles.insert((scenario.judges.name(), scenario.title.clone())),
+            "{}: another one has its title",
+            shipped.name
+        );
         judged.extend(scenario.rules);
     }
+    assert!(kinds["consumer"] >= 60 && kinds["provider"] >= 8 && kinds["publisher"] >= 8, "{kinds:?}");
     // These hold in every scenario, or where a client comes upon them by itself.
-    let everywhere = ["well-formed", "service-usable", "closed-streams", "stream-ids", "redirects"];
+    let everywhere = [
+        "well-formed",
+        "service-usable",
+        "closed-streams",
+        "stream-ids",
+        "right-item",
+        "images-first",
+        "ended-streams",
+        "known-streams",
+    ];
     let without: Vec<&str> = RULES
         .iter()
         .map(|rule| rule.name)

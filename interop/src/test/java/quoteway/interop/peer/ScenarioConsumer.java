@@ -12,15 +12,19 @@ import com.refinitiv.ema.access.OmmConsumerEvent;
 import com.refinitiv.ema.access.OmmState;
 import com.refinitiv.ema.access.Payload;
 import com.refinitiv.ema.access.RefreshMsg;
+import com.refinitiv.ema.access.ReqMsg;
 import com.refinitiv.ema.access.StatusMsg;
 import com.refinitiv.ema.access.UpdateMsg;
+import com.refinitiv.ema.rdm.EmaRdm;
 import java.util.Map;
+import java.util.Queue;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
- * An EMA consumer for {@code quoteway scenario}: everything default, items from the command line, of the server that {@code QUOTEWAY_PORT} names. It writes
- * what it uses of its items, and posts to the first once a second, each time something else.
+ * An EMA consumer for {@code quoteway scenario}: everything default, items from the command line, of the server that {@code QUOTEWAY_PORT} names. It logs in
+ * by a token, which it renews as the login says; it writes what it uses of its items, and posts to the first once a second, each time something else.
  */
 public final class ScenarioConsumer implements OmmConsumerClient {
     private static final class Image {
@@ -29,12 +33,25 @@ public final class ScenarioConsumer implements OmmConsumerClient {
         boolean good;
     }
 
+    private static final String LOGIN = "login";
+
     private final Map<String, Image> images = new TreeMap<>();
+    /** When the login is to be reissued, seconds since 1970; 0 for never. */
+    private long renewAt;
+    /** Names under which items are to be had that were redirected: the application opens them, not EMA. */
+    private final Queue<String> redirected = new ConcurrentLinkedQueue<>();
+
+    private static ReqMsg login(long number) {
+        var attributes = EmaFactory.createElementList();
+        attributes.add(EmaFactory.createElementEntry().ascii("AuthenticationToken", "token " + number));
+        return EmaFactory.createReqMsg().domainType(EmaRdm.MMT_LOGIN).name("\0").nameType(EmaRdm.USER_AUTH_TOKEN).attrib(attributes);
+    }
 
     public static void main(String[] arguments) throws InterruptedException {
         var client = new ScenarioConsumer();
-        var config = EmaFactory.createOmmConsumerConfig().host("localhost:" + System.getenv("QUOTEWAY_PORT")).username("user");
-        var consumer = EmaFactory.createOmmConsumer(config);
+        var config = EmaFactory.createOmmConsumerConfig().host("localhost:" + System.getenv("QUOTEWAY_PORT"));
+        var consumer = EmaFactory.createOmmConsumer(config.addAdminMsg(login(0)));
+        long session = consumer.registerClient(EmaFactory.createReqMsg().domainType(EmaRdm.MMT_LOGIN), client, LOGIN);
         long first = 0;
         for (String item : arguments) {
             var request = EmaFactory.createReqMsg().serviceName("DIRECT_FEED").name(item);
@@ -44,6 +61,12 @@ public final class ScenarioConsumer implements OmmConsumerClient {
         for (long tick = 1; ; tick++) {
             Thread.sleep(200);
             client.report();
+            for (String name; (name = client.redirected.poll()) != null; ) {
+                consumer.registerClient(EmaFactory.createReqMsg().serviceName("DIRECT_FEED").name(name), client, name);
+            }
+            if (client.isToRenew()) {
+                consumer.reissue(login(tick), session);
+            }
             if (tick % 5 == 0) {
                 client.post(consumer, first, tick);
             }
@@ -61,6 +84,14 @@ public final class ScenarioConsumer implements OmmConsumerClient {
         }
     }
 
+    private synchronized boolean isToRenew() {
+        boolean due = renewAt != 0 && System.currentTimeMillis() / 1000 + 1 >= renewAt;
+        if (due) {
+            renewAt = 0;
+        }
+        return due;
+    }
+
     private synchronized void report() {
         images.forEach((item, image) -> {
             var line = new StringBuilder("uses ").append(item);
@@ -75,6 +106,11 @@ public final class ScenarioConsumer implements OmmConsumerClient {
 
     @Override
     public synchronized void onRefreshMsg(RefreshMsg refresh, OmmConsumerEvent event) {
+        if (event.closure() == LOGIN) {
+            var model = EmaFactory.Domain.createLoginRefresh().message(refresh);
+            renewAt = model.hasAuthenticationTTReissue() ? model.authenticationTTReissue() : 0;
+            return;
+        }
         var image = images.computeIfAbsent((String) event.closure(), item -> new Image());
         if (refresh.clearCache()) {
             image.fields.clear();
@@ -94,9 +130,19 @@ public final class ScenarioConsumer implements OmmConsumerClient {
 
     @Override
     public synchronized void onStatusMsg(StatusMsg status, OmmConsumerEvent event) {
+        if (event.closure() == LOGIN) {
+            // EMA tells the items of a closed login nothing: an application has to look at its login.
+            if (status.hasState() && status.state().streamState() != OmmState.StreamState.OPEN) {
+                images.values().forEach(image -> image.good = false);
+            }
+            return;
+        }
         var image = images.get((String) event.closure());
         if (image != null && status.hasState()) {
             take(image, status.state());
+        }
+        if (status.hasState() && status.state().streamState() == OmmState.StreamState.CLOSED_REDIRECTED && status.hasName()) {
+            redirected.add(status.name());
         }
     }
 

@@ -1,5 +1,8 @@
 //! The server that a client under test talks to: what it answers by itself, and what steps have it do. Messages in, messages out.
 
+mod steps;
+mod updates;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use rwf::dictionary::Dictionary;
@@ -12,14 +15,24 @@ use rwf::{DataState, State, StateCode, StreamState};
 
 use crate::directory;
 use crate::encoding::bytes_of;
-use crate::numbers::{SECOND, ServiceIds};
-use crate::program::{Dictionaries, Message, Posts, Server, Stream};
-use crate::values::{change, content, domain_name, has_images, price};
+use crate::numbers::{DIRECTORY_STREAM, SECOND, ServiceIds};
+use crate::program::{Dictionaries, Message, Posts, Stream};
+use crate::special;
+use crate::values::{content, domain_name, has_images, price};
 use crate::words::{self, Words};
 
 /// Something to be done on sockets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
+    /// A connection is to be made, to the provider under test.
+    Dial,
+    /// A message that goes to the judge alone: a JSON client knows without it.
+    Note {
+        /// The connection.
+        conn: u32,
+        /// RWF.
+        message: Vec<u8>,
+    },
     /// A message for a connection.
     Send {
         /// The connection.
@@ -74,6 +87,8 @@ struct Item {
     /// Its image has been sent.
     open: bool,
     seq: u32,
+    /// Its item group, where a step has given it one, as words have it.
+    group: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -81,9 +96,24 @@ struct Conn {
     login: Option<login::Request>,
     logged_in: bool,
     directory: Option<(i32, u32)>,
+    waits_for_directory: bool,
     services: Vec<Service>,
     ids: ServiceIds,
     items: BTreeMap<i32, Item>,
+    /// The client speaks JSON.
+    is_json: bool,
+    /// Items that a publisher sends, by its streams.
+    published: BTreeMap<i32, (String, Domain)>,
+    /// A publisher has sent its directory.
+    has_published: bool,
+}
+
+/// How requests for what is no item are answered.
+#[derive(Debug)]
+struct Given {
+    dictionaries: Dictionaries,
+    /// Requests for the directory are answered.
+    directories: bool,
 }
 
 /// The settings of a server.
@@ -114,7 +144,7 @@ pub struct Market {
     mute: bool,
     late_ns: u64,
     later: VecDeque<(u64, u32, Vec<u8>)>,
-    dictionaries: Dictionaries,
+    given: Given,
     down: bool,
     first_id: u16,
     /// Other values since so many changes.
@@ -146,7 +176,7 @@ impl Market {
             mute: false,
             late_ns: 0,
             later: VecDeque::new(),
-            dictionaries: Dictionaries::Given,
+            given: Given { dictionaries: Dictionaries::Given, directories: true },
             down: false,
             first_id: 1,
             values: 0,
@@ -195,7 +225,12 @@ impl Market {
         self.posts_seen
     }
 
-    /// The name of the item that was asked for first.
+    /// Whether a directory was asked for, or sent by a publisher.
+    pub fn has_directory(&self) -> bool {
+        self.conns.values().any(|conn| conn.directory.is_some() || conn.has_published)
+    }
+
+    /// The name of the item that was asked for first, or published first.
     pub fn first(&self) -> Option<&str> {
         self.first.as_deref()
     }
@@ -207,7 +242,9 @@ impl Market {
 
     /// The name of the item on a stream.
     pub fn item(&self, conn: u32, stream: i32) -> Option<&str> {
-        self.conns.get(&conn)?.items.get(&stream).map(|item| item.name.as_str())
+        let known = self.conns.get(&conn)?;
+        let published = known.published.get(&stream).map(|(name, _)| name.as_str());
+        known.items.get(&stream).map(|item| item.name.as_str()).or(published)
     }
 
     /// A connection came up.
@@ -242,6 +279,25 @@ impl Market {
         Ok(())
     }
 
+    /// The client of a connection speaks JSON: services are known to it.
+    ///
+    /// # Errors
+    /// The directory cannot be encoded.
+    pub fn speaks_json(&mut self, conn: u32) -> Result<(), String> {
+        let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
+        known.is_json = true;
+        let request = rdm_directory::Request {
+            stream_id: DIRECTORY_STREAM,
+            streaming: true,
+            service_id: None,
+            filter: rdm_directory::filter::ALL,
+        };
+        let refresh = rdm_directory::Refresh::answer(&request, known.services.clone());
+        let message = bytes_of(|w| refresh.encode(w))?;
+        self.acts.push_back(Act::Note { conn, message });
+        Ok(())
+    }
+
     /// A connection is over.
     pub fn closed(&mut self, conn: u32) {
         self.conns.remove(&conn);
@@ -268,10 +324,7 @@ impl Market {
                 Domain::SOURCE => {
                     let request = rdm_directory::Request::decode(request);
                     known.directory = Some((request.stream_id, request.filter));
-                    let refresh = rdm_directory::Refresh::answer(&request, known.services.clone());
-                    let bytes = bytes_of(|w| refresh.encode(w))?;
-                    self.send(conn, bytes);
-                    Ok(())
+                    self.directory(conn)
                 }
                 Domain::DICTIONARY => self.dictionary(conn, request),
                 _ => self.items(now, conn, request),
@@ -285,6 +338,18 @@ impl Market {
                 Ok(())
             }
             Msg::Post(post) => self.post(conn, post),
+            Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
+                known.has_published = true;
+                Ok(())
+            }
+            Msg::Refresh(refresh) => {
+                if let Some(key) = refresh.key.as_ref().filter(|key| key.name.is_some()) {
+                    let name = key.name_lossy().into_owned();
+                    known.published.insert(refresh.stream_id, (name.clone(), refresh.domain));
+                    self.first.get_or_insert(name);
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -324,13 +389,31 @@ impl Market {
         }
     }
 
+    fn directory(&mut self, conn: u32) -> Result<(), String> {
+        let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
+        let Some((stream_id, filter)) = known.directory else { return Ok(()) };
+        known.waits_for_directory = !self.given.directories;
+        if !self.given.directories {
+            return Ok(());
+        }
+        let request = rdm_directory::Request { stream_id, streaming: true, service_id: None, filter };
+        let refresh = rdm_directory::Refresh::answer(&request, known.services.clone());
+        let bytes = bytes_of(|w| refresh.encode(w))?;
+        self.send(conn, bytes);
+        Ok(())
+    }
+
     fn dictionary(&mut self, conn: u32, request: &RequestMsg<'_>) -> Result<(), String> {
         let request = dictionary::Request::decode(request);
-        let parts = dictionary::RefreshParts::answer(&self.dictionary, &request);
-        let mut parts = match (self.dictionaries, parts) {
+        let wrong = match self.given.dictionaries {
+            Dictionaries::Wrong if request.name == dictionary::FIELDS => Some(special::wrong_dictionary()?),
+            _ => None,
+        };
+        let parts = dictionary::RefreshParts::answer(wrong.as_ref().unwrap_or(&self.dictionary), &request);
+        let mut parts = match (self.given.dictionaries, parts) {
             (Dictionaries::Ignored, _) => return Ok(()),
-            (Dictionaries::Given, Some(parts)) => parts,
-            (Dictionaries::Refused, _) | (Dictionaries::Given, None) => {
+            (Dictionaries::Given | Dictionaries::Wrong, Some(parts)) => parts,
+            (Dictionaries::Refused, _) | (Dictionaries::Given | Dictionaries::Wrong, None) => {
                 let text = "there is no such dictionary";
                 let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, text);
                 let bytes = words::status_of(request.stream_id, Domain::DICTIONARY, state)?;
@@ -395,6 +478,8 @@ impl Market {
         }
         let service = known.services.iter().find(|service| Some(service.id) == request.key.service_id);
         let refusal = match service {
+            // Who does not know the directory cannot know that.
+            None if known.is_json => Some((StreamState::CLOSED_RECOVER, StateCode::NONE, "the service is not there")),
             None => Some((StreamState::CLOSED, StateCode::USAGE_ERROR, "there is no such service")),
             Some(service) if !service.is_usable() => {
                 Some((StreamState::CLOSED_RECOVER, StateCode::NONE, "the service is down"))
@@ -413,7 +498,9 @@ impl Market {
             return Ok(());
         }
         let service = request.key.service_id.unwrap_or_default();
-        known.items.insert(stream, Item { name: name.clone(), service, domain, streaming, open: false, seq: 0 });
+        known
+            .items
+            .insert(stream, Item { name: name.clone(), service, domain, streaming, open: false, seq: 0, group: None });
         self.first.get_or_insert(name);
         if self.mute {
             return Ok(());
@@ -480,320 +567,6 @@ impl Market {
         };
         let bytes = words::ack_of(post.stream_id, post.domain, id, seq, nak.as_deref())?;
         self.send(conn, bytes);
-        Ok(())
-    }
-
-    /// The streams that a step means, each with its connection.
-    fn streams(&self, stream: &Stream) -> Vec<(u32, i32)> {
-        let mut found = Vec::new();
-        for (conn, known) in &self.conns {
-            match stream {
-                Stream::Login => found.extend(known.login.as_ref().map(|login| (*conn, login.stream_id))),
-                Stream::Directory => found.extend(known.directory.map(|(stream, _)| (*conn, stream))),
-                Stream::All | Stream::First | Stream::Item(_) => {
-                    let fits = |item: &Item| match stream {
-                        Stream::First => self.first.as_deref() == Some(item.name.as_str()),
-                        Stream::Item(name) => item.name == *name,
-                        _ => true,
-                    };
-                    found.extend(known.items.iter().filter(|(_, item)| fits(item)).map(|(stream, _)| (*conn, *stream)));
-                }
-            }
-        }
-        found
-    }
-
-    /// Sends a message of a step to those that it means.
-    ///
-    /// # Errors
-    /// The message cannot be made, or nobody has such a stream open.
-    pub fn send_message(&mut self, message: &Message) -> Result<(), String> {
-        let streams = self.streams(&message.stream);
-        if streams.is_empty() {
-            return Err("no such stream is open".to_owned());
-        }
-        for (conn, stream) in streams {
-            self.send_on(conn, stream, message)?;
-        }
-        Ok(())
-    }
-
-    /// The bytes of a step's message on each stream that it means, to be broken off.
-    ///
-    /// # Errors
-    /// As of [`Market::send_message`].
-    pub fn break_off(&mut self, message: &Message) -> Result<(), String> {
-        let streams = self.streams(&message.stream);
-        let mut done = Vec::new();
-        for (conn, stream) in streams {
-            if !done.contains(&conn) {
-                let bytes = self.built(conn, stream, message)?;
-                self.acts.push_back(Act::BreakOff { conn, message: bytes });
-                done.push(conn);
-            }
-        }
-        if done.is_empty() { Err("no such stream is open".to_owned()) } else { Ok(()) }
-    }
-
-    fn built(&mut self, conn: u32, stream: i32, message: &Message) -> Result<Vec<u8>, String> {
-        let Some(known) = self.conns.get_mut(&conn) else { return Err("the connection is gone".to_owned()) };
-        let mut all = message.words.clone();
-        if let Some(item) = known.items.get_mut(&stream) {
-            if !all.iter().any(|word| word.starts_with("domain=")) {
-                all.push(format!("domain={}", domain_name(item.domain)));
-            }
-            if message.class == "REFRESH" {
-                item.open = true;
-            }
-        } else if message.stream == Stream::Login {
-            all.push("domain=Login".to_owned());
-        } else if message.stream == Stream::Directory {
-            all.push("domain=Source".to_owned());
-        }
-        words::build(&message.class, stream, &all, &known.ids)
-    }
-
-    fn send_on(&mut self, conn: u32, stream: i32, message: &Message) -> Result<(), String> {
-        let bytes = self.built(conn, stream, message)?;
-        let state = match Msg::decode(&bytes) {
-            Ok(Msg::Refresh(refresh)) => Some(refresh.state.stream),
-            Ok(Msg::Status(status)) => status.state.map(|state| state.stream),
-            _ => None,
-        };
-        let ends = [StreamState::CLOSED, StreamState::CLOSED_RECOVER, StreamState::REDIRECTED];
-        if let (true, Some(known)) = (state.is_some_and(|state| ends.contains(&state)), self.conns.get_mut(&conn)) {
-            known.items.remove(&stream);
-            if message.stream == Stream::Login {
-                known.items.clear();
-                known.logged_in = false;
-            }
-        }
-        self.send(conn, bytes);
-        Ok(())
-    }
-
-    /// Sends a change of a service to those that have the directory open.
-    ///
-    /// # Errors
-    /// The service is not there, or a word is not known.
-    pub fn send_directory(&mut self, service: &str, words: &[String]) -> Result<(), String> {
-        let mut acts = Vec::new();
-        for (conn, known) in &mut self.conns {
-            let Some((stream, _)) = known.directory else { continue };
-            if words.iter().any(|word| word == "added") && !known.ids.contains_key(service) {
-                let next = 1 + known.ids.values().max().copied().unwrap_or(self.first_id);
-                known.ids.insert(service.to_owned(), next);
-            }
-            let bytes = directory::change_on(stream, service, words, &known.ids)?;
-            let Ok(Msg::Update(update)) = Msg::decode(&bytes) else { continue };
-            for change in rdm_directory::services(update.container, update.body).map_err(|error| error.to_string())? {
-                match known.services.iter_mut().find(|service| service.id == change.id) {
-                    Some(service) => service.apply(&change),
-                    None => known.services.push(change.clone()),
-                }
-                if change.action == rdm_directory::Action::Delete {
-                    known.services.retain(|service| service.id != change.id);
-                    known.ids.remove(service);
-                    known.items.retain(|_, item| item.service != change.id);
-                }
-            }
-            acts.push(Act::Send { conn: *conn, message: bytes });
-        }
-        self.acts.extend(acts);
-        Ok(())
-    }
-
-    fn each_service(&mut self, words: &[&str]) -> Result<(), String> {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let names: Vec<String> = self.conns.values().flat_map(|conn| conn.ids.keys().cloned()).collect();
-        let names: std::collections::BTreeSet<String> = names.into_iter().collect();
-        names.iter().try_for_each(|name| self.send_directory(name, &words))
-    }
-
-    /// All services go down or come up.
-    ///
-    /// # Errors
-    /// The change cannot be encoded.
-    pub fn set_up(&mut self, up: bool) -> Result<(), String> {
-        self.down = !up;
-        self.each_service(&[if up { "up" } else { "down" }])
-    }
-
-    /// Images are sent without having been asked for.
-    ///
-    /// # Errors
-    /// Nobody has such a stream open.
-    pub fn send_images(&mut self, stream: &Stream) -> Result<(), String> {
-        let streams = self.streams(stream);
-        if streams.is_empty() {
-            return Err("no such stream is open".to_owned());
-        }
-        for (conn, stream) in streams {
-            for message in self.image(conn, stream, "unsolicited")? {
-                self.send(conn, message);
-            }
-        }
-        Ok(())
-    }
-
-    /// Updates that cannot be decoded.
-    ///
-    /// # Errors
-    /// Nobody has such a stream open.
-    pub fn send_malformed(&mut self, stream: &Stream) -> Result<(), String> {
-        let streams = self.streams(stream);
-        if streams.is_empty() {
-            return Err("no such stream is open".to_owned());
-        }
-        for (conn, stream) in streams {
-            let Some(item) = self.conns.get(&conn).and_then(|known| known.items.get(&stream)) else { continue };
-            let bytes = words::malformed(stream, item.domain)?;
-            self.send(conn, bytes);
-        }
-        Ok(())
-    }
-
-    /// Another rate of updates.
-    pub fn set_rate(&mut self, a_second: f64) {
-        self.config.updates_a_second = a_second;
-    }
-
-    /// So many updates are numbered and not sent.
-    pub fn set_gap(&mut self, updates: u64) {
-        self.gap = updates;
-    }
-
-    /// Whether requests for items are answered; what waits is, when they are again.
-    ///
-    /// # Errors
-    /// An image cannot be encoded.
-    pub fn set_mute(&mut self, now: u64, mute: bool) -> Result<(), String> {
-        self.mute = mute;
-        if !mute {
-            self.closes = None;
-            let waiting = |conn: &Conn| -> Vec<i32> {
-                conn.items.iter().filter(|(_, item)| !item.open).map(|(stream, _)| *stream).collect()
-            };
-            let all: Vec<(u32, Vec<i32>)> = self.conns.iter().map(|(conn, known)| (*conn, waiting(known))).collect();
-            for (conn, streams) in all {
-                streams.into_iter().try_for_each(|stream| self.answer(now, conn, stream))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Connections end.
-    pub fn close_all(&mut self, reset: bool) {
-        let acts = self.conns.keys().map(|conn| Act::Close { conn: *conn, reset });
-        self.acts.extend(acts);
-    }
-
-    /// Does what a step asks of the server.
-    ///
-    /// # Errors
-    /// The change cannot be made.
-    pub fn change(&mut self, now: u64, server: &Server) -> Result<(), String> {
-        match server {
-            Server::GoesAway => {
-                self.acts.push_back(Act::Listen(false));
-                self.close_all(false);
-            }
-            Server::ComesBack => self.acts.push_back(Act::Listen(true)),
-            Server::Resets => self.close_all(true),
-            Server::Grants => {
-                self.logins = Logins::Granted;
-                let waiting = |conn: &Conn| conn.login.is_some() && !conn.logged_in;
-                let all: Vec<u32> =
-                    self.conns.iter().filter(|(_, known)| waiting(known)).map(|(conn, _)| *conn).collect();
-                all.into_iter().try_for_each(|conn| self.login(now, conn))?;
-            }
-            Server::Refuses(why) => self.logins = Logins::Refused(why.clone()),
-            Server::IgnoresLogins => self.logins = Logins::Ignored,
-            Server::Tokens(seconds) => self.tokens_s = Some(*seconds),
-            Server::Reads(reads) => self.acts.push_back(Act::Read(*reads)),
-            Server::Pace(pace) => self.acts.push_back(Act::Pace(*pace)),
-            Server::Pings(pings) => self.acts.push_back(Act::Ping(*pings)),
-            Server::Values => self.values += 1,
-            Server::Parts(parts) => self.parts = *parts,
-            Server::Posts(posts) => self.posts = posts.clone(),
-            Server::Closes(state) => self.closes = Some(state.clone()),
-            Server::Late(by) => self.late_ns = *by,
-            Server::Renumbers => self.first_id += 100,
-            Server::Repeats(times) => self.repeats = *times,
-            Server::Swaps(times) => self.swaps = *times,
-            Server::Dictionaries(what) => self.dictionaries = *what,
-        }
-        Ok(())
-    }
-
-    /// When something is due next.
-    pub fn due(&self) -> Option<u64> {
-        let publishes = self.config.updates_a_second > 0.0 && !self.down && self.open_items(None) > 0;
-        let update = publishes.then_some(self.next_update_ns);
-        [update, self.later.front().map(|(at, ..)| *at)].into_iter().flatten().min()
-    }
-
-    /// Time has come so far.
-    ///
-    /// # Errors
-    /// An update cannot be encoded.
-    pub fn advance(&mut self, now: u64) -> Result<(), String> {
-        while let Some((_, conn, message)) = self.later.pop_front_if(|(at, ..)| *at <= now) {
-            self.send(conn, message);
-        }
-        let interval = (SECOND as f64 / self.config.updates_a_second.max(1e-3)) as u64;
-        if self.config.updates_a_second <= 0.0 || self.down {
-            self.next_update_ns = now + interval;
-            return Ok(());
-        }
-        // A machine that stood still owes no more than a tenth of a second.
-        self.next_update_ns = self.next_update_ns.max(now.saturating_sub(SECOND / 10));
-        while self.next_update_ns <= now {
-            self.next_update_ns += interval.max(1);
-            self.update()?;
-        }
-        Ok(())
-    }
-
-    /// The next update, of the items in turn.
-    fn update(&mut self) -> Result<(), String> {
-        let all: Vec<(u32, i32)> = self
-            .conns
-            .iter()
-            .flat_map(|(conn, known)| known.items.iter().map(|(stream, item)| (*conn, *stream, item)))
-            .filter(|(_, _, item)| item.open && item.streaming)
-            .map(|(conn, stream, _)| (conn, stream))
-            .collect();
-        if all.is_empty() {
-            return Ok(());
-        }
-        self.ticks += 1;
-        let (conn, stream) = all[(self.ticks % all.len() as u64) as usize];
-        let (seed, values, ticks) = (self.config.seed, self.values, self.ticks);
-        let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
-        let Some(item) = known.items.get_mut(&stream) else { return Ok(()) };
-        item.seq = item.seq % 65_535 + 1;
-        let price = price(seed, values, &item.name, ticks);
-        let mut all = vec![format!("seq={}", item.seq), "type=Quote".to_owned()];
-        all.push(format!("domain={}", domain_name(item.domain)));
-        all.extend(change(item.domain, price, ticks));
-        let bytes = words::build("UPDATE", stream, &all, &known.ids)?;
-        if self.gap > 0 {
-            self.gap -= 1;
-        } else if self.swaps > 0 && self.overtaken.is_none() {
-            self.swaps -= 1;
-            self.overtaken = Some((conn, bytes));
-        } else {
-            let again = (self.repeats > 0).then(|| bytes.clone());
-            self.repeats = self.repeats.saturating_sub(1);
-            self.send(conn, bytes);
-            if let Some(bytes) = again {
-                self.send(conn, bytes);
-            }
-            if let Some((conn, bytes)) = self.overtaken.take() {
-                self.send(conn, bytes);
-            }
-        }
         Ok(())
     }
 }
