@@ -294,8 +294,9 @@ impl Kraken {
         }
         let book = BookId(at as u32);
         let known = self.pairs[at].decimals;
-        // Units never become coarser: what was traded or told in them stays a whole number of them.
-        let decimals = if is_snapshot { decimals_of(changes).max(known) } else { known };
+        // Units never become coarser: what was traded or told in them stays a whole number of them. A snapshot of nothing does not tell them.
+        let is_empty = Side::BOTH.iter().all(|side| self.pairs[at].book.levels(*side).next().is_none());
+        let decimals = if is_snapshot || is_empty { decimals_of(changes).max(known) } else { known };
         let Some(rows) = rows_of(changes, decimals) else {
             self.bad.value += 1;
             return self.wrong(at, Doubt::Unreadable, now, market);
@@ -309,6 +310,8 @@ impl Kraken {
                 market.notice(Some(book), &Notice::Scale(pair.scale()));
             }
             pair.digits.iter_mut().for_each(BTreeMap::clear);
+        } else if std::mem::replace(&mut pair.decimals, decimals) != decimals {
+            market.notice(Some(book), &Notice::Scale(pair.scale()));
         }
         for row in &rows {
             self.bad.unknown_level += u64::from(!pair.apply(row, market));
@@ -515,9 +518,9 @@ fn trade_of(row: &Value, decimals: usize) -> Option<(Trade, u64)> {
     Some((trade, scaled(text(2)?, 9)? as u64)).filter(|(trade, _)| trade.size > 0)
 }
 
-/// The most decimals that a price of a snapshot has.
+/// The most decimals that a price of a message has.
 fn decimals_of(changes: &[Value]) -> usize {
-    let lists = changes.iter().flat_map(|change| ["as", "bs"].map(|key| change.get(key))).flatten();
+    let lists = changes.iter().flat_map(|change| ["as", "bs", "a", "b"].map(|key| change.get(key))).flatten();
     let rows = lists.filter_map(Value::as_array).flatten();
     let prices = rows.filter_map(|row| row.get(0)?.as_str());
     prices.map(|price| price.split_once('.').map_or(0, |(_, part)| part.len())).max().unwrap_or(0).min(MOST_DECIMALS)
