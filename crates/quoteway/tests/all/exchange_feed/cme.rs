@@ -62,7 +62,9 @@ fn send(
                 }
                 if next > from {
                     for packet in exchange.snapshots(next) {
-                        [3, 4].into_iter().for_each(|group| put(&mut socket, groups[group], &packet));
+                        for group in [3, 4] {
+                            put(&mut socket, groups[group], &packet);
+                        }
                     }
                 }
             }
