@@ -6,6 +6,7 @@ mod compact;
 mod export;
 mod import;
 mod info;
+mod send;
 
 use crate::names;
 use crate::places::Places;
@@ -39,7 +40,8 @@ const TURN: u64 = SECOND / 20;
     quoteway record info today\n  \
     quoteway record compact today\n  \
     quoteway record export today --as csv -o today.csv\n  \
-    quoteway record export today --as parquet -o tables\n\n\
+    quoteway record export today --as parquet -o tables\n  \
+    quoteway record send today --to nats://localhost:4222/TICKS\n\n\
     quoteway replay today    serves it to any client, from any time on."
 )]
 pub struct Args {
@@ -126,6 +128,8 @@ enum Action {
     Export(export::Args),
     /// Make a recording of tables (Parquet, Arrow), CSV, lines of JSON, captured sessions, or an exchange's file (DBN)
     Import(import::Args),
+    /// Send the records to NATS JetStream or Kafka, also while they are recorded
+    Send(send::Args),
 }
 
 /// So many of something, as people say it.
@@ -169,6 +173,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         (Some(Action::Compact { folder }), ..) => compact::run(folder),
         (Some(Action::Export(args)), ..) => export::run(args),
         (Some(Action::Import(args)), ..) => import::run(args),
+        (Some(Action::Send(args)), ..) => send::run(args),
         (None, Some(folder), Some(service)) => write(args, folder, service),
         (None, ..) => Err(anyhow!("name a folder and a --service")),
     }
