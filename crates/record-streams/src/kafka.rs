@@ -3,11 +3,12 @@
 use crate::message::{Message, Taken};
 use crate::target::Access;
 use rskafka::BackoffConfig;
+use rskafka::chrono::{DateTime, Utc};
 use rskafka::client::partition::{Compression, PartitionClient, UnknownTopicHandling};
 use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
 use rskafka::record::Record;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A broker that says nothing for so long is taken for lost.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,14 +42,13 @@ impl Kafka {
             builder = builder.sasl_config(SaslConfig::Plain(credentials));
         }
         let client = in_time(builder.build()).await?;
-        let partitions = match partitions_of(&client, topic).await? {
-            Some(known) => known,
-            None => {
-                let controller = client.controller_client().map_err(|error| error.to_string())?;
-                let patience = PATIENCE.as_millis() as i32;
-                in_time(controller.create_topic(topic, PARTITIONS, COPIES, patience)).await?;
-                (0..PARTITIONS).collect()
-            }
+        let partitions = if let Some(known) = partitions_of(&client, topic).await? {
+            known
+        } else {
+            let controller = client.controller_client().map_err(|error| error.to_string())?;
+            let patience = PATIENCE.as_millis() as i32;
+            in_time(controller.create_topic(topic, PARTITIONS, COPIES, patience)).await?;
+            (0..PARTITIONS).collect()
         };
         let mut clients = Vec::with_capacity(partitions.len());
         for partition in partitions {
@@ -110,8 +110,15 @@ fn record_of(message: &Message) -> Record {
         key: message.item.is_some().then(|| message.key().into_bytes()),
         value: Some(message.payload.clone()),
         headers,
-        timestamp: rskafka::chrono::DateTime::from_timestamp_nanos(message.time.cast_signed()),
+        timestamp: timestamp_of(message.time, SystemTime::now()),
     }
+}
+
+/// The time of a message, Unix nanoseconds, or now if it lies ahead: a broker refuses what is an hour ahead of its own clock
+/// (`message.timestamp.after.max.ms`), and would refuse it for ever. The time as recorded is in the message.
+fn timestamp_of(time: u64, now: SystemTime) -> DateTime<Utc> {
+    let recorded = DateTime::from_timestamp_nanos(i64::try_from(time).unwrap_or(i64::MAX));
+    recorded.min(DateTime::<Utc>::from(now))
 }
 
 /// Records in parts of a size that a broker takes.
@@ -174,6 +181,13 @@ mod tests {
         ] {
             assert_eq!(murmur2(key.as_bytes()).cast_signed(), expected, "{key}");
         }
+    }
+
+    #[test]
+    fn no_message_is_ahead_of_the_clock() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        let seconds = |time: u64| timestamp_of(time, now).timestamp();
+        assert_eq!((seconds(999_000_000_000), seconds(1_001_000_000_000), seconds(u64::MAX)), (999, 1_000, 1_000));
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Message {
     }
 
     /// The id of this message alone: the recording's number, the item, and the record's sequence number, which is counted over all items. A broker
-    /// that has taken a message with it takes no other one. (An item's own sequence numbers would not do: JetStream's window is one a stream.)
+    /// that has taken a message with it takes no other one. (An item's own sequence numbers would not do: `JetStream`'s window is one a stream.)
     pub fn id(&self) -> String {
         // Names are peers' choice, and headers are lines.
         let mut key = String::new();

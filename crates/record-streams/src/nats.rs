@@ -1,4 +1,4 @@
-//! NATS JetStream.
+//! NATS `JetStream`.
 
 use crate::message::{Message, Taken, subject};
 use crate::target::Access;

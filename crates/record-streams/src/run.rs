@@ -70,14 +70,16 @@ pub struct Progress {
 
 /// A connection to a broker.
 enum Broker {
-    Nats(Nats),
+    Nats(Box<Nats>),
     Kafka(Kafka),
 }
 
 impl Broker {
     async fn connect(target: &Target, access: &Access) -> Result<Self, String> {
         match target {
-            Target::Nats { servers, stream, tls } => Nats::connect(servers, stream, *tls, access).await.map(Self::Nats),
+            Target::Nats { servers, stream, tls } => {
+                Nats::connect(servers, stream, *tls, access).await.map(|nats| Self::Nats(Box::new(nats)))
+            }
             Target::Kafka { brokers, topic } => Kafka::connect(brokers, topic, access).await.map(Self::Kafka),
         }
     }

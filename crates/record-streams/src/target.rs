@@ -11,7 +11,7 @@ const KAFKA_PORT: u16 = 9092;
 /// A broker, and what it calls the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A stream of NATS JetStream; it is made if it is not there.
+    /// A stream of NATS `JetStream`; it is made if it is not there.
     Nats {
         /// Servers, `HOST:PORT`, any of a cluster.
         servers: Vec<String>,

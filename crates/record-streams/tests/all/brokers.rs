@@ -120,7 +120,7 @@ fn start(mut command: impl FnMut([u16; 2]) -> Command, ports: Option<[u16; 2]>) 
     panic!("the broker does not start");
 }
 
-/// A NATS server with JetStream in a folder, on a port of its own or on this one.
+/// A NATS server with `JetStream` in a folder, on a port of its own or on this one.
 pub(crate) fn start_nats(program: &Path, folder: &Path, port: Option<u16>) -> Broker {
     let command = |[port, _]: [u16; 2]| {
         let mut command = Command::new(program);

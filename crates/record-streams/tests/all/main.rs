@@ -100,7 +100,7 @@ fn send_all(folder: &Path, target: &str) -> Progress {
 fn beside(config: &Config, sent: u64, work: impl FnOnce(&dyn Fn() -> Progress)) -> (Progress, Vec<String>) {
     let (stop, now, troubles) =
         (AtomicBool::new(false), std::sync::Mutex::new(Progress::default()), std::sync::Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
+    let done = std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
             let mut last = None;
             record_streams::run(config, &|| stop.load(Ordering::Relaxed), &mut |progress| {
@@ -118,9 +118,9 @@ fn beside(config: &Config, sent: u64, work: impl FnOnce(&dyn Fn() -> Progress)) 
             std::thread::sleep(Duration::from_millis(5));
         }
         stop.store(true, Ordering::Relaxed);
-        let done = sender.join().expect("a sender").expect("a recording");
-        (done, troubles.into_inner().expect("a lock"))
-    })
+        sender.join().expect("a sender").expect("a recording")
+    });
+    (done, troubles.into_inner().expect("a lock"))
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {

@@ -1,4 +1,4 @@
-//! NATS JetStream.
+//! NATS `JetStream`.
 
 use crate::brokers::{nats_server, start_nats};
 use crate::{ITEMS, PATIENCE, Writing, beside, config, send_all, until};
@@ -45,7 +45,7 @@ fn check(found: &[(String, String, Value)], ticks: u64) {
     }
 }
 
-/// Two items tick with the same numbers of their own: with those as ids JetStream would keep one of each pair.
+/// Two items tick with the same numbers of their own: with those as ids `JetStream` would keep one of each pair.
 #[test]
 fn every_tick_of_every_item_is_in_the_stream_once_however_often_it_is_sent() {
     let Some(program) = nats_server() else { return };

@@ -128,7 +128,7 @@ enum Action {
     Export(export::Args),
     /// Make a recording of tables (Parquet, Arrow), CSV, lines of JSON, captured sessions, or an exchange's file (DBN)
     Import(import::Args),
-    /// Send the records to NATS JetStream or Kafka, also while they are recorded
+    /// Send the records to NATS or Kafka, also while they are recorded
     Send(send::Args),
 }
 

@@ -1,4 +1,4 @@
-//! A recording on its way to NATS JetStream or Kafka.
+//! A recording on its way to NATS or Kafka.
 
 use crate::recording::{SECOND, counted};
 use anyhow::{Context as _, anyhow};
