@@ -6,7 +6,7 @@ use crate::provider::filter_of;
 use crate::servers::{ConnectionList, Server};
 use crate::session::{Disconnect, Login, Session};
 use rwf::State;
-use rwf::msg::{CloseMsg, Domain, MsgKey, PostMsg, RefreshMsg, StatusMsg, UpdateMsg};
+use rwf::msg::{CloseMsg, Domain, MsgClass, MsgKey, PostMsg, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::directory::{self, Action, Service};
 use rwf::rdm::login;
 use rwf::rdm::state::StateBuf;
@@ -112,9 +112,15 @@ impl Publisher {
         }
     }
 
-    /// Takes a message of the server. A post for one of the items (dictated by a consumer) is given back.
+    /// Takes a message of the server. An item that it closes is not published any more until it is refreshed. A post for one of the items (dictated by a consumer) is given back.
     pub fn handle_message<'m>(&mut self, now: u64, msg: &'m [u8]) -> Option<PostMsg<'m>> {
-        if rwf::peek::stream_id(msg)? != self.session.stream() {
+        let stream = rwf::peek::stream_id(msg)?;
+        if stream != self.session.stream() {
+            if rwf::peek::class(msg) == Some(MsgClass::CLOSE) {
+                // Nobody wants the item: there are no updates of it until its image is published again.
+                self.items.get_mut(&stream)?.published = false;
+                return None;
+            }
             return PostMsg::decode(msg).ok().filter(|post| self.items.contains_key(&post.stream_id));
         }
         let was_up = self.session.is_up();

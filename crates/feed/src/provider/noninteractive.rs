@@ -4,7 +4,7 @@ use super::session::malformed;
 use super::{ItemId, Items, Open, Prank, Provider, SessionId};
 use omm::publisher::{Event, Publisher, PublisherConfig, StreamId};
 use omm::{ConnectionList, Server};
-use rwf::msg::{Domain, RefreshFlags, RefreshMsg};
+use rwf::msg::{Domain, MsgClass, RefreshFlags, RefreshMsg};
 use rwf::rdm::login;
 use rwf::{Qos, State, StreamState};
 use std::collections::HashMap;
@@ -108,11 +108,22 @@ impl NonInteractive {
     pub fn message(&mut self, now: u64, items: &mut dyn Items, msg: &[u8], reply: Reply<'_>) -> Answer {
         // Posts of consumers are not taken.
         let _ = self.role.handle_message(now, msg);
+        if rwf::peek::class(msg) == Some(MsgClass::CLOSE)
+            && let Some(of) = rwf::peek::stream_id(msg).and_then(|stream| self.places.get(&stream))
+        {
+            let of = self.published[*of];
+            items.close(of.item, self.id, of.stream.get());
+            self.remove(of.stream.get());
+        }
         let mut answer = Answer::Nothing;
         while let Some(event) = self.role.poll_event() {
             match event {
                 Event::Ready(_) => answer = self.publish(items),
-                Event::LoginRefused(state) => answer = Answer::Refused(state.as_state().to_string()),
+                Event::LoginRefused(state) => {
+                    // A closed login takes its items with it: nothing more is published for them.
+                    self.ended(items);
+                    answer = Answer::Refused(state.as_state().to_string());
+                }
                 _ => {}
             }
         }
@@ -303,6 +314,28 @@ mod tests {
         assert_eq!(updated.into_iter().collect::<Vec<_>>(), [-3, -1]);
         nip.ended(&mut market);
         market.advance(60 * SECOND, 1_000, None, &mut |_, _| panic!("nobody is connected"));
+    }
+
+    #[test]
+    fn what_the_server_closes_is_not_published_any_more() {
+        let provider = Provider::new(ProviderConfig::default(), Arc::new(Dictionary::builtin()));
+        let generator = Generator::new(GeneratorConfig { seed: 1, rate: 1.0, calendar: Calendar::new(0) });
+        let mut market = Market::new(generator, 1);
+        let mut nip = NonInteractive::new(SessionId(0), "nip", ["IBM.N", "TRI.N"].map(offered).to_vec(), &provider);
+        nip.begin(0, &mut |_| {});
+        let accepted = login::Refresh::accept(&login::Request::default(), login::Features::default(), "");
+        nip.message(0, &mut market, &encoded(|w| accepted.encode(w)), &mut |_| {});
+        let close = encoded(|w| rwf::msg::CloseMsg::new(Domain::MARKET_PRICE, -1).encode(w));
+        nip.message(0, &mut market, &close, &mut |_| {});
+        let mut updated = std::collections::BTreeSet::new();
+        market.advance(30 * SECOND, 1_000, None, &mut |_, m| {
+            updated.insert(rwf::peek::stream_id(m).unwrap());
+        });
+        assert_eq!(updated.into_iter().collect::<Vec<_>>(), [-2]);
+        let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED, "out");
+        let ended = encoded(|w| StatusMsg { state: Some(state), ..StatusMsg::new(Domain::LOGIN, 1) }.encode(w));
+        nip.message(0, &mut market, &ended, &mut |_| {});
+        market.advance(60 * SECOND, 1_000, None, &mut |_, _| panic!("the login is closed"));
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod replay_steering;
 mod replaying;
 mod report1;
 mod rooms;
+mod scenarios;
 mod services;
 mod status;
 mod steering;
