@@ -130,7 +130,7 @@ pub(crate) fn start_nats(program: &Path, folder: &Path, port: Option<u16>) -> Br
     start(command, port.map(|port| [port, port]))
 }
 
-/// A Kafka broker in KRaft mode, alone.
+/// A Kafka broker of `KRaft`, alone.
 pub(crate) fn start_kafka(class_path: &str, folder: &Path) -> Broker {
     let data = folder.join("kafka");
     let properties = folder.join("server.properties");
