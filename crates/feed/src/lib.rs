@@ -6,6 +6,7 @@
 
 pub mod book;
 pub mod chains;
+pub mod composite;
 pub mod datafile;
 pub mod delay;
 pub mod fields;

@@ -1,5 +1,7 @@
 //! `quoteway feed`: an exchange's own feed or file as a service of prices, books and trades.
 
+mod composite;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +28,7 @@ use crate::source::serve::{Composite, SourceSettings, VenueSettings, serve_sourc
 /// or of IEX (IEX-TP), a channel of CME MDP 3.0 by the exchange's configuration file (with --schema), a session of TotalView-ITCH over SoupBinTCP, or products of a venue on the web (Binance, BitMEX, Bitstamp, Coinbase, Independent
 /// Reserve, Kraken, Kraken Futures) over WebSocket. A file is told by its content, packed or not (gzip, zstd): a day of Nasdaq TotalView-ITCH 5.0, a capture (pcap, pcapng) of its `MoldUDP64` with any
 /// number of lines, Databento's DBN (mbo, mbp-1), a capture of IEX (TOPS, DEEP), a capture of a channel of CME MDP 3.0
-/// (with --schema), or a recorded connection to Kraken, Coinbase, BitMEX, Bitstamp, Binance, Kraken Futures or Independent Reserve. It is played at the pace of its own times. Items are named by
+/// (with --schema), a recorded connection to Kraken, Coinbase, BitMEX, Bitstamp, Binance, Kraken Futures or Independent Reserve, or a mapping file (.toml) of tables of ticks (CSV, Parquet). It is played at the pace of its own times. Items are named by
 /// the venue's symbols, 0#ALL lists them, and other names are refused. From a gap to its repair the items that it can touch are Suspect.
 #[derive(Clone, Debug, Parser)]
 #[allow(clippy::doc_markdown, reason = "the comments are the help text, where backticks would show")]
@@ -111,10 +113,12 @@ Examples:
   quoteway feed glbx-mdp3-20231225.mbo.dbn.zst --speed 10 --start-on-open
   quoteway feed channel-310.pcap.gz --schema templates_FixBinary.xml --serve
   quoteway feed KRAKEN.ws.gz --start-on-open
+  quoteway feed ticks.toml --speed 10 --start-on-open
   quoteway feed mold:233.54.12.111:26477,233.49.196.111:26477 --line-interface 10.1.0.5,10.2.0.5 --repeater rerequest:18001 --snapshot glimpse:18002 --user me
   quoteway feed iex-deep:233.215.21.4:10378,233.215.21.132:10378 --serve
   quoteway feed cme:config.xml --channel 310 --schema templates_FixBinary.xml --line-interface 10.1.0.5,10.2.0.5 --serve
   quoteway feed coinbase:BTC-USD,ETH-USD --serve
+  quoteway feed desk.toml --serve                     (several feeds, and the best over them)
   quoteway feed lines.pcapng --suffix .ITCH & quoteway serve --route localhost:14010
 
 Then look at it:
@@ -175,6 +179,9 @@ impl Args {
 
     fn open(&self, report: Option<Report>, say: &mut dyn FnMut(&str)) -> anyhow::Result<Composite> {
         let text = self.file.to_string_lossy();
+        if composite::has_composites(&self.file) {
+            return composite::open(&self.file, say);
+        }
         let symbology = || -> anyhow::Result<_> {
             let symbology = self.symbols.as_deref().map(Symbology::open).transpose().map_err(|e| anyhow!("{e}"))?;
             Ok(symbology.map(Arc::new))

@@ -260,6 +260,21 @@ impl Rows {
     }
 }
 
+/// The content of a zip with one file, held against its length and checksum at its end.
+///
+/// # Errors
+/// It cannot be opened, or is no zip with one stored or deflated file.
+pub(super) fn zipped(path: &Path) -> io::Result<Box<dyn Read>> {
+    let mut rows = Rows::open(path, Table::Quotes)?;
+    if rows.members.len() > 1 {
+        let text = format!("it has {} files: unpack it", rows.members.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    rows.content()?;
+    let content = rows.current.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it has no file"))?;
+    Ok(Box::new(content))
+}
+
 /// One row; `None` when it is malformed or marked suspicious.
 pub fn parse(table: Table, line: &[u8]) -> Option<Tick> {
     let line = line.trim_ascii_end();

@@ -18,7 +18,7 @@ use rwf::dictionary::Dictionary;
 use rwf::{DataState, State, StateCode, StreamState};
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -144,6 +144,11 @@ impl Composite {
     /// What comes from outside while it is served; `wake` is readable when there is something to take in.
     pub fn live(source: Box<dyn MarketSource>, wake: OwnedFd) -> Self {
         Self { parts: vec![source], recorded: Vec::new(), recordings: 0, start: Start::At(0), wake: Some(wake) }
+    }
+
+    /// Readable when there is something to take in, of what comes from outside.
+    pub fn wake(&self) -> Option<BorrowedFd<'_>> {
+        self.wake.as_ref().map(|wake| wake.as_fd())
     }
 
     /// Has the sockets of a server wake up when there is something to take in.

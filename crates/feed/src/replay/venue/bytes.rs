@@ -1,4 +1,4 @@
-//! The content of a file, plain or packed: gzip of any number of members, zstd of any number of frames.
+//! The content of a file, plain or packed: gzip of any number of members, zstd of any number of frames, a zip of one file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -6,8 +6,11 @@ use std::path::Path;
 
 use capture::gzip::{Ending, Gunzip, MAGIC};
 
+use crate::replay::ticks::zipped;
+
 /// First bytes of a zstd frame, and of one that is to be skipped.
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+const ZIP: &[u8] = b"PK\x03\x04";
 const PIECE: usize = 256 * 1024;
 
 /// A file that is read piece by piece; a packed one that is cut off gives what was before the cut.
@@ -21,6 +24,7 @@ enum Input {
     Plain(BufReader<File>),
     Gzip(Box<Gunzip<BufReader<File>>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<File>>>),
+    Zip(Box<dyn Read>),
 }
 
 impl Bytes {
@@ -32,6 +36,8 @@ impl Bytes {
             Input::Gzip(Box::new(Gunzip::new(file)))
         } else if head.starts_with(&ZSTD) {
             Input::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(file)?))
+        } else if head.starts_with(ZIP) {
+            Input::Zip(zipped(path)?)
         } else {
             Input::Plain(file)
         };
@@ -46,6 +52,7 @@ impl Bytes {
                 Input::Plain(input) => input.read(out),
                 Input::Gzip(input) => input.read(out),
                 Input::Zstd(input) => input.read(out),
+                Input::Zip(input) => input.read(out),
             };
             match read {
                 Ok(count) => break count,

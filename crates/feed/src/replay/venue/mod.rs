@@ -20,6 +20,7 @@ mod messages;
 mod nasdaq;
 mod queue;
 mod symbology;
+mod tables;
 mod values;
 mod venue_file;
 mod web;

@@ -177,6 +177,18 @@ fn play(replay: &mut VenueReplay, names: &[&str], decimals: u8) -> HashMap<Strin
     seen.into_values().collect()
 }
 
+/// Tables of a mapping file, to be played.
+pub(super) fn open_tables(path: &Path) -> VenueReplay {
+    open(path, config())
+}
+
+/// Best bids and asks, and prices of trades, as they are told.
+pub(super) fn prices(replay: &mut VenueReplay, name: &str, decimals: u8) -> (Vec<[Option<i64>; 2]>, Vec<i64>) {
+    let seen = play(replay, &[name], decimals).remove(name).expect("an item");
+    let quotes = seen.quotes.iter().map(|quote| [quote[0], quote[2]]).collect();
+    (quotes, seen.trades.iter().map(|trade| trade.0).filter(|price| *price != 0).collect())
+}
+
 /// The states of a book by its handler.
 #[derive(Default)]
 struct Expected {

@@ -23,7 +23,7 @@ pub(super) struct Facts {
 }
 
 /// A trade of the day.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Print {
     /// The venue's number of the trade.
     pub number: u64,

@@ -17,6 +17,7 @@ use super::iex_messages;
 use super::input::Input;
 use super::itch;
 use super::nasdaq::{self, Nasdaq};
+use super::tables::{self, Tables};
 use super::values::Facts;
 use super::web::{self, WebKind};
 use super::web_file::{self, WebFile};
@@ -37,6 +38,8 @@ pub enum VenueFile {
     IexDeep,
     /// A recorded connection to a venue on the web.
     Web(WebKind),
+    /// Tables of ticks by a mapping file.
+    Tables,
     /// A capture of a channel of CME MDP 3.0, which is read by the exchange's schema.
     Cme,
 }
@@ -51,6 +54,7 @@ impl fmt::Display for VenueFile {
             Self::IexTops => "a capture of IEX TOPS",
             Self::IexDeep => "a capture of IEX DEEP",
             Self::Cme => "a capture of CME MDP 3.0",
+            Self::Tables => "a mapping file of tables of ticks",
         })
     }
 }
@@ -65,6 +69,10 @@ impl VenueFile {
     /// # Errors
     /// It cannot be read.
     pub fn of(path: &Path, has_schema: bool) -> io::Result<Option<Self>> {
+        // Text of anything is a table's; what its columns are, a mapping file says.
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            return Ok(Some(Self::Tables));
+        }
         let mut head = Vec::new();
         if !Bytes::open(path)?.next(&mut head) {
             return Ok(None);
@@ -102,6 +110,7 @@ impl VenueFile {
             Self::Dbn => dbn::FACTS,
             Self::IexTops | Self::IexDeep => iex_messages::FACTS,
             Self::Web(_) => web::FACTS,
+            Self::Tables => tables::FACTS,
             Self::Cme => cme_items::FACTS,
         }
     }
@@ -109,7 +118,7 @@ impl VenueFile {
     /// What is behind symbols if nothing else is wanted: a symbol of IEX is also one of other exchanges' feeds, and of both of its own.
     pub fn suffix(self) -> &'static str {
         match self {
-            Self::NasdaqDay | Self::NasdaqMold | Self::Dbn | Self::Web(_) | Self::Cme => "",
+            Self::NasdaqDay | Self::NasdaqMold | Self::Dbn | Self::Web(_) | Self::Cme | Self::Tables => "",
             Self::IexTops => ".IEX",
             Self::IexDeep => ".DEEP",
         }
@@ -131,6 +140,10 @@ impl VenueFile {
             Self::Web(kind) => {
                 let input = Box::new(WebFile::open(path, config.beside.as_deref(), kind)?);
                 Opened { input, models: kind.models(), symbols: Vec::new() }
+            }
+            Self::Tables => {
+                let tables = Tables::open(path)?;
+                Opened { models: &[Model::Price], symbols: tables.symbols(), input: Box::new(tables) }
             }
             Self::Cme => {
                 let missing = || io::Error::new(io::ErrorKind::InvalidInput, "CME's schema is wanted");
