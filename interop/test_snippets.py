@@ -142,6 +142,9 @@ BLOCKS = {
             "rights.toml": 'version = "1"\n\n[services.DIRECT_FEED]\nid = 1\n\n[users.ann.grants]\nDIRECT_FEED = ["*"]\n',
         },
     ),
+    "curl -s localhost:8080/sharedmem/print/mounts": Run(
+        before=[DEMO],
+    ),
     "quoteway sink-driven-src -S RDFD -N 14002": Run(replace=[("{0..99999}", "{0..99}")]),
     "python3 - > day.itch": Run(script=True),
     "(sleep 10; echo 'suspect": Run(replace=[("sleep 10", "sleep 1"), ("sleep 5", "sleep 0.1"), ("sleep 20", "sleep 0.1"), ("-Q market", "-Q market --seconds 3")], script=True),

@@ -270,8 +270,8 @@ section! {
     receive_buffer: u32 = 16 << 20, "", "Receive buffer of the socket of each line, bytes.";
     channel: String = String::new(), "", "Channel of CME's configuration file; empty means its only one.";
     schema_file: String = String::new(), "", "Schema of CME's messages (templates_FixBinary.xml), which a channel or a capture of CME needs; empty means none.";
-    web_socket: String = String::new(), "", "Address of the WebSocket of a venue on the web, wss://HOST[:PORT]/PATH; empty means the venue's usual one.";
-    http_server: String = String::new(), "", "Server from which a venue on the web has the beginnings of its books fetched, https://HOST[:PORT]; empty means the venue's usual one.";
+    web_socket: String = String::new(), "", "Address of the WebSocket of a venue on the web, wss://HOST:PORT/PATH; empty means the venue's usual one.";
+    http_server: String = String::new(), "", "Server from which a venue on the web has the beginnings of its books fetched, https://HOST:PORT; empty means the venue's usual one.";
     ca_file: String = String::new(), "", "PEM file with the certificates that the servers of a venue on the web must lead to; empty means those of this machine.";
 }
 

@@ -19,6 +19,18 @@ pub fn tell(line: fmt::Arguments<'_>) {
     }
 }
 
+/// What it means for a program that nothing more can be written to standard output: a reader that has gone (`| head`) has seen what was wanted.
+///
+/// # Errors
+/// Anything else, with the name of the place.
+pub fn ended(error: &io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        Ok(())
+    } else {
+        Err(io::Error::new(error.kind(), format!("standard output: {error}")))
+    }
+}
+
 /// A file to write: made if there is none, emptied if there is one.
 ///
 /// # Errors

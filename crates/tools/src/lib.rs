@@ -23,7 +23,6 @@ pub mod dump;
 pub mod exchange_feed;
 pub mod flags;
 pub mod hubstat;
-pub mod lbmdump;
 pub mod lbmrd;
 pub mod lbmstat;
 pub mod lbmtest;
@@ -45,6 +44,7 @@ pub mod top;
 pub mod tune;
 pub mod ui;
 
+pub use lbmdump;
 pub(crate) use record_files::when;
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Standard output of the tools: a reader that goes away (`| head`) ends the tool, it does not break it; a full disk does.
 
-use anyhow::anyhow;
 use std::io::{self, Write as _};
 
-/// What it means for a tool that nothing more can be written: a reader that has gone (`| head`) has seen what was wanted.
+/// What it means for a tool that nothing more can be written ([`net::output::ended`]).
 ///
 /// # Errors
-/// Anything else, as a text for the user.
+/// Anything but a reader that has gone, as a text for the user.
 pub fn ended(error: &io::Error) -> anyhow::Result<()> {
-    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(anyhow!("standard output: {error}")) }
+    Ok(net::output::ended(error)?)
 }
 
 /// Lines to standard output.

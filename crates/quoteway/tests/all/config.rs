@@ -96,6 +96,10 @@ fn every_example_file_is_read_and_survives_its_import() {
     let mut count = 0;
     for entry in std::fs::read_dir(docs().join("examples")).unwrap().flatten() {
         let path = entry.path();
+        // Those for a build server are its own files.
+        if !path.extension().is_some_and(|e| e == "toml" || e == "cnf") {
+            continue;
+        }
         for (host, instance) in [("md1", "1"), ("md2", "2")] {
             let selection = Selection { host: Some(host.into()), instance: Some(instance.into()) };
             let loaded = load(&path, &selection).unwrap_or_else(|e| panic!("{e}"));

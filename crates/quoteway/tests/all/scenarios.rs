@@ -6,7 +6,7 @@ use std::process::Command;
 fn judged(kind: &str, tested: &[&str], not_judged: &[&str]) {
     let quoteway = env!("CARGO_BIN_EXE_quoteway");
     let run = Command::new(quoteway)
-        .args(["scenario", "run", "--all", "--judges", kind, "--jobs", "8", "--quiet", "--", quoteway])
+        .args(["scenario", "run", "--all", "--judges", kind, "--jobs", "4", "--quiet", "--", quoteway])
         .args(tested)
         .output()
         .expect("the binary runs");

@@ -172,6 +172,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("scenario", &["rwf"]),
         ("scenario-io", &["capture", "net", "rssl", "rwf", "scenario"]),
         ("floor", &["net"]),
+        ("lbmdump", &["capture", "lbm", "net", "rwf"]),
         (
             "tools",
             &[
@@ -180,6 +181,7 @@ fn crates_use_only_what_the_architecture_allows() {
                 "feed-io",
                 "lbm",
                 "lbm-io",
+                "lbmdump",
                 "marketfeed",
                 "measure",
                 "net",

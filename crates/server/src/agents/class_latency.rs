@@ -82,7 +82,7 @@ mod tests {
         let mut latency = ClassLatency::<u32>::default();
         latency.bring(a, Protocol::Rssl);
         latency.settle(|| 1, |_| Some(false));
-        assert_eq!(counts(&latency), [0, 0, 0], "the turn is not timed");
+        assert_eq!(counts(&latency), [0; 4], "the turn is not timed");
 
         latency.time_turn(1_000);
         latency.bring(a, Protocol::Rssl);
@@ -90,22 +90,22 @@ mod tests {
         latency.bring(c, Protocol::Json);
         latency.settle(|| 8_000, |conn| Some(conn == c));
         latency.end_turn();
-        assert_eq!(counts(&latency), [1, 0, 0], "the last of the RSSL clients, once");
+        assert_eq!(counts(&latency), [1, 0, 0, 0], "the last of the RSSL clients, once");
 
         // The JSON client is sent to in a later turn, and what a turn between them brings another one does not take its place.
         latency.time_turn(50_000);
         latency.bring(a, Protocol::Json);
         latency.end_turn();
         latency.settle(|| 2_000_900, |conn| Some(conn != c));
-        assert_eq!(counts(&latency), [1, 0, 1]);
-        let (_, json) = latency.all().last().expect("three classes");
+        assert_eq!(counts(&latency), [1, 0, 0, 1]);
+        let (_, json) = latency.all().last().expect("a class for each protocol");
         assert_eq!(json.sum_ns, 1_999_900);
 
         latency.time_turn(3_000_000);
         latency.bring(b, Protocol::RsslInWebSocket);
         latency.settle(|| 3_000_001, |_| None);
-        assert_eq!(counts(&latency), [1, 0, 1], "who is gone is forgotten");
+        assert_eq!(counts(&latency), [1, 0, 0, 1], "who is gone is forgotten");
         latency.settle(|| 3_000_001, |_| Some(false));
-        assert_eq!(counts(&latency), [1, 0, 1]);
+        assert_eq!(counts(&latency), [1, 0, 0, 1]);
     }
 }

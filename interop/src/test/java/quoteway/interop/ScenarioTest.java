@@ -12,7 +12,9 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import quoteway.interop.peer.ScenarioConsumer;
 import quoteway.interop.peer.ScenarioProvider;
 import quoteway.interop.peer.ScenarioPublisher;
@@ -20,31 +22,42 @@ import quoteway.interop.peer.ScenarioPublisher;
 /**
  * The scenarios of {@code quoteway scenario} with EMA as what is under test: a consumer, an interactive and a non-interactive provider, each a process of its
  * own for each scenario. All are judged and passed, but for what EMA does otherwise; docs/operating/scenarios.md has the same table, with the reasons.
+ *
+ * <p>Some of each kind are run; all of them with {@code QUOTEWAY_SCENARIOS=all}: a hundred virtual machines of Java beside the other tests would have the limits
+ * of some rules, which are seconds, say more of the machine than of EMA.
  */
+@Timeout(value = 10, unit = TimeUnit.MINUTES)
 class ScenarioTest {
     private static final Pattern VERDICT = Pattern.compile("(passed|FAILED|not judged) +(\\S+) +[0-9.]+ s .*");
     private static final Pattern FINDING = Pattern.compile(" +[0-9.]+ s {2}([a-z-]+): .*");
 
     @Test
     void emaAsConsumer() throws IOException, InterruptedException {
-        verdicts("consumer", "-Xmx256m", Map.of("item-reopen-storm", "FAILED reopen-pacing"), ScenarioConsumer.class, "IBM.N", "TRI.N");
+        var some = List.of("item-suspect", "item-closed", "image-parts", "service-down", "login-refused", "updates-repeated", "group-suspect");
+        verdicts("consumer", some, "-Xmx256m", Map.of("item-reopen-storm", "FAILED reopen-pacing"), ScenarioConsumer.class, "IBM.N", "TRI.N");
     }
 
     @Test
     void emaAsProvider() throws IOException, InterruptedException {
-        verdicts("provider", "-Xmx1g", Map.of("provider-batch", "not judged"), ScenarioProvider.class);
+        var some = List.of("provider-batch", "provider-login-again", "provider-snapshots", "provider-two-consumers", "provider-unknown-service");
+        verdicts("provider", some, "-Xmx1g", Map.of("provider-batch", "not judged"), ScenarioProvider.class);
     }
 
     @Test
     void emaAsPublisher() throws IOException, InterruptedException {
-        verdicts("publisher", "-Xmx512m", Map.of("publisher-item-closed", "FAILED closed-items"), ScenarioPublisher.class, "IBM.N", "TRI.N");
+        var some = List.of("publisher-begins", "publisher-connection-reset", "publisher-item-closed", "publisher-login-refused");
+        verdicts("publisher", some, "-Xmx512m", Map.of("publisher-item-closed", "FAILED closed-items"), ScenarioPublisher.class, "IBM.N", "TRI.N");
     }
 
-    /** Runs all scenarios of a kind; those that are not passed are the expected ones, for the expected rule. */
-    private static void verdicts(String kind, String heap, Map<String, String> expected, Class<?> program, String... items)
+    /** Runs scenarios of a kind; those that are not passed are the expected ones, for the expected rule. */
+    private static void verdicts(String kind, List<String> some, String heap, Map<String, String> expected, Class<?> program, String... items)
             throws IOException, InterruptedException {
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
-        var command = new ArrayList<>(List.of(Quoteway.binary().toString(), "scenario", "run", "--all", "--judges", kind, "--jobs", "8", "--quiet", "--"));
+        var command = new ArrayList<>(List.of(Quoteway.binary().toString(), "scenario", "run", "--quiet"));
+        boolean all = "all".equals(System.getenv("QUOTEWAY_SCENARIOS"));
+        command.addAll(all ? List.of("--all", "--judges", kind, "--jobs", "8") : some);
+        command.addAll(all ? List.of() : List.of("--jobs", "2"));
+        command.add("--");
         command.addAll(List.of(java, heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path")));
         command.add(program.getName());
         command.addAll(List.of(items));
@@ -68,7 +81,12 @@ class ScenarioTest {
                 found.merge(last, finding.group(1), (before, rule) -> before + " " + rule);
             }
         }
-        assertEquals(new TreeMap<>(expected), found, output);
-        assertTrue(passed >= 10, () -> "so few were judged:\n" + output);
+        var wanted = new TreeMap<>(expected);
+        if (!all) {
+            wanted.keySet().retainAll(some);
+            assertEquals(some.size(), passed + found.size(), output);
+        }
+        assertEquals(wanted, found, output);
+        assertTrue(passed >= 3, () -> "so few were judged:\n" + output);
     }
 }

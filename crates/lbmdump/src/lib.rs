@@ -3,6 +3,7 @@
 //! Reads pcap and pcapng files, gzipped or not, follows the transport sessions in them, learns topic names from the advertisements, and says
 //! what is missing, asked for and sent again. A capture tells what passed *its* place: what is missing near the source never
 //! left it, what is missing near a receiver was lost on the way.
+#![forbid(unsafe_code)]
 
 mod book;
 mod dissect;
@@ -108,19 +109,19 @@ pub fn show(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
             && !args.json
             && let Err(error) = writeln!(out, "{}:", file.display())
         {
-            return super::output::ended(&error);
+            return Ok(net::output::ended(&error)?);
         }
         let reads = || if file.as_os_str() == "-" { Ok(Box::new(std::io::stdin()) as Input<'_>) } else { open(file) };
         if args.two_passes && file.as_os_str() == "-" {
             return Err(anyhow!("- is standard input, which cannot be read twice"));
         }
         match one(args, reads, &mut out).map_err(|e| anyhow!("{} {e}", file.display()))? {
-            Found::Unwritable(error) => return super::output::ended(&error),
+            Found::Unwritable(error) => return Ok(net::output::ended(&error)?),
             Found::Trouble(text) => found.push(format!("{}: {text}", file.display())),
             Found::Nothing => {}
         }
     }
-    out.flush().or_else(|error| super::output::ended(&error))?;
+    out.flush().or_else(|error| net::output::ended(&error))?;
     if found.is_empty() { Ok(()) } else { Err(anyhow!(found.join("; "))) }
 }
 
@@ -131,7 +132,7 @@ pub fn show(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
 pub fn show_capture(args: &Args, capture: &[u8], mut out: impl Write) -> anyhow::Result<()> {
     match one(args, || Ok(Box::new(capture) as Input<'_>), &mut out)? {
         Found::Trouble(text) => Err(anyhow!(text)),
-        Found::Unwritable(error) => super::output::ended(&error),
+        Found::Unwritable(error) => Ok(net::output::ended(&error)?),
         Found::Nothing => Ok(()),
     }
 }
