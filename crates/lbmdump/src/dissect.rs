@@ -71,11 +71,11 @@ pub(super) struct Seen<'a> {
     /// In the book.
     pub(super) topic: Option<usize>,
     pub(super) arrival: Option<Arrival>,
-    /// What is wrong with its headers.
+    /// The fault of its headers.
     pub(super) error: Option<WireError>,
 }
 
-/// What kind of packet it is.
+/// The kind of a packet.
 #[derive(Debug)]
 pub(super) enum Content<'a> {
     Lbtrm(lbtrm::Packet<'a>),
@@ -95,10 +95,10 @@ pub(super) enum Content<'a> {
     /// The capture has too little of it.
     Cut {
         protocol: &'static str,
-        /// What there is of its payload, in bytes.
+        /// Bytes of its payload that are there.
         length: usize,
     },
-    /// It should be one of these, and is not.
+    /// A packet that should be one of these, and is not.
     Malformed {
         protocol: &'static str,
         error: WireError,
@@ -106,7 +106,7 @@ pub(super) enum Content<'a> {
     },
 }
 
-/// What could not be shown.
+/// Packets that could not be shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passed {
     /// Frames of the file.
@@ -117,7 +117,7 @@ pub(super) struct Passed {
     pub(super) unknown_link: u64,
     /// Packets of which the capture has only a part.
     pub(super) cut: u64,
-    /// Those of them of which not even the numbers are there.
+    /// Packets of them of which not even the numbers are there.
     pub(super) unread: u64,
     /// Bytes of TCP streams that the capture does not have.
     pub(super) missing_bytes: u64,
@@ -612,7 +612,7 @@ fn v4(address: IpAddr) -> Option<Ipv4Addr> {
     if let IpAddr::V4(address) = address { Some(address) } else { None }
 }
 
-/// What tells sessions apart, the number and the messages of a datagram with data.
+/// The mark that tells sessions apart, the number and the messages of a datagram with data.
 type Datagram<'a, K> = (K, u32, &'a [u8]);
 
 fn lbtrm_data(bytes: &[u8]) -> Option<Datagram<'_, (u16, u32)>> {

@@ -143,9 +143,9 @@ type Input<'a> = Box<dyn Read + Send + 'a>;
 /// How the reading of a file ended.
 enum Found {
     Nothing,
-    /// It was not read whole, or with `--check` something is wrong with what is in it.
+    /// A file was not read whole, or with `--check` something is wrong with what is in it.
     Trouble(String),
-    /// What is written goes nowhere any more.
+    /// The output goes nowhere any more.
     Unwritable(std::io::Error),
 }
 
@@ -227,7 +227,7 @@ fn open(file: &Path) -> anyhow::Result<Input<'static>> {
     File::open(file).map(|f| Box::new(f) as Input<'static>).map_err(|e| anyhow!("cannot be read: {e}"))
 }
 
-/// What the fuzz target runs, and a test with it: any bytes as a capture, or as the frames of one. Nothing may panic, hang, or take
+/// The body of the fuzz target, and of a test: any bytes as a capture, or as the frames of one. Nothing may panic, hang, or take
 /// memory that the bytes do not justify; both ways of writing must take whatever was read.
 ///
 /// # Panics

@@ -28,7 +28,7 @@ pub enum Kind {
     Trouble,
 }
 
-/// What the user wants to see.
+/// The packets that the user wants to see.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     /// Topic name, `*` for any characters.

@@ -13,9 +13,9 @@ pub(super) enum Arrival {
     Next,
     /// Numbers before it were skipped: the first of them and how many.
     Gap(u32, u32),
-    /// It was missing until now.
+    /// The number was missing until now.
     Repair,
-    /// It was there before.
+    /// The number was there before.
     Duplicate,
     /// Older than the first that was captured.
     Older,
@@ -102,7 +102,7 @@ impl Sequence {
         self.skipped - self.repaired
     }
 
-    /// What is missing still: first and last number of each run, oldest first.
+    /// Numbers that are missing still: first and last number of each run, oldest first.
     pub(super) fn missing_runs(&self) -> impl Iterator<Item = (u32, u32)> {
         self.missing.iter().map(|(begin, end)| (*begin as u32, (*end - 1) as u32))
     }

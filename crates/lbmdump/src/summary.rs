@@ -48,7 +48,7 @@ impl Summary<'_> {
         self.sessions().map(|(_, s)| s.sequence.missing()).sum()
     }
 
-    /// What makes a check fail; `None` when all is there and good.
+    /// The fault that makes a check fail; `None` when all is there and good.
     pub(super) fn trouble(&self) -> Option<String> {
         let p = &self.passed;
         let counts = [

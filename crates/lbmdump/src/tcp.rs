@@ -23,11 +23,11 @@ pub(super) struct Stream {
     in_step: bool,
     /// Where in `unread` bytes begin that were sent together, while a message is looked for.
     starts: Vec<usize>,
-    /// What is to be told with the next messages.
+    /// The gap that is told with the next messages.
     untold: Gap,
 }
 
-/// What is not there before messages.
+/// A hole before messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gap {
     /// Bytes that the capture does not have.
@@ -42,7 +42,7 @@ impl Gap {
     }
 }
 
-/// What came in order: bytes that follow each other are one piece.
+/// Bytes that came in order: bytes that follow each other are one piece.
 pub(super) enum Arrived {
     Opened,
     Bytes { bytes: Vec<u8>, starts: Vec<usize> },
@@ -50,7 +50,7 @@ pub(super) enum Arrived {
 }
 
 impl Stream {
-    /// What is in order now that a segment is there; without one, all that waits.
+    /// Bytes that are in order now that a segment is there; without one, all that waits.
     pub(super) fn arrived(&mut self, segment: Option<&Segment<'_>>) -> Vec<Arrived> {
         let mut all: Vec<Arrived> = Vec::new();
         let mut each = |piece: Piece<'_>| match (piece, all.last_mut()) {
@@ -116,7 +116,7 @@ impl Stream {
         }
     }
 
-    /// What is to be told when nothing more comes. The beginning of a message that was still being sent is no fault.
+    /// The gap that is told when nothing more comes. The beginning of a message that was still being sent is no fault.
     pub(super) fn end(&mut self) -> Gap {
         if !self.in_step {
             self.pass_over(self.unread.len());

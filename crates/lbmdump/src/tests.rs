@@ -100,7 +100,7 @@ fn segment(from: SocketAddrV4, to: SocketAddrV4, sequence: u32, payload: &[u8]) 
     ip(from, to, 6, 0, false, &s)
 }
 
-/// What stands before an IPv4 packet, by link type.
+/// The bytes before an IPv4 packet, by link type.
 fn link_header(link: u32) -> Vec<u8> {
     match link {
         1 => [vec![2; 12], vec![8, 0]].concat(),
@@ -160,7 +160,7 @@ fn pcapng(link: u16, packets: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// What the tool writes for a capture, and whether it was satisfied.
+/// The tool's output for a capture, and whether it was satisfied.
 fn dump(file: &[u8], flags: &str) -> (String, Result<(), String>) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("capture");

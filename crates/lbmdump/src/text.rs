@@ -136,7 +136,7 @@ fn lbtru_text(packet: &lbtru::Packet<'_>, record: &Record<'_>, book: &Book, out:
     }
 }
 
-/// What an NCF's reason means.
+/// The meaning of an NCF's reason.
 pub(super) fn reason_text(reason: NcfReason) -> String {
     match reason {
         NcfReason::DoNotRetry => "will not come again".to_owned(),

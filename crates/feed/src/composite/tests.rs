@@ -118,14 +118,14 @@ impl MarketSource for Source {
 
 /// What is told of an item: bid, its size, ask, its size with two decimals, state of the book, who has the bid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Events {
     values: [Option<i64>; 4],
     book: u16,
     bid_of: String,
     states: Vec<DataState>,
 }
 
-impl Told {
+impl Events {
     fn take(&mut self, body: &[u8]) {
         let list = FieldList::decode(body, &SetScope::default()).expect("a field list");
         for field in list.entries().map(|field| field.expect("a field")) {
@@ -173,17 +173,17 @@ fn market(needed: usize, longest_ns: Option<u64>) -> (Source, Source, CompositeS
     (a, b, CompositeSource::new(sources, vec![item], 1_700_000_000 * SECOND))
 }
 
-fn advance(source: &mut CompositeSource, id: InstrumentId, now: u64, told: &mut Told) {
+fn advance(source: &mut CompositeSource, id: InstrumentId, now: u64, told: &mut Events) {
     source.advance(now, 100, &mut |event| {
         assert_eq!(event.instrument, id, "what nobody watches is not told");
         told.event(&event);
     });
 }
 
-fn begin(source: &mut CompositeSource) -> (InstrumentId, Told) {
+fn begin(source: &mut CompositeSource) -> (InstrumentId, Events) {
     let id = source.find("X=").expect("the composite");
     source.watch(id, Model::Price, true);
-    let (mut body, mut told) = (Vec::new(), Told::default());
+    let (mut body, mut told) = (Vec::new(), Events::default());
     assert!(!source.image(id, Model::Price, 0, &mut body));
     told.take(&body);
     told.states.push(source.data_state(id, Model::Price));

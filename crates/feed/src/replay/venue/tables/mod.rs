@@ -42,7 +42,7 @@ const HALF_AN_HOUR: u64 = 1_800 * SECOND;
 
 /// A side of a quote, if a row tells of it: what stands there now, if anything does.
 #[allow(clippy::option_option, reason = "not told is another thing than told that there is nothing")]
-type Told = Option<Option<Level>>;
+type RowSide = Option<Option<Level>>;
 
 /// What a row tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ struct Tick {
     at: u64,
     symbol: String,
     /// Each side that it tells of: what stands there now.
-    sides: [Told; 2],
+    sides: [RowSide; 2],
     trade: Option<Print>,
 }
 
@@ -234,7 +234,7 @@ impl Lane {
     }
 
     /// A side of the quote; `None`: the row does not tell of it.
-    fn side(&self, price: Role, size: Role) -> Result<Told, ()> {
+    fn side(&self, price: Role, size: Role) -> Result<RowSide, ()> {
         let Some(price) = self.price(price)? else { return Ok(None) };
         let size = self.size(size)?;
         Ok(match (price, self.table.zero) {
