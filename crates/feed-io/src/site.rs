@@ -45,11 +45,11 @@ pub struct SiteArgs {
     #[arg(long, value_name = "NUMBER")]
     pub channel: Option<String>,
 
-    /// WebSocket of a venue on the web, if it is not the usual one: wss://HOST[:PORT]/PATH, or ws:// without encryption
+    /// WebSocket of a venue on the web, if it is not the usual one: wss://HOST:PORT/PATH, or ws:// without encryption
     #[arg(long, value_name = "URL")]
     pub web_socket: Option<String>,
 
-    /// Server from which the beginnings of books are fetched, if it is not the venue's usual one: https://HOST[:PORT]
+    /// Server from which the beginnings of books are fetched, if it is not the venue's usual one: https://HOST:PORT
     #[arg(long, value_name = "URL")]
     pub http_server: Option<String>,
 

@@ -68,7 +68,7 @@ pub struct Plans {
     strangers: u32,
 }
 
-/// What is planned for an update that is to come, found before it is applied: see [`Plans::ahead`]. It says nothing wrong of a list that has
+/// What is planned for an update that is to come, found before it is applied: see `Plans::ahead`. It says nothing wrong of a list that has
 /// changed meanwhile: that one is of another layout then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ahead {
