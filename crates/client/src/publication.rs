@@ -182,6 +182,7 @@ impl Publication {
             return self.publish_image(item, container, body);
         }
         let Self { items, plans, providers, unsent, publisher, .. } = self;
+        // The item is there: its image was just seen to be whole.
         let Some(known) = items.get_mut(item) else { return Ok(()) };
         // The application has said what changes: nothing else is to change with it by the dictionary's ripples.
         let flags = UpdateFlags::DO_NOT_RIPPLE;
@@ -254,6 +255,7 @@ impl Publication {
 
     fn send_image(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
         let Self { items, providers, room, unsent, .. } = self;
+        // A connection that is gone gets nothing.
         let Some((provider, names)) = providers.get_mut(&conn) else { return };
         // Without a whole image the stream waits for it: its first publication sends it.
         let Some(payload) = items.get(item).and_then(|item| item.image.payload()) else { return };
@@ -329,6 +331,7 @@ impl Publication {
 
     /// Takes a message of a connection.
     pub fn message(&mut self, conn: u64, msg: &[u8]) {
+        // A connection that was closed says nothing any more.
         let Some((provider, names)) = self.providers.get_mut(&conn) else { return };
         self.unsent.insert(conn);
         if let Some(Upstream::Post(post)) = provider.handle_message(msg) {

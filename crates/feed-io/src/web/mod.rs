@@ -213,9 +213,10 @@ impl WebSource {
 
     fn dial(&mut self, purpose: Purpose, found: Result<Vec<SocketAddr>, String>) {
         if !matches!(self.ways.get(&purpose), Some(Way::LookUp)) {
-            // Given up meanwhile.
+            // The connection was given up while its name was looked up.
             return;
         }
+        // A look-up was begun for a server that there is (`begin`).
         let Some(url) = self.url(purpose).cloned() else { return };
         let opened = found.and_then(|all| {
             // Another address each time: the first one may be of a network that is not reached from here.
@@ -238,6 +239,7 @@ impl WebSource {
     }
 
     fn connected(&mut self, conn: ConnId) {
+        // A connection that was given up in this turn may still be reported: nothing is owed for it, here and below.
         let Some(purpose) = self.purpose_of(conn) else { return };
         let url = self.url(purpose).cloned();
         let (Some(Way::Open(pipe, talk)), Some(url)) = (self.ways.get_mut(&purpose), url) else { return };
@@ -254,13 +256,14 @@ impl WebSource {
 
     fn read(&mut self, conn: ConnId) {
         let Some(purpose) = self.purpose_of(conn) else { return };
+        // Nothing to read; an end is reported by itself (`closed`).
         let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
         self.is_behind = true;
         let mut plain = std::mem::take(&mut self.plain);
         plain.clear();
         let Some(Way::Open(pipe, _)) = self.ways.get_mut(&purpose) else { return };
         let taken = pipe.receive(&mut self.tcp, bytes, &mut plain);
-        // What came before a fault counts.
+        // Bytes that came before a fault count.
         let taken = self.take(purpose, &plain).and(taken);
         self.plain = plain;
         // Of a fetch that is whole nothing more matters.
@@ -274,6 +277,7 @@ impl WebSource {
     /// Takes plain bytes of a connection.
     fn take(&mut self, purpose: Purpose, mut bytes: &[u8]) -> Result<(), String> {
         let Self { ways, feed, tcp, .. } = self;
+        // The way was there when its bytes were read.
         let Some(Way::Open(pipe, talk)) = ways.get_mut(&purpose) else { return Ok(()) };
         if let Talk::Fetching(_, answer) = talk {
             if let Some(body) = answer.take(bytes)? {
@@ -304,7 +308,7 @@ impl WebSource {
         let Some(purpose) = self.purpose_of(conn) else { return };
         let Some(Way::Open(pipe, talk)) = self.ways.remove(&purpose) else { return };
         let body = match talk {
-            // What was refused or cut is said as such; else it is an answer that has no other end.
+            // A connection that was refused or cut is said to be so; else its end is that of an answer without a length.
             Talk::Fetching(_, answer) => {
                 let is_well = why == CloseReason::PeerClosed && pipe.has_ended_well();
                 answer.end(is_well).map_err(|unfinished| format!("{why}: {unfinished}"))
@@ -369,6 +373,7 @@ impl WebSource {
 
     fn say(&mut self, text: &str) {
         let purpose = Purpose::Texts(self.dials);
+        // Without a session there is nobody to say it to: all is subscribed to again when one is there (`WebFeed::connected`).
         let Some(Way::Open(pipe, Talk::Texts(socket))) = self.ways.get_mut(&purpose) else { return };
         let (mut out, mask) = (Vec::new(), socket.mask());
         frame::write(&mut out, OpCode::Text, true, false, mask, text.as_bytes());
