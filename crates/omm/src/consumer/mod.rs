@@ -124,6 +124,14 @@ pub enum Event {
         /// The item's state. The item is recovered if its stream is open, and is no more otherwise.
         state: StateBuf,
     },
+    /// An item is to be had elsewhere, and is no more itself: comes after the [`Event::ItemState`] that says `Redirected`. Who still wants it opens
+    /// it there.
+    Redirected {
+        /// The item that has ended.
+        item: ItemId,
+        /// What was asked for of it, with the name and service that the server says, for [`Consumer::open`].
+        request: Box<ItemRequest>,
+    },
 }
 
 /// A message for an item: a refresh, update, status, acknowledgement or generic message, as the server has sent it.
@@ -220,7 +228,7 @@ impl Consumer {
                 // Messages of these classes change nothing here, so that they cost one look-up.
                 return watchlist.pass(stream_id, class, msg);
             }
-            let given = watchlist.message(now, stream_id, msg, events);
+            let given = watchlist.message(now, stream_id, msg, directory, events);
             watchlist.send_requests(now, directory, session);
             return given;
         }

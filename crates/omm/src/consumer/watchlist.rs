@@ -252,6 +252,7 @@ impl Watchlist {
         now: u64,
         id: i32,
         msg: &'m [u8],
+        directory: &Directory,
         events: &mut VecDeque<Event>,
     ) -> Option<ItemMessage<'m>> {
         let given = ItemMessage { item: ItemId(id), msg };
@@ -263,14 +264,43 @@ impl Watchlist {
         match rwf::peek::class(msg)? {
             MsgClass::REFRESH => {
                 let refresh = RefreshMsg::decode(msg).ok()?;
-                self.refresh(now, id, &refresh, events).then_some(given)
+                let target = self.redirected(id, Some(refresh.state), refresh.key.as_ref(), directory);
+                let is_given = self.refresh(now, id, &refresh, events);
+                events.extend(target);
+                is_given.then_some(given)
             }
             MsgClass::STATUS => {
                 let Ok(Msg::Status(status)) = Msg::decode(msg) else { return None };
-                self.status(now, id, &status, events).then_some(given)
+                let target = self.redirected(id, status.state, status.key.as_ref(), directory);
+                let is_given = self.status(now, id, &status, events);
+                events.extend(target);
+                is_given.then_some(given)
             }
             _ => None,
         }
+    }
+
+    /// Where an item is to be had from now on, if that is what a message says: under its key, as far as the key goes.
+    fn redirected(
+        &self,
+        id: i32,
+        state: Option<State<'_>>,
+        key: Option<&MsgKey<'_>>,
+        directory: &Directory,
+    ) -> Option<Event> {
+        let key = key.filter(|_| state.is_some_and(|state| state.stream == StreamState::REDIRECTED))?;
+        let request = &self.items.get(&id)?.request;
+        let mut target = request.clone();
+        if key.name.is_some() {
+            target.name = key.name_lossy().into_owned();
+            target.name_type = key.name_type.or(target.name_type);
+        }
+        if let Some(service) = key.service_id {
+            // A service that the directory does not have cannot be asked for by its name.
+            directory.get(service)?.name()?.clone_into(&mut target.service);
+        }
+        let is_elsewhere = target.name != request.name || target.service != request.service;
+        is_elsewhere.then(|| Event::Redirected { item: ItemId(id), request: Box::new(target) })
     }
 
     /// Whether the owner is to see the message itself.

@@ -3,6 +3,7 @@
 use crate::world::{SECOND, World, consumer_config, provider_config, service, state_change};
 use omm::Disconnect;
 use omm::consumer::{ConsumerConfig, Event, ItemRequest};
+use rwf::msg::{Domain, MsgKey, RefreshMsg, StatusMsg};
 use rwf::rdm::directory::{Action, Group, Part, Service, ServiceState};
 use rwf::rdm::login;
 use rwf::wire::Writer;
@@ -372,4 +373,49 @@ fn a_reissue_changes_the_request_and_a_token_is_renewed() {
     world.consumer.close(world.now, item);
     world.settle();
     assert_eq!((world.consumer.items(), world.provider.as_ref().unwrap().streams()), (0, 0));
+}
+
+#[test]
+fn a_redirected_item_says_where_it_is_to_be_had() {
+    let services = vec![service(1, "FEED", None), service(2, "OTHER", None)];
+    let mut world = World::new(consumer_config(1), provider_config(services));
+    for name in ["A", "B", "C", "NEW"] {
+        world.values.insert(name.to_owned(), 1);
+    }
+    let names = ["A", "B", "C"];
+    let items = names.map(|name| world.consumer.open(world.now, ItemRequest::new("FEED", name)).unwrap());
+    world.connect().unwrap();
+    world.settle();
+    let state = State::new(StreamState::REDIRECTED, DataState::OK, StateCode::NONE, "elsewhere");
+    let renamed = MsgKey { name: Some(b"NEW"), service_id: Some(2), ..MsgKey::EMPTY };
+    let moved = MsgKey { service_id: Some(2), ..MsgKey::EMPTY };
+    let unknown = MsgKey { name: Some(b"NEW"), service_id: Some(9), ..MsgKey::EMPTY };
+    let mut told = Vec::new();
+    for (number, (item, key)) in items.iter().zip([renamed, moved, unknown]).enumerate() {
+        let stream = item.stream_id();
+        let bytes = bytes_of(|w| match number {
+            0 => StatusMsg { state: Some(state), key: Some(key), ..StatusMsg::new(Domain::MARKET_PRICE, stream) }
+                .encode(w),
+            _ => RefreshMsg { state, key: Some(key), ..RefreshMsg::new(Domain::MARKET_PRICE, stream) }.encode(w),
+        });
+        assert!(world.consumer.handle_message(world.now, &bytes).is_none());
+        world.take_events();
+        assert_eq!(world.seen[item].ended, Some(StreamState::REDIRECTED));
+    }
+    for event in world.events.drain(..) {
+        let Event::Redirected { item, request } = event else { continue };
+        told.push((item, request.service.clone(), request.name.clone()));
+        world.consumer.open(world.now, *request).unwrap();
+    }
+    let expected = [(items[0], "OTHER", "NEW"), (items[1], "OTHER", "B")];
+    assert_eq!(told, expected.map(|(item, service, name)| (item, service.to_owned(), name.to_owned())));
+    world.settle();
+    assert_eq!(world.consumer.items(), 2, "what was redirected to a service that is not there is no more");
+}
+
+fn bytes_of(encode: impl FnOnce(&mut Writer<'_>) -> Result<(), rwf::EncodeError>) -> Vec<u8> {
+    let mut buf = vec![0; 500];
+    let mut w = Writer::new(&mut buf);
+    encode(&mut w).unwrap();
+    w.into_written().to_vec()
 }
