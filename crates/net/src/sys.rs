@@ -240,6 +240,24 @@ pub(crate) fn shutdown_write(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) }).map(drop)
 }
 
+/// On a socket that listens: it does no more, and stays bound.
+pub(crate) fn shutdown_read(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RD) }).map(drop)
+}
+
+/// A socket filter of one instruction, which takes nothing of any segment: for the peer this host is gone, without a word.
+pub(crate) fn drop_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut nothing = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
+    let len = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `program`, whose one instruction lives through the call as it does; the kernel copies both.
+    check(unsafe {
+        libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), len)
+    })
+    .map(drop)
+}
+
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let mut on: c_int = 1;
     // SAFETY: FIONBIO reads one int.

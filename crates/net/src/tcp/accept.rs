@@ -37,6 +37,9 @@ struct Listener {
     wanted: bool,
     /// The listener could not accept and waits for its time.
     paused: bool,
+    /// The port is held, and connections to it are refused.
+    refuses: bool,
+    backlog: u32,
     registered: bool,
 }
 
@@ -50,12 +53,12 @@ pub(super) struct Acceptors {
 }
 
 impl Acceptors {
-    pub(super) fn insert(&mut self, fd: OwnedFd, epoll: &Epoll) -> io::Result<ListenerId> {
+    pub(super) fn insert(&mut self, fd: OwnedFd, backlog: u32, epoll: &Epoll) -> io::Result<ListenerId> {
         if self.reserve.is_none() {
             self.reserve = sys::eventfd().ok();
         }
         let id = ListenerId(self.listeners.len() as u32);
-        let mut listener = Listener { fd, wanted: true, paused: false, registered: false };
+        let mut listener = Listener { fd, wanted: true, paused: false, refuses: false, backlog, registered: false };
         listener.register(id, epoll)?;
         self.listeners.push(Some(listener));
         Ok(id)
@@ -77,6 +80,17 @@ impl Acceptors {
         listener.register(id, epoll)
     }
 
+    pub(super) fn set_refusing(&mut self, id: ListenerId, refuses: bool, epoll: &Epoll) -> io::Result<()> {
+        let Some(listener) = self.get(id).filter(|listener| listener.refuses != refuses) else { return Ok(()) };
+        listener.refuses = refuses;
+        if refuses {
+            listener.register(id, epoll)?;
+            return sys::shutdown_read(listener.fd.as_fd());
+        }
+        sys::listen(listener.fd.as_fd(), listener.backlog)?;
+        listener.register(id, epoll)
+    }
+
     /// The pause of a listener is over.
     pub(super) fn resume(&mut self, id: ListenerId, epoll: &Epoll) -> io::Result<()> {
         let Some(listener) = self.get(id) else { return Ok(()) };
@@ -88,7 +102,7 @@ impl Acceptors {
 impl Listener {
     /// Makes the registration be what the state asks for. Level-triggered: what a turn leaves is reported again.
     fn register(&mut self, id: ListenerId, epoll: &Epoll) -> io::Result<()> {
-        let wanted = self.wanted && !self.paused;
+        let wanted = self.wanted && !self.paused && !self.refuses;
         if wanted && !self.registered {
             epoll.add(self.fd.as_fd(), IN, u64::from(TOKEN_LISTENER | id.0))?;
         } else if !wanted && self.registered {

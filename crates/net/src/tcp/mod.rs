@@ -183,7 +183,7 @@ impl Tcp {
         sys::bind(fd.as_fd(), addr)?;
         sys::listen(fd.as_fd(), options.backlog)?;
         let bound = sys::socket_name(fd.as_fd(), false)?;
-        let id = self.acceptors.insert(fd, &self.epoll)?;
+        let id = self.acceptors.insert(fd, options.backlog, &self.epoll)?;
         Ok((id, bound))
     }
 
@@ -193,6 +193,27 @@ impl Tcp {
     /// When the kernel refuses the change.
     pub fn set_accepting(&mut self, listener: ListenerId, accepting: bool) -> io::Result<()> {
         self.acceptors.set_accepting(listener, accepting, &self.epoll)
+    }
+
+    /// Has a listener refuse connections as if nobody listened there, those that wait in it included, or take them again. Its port stays held
+    /// meanwhile, if it was named and not chosen by the kernel: no outgoing connection of another process gets it.
+    ///
+    /// Closing the listener would not do: a process that is being started has a copy of the socket until its program runs, so that it goes on
+    /// listening for as long.
+    ///
+    /// # Errors
+    /// What `shutdown` or `listen` say: another socket may listen at the address by now that was bound with `reuse_address` too.
+    pub fn set_refusing(&mut self, listener: ListenerId, refuses: bool) -> io::Result<()> {
+        self.acceptors.set_refusing(listener, refuses, &self.epoll)
+    }
+
+    /// Has the kernel drop all that comes for a connection, the ends of it too, as if this host had gone without a word: what the peer sends is
+    /// never acknowledged. There is no way back.
+    ///
+    /// # Errors
+    /// The connection is gone, or the kernel takes no filter.
+    pub fn drop_input(&mut self, conn: ConnId) -> io::Result<()> {
+        sys::drop_segments(self.fd_of(conn)?)
     }
 
     /// Closes a listener; connections that wait in it are reset. Accepted ones stay.
