@@ -1,5 +1,5 @@
-//! A consumer to be judged: `client [--wrong KIND] [--post] [--by-order] ITEM..`, of the server that `QUOTEWAY_PORT` names. It writes what it uses
-//! of its items. With `--wrong` it does one thing as it should not be done.
+//! A consumer to be judged: `client [--wrong KIND] [--post] [--by-order] ITEM..`, of the server that `QUOTEWAY_PORT` names, and of a warm-standby
+//! pair where `QUOTEWAY_PORT_2` names another one. It writes what it uses of its items. With `--wrong` it does one thing as it should not be done.
 
 #![allow(clippy::disallowed_macros, reason = "an example prints")]
 
@@ -13,6 +13,7 @@ use omm_io::{Client, Closed, Role};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::container::{FieldList, Map, SetScope};
 use rwf::msg::{Domain, Msg, MsgKey, NakCode, PostFlags, PostMsg, RefreshFlags, RequestMsg, StatusMsg};
+use rwf::rdm::login::{ConnectionStatus, WarmStandby};
 use rwf::wire::Writer;
 use rwf::{DataState, DataType, State, StreamState};
 
@@ -34,9 +35,14 @@ enum Wrong {
     ClosedRecoverAsClosed,
     NeverRenews,
     PostsAfterNak,
+    NoTakeover,
+    TwoActive,
+    MixesServers,
+    DistrustsClock,
+    Impatient,
 }
 
-const KINDS: [(&str, Wrong); 11] = [
+const KINDS: [(&str, Wrong); 16] = [
     ("nothing", Wrong::Nothing),
     ("no-reopen", Wrong::NoReopen),
     ("reopen-storm", Wrong::ReopenStorm),
@@ -48,6 +54,11 @@ const KINDS: [(&str, Wrong); 11] = [
     ("closed-recover-as-closed", Wrong::ClosedRecoverAsClosed),
     ("never-renews", Wrong::NeverRenews),
     ("posts-after-nak", Wrong::PostsAfterNak),
+    ("no-takeover", Wrong::NoTakeover),
+    ("two-active", Wrong::TwoActive),
+    ("mixes-servers", Wrong::MixesServers),
+    ("distrusts-clock", Wrong::DistrustsClock),
+    ("impatient", Wrong::Impatient),
 ];
 
 /// The consumer, with what is kept from the server.
@@ -96,6 +107,9 @@ struct Image {
     rows: BTreeSet<Vec<u8>>,
     whole: bool,
     suspect: bool,
+    /// `TIMACT`, as it stands on the wire.
+    time: Vec<u8>,
+    heard_ns: u64,
 }
 
 struct Watch {
@@ -111,7 +125,13 @@ struct Watch {
     post: u32,
     posted_at_ns: u64,
     refused: bool,
+    /// What the server was told that it is, in a pair.
+    part: Option<u64>,
 }
+
+/// `WarmStandbyMode`.
+const ACTIVE: u64 = 0;
+const STANDBY: u64 = 1;
 
 impl Watch {
     fn wrong(&self) -> Wrong {
@@ -127,6 +147,7 @@ impl Watch {
                     self.renew_at_ns = refresh.authentication.reissue_at.map(renew);
                 }
                 Event::LoginRefused(_) => self.login_is_closed = true,
+                Event::Redirected { request, .. } => self.open(now, *request),
                 Event::Disconnect(_) if self.wrong() != Wrong::IgnoresClosedLogin => self.client.leave(),
                 Event::ItemState { item, state } => {
                     let image = self.images.entry(item).or_default();
@@ -138,22 +159,28 @@ impl Watch {
         }
     }
 
-    /// An item that is to be had under another name is opened under that.
-    fn follow(&mut self, now: u64, msg: &Msg<'_>) {
-        let Msg::Status(status) = msg else { return };
-        let redirected = status.state.is_some_and(|state| state.stream == StreamState::REDIRECTED);
-        let Some(key) = status.key.as_ref().filter(|key| redirected && key.name.is_some()) else { return };
-        let name = key.name_lossy().into_owned();
-        let request = ItemRequest { domain: status.domain, ..ItemRequest::new("DIRECT_FEED", &name) };
-        // A name that cannot be asked for is not asked for: that is what is judged.
+    /// An item is opened, once more or under the name to which it was redirected. One that cannot be is not asked for: that is what is judged.
+    fn open(&mut self, now: u64, request: ItemRequest) {
+        let name = request.name.clone();
         if let Ok(item) = self.client.role.consumer.open(now, request) {
             self.names.insert(item, name);
         }
     }
 
-    fn item_message(&mut self, item: ItemId, msg: &Msg<'_>) {
+    /// Closes an item and opens it again.
+    fn open_again(&mut self, now: u64, item: ItemId) {
+        let Some(request) = self.client.role.consumer.request(item).cloned() else { return };
+        self.client.role.consumer.close(now, item);
+        self.names.remove(&item);
+        self.images.remove(&item);
+        self.open(now, request);
+    }
+
+    fn item_message(&mut self, now: u64, item: ItemId, msg: &Msg<'_>) {
         let wrong = self.wrong();
         let image = self.images.entry(item).or_default();
+        image.heard_ns = now;
+        let time = std::mem::take(&mut image.time);
         let state = match msg {
             Msg::Refresh(refresh) => {
                 if refresh.flags.contains(RefreshFlags::CLEAR_CACHE) && wrong != Wrong::IgnoresClearCache {
@@ -181,19 +208,41 @@ impl Watch {
         if let Some(state) = state.filter(|state| state.data != DataState::NO_CHANGE) {
             image.suspect = state.data != DataState::OK || state.stream != StreamState::OPEN;
         }
+        if image.time.is_empty() {
+            image.time = time;
+        } else if image.time < time && wrong == Wrong::DistrustsClock {
+            self.open_again(now, item);
+        }
     }
 
-    fn tick(&mut self, now: u64) {
+    /// Writes what it uses; of another server too, where it mixes what both have.
+    fn report(&self, other: Option<&Self>) {
         for (item, name) in &self.names {
             let Some(image) = self.images.get(item) else { continue };
             let suspect = image.suspect && self.wrong() != Wrong::UsesSuspect;
             if suspect || !image.whole || image.fids.is_empty() && image.rows.is_empty() {
                 println!("uses {name} nothing");
             } else if image.rows.is_empty() {
-                let fids: Vec<String> = image.fids.iter().map(|fid| format!("{fid}=1")).collect();
+                let of_other = other.and_then(|other| {
+                    let (item, _) = other.names.iter().find(|(_, known)| *known == name)?;
+                    other.images.get(item)
+                });
+                let of_other = of_other.filter(|_| self.wrong() == Wrong::MixesServers);
+                let fids: BTreeSet<i16> =
+                    image.fids.iter().chain(of_other.iter().flat_map(|o| &o.fids)).copied().collect();
+                let fids: Vec<String> = fids.iter().map(|fid| format!("{fid}=1")).collect();
                 println!("uses {name} {}", fids.join(" "));
             } else {
                 println!("uses {name} rows={}", image.rows.len());
+            }
+        }
+    }
+
+    fn tick(&mut self, now: u64) {
+        if self.wrong() == Wrong::Impatient {
+            let silent = self.images.iter().filter(|(_, image)| image.whole && now > image.heard_ns + SECOND / 2);
+            for item in silent.map(|(item, _)| *item).collect::<Vec<_>>() {
+                self.open_again(now, item);
             }
         }
         if self.renew_at_ns.is_some_and(|at| now >= at) && self.wrong() != Wrong::NeverRenews {
@@ -237,7 +286,12 @@ impl Image {
         if container == DataType::FIELD_LIST
             && let Ok(list) = FieldList::decode(body, &SetScope::NONE)
         {
-            self.fids.extend(list.entries().flatten().map(|entry| entry.fid));
+            for entry in list.entries().flatten() {
+                self.fids.insert(entry.fid);
+                if entry.fid == 5 {
+                    self.time = entry.data.to_vec();
+                }
+            }
         }
         if container == DataType::MAP
             && let Ok(map) = Map::decode(body, &SetScope::NONE)
@@ -274,88 +328,152 @@ impl Handler for Watch {
         let msg = changed.as_deref().unwrap_or(msg);
         let given = self.client.role.consumer.handle_message(now, msg).map(|given| given.item);
         if let (Some(item), Ok(msg)) = (given, Msg::decode(msg)) {
-            self.item_message(item, &msg);
-        }
-        // The consumer tells that a stream has ended, and not under which name it goes on.
-        if let Ok(msg) = Msg::decode(msg) {
-            self.follow(now, &msg);
+            self.item_message(now, item, &msg);
         }
         self.events(now);
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        self.conn = None;
+        (self.conn, self.part) = (None, None);
         if self.client.closed(now, conn, ended) == Closed::Lost {
             self.events(now);
         }
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address: SocketAddr = ([127, 0, 0, 1], std::env::var("QUOTEWAY_PORT")?.parse()?).into();
-    let list = ConnectionList::new(vec![Server::new("localhost", address.port())]);
-    let mut config = ConsumerConfig::new(list, "user");
-    let (mut wrong, mut posts, mut domain, mut names) = (Wrong::Nothing, false, Domain::MARKET_PRICE, Vec::new());
+/// What the command line says.
+struct Arguments {
+    wrong: Wrong,
+    posts: bool,
+    domain: Domain,
+    names: Vec<String>,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut read = Arguments { wrong: Wrong::Nothing, posts: false, domain: Domain::MARKET_PRICE, names: Vec::new() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--wrong" => {
                 let kind = arguments.next().unwrap_or_default();
-                wrong = KINDS.iter().find(|(name, _)| *name == kind).ok_or(format!("{kind}: no kind"))?.1;
+                read.wrong = KINDS.iter().find(|(name, _)| *name == kind).ok_or(format!("{kind}: no kind"))?.1;
             }
-            "--post" => posts = true,
-            "--by-order" => domain = Domain::MARKET_BY_ORDER,
-            _ => names.push(argument),
+            "--post" => read.posts = true,
+            "--by-order" => read.domain = Domain::MARKET_BY_ORDER,
+            _ => read.names.push(argument),
         }
     }
-    // A user who is known by a token has to renew it.
-    config.login.name_type = Some(rwf::rdm::login::name_type::AUTHENTICATION_TOKEN);
-    config.login.authentication_token = Some("token".to_owned());
-    if wrong == Wrong::ReopenStorm {
-        config.retry_ns = 1_000_000;
+    Ok(read)
+}
+
+impl Watch {
+    fn new(port: u16, arguments: &Arguments) -> Result<Self, Box<dyn std::error::Error>> {
+        let list = ConnectionList::new(vec![Server::new("localhost", port)]);
+        let mut config = ConsumerConfig::new(list, "user");
+        // A user who is known by a token has to renew it.
+        config.login.name_type = Some(rwf::rdm::login::name_type::AUTHENTICATION_TOKEN);
+        config.login.authentication_token = Some("token".to_owned());
+        if arguments.wrong == Wrong::ReopenStorm {
+            config.retry_ns = 1_000_000;
+        }
+        let mut consumer = Consumer::new(config);
+        let mut names = BTreeMap::new();
+        for name in &arguments.names {
+            let request = ItemRequest { domain: arguments.domain, ..ItemRequest::new("DIRECT_FEED", name) };
+            names.insert(consumer.open(0, request)?, name.clone());
+        }
+        let held = Held { consumer, wrong: arguments.wrong, was_lost: false, message: Vec::new() };
+        Ok(Self {
+            client: Client::new(held, ([127, 0, 0, 1], port).into()),
+            conn: None,
+            names,
+            images: BTreeMap::new(),
+            out: Vec::new(),
+            login_is_closed: false,
+            renew_at_ns: None,
+            posts: arguments.posts,
+            post: 0,
+            posted_at_ns: 0,
+            refused: false,
+            part: None,
+        })
     }
-    let mut consumer = Consumer::new(config);
-    let mut ids = BTreeMap::new();
-    for name in names {
-        let request = ItemRequest { domain, ..ItemRequest::new("DIRECT_FEED", &name) };
-        ids.insert(consumer.open(0, request)?, name);
-    }
-    let held = Held { consumer, wrong, was_lost: false, message: Vec::new() };
-    let mut watch = Watch {
-        client: Client::new(held, address),
-        conn: None,
-        names: ids,
-        images: BTreeMap::new(),
-        out: Vec::new(),
-        login_is_closed: false,
-        renew_at_ns: None,
-        posts,
-        post: 0,
-        posted_at_ns: 0,
-        refused: false,
-    };
-    let mut io = RsslIo::new(net::clock::now())?;
-    let mut tick_at = 0;
-    loop {
+
+    /// One turn, until this time at the latest.
+    fn turn(&mut self, io: &mut RsslIo, until: u64) -> Result<u64, Box<dyn std::error::Error>> {
         // A server that is away is dialled again by the role in its time.
-        let _ = watch.client.connect(net::clock::now(), &mut io);
-        watch.events(net::clock::now());
-        let due = watch.client.role.consumer.timeout();
-        let now = io.turn(Some(due.map_or(tick_at, |due| due.min(tick_at))), &mut watch)?;
-        if now >= tick_at {
-            tick_at = now + TICK;
-            watch.tick(now);
-        }
-        watch.client.send(now, &mut io);
-        if let Some(conn) = watch.conn {
-            let out = std::mem::take(&mut watch.out);
+        let _ = self.client.connect(net::clock::now(), io);
+        self.events(net::clock::now());
+        let due = self.client.role.consumer.timeout();
+        Ok(io.turn(Some(due.map_or(until, |due| due.min(until))), self)?)
+    }
+
+    fn send(&mut self, now: u64, io: &mut RsslIo) {
+        self.client.send(now, io);
+        if let Some(conn) = self.conn {
+            let out = std::mem::take(&mut self.out);
             io.send(now, conn, |packer| {
                 for msg in &out {
                     packer.push(msg, None);
                 }
             });
         }
-        if wrong == Wrong::NeverPings && watch.images.values().any(|image| image.whole) {
+    }
+
+    /// Says to the server of a pair what it is, if it was not told that yet.
+    fn say_part(&mut self, part: u64) {
+        if self.client.role.consumer.is_logged_in() && self.part != Some(part) {
+            self.part = Some(part);
+            let warm_standby = Some(WarmStandby { added: true, mode: part });
+            let status = ConnectionStatus { stream_id: 1, warm_standby };
+            self.out.push(bytes_of(|w| status.encode(w)));
+        }
+    }
+}
+
+/// Which server of a pair is the active one, after a look at them.
+fn active_of(watches: &[Watch], before: usize, wrong: Wrong) -> usize {
+    let is_up = |server: usize| watches[server].client.role.consumer.is_logged_in();
+    let other = 1 - before;
+    let keeps =
+        wrong == Wrong::NoTakeover && watches.iter().any(|watch| watch.images.values().any(|image| image.whole));
+    if is_up(before) || !is_up(other) || keeps { before } else { other }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments = arguments()?;
+    let ports = [std::env::var("QUOTEWAY_PORT").ok(), std::env::var("QUOTEWAY_PORT_2").ok()];
+    let (mut watches, mut ios) = (Vec::new(), Vec::new());
+    for port in ports.into_iter().flatten() {
+        watches.push(Watch::new(port.parse()?, &arguments)?);
+        ios.push(RsslIo::new(net::clock::now())?);
+    }
+    let wrong = arguments.wrong;
+    let (mut tick_at, mut active) = (0, 0);
+    loop {
+        let mut now = net::clock::now();
+        // Two servers are looked at in turn.
+        let until = if watches.len() == 1 { tick_at } else { now + SECOND / 200 };
+        for (watch, io) in watches.iter_mut().zip(&mut ios) {
+            now = watch.turn(io, until)?;
+        }
+        if watches.len() == 2 {
+            active = active_of(&watches, active, wrong);
+            for (server, watch) in watches.iter_mut().enumerate() {
+                watch.say_part(if server == active || wrong == Wrong::TwoActive { ACTIVE } else { STANDBY });
+            }
+        }
+        if now >= tick_at {
+            tick_at = now + TICK;
+            watches[active].report(watches.get(1 - active));
+            for watch in &mut watches {
+                watch.tick(now);
+            }
+        }
+        for (watch, io) in watches.iter_mut().zip(&mut ios) {
+            watch.send(now, io);
+        }
+        if wrong == Wrong::NeverPings && watches.iter().any(|watch| watch.images.values().any(|image| image.whole)) {
             std::thread::park();
         }
     }

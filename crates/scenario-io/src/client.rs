@@ -9,7 +9,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 /// A line that is longer is cut there, bytes.
 const LINE_MAX: usize = 64 << 10;
 
-/// A command that starts a client: program and arguments, in which `{host}`, `{port}` and `{address}` stand for the server's.
+/// A command that starts a client: program and arguments, in which `{host}`, `{port}` and `{address}` stand for the server's, and `{port2}`
+/// and `{address2}` for the second one's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start(pub Vec<String>);
 
@@ -22,18 +23,28 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a client of the server at `at`; the address is in its arguments and in `QUOTEWAY_HOST` and `QUOTEWAY_PORT`.
+    /// Starts a client of the servers at `at`; the first one's address is in its arguments and in `QUOTEWAY_HOST` and `QUOTEWAY_PORT`, a second
+    /// one's port in `{port2}`, `{address2}` and `QUOTEWAY_PORT_2`, which stand for nothing where there is no such server.
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(start: &Start, at: SocketAddr, quiet: bool) -> io::Result<Self> {
+    pub fn start(start: &Start, at: &[SocketAddr], quiet: bool) -> io::Result<Self> {
+        let [at, others @ ..] = at else { return Err(io::Error::other("there is no server to connect to")) };
+        let port_2 = others.first().map(|other| other.port().to_string());
+        let address_2 = others.first().map(SocketAddr::to_string).unwrap_or_default();
         let (host, port) = (at.ip().to_string(), at.port().to_string());
         let placed = |text: &String| {
-            text.replace("{address}", &at.to_string()).replace("{host}", &host).replace("{port}", &port)
+            let text = text.replace("{address}", &at.to_string()).replace("{host}", &host).replace("{port}", &port);
+            text.replace("{address2}", &address_2).replace("{port2}", port_2.as_deref().unwrap_or_default())
         };
         let mut words = start.0.iter().map(placed);
         let program = words.next().ok_or_else(|| io::Error::other("no command stands behind --"))?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        match &port_2 {
+            Some(port) => command.env("QUOTEWAY_PORT_2", port),
+            None => command.env_remove("QUOTEWAY_PORT_2"),
+        };
+        let mut child = command
             .args(words)
             .env("QUOTEWAY_HOST", &host)
             .env("QUOTEWAY_PORT", &port)

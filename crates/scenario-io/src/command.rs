@@ -25,6 +25,7 @@ Examples:
   quoteway scenario run server-away -- ./consumer --host {host}:{port}
   quoteway scenario run --all --junit scenarios.xml -- java -jar consumer.jar {host} {port}
   quoteway scenario run --all --judges provider -- ./provider --port {port}
+  quoteway scenario serve
   quoteway scenario run mine.toml --set item=TRI.N --record out -- python3 client.py
 
 Each scenario is a server of its own on a free port of this machine. The client is started for it, gets {host}, {port} or {address} in its \
@@ -55,6 +56,29 @@ enum Action {
     /// Run scenarios against a client
     #[command(after_help = EXAMPLES)]
     Run(RunArgs),
+    /// Serve a client that stays connected, and a page on which scenarios are chosen and their steps seen as they happen
+    Serve(ServeArgs),
+}
+
+/// A test stand with a page.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Where the client under test connects
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:14002")]
+    pub listen: SocketAddr,
+    /// Port of the page and of /api/v1, on the loopback; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    pub http_port: u16,
+}
+
+impl ScenarioArgs {
+    /// What a test stand is started with, if that is what the command line asks for.
+    pub fn stand(&self) -> Option<&ServeArgs> {
+        match &self.action {
+            Action::Serve(args) => Some(args),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -93,8 +117,12 @@ struct RunArgs {
     /// Record each run into this folder, as a packet capture that `quoteway dump` and Wireshark read
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// End a scenario after so many seconds whatever happens
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0)]
+    /// Wait so many seconds for the client to start and connect; what is slower is not judged [default: 30 for as many at a time as there are
+    /// processors, more by as many times as there are more]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    start: Option<f64>,
+    /// End a scenario so many seconds after that whatever happens
+    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = seconds)]
     most: f64,
     /// Say each step as it begins
     #[arg(long)]
@@ -133,7 +161,22 @@ pub fn run(args: &ScenarioArgs) -> anyhow::Result<()> {
         Action::Show { name } => print(&text_of(name)?),
         Action::Rules => print(&rules()),
         Action::Run(args) => run_all(args),
+        // The page is that of servers, which this crate does not know.
+        Action::Serve(_) => Err(anyhow!("quoteway scenario serve is started by quoteway")),
     }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3_600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("seconds up to 3600".to_owned()),
+    }
+}
+
+/// How long a client is given to start where so many are started at a time, s.
+fn start_s(jobs: usize) -> f64 {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    scenario::play::START as f64 / 1e9 * (jobs as f64 / processors as f64).max(1.0)
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
@@ -253,7 +296,9 @@ fn run_all(args: &RunArgs) -> anyhow::Result<()> {
 /// Runs scenarios, some at the same time; their verdicts in the scenarios' order.
 fn played(args: &RunArgs, scenarios: &[ScenarioFile]) -> anyhow::Result<Vec<Verdict>> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let jobs = if args.port.is_some() { 1 } else { args.jobs.clamp(1, 64) };
     let settings = Settings {
+        start_s: args.start.unwrap_or_else(|| start_s(jobs)),
         seed: args.seed,
         listen: SocketAddr::new(args.listen, args.port.unwrap_or(0)),
         quiet: args.quiet,
@@ -279,7 +324,6 @@ fn played(args: &RunArgs, scenarios: &[ScenarioFile]) -> anyhow::Result<Vec<Verd
             }
         }
     };
-    let jobs = if args.port.is_some() { 1 } else { args.jobs.clamp(1, 64) };
     std::thread::scope(|scope| {
         for _ in 0..jobs.min(scenarios.len()) {
             scope.spawn(work);

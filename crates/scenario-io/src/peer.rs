@@ -27,6 +27,8 @@ enum Session {
 /// A connection.
 pub(crate) struct Peer {
     pub(crate) id: ConnId,
+    /// The server of the run whose connection it is.
+    pub(crate) server: usize,
     session: Session,
     config: Arc<ServerConfig>,
     waiting: Vec<u8>,
@@ -54,8 +56,8 @@ impl Sink for Received {
 
 impl Peer {
     /// A connection that came in: RSSL, or JSON over WebSocket.
-    pub(crate) fn taken(now: u64, id: ConnId, config: Arc<ServerConfig>, seed: u64) -> Self {
-        Self::new(now, id, config, Session::Undecided { head: Vec::new(), seed })
+    pub(crate) fn taken(now: u64, id: ConnId, server: usize, config: Arc<ServerConfig>, seed: u64) -> Self {
+        Self { server, ..Self::new(now, id, config, Session::Undecided { head: Vec::new(), seed }) }
     }
 
     /// A connection that was made to a provider.
@@ -68,7 +70,7 @@ impl Peer {
     }
 
     fn new(now: u64, id: ConnId, config: Arc<ServerConfig>, session: Session) -> Self {
-        Self { id, session, config, waiting: Vec::new(), is_up: false, heard_ns: now, paced_at_ns: now }
+        Self { id, server: 0, session, config, waiting: Vec::new(), is_up: false, heard_ns: now, paced_at_ns: now }
     }
 
     /// Takes bytes; `false`: the peer has closed the session in order. An error is what it did wrong.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::tcp::{Close, ConnId, Event, ListenerId, RecvOutcome, Scratch, SocketOptions, Tcp, TcpConfig};
+use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch, Tcp, TcpConfig};
 use rssl::{ClientConfig, ServerConfig};
 use scenario::file::{Judges, ScenarioFile};
 use scenario::program::Deed;
@@ -14,6 +14,7 @@ use scenario::verdict::Verdict;
 use scenario::{Act, Play};
 
 use crate::client::{Client, Start};
+use crate::listening::{Port, Server, options};
 use crate::peer::{Peer, Received};
 use crate::recording::Recording;
 
@@ -26,7 +27,9 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Lines of the client's standard error are thrown away.
     pub quiet: bool,
-    /// The run ends after so many seconds whatever happens.
+    /// So long is waited for a client that starts, s.
+    pub start_s: f64,
+    /// The run ends after so many seconds whatever happens, beside the time that the client takes to start.
     pub most_s: f64,
     /// Each step is told as it begins.
     pub steps: bool,
@@ -40,6 +43,7 @@ impl Default for Settings {
             seed: 1,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             quiet: false,
+            start_s: 30.0,
             most_s: 300.0,
             steps: false,
             record: None,
@@ -61,14 +65,23 @@ const PACE_EVERY: u64 = 5_000_000;
 /// the text says which.
 pub fn run(scenario: &ScenarioFile, start: &Start, settings: &Settings) -> Result<Verdict, String> {
     let mut stage = Stage::new(scenario, settings)?;
-    let client = Client::start(start, stage.addr, settings.quiet);
+    let addresses: Vec<SocketAddr> = stage.servers.iter().map(|server| server.port.addr).collect();
+    let client = Client::start(start, &addresses, settings.quiet);
     stage.client = Some(client.map_err(|error| format!("{}: {error}", start.0.first().map_or("", String::as_str)))?);
-    let played = stage.play();
-    played.map_err(|error| format!("{}: {error}", scenario.file))?;
-    let took_ns = stage.now();
-    let mut verdict = Verdict::of(scenario, &stage.play, settings.seed, took_ns);
-    verdict.recording = stage.recording.finish().map_err(|error| format!("the recording: {error}"))?;
-    Ok(verdict)
+    stage.verdict(&mut |_, _| true)
+}
+
+/// Runs a scenario against whoever connects. `watch` sees time and play each time that something may have happened; the run ends where it gives
+/// `false`.
+///
+/// # Errors
+/// As of [`run`], but for the client.
+pub fn run_watched(
+    scenario: &ScenarioFile,
+    settings: &Settings,
+    watch: &mut dyn FnMut(u64, &Play) -> bool,
+) -> Result<Verdict, String> {
+    Stage::new(scenario, settings)?.verdict(watch)
 }
 
 struct Stage<'a> {
@@ -76,8 +89,7 @@ struct Stage<'a> {
     settings: &'a Settings,
     play: Play,
     tcp: Tcp,
-    listener: Option<ListenerId>,
-    addr: SocketAddr,
+    servers: Vec<Server>,
     config: Arc<ServerConfig>,
     peers: BTreeMap<u32, Peer>,
     /// Connections that are being made.
@@ -86,10 +98,6 @@ struct Stage<'a> {
     began_ns: u64,
     client: Option<Client>,
     recording: Recording,
-    talks: bool,
-    reads: bool,
-    pings: bool,
-    pace: Option<u64>,
     look_at_ns: u64,
     said: Option<usize>,
 }
@@ -97,17 +105,19 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     fn new(scenario: &'a ScenarioFile, settings: &'a Settings) -> Result<Self, String> {
         let wall_ns = net::clock::wall();
-        let play = Play::new(scenario, settings.seed, wall_ns / 1_000_000_000).map_err(|error| error.to_string())?;
+        let mut play =
+            Play::new(scenario, settings.seed, wall_ns / 1_000_000_000).map_err(|error| error.to_string())?;
+        play.set_start((settings.start_s * 1e9) as u64);
         let mut tcp = Tcp::new(TcpConfig::default()).map_err(|error| format!("no sockets: {error}"))?;
-        let failed = |error: io::Error| format!("{} cannot be listened on: {error}", settings.listen);
         let is_dialled = scenario.judges == Judges::Provider;
-        let (listener, addr) = if is_dialled {
-            let bind = |at| std::net::TcpListener::bind(at)?.local_addr();
-            (None, first(settings.listen, bind).map_err(failed)?)
-        } else {
-            let (listener, addr) = first(settings.listen, |at| tcp.listen(at, &options())).map_err(failed)?;
-            (Some(listener), addr)
-        };
+        let mut servers = Vec::new();
+        for number in 0..play.servers() {
+            // Where one port is named, a second server has one of its own choice.
+            let at = if number == 0 { settings.listen } else { SocketAddr::new(settings.listen.ip(), 0) };
+            let server = if is_dialled { Port::free(at).map(Server::elsewhere) } else { Server::listen(at, &mut tcp) };
+            servers.push(server.map_err(|error| format!("{at} cannot be listened on: {error}"))?);
+        }
+        let addr = servers[0].port.addr;
         let ping = scenario.ping_timeout_s;
         let config = ServerConfig {
             ping_timeout_min_s: ping,
@@ -121,8 +131,7 @@ impl<'a> Stage<'a> {
             settings,
             play,
             tcp,
-            listener,
-            addr,
+            servers,
             config: Arc::new(config),
             peers: BTreeMap::new(),
             dials: Vec::new(),
@@ -130,44 +139,44 @@ impl<'a> Stage<'a> {
             began_ns: net::clock::now(),
             client: None,
             recording: Recording::new(settings.record.as_deref(), &scenario.name, addr, wall_ns, is_dialled),
-            talks: true,
-            reads: true,
-            pings: true,
-            pace: None,
             look_at_ns: 0,
             said: None,
         })
+    }
+
+    /// Plays, and gives the verdict.
+    fn verdict(mut self, watch: &mut dyn FnMut(u64, &Play) -> bool) -> Result<Verdict, String> {
+        let played = self.play(watch);
+        played.map_err(|error| format!("{}: {error}", self.scenario.file))?;
+        let took_ns = self.now();
+        let mut verdict = Verdict::of(self.scenario, &self.play, self.settings.seed, took_ns);
+        verdict.recording = self.recording.finish().map_err(|error| format!("the recording: {error}"))?;
+        Ok(verdict)
     }
 
     fn now(&self) -> u64 {
         net::clock::now() - self.began_ns
     }
 
-    fn play(&mut self) -> io::Result<()> {
+    fn play(&mut self, watch: &mut dyn FnMut(u64, &Play) -> bool) -> io::Result<()> {
         if let Some(output) = self.client.as_ref().and_then(Client::output) {
             self.tcp.watch(output, OUTPUT)?;
         }
         let (mut events, mut scratch) = (Vec::new(), Scratch::default());
-        let most_ns = (self.settings.most_s * 1e9) as u64;
+        let most_ns = ((self.settings.start_s + self.settings.most_s) * 1e9) as u64;
         loop {
             let now = self.now();
             self.play.advance(now);
             self.act(now)?;
             self.say();
-            if self.play.end().is_some() || now >= most_ns {
+            if !watch(now, &self.play) || self.play.end().is_some() || now >= most_ns {
                 break;
             }
             self.ping(now);
             if now >= self.look_at_ns && !self.look(now)? {
                 break;
             }
-            for peer in self.peers.values_mut().filter(|_| self.talks) {
-                peer.flush(now, &mut self.tcp, self.pace, &mut self.recording);
-            }
-            let pings = self.peers.values().filter(|_| self.pings && self.talks).filter_map(|peer| peer.due(now));
-            let paced = self.pace.is_some() && self.peers.values().any(Peer::waits);
-            let due = [self.play.due(), Some(self.look_at_ns), paced.then_some(now + PACE_EVERY)];
-            let due = due.into_iter().flatten().chain(pings).min().unwrap_or(now);
+            let due = self.flush(now).unwrap_or(now);
             self.tcp.poll(Some(Duration::from_nanos(due.saturating_sub(self.now()))), &mut events)?;
             let now = self.now();
             for event in &events {
@@ -178,6 +187,26 @@ impl<'a> Stage<'a> {
             self.play.judge_mut().is_alive();
         }
         Ok(())
+    }
+
+    /// Sends what waits; when something is due next.
+    fn flush(&mut self, now: u64) -> Option<u64> {
+        let mut paced = None;
+        let mut pings = None;
+        for peer in self.peers.values_mut() {
+            let server = &self.servers[peer.server];
+            if !server.talks {
+                continue;
+            }
+            peer.flush(now, &mut self.tcp, server.pace, &mut self.recording);
+            if server.pace.is_some() && peer.waits() {
+                paced = Some(now + PACE_EVERY);
+            }
+            if server.pings {
+                pings = [pings, peer.due(now)].into_iter().flatten().min();
+            }
+        }
+        [self.play.due(), Some(self.look_at_ns), paced, pings].into_iter().flatten().min()
     }
 
     /// Says which step is being done, when it has begun.
@@ -211,10 +240,9 @@ impl<'a> Stage<'a> {
     }
 
     fn ping(&mut self, now: u64) {
-        if !self.pings || !self.talks {
-            return;
-        }
-        let due = |peer: &Peer| peer.due(now).is_some_and(|due| now >= due);
+        let servers = &self.servers;
+        let pings = |peer: &Peer| servers[peer.server].pings && servers[peer.server].talks;
+        let due = |peer: &Peer| pings(peer) && peer.due(now).is_some_and(|due| now >= due);
         let all: Vec<u32> = self.peers.iter().filter(|(_, peer)| due(peer)).map(|(number, _)| *number).collect();
         for number in all {
             let done = self.peers.get_mut(&number).map(|peer| peer.ping(now));
@@ -236,10 +264,20 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// A server that is away has no connections, those whose handshake is not done included, of which the play does not know.
+    fn turn_away(&mut self, now: u64, server: usize) {
+        let is_new = |peer: &Peer| peer.server == server && !peer.is_up;
+        let all: Vec<u32> = self.peers.iter().filter(|(_, peer)| is_new(peer)).map(|(number, _)| *number).collect();
+        for number in all {
+            self.end(now, number, Close::Reset, false);
+        }
+    }
+
     fn act(&mut self, now: u64) -> io::Result<()> {
-        while let Some(act) = self.play.take() {
+        while let Some((number, act)) = self.play.take() {
+            let server = &mut self.servers[number];
             match act {
-                Act::Dial => match self.tcp.connect(self.addr, &options()) {
+                Act::Dial => match self.tcp.connect(server.port.addr, &options()) {
                     Ok(conn) => self.dials.push(conn),
                     Err(_) => self.play.refused(now),
                 },
@@ -252,25 +290,31 @@ impl<'a> Stage<'a> {
                     let how = if reset { Close::Reset } else { Close::Drain(Duration::from_secs(1)) };
                     self.end(now, conn, how, false);
                 }
-                Act::Listen(false) => {
-                    if let Some(listener) = self.listener.take() {
-                        self.tcp.close_listener(listener);
+                Act::Vanish { conn } => {
+                    // The socket stays as it is, and nobody here knows it any more.
+                    if let Some(mut peer) = self.peers.remove(&conn) {
+                        peer.flush(now, &mut self.tcp, None, &mut self.recording);
+                        self.tcp.drop_input(peer.id)?;
+                        self.tcp.set_reading(peer.id, false);
                     }
                 }
-                Act::Listen(true) if self.listener.is_none() => {
-                    self.listener = Some(self.tcp.listen(self.addr, &options())?.0);
+                Act::Listen(listens) => {
+                    server.set_listening(listens, &mut self.tcp)?;
+                    if !listens {
+                        self.turn_away(now, number);
+                    }
                 }
-                // A server that listens already; and notes, which the play keeps for its judge.
-                Act::Listen(true) | Act::Note { .. } => {}
+                // The play keeps notes for its judge.
+                Act::Note { .. } => {}
                 Act::Read(reads) => {
-                    self.reads = reads;
-                    for peer in self.peers.values() {
+                    server.reads = reads;
+                    for peer in self.peers.values().filter(|peer| peer.server == number) {
                         self.tcp.set_reading(peer.id, reads);
                     }
                 }
-                Act::Ping(pings) => self.pings = pings,
-                Act::Talk(talks) => self.talks = talks,
-                Act::Pace(pace) => self.pace = pace,
+                Act::Ping(pings) => server.pings = pings,
+                Act::Talk(talks) => server.talks = talks,
+                Act::Pace(pace) => server.pace = pace,
             }
         }
         Ok(())
@@ -291,9 +335,10 @@ impl<'a> Stage<'a> {
 
     fn event(&mut self, now: u64, event: Event, scratch: &mut Scratch) -> io::Result<()> {
         match event {
-            Event::Accepted { conn, .. } => {
+            Event::Accepted { listener, conn, .. } => {
                 let seed = self.settings.seed ^ u64::from(self.next);
-                self.begins(Peer::taken(now, conn, Arc::clone(&self.config), seed));
+                let server = self.servers.iter().position(|server| server.listener == Some(listener)).unwrap_or(0);
+                self.begins(Peer::taken(now, conn, server, Arc::clone(&self.config), seed));
             }
             Event::Connected { conn } => self.made(now, conn)?,
             Event::Readable { conn } => self.read(now, conn, scratch),
@@ -312,7 +357,7 @@ impl<'a> Stage<'a> {
     }
 
     fn begins(&mut self, peer: Peer) {
-        self.tcp.set_reading(peer.id, self.reads);
+        self.tcp.set_reading(peer.id, self.servers[peer.server].reads);
         self.peers.insert(self.next, peer);
         self.next += 1;
     }
@@ -320,7 +365,7 @@ impl<'a> Stage<'a> {
     /// A connection to the provider was made.
     fn made(&mut self, now: u64, conn: ConnId) -> io::Result<()> {
         // A connection to a port that nobody listens on may come to meet itself.
-        if self.tcp.local_addr(conn)? == self.addr {
+        if self.tcp.local_addr(conn)? == self.servers[0].port.addr {
             self.tcp.close(conn, Close::Reset);
             return Ok(());
         }
@@ -340,13 +385,14 @@ impl<'a> Stage<'a> {
         let RecvOutcome::Data(bytes) = self.tcp.recv(conn, scratch) else { return };
         self.recording.passed(now, conn, true, bytes);
         let Some(peer) = self.peers.get_mut(&number) else { return };
-        let is_silent = !self.pings;
+        let is_silent = !self.servers[peer.server].pings;
         let (was_up, mut received) = (peer.is_up, Received { is_silent, ..Received::default() });
         peer.set_services(|| self.play.services(number));
         let done = peer.receive(now, bytes, &mut received);
         let (is_up, ping_timeout_s, spoken) = (peer.is_up, peer.ping_timeout_s(), peer.spoken());
+        let server = peer.server;
         if is_up && !was_up {
-            self.play.connected(now, number, ping_timeout_s, spoken);
+            self.play.connected(now, server, number, ping_timeout_s, spoken);
         }
         self.play.heard(now, number);
         for message in received.messages {
@@ -356,7 +402,7 @@ impl<'a> Stage<'a> {
             Ok(true) => {}
             Ok(false) => self.end(now, number, Close::Now, true),
             Err(why) => {
-                self.play.judge_mut().malformed(now, &why);
+                self.play.malformed(now, number, &why);
                 self.end(now, number, Close::Now, true);
             }
         }
@@ -373,29 +419,4 @@ impl<'a> Stage<'a> {
         }
         Ok(())
     }
-}
-
-/// Ports below those that systems give to connections: a server that listens again finds its own still free.
-const PORTS: std::ops::Range<u64> = 15_000..32_000;
-/// So many of them are tried before the system is asked for one.
-const TRIES: u64 = 50;
-
-/// Takes the first place that is free: the one that is named, or one of [`PORTS`], which differ by process and time.
-fn first<T>(at: SocketAddr, mut take: impl FnMut(SocketAddr) -> io::Result<T>) -> io::Result<T> {
-    if at.port() != 0 {
-        return take(at);
-    }
-    let begin = net::clock::now() ^ (u64::from(std::process::id()) << 20);
-    for number in 0..TRIES {
-        let random = begin.wrapping_add(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let port = PORTS.start + random % (PORTS.end - PORTS.start);
-        if let Ok(taken) = take(SocketAddr::new(at.ip(), port as u16)) {
-            return Ok(taken);
-        }
-    }
-    take(at)
-}
-
-fn options() -> SocketOptions {
-    SocketOptions { no_delay: true, ..SocketOptions::default() }
 }

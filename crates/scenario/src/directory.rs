@@ -21,7 +21,7 @@ const DOMAINS: [Domain; 8] = [
 ];
 
 /// A service as it is first offered. Words: `down`, `not-accepting`, `qos=`, `no-qos`, `qos-range`, `provides=`, `open-limit=`, `open-window=`,
-/// `load-factor=`, `item-list=`.
+/// `load-factor=`, `item-list=`, `capabilities=MarketPrice,MarketByOrder`.
 ///
 /// # Errors
 /// A word has no value that is possible.
@@ -32,7 +32,7 @@ pub fn offer(id: u16, name: &str, words: &mut Words<'_>) -> Result<Service, Stri
     let qos = qos.transpose()?.unwrap_or(usual);
     service.info = Some(Part::Set(Info {
         name: name.to_owned(),
-        capabilities: DOMAINS.to_vec(),
+        capabilities: words.domains("capabilities")?.unwrap_or_else(|| DOMAINS.to_vec()),
         qos,
         supports_qos_range: words.flag("qos-range").then_some(true),
         dictionaries_provided: words

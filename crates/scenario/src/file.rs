@@ -55,6 +55,8 @@ pub struct ScenarioFile {
     pub rules: Vec<String>,
     /// Services that the server has, with the words of the step language for each of them.
     pub services: Vec<String>,
+    /// Services of `S2`, the second server of a warm-standby pair; none where there is no such server.
+    pub standby_services: Vec<String>,
     /// Ping timeout of the server, s.
     pub ping_timeout_s: u8,
     /// Updates a second over all open items.
@@ -98,12 +100,13 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 /// The keys of a file.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "title",
     "about",
     "judges",
     "rules",
     "services",
+    "standby-services",
     "ping-timeout-s",
     "updates-a-second",
     "include",
@@ -171,6 +174,7 @@ impl Reader<'_> {
             judges: self.judges(&table)?,
             rules: self.strings(&table, "rules")?,
             services: self.strings(&table, "services")?,
+            standby_services: self.strings(&table, "standby-services")?,
             ping_timeout_s: self.number(&table, "ping-timeout-s", 1..256)?.unwrap_or(30) as u8,
             updates_a_second: self.number(&table, "updates-a-second", 0..100_001)?.unwrap_or(20) as u32,
             may_end: self.flag(&table, "client-may-end")?,
@@ -187,6 +191,12 @@ impl Reader<'_> {
         if let Some(name) = scenario.rules.iter().find(|name| crate::judge::rule(name).is_none()) {
             let near = nearest(name, crate::judge::RULES.iter().map(|rule| rule.name));
             return self.error(at("rules"), format!("there is no rule {name}{near}"));
+        }
+        if !scenario.standby_services.is_empty() && scenario.judges != Judges::Consumer {
+            return self.error(at("standby-services"), "a warm-standby pair is for a consumer: judges = \"consumer\"");
+        }
+        if let Err(why) = crate::directory::check_offers(&scenario.standby_services) {
+            return self.error(at("standby-services"), why);
         }
         if let Err(why) = crate::directory::check_offers(&scenario.services) {
             return self.error(at("services"), why);

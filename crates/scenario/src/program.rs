@@ -4,13 +4,15 @@ use crate::asks::{self, Ask};
 use crate::commands::Command;
 use crate::file::{FileError, Judges, Line, ScenarioFile, nearest};
 use crate::numbers::SECOND;
+use crate::standby::StandbyPart;
 use crate::step_messages::message;
 pub use crate::step_messages::{Message, Stream};
 
 /// How long an event is waited for where a step says nothing, nanoseconds.
 const PATIENCE: u64 = 10 * SECOND;
-/// How long a scenario waits for what it needs: a client may take its time to start, nanoseconds.
-const START: u64 = 30 * SECOND;
+
+/// A clock is set by so many seconds at most: ten days.
+const CLOCK_MAX_S: i64 = 864_000;
 
 /// Steps in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +28,8 @@ pub struct Step {
     pub line: usize,
     /// The step as it stands there.
     pub text: String,
+    /// The server that it is about: 0 for `S`, 1 for `S2`.
+    pub server: usize,
     /// Its meaning.
     pub deed: Deed,
 }
@@ -39,8 +43,8 @@ pub enum Deed {
     After(u64, u64),
     /// `S has ..`, `S gets ..`: waits for something; the client is at fault where it does not come.
     Until(Event, u64),
-    /// `needs ..`: waits for something without which the scenario judges nothing.
-    Needs(Event, u64),
+    /// `needs ..`: waits for something without which the scenario judges nothing; so long as clients are given to start, where it says no time.
+    Needs(Event, Option<u64>),
     /// `S gets no CLASS STREAM for T s`: the client is at fault where it comes.
     Never(Message, u64),
     /// `S sends CLASS STREAM WORDS`.
@@ -100,6 +104,14 @@ pub enum Server {
     Directories(bool),
     /// `S refuses dictionaries`, `S ignores dictionaries`, `S gives dictionaries`.
     Dictionaries(Dictionaries),
+    /// `S vanishes`: nothing of its connections is heard any more, nor said on them, not even their end. It goes on listening.
+    Vanishes,
+    /// `S sends with jitter of T s`: each message is late by up to that, by the seed, and none overtakes another; `S sends without jitter` (0).
+    Jitter(u64),
+    /// `S sets its clock ahead by T s`, `S sets its clock back by T s`: the time fields leap by so many seconds.
+    Clock(i64),
+    /// `S leaves out 30,31`, `S leaves out nothing`: images and updates do not have these fields.
+    LeavesOut(Vec<i16>),
 }
 
 /// Answers to requests for dictionaries.
@@ -150,6 +162,8 @@ pub enum Event {
     Post,
     /// `has a report`: the client has said what it uses of an item.
     Report,
+    /// `has the part active`, `has the part standby`: the client has said that the server is that to it.
+    Part(StandbyPart),
     /// `gets CLASS STREAM WORDS`.
     Message(Message),
 }
@@ -160,15 +174,19 @@ pub enum Event {
 /// The first step that there is not.
 pub fn compile(scenario: &ScenarioFile) -> Result<Program, FileError> {
     let step = |line: &Line| {
-        let deed = deed(line, scenario.judges);
-        let deed = deed.map_err(|why| FileError { file: scenario.file.clone(), line: line.number, why })?;
-        Ok(Step { line: line.number, text: line.text.clone(), deed })
+        let read = server_of(&line.words, !scenario.standby_services.is_empty())
+            .and_then(|(server, words)| Ok((server, deed(words, scenario.judges)?)));
+        let (server, deed) = read.map_err(|why| FileError { file: scenario.file.clone(), line: line.number, why })?;
+        Ok(Step { line: line.number, text: line.text.clone(), server, deed })
     };
     Ok(Program { steps: scenario.steps.iter().map(step).collect::<Result<_, _>>()? })
 }
 
 /// The words that come second in a step, or behind the name of the server.
-const VERBS: [&str; 37] = [
+const VERBS: [&str; 40] = [
+    "vanishes",
+    "sets",
+    "leaves",
     "has",
     "gets",
     "sends",
@@ -208,8 +226,25 @@ const VERBS: [&str; 37] = [
     "cut",
 ];
 
-fn deed(line: &Line, judges: Judges) -> Result<Deed, String> {
-    let mut words = line.words.clone();
+/// The server that a step is about, and its words with `S` for it: `S2 ..` and `needs .. at S2` are about the second.
+fn server_of(words: &[String], is_paired: bool) -> Result<(usize, Vec<String>), String> {
+    let mut words = words.to_vec();
+    let at = words.windows(2).position(|two| two[0] == "at" && two[1] == "S2");
+    match (words.first().map(String::as_str), at) {
+        (Some("S2"), _) => "S".clone_into(&mut words[0]),
+        (Some("needs"), Some(at)) => {
+            words.drain(at..at + 2);
+        }
+        _ => return Ok((0, words)),
+    }
+    if is_paired {
+        Ok((1, words))
+    } else {
+        Err("there is no second server S2: standby-services = [\"..\"] has its services".to_owned())
+    }
+}
+
+fn deed(mut words: Vec<String>, judges: Judges) -> Result<Deed, String> {
     let within = taken_time(&mut words, "within")?;
     let patience = within.unwrap_or(PATIENCE);
     let all: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -236,7 +271,7 @@ fn deed(line: &Line, judges: Judges) -> Result<Deed, String> {
             Ok(times) if (0.0..=10.0).contains(&times) => Ok(Deed::AfterPings(times)),
             _ => Err(format!("{times} is no number of ping timeouts: up to 10")),
         },
-        ["needs", rest @ ..] => Ok(Deed::Needs(event(rest, &words[1..])?, within.unwrap_or(START))),
+        ["needs", rest @ ..] => Ok(Deed::Needs(event(rest, &words[1..])?, within)),
         ["S", verb, ..] if !VERBS.contains(verb) => Err(format!("S {verb} is no step{}", nearest(verb, VERBS))),
         ["S" | "C", "has", rest @ ..] => Ok(Deed::Until(event(rest, &words[2..])?, patience)),
         ["S" | "C", "gets", "no", class, stream, ..] => {
@@ -248,9 +283,9 @@ fn deed(line: &Line, judges: Judges) -> Result<Deed, String> {
             Ok(Deed::Until(Event::Message(message(class, stream, words[4..].to_vec())?), patience))
         }
         ["C", rest @ ..] => Ok(Deed::Ask(asks::ask(rest, &words[1..])?)),
-        ["S", "sends", _, "full" | "bytes", ..] => match server(&all[1..])? {
+        ["S", "sends", _, "full" | "bytes" | "jitter", ..] => match server(&all[1..])? {
             Some(server) => Ok(Deed::Server(server)),
-            None => Err("S sends N bytes a second, or S sends at full speed".to_owned()),
+            None => Err("S sends N bytes a second, at full speed, with jitter of T s, or without jitter".to_owned()),
         },
         ["S", "sends", "DIRECTORY", service, ..] => Ok(Deed::Directory((*service).to_owned(), words[4..].to_vec())),
         ["S", "sends", class, stream, ..] => Ok(Deed::Send(message(class, stream, words[4..].to_vec())?)),
@@ -305,6 +340,8 @@ fn event(all: &[&str], words: &[String]) -> Result<Event, String> {
         ["a", "post"] => Ok(Event::Post),
         ["a", "report"] => Ok(Event::Report),
         ["a", "directory"] => Ok(Event::Directory),
+        ["the", "part", "active"] => Ok(Event::Part(StandbyPart::Active)),
+        ["the", "part", "standby"] => Ok(Event::Part(StandbyPart::Standby)),
         ["all", "answered"] => Ok(Event::Answered),
         [count, "item" | "items", "published"] => {
             Ok(Event::Published(count.parse().map_err(|_| format!("{count} is no number of items"))?))
@@ -319,7 +356,8 @@ fn event(all: &[&str], words: &[String]) -> Result<Event, String> {
         }
         ["gets", class, stream, ..] => Ok(Event::Message(message(class, stream, words[3..].to_vec())?)),
         _ => {
-            Err("what is waited for is: a connection, no connection, a login, a directory, a post, a report, N items open, N items published, all answered"
+            Err("what is waited for is: a connection, no connection, a login, a directory, a post, a report, N items open, N items published, all answered, \
+                 the part active, the part standby"
                 .to_owned())
         }
     }
@@ -341,6 +379,19 @@ fn server(words: &[&str]) -> Result<Option<Server>, String> {
         ["pings"] => Server::Pings(true),
         ["sends", "at", "full", "speed"] => Server::Pace(None),
         ["sends", bytes, "bytes", "a", "second"] => Server::Pace(Some(count(bytes)?.max(1))),
+        ["sends", "with", "jitter", "of", time, "s"] => Server::Jitter(seconds(time)?),
+        ["sends", "without", "jitter"] => Server::Jitter(0),
+        ["vanishes"] => Server::Vanishes,
+        ["sets", "its", "clock", way @ ("ahead" | "back"), "by", time, "s"] => {
+            let by = time.parse().ok().filter(|by| (0..=CLOCK_MAX_S).contains(by));
+            let by = by.ok_or_else(|| format!("{time} is no time: whole seconds, up to {CLOCK_MAX_S}"))?;
+            Server::Clock(if *way == "ahead" { by } else { -by })
+        }
+        ["leaves", "out", "nothing"] => Server::LeavesOut(Vec::new()),
+        ["leaves", "out", fids] => {
+            let fids = fids.split(',').map(|fid| fid.parse().map_err(|_| format!("{fid} is no number of a field")));
+            Server::LeavesOut(fids.collect::<Result<_, _>>()?)
+        }
         ["changes", "values"] => Server::Values,
         ["answers", "in", parts, "parts"] => Server::Parts(count(parts)?.clamp(1, 100) as usize),
         ["answers", "late", "by", time, "s"] => Server::Late(seconds(time)?),
@@ -370,7 +421,7 @@ mod tests {
 
     fn read(step: &str) -> Result<Deed, String> {
         let words = crate::script::split(step).expect("words");
-        deed(&Line { number: 1, text: step.to_owned(), words }, Judges::Consumer)
+        deed(server_of(&words, true)?.1, Judges::Consumer)
     }
 
     #[test]
@@ -379,6 +430,14 @@ mod tests {
         assert_eq!(read("S has 3 items open within 5 s"), Ok(Deed::Until(Event::Items(3, None), 5 * SECOND)));
         assert_eq!(read("S suspect IBM.N"), Ok(Deed::Command(Command::Suspect(Some("IBM.N".to_owned())))));
         assert_eq!(read("S refuses logins \"not today\""), Ok(Deed::Server(Server::Refuses("not today".to_owned()))));
+        assert_eq!(read("S2 sets its clock back by 60 s"), Ok(Deed::Server(Server::Clock(-60))));
+        assert_eq!(read("S sends with jitter of 0.5 s"), Ok(Deed::Server(Server::Jitter(SECOND / 2))));
+        assert_eq!(read("S leaves out 30,31"), Ok(Deed::Server(Server::LeavesOut(vec![30, 31]))));
+        let needs = Deed::Needs(Event::Items(1, None), Some(5 * SECOND));
+        assert_eq!(read("needs 1 item open at S2 within 5 s"), Ok(needs));
+        let words = ["S2", "vanishes"].map(str::to_owned);
+        assert_eq!(server_of(&words, true).map(|(server, _)| server), Ok(1));
+        assert!(server_of(&words, false).is_err_and(|why| why.contains("standby-services")));
         let message = Message { class: "REQUEST".into(), stream: Stream::First, words: vec!["streaming".into()] };
         assert_eq!(read("S gets no REQUEST first streaming for 2 s"), Ok(Deed::Never(message, 2 * SECOND)));
     }
@@ -393,6 +452,10 @@ mod tests {
             ("afte 2 s", "did you mean after?"),
             ("after x s", "no time"),
             ("needs many items open", "no number"),
+            ("S vanshes", "did you mean vanishes?"),
+            ("S leaves out BID", "no number of a field"),
+            ("S sets its clock back by 1.5 s", "whole seconds"),
+            ("S sends with jitter", "with jitter of T s"),
         ] {
             let error = read(step).expect_err(step);
             assert!(error.contains(why), "{step}: {error}");

@@ -6,6 +6,7 @@ use crate::consumer::Consumer;
 use crate::file::Judges;
 use crate::market::{Act, Market, MarketConfig};
 use crate::numbers::ServiceIds;
+use crate::standby::StandbyPart;
 
 /// What the process under test talks to.
 #[derive(Debug)]
@@ -64,6 +65,13 @@ impl Side {
         match self {
             Self::Consumer(consumer) => consumer.has_directory(),
             Self::Server(server) => server.has_directory(),
+        }
+    }
+
+    pub(crate) fn has_part(&self, part: StandbyPart) -> bool {
+        match self {
+            Self::Server(server) => server.has_part(part),
+            Self::Consumer(_) => false,
         }
     }
 

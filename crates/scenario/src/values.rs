@@ -30,6 +30,23 @@ fn hundredths(value: u64) -> String {
     format!("{}.{:02}", value / 100, value % 100)
 }
 
+/// The clock of the time fields at the beginning: 09:30:00, in seconds of a day. Runs are repeated by it, so that it is not the wall's.
+const OPENING_S: i64 = 9 * 3_600 + 30 * 60;
+/// A day.
+const DAY_S: i64 = 86_400;
+/// The date at the beginning is this day of the month, of which there are so many at least before and behind it.
+const FIRST_DAY: i64 = 15;
+
+/// `TIMACT` and `TRADE_DATE` after so many ticks, with the server's clock set by so many seconds.
+pub(crate) fn times(ticks: u64, clock_s: i64) -> Vec<String> {
+    let at = OPENING_S + (ticks / 10) as i64 + clock_s;
+    let (day, second) = (FIRST_DAY + at.div_euclid(DAY_S), at.rem_euclid(DAY_S));
+    vec![
+        format!("5={:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60),
+        format!("16=2026-01-{:02}", day.clamp(1, 31)),
+    ]
+}
+
 /// Fields or rows of an image: `TRDPRC_1`, `BID`, `ASK`, `BIDSIZE`, `ASKSIZE`.
 pub(crate) fn content(domain: Domain, price: u64, ticks: u64) -> Vec<String> {
     if domain == Domain::MARKET_PRICE {

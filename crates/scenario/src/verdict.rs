@@ -53,7 +53,7 @@ pub struct Verdict {
 impl Verdict {
     /// The verdict of a play that has ended.
     pub fn of(scenario: &ScenarioFile, play: &Play, seed: u64, took_ns: u64) -> Self {
-        let notes = play.judge().notes();
+        let notes = &play.notes();
         let why_not = why_not(scenario, notes, play.end());
         let outcome = match (notes.findings().is_empty(), why_not.is_empty()) {
             (false, _) => Outcome::Failed,

@@ -4,11 +4,11 @@
 //! `crates/sim/conformance/README.md` lists the words.
 
 use crate::encoding::bytes_of;
+use crate::fields::{Row, parse_field, parse_row, write_fields};
 use crate::numbers::ServiceIds;
 use crate::special;
 use rwf::container::{
-    FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, SetScope, Vector, VectorAction, VectorEncoder,
-    VectorHead,
+    FieldList, Map, MapAction, MapEncoder, MapHead, SetScope, Vector, VectorAction, VectorEncoder, VectorHead,
 };
 use rwf::msg::{
     AckMsg, CloseFlags, CloseMsg, Conflation, Domain, GenericFlags, GenericMsg, Msg, MsgKey, NakCode, PostFlags,
@@ -16,10 +16,8 @@ use rwf::msg::{
     UpdateFlags, UpdateMsg, UpdateType,
 };
 use rwf::rdm::request::{Payload, View};
-use rwf::wire::Writer;
 use rwf::{
-    DataState, DataType, DecodeError, EncodeError, Primitive, Qos, Rate, Real, RealHint, State, StateCode, StreamState,
-    Timeliness,
+    DataState, DataType, DecodeError, EncodeError, Primitive, Qos, Rate, State, StateCode, StreamState, Timeliness,
 };
 
 /// The name of a constant as the usage guide writes it: `NOT_FOUND` is `NotFound`.
@@ -81,6 +79,12 @@ impl<'a> Words<'a> {
 
     fn domain(&mut self) -> Result<Domain, String> {
         self.value("domain").map_or(Ok(Domain::MARKET_PRICE), |text| named!(Domain, text))
+    }
+
+    /// Domains by their names, between commas.
+    pub(crate) fn domains(&mut self, key: &str) -> Result<Option<Vec<Domain>>, String> {
+        let names = self.value(key).map(|all| all.split(',').map(|text| named!(Domain, text)).collect());
+        names.transpose()
     }
 
     fn qos(&mut self, key: &str) -> Result<Option<Qos>, String> {
@@ -195,56 +199,6 @@ pub fn parse_qos(text: &str) -> Result<Qos, String> {
 pub fn qos_word(qos: Qos) -> String {
     let with = |name: String, info: u16| if info == 0 { name } else { format!("{name}:{info}") };
     format!("{}/{}", with(name!(qos.timeliness), qos.time_info), with(name!(qos.rate), qos.rate_info))
-}
-
-/// A number of a script: `5` is unsigned, `5.25` a REAL with as many digits behind the point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Number {
-    Uint(u64),
-    Real { mantissa: i64, digits: u8 },
-}
-
-impl Number {
-    fn parse(text: &str) -> Option<Self> {
-        let Some((whole, behind)) = text.split_once('.') else { return text.parse().ok().map(Self::Uint) };
-        // More digits than a REAL has a hint for.
-        if behind.is_empty() || behind.len() > 14 || !behind.bytes().all(|digit| digit.is_ascii_digit()) {
-            return None;
-        }
-        Some(Self::Real { mantissa: format!("{whole}{behind}").parse().ok()?, digits: behind.len() as u8 })
-    }
-}
-
-/// A field and its number.
-type Field = (i16, Number);
-/// A row: what happens to it, its key, its fields.
-type Row = (String, String, Vec<Field>);
-
-fn parse_field(word: &str) -> Option<Field> {
-    let (fid, value) = word.split_once('=')?;
-    Some((fid.parse().ok()?, Number::parse(value)?))
-}
-
-fn parse_row(word: &str) -> Result<Option<Row>, String> {
-    let Some((action, rest)) = word.split_once(':') else { return Ok(None) };
-    if !["add", "update", "delete", "set", "insert", "clear"].contains(&action) {
-        return Ok(None);
-    }
-    let (key, fields) = rest.strip_suffix('}').and_then(|rest| rest.split_once('{')).unwrap_or((rest, ""));
-    let fields: Option<Vec<Field>> = fields.split(',').filter(|field| !field.is_empty()).map(parse_field).collect();
-    let fields = fields.ok_or_else(|| format!("{word}: a row is ACTION:KEY{{FID=NUMBER,..}}"))?;
-    Ok(Some((action.to_owned(), key.to_owned(), fields)))
-}
-
-fn write_fields(fields: &[Field], w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let mut list = FieldListEncoder::begin(w)?;
-    for (fid, value) in fields {
-        match *value {
-            Number::Uint(value) => list.uint(*fid, value)?,
-            Number::Real { mantissa, digits } => list.real(*fid, real(mantissa, digits))?,
-        }
-    }
-    list.finish()
 }
 
 fn map(rows: &[Row]) -> Result<Vec<u8>, String> {
@@ -749,11 +703,6 @@ fn read_fields(body: &[u8]) -> Result<Vec<(i16, u64)>, DecodeError> {
     let list = FieldList::decode(body, &SetScope::NONE)?;
     let number = |data: &[u8]| data.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
     list.entries().map(|entry| entry.map(|entry| (entry.fid, number(entry.data)))).collect()
-}
-
-/// A REAL with so many digits behind its point.
-pub(crate) fn real(mantissa: i64, digits: u8) -> Real {
-    Real::new(mantissa, RealHint(RealHint::EXPONENT0.0 - digits))
 }
 
 /// A status message of a stream.

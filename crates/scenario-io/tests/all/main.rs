@@ -10,6 +10,7 @@ use scenario_io::client::Start;
 use scenario_io::stage::{Settings, run};
 
 mod formats;
+mod stand;
 
 fn client() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
@@ -32,7 +33,7 @@ fn said(verdict: &Verdict) -> String {
 }
 
 /// Which rule a wrong client is caught by, in which scenario.
-const WRONG: [(&str, &str, &str); 10] = [
+const WRONG: [(&str, &str, &str); 16] = [
     ("no-reopen", "server-away", "reopens"),
     ("reopen-storm", "item-reopen-storm", "reopen-pacing"),
     ("uses-suspect", "item-suspect-reported", "suspect-data"),
@@ -43,6 +44,12 @@ const WRONG: [(&str, &str, &str); 10] = [
     ("closed-recover-as-closed", "item-closed-recover", "reopens"),
     ("never-renews", "token-expires", "token-renewal"),
     ("posts-after-nak", "post-refused", "post-nak"),
+    ("no-takeover", "standby-takes-over", "standby-takes-over"),
+    ("two-active", "standby-dies", "standby-parts"),
+    ("mixes-servers", "standby-values", "clear-cache"),
+    ("distrusts-clock", "time-fields", "time-fields"),
+    ("impatient", "server-jitters", "steps"),
+    ("never-pings", "connection-vanishes", "dead-server"),
 ];
 
 #[test]

@@ -74,9 +74,28 @@ pub(super) struct Items {
     sessions: BTreeMap<u32, Session>,
     wanted: BTreeMap<Key, Wanted>,
     dictionaries: Pace,
+    /// The clock of the time fields was set then.
+    clock_set_ns: Option<u64>,
 }
 
 impl Items {
+    /// The clock of the time fields was set: of no consequence for who has items open.
+    pub(super) fn clock_set(&mut self, now: u64, notes: &mut Notes) {
+        self.clock_set_ns = Some(now);
+        if self.sessions.values().any(|session| !session.streams.is_empty()) {
+            notes.occasion(&rules::TIME_FIELDS);
+        }
+    }
+
+    /// An open item is closed or asked for again.
+    fn gave_up(&self, now: u64, item: &str, deed: &str, notes: &mut Notes) {
+        let limit = notes.time_limit("time-fields-s");
+        if let Some(at) = self.clock_set_ns.filter(|at| now < at + limit) {
+            let text = format!("{item} was {deed} {:.1} s after its time fields leapt", (now - at) as f64 / 1e9);
+            notes.broken(&rules::TIME_FIELDS, now, text);
+        }
+    }
+
     /// The client of a connection speaks JSON.
     pub(super) fn speaks_json(&mut self, conn: u32) {
         self.sessions.entry(conn).or_default().is_json = true;
@@ -84,6 +103,7 @@ impl Items {
 
     /// A connection is gone: what was open on it is lost.
     pub(super) fn closed(&mut self, conn: u32) {
+        // A connection on which nothing was asked for has no items to lose.
         let Some(session) = self.sessions.remove(&conn) else { return };
         for open in session.streams.into_values() {
             self.lose(&open.key, "its connection was lost");
@@ -92,6 +112,7 @@ impl Items {
 
     /// The login of a connection is closed, and all that was had by it. Requests may be on their way still.
     fn logged_out(&mut self, now: u64, conn: u32) {
+        // As there: nothing was asked for by the login that is closed.
         let Some(session) = self.sessions.get(&conn) else { return };
         let gone = session.services.keys().map(|id| (*id, now)).collect();
         let (ended, is_json) = (session.streams.keys().map(|id| (*id, now)).collect(), session.is_json);
@@ -131,6 +152,7 @@ impl Items {
                 if let Some(open) = session.streams.remove(&close.stream_id) {
                     // An item that the client does not want any more need not come back.
                     self.wanted.remove(&open.key);
+                    self.gave_up(now, &open.key.2, "closed", notes);
                 } else if !session.others.remove(&close.stream_id) {
                     not_open(now, session, msg, notes);
                 }
@@ -143,12 +165,18 @@ impl Items {
     }
 
     fn request(&mut self, now: u64, conn: u32, request: &RequestMsg<'_>, notes: &mut Notes) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let session = self.sessions.entry(conn).or_default();
+        if request.key.service_id.is_none() && session.streams.contains_key(&request.stream_id) {
+            // A reissue, whose stream says of which item it is.
+            notes.occasion(&rules::STREAM_IDS);
+            return;
+        }
         let Some(service) = check_service(now, session, &request.key, notes) else {
-            // The answer ends the stream; a close of it may cross with that.
+            // What was wrong about it is noted there. The answer ends the stream; a close of it may cross with that.
             session.ended.insert(request.stream_id, now);
             return;
         };
+        // A payload that cannot be read does not come here: well-formed is the rule for that.
         let payload = Payload::of_request(request).unwrap_or_default();
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         let names: Vec<String> = match &payload.items {
@@ -225,7 +253,8 @@ impl Items {
         key: Option<&MsgKey<'_>>,
         notes: &mut Notes,
     ) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let session = self.sessions.entry(conn).or_default();
+        // A dictionary, a snapshot, or a stream that the client does not have: no item that it would have to ask for again.
         let Some(open) = session.streams.remove(&stream) else { return };
         session.ended.insert(stream, now);
         notes.occasion(&rules::CLOSED_STREAMS);
@@ -246,7 +275,9 @@ impl Items {
     }
 
     fn directory(&mut self, now: u64, conn: u32, services: Result<Vec<Service>, rwf::DecodeError>) {
-        let (Ok(services), Some(session)) = (services, self.sessions.get_mut(&conn)) else { return };
+        // A directory that cannot be read was sent to see what becomes of it: services are for the client what they were.
+        let Ok(services) = services else { return };
+        let session = self.sessions.entry(conn).or_default();
         let mut gone = Vec::new();
         let mut groups = Vec::new();
         for service in services {
@@ -357,7 +388,13 @@ fn not_open(now: u64, session: &Session, msg: &Msg<'_>, notes: &mut Notes) {
 fn check_service(now: u64, session: &Session, key: &MsgKey<'_>, notes: &mut Notes) -> Option<String> {
     notes.occasion(&rules::SERVICE_KNOWN);
     let item = key.name_lossy();
-    let id = key.service_id?;
+    let Some(id) = key.service_id else {
+        // The service that a JSON client names is not there: the answer says so.
+        if !session.is_json {
+            notes.broken(&rules::SERVICE_KNOWN, now, format!("{item} was asked for without a service"));
+        }
+        return None;
+    };
     let Some(known) = session.services.get(&id) else {
         if session.is_json || session.gone.get(&id).is_some_and(|at| now <= at + CROSSING) {
             return None;
@@ -380,6 +417,7 @@ fn check_service(now: u64, session: &Session, key: &MsgKey<'_>, notes: &mut Note
 }
 
 fn check_window(now: u64, session: &Session, service: &str, notes: &mut Notes) {
+    // A service that says nothing about its window takes any number of requests.
     let Some(window) = session.services.values().find(|known| known.name == service).and_then(|s| s.open_window) else {
         return;
     };
@@ -417,6 +455,7 @@ fn wants(now: u64, wanted: &mut Wanted, key: &Key, notes: &mut Notes) {
 impl Items {
     /// A request under the name to which an item was redirected is what was to come.
     pub(super) fn follow(&mut self, conn: u32) {
+        // Nothing was asked for on this connection yet.
         let Some(session) = self.sessions.get(&conn) else { return };
         let open: Vec<&Key> = session.streams.values().map(|open| &open.key).collect();
         for wanted in self.wanted.values_mut() {

@@ -2,6 +2,7 @@
 
 mod items;
 mod notes;
+mod pairs;
 mod posts;
 mod providers;
 mod publishers;
@@ -10,6 +11,7 @@ mod rules;
 mod sessions;
 
 pub use notes::{Finding, Notes};
+pub use pairs::Pair;
 pub use rules::{LIMITS, Limit, RULES, Rule, rule};
 
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use std::collections::BTreeMap;
 use rwf::DataType;
 use rwf::container::{FieldList, Map, SetScope};
 use rwf::msg::{Domain, Msg, RequestFlags};
-use rwf::rdm::directory::{Refresh as DirectoryRefresh, Update as DirectoryUpdate};
+use rwf::rdm::directory::{ConsumerStatus, Refresh as DirectoryRefresh, Update as DirectoryUpdate};
 use rwf::rdm::request::Payload;
 use rwf::rdm::{dictionary, login};
 
@@ -74,6 +76,10 @@ impl Judge {
 
     /// A connection came up, with this ping timeout.
     pub fn connected(&mut self, now: u64, conn: u32, ping_timeout_ns: u64) {
+        // Who connects again has given up what was not heard of any more.
+        for gone in self.sessions.vanished_ones() {
+            self.closed(now, gone, true);
+        }
         self.sessions.connected(now, conn, ping_timeout_ns, &mut self.notes);
     }
 
@@ -94,6 +100,21 @@ impl Judge {
             Judges::Provider => self.providers.closed(now, conn, by_client, &mut self.notes),
             Judges::Publisher => self.publishers.closed(conn),
         }
+    }
+
+    /// Nothing goes over a connection any more, neither way and not even its end: the client has to find that out.
+    pub fn vanished(&mut self, now: u64, conn: u32) {
+        self.sessions.vanished(now, conn);
+    }
+
+    /// The clock of the time fields was set.
+    pub fn clock_set(&mut self, now: u64) {
+        self.items.clock_set(now, &mut self.notes);
+    }
+
+    /// The server is the active one of a pair from now on, in place of the other: what the client has of items it had of that one.
+    pub fn goes_on_for(&mut self, now: u64, other: &mut Self) {
+        self.reports.goes_on_for(now, &mut other.reports);
     }
 
     /// The server can be connected to, or not.
@@ -224,7 +245,9 @@ impl Judge {
 
     /// Time has come so far.
     pub fn advance(&mut self, now: u64) {
-        self.sessions.advance(now, &mut self.notes);
+        for given_up in self.sessions.advance(now, &mut self.notes) {
+            self.closed(now, given_up, false);
+        }
         match self.judges {
             Judges::Consumer => self.items.advance(now, &mut self.notes),
             Judges::Provider => self.providers.advance(now, &mut self.notes),
@@ -256,6 +279,10 @@ fn models(msg: &Msg<'_>) -> Result<(), rwf::DecodeError> {
         Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => DirectoryRefresh::decode(refresh).map(|_| ()),
         Msg::Update(update) if update.domain == Domain::SOURCE => DirectoryUpdate::decode(update).map(|_| ()),
         Msg::Refresh(refresh) => content(refresh.domain, refresh.container, refresh.body),
+        Msg::Generic(generic) if generic.domain == Domain::LOGIN => {
+            login::ConnectionStatus::decode(generic).map(|_| ())
+        }
+        Msg::Generic(generic) if generic.domain == Domain::SOURCE => ConsumerStatus::decode(generic).map(|_| ()),
         Msg::Update(update) => content(update.domain, update.container, update.body),
         _ => Ok(()),
     }

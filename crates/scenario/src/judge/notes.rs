@@ -34,6 +34,21 @@ impl Notes {
         Self { limits, ..Self::default() }
     }
 
+    /// What several have noted, as one; findings in order of time.
+    pub fn joined<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut joined = Self::default();
+        for notes in all {
+            joined.findings.extend(notes.findings.iter().cloned());
+            for (into, from) in [(&mut joined.broken, &notes.broken), (&mut joined.occasions, &notes.occasions)] {
+                for (rule, count) in from {
+                    *into.entry(rule).or_default() += count;
+                }
+            }
+        }
+        joined.findings.sort_by_key(|finding| finding.at_ns);
+        joined
+    }
+
     /// A limit: the scenario's, or what it is by default.
     pub fn limit(&self, name: &str) -> f64 {
         let default = || LIMITS.iter().find(|limit| limit.name == name).map_or(0.0, |limit| limit.value);

@@ -43,6 +43,15 @@ pub(super) struct Reports {
 }
 
 impl Reports {
+    /// Items are had of these connections from now on, and were of those of others: their images replace what was had there.
+    pub(super) fn goes_on_for(&mut self, now: u64, other: &mut Self) {
+        self.items = std::mem::take(&mut other.items);
+        self.reported += std::mem::take(&mut other.reported);
+        for name in self.streams.values() {
+            self.items.entry(name.clone()).or_default().suspect_since_ns.get_or_insert(now);
+        }
+    }
+
     /// So many reports have come.
     pub(super) fn count(&self) -> u64 {
         self.reported

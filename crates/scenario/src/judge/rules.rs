@@ -25,7 +25,7 @@ const fn limit(name: &'static str, value: f64) -> Limit {
 }
 
 /// The limits with what they are by default.
-pub const LIMITS: [Limit; 13] = [
+pub const LIMITS: [Limit; 15] = [
     limit("reconnect-s", 15.0),
     limit("connections-in-10-s", 25.0),
     limit("logins-in-10-s", 12.0),
@@ -39,6 +39,8 @@ pub const LIMITS: [Limit; 13] = [
     limit("report-s", 1.0),
     limit("memory-mb", 256.0),
     limit("answer-s", 10.0),
+    limit("standby-s", 5.0),
+    limit("time-fields-s", 3.0),
 ];
 
 macro_rules! rules {
@@ -133,6 +135,15 @@ rules! {
     IMAGE_PARTS "image-parts"
         "An image in several parts is used with what all of them have, and as whole only after the part that completes it."
         "Guide 2 (RefreshComplete), 2.6 (multi-part refreshes)";
+    TIME_FIELDS "time-fields"
+        "Time fields are data: where they go back or leap, the item is neither closed nor asked for again on account of that (within time-fields-s seconds)."
+        "Guide 6 (market price): fields of an update replace those of before, whatever their values are";
+    STANDBY_PARTS "standby-parts"
+        "A client that holds a warm-standby pair says to each server what it is: one is active and the other standby, never both active for longer than standby-s seconds."
+        "Guide 3 (ConsumerConnectionStatus, WarmStandbyMode), 4 (ConsumerStatus)";
+    STANDBY_TAKES_OVER "standby-takes-over"
+        "Where the active server of a warm-standby pair is lost, the client says to the other one within standby-s seconds that it is active."
+        "Guide 3 (ConsumerConnectionStatus, WarmStandbyMode); EMA configuration guide, WarmStandbyChannelSet";
     LOGIN_ANSWERED "login-answered"
         "A provider answers each login, and each reissue of one that asks for a refresh, within answer-s seconds."
         "Guide 3 (login domain): a login request is answered by a refresh, or a status that closes it";

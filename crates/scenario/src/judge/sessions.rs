@@ -35,6 +35,8 @@ struct Session {
     outlived: bool,
     /// The token is to be renewed by then.
     renew_by_ns: Option<u64>,
+    /// Nothing goes over the connection any more since then.
+    vanished_since_ns: Option<u64>,
 }
 
 /// The rules of connections and logins.
@@ -78,6 +80,7 @@ impl Sessions {
             ping_timeout_ns,
             outlived: false,
             renew_by_ns: None,
+            vanished_since_ns: None,
         };
         self.open.insert(conn, session);
         if let Some(since) = &mut self.mute_since_ns {
@@ -97,7 +100,8 @@ impl Sessions {
     /// A connection is gone, by the client's doing or not.
     pub(super) fn closed(&mut self, now: u64, conn: u32, by_client: bool, notes: &mut Notes) {
         let gone = self.open.remove(&conn);
-        if gone.is_some() && by_client && self.mute_since_ns.is_some() {
+        let was_silent = |gone: &Session| self.mute_since_ns.is_some() || gone.vanished_since_ns.is_some();
+        if gone.is_some_and(|gone| by_client && was_silent(&gone)) {
             notes.occasion(&rules::DEAD_SERVER);
         }
         if self.open.is_empty() && self.listening {
@@ -105,9 +109,25 @@ impl Sessions {
         }
     }
 
+    /// Nothing goes over a connection any more.
+    pub(super) fn vanished(&mut self, now: u64, conn: u32) {
+        if let Some(session) = self.open.get_mut(&conn) {
+            session.vanished_since_ns = Some(now);
+            session.renew_by_ns = None;
+        }
+    }
+
+    /// Connections over which nothing goes any more, and of whose end nobody has heard.
+    pub(super) fn vanished_ones(&self) -> Vec<u32> {
+        let vanished = self.open.iter().filter(|(_, session)| session.vanished_since_ns.is_some());
+        vanished.map(|(conn, _)| *conn).collect()
+    }
+
     /// Whether the server has said nothing for the ping timeout and so much more.
     fn is_overdue(&self, now: u64, more_ns: u64) -> bool {
-        let timeout = self.open.values().map(|session| session.ping_timeout_ns).max().unwrap_or(0);
+        // A connection that has vanished has a time of its own.
+        let heard = self.open.values().filter(|session| session.vanished_since_ns.is_none());
+        let Some(timeout) = heard.map(|session| session.ping_timeout_ns).max() else { return false };
         self.mute_since_ns.is_some_and(|since| now >= since + timeout + patience(timeout, more_ns))
     }
 
@@ -205,8 +225,13 @@ impl Sessions {
     /// When something is due next.
     pub(super) fn due(&self, notes: &Notes) -> Option<u64> {
         let each = self.open.values().flat_map(|session| {
-            let silent = (!self.deaf).then_some(session.heard_ns + session.ping_timeout_ns + SLACK);
-            [silent, session.renew_by_ns.map(|by| by + SLACK)]
+            let is_heard = !self.deaf && session.vanished_since_ns.is_none();
+            let silent = is_heard.then_some(session.heard_ns + session.ping_timeout_ns + SLACK);
+            let vanished = session.vanished_since_ns.map(|since| {
+                let timeout = session.ping_timeout_ns;
+                since + timeout + patience(timeout, notes.time_limit("dead-server-s")) + notes.time_limit("reconnect-s")
+            });
+            [silent, session.renew_by_ns.map(|by| by + SLACK), vanished]
         });
         let dead = self.open.values().map(|session| session.ping_timeout_ns).max();
         let dead = self.mute_since_ns.zip(dead).map(|(at, timeout)| {
@@ -217,9 +242,10 @@ impl Sessions {
         each.flatten().chain(dead).chain(missed).min()
     }
 
-    /// Time has come so far.
-    pub(super) fn advance(&mut self, now: u64, notes: &mut Notes) {
+    /// Time has come so far. Gives the connections that are counted as ended: nothing goes over them, and the client should have found that out.
+    pub(super) fn advance(&mut self, now: u64, notes: &mut Notes) -> Vec<u32> {
         let limit = notes.time_limit("dead-server-s");
+        let mut given_up = Vec::new();
         if !self.open.is_empty() && self.is_overdue(now, limit) {
             let seconds = self.mute_since_ns.map_or(0, |since| (now - since) / SECOND);
             let text = format!(
@@ -228,7 +254,20 @@ impl Sessions {
             notes.broken(&rules::DEAD_SERVER, now, text);
             self.mute_since_ns = Some(now);
         }
-        for session in self.open.values_mut() {
+        for (conn, session) in &mut self.open {
+            if let Some(since) = session.vanished_since_ns {
+                let timeout = session.ping_timeout_ns;
+                // Only that another connection is made can be seen, and for that there is time, too.
+                if now >= since + timeout + patience(timeout, limit) + notes.time_limit("reconnect-s") {
+                    given_up.push(*conn);
+                    let seconds = (now - since) / SECOND;
+                    let text = format!(
+                        "nothing has gone over connection {conn} for {seconds} s, not even a ping, and no other one was made"
+                    );
+                    notes.broken(&rules::DEAD_SERVER, now, text);
+                }
+                continue;
+            }
             if !session.outlived && now >= session.since_ns + session.ping_timeout_ns {
                 session.outlived = true;
                 notes.occasion(&rules::PINGS);
@@ -251,6 +290,7 @@ impl Sessions {
             let text = format!("no connection came in {} s after the last was lost", (now - since) / SECOND);
             notes.broken(&rules::RECONNECTS, now, text);
         }
+        given_up
     }
 }
 

@@ -1,9 +1,10 @@
 //! The server that a client under test talks to: what it answers by itself, and what steps have it do. Messages in, messages out.
 
+mod pairs;
 mod steps;
 mod updates;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, Msg, PostFlags, PostMsg, RequestFlags, RequestMsg};
@@ -18,7 +19,8 @@ use crate::encoding::bytes_of;
 use crate::numbers::{DIRECTORY_STREAM, SECOND, ServiceIds};
 use crate::program::{Dictionaries, Message, Posts, Stream};
 use crate::special;
-use crate::values::{content, domain_name, has_images, price};
+use crate::standby::StandbyPart;
+use crate::values::{content, domain_name, has_images, price, times};
 use crate::words::{self, Words};
 
 /// Something to be done on sockets.
@@ -64,8 +66,16 @@ pub enum Act {
     Talk(bool),
     /// So many bytes a second are sent to each connection; `None`: as many as it takes.
     Pace(Option<u64>),
+    /// Nothing of a connection is heard any more and nothing is said on it, not even its end: as where the host is gone, or a firewall has forgotten
+    /// the connection.
+    Vanish {
+        /// The connection.
+        conn: u32,
+    },
 }
 
+/// `SupportStandbyMode` of a server that may be the active one or the standby for all of its services.
+const LOGIN_BASED: u64 = 1;
 /// Bytes of a part of a dictionary.
 const DICTIONARY_PART: usize = 30_000;
 /// Items of a connection at most: a client that asks for more is refused.
@@ -106,6 +116,8 @@ struct Conn {
     published: BTreeMap<i32, (String, Domain)>,
     /// A publisher has sent its directory.
     has_published: bool,
+    /// What the client has said that the server is to it: by service, or for all of them.
+    parts: BTreeMap<Option<u16>, StandbyPart>,
 }
 
 /// How requests for what is no item are answered.
@@ -127,6 +139,8 @@ pub struct MarketConfig {
     pub seed: u64,
     /// Wall clock at time 0, seconds since 1970.
     pub wall_s: u64,
+    /// It is one of a warm-standby pair, and says in its login refresh that it can be.
+    pub is_paired: bool,
 }
 
 /// The server.
@@ -147,8 +161,7 @@ pub struct Market {
     given: Given,
     down: bool,
     first_id: u16,
-    /// Other values since so many changes.
-    values: u64,
+    content: Content,
     ticks: u64,
     next_update_ns: u64,
     gap: u64,
@@ -158,6 +171,22 @@ pub struct Market {
     overtaken: Option<(u32, Vec<u8>)>,
     first: Option<String>,
     posts_seen: u64,
+}
+
+/// What goes into images and updates.
+#[derive(Debug, Default)]
+struct Content {
+    /// Other values since so many changes.
+    values: u64,
+    /// The clock of the time fields is set by so many seconds.
+    clock_s: i64,
+    /// Fields that are not in it.
+    left_out: BTreeSet<i16>,
+}
+
+/// Whether a word is a field that is left out.
+fn is_left_out(left_out: &BTreeSet<i16>, word: &str) -> bool {
+    word.split_once('=').and_then(|(fid, _)| fid.parse().ok()).is_some_and(|fid: i16| left_out.contains(&fid))
 }
 
 impl Market {
@@ -179,7 +208,7 @@ impl Market {
             given: Given { dictionaries: Dictionaries::Given, directories: true },
             down: false,
             first_id: 1,
-            values: 0,
+            content: Content::default(),
             ticks: 0,
             next_update_ns: 0,
             gap: 0,
@@ -338,6 +367,7 @@ impl Market {
                 Ok(())
             }
             Msg::Post(post) => self.post(conn, post),
+            Msg::Generic(generic) => self.told(conn, generic),
             Msg::Refresh(refresh) if refresh.domain == Domain::SOURCE => {
                 known.has_published = true;
                 Ok(())
@@ -374,6 +404,8 @@ impl Market {
                 let features = login::Features {
                     post: Some(true),
                     batch: Some(login::batch::REQUESTS),
+                    standby: self.config.is_paired.then_some(true),
+                    standby_mode: self.config.is_paired.then_some(LOGIN_BASED),
                     ..login::Features::default()
                 };
                 let mut refresh = login::Refresh::accept(&request, features, "login accepted");
@@ -530,12 +562,17 @@ impl Market {
     }
 
     fn image(&mut self, conn: u32, stream: i32, how: &str) -> Result<Vec<Vec<u8>>, String> {
-        let (seed, values, ticks) = (self.config.seed, self.values, self.ticks);
+        let (seed, values, ticks) = (self.config.seed, self.content.values, self.ticks);
         let Some(known) = self.conns.get_mut(&conn) else { return Ok(Vec::new()) };
         let Some(item) = known.items.get_mut(&stream) else { return Ok(Vec::new()) };
         item.open = true;
         let price = price(seed, values, &item.name, ticks);
-        let content = content(item.domain, price, ticks);
+        let mut content = content(item.domain, price, ticks);
+        if item.domain == Domain::MARKET_PRICE {
+            // First: updates have these too, and who drops the last part of an image is to miss something.
+            content.splice(0..0, times(ticks, self.content.clock_s));
+            content.retain(|word| !is_left_out(&self.content.left_out, word));
+        }
         let parts = self.parts.min(content.len());
         let state = if item.streaming { "Open/Ok" } else { "NonStreaming/Ok" };
         let mut messages = Vec::new();

@@ -263,7 +263,7 @@ impl Market {
             Server::Reads(reads) => self.acts.push_back(Act::Read(*reads)),
             Server::Pace(pace) => self.acts.push_back(Act::Pace(*pace)),
             Server::Pings(pings) => self.acts.push_back(Act::Ping(*pings)),
-            Server::Values => self.values += 1,
+            Server::Values => self.content.values += 1,
             Server::Parts(parts) => self.parts = *parts,
             Server::Posts(posts) => self.posts = posts.clone(),
             Server::Closes(state) => self.closes = Some(state.clone()),
@@ -273,6 +273,11 @@ impl Market {
             Server::Swaps(times) => self.swaps = *times,
             Server::Directories(given) => self.gives_directories(*given)?,
             Server::Dictionaries(what) => self.given.dictionaries = *what,
+            Server::Vanishes => self.acts.extend(self.conns.keys().map(|conn| Act::Vanish { conn: *conn })),
+            Server::Clock(by) => self.content.clock_s += by,
+            Server::LeavesOut(fids) => self.content.left_out = fids.iter().copied().collect(),
+            // The play holds messages back: the server knows nothing of it.
+            Server::Jitter(_) => {}
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! Updates of the server, in their time.
 
-use super::Market;
+use rwf::msg::Domain;
+
+use super::{Market, is_left_out};
 use crate::numbers::SECOND;
-use crate::values::{change, domain_name, price};
+use crate::values::{change, domain_name, price, times};
 use crate::words;
 
 impl Market {
@@ -40,8 +42,9 @@ impl Market {
         let all: Vec<(u32, i32)> = self
             .conns
             .iter()
-            .flat_map(|(conn, known)| known.items.iter().map(|(stream, item)| (*conn, *stream, item)))
-            .filter(|(_, _, item)| item.open && item.streaming)
+            .flat_map(|(conn, known)| known.items.iter().map(move |(stream, item)| (*conn, *stream, known, item)))
+            .filter(|(.., known, item)| item.open && item.streaming && !known.is_standby(item.service))
+            .map(|(conn, stream, _, item)| (conn, stream, item))
             .map(|(conn, stream, _)| (conn, stream))
             .collect();
         if all.is_empty() {
@@ -49,7 +52,7 @@ impl Market {
         }
         self.ticks += 1;
         let (conn, stream) = all[(self.ticks % all.len() as u64) as usize];
-        let (seed, values, ticks) = (self.config.seed, self.values, self.ticks);
+        let (seed, values, ticks) = (self.config.seed, self.content.values, self.ticks);
         let Some(known) = self.conns.get_mut(&conn) else { return Ok(()) };
         let Some(item) = known.items.get_mut(&stream) else { return Ok(()) };
         item.seq = item.seq % 65_535 + 1;
@@ -57,6 +60,10 @@ impl Market {
         let mut all = vec![format!("seq={}", item.seq), "type=Quote".to_owned()];
         all.push(format!("domain={}", domain_name(item.domain)));
         all.extend(change(item.domain, price, ticks));
+        if item.domain == Domain::MARKET_PRICE {
+            all.extend(times(ticks, self.content.clock_s));
+        }
+        all.retain(|word| !is_left_out(&self.content.left_out, word));
         let bytes = words::build("UPDATE", stream, &all, &known.ids)?;
         if self.gap > 0 {
             self.gap -= 1;

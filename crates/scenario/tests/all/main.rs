@@ -47,15 +47,15 @@ fn acts(scenario: &ScenarioFile, seed: u64) -> (Vec<Act>, Option<End>) {
         let now = tick * SECOND / 10;
         if !up && now >= connect_at {
             (conn, up) = (conn + 1, true);
-            play.connected(now, conn, 30, Spoken::Rssl);
+            play.connected(now, 0, conn, 30, Spoken::Rssl);
             for request in &requests {
                 play.message(now, conn, request);
             }
         }
         play.heard(now, conn);
         play.advance(now);
-        while let Some(act) = play.take() {
-            if let Act::Close { .. } | Act::BreakOff { .. } = &act {
+        while let Some((_, act)) = play.take() {
+            if let Act::Close { .. } | Act::BreakOff { .. } | Act::Vanish { .. } = &act {
                 (up, connect_at) = (false, now + SECOND);
             }
             acts.push(act);
@@ -69,7 +69,7 @@ fn acts(scenario: &ScenarioFile, seed: u64) -> (Vec<Act>, Option<End>) {
 
 #[test]
 fn the_same_seed_gives_the_same_acts_and_another_one_others() {
-    for name in ["connection-flaps", "updates-reordered", "service-flaps"] {
+    for name in ["connection-flaps", "updates-reordered", "service-flaps", "server-jitters", "time-fields"] {
         let shipped = scenario::library::shipped(name).expect("it ships");
         let scenario = load(name, shipped.text);
         let (first, end) = acts(&scenario, 7);
@@ -77,6 +77,19 @@ fn the_same_seed_gives_the_same_acts_and_another_one_others() {
         assert!(first.len() > 20, "{name}: {} acts", first.len());
         assert_eq!(first, acts(&scenario, 7).0, "{name}");
         assert_ne!(first, acts(&scenario, 8).0, "{name}");
+    }
+}
+
+/// Until the client answers otherwise, and it answers the same here, each scenario gives it the same bytes at the same times.
+#[test]
+fn the_same_seed_gives_the_same_acts_in_every_scenario_for_consumers() {
+    for shipped in SHIPPED {
+        let scenario = load(shipped.name, shipped.text);
+        if scenario.judges == Judges::Consumer {
+            let (first, again) = (acts(&scenario, 3).0, acts(&scenario, 3).0);
+            assert!(first == again, "{}", shipped.name);
+            assert!(first.iter().any(|act| matches!(act, Act::Send { .. })), "{}", shipped.name);
+        }
     }
 }
 
@@ -140,4 +153,77 @@ fn the_example_of_the_guide_is_read() {
     let include = |name: &str| if name == "begin.txt" { Ok(String::new()) } else { Err(format!("no {name}")) };
     let file = read("scenarios.md", example, &BTreeMap::new(), &include).unwrap_or_else(|error| panic!("{error}"));
     Play::new(&file, 1, 1_800_000_000).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// A client that does not start says nothing about how it behaves.
+#[test]
+fn who_does_not_connect_in_time_is_not_judged() {
+    let scenario = load("slow", "title = \"T\"\nsteps = \"needs a login within 5 s\"\n");
+    let mut play = Play::new(&scenario, 1, 1_800_000_000).expect("steps");
+    play.set_start(20 * SECOND);
+    play.advance(0);
+    play.advance(19 * SECOND);
+    assert_eq!(play.end(), None);
+    play.advance(20 * SECOND);
+    assert!(matches!(play.end(), Some(End::NotJudged(why)) if why.contains("--start")), "{:?}", play.end());
+    // Once it is there, what is needed has the time that the step gives it.
+    let mut play = Play::new(&scenario, 1, 1_800_000_000).expect("steps");
+    play.set_start(20 * SECOND);
+    play.advance(0);
+    play.connected(19 * SECOND, 0, 1, 30, Spoken::Rssl);
+    play.advance(23 * SECOND);
+    assert_eq!(play.end(), None);
+    play.advance(24 * SECOND);
+    assert!(matches!(play.end(), Some(End::NotJudged(why)) if why.contains("did not do that")), "{:?}", play.end());
+}
+
+/// Each server of a pair has its own values, and no updates come of the one that the client has called its standby.
+#[test]
+fn a_standby_sends_no_updates_until_it_is_the_active_one() {
+    let text = "title = \"T\"\nstandby-services = [\"DIRECT_FEED\"]\nsteps = \"after 60 s\"\n";
+    let mut play = Play::new(&load("pair", text), 1, 1_800_000_000).expect("steps");
+    let login = bytes_of(|w| login::Request { name: "user".into(), ..login::Request::default() }.encode(w));
+    let item = bytes_of(|w| {
+        let key = MsgKey { service_id: Some(1), name: Some(b"IBM.N"), name_type: Some(1), ..MsgKey::EMPTY };
+        RequestMsg { key, flags: rwf::msg::RequestFlags::STREAMING, ..RequestMsg::new(Domain::MARKET_PRICE, 5) }
+            .encode(w)
+    });
+    let part = |mode| {
+        let warm_standby = Some(login::WarmStandby { added: true, mode });
+        bytes_of(|w| login::ConnectionStatus { stream_id: 1, warm_standby }.encode(w))
+    };
+    for server in [0, 1] {
+        play.connected(0, server, server as u32, 30, Spoken::Rssl);
+        play.message(0, server as u32, &login);
+        play.message(0, server as u32, &part(server as u64));
+        play.message(0, server as u32, &item);
+    }
+    let sent = |play: &mut Play, until: u64| {
+        let mut images = [Vec::new(), Vec::new()];
+        let mut updates = [0, 0];
+        play.advance(until);
+        while let Some((server, act)) = play.take() {
+            let Act::Send { message, .. } = act else { continue };
+            match Msg::decode(&message).expect("a message") {
+                Msg::Refresh(refresh) if refresh.domain == Domain::MARKET_PRICE => {
+                    images[server] = refresh.body.to_vec();
+                }
+                Msg::Update(_) => updates[server] += 1,
+                _ => {}
+            }
+        }
+        (images, updates)
+    };
+    let (images, updates) = sent(&mut play, SECOND);
+    assert!(
+        !images[0].is_empty() && !images[1].is_empty() && images[0] != images[1],
+        "both have it, with other values"
+    );
+    assert!(updates[0] > 0 && updates[1] == 0, "{updates:?}");
+    play.message(SECOND, 1, &part(0));
+    let (images, updates) = sent(&mut play, 2 * SECOND);
+    assert!(
+        !images[1].is_empty() && updates[1] > 0,
+        "an image and updates come of the one that is active now: {updates:?}"
+    );
 }

@@ -164,12 +164,12 @@ fn played(name: &str, text: &str, wrong: &'static str, seed: u64) -> (Verdict, V
     let mut now = 0;
     while play.end().is_none() && now < 200 * SECOND {
         play.advance(now);
-        while let Some(act) = play.take() {
+        while let Some((_, act)) = play.take() {
             match &act {
                 Act::Dial => {
                     next += 1;
                     up.insert(next);
-                    play.connected(now, next, PING_TIMEOUT_S, Spoken::Rssl);
+                    play.connected(now, 0, next, PING_TIMEOUT_S, Spoken::Rssl);
                 }
                 Act::Send { conn, message } => provider.message(*conn, message),
                 Act::Close { conn, .. } | Act::BreakOff { conn, .. } => {

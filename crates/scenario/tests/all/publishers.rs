@@ -38,7 +38,7 @@ fn played(name: &str, wrong: &str) -> Verdict {
     while play.end().is_none() && now < 200 * SECOND {
         if !is_up && now >= connect_at && !(wrong == "never-comes-back" && lost) {
             (conn, is_up, open, wanted) = (conn + 1, true, false, true);
-            play.connected(now, conn, scenario.ping_timeout_s, Spoken::Rssl);
+            play.connected(now, 0, conn, scenario.ping_timeout_s, Spoken::Rssl);
             let role = Some(if wrong == "logs-in-as-consumer" { login::ROLE_CONSUMER } else { login::ROLE_PROVIDER });
             let request = login::Request { name: "feed".to_owned(), role, ..login::Request::default() };
             play.message(now, conn, &bytes_of(|w| request.encode(w)));
@@ -48,7 +48,7 @@ fn played(name: &str, wrong: &str) -> Verdict {
         }
         play.heard(now, conn);
         play.advance(now);
-        while let Some(act) = play.take() {
+        while let Some((_, act)) = play.take() {
             match act {
                 Act::Close { .. } | Act::BreakOff { .. } => {
                     (is_up, open, lost, connect_at) = (false, false, true, now + SECOND);

@@ -33,7 +33,8 @@ class ScenarioTest {
 
     @Test
     void emaAsConsumer() throws IOException, InterruptedException {
-        var some = List.of("item-suspect", "item-closed", "image-parts", "service-down", "login-refused", "updates-repeated", "group-suspect");
+        var some = List.of("item-suspect", "item-closed", "image-parts", "service-down", "login-refused", "updates-repeated", "group-suspect", "standby-takes-over",
+                "connection-vanishes");
         verdicts("consumer", some, "-Xmx256m", Map.of("item-reopen-storm", "FAILED reopen-pacing"), ScenarioConsumer.class, "IBM.N", "TRI.N");
     }
 

@@ -2,9 +2,12 @@ package quoteway.interop.peer;
 
 import com.refinitiv.ema.access.AckMsg;
 import com.refinitiv.ema.access.DataType;
+import com.refinitiv.ema.access.ElementList;
 import com.refinitiv.ema.access.EmaFactory;
 import com.refinitiv.ema.access.FieldEntry;
 import com.refinitiv.ema.access.GenericMsg;
+import com.refinitiv.ema.access.Map;
+import com.refinitiv.ema.access.MapEntry;
 import com.refinitiv.ema.access.Msg;
 import com.refinitiv.ema.access.OmmConsumer;
 import com.refinitiv.ema.access.OmmConsumerClient;
@@ -16,14 +19,14 @@ import com.refinitiv.ema.access.ReqMsg;
 import com.refinitiv.ema.access.StatusMsg;
 import com.refinitiv.ema.access.UpdateMsg;
 import com.refinitiv.ema.rdm.EmaRdm;
-import java.util.Map;
 import java.util.Queue;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
- * An EMA consumer for {@code quoteway scenario}: everything default, items from the command line, of the server that {@code QUOTEWAY_PORT} names. It logs in
+ * An EMA consumer for {@code quoteway scenario}: everything default, items from the command line, of the server that {@code QUOTEWAY_PORT} names,
+ * or of it and the one of {@code QUOTEWAY_PORT_2} as a warm-standby pair. It logs in
  * by a token, which it renews as the login says; it writes what it uses of its items, and posts to the first once a second, each time something else.
  */
 public final class ScenarioConsumer implements OmmConsumerClient {
@@ -35,7 +38,7 @@ public final class ScenarioConsumer implements OmmConsumerClient {
 
     private static final String LOGIN = "login";
 
-    private final Map<String, Image> images = new TreeMap<>();
+    private final java.util.Map<String, Image> images = new TreeMap<>();
     /** When the login is to be reissued, seconds since 1970; 0 for never. */
     private long renewAt;
     /** Names under which items are to be had that were redirected: the application opens them, not EMA. */
@@ -47,9 +50,55 @@ public final class ScenarioConsumer implements OmmConsumerClient {
         return EmaFactory.createReqMsg().domainType(EmaRdm.MMT_LOGIN).name("\0").nameType(EmaRdm.USER_AUTH_TOKEN).attrib(attributes);
     }
 
+    /** The configuration of a warm-standby pair, by login. */
+    private static Map warmStandby(String active, String standby) {
+        var consumer = EmaFactory.createElementList();
+        consumer.add(EmaFactory.createElementEntry().ascii("WarmStandbyChannelSet", "Pair"));
+        var channels = EmaFactory.createMap();
+        var servers = EmaFactory.createMap();
+        for (String port : new String[] {active, standby}) {
+            var channel = EmaFactory.createElementList();
+            channel.add(EmaFactory.createElementEntry().enumValue("ChannelType", 0));
+            channel.add(EmaFactory.createElementEntry().ascii("Host", "localhost"));
+            channel.add(EmaFactory.createElementEntry().ascii("Port", port));
+            channels.add(EmaFactory.createMapEntry().keyAscii("Channel" + port, MapEntry.MapAction.ADD, channel));
+            var server = EmaFactory.createElementList();
+            server.add(EmaFactory.createElementEntry().ascii("Channel", "Channel" + port));
+            servers.add(EmaFactory.createMapEntry().keyAscii("Server" + port, MapEntry.MapAction.ADD, server));
+        }
+        var pair = EmaFactory.createElementList();
+        pair.add(EmaFactory.createElementEntry().ascii("StartingActiveServer", "Server" + active));
+        pair.add(EmaFactory.createElementEntry().ascii("StandbyServerSet", "Server" + standby));
+        pair.add(EmaFactory.createElementEntry().enumValue("WarmStandbyMode", 1));
+        var map = EmaFactory.createMap();
+        add(map, "ConsumerGroup", "ConsumerList", named("Consumer", consumer));
+        add(map, "ChannelGroup", "ChannelList", channels);
+        add(map, "WarmStandbyServerInfoGroup", "WarmStandbyServerInfoList", servers);
+        add(map, "WarmStandbyGroup", "WarmStandbyList", named("Pair", pair));
+        return map;
+    }
+
+    private static Map named(String name, ElementList content) {
+        var map = EmaFactory.createMap();
+        map.add(EmaFactory.createMapEntry().keyAscii(name, MapEntry.MapAction.ADD, content));
+        return map;
+    }
+
+    private static void add(Map map, String group, String list, Map content) {
+        var elements = EmaFactory.createElementList();
+        elements.add(EmaFactory.createElementEntry().map(list, content));
+        map.add(EmaFactory.createMapEntry().keyAscii(group, MapEntry.MapAction.ADD, elements));
+    }
+
     public static void main(String[] arguments) throws InterruptedException {
         var client = new ScenarioConsumer();
-        var config = EmaFactory.createOmmConsumerConfig().host("localhost:" + System.getenv("QUOTEWAY_PORT"));
+        String second = System.getenv("QUOTEWAY_PORT_2");
+        var config = EmaFactory.createOmmConsumerConfig();
+        if (second == null) {
+            config.host("localhost:" + System.getenv("QUOTEWAY_PORT"));
+        } else {
+            config.config(warmStandby(System.getenv("QUOTEWAY_PORT"), second)).consumerName("Consumer");
+        }
         var consumer = EmaFactory.createOmmConsumer(config.addAdminMsg(login(0)));
         long session = consumer.registerClient(EmaFactory.createReqMsg().domainType(EmaRdm.MMT_LOGIN), client, LOGIN);
         long first = 0;
