@@ -130,6 +130,7 @@ BLOCKS = {
                  ("--all --judges provider -- ./provider --listen {port}", "provider-snapshots -- quoteway sink-driven-src -N {port} -K"),
                  ("--all --judges publisher -- ./publisher {address}", "publisher-begins -- quoteway sink-driven-src --nip {address} --items IBM.N -U 20")],
     ),
+    "quoteway scenario serve": Run(says={0: r"(?m)^ready rssl"}),
     "sudo apt install": Skip("installs the package: root, apt and systemd"),
     "curl -s localhost:8080/api/v1/services": Run(
         before=[

@@ -92,6 +92,7 @@ websocket() {
 browser() {
     target/interop-python/bin/python interop/browser/test_page.py
     target/interop-python/bin/python interop/browser/test_replay.py
+    target/interop-python/bin/python interop/browser/test_scenario.py
 }
 terminal() {
     target/interop-python/bin/python interop/terminal/test_demo.py

@@ -181,7 +181,10 @@ fn main() -> ExitCode {
         Command::SinkDrivenSrc(args) => tools::sink_driven_src::run(&args),
         Command::TestClient(args) => tools::test_client::run(&args),
         Command::Dump(args) => tools::dump::run(&args),
-        Command::Scenario(args) => scenario_io::command::run(&args),
+        Command::Scenario(args) => match args.stand() {
+            Some(stand) => roles::scenarios::run(stand),
+            None => scenario_io::command::run(&args),
+        },
         Command::Page(args) => ui::page::run(&args),
         Command::Lock(args) => tools::lock::run(&args).and_then(|text| shown(text + "\n")),
         Command::Lbmdump(args) => tools::lbmdump::run(&args),

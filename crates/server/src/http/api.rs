@@ -19,7 +19,7 @@ use super::facts::{self, Blocked, Client, Event, Filter, Item, PAGE, Peer, Proce
 use super::item_detail::{self, ItemDetail};
 use super::metrics;
 use super::threads::Silent;
-use super::{RRCPD, actions, feeds, recording, replays, rights, sharedmem};
+use super::{RRCPD, STAND, actions, feeds, recording, replays, rights, scenarios, sharedmem};
 use crate::agents::history::History;
 use crate::agents::monitor::{PATIENCE, Thread};
 use crate::agents::permissions::On;
@@ -114,6 +114,8 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/replays", Viewer, "The recordings that this process plays ([replay.NAME]): where each is, how fast, who watches", &[], &[], Vec<replays::Replay>, replays::replays),
     endpoint!("GET" "/api/v1/replays/{name}/profile", Viewer, "Rate and gaps of what a replay plays, over its time", &[], &[], replays::Profile, replays::profile),
     endpoint!("GET" "/api/v1/feeds", Viewer, "The exchanges' feeds that this process takes in ([feed.NAME]): rate, gaps, repairs, which line was first and by how much, how late messages came", &[], &[], Vec<feeds::Feed>, feeds::feeds),
+    endpoint!("GET" "/api/v1/scenarios", Viewer, "The scenarios that a test stand (quoteway scenario serve) can play; none in other processes", &[], &[], Vec<scenarios::Scenario>, scenarios::scenarios),
+    endpoint!("GET" "/api/v1/scenarios/run", Viewer, "How the test stand is, and the scenario that it plays or played last: steps, what was found, the last messages", &[], &[], scenarios::Standing, scenarios::run),
     endpoint!("GET" "/api/v1/events", Viewer, "The last lines of the log", &[("after", "Only those after this number.")], &[], Vec<Event>, events),
     endpoint!("GET" "/api/v1/openapi.json", Viewer, "This interface as an OpenAPI document", &[], &[], Value, openapi),
     endpoint!("GET" "/sharedmem/print/{what}", Viewer, "As RTDS tells it: process, services, mounts or users, each with its variables", &[], &[], Vec<sharedmem::Instance>, sharedmem::print),
@@ -137,6 +139,8 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("POST" "/api/v1/permissions/repermission", Operator, "Check again what a user, or everybody, has open", &[], rights::ANYBODY, Done, rights::repermission),
     endpoint!("POST" "/api/v1/recording/start", Operator, "Record, as the configuration says; into the same folder, behind a gap", &[], WHY, Done, recording::start),
     endpoint!("POST" "/api/v1/recording/stop", Operator, "End the recording, once all that was heard is written", &[], WHY, Done, recording::stop),
+    endpoint!("POST" "/api/v1/scenarios/run", Operator, "Play a scenario on the test stand, in place of one that is under way", &[], scenarios::PLAY, Done, scenarios::play),
+    endpoint!("POST" "/api/v1/scenarios/stop", Operator, "End the scenario that is under way", &[], &[], Done, scenarios::stop),
     endpoint!("POST" "/api/v1/replays/{name}", Operator, "Steer a replay; the answer comes when it is done", &[], REPLAY, Done, replays::order),
     endpoint!("POST" "/api/v1/log", Operator, "Change how much is logged, until the process ends", &[], &[("level", "error, warn, info, debug, trace, or by module as QUOTEWAY_LOG.")], Done, actions::log_level),
 ];
@@ -205,7 +209,9 @@ async fn readiness(api: &Api, _: &Asked) -> Result<Answer, Fault> {
     if api.life.is_draining() {
         why.push("it is being drained".to_owned());
     }
-    if api.about.role == RRCPD {
+    if api.about.role == STAND {
+        why.extend(api.about.stand.as_ref().and_then(|stand| stand.standing().trouble));
+    } else if api.about.role == RRCPD {
         let streams = api.threads.ask_all(|t| t.peers.len()).await;
         if streams.iter().flatten().all(|carried| *carried == 0) {
             why.push("no stream is carried".to_owned());

@@ -16,6 +16,7 @@ static ASSETS: &[Asset] = &[
     ("/detail.js", SCRIPT, include_bytes!("page/detail.js")),
     ("/pages.js", SCRIPT, include_bytes!("page/pages.js")),
     ("/replay.js", SCRIPT, include_bytes!("page/replay.js")),
+    ("/scenario.js", SCRIPT, include_bytes!("page/scenario.js")),
     ("/system.js", SCRIPT, include_bytes!("page/system.js")),
     ("/topology.js", SCRIPT, include_bytes!("page/topology.js")),
     ("/inspect.js", SCRIPT, include_bytes!("page/inspect.js")),

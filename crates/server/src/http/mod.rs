@@ -16,6 +16,7 @@
 //! | `history` | what items were worth before the page was opened |
 //! | `replays` | how replays of the process stand, and how they are steered |
 //! | `recording` | what administrators ask and do about what is recorded |
+//! | `scenarios` | the test stand of the process: scenarios that are chosen, and their steps |
 //! | [`metrics`] | the counters as OpenMetrics |
 //! | `access` | who may look, who may act: pages of other servers, users |
 //! | `passwords` | names and passwords, checked in a thread of their own |
@@ -48,6 +49,7 @@ mod places;
 mod recording;
 mod replays;
 mod rights;
+mod scenarios;
 mod serve;
 mod sharedmem;
 mod threads;
@@ -60,13 +62,17 @@ pub use threads::Threads;
 
 use std::net::SocketAddr;
 
+use scenario_io::stand::Stand;
+
 /// The role of the daemon that carries streams ([`About::role`]).
 pub const RRCPD: &str = "rrcpd";
+/// The role of a test stand ([`About::role`]).
+pub const STAND: &str = "scenario";
 
 /// Facts of a process that the page and the administration tell without asking a thread.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// `serve`, `p2ps`, `source-distributor`, `rrcpd`, `demo`.
+    /// `serve`, `p2ps`, `source-distributor`, `rrcpd`, `demo`, `scenario`.
     pub role: &'static str,
     /// Where consumers connect.
     pub rssl: Option<SocketAddr>,
@@ -88,4 +94,6 @@ pub struct About {
     pub feeds: Feeds,
     /// Recordings that the process plays itself.
     pub replays: Replays,
+    /// The test stand that the process is.
+    pub stand: Option<Stand>,
 }

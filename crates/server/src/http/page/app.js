@@ -4,6 +4,7 @@ import { api, el, kept, short, toast } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Market } from "./market.js";
 import { Replays } from "./replay.js";
+import { Scenarios } from "./scenario.js";
 import { System } from "./system.js";
 
 const views = {};
@@ -29,7 +30,7 @@ function showStatus(state, text, title = "") {
 }
 
 function show(name) {
-  if (!views[name]) name = views.market ? "market" : "system";
+  if (!views[name]) name = ["market", "system", "scenario"].find((view) => views[view]);
   shown = name;
   for (const [key, view] of Object.entries(views)) {
     view.root.hidden = key !== name;
@@ -64,7 +65,7 @@ const KEYS = [
   ["Delete", "take the item off the list"],
   ["1 2 3 4", "chart, book, trades, fields of the open item"],
   ["c", "columns"],
-  ["g m / g s / g r", "market, system, replay"],
+  ["g m / g s / g r / g t", "market, system, replay, scenarios"],
   ["space s ← →", "of a replay: pause and go, a step, ten seconds"],
   ["t", "light or dark"],
   ["?", "this list"],
@@ -81,21 +82,21 @@ function help() {
 }
 
 function keys() {
-  let leader = 0;
+  let leader = -Infinity;
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const typing = event.target.matches?.("input, select, textarea");
     if (typing && event.key !== "Escape" && event.key !== "Enter" && !event.key.startsWith("Arrow")) return;
     if (!typing) {
       if (event.key === "?") return help();
-      if (event.key === "t") return switchTheme();
+      if (event.key === "t" && event.timeStamp - leader >= 1200) return switchTheme();
       if (event.key === "g") {
         leader = event.timeStamp;
         return undefined;
       }
-      const goal = { m: "market", s: "system", r: "replay" }[event.key];
+      const goal = { m: "market", s: "system", r: "replay", t: "scenario" }[event.key];
       if (event.timeStamp - leader < 1200 && goal) {
-        leader = 0;
+        leader = -Infinity;
         location.hash = goal;
         return undefined;
       }
@@ -149,7 +150,8 @@ async function start() {
     }
   }
   document.title = `Quoteway · ${process.host}`;
-  views.system = new System(document.getElementById("system"), process, () => feed);
+  // A test stand has no services, providers or clients of which the system's view tells.
+  if (process.role !== "scenario") views.system = new System(document.getElementById("system"), process, () => feed);
   if (process.takes_websocket && process.addresses.rssl) {
     feed = new Feed(websocketUrls(process), process.default_service);
     views.market = new Market(document.getElementById("market"), feed, process);
@@ -170,14 +172,16 @@ async function start() {
       document.getElementById("rate").textContent = `${short(rate)} updates/s`;
     }, 1000);
   } else {
-    if (process.role === "rrcpd") showStatus("good", process.role);
+    if (process.role === "rrcpd" || process.role === "scenario") showStatus("good", process.role === "rrcpd" ? process.role : "test stand");
     else watchHealth(process.role)();
     document.getElementById("rate").hidden = true;
   }
   const replays = new Replays(document.getElementById("replay"), document.getElementById("strip"));
   // A server that plays nothing and records nothing has no such view.
   if (await replays.refresh().catch(() => false)) views.replay = replays;
-  const route = () => show(location.hash.slice(1).split("/")[0] || (views.market ? "market" : "system"));
+  const scenarios = new Scenarios(document.getElementById("scenario"));
+  if (await scenarios.begin().catch(() => false)) views.scenario = scenarios;
+  const route = () => show(location.hash.slice(1).split("/")[0]);
   addEventListener("hashchange", route);
   route();
 }
