@@ -1,14 +1,19 @@
 //! Rates of TotalView-ITCH on one core: parse alone, levels only, full book with queues and notifications.
 //!
-//! `cargo bench -p venue --bench itch [-- MESSAGES]` (5,000,000). The day is made in memory by the tests' generator, whose statistics are
-//! printed; 50 M messages take 1.8 GB. Figures are of time on the processor, so that other programs on the machine count less.
+//! `cargo bench -p venue --bench itch [-- MESSAGES]` (5,000,000) writes a day to a temporary file, prints its statistics, and reads it three times
+//! for each figure. `-- write FILE MESSAGES`, `-- parse FILE`, `-- levels FILE` and `-- books FILE` do one of these: beside other programs that read
+//! such files, as `peers/books/run.sh` does. 50 M messages take 1.6 GB. Figures are of time on the processor, so that other programs on the
+//! machine count less.
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a measurement has a clock and prints")]
 
 #[path = "../tests/support/day.rs"]
 #[allow(dead_code, reason = "tests and measurements use different parts")]
 mod day;
 
+use std::fs::File;
 use std::hint::black_box;
+use std::io::{BufWriter, Read as _, Write};
+use std::path::Path;
 use std::time::Instant;
 
 use day::{Day, Settings};
@@ -52,69 +57,113 @@ fn on_processor() -> u64 {
     text.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
 }
 
-fn timed(what: &str, messages: usize, act: impl FnOnce() -> String) {
+/// Runs `act`, which gives how many messages it took and what came of them.
+fn timed(what: &str, act: impl FnOnce() -> std::io::Result<(u64, String)>) -> std::io::Result<()> {
     let (start, used) = (Instant::now(), on_processor());
-    let said = act();
+    let (messages, said) = act()?;
     let (wall, used) = (start.elapsed().as_nanos() as f64, (on_processor() - used) as f64);
     let count = messages as f64;
-    let (rate, each, clock) = (count * 1e3 / used, used / count, count * 1e3 / wall);
-    println!("{what:<30} {rate:>6.1} M/s  {each:>6.1} ns each  ({clock:.1} M/s by the clock)  {said}");
+    let (rate, each, clock) = (count * 1e3 / used, used / count, wall / count);
+    println!("{what:<30} {rate:>6.1} M/s  {each:>6.1} ns each  ({clock:.1} ns by the clock)  {said}");
+    Ok(())
 }
 
-fn main() {
-    let given = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
-    let messages: usize = given.unwrap_or(5_000_000);
-    let settings = Settings { seed: 1, stocks: 8_000, longest_life: messages as f64 };
-    let (mut source, mut file, mut kinds) = (Day::new(settings), Vec::with_capacity(messages * 36), [0u64; 256]);
-    let (mut most, mut bytes) = (0, Vec::new());
+/// Stocks of a day.
+const STOCKS: u16 = 8_000;
+
+/// Writes a day of so many messages and says what is in it.
+fn write_day(out: &mut impl Write, messages: u64) -> std::io::Result<()> {
+    let settings = Settings { seed: 1, stocks: STOCKS, longest_life: messages as f64 };
+    let (mut source, mut kinds, mut bytes) = (Day::new(settings), [0u64; 256], Vec::new());
+    let (mut most, mut length) = (0, 0);
     for _ in 0..messages {
         let message = source.next();
         kinds[usize::from(message.code())] += 1;
         bytes.clear();
+        bytes.extend([0; 2]);
         message.encode(&mut bytes);
-        file.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
-        file.extend_from_slice(&bytes);
+        let body = (bytes.len() - 2) as u16;
+        bytes[..2].copy_from_slice(&body.to_be_bytes());
+        out.write_all(&bytes)?;
+        length += bytes.len();
         most = most.max(source.books().len());
     }
     let share =
         |code: u8| format!("{} {:.1} %", char::from(code), kinds[usize::from(code)] as f64 * 100.0 / messages as f64);
     let mix: Vec<String> = b"AFECXDUPQI".iter().map(|code| share(*code)).collect();
     println!(
-        "{messages} messages, {} MB, {} stocks, at most {most} orders at a time: {}",
-        file.len() >> 20,
-        8_000,
+        "{messages} messages, {} MB, {STOCKS} stocks, at most {most} orders at a time, highest order number {}: {}",
+        length >> 20,
+        source.highest_order(),
         mix.join(", ")
     );
-    drop(source);
-    for _ in 0..3 {
-        timed("parse", messages, || {
-            let (mut reader, mut sum) = (DayFile::new(), 0u64);
-            for piece in file.chunks(PIECE) {
-                reader.read(piece, |message| {
-                    if let Ok(message) = black_box(Message::decode(message)) {
-                        sum = sum.wrapping_add(message.head().1);
-                    }
-                });
+    Ok(())
+}
+
+/// Gives a file's messages to `each`, some at a time: so many there were.
+fn read_day(path: &Path, mut each: impl FnMut(&[&[u8]])) -> std::io::Result<u64> {
+    let (mut file, mut piece, mut reader) = (File::open(path)?, vec![0; PIECE], DayFile::new());
+    loop {
+        let length = file.read(&mut piece)?;
+        if length == 0 {
+            return Ok(reader.messages());
+        }
+        reader.read_all(&piece[..length], &mut each);
+    }
+}
+
+fn parse(path: &Path) -> std::io::Result<()> {
+    timed("parse", || {
+        let mut sum = 0u64;
+        let messages = read_day(path, |messages| {
+            for message in messages {
+                if let Ok(message) = black_box(Message::decode(message)) {
+                    sum = sum.wrapping_add(message.head().1);
+                }
             }
-            format!("{sum}")
-        });
-        timed("levels only", messages, || {
-            let (mut reader, mut day) = (DayFile::new(), TotalView::<false>::default());
-            for piece in file.chunks(PIECE) {
-                reader.read(piece, |message| {
-                    let _counted = day.apply(message, &mut ());
-                });
+        })?;
+        Ok((messages, format!("{sum}")))
+    })
+}
+
+fn levels(path: &Path) -> std::io::Result<()> {
+    timed("levels only", || {
+        let mut day = TotalView::<false>::default();
+        let messages = read_day(path, |messages| day.apply_all(messages, &mut ()))?;
+        Ok((messages, format!("{} orders left, {} bad", day.books().len(), day.bad_total())))
+    })
+}
+
+fn books(path: &Path) -> std::io::Result<()> {
+    timed("full book, notifications", || {
+        let (mut day, mut told) = (TotalView::<true>::default(), Counts::default());
+        let messages = read_day(path, |messages| day.apply_all(messages, &mut told))?;
+        let (events, mix) = (told.events, told.mix);
+        Ok((messages, format!("{events} events, {mix:x}, {} orders left, {} bad", day.books().len(), day.bad_total())))
+    })
+}
+
+fn main() -> std::io::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["write", path, messages] => {
+            let mut out = BufWriter::new(File::create(path)?);
+            write_day(&mut out, messages.parse().map_err(std::io::Error::other)?)?;
+            out.flush()
+        }
+        ["parse", path] => parse(path.as_ref()),
+        ["levels", path] => levels(path.as_ref()),
+        ["books", path] => books(path.as_ref()),
+        _ => {
+            let file = tempfile::NamedTempFile::new()?;
+            let messages = words.first().and_then(|word| word.parse().ok()).unwrap_or(5_000_000);
+            write_day(&mut BufWriter::new(file.as_file()), messages)?;
+            for _ in 0..3 {
+                parse(file.path())?;
+                levels(file.path())?;
+                books(file.path())?;
             }
-            format!("{} orders left, {} bad", day.books().len(), day.bad_total())
-        });
-        timed("full book, notifications", messages, || {
-            let (mut reader, mut day, mut told) = (DayFile::new(), TotalView::<true>::default(), Counts::default());
-            for piece in file.chunks(PIECE) {
-                reader.read(piece, |message| {
-                    let _counted = day.apply(message, &mut told);
-                });
-            }
-            format!("{} events, {:x}", told.events, told.mix)
-        });
+            Ok(())
+        }
     }
 }

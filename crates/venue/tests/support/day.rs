@@ -95,6 +95,11 @@ impl Day {
         &self.books
     }
 
+    /// The highest number that an order has had.
+    pub(crate) fn highest_order(&self) -> u64 {
+        self.next_order - 1
+    }
+
     pub(crate) fn symbol(locate: u16) -> Text<8> {
         Text::new(&format!("S{locate}"))
     }
