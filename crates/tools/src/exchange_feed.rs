@@ -27,7 +27,7 @@ use crate::source::serve::{Composite, SourceSettings, VenueSettings, serve_sourc
 /// A site is a feed as it comes: lines A and B of Nasdaq TotalView-ITCH (MoldUDP64, with --repeater for what no line brings, and --snapshot for GLIMPSE)
 /// or of IEX (IEX-TP), a channel of CME MDP 3.0 by the exchange's configuration file (with --schema), a session of TotalView-ITCH over SoupBinTCP, or products of a venue on the web (Binance, BitMEX, Bitstamp, Coinbase, Independent
 /// Reserve, Kraken, Kraken Futures) over WebSocket. A file is told by its content, packed or not (gzip, zstd): a day of Nasdaq TotalView-ITCH 5.0, a capture (pcap, pcapng) of its `MoldUDP64` with any
-/// number of lines, Databento's DBN (mbo, mbp-1), a capture of IEX (TOPS, DEEP), a capture of a channel of CME MDP 3.0
+/// number of lines, Databento's DBN (mbo, mbp-1, mbp-10, trades, tbbo, bbo, cmbp-1, cbbo, tcbbo, statistics, status), a capture of IEX (TOPS, DEEP), a capture of a channel of CME MDP 3.0
 /// (with --schema), a recorded connection to Kraken, Coinbase, BitMEX, Bitstamp, Binance, Kraken Futures or Independent Reserve, or a mapping file (.toml) of tables of ticks (CSV, Parquet). It is played at the pace of its own times. Items are named by
 /// the venue's symbols, 0#ALL lists them, and other names are refused. From a gap to its repair the items that it can touch are Suspect.
 #[derive(Clone, Debug, Parser)]

@@ -2,237 +2,24 @@
 //!
 //! A file, once unpacked (it may be several zstd frames, of which the first holds no record), is "DBN", a version, a length and that many bytes of
 //! metadata, then records. Everything is little endian. A record says its length in words of four bytes: what is not known is passed over by it.
-//! Prices are integers of nine decimals; `i64::MAX` is none. Versions 1 to 3 have the records that are read here in one layout.
+//! Prices are integers of nine decimals; `i64::MAX` is none. Versions 1 to 3 have the records that are read here in one layout, but for statistics,
+//! whose length tells which it is.
 
 use std::collections::HashMap;
 
-use market::{BookId, BookState, DbnMbo, Level, Order, OrderBooks, Refused, Side};
-use thiserror::Error;
+use market::{BookId, BookState, DbnMbo, Order, OrderBooks, Refused, Side};
 
 use crate::market_events::{Market, Trade, TradeKind};
 
+mod levels;
+mod records;
 mod stream;
 
+pub use levels::{DbnLevels, MbpBooks};
+pub use records::{
+    DbnFile, Head, LAST, Mbo, Mbp1, Mbp10, NotDbn, Print, Record, SNAPSHOT, Statistic, TradingStatus, UNDEFINED_PRICE,
+};
 pub use stream::{DbnReader, Mapping, Metadata};
-
-/// No price.
-pub const UNDEFINED_PRICE: i64 = i64::MAX;
-
-/// The record is the last of its event for its instrument: the book is consistent behind it.
-pub const LAST: u8 = 0x80;
-/// The record is of a snapshot.
-pub const SNAPSHOT: u8 = 0x20;
-
-const HEAD: usize = 16;
-const MBO: u8 = 0xA0;
-const MBP_1: u8 = 0x01;
-
-/// Longest metadata that is believed.
-const LONGEST_METADATA: usize = 64 << 20;
-
-/// Head of all records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// Type of the record.
-    pub rtype: u8,
-    /// Number of publisher and data set.
-    pub publisher: u16,
-    /// Number of the instrument.
-    pub instrument: u32,
-    /// The venue's time of matching, nanoseconds since 1970 UTC.
-    pub event_time_ns: u64,
-}
-
-/// A record by order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mbo {
-    /// Head of the record.
-    pub head: Head,
-    /// The venue's number of the order.
-    pub order: u64,
-    /// Price with nine decimals.
-    pub price: i64,
-    /// Size.
-    pub size: u32,
-    /// [`LAST`], [`SNAPSHOT`] and others.
-    pub flags: u8,
-    /// The venue's channel.
-    pub channel: u8,
-    /// A add, C cancel, M modify, R clear, T trade, F fill, N none.
-    pub action: u8,
-    /// B bid, A ask, N none.
-    pub side: u8,
-    /// Time of capture, nanoseconds since 1970 UTC.
-    pub receive_time_ns: u64,
-    /// Number of the venue's packet.
-    pub sequence: u32,
-}
-
-/// A record of the best prices, with what changed them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mbp1 {
-    /// Head of the record.
-    pub head: Head,
-    /// Price of the change or trade.
-    pub price: i64,
-    /// Size of the change or trade.
-    pub size: u32,
-    /// As [`Mbo::action`].
-    pub action: u8,
-    /// As [`Mbo::side`].
-    pub side: u8,
-    /// As [`Mbo::flags`].
-    pub flags: u8,
-    /// Number of the venue's packet.
-    pub sequence: u32,
-    /// Best bid; price [`UNDEFINED_PRICE`]: none.
-    pub bid: Level,
-    /// Best ask; price [`UNDEFINED_PRICE`]: none.
-    pub ask: Level,
-}
-
-/// A record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
-    /// By order.
-    Mbo(Mbo),
-    /// Best prices.
-    Mbp1(Mbp1),
-    /// A record of a type that is not read, passed over.
-    Other(Head),
-}
-
-/// Why bytes are no DBN, or stop being it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum NotDbn {
-    /// The file does not begin as one.
-    #[error("no DBN: the file does not begin with \"DBN\"")]
-    Begin,
-    /// The metadata are longer than can be.
-    #[error("metadata of {0} bytes")]
-    Metadata(usize),
-    /// A record is shorter than its head, or than its type.
-    #[error("a record of type {rtype:#04x} and {length} bytes at byte {at}")]
-    Record {
-        /// Type of the record.
-        rtype: u8,
-        /// Length of the record.
-        length: usize,
-        /// Where it begins, in the unpacked file.
-        at: usize,
-    },
-}
-
-/// Reads an unpacked file that is in memory or mapped.
-#[derive(Clone, Debug)]
-pub struct DbnFile<'a> {
-    version: u8,
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> DbnFile<'a> {
-    /// Reads up to the records.
-    ///
-    /// # Errors
-    /// The file does not begin as DBN, or ends within its metadata.
-    pub fn new(bytes: &'a [u8]) -> Result<Self, NotDbn> {
-        let begin = bytes.first_chunk::<8>().filter(|begin| begin.starts_with(b"DBN")).ok_or(NotDbn::Begin)?;
-        let length = u32::from_le_bytes([begin[4], begin[5], begin[6], begin[7]]) as usize;
-        let at = 8 + length;
-        if length > LONGEST_METADATA || at > bytes.len() {
-            return Err(NotDbn::Metadata(length));
-        }
-        Ok(Self { version: begin[3], bytes, at })
-    }
-
-    /// The version.
-    pub fn version(&self) -> u8 {
-        self.version
-    }
-
-    /// Bytes behind the last whole record: not 0 when all records have been read from a file that is torn.
-    pub fn rest(&self) -> usize {
-        self.bytes.len() - self.at
-    }
-
-    /// The next record; `None`: no whole one follows.
-    ///
-    /// # Errors
-    /// A record's length cannot be; nothing behind it can be read.
-    pub fn next_record(&mut self) -> Result<Option<Record>, NotDbn> {
-        let found = record_at(&self.bytes[self.at..], self.at)?;
-        Ok(found.map(|(record, length)| {
-            self.at += length;
-            record
-        }))
-    }
-}
-
-/// The record at the beginning of `bytes`, which lie at `at` in the file, and its length; `None`: it is not whole.
-fn record_at(bytes: &[u8], at: usize) -> Result<Option<(Record, usize)>, NotDbn> {
-    let Some([words, rtype]) = bytes.first_chunk::<2>() else { return Ok(None) };
-    let length = usize::from(*words) * 4;
-    let least = match *rtype {
-        MBO => 56,
-        MBP_1 => 80,
-        _ => HEAD,
-    };
-    if length < least {
-        return Err(NotDbn::Record { rtype: *rtype, length, at });
-    }
-    Ok(bytes.get(..length).map(|record| (read(record, *rtype), length)))
-}
-
-/// Reads a record that is as long as its type.
-fn read(r: &[u8], rtype: u8) -> Record {
-    let head = Head { rtype, publisher: u16_at(r, 2), instrument: u32_at(r, 4), event_time_ns: u64_at(r, 8) };
-    match rtype {
-        MBO => Record::Mbo(Mbo {
-            head,
-            order: u64_at(r, 16),
-            price: u64_at(r, 24) as i64,
-            size: u32_at(r, 32),
-            flags: r[36],
-            channel: r[37],
-            action: r[38],
-            side: r[39],
-            receive_time_ns: u64_at(r, 40),
-            sequence: u32_at(r, 52),
-        }),
-        MBP_1 => {
-            let level = |price, size, orders| Level {
-                price: u64_at(r, price) as i64,
-                size: u64::from(u32_at(r, size)),
-                orders: u32_at(r, orders),
-            };
-            Record::Mbp1(Mbp1 {
-                head,
-                price: u64_at(r, 16) as i64,
-                size: u32_at(r, 24),
-                action: r[28],
-                side: r[29],
-                flags: r[30],
-                sequence: u32_at(r, 44),
-                bid: level(48, 64, 72),
-                ask: level(56, 68, 76),
-            })
-        }
-        _ => Record::Other(head),
-    }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
-}
 
 /// Kinds of records that cannot be what was meant; all are counted, none stops anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

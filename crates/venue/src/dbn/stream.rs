@@ -1,6 +1,6 @@
 //! Files that are too long for memory: pieces of any length in, metadata and records out.
 
-use super::{LONGEST_METADATA, NotDbn, Record, record_at};
+use super::records::{LONGEST_METADATA, NotDbn, Record, record_at};
 
 /// Bytes of metadata whose places are the same in all versions, ahead of the lists of symbols.
 const FIXED: usize = 100;
@@ -14,7 +14,7 @@ pub struct Metadata {
     pub version: u8,
     /// Venue and data set (`GLBX.MDP3`).
     pub dataset: String,
-    /// Schema of the records: 0 by order, 1 best prices; 0xFFFF mixed.
+    /// Schema of the records: 0 by order, 1 best prices, 2 ten of them, 4 trades, ...; 0xFFFF mixed.
     pub schema: u16,
     /// Numbers of instruments and what they are called.
     pub mappings: Vec<Mapping>,

@@ -1,16 +1,18 @@
-//! Databento files: orders, of which books are made, and best prices.
+//! Databento files: orders, of which books are made, prices of any depth, trades, and what the venue says of instruments.
 
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-use market::{BookId, Event, Events, Level, Refused, Side};
-use venue::dbn::{DbnReader, Mbo, MboBooks, Mbp1, Metadata, Record, SNAPSHOT, UNDEFINED_PRICE};
+use market::{BookId, Event, Events, Level, ReadBooks, Refused, Side};
+use venue::dbn::{
+    DbnReader, Head, Mbo, MboBooks, Mbp1, Mbp10, MbpBooks, Metadata, Record, SNAPSHOT, Statistic, TradingStatus,
+    UNDEFINED_PRICE,
+};
 use venue::{Market, Trade};
 
 use super::board::Board;
 use super::bytes::Bytes;
-use super::depth::Books;
 use super::input::Input;
 use super::values::{Facts, Print};
 use crate::Model;
@@ -22,8 +24,11 @@ use crate::session::{DAY, Nanos};
 pub(super) const FACTS: Facts =
     Facts { decimals: 9, size_decimals: 0, currency: None, exchange: None, quote_exchange: None };
 
+/// Schemas whose records make books by order, and by price.
 const BY_ORDER: u16 = 0;
-const BEST_PRICES: u16 = 1;
+const BY_PRICE: u16 = 2;
+/// The others that are read: best prices (mbp-1, tbbo, cmbp-1, cbbo-1s, cbbo-1m, tcbbo, bbo-1s, bbo-1m), trades, statistics, status.
+const PRICES_ALONE: [u16; 11] = [1, 3, 4, 10, 11, 14, 15, 16, 17, 18, 19];
 
 /// A file that is being read.
 pub(super) struct Dbn {
@@ -33,6 +38,8 @@ pub(super) struct Dbn {
     has_ended: bool,
     next: Option<Record>,
     books: MboBooks,
+    levels: MbpBooks,
+    schema: u16,
     /// Items of instruments that have no book.
     quoted: HashMap<u32, u32>,
     records: u64,
@@ -55,6 +62,8 @@ impl Dbn {
             has_ended: false,
             next: None,
             books: MboBooks::new(),
+            levels: MbpBooks::new(),
+            schema: BY_ORDER,
             quoted: HashMap::new(),
             records: 0,
             other: 0,
@@ -68,8 +77,10 @@ impl Dbn {
             }
         }
         let schema = new.metadata().map_or(BY_ORDER, |metadata| metadata.schema);
-        if ![BY_ORDER, BEST_PRICES].contains(&schema) {
-            return Err(invalid(format!("its records are of schema {schema}; mbo (0) and mbp-1 (1) are read")));
+        new.schema = schema;
+        if ![BY_ORDER, BY_PRICE].contains(&schema) && !PRICES_ALONE.contains(&schema) {
+            let known = "mbo, mbp-1, mbp-10, trades, tbbo, bbo, cmbp-1, cbbo, tcbbo, statistics and status are";
+            return Err(invalid(format!("its records are of schema {schema}, which is not read: {known}")));
         }
         new.fill();
         Ok(new)
@@ -80,10 +91,11 @@ impl Dbn {
     }
 
     /// Models that the file's records make.
-    pub(super) fn models(&mut self) -> &'static [Model] {
-        match self.metadata() {
-            Some(metadata) if metadata.schema == BEST_PRICES => &[Model::Price],
-            _ => &[Model::Price, Model::ByOrder, Model::ByPrice],
+    pub(super) fn models(&self) -> &'static [Model] {
+        match self.schema {
+            BY_ORDER => &[Model::Price, Model::ByOrder, Model::ByPrice],
+            BY_PRICE => &[Model::Price, Model::ByPrice],
+            _ => &[Model::Price],
         }
     }
 
@@ -123,6 +135,10 @@ impl Dbn {
         let at = match self.next {
             Some(Record::Mbo(record)) => record.receive_time_ns,
             Some(Record::Mbp1(record)) => record.head.event_time_ns,
+            Some(Record::Mbp10(record)) => record.change.head.event_time_ns,
+            Some(Record::Trade(record)) => record.head.event_time_ns,
+            Some(Record::Statistic(record)) => record.head.event_time_ns,
+            Some(Record::Status(record)) => record.head.event_time_ns,
             _ => 0,
         };
         self.now = self.now.max(at);
@@ -154,29 +170,95 @@ impl Dbn {
         }
     }
 
-    fn apply_mbp(&mut self, record: &Mbp1, board: &mut Board) {
-        let instrument = record.head.instrument;
-        let item = if let Some(item) = self.quoted.get(&instrument) {
+    /// The item of an instrument that has no book here, at the time of a record of it.
+    fn begin(&mut self, head: &Head, board: &mut Board) -> u32 {
+        let item = if let Some(item) = self.quoted.get(&head.instrument) {
             *item
         } else {
-            let symbol = self.symbol(instrument);
+            let symbol = self.symbol(head.instrument);
             let item = board.item(&symbol);
-            self.quoted.insert(instrument, item);
+            self.quoted.insert(head.instrument, item);
             item
         };
-        board.begin(record.head.event_time_ns);
+        board.begin(head.event_time_ns);
+        item
+    }
+
+    fn apply_mbp(&mut self, record: &Mbp1, board: &mut Board) {
+        let item = self.begin(&record.head, board);
         if record.action == b'T' {
-            let aggressor = match record.side {
-                b'B' => Some(Side::Bid),
-                b'A' => Some(Side::Ask),
-                _ => None,
-            };
-            let (number, size) = (u64::from(record.sequence), u64::from(record.size));
-            let at = record.head.event_time_ns;
-            board.trade(item, Print { number, price: record.price, size, at, aggressor, is_eligible: true });
+            tell_trade(item, record, board);
         }
         let level = |level: Level| Some(level).filter(|level| level.price != UNDEFINED_PRICE);
         board.quote(item, level(record.bid), level(record.ask));
+    }
+
+    fn apply_mbp10(&mut self, record: &Mbp10, board: &mut Board) {
+        let head = &record.change.head;
+        if self.levels.book(head.instrument).is_none() {
+            // The book gets the next number when its first record is applied.
+            let book = BookId(self.levels.books().books() as u32);
+            let symbol = self.symbol(head.instrument);
+            board.name_book(book, &symbol);
+        }
+        board.begin(head.event_time_ns);
+        let is_last = self.levels.apply(record, &mut ToBoard { board });
+        if let (true, Some(book)) = (is_last, self.levels.book(head.instrument)) {
+            board.settle_book(book, self.levels.books());
+        }
+    }
+
+    /// Figures that are taken back are as none.
+    fn apply_statistic(&mut self, record: &Statistic, board: &mut Board) {
+        let item = self.begin(&record.head, board);
+        let is_taken_back = record.update_action == 2;
+        let price = Some(record.price).filter(|price| *price != UNDEFINED_PRICE && !is_taken_back);
+        board.status(item, |status| {
+            let [high, low] = status.limits.unwrap_or_default();
+            match record.kind {
+                1 => status.official_open = price,
+                3 => status.settlement = price,
+                9 => status.open_interest = record.quantity.filter(|_| !is_taken_back),
+                11 => status.official_close = price,
+                17 => status.limits = Some([price, low]),
+                18 => status.limits = Some([high, price]),
+                _ => {}
+            }
+        });
+    }
+
+    /// `TRD_STATUS`: 1 normal, 2 halted, 3 suspended, 4 before or behind trading; what is no state of trading leaves it.
+    fn apply_status(&mut self, record: &TradingStatus, board: &mut Board) {
+        let item = self.begin(&record.head, board);
+        let trading = match record.action {
+            0 | 14 => None,
+            7 => Some(1),
+            8 | 9 | 15 => Some(2),
+            10 => Some(3),
+            _ => Some(4),
+        };
+        board.status(item, |status| {
+            status.trading = trading.or(status.trading);
+            match record.short_sale {
+                b'Y' => status.short_sale = Some(4),
+                b'N' => status.short_sale = Some(1),
+                _ => {}
+            }
+        });
+    }
+}
+
+/// Who traded at once has the side of the record.
+fn tell_trade(item: u32, record: &Mbp1, board: &mut Board) {
+    let aggressor = match record.side {
+        b'B' => Some(Side::Bid),
+        b'A' => Some(Side::Ask),
+        _ => None,
+    };
+    let (number, size) = (u64::from(record.sequence), u64::from(record.size));
+    let (price, at) = (record.price, record.head.event_time_ns);
+    if price != UNDEFINED_PRICE {
+        board.trade(item, Print { number, price, size, at, aggressor, is_eligible: true });
     }
 }
 
@@ -192,6 +274,19 @@ impl Input for Dbn {
                 self.apply_mbp(&record, board);
                 board.settle(self.books.books());
             }
+            Some(Record::Mbp10(record)) => self.apply_mbp10(&record, board),
+            Some(Record::Trade(record)) => {
+                let item = self.begin(&record.head, board);
+                let venue::dbn::Print { head, price, size, action, side, flags, sequence } = record;
+                let none = Level { price: UNDEFINED_PRICE, size: 0, orders: 0 };
+                tell_trade(
+                    item,
+                    &Mbp1 { head, price, size, action, side, flags, sequence, bid: none, ask: none },
+                    board,
+                );
+            }
+            Some(Record::Statistic(record)) => self.apply_statistic(&record, board),
+            Some(Record::Status(record)) => self.apply_status(&record, board),
             _ => {}
         }
         self.records += 1;
@@ -206,8 +301,8 @@ impl Input for Dbn {
         false
     }
 
-    fn books(&self) -> &dyn Books {
-        self.books.books()
+    fn books(&self) -> &dyn ReadBooks {
+        if self.schema == BY_PRICE { self.levels.books() } else { self.books.books() }
     }
 
     fn at_clock(&self, since_midnight: Nanos) -> u64 {
@@ -231,7 +326,7 @@ impl Input for Dbn {
             ("orders that cannot be added", bad.bad_add),
             ("cancels of more than there was", bad.exceeds),
             ("unknown actions and sides", bad.unknown),
-            ("records of too many instruments", bad.too_many),
+            ("records of too many instruments", bad.too_many + self.levels.too_many()),
             ("records of types that are not read", self.other),
         ];
         let texts: Vec<String> =
@@ -254,7 +349,7 @@ impl Events for ToBoard<'_> {
     }
 }
 
-impl Market<Mbo> for ToBoard<'_> {
+impl<N> Market<N> for ToBoard<'_> {
     fn trade(&mut self, book: BookId, trade: &Trade) {
         let Some(item) = self.board.of_book(book) else { return };
         let Trade { number, price, size, aggressor, .. } = *trade;

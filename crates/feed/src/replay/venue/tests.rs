@@ -12,6 +12,7 @@ mod mdp;
 
 mod cme;
 mod dbn;
+mod dbn_prices;
 mod iex;
 mod lines;
 mod live;

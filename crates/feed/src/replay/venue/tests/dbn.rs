@@ -151,9 +151,10 @@ fn recorded_best_prices_are_the_records_own() {
     assert_eq!((&seen[&name].trades, &seen[&name].quotes), (&trades, &quotes));
 }
 
-/// A file of version 1 with the symbols of two instruments.
-fn made(records: &[(u32, u8, u8, u64, i64, u32, u8)]) -> Vec<u8> {
+/// A file of version 1 with the symbols of two instruments, and no records yet.
+pub(super) fn without_records(schema: u16) -> Vec<u8> {
     let mut body = vec![0u8; 100];
+    body[16..18].copy_from_slice(&schema.to_le_bytes());
     let text = |text: &str| {
         let mut bytes = text.as_bytes().to_vec();
         bytes.resize(22, 0);
@@ -171,6 +172,12 @@ fn made(records: &[(u32, u8, u8, u64, i64, u32, u8)]) -> Vec<u8> {
     let mut file = b"DBN\x01".to_vec();
     file.extend((body.len() as u32).to_le_bytes());
     file.extend(body);
+    file
+}
+
+/// A file of records by order.
+fn made(records: &[(u32, u8, u8, u64, i64, u32, u8)]) -> Vec<u8> {
+    let mut file = without_records(0);
     for (n, (instrument, action, side, order, price, size, flags)) in records.iter().enumerate() {
         let at = 1_704_110_400_000_000_000 + n as u64 * 1_000;
         file.extend([14, 0xA0, 1, 0]);
