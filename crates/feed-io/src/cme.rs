@@ -1,22 +1,18 @@
 //! A channel of CME MDP 3.0 on sockets: the groups of the exchange's configuration file. Those of definitions and snapshots are joined while they are
 //! wanted, and left.
 
-use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use feed::replay::venue::live::{CmeChannelFile, CmeConfig, CmeFeed, CmeFeedType, CmeSchema, CmeWay};
-use feed::session::Nanos;
-use feed::{InstrumentId, MarketSource, Model};
 use net::tcp::{Event, Tcp, TcpConfig};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
-use rwf::DataState;
 
-use crate::live::{ROUNDS, Report, SECOND, clock, summary};
 use crate::site::SiteArgs;
+use crate::source::{Intake, Report, Source, clock, run_timers};
 
 /// Before the path of the configuration file.
 const WORD: &str = "cme:";
@@ -56,8 +52,11 @@ struct Joined {
     dropped: u64,
 }
 
-/// A channel with its sockets. They are looked at whenever the source is asked to go on.
-pub struct CmeSource {
+/// A channel as a source. Its sockets are looked at whenever it is asked to go on.
+pub type CmeSource = Source<CmeSockets>;
+
+/// A channel with its sockets.
+pub struct CmeSockets {
     feed: CmeFeed,
     site: String,
     tcp: Tcp,
@@ -69,13 +68,9 @@ pub struct CmeSource {
     events: Vec<Event>,
     /// Datagrams that found a buffer full, of groups that were left.
     dropped: u64,
-    /// The distance of the caller's clock behind the monotonic one.
-    offset: Nanos,
-    is_behind: bool,
+    /// Something was read, of which there may be more.
+    has_read: bool,
     trouble: Option<String>,
-    shown: Cell<(u64, Nanos)>,
-    report: Option<Report>,
-    reported: u64,
 }
 
 impl CmePlace {
@@ -142,7 +137,7 @@ impl CmePlace {
     }
 }
 
-impl CmeSource {
+impl Source<CmeSockets> {
     /// Joins the lines, and what else is wanted at the start. `report` is told how the channel stands each second, and `progress` what is less than was wanted.
     ///
     /// # Errors
@@ -155,9 +150,10 @@ impl CmeSource {
     ) -> anyhow::Result<Self> {
         let fault = |e: std::io::Error| anyhow!("{text}: {e}");
         let CmePlace { config, groups, schema, options, name } = place;
-        let mut new = Self {
+        let site = format!("{text} {name}");
+        let mut new = CmeSockets {
             feed: CmeFeed::new(schema, &config),
-            site: format!("{text} {name}"),
+            site: site.clone(),
             tcp: Tcp::new(TcpConfig::default()).map_err(fault)?,
             joined: groups.iter().map(|_| None).collect(),
             groups,
@@ -165,12 +161,8 @@ impl CmeSource {
             slabs: Slabs::default(),
             events: Vec::new(),
             dropped: 0,
-            offset: clock().now,
-            is_behind: true,
+            has_read: false,
             trouble: None,
-            shown: Cell::new((0, clock().now)),
-            report,
-            reported: 0,
         };
         for at in 0..new.groups.len() {
             if new.is_wanted(new.groups[at].way) {
@@ -184,17 +176,11 @@ impl CmeSource {
                 progress(&format!("{}: {shortage}", joined.group.at));
             }
         }
-        Ok(new)
+        Ok(Source::new(new, &site, report))
     }
+}
 
-    /// Readable whenever something has come: for whoever waits for more than this source.
-    ///
-    /// # Errors
-    /// The process has no descriptors left.
-    pub fn wake(&self) -> std::io::Result<OwnedFd> {
-        self.tcp.as_fd().try_clone_to_owned()
-    }
-
+impl CmeSockets {
     fn is_wanted(&self, way: CmeWay) -> bool {
         match way {
             CmeWay::Line(_) => true,
@@ -233,12 +219,56 @@ impl CmeSource {
         }
     }
 
-    fn take_in(&mut self) {
+    fn receive(&mut self, at: usize) {
+        let Self { joined, slabs, feed, site, trouble, has_read, .. } = self;
+        let Some(joined) = &mut joined[at] else { return };
+        if !std::mem::take(&mut joined.is_ready) {
+            return;
+        }
+        match joined.udp.recv(slabs) {
+            Ok(received) => {
+                for arrival in &received {
+                    let clock = clock();
+                    arrival.datagrams().for_each(|datagram| feed.packet(joined.group.way, datagram, clock));
+                }
+                *has_read |= !received.is_empty();
+            }
+            Err(error) => *trouble = Some(format!("{}: {error}", joined.group.at)),
+        }
+        let dropped = joined.udp.drops();
+        if dropped > joined.dropped {
+            let (more, group) = (dropped - joined.dropped, joined.group.at);
+            tracing::warn!("{site}: {more} datagrams of {group} found the receive buffer full (--receive-buffer)");
+            joined.dropped = dropped;
+        }
+    }
+}
+
+impl Intake for CmeSockets {
+    type Feed = CmeFeed;
+
+    fn feed(&self) -> &CmeFeed {
+        &self.feed
+    }
+
+    fn feed_mut(&mut self) -> &mut CmeFeed {
+        &mut self.feed
+    }
+
+    fn tcp(&self) -> &Tcp {
+        &self.tcp
+    }
+
+    fn protocol(&self) -> String {
+        PROTOCOL.to_owned()
+    }
+
+    fn take_in(&mut self) -> bool {
         let mut events = std::mem::take(&mut self.events);
         if let Err(error) = self.tcp.poll(Some(Duration::ZERO), &mut events) {
             self.trouble = Some(error.to_string());
         }
-        self.is_behind = false;
+        self.has_read = false;
         for event in &events {
             if let Event::Ready { token } = *event
                 && let Some(Some(joined)) = self.joined.get_mut(token as usize)
@@ -250,122 +280,20 @@ impl CmeSource {
         for at in 0..self.joined.len() {
             self.receive(at);
         }
-        while let Some(due) = self.feed.timer().filter(|due| *due <= net::clock::now()) {
-            self.feed.on_timer(clock());
-            if self.feed.timer() == Some(due) {
-                // Done as far as it can be.
-                break;
-            }
-        }
+        run_timers(self, |_| {});
         self.settle();
+        self.has_read
     }
 
-    fn receive(&mut self, at: usize) {
-        let Self { joined, slabs, feed, site, trouble, is_behind, .. } = self;
-        let Some(joined) = &mut joined[at] else { return };
-        if !std::mem::take(&mut joined.is_ready) {
-            return;
-        }
-        match joined.udp.recv(slabs) {
-            Ok(received) => {
-                for arrival in &received {
-                    let clock = clock();
-                    arrival.datagrams().for_each(|datagram| feed.packet(joined.group.way, datagram, clock));
-                }
-                *is_behind |= !received.is_empty();
-            }
-            Err(error) => *trouble = Some(format!("{}: {error}", joined.group.at)),
-        }
-        let dropped = joined.udp.drops();
-        if dropped > joined.dropped {
-            let (more, group) = (dropped - joined.dropped, joined.group.at);
-            tracing::warn!("{site}: {more} datagrams of {group} found the receive buffer full (--receive-buffer)");
-            joined.dropped = dropped;
-        }
+    fn look_again(&mut self) {
+        self.joined.iter_mut().flatten().for_each(|joined| joined.is_ready = true);
     }
 
-    fn all_dropped(&self) -> u64 {
+    fn dropped(&self) -> u64 {
         self.dropped + self.joined.iter().flatten().map(|joined| joined.dropped).sum::<u64>()
     }
 
-    /// Tells how the channel stands, if that was long enough ago.
-    fn tell(&mut self) {
-        let (now, dropped) = (net::clock::now(), self.all_dropped());
-        if let Some(report) = &mut self.report
-            && now >= self.reported + SECOND
-        {
-            self.reported = now;
-            report(PROTOCOL, &self.feed.figures(), dropped);
-        }
-    }
-}
-
-impl MarketSource for CmeSource {
-    fn find(&mut self, name: &str) -> Option<InstrumentId> {
-        self.feed.find(name)
-    }
-
-    fn offers(&self, _: InstrumentId, model: Model) -> bool {
-        self.feed.offers(model)
-    }
-
-    fn image(&mut self, id: InstrumentId, model: Model, part: usize, out: &mut Vec<u8>) -> bool {
-        self.feed.image(id, model, part, out)
-    }
-
-    fn data_state(&self, id: InstrumentId, _: Model) -> DataState {
-        self.feed.data_state(id)
-    }
-
-    fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
-        self.feed.watch(id, model, on);
-    }
-
-    fn due(&self) -> Option<Nanos> {
-        if self.is_behind {
-            return Some(0);
-        }
-        // How it stands is told when nothing comes, too.
-        let report = self.report.is_some().then(|| self.reported + SECOND);
-        let timers = self.feed.timer().into_iter().chain(self.tcp.timeout()).chain(report).min();
-        timers.map(|at| at.saturating_sub(self.offset))
-    }
-
-    fn symbols(&self) -> Vec<String> {
-        self.feed.symbols()
-    }
-
-    fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(feed::Event<'_>)) {
-        self.offset = net::clock::now().saturating_sub(now);
-        let mut told = 0;
-        for _ in 0..ROUNDS {
-            self.take_in();
-            told += self.feed.flush(sink);
-            if !self.is_behind || told >= limit {
-                break;
-            }
-            // Sockets that had something may have more.
-            self.joined.iter_mut().flatten().for_each(|joined| joined.is_ready = true);
-        }
-        self.tell();
-    }
-
-    fn is_live(&self) -> bool {
-        true
-    }
-
-    fn is_ready(&self) -> bool {
-        self.feed.is_ready()
-    }
-
-    fn remarks(&self) -> Option<String> {
-        let (figures, now) = (self.feed.figures(), net::clock::now());
-        let (before, at) = self.shown.replace((figures.messages, now));
-        let rate = (figures.messages - before) as f64 / (now - at).max(1) as f64 * 1e9;
-        Some(format!("{} ({PROTOCOL}): {}", self.site, summary(&figures, rate, self.all_dropped())))
-    }
-
-    fn unread(&self) -> Option<String> {
-        self.trouble.as_ref().map(|why| format!("{}: {why}", self.site))
+    fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 }

@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `site` | where a feed comes from, as its user writes it |
+//! | `source` | what all of them have in common: a source around what takes in |
 //! | `live` | lines and sessions of Nasdaq and IEX: [`LiveSource`] |
 //! | `cme` | a channel of CME by the exchange's configuration file: [`CmeSource`] |
 //! | `web` | a venue on the web, over WebSocket and HTTP: [`WebSource`] |
@@ -15,9 +16,11 @@
 mod cme;
 mod live;
 mod site;
+mod source;
 mod web;
 
 pub use cme::{CmePlace, CmeSource, is_cme_site};
-pub use live::{LiveSource, Report};
+pub use live::LiveSource;
 pub use site::{Site, SiteArgs, is_site};
+pub use source::Report;
 pub use web::{WebPlace, WebSource, is_web_site};

@@ -3,29 +3,24 @@
 mod pipe;
 mod place;
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use anyhow::anyhow;
 use feed::replay::venue::WebKind;
 use feed::replay::venue::live::{Clock, WebFeed, WebWant};
-use feed::session::Nanos;
-use feed::{InstrumentId, MarketSource, Model};
 use net::tcp::{CloseReason, ConnId, Event, RecvOutcome, Scratch, Tcp, TcpConfig};
 use rssl::ws::frame::{self, OpCode};
 use rssl::ws::upgrade::PlainAsk;
 use rssl::ws::{Limits, Role, Sink, Socket, code};
-use rwf::DataState;
 
 use self::pipe::{Answer, Pipe};
 use self::place::Url;
 pub use self::place::{WebPlace, is_web_site};
-use crate::live::{ROUNDS, Report, SECOND, clock, summary};
+use crate::source::{Intake, Report, Source, clock, run_timers};
 
 /// What a text may have: the snapshots of the deepest books are some megabytes.
 const LIMITS: Limits = Limits { message_bytes_max: 64 << 20, frames_max: 1 << 16 };
@@ -57,8 +52,11 @@ enum Talk {
 
 type Found = (Purpose, Result<Vec<SocketAddr>, String>);
 
-/// A venue on the web with its sockets. They are looked at whenever the source is asked to go on.
-pub struct WebSource {
+/// A venue on the web as a source. Its sockets are looked at whenever it is asked to go on.
+pub type WebSource = Source<WebSockets>;
+
+/// A venue on the web with its connections.
+pub struct WebSockets {
     feed: WebFeed,
     place: WebPlace,
     /// The site for people, with the venue.
@@ -73,15 +71,9 @@ pub struct WebSource {
     scratch: Scratch,
     events: Vec<Event>,
     plain: Vec<u8>,
-    /// The distance of the caller's clock behind the monotonic one.
-    offset: Nanos,
-    /// There may be more to take in at once.
-    is_behind: bool,
+    /// Something was read, of which there may be more.
+    has_read: bool,
     trouble: Option<String>,
-    /// Messages and time when figures were shown last.
-    shown: Cell<(u64, Nanos)>,
-    report: Option<Report>,
-    reported: u64,
 }
 
 /// Takes the texts of a session.
@@ -112,17 +104,17 @@ fn nonce() -> [u8; 16] {
     nonce
 }
 
-impl WebSource {
+impl Source<WebSockets> {
     /// Opens what is needed; the first connection is made when the source is asked to go on. `report` is told how the feed stands each second.
     ///
     /// # Errors
     /// The process has no descriptors left.
     pub fn open(place: WebPlace, text: &str, report: Option<Report>) -> anyhow::Result<Self> {
         let tcp = Tcp::new(TcpConfig::default()).map_err(|e| anyhow!("{text}: {e}"))?;
-        let (at, (look_up, looked_up)) = (clock(), channel());
+        let (look_up, looked_up) = channel();
         let kind: WebKind = place.config.kind;
-        Ok(Self {
-            feed: WebFeed::new(&place.config, at),
+        let ways = WebSockets {
+            feed: WebFeed::new(&place.config, clock()),
             site: text.to_owned(),
             protocol: format!("{kind} (WebSocket)"),
             place,
@@ -135,23 +127,14 @@ impl WebSource {
             scratch: Scratch::default(),
             events: Vec::new(),
             plain: Vec::new(),
-            offset: at.now,
-            is_behind: true,
+            has_read: false,
             trouble: None,
-            shown: Cell::new((0, at.now)),
-            report,
-            reported: 0,
-        })
+        };
+        Ok(Source::new(ways, text, report))
     }
+}
 
-    /// Readable whenever something has come: for whoever waits for more than this source.
-    ///
-    /// # Errors
-    /// The process has no descriptors left.
-    pub fn wake(&self) -> std::io::Result<OwnedFd> {
-        self.tcp.as_fd().try_clone_to_owned()
-    }
-
+impl WebSockets {
     fn purpose_of(&self, conn: ConnId) -> Option<Purpose> {
         let is_of = |way: &Way| matches!(way, Way::Open(pipe, _) if pipe.conn == conn);
         self.ways.iter().find(|(_, way)| is_of(way)).map(|(purpose, _)| *purpose)
@@ -161,36 +144,6 @@ impl WebSource {
         match purpose {
             Purpose::Texts(_) => Some(&self.place.socket),
             Purpose::Fetch(_) => self.place.http.as_ref(),
-        }
-    }
-
-    fn take_in(&mut self) {
-        let mut events = std::mem::take(&mut self.events);
-        if let Err(error) = self.tcp.poll(Some(Duration::ZERO), &mut events) {
-            self.trouble = Some(error.to_string());
-        }
-        self.is_behind = false;
-        while let Ok((purpose, found)) = self.looked_up.try_recv() {
-            self.dial(purpose, found);
-            self.act();
-        }
-        for event in &events {
-            match *event {
-                Event::Connected { conn } => self.connected(conn),
-                Event::Readable { conn } => self.read(conn),
-                Event::Closed { conn, why } => self.closed(conn, why),
-                _ => {}
-            }
-            self.act();
-        }
-        self.events = events;
-        while let Some(due) = self.feed.timer().filter(|due| *due <= net::clock::now()) {
-            self.feed.on_timer(clock());
-            self.act();
-            if self.feed.timer() == Some(due) {
-                // Done as far as it can be.
-                break;
-            }
         }
     }
 
@@ -258,7 +211,7 @@ impl WebSource {
         let Some(purpose) = self.purpose_of(conn) else { return };
         // Nothing to read; an end is reported by itself (`closed`).
         let RecvOutcome::Data(bytes) = self.tcp.recv(conn, &mut self.scratch) else { return };
-        self.is_behind = true;
+        self.has_read = true;
         let mut plain = std::mem::take(&mut self.plain);
         plain.clear();
         let Some(Way::Open(pipe, _)) = self.ways.get_mut(&purpose) else { return };
@@ -393,84 +346,53 @@ impl WebSource {
         tracing::warn!("{}: {}: nothing has come for too long: dialled again", self.site, self.place.socket);
         self.drop_way(purpose);
     }
-
-    /// Tells how the feed stands, if that was long enough ago.
-    fn tell(&mut self) {
-        let now = net::clock::now();
-        if let Some(report) = &mut self.report
-            && now >= self.reported + SECOND
-        {
-            self.reported = now;
-            report(&self.protocol, &self.feed.figures(), 0);
-        }
-    }
 }
 
-impl MarketSource for WebSource {
-    fn find(&mut self, name: &str) -> Option<InstrumentId> {
-        self.feed.find(name)
+impl Intake for WebSockets {
+    type Feed = WebFeed;
+
+    fn feed(&self) -> &WebFeed {
+        &self.feed
     }
 
-    fn offers(&self, _: InstrumentId, model: Model) -> bool {
-        self.feed.offers(model)
+    fn feed_mut(&mut self) -> &mut WebFeed {
+        &mut self.feed
     }
 
-    fn image(&mut self, id: InstrumentId, model: Model, part: usize, out: &mut Vec<u8>) -> bool {
-        self.feed.image(id, model, part, out)
+    fn tcp(&self) -> &Tcp {
+        &self.tcp
     }
 
-    fn data_state(&self, id: InstrumentId, _: Model) -> DataState {
-        self.feed.data_state(id)
+    fn protocol(&self) -> String {
+        self.protocol.clone()
     }
 
-    fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
-        self.feed.watch(id, model, on);
-    }
-
-    fn due(&self) -> Option<Nanos> {
-        if self.is_behind {
-            return Some(0);
+    fn take_in(&mut self) -> bool {
+        let mut events = std::mem::take(&mut self.events);
+        if let Err(error) = self.tcp.poll(Some(Duration::ZERO), &mut events) {
+            self.trouble = Some(error.to_string());
         }
-        // How it stands is told when nothing comes, too.
-        let report = self.report.is_some().then(|| self.reported + SECOND);
-        let timers = self.feed.timer().into_iter().chain(self.tcp.timeout()).chain(report).min();
-        timers.map(|at| at.saturating_sub(self.offset))
-    }
-
-    fn symbols(&self) -> Vec<String> {
-        self.feed.symbols()
-    }
-
-    fn advance(&mut self, now: Nanos, limit: usize, sink: &mut dyn FnMut(feed::Event<'_>)) {
-        self.offset = net::clock::now().saturating_sub(now);
-        let mut told = 0;
-        for _ in 0..ROUNDS {
-            self.take_in();
-            told += self.feed.flush(sink);
-            if !self.is_behind || told >= limit {
-                break;
+        self.has_read = false;
+        while let Ok((purpose, found)) = self.looked_up.try_recv() {
+            self.dial(purpose, found);
+            self.act();
+        }
+        for event in &events {
+            match *event {
+                Event::Connected { conn } => self.connected(conn),
+                Event::Readable { conn } => self.read(conn),
+                Event::Closed { conn, why } => self.closed(conn, why),
+                _ => {}
             }
+            self.act();
         }
-        self.tell();
+        self.events = events;
+        run_timers(self, Self::act);
+        self.has_read
     }
 
-    fn is_live(&self) -> bool {
-        true
-    }
-
-    fn is_ready(&self) -> bool {
-        self.feed.is_ready()
-    }
-
-    fn remarks(&self) -> Option<String> {
-        let (figures, now) = (self.feed.figures(), net::clock::now());
-        let (before, at) = self.shown.replace((figures.messages, now));
-        let rate = (figures.messages - before) as f64 / (now - at).max(1) as f64 * 1e9;
-        Some(format!("{} ({}): {}", self.site, self.protocol, summary(&figures, rate, 0)))
-    }
-
-    fn unread(&self) -> Option<String> {
-        self.trouble.as_ref().map(|why| format!("{}: {why}", self.site))
+    fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 }
 

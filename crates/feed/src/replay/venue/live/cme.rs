@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use rwf::DataState;
 use venue::cme::CmeChannel;
 pub use venue::cme::{Channel as CmeChannelFile, FeedType as CmeFeedType, Schema as CmeSchema};
 use venue::lines::LINES;
@@ -16,8 +15,9 @@ use super::super::cme_items::{CmeItems, FACTS};
 use super::super::input::LIMITS;
 use super::super::web::At;
 use super::super::{Symbology, cme};
+use super::items::{LiveItems, Telling, Told};
 use super::{Clock, LiveFigures, Times};
-use crate::{Event, InstrumentId, Model};
+use crate::Model;
 
 /// How a channel is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,6 @@ pub enum CmeWay {
 /// A channel of CME MDP 3.0.
 pub struct CmeFeed {
     board: Board,
-    models: &'static [Model],
     items: CmeItems,
     times: Times,
     is_defined: bool,
@@ -68,7 +67,6 @@ impl CmeFeed {
         let limits: Limits = LIMITS;
         Self {
             board,
-            models,
             items: CmeItems::new(CmeChannel::new(schema, limits), std::collections::HashMap::new(), *has_orders),
             times: Times::default(),
             is_defined: false,
@@ -114,16 +112,6 @@ impl CmeFeed {
         };
     }
 
-    /// When [`CmeFeed::on_timer`] wants to be called.
-    pub fn timer(&self) -> Option<u64> {
-        self.items.timer()
-    }
-
-    /// Does what is due.
-    pub fn on_timer(&mut self, clock: Clock) {
-        self.items.on_timer(At { now: clock.now, wall: clock.wall }, &mut self.board);
-    }
-
     /// Definitions are wanted: not all instruments are known.
     pub fn wants_definitions(&self) -> bool {
         !self.is_defined
@@ -133,19 +121,30 @@ impl CmeFeed {
     pub fn wants_snapshots(&self) -> bool {
         self.is_defined && self.items.channel().is_recovering()
     }
+}
 
-    /// Gives what consumers are to be told; returns how much that was.
-    pub fn flush(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        self.board.flush(sink)
+impl LiveItems for CmeFeed {
+    fn told(&self) -> Told<'_> {
+        Told { board: &self.board, books: &self.items }
     }
 
-    /// All instruments are known: the service is up, and other names do not exist.
-    pub fn is_ready(&self) -> bool {
+    fn telling(&mut self) -> Telling<'_> {
+        Telling(&mut self.board)
+    }
+
+    fn timer(&self) -> Option<u64> {
+        self.items.timer()
+    }
+
+    fn on_timer(&mut self, clock: Clock) {
+        self.items.on_timer(At { now: clock.now, wall: clock.wall }, &mut self.board);
+    }
+
+    fn is_ready(&self) -> bool {
         self.is_defined
     }
 
-    /// Figures so far; messages are packets.
-    pub fn figures(&self) -> LiveFigures {
+    fn figures(&self) -> LiveFigures {
         let channel = self.items.channel();
         let bad = self.items.bad().into_iter().filter(|(_, count)| *count > 0).collect();
         LiveFigures {
@@ -161,35 +160,5 @@ impl CmeFeed {
             bad,
             ..LiveFigures::default()
         }
-    }
-
-    /// The instrument of a name.
-    pub fn find(&self, name: &str) -> Option<InstrumentId> {
-        self.board.find(name).map(InstrumentId)
-    }
-
-    /// Whether there is such a model of the channel's instruments.
-    pub fn offers(&self, model: Model) -> bool {
-        self.models.contains(&model)
-    }
-
-    /// Appends a part of an image, see [`crate::MarketSource::image`].
-    pub fn image(&self, id: InstrumentId, model: Model, part: usize, out: &mut Vec<u8>) -> bool {
-        self.board.image(id.0, model, part, &self.items, out)
-    }
-
-    /// Whether what an image shows is good.
-    pub fn data_state(&self, id: InstrumentId) -> DataState {
-        self.board.data_state(id.0)
-    }
-
-    /// Starts or stops the events of a model of an instrument.
-    pub fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
-        self.board.watch(id.0, model, on);
-    }
-
-    /// Names that the exchange has told of.
-    pub fn symbols(&self) -> Vec<String> {
-        self.board.names().map(str::to_owned).collect()
     }
 }

@@ -5,6 +5,7 @@
 //! are Suspect until it has come, or a snapshot is in place.
 
 mod cme;
+mod items;
 mod link;
 mod tally;
 mod web;
@@ -12,7 +13,6 @@ mod web;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rwf::DataState;
 use venue::iex::tp::TpReceiver;
 use venue::lines::LINES;
 use venue::nasdaq::mold::{Join, Line, MoldReceiver};
@@ -27,9 +27,10 @@ use super::input::LIMITS;
 use super::itch::ItchMessages;
 use super::messages::Messages;
 use super::{Symbology, VenueFile, iex_messages, itch};
-use crate::{Event, InstrumentId, Model};
+use crate::Model;
 
 pub use self::cme::{CmeChannelFile, CmeConfig, CmeFeed, CmeFeedType, CmeSchema, CmeWay};
+pub use self::items::{LiveItems, Telling, Told};
 pub use self::tally::LiveFigures;
 pub use self::web::{WebConfig, WebFeed, WebWant};
 pub use venue::lines::LineCounts;
@@ -363,118 +364,9 @@ impl LiveFeed {
         self.settle(clock);
     }
 
-    /// When [`LiveFeed::on_timer`] wants to be called.
-    pub fn timer(&self) -> Option<u64> {
-        let transport = match &self.transport {
-            Transport::Mold(mold) => mold.timer(),
-            Transport::Iex(tp) => tp.timer(),
-            Transport::Soup => None,
-        };
-        let link = self.link.as_ref().and_then(Link::timer);
-        transport.into_iter().chain(link).min()
-    }
-
-    /// Does what is due.
-    pub fn on_timer(&mut self, clock: Clock) {
-        let Self { board, messages, transport, tally, link, .. } = self;
-        let taker = &mut Taker { messages: &mut **messages, board, tally, wall: clock.wall };
-        match transport {
-            Transport::Mold(mold) => mold.on_timer(clock.now, taker),
-            Transport::Iex(tp) => tp.on_timer(clock.now, taker),
-            Transport::Soup => {}
-        }
-        let wanted = match (link, &self.transport) {
-            (Some(link), Transport::Soup) => link.on_timer(clock.now, taker),
-            (Some(link), _) => {
-                let nobody = &mut FromSnapshot { messages: taker.messages, board: taker.board, wall: 0, next: None };
-                link.on_timer(clock.now, nobody)
-            }
-            (None, _) => None,
-        };
-        self.want(wanted);
-        if wanted == Some(Wanted::HangUp) {
-            self.begin_snapshot_again();
-        }
-        self.settle(clock);
-    }
-
     /// What is to be done.
     pub fn poll(&mut self) -> Option<Want> {
         self.wants.pop_front()
-    }
-
-    /// Gives what consumers are to be told; returns how much that was.
-    pub fn flush(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        self.board.flush(sink)
-    }
-
-    /// What the venue tells of its instruments has come: names that are not known do not exist.
-    pub fn is_ready(&self) -> bool {
-        self.is_ready
-    }
-
-    /// Names that are not known may be told of later: the venue has no list of its instruments.
-    pub fn may_come(&self) -> bool {
-        matches!(self.transport, Transport::Iex(_))
-    }
-
-    /// Figures so far.
-    pub fn figures(&self) -> LiveFigures {
-        let (stream, lines, is_in_doubt, bad): (Counts, Vec<LineCounts>, bool, Vec<(&str, u64)>) = match &self.transport
-        {
-            Transport::Mold(mold) => {
-                let bad = mold.bad();
-                let kinds = vec![
-                    ("packets without a header", bad.short),
-                    ("packets that are cut", bad.cut),
-                    ("packets that are too long", bad.overlong),
-                    ("packets of an old session", bad.of_an_old_session),
-                    ("packets of an unknown session", bad.strange),
-                ];
-                let lines = (0..LINES as u8).map(|line| mold.line(line)).collect();
-                (*mold.counts(), lines, mold.is_in_doubt(), kinds)
-            }
-            Transport::Iex(tp) => {
-                let bad = tp.bad();
-                let kinds = vec![
-                    ("datagrams that are none of IEX-TP", bad.header),
-                    ("segments that are cut", bad.cut),
-                    ("segments of another feed", bad.foreign),
-                    ("segments of a session that is over", bad.of_an_old_session),
-                ];
-                let lines = (0..LINES as u8).map(|line| tp.line(line)).collect();
-                (*tp.counts(), lines, tp.is_in_doubt(), kinds)
-            }
-            Transport::Soup => (self.tally.changes, Vec::new(), self.tally.is_in_doubt, Vec::new()),
-        };
-        let times = &self.tally.times;
-        let mut all_bad: Vec<(String, u64)> = bad.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
-        all_bad.extend(self.messages.bad());
-        all_bad.retain(|(_, count)| *count > 0);
-        LiveFigures {
-            messages: self.messages.count(),
-            stream: Counts { requests: if self.is_repeated { stream.requests } else { 0 }, ..stream },
-            lines,
-            snapshots: self.snapshots,
-            dials: self.link.as_ref().map_or(0, |link| link.dials),
-            books: self.board.names().count() as u64,
-            latency_median_ns: times.percentile(50),
-            latency_p99_ns: times.percentile(99),
-            latency_max_ns: times.max,
-            early: times.early,
-            is_in_doubt: is_in_doubt || self.takes_snapshot,
-            bad: all_bad,
-        }
-    }
-
-    /// Why the server refuses the login, as long as it does.
-    pub fn rejection(&self) -> Option<String> {
-        let why = self.link.as_ref()?.rejection?;
-        Some(match why {
-            soup::Rejection::NotAuthorised => "the server refuses the login: user or password".to_owned(),
-            soup::Rejection::NoSession => "the server refuses the login: it has no such session".to_owned(),
-            soup::Rejection::Other(code) => format!("the server refuses the login with {:?}", char::from(code)),
-        })
     }
 
     fn want(&mut self, wanted: Option<Wanted>) {
@@ -564,34 +456,110 @@ impl LiveFeed {
     }
 }
 
-impl LiveFeed {
-    /// The instrument of a name.
-    pub fn find(&self, name: &str) -> Option<InstrumentId> {
-        self.board.find(name).map(InstrumentId)
+impl LiveItems for LiveFeed {
+    fn told(&self) -> Told<'_> {
+        Told { board: &self.board, books: self.messages.books() }
     }
 
-    /// Whether there is such a model of the feed's instruments.
-    pub fn offers(&self, model: Model) -> bool {
-        self.board.models().contains(&model)
+    fn telling(&mut self) -> Telling<'_> {
+        Telling(&mut self.board)
     }
 
-    /// Appends a part of an image, see [`crate::MarketSource::image`].
-    pub fn image(&self, id: InstrumentId, model: Model, part: usize, out: &mut Vec<u8>) -> bool {
-        self.board.image(id.0, model, part, self.messages.books(), out)
+    fn timer(&self) -> Option<u64> {
+        let transport = match &self.transport {
+            Transport::Mold(mold) => mold.timer(),
+            Transport::Iex(tp) => tp.timer(),
+            Transport::Soup => None,
+        };
+        let link = self.link.as_ref().and_then(Link::timer);
+        transport.into_iter().chain(link).min()
     }
 
-    /// Whether what an image shows is good.
-    pub fn data_state(&self, id: InstrumentId) -> DataState {
-        self.board.data_state(id.0)
+    fn on_timer(&mut self, clock: Clock) {
+        let Self { board, messages, transport, tally, link, .. } = self;
+        let taker = &mut Taker { messages: &mut **messages, board, tally, wall: clock.wall };
+        match transport {
+            Transport::Mold(mold) => mold.on_timer(clock.now, taker),
+            Transport::Iex(tp) => tp.on_timer(clock.now, taker),
+            Transport::Soup => {}
+        }
+        let wanted = match (link, &self.transport) {
+            (Some(link), Transport::Soup) => link.on_timer(clock.now, taker),
+            (Some(link), _) => {
+                let nobody = &mut FromSnapshot { messages: taker.messages, board: taker.board, wall: 0, next: None };
+                link.on_timer(clock.now, nobody)
+            }
+            (None, _) => None,
+        };
+        self.want(wanted);
+        if wanted == Some(Wanted::HangUp) {
+            self.begin_snapshot_again();
+        }
+        self.settle(clock);
     }
 
-    /// Starts or stops the events of a model of an instrument.
-    pub fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
-        self.board.watch(id.0, model, on);
+    fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
-    /// Names that the venue has told of.
-    pub fn symbols(&self) -> Vec<String> {
-        self.board.names().map(str::to_owned).collect()
+    fn may_come(&self) -> bool {
+        matches!(self.transport, Transport::Iex(_))
+    }
+
+    fn figures(&self) -> LiveFigures {
+        let (stream, lines, is_in_doubt, bad): (Counts, Vec<LineCounts>, bool, Vec<(&str, u64)>) = match &self.transport
+        {
+            Transport::Mold(mold) => {
+                let bad = mold.bad();
+                let kinds = vec![
+                    ("packets without a header", bad.short),
+                    ("packets that are cut", bad.cut),
+                    ("packets that are too long", bad.overlong),
+                    ("packets of an old session", bad.of_an_old_session),
+                    ("packets of an unknown session", bad.strange),
+                ];
+                let lines = (0..LINES as u8).map(|line| mold.line(line)).collect();
+                (*mold.counts(), lines, mold.is_in_doubt(), kinds)
+            }
+            Transport::Iex(tp) => {
+                let bad = tp.bad();
+                let kinds = vec![
+                    ("datagrams that are none of IEX-TP", bad.header),
+                    ("segments that are cut", bad.cut),
+                    ("segments of another feed", bad.foreign),
+                    ("segments of a session that is over", bad.of_an_old_session),
+                ];
+                let lines = (0..LINES as u8).map(|line| tp.line(line)).collect();
+                (*tp.counts(), lines, tp.is_in_doubt(), kinds)
+            }
+            Transport::Soup => (self.tally.changes, Vec::new(), self.tally.is_in_doubt, Vec::new()),
+        };
+        let times = &self.tally.times;
+        let mut all_bad: Vec<(String, u64)> = bad.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
+        all_bad.extend(self.messages.bad());
+        all_bad.retain(|(_, count)| *count > 0);
+        LiveFigures {
+            messages: self.messages.count(),
+            stream: Counts { requests: if self.is_repeated { stream.requests } else { 0 }, ..stream },
+            lines,
+            snapshots: self.snapshots,
+            dials: self.link.as_ref().map_or(0, |link| link.dials),
+            books: self.board.names().count() as u64,
+            latency_median_ns: times.percentile(50),
+            latency_p99_ns: times.percentile(99),
+            latency_max_ns: times.max,
+            early: times.early,
+            is_in_doubt: is_in_doubt || self.takes_snapshot,
+            bad: all_bad,
+        }
+    }
+
+    fn rejection(&self) -> Option<String> {
+        let why = self.link.as_ref()?.rejection?;
+        Some(match why {
+            soup::Rejection::NotAuthorised => "the server refuses the login: user or password".to_owned(),
+            soup::Rejection::NoSession => "the server refuses the login: it has no such session".to_owned(),
+            soup::Rejection::Other(code) => format!("the server refuses the login with {:?}", char::from(code)),
+        })
     }
 }

@@ -7,15 +7,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rwf::DataState;
 use venue::sequence::Counts;
 use venue::web::Want;
 
 use super::super::board::Board;
 use super::super::web::{At, FACTS, WebItems};
 use super::super::{Symbology, WebKind};
+use super::items::{LiveItems, Telling, Told};
 use super::{Clock, LiveFigures, Times};
-use crate::{Event, InstrumentId, Model};
 
 const SECOND: u64 = 1_000_000_000;
 /// A server that has not answered for so long is dialled again.
@@ -85,7 +84,6 @@ struct Fetch {
 /// A venue on the web.
 pub struct WebFeed {
     board: Board,
-    models: &'static [Model],
     items: Box<dyn WebItems>,
     stage: Stage,
     retry: u64,
@@ -111,7 +109,6 @@ impl WebFeed {
         items.name_all(&mut board);
         Self {
             board,
-            models: kind.models(),
             items,
             stage: Stage::Due(clock.now),
             retry: FIRST_RETRY,
@@ -166,72 +163,9 @@ impl WebFeed {
         self.settle(clock);
     }
 
-    /// When [`WebFeed::on_timer`] wants to be called.
-    pub fn timer(&self) -> Option<u64> {
-        let stage = match self.stage {
-            Stage::Due(at) | Stage::Dialled(at) => Some(at),
-            Stage::Up(_) => self.items.timer(),
-        };
-        stage.into_iter().chain(self.fetches.iter().map(|fetch| fetch.give_up_at)).min()
-    }
-
-    /// Does what is due.
-    pub fn on_timer(&mut self, clock: Clock) {
-        while let Some(place) = self.fetches.iter().position(|fetch| fetch.give_up_at <= clock.now) {
-            let fetch = self.fetches.remove(place);
-            self.wants.push_back(WebWant::GiveUp { number: fetch.number });
-            self.fail(&fetch.path);
-        }
-        match self.stage {
-            Stage::Due(at) if at <= clock.now => {
-                self.stage = Stage::Dialled(clock.now + ANSWER);
-                self.dials += 1;
-                self.wants.push_back(WebWant::Dial);
-            }
-            Stage::Dialled(at) if at <= clock.now => {
-                self.end(clock);
-                self.wants.push_back(WebWant::HangUp);
-            }
-            Stage::Up(_) => self.items.on_timer(clock.now),
-            _ => {}
-        }
-        self.settle(clock);
-    }
-
     /// What is to be done.
     pub fn poll(&mut self) -> Option<WebWant> {
         self.wants.pop_front()
-    }
-
-    /// Gives what consumers are to be told; returns how much that was.
-    pub fn flush(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        self.board.flush(sink)
-    }
-
-    /// The venue has answered: the service is up.
-    pub fn is_ready(&self) -> bool {
-        self.is_ready
-    }
-
-    /// Figures so far. Gaps are books that became doubtful, by whatever; repairs those that began anew.
-    pub fn figures(&self) -> LiveFigures {
-        let (products, good) = self.items.good();
-        let (gaps, repairs) = self.items.doubts();
-        let failed = ("fetches that brought nothing".to_owned(), self.failed_fetches);
-        let bad = self.items.bad().into_iter().chain([failed]).filter(|(_, count)| *count > 0);
-        LiveFigures {
-            messages: self.items.messages(),
-            stream: Counts { gaps, repairs, requests: self.requests, ..Counts::default() },
-            dials: self.dials,
-            books: products as u64,
-            latency_median_ns: self.times.percentile(50),
-            latency_p99_ns: self.times.percentile(99),
-            latency_max_ns: self.times.max,
-            early: self.times.early,
-            is_in_doubt: good < products,
-            bad: bad.collect(),
-            ..LiveFigures::default()
-        }
     }
 
     /// The connection is over: nothing of it counts any more.
@@ -303,34 +237,66 @@ fn at(clock: Clock) -> At {
     At { now: clock.now, wall: clock.wall }
 }
 
-impl WebFeed {
-    /// The instrument of a name.
-    pub fn find(&self, name: &str) -> Option<InstrumentId> {
-        self.board.find(name).map(InstrumentId)
+impl LiveItems for WebFeed {
+    fn told(&self) -> Told<'_> {
+        Told { board: &self.board, books: self.items.books() }
     }
 
-    /// Whether there is such a model of the feed's instruments.
-    pub fn offers(&self, model: Model) -> bool {
-        self.models.contains(&model)
+    fn telling(&mut self) -> Telling<'_> {
+        Telling(&mut self.board)
     }
 
-    /// Appends a part of an image, see [`crate::MarketSource::image`].
-    pub fn image(&self, id: InstrumentId, model: Model, part: usize, out: &mut Vec<u8>) -> bool {
-        self.board.image(id.0, model, part, self.items.books(), out)
+    fn timer(&self) -> Option<u64> {
+        let stage = match self.stage {
+            Stage::Due(at) | Stage::Dialled(at) => Some(at),
+            Stage::Up(_) => self.items.timer(),
+        };
+        stage.into_iter().chain(self.fetches.iter().map(|fetch| fetch.give_up_at)).min()
     }
 
-    /// Whether what an image shows is good.
-    pub fn data_state(&self, id: InstrumentId) -> DataState {
-        self.board.data_state(id.0)
+    fn on_timer(&mut self, clock: Clock) {
+        while let Some(place) = self.fetches.iter().position(|fetch| fetch.give_up_at <= clock.now) {
+            let fetch = self.fetches.remove(place);
+            self.wants.push_back(WebWant::GiveUp { number: fetch.number });
+            self.fail(&fetch.path);
+        }
+        match self.stage {
+            Stage::Due(at) if at <= clock.now => {
+                self.stage = Stage::Dialled(clock.now + ANSWER);
+                self.dials += 1;
+                self.wants.push_back(WebWant::Dial);
+            }
+            Stage::Dialled(at) if at <= clock.now => {
+                self.end(clock);
+                self.wants.push_back(WebWant::HangUp);
+            }
+            Stage::Up(_) => self.items.on_timer(clock.now),
+            _ => {}
+        }
+        self.settle(clock);
     }
 
-    /// Starts or stops the events of a model of an instrument.
-    pub fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
-        self.board.watch(id.0, model, on);
+    fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
-    /// Names of its products.
-    pub fn symbols(&self) -> Vec<String> {
-        self.board.names().map(str::to_owned).collect()
+    fn figures(&self) -> LiveFigures {
+        let (products, good) = self.items.good();
+        let (gaps, repairs) = self.items.doubts();
+        let failed = ("fetches that brought nothing".to_owned(), self.failed_fetches);
+        let bad = self.items.bad().into_iter().chain([failed]).filter(|(_, count)| *count > 0);
+        LiveFigures {
+            messages: self.items.messages(),
+            stream: Counts { gaps, repairs, requests: self.requests, ..Counts::default() },
+            dials: self.dials,
+            books: products as u64,
+            latency_median_ns: self.times.percentile(50),
+            latency_p99_ns: self.times.percentile(99),
+            latency_max_ns: self.times.max,
+            early: self.times.early,
+            is_in_doubt: good < products,
+            bad: bad.collect(),
+            ..LiveFigures::default()
+        }
     }
 }

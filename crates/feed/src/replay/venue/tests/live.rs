@@ -11,7 +11,7 @@ use venue::nasdaq::{TotalView, soup};
 use super::day::{Day, Random};
 use super::nasdaq::{expected, messages};
 use super::*;
-use crate::replay::venue::live::{Clock, LiveConfig, LiveFeed, LiveProtocol, Login, Origin, Want};
+use crate::replay::venue::live::{Clock, LiveConfig, LiveFeed, LiveItems as _, LiveProtocol, Login, Origin, Want};
 
 const MS: u64 = 1_000_000;
 const SESSION: [u8; 10] = *b"0000000077";

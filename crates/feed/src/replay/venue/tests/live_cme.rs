@@ -5,7 +5,7 @@ use venue::cme::Schema;
 use super::mdp::{Exchange, SCHEMA, block, group, message, packet, root};
 use super::*;
 use crate::InstrumentId;
-use crate::replay::venue::live::{Clock, CmeConfig, CmeFeed, CmeWay};
+use crate::replay::venue::live::{Clock, CmeConfig, CmeFeed, CmeWay, LiveItems as _};
 
 const BEGIN: u64 = 1_700_000_000_000_000_000;
 

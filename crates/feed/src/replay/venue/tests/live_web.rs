@@ -1,7 +1,7 @@
 //! A venue on the web from the network, without sockets: when it is dialled, what is fetched, and what is given up.
 
 use super::*;
-use crate::replay::venue::live::{Clock, WebConfig, WebFeed, WebWant};
+use crate::replay::venue::live::{Clock, LiveItems as _, WebConfig, WebFeed, WebWant};
 
 const SECOND: u64 = 1_000_000_000;
 
