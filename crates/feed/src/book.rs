@@ -1,54 +1,24 @@
-//! The order book of one instrument behind its best quote: price levels made of single orders.
+//! The order books of the generator's instruments behind their best quotes: price levels made of single orders.
 //!
-//! The best quote is decided elsewhere; the book follows it ([`Book::set_best`]) and lives a little behind it
-//! ([`Book::stir`]). INVARIANT: each side is sorted best first, no level is empty, and no bid reaches an ask.
+//! The best quote is decided elsewhere; a book follows it ([`Book::set_best`]) and lives a little behind it
+//! ([`Book::stir`]). INVARIANT: no bid of a book reaches its asks.
+
+use market::{BookId, ByOrder, Event, Events, FillRule, Level, LevelChange, Order, OrderBooks, Priority, Rules, Side};
 
 use super::random::Random;
 
-/// Bid or ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BookSide {
-    /// Buyers; best is the highest price.
-    Bid = 0,
-    /// Sellers; best is the lowest price.
-    Ask = 1,
-}
+/// Rules of the generator's market: whoever changes an order keeps its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Generated;
 
-impl BookSide {
-    /// Both, bids first.
-    pub const BOTH: [Self; 2] = [Self::Bid, Self::Ask];
+impl Rules for Generated {}
 
-    /// True when `a` is nearer the other side than `b`.
-    fn better(self, a: i64, b: i64) -> bool {
-        match self {
-            Self::Bid => a > b,
-            Self::Ask => a < b,
-        }
-    }
-}
+impl ByOrder for Generated {
+    const FILL: FillRule = FillRule::Takes;
+    const PRIORITY: Priority = Priority::Time;
 
-/// One order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// Unique in the book's life.
-    pub id: u64,
-    /// Size left.
-    pub size: u64,
-}
-
-/// All orders at one price, oldest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// Price in units of the instrument's last decimal.
-    pub price: i64,
-    /// Never empty.
-    pub orders: Vec<Order>,
-}
-
-impl Level {
-    /// Sum of the orders' sizes.
-    pub fn size(&self) -> u64 {
-        self.orders.iter().map(|o| o.size).sum()
+    fn keeps_place(old: &Order, new: &Order) -> bool {
+        old.side == new.side && old.price == new.price
     }
 }
 
@@ -68,21 +38,17 @@ pub enum Action {
 pub struct OrderChange {
     /// New, changed or gone.
     pub action: Action,
-    /// Which side.
-    pub side: BookSide,
-    /// Its price.
-    pub price: i64,
-    /// The order after the change.
+    /// The order after the change; before it, if it is gone.
     pub order: Order,
 }
 
 /// A change of one price level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelChange {
+pub struct TouchedLevel {
     /// New, changed or gone.
     pub action: Action,
     /// Which side.
-    pub side: BookSide,
+    pub side: Side,
     /// Its price.
     pub price: i64,
 }
@@ -93,7 +59,7 @@ pub struct BookChanges {
     /// For `MarketByOrder`.
     pub orders: Vec<OrderChange>,
     /// For `MarketByPrice`; one entry per touched level at most, joined as they happen.
-    pub levels: Vec<LevelChange>,
+    pub levels: Vec<TouchedLevel>,
 }
 
 impl BookChanges {
@@ -103,14 +69,10 @@ impl BookChanges {
         self.levels.clear();
     }
 
-    fn order(&mut self, action: Action, side: BookSide, price: i64, order: Order) {
-        self.orders.push(OrderChange { action, side, price, order });
-    }
-
     /// Joins what happened to one level into one change.
-    pub(crate) fn level(&mut self, action: Action, side: BookSide, price: i64) {
+    fn level(&mut self, action: Action, side: Side, price: i64) {
         let Some(at) = self.levels.iter().position(|c| c.side == side && c.price == price) else {
-            self.levels.push(LevelChange { action, side, price });
+            self.levels.push(TouchedLevel { action, side, price });
             return;
         };
         match (self.levels[at].action, action) {
@@ -122,80 +84,139 @@ impl BookChanges {
     }
 }
 
+impl Events for BookChanges {
+    const WANTS_RANK: bool = false;
+
+    fn event(&mut self, _book: BookId, event: &Event) {
+        let mut order = |action, order| self.orders.push(OrderChange { action, order });
+        match *event {
+            Event::Added(new) => order(Action::Add, new),
+            Event::Reduced { order: left, .. } => order(Action::Update, left),
+            Event::Replaced { new, .. } => order(Action::Update, new),
+            Event::Removed { order: old, .. } => order(Action::Delete, old),
+            Event::Level { side, level, change, .. } => {
+                let action = match change {
+                    LevelChange::New => Action::Add,
+                    LevelChange::Changed => Action::Update,
+                    LevelChange::Gone => Action::Delete,
+                };
+                self.level(action, side, level.price);
+            }
+            // Neither happens to a book of the generator that somebody is told of.
+            Event::FillTold { .. } | Event::Cleared { .. } => {}
+        }
+    }
+}
+
 /// Levels kept on each side.
 pub const DEPTH: usize = 10;
 
-/// The book.
+/// Bits of an order's number within its book; above them is the book's.
+const NUMBER_BITS: u32 = 40;
+
+/// The books of all instruments, and what changed last.
+#[derive(Debug, Default)]
+pub struct Depths {
+    /// The books.
+    pub books: OrderBooks<Generated>,
+    /// Changes of the book that was changed last.
+    pub changes: BookChanges,
+    free: Vec<BookId>,
+}
+
+impl Depths {
+    /// A book whose prices are multiples of `tick` and whose sizes are multiples of `lot`.
+    pub fn open(&mut self, tick: i64, lot: u32, typical_lots: u32) -> Book {
+        let id = self.free.pop().unwrap_or(BookId(self.books.books() as u32));
+        self.books.open(id);
+        Book { id, next_number: 1, tick, lot: u64::from(lot), typical_lots }
+    }
+
+    /// Gives up a book.
+    pub fn close(&mut self, book: &Book) {
+        self.books.clear(book.id, None, &mut ());
+        self.free.push(book.id);
+    }
+}
+
+/// Number of an order within its book.
+pub fn number_of(order: &Order) -> u64 {
+    order.reference & ((1 << NUMBER_BITS) - 1)
+}
+
+/// How a book behaves.
 #[derive(Clone, Debug)]
 pub struct Book {
-    sides: [Vec<Level>; 2],
-    next_id: u64,
+    id: BookId,
+    next_number: u64,
     tick: i64,
     lot: u64,
     typical_lots: u32,
 }
 
 impl Book {
-    /// An empty book whose prices are multiples of `tick` and whose sizes are multiples of `lot`.
-    pub fn new(tick: i64, lot: u32, typical_lots: u32) -> Self {
-        Self { sides: [Vec::new(), Vec::new()], next_id: 1, tick, lot: u64::from(lot), typical_lots }
-    }
-
-    /// The levels of one side, best first.
-    pub fn side(&self, side: BookSide) -> &[Level] {
-        &self.sides[side as usize]
-    }
-
-    /// The level at `price`.
-    pub fn level(&self, side: BookSide, price: i64) -> Option<&Level> {
-        self.side(side).iter().find(|l| l.price == price)
+    /// Its number among the books.
+    pub fn id(&self) -> BookId {
+        self.id
     }
 
     /// Makes `price` with `size` the best level of `side`: better levels go, missing depth behind it is filled. A price or
     /// size of 0 empties the side.
-    pub fn set_best(&mut self, side: BookSide, price: i64, size: u64, random: &mut Random, changes: &mut BookChanges) {
+    pub fn set_best(&mut self, side: Side, price: i64, size: u64, random: &mut Random, depths: &mut Depths) {
+        let id = self.id;
+        let best = move |depths: &Depths| depths.books.best(id, side).map(|level| level.price);
         if price <= 0 || size == 0 {
-            while !self.sides[side as usize].is_empty() {
-                self.remove_level(side, 0, changes);
+            while let Some(best) = best(depths) {
+                self.remove_level(side, best, depths);
             }
             return;
         }
-        while self.side(side).first().is_some_and(|l| side.better(l.price, price)) {
-            self.remove_level(side, 0, changes);
+        let is_better = |other: i64| if side == Side::Bid { other > price } else { other < price };
+        while let Some(best) = best(depths).filter(|best| is_better(*best)) {
+            self.remove_level(side, best, depths);
         }
-        if self.side(side).first().is_none_or(|l| l.price != price) {
-            self.insert_level(side, 0, price, size, random, changes);
+        if best(depths) == Some(price) {
+            self.resize(side, price, size, random, depths);
         } else {
-            self.resize(side, 0, size, random, changes);
+            self.insert_level(side, price, size, random, depths);
         }
-        while self.side(side).len() > DEPTH {
-            self.remove_level(side, DEPTH, changes);
+        while depths.books.depth(self.id, side) > DEPTH {
+            let Some(worst) = self.levels(side, depths).nth(DEPTH) else { break };
+            self.remove_level(side, worst.price, depths);
         }
-        while self.side(side).len() < DEPTH {
-            let last = self.side(side).last().map_or(price, |l| l.price);
+        while depths.books.depth(self.id, side) < DEPTH {
+            let last = self.levels(side, depths).last().map_or(price, |level| level.price);
             let step = self.tick * (1 + i64::from(random.below(2)));
-            let next = if side == BookSide::Bid { last - step } else { last + step };
+            let next = if side == Side::Bid { last - step } else { last + step };
             if next <= 0 {
                 break;
             }
             let size = self.draw_size(random) * 2;
-            let at = self.side(side).len();
-            self.insert_level(side, at, next, size, random, changes);
+            self.insert_level(side, next, size, random, depths);
         }
     }
 
     /// Changes one level behind the best: an order comes, goes or is cut.
-    pub fn stir(&mut self, random: &mut Random, changes: &mut BookChanges) {
-        let side = BookSide::BOTH[random.below(2) as usize];
-        let depth = self.side(side).len() as u32;
+    pub fn stir(&mut self, random: &mut Random, depths: &mut Depths) {
+        let side = Side::BOTH[random.below(2) as usize];
+        let depth = depths.books.depth(self.id, side) as u32;
         if depth < 2 {
             return;
         }
         let at = 1 + random.below(depth - 1) as usize;
-        let size = self.sides[side as usize][at].size();
+        let Some(Level { price, size, .. }) = self.levels(side, depths).nth(at) else { return };
         let drawn = self.draw_size(random);
         let next = if random.chance(0.5) { size + drawn } else { size.saturating_sub(drawn).max(self.lot) };
-        self.resize(side, at, next, random, changes);
+        self.resize(side, price, next, random, depths);
+    }
+
+    fn levels<'a>(&self, side: Side, depths: &'a Depths) -> impl Iterator<Item = Level> + use<'a> {
+        depths.books.levels(self.id, side)
+    }
+
+    /// Orders of a level, the oldest first.
+    fn orders<'a>(&self, side: Side, price: i64, depths: &'a Depths) -> impl Iterator<Item = Order> + use<'a> {
+        depths.books.orders(self.id, side).filter(move |order| order.price == price)
     }
 
     fn draw_size(&self, random: &mut Random) -> u64 {
@@ -203,77 +224,57 @@ impl Book {
         lots as u64 * self.lot
     }
 
-    fn insert_level(
-        &mut self,
-        side: BookSide,
-        at: usize,
-        price: i64,
-        size: u64,
-        random: &mut Random,
-        changes: &mut BookChanges,
-    ) {
-        self.sides[side as usize].insert(at, Level { price, orders: Vec::new() });
+    fn insert_level(&mut self, side: Side, price: i64, size: u64, random: &mut Random, depths: &mut Depths) {
         let parts = 1 + u64::from(random.below(3));
         let part = (size / parts / self.lot * self.lot).max(1).min(size);
         let mut left = size;
         for n in 1..=parts {
             let size = if n == parts { left } else { part.min(left) };
             left -= size;
-            self.add_order(side, at, size, changes);
+            self.add_order(side, price, size, depths);
         }
-        changes.level(Action::Add, side, price);
     }
 
-    fn add_order(&mut self, side: BookSide, at: usize, size: u64, changes: &mut BookChanges) {
+    fn add_order(&mut self, side: Side, price: i64, size: u64, depths: &mut Depths) {
         if size == 0 {
             return;
         }
-        let order = Order { id: self.next_id, size };
-        self.next_id += 1;
-        let level = &mut self.sides[side as usize][at];
-        level.orders.push(order);
-        changes.order(Action::Add, side, level.price, order);
+        let reference = u64::from(self.id.0) << NUMBER_BITS | self.next_number;
+        self.next_number += 1;
+        let order = Order { reference, side, price, size, priority: 0, owner: 0 };
+        let added = depths.books.add(self.id, &order, &mut depths.changes);
+        debug_assert!(added.is_ok(), "{added:?}");
     }
 
-    fn remove_level(&mut self, side: BookSide, at: usize, changes: &mut BookChanges) {
-        let level = self.sides[side as usize].remove(at);
-        for order in level.orders {
-            changes.order(Action::Delete, side, level.price, order);
+    fn remove_level(&self, side: Side, price: i64, depths: &mut Depths) {
+        let orders: Vec<u64> = self.orders(side, price, depths).map(|order| order.reference).collect();
+        for reference in orders {
+            let removed = depths.books.delete(reference, &mut depths.changes);
+            debug_assert!(removed.is_ok(), "{removed:?}");
         }
-        changes.level(Action::Delete, side, level.price);
     }
 
     /// Makes a level's total `size` (not 0): a new order at the back, or the oldest ones are cut.
-    fn resize(&mut self, side: BookSide, at: usize, size: u64, random: &mut Random, changes: &mut BookChanges) {
-        let level = &mut self.sides[side as usize][at];
-        let (price, before) = (level.price, level.size());
-        if before == size {
-            return;
-        }
+    fn resize(&mut self, side: Side, price: i64, size: u64, random: &mut Random, depths: &mut Depths) {
+        let before = depths.books.level(self.id, side, price).map_or(0, |level| level.size);
         if size > before {
-            if level.orders.len() < 6 {
-                self.add_order(side, at, size - before, changes);
-            } else {
-                let chosen = random.below(level.orders.len() as u32) as usize;
-                level.orders[chosen].size += size - before;
-                changes.order(Action::Update, side, price, level.orders[chosen]);
+            let orders: Vec<Order> = self.orders(side, price, depths).collect();
+            if orders.len() < 6 {
+                return self.add_order(side, price, size - before, depths);
             }
-        } else {
-            let mut cut = before - size;
-            while cut > 0 {
-                let oldest = &mut level.orders[0];
-                if oldest.size <= cut {
-                    cut -= oldest.size;
-                    let gone = level.orders.remove(0);
-                    changes.order(Action::Delete, side, price, gone);
-                } else {
-                    oldest.size -= cut;
-                    cut = 0;
-                    changes.order(Action::Update, side, price, *oldest);
-                }
-            }
+            let chosen = orders[random.below(orders.len() as u32) as usize];
+            let larger = Order { size: chosen.size + size - before, ..chosen };
+            let changed = depths.books.change(&larger, &mut depths.changes);
+            debug_assert!(changed.is_ok(), "{changed:?}");
         }
-        changes.level(Action::Update, side, price);
+        let mut cut = before.saturating_sub(size);
+        while cut > 0 {
+            let Some(oldest) = self.orders(side, price, depths).next() else { return };
+            let by = oldest.size.min(cut);
+            cut -= by;
+            let reduced = depths.books.cancel(oldest.reference, by, &mut depths.changes);
+            debug_assert!(reduced.is_ok(), "{reduced:?}");
+        }
     }
 }
 
@@ -285,17 +286,17 @@ mod tests {
     /// The book of a consumer that applies the changes.
     #[derive(Default)]
     struct Consumer {
-        orders: BTreeMap<u64, (BookSide, i64, u64)>,
+        orders: BTreeMap<u64, (Side, i64, u64)>,
     }
 
     impl Consumer {
         fn apply(&mut self, changes: &BookChanges) {
             for c in &changes.orders {
-                let entry = (c.side, c.price, c.order.size);
+                let entry = (c.order.side, c.order.price, c.order.size);
                 match c.action {
-                    Action::Add => assert!(self.orders.insert(c.order.id, entry).is_none()),
-                    Action::Update => assert!(self.orders.insert(c.order.id, entry).is_some()),
-                    Action::Delete => assert!(self.orders.remove(&c.order.id).is_some()),
+                    Action::Add => assert!(self.orders.insert(c.order.reference, entry).is_none()),
+                    Action::Update => assert!(self.orders.insert(c.order.reference, entry).is_some()),
+                    Action::Delete => assert!(self.orders.remove(&c.order.reference).is_some()),
                 }
             }
         }
@@ -304,18 +305,19 @@ mod tests {
     #[test]
     fn a_consumer_of_the_changes_holds_the_same_book() {
         let mut random = Random::new(3);
-        let (mut book, mut changes, mut consumer) = (Book::new(1, 100, 5), BookChanges::default(), Consumer::default());
+        let (mut depths, mut consumer) = (Depths::default(), Consumer::default());
+        let mut book = depths.open(1, 100, 5);
         let mut levels: BTreeSet<(u8, i64)> = BTreeSet::new();
         let mut mid = 10_000i64;
         for step in 0..5_000 {
-            changes.clear();
+            depths.changes.clear();
             mid = (mid + i64::from(random.below(7)) - 3).max(50);
             let (bid_size, ask_size) = (100 * u64::from(1 + random.below(20)), 100 * u64::from(1 + random.below(20)));
-            book.set_best(BookSide::Bid, mid - 1, bid_size, &mut random, &mut changes);
-            book.set_best(BookSide::Ask, mid + 1, ask_size, &mut random, &mut changes);
-            book.stir(&mut random, &mut changes);
-            consumer.apply(&changes);
-            for c in &changes.levels {
+            book.set_best(Side::Bid, mid - 1, bid_size, &mut random, &mut depths);
+            book.set_best(Side::Ask, mid + 1, ask_size, &mut random, &mut depths);
+            book.stir(&mut random, &mut depths);
+            consumer.apply(&depths.changes);
+            for c in &depths.changes.levels {
                 let key = (c.side as u8, c.price);
                 match c.action {
                     Action::Add => assert!(levels.insert(key), "step {step} {c:?}"),
@@ -323,20 +325,17 @@ mod tests {
                     Action::Delete => assert!(levels.remove(&key), "step {step} {c:?}"),
                 }
             }
-            assert_eq!(book.side(BookSide::Bid)[0].size(), bid_size);
-            assert_eq!(book.side(BookSide::Ask)[0].price, mid + 1);
-            let held: Vec<_> = BookSide::BOTH
-                .iter()
-                .flat_map(|&side| book.side(side).iter().map(move |l| (side, l)))
-                .flat_map(|(side, l)| l.orders.iter().map(move |o| (o.id, (side, l.price, o.size))))
-                .collect();
+            let books = &depths.books;
+            assert_eq!(books.best(book.id, Side::Bid).map(|level| level.size), Some(bid_size));
+            assert_eq!(books.best(book.id, Side::Ask).map(|level| level.price), Some(mid + 1));
+            let held: Vec<Order> = Side::BOTH.iter().flat_map(|&side| books.orders(book.id, side)).collect();
             assert_eq!(held.len(), consumer.orders.len());
-            assert!(held.iter().all(|(id, entry)| consumer.orders[id] == *entry));
-            assert_eq!(levels.len(), book.side(BookSide::Bid).len() + book.side(BookSide::Ask).len());
-            for side in BookSide::BOTH {
-                assert!(book.side(side).is_sorted_by(|a, b| side.better(a.price, b.price)));
-                assert!(book.side(side).iter().all(|l| !l.orders.is_empty() && l.orders.iter().all(|o| o.size > 0)));
-            }
+            assert!(held.iter().all(|o| consumer.orders[&o.reference] == (o.side, o.price, o.size)));
+            assert_eq!(levels.len(), books.depth(book.id, Side::Bid) + books.depth(book.id, Side::Ask));
+            assert_ne!(books.state(book.id), market::BookState::Crossed);
+            books.check_invariants();
         }
+        depths.close(&book);
+        assert!(depths.books.is_empty() && depths.open(1, 100, 5).id == book.id);
     }
 }

@@ -5,7 +5,7 @@
 //! Quotes are set around the fair price, trades hit them, volume, high and low accumulate. Everything is a function of the
 //! seed, the names and the time: two runs that open the same names at the same times publish the same bytes.
 
-use super::book::{Book, BookChanges, BookSide};
+use super::book::{Book, Depths};
 use super::fields::{FieldWriter, append_fields};
 use super::instrument::{Kind, Profile, well_known};
 use super::levels;
@@ -37,7 +37,7 @@ pub struct Generator {
     /// When each watched instrument has its next event. Stale entries are those whose time is not the instrument's.
     due: BinaryHeap<Reverse<(Nanos, InstrumentId)>>,
     now: Nanos,
-    changes: BookChanges,
+    depths: Depths,
     payload: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ struct Instrument {
     auction_done: bool,
     watched: Watched,
     next_at: Nanos,
-    book: Option<Box<Book>>,
+    book: Option<Book>,
 }
 
 /// Models of an instrument that somebody watches.
@@ -105,7 +105,7 @@ impl Generator {
             by_name: HashMap::new(),
             due: BinaryHeap::new(),
             now: 0,
-            changes: BookChanges::default(),
+            depths: Depths::default(),
             payload: Vec::with_capacity(8 * 1024),
         }
     }
@@ -145,8 +145,11 @@ impl Generator {
             let at = instrument.schedule(&self.config, &self.factor, self.now);
             self.due.push(Reverse((at, id)));
         }
-        if !instrument.watched.by_order && !instrument.watched.by_price {
-            instrument.book = None;
+        if !instrument.watched.by_order
+            && !instrument.watched.by_price
+            && let Some(book) = instrument.book.take()
+        {
+            self.depths.close(&book);
         }
     }
 
@@ -161,9 +164,12 @@ impl Generator {
                 false
             }
             Model::ByPrice | Model::ByOrder => {
-                instrument.open_book();
+                instrument.open_book(&mut self.depths);
                 let shape = instrument.shape();
-                instrument.book.as_ref().is_some_and(|book| levels::append_image(book, model, shape, at, part, out))
+                instrument.book.as_ref().is_some_and(|book| {
+                    let book = self.depths.books.book(book.id());
+                    levels::append_image(&book, model, shape, at, part, out)
+                })
             }
             Model::SymbolList => false,
         }
@@ -189,9 +195,9 @@ impl Generator {
                 continue;
             }
             self.factor.advance(at);
-            self.changes.clear();
+            self.depths.changes.clear();
             let mut teller = Teller { id, sink, payload: &mut self.payload, told: &mut told };
-            instrument.happen(&self.config, &self.factor, at, &mut self.changes, &mut teller);
+            instrument.happen(&self.config, &self.factor, at, &mut self.depths, &mut teller);
             let next = instrument.schedule(&self.config, &self.factor, at);
             self.due.push(Reverse((next, id)));
         }
@@ -342,7 +348,7 @@ impl Instrument {
         config: &GeneratorConfig,
         factor: &Factor,
         at: Nanos,
-        changes: &mut BookChanges,
+        depths: &mut Depths,
         tell: &mut Teller<'_>,
     ) {
         let moment = config.calendar.moment(at);
@@ -358,20 +364,20 @@ impl Instrument {
         self.excitement = self.excitement * (-FADING * since).exp() + BRANCHING * FADING;
         self.excited_at = at;
         if !self.auction_done {
-            self.auction(moment, changes, tell);
+            self.auction(moment, depths, tell);
         } else if self.profile.kind == Kind::Index {
             self.index_value(moment, tell);
         } else if self.profile.kind == Kind::Share && self.random.chance(TRADE_SHARE) {
-            self.trade(moment, changes, tell);
+            self.trade(moment, depths, tell);
         } else {
-            self.quote(moment, changes, tell);
+            self.quote(moment, depths, tell);
         }
         if let Some(book) = &mut self.book
             && self.random.chance(0.5)
         {
-            book.stir(&mut self.random, changes);
+            book.stir(&mut self.random, depths);
         }
-        self.tell_book(moment, changes, tell);
+        self.tell_book(moment, depths, tell);
     }
 
     fn begin_session(&mut self, session: u32, moment: super::session::Moment, tell: &mut Teller<'_>) {
@@ -392,7 +398,7 @@ impl Instrument {
     }
 
     /// The opening: quotes appear, and one large trade.
-    fn auction(&mut self, moment: super::session::Moment, changes: &mut BookChanges, tell: &mut Teller<'_>) {
+    fn auction(&mut self, moment: super::session::Moment, depths: &mut Depths, tell: &mut Teller<'_>) {
         self.auction_done = true;
         if self.profile.kind != Kind::Currency {
             let lots =
@@ -400,7 +406,7 @@ impl Instrument {
             let price = self.to_tick(self.fair());
             self.print(moment, price, lots.ceil() as u64 * u64::from(self.profile.lot), tell);
         }
-        self.quote(moment, changes, tell);
+        self.quote(moment, depths, tell);
     }
 
     fn index_value(&mut self, moment: super::session::Moment, tell: &mut Teller<'_>) {
@@ -416,7 +422,7 @@ impl Instrument {
     }
 
     /// A trade at the best bid or ask, and the quote that it leaves behind.
-    fn trade(&mut self, moment: super::session::Moment, changes: &mut BookChanges, tell: &mut Teller<'_>) {
+    fn trade(&mut self, moment: super::session::Moment, depths: &mut Depths, tell: &mut Teller<'_>) {
         let fair = self.fair();
         // Buyers come in runs, and those who know the fair price trade towards it.
         if self.random.chance(0.3) {
@@ -424,7 +430,7 @@ impl Instrument {
         }
         let side = if self.buyers { self.record.ask } else { self.record.bid };
         if side.price == 0 {
-            return self.quote(moment, changes, tell);
+            return self.quote(moment, depths, tell);
         }
         let lots = self.random.exponential(f64::from(self.profile.typical_lots) * 0.35).ceil().max(1.0) as u64;
         let odd = if self.random.chance(0.12) { u64::from(self.random.below(self.profile.lot)) } else { 0 };
@@ -437,7 +443,7 @@ impl Instrument {
             let target = side.price as f64 + if self.buyers { step } else { -step };
             let moved = if self.buyers { fair.max(target) } else { fair.min(target) };
             self.own_walk = (moved.max(1.0) / self.profile.base_price as f64).ln();
-            return self.quote(moment, changes, tell);
+            return self.quote(moment, depths, tell);
         }
         let (mut bid, mut ask) = (self.record.bid, self.record.ask);
         if self.buyers {
@@ -445,13 +451,13 @@ impl Instrument {
         } else {
             bid.size = left;
         }
-        self.publish_quote(moment, bid, ask, changes, tell);
+        self.publish_quote(moment, bid, ask, depths, tell);
     }
 
     /// A new quote around the fair price; most often only a size changes.
-    fn quote(&mut self, moment: super::session::Moment, changes: &mut BookChanges, tell: &mut Teller<'_>) {
+    fn quote(&mut self, moment: super::session::Moment, depths: &mut Depths, tell: &mut Teller<'_>) {
         let (bid, ask) = self.next_quote();
-        self.publish_quote(moment, bid, ask, changes, tell);
+        self.publish_quote(moment, bid, ask, depths, tell);
     }
 
     fn publish_quote(
@@ -459,7 +465,7 @@ impl Instrument {
         moment: super::session::Moment,
         bid: Side,
         ask: Side,
-        changes: &mut BookChanges,
+        depths: &mut Depths,
         tell: &mut Teller<'_>,
     ) {
         let change = self.record.quote(moment, bid, ask);
@@ -471,13 +477,14 @@ impl Instrument {
         }
         if let Some(book) = &mut self.book {
             // The side that gives way moves first, so that the book is never crossed.
-            let order = if bid.price >= book.side(BookSide::Ask).first().map_or(i64::MAX, |l| l.price) {
-                [(BookSide::Ask, ask), (BookSide::Bid, bid)]
-            } else {
-                [(BookSide::Bid, bid), (BookSide::Ask, ask)]
-            };
+            let order =
+                if bid.price >= depths.books.best(book.id(), market::Side::Ask).map_or(i64::MAX, |level| level.price) {
+                    [(market::Side::Ask, ask), (market::Side::Bid, bid)]
+                } else {
+                    [(market::Side::Bid, bid), (market::Side::Ask, ask)]
+                };
             for (side, best) in order {
-                book.set_best(side, best.price, best.size, &mut self.random, changes);
+                book.set_best(side, best.price, best.size, &mut self.random, depths);
             }
         }
     }
@@ -518,14 +525,14 @@ impl Instrument {
         lots as u64 * u64::from(self.profile.lot)
     }
 
-    fn open_book(&mut self) {
+    fn open_book(&mut self, depths: &mut Depths) {
         if self.book.is_some() {
             return;
         }
-        let mut book = Box::new(Book::new(self.profile.tick, self.profile.lot, self.profile.typical_lots));
-        let mut unseen = BookChanges::default();
-        book.set_best(BookSide::Bid, self.record.bid.price, self.record.bid.size, &mut self.random, &mut unseen);
-        book.set_best(BookSide::Ask, self.record.ask.price, self.record.ask.size, &mut self.random, &mut unseen);
+        let mut book = depths.open(self.profile.tick, self.profile.lot, self.profile.typical_lots);
+        let (bid, ask) = (self.record.bid, self.record.ask);
+        book.set_best(market::Side::Bid, bid.price, bid.size, &mut self.random, depths);
+        book.set_best(market::Side::Ask, ask.price, ask.size, &mut self.random, depths);
         self.book = Some(book);
     }
 
@@ -537,15 +544,17 @@ impl Instrument {
         }
     }
 
-    fn tell_book(&self, moment: super::session::Moment, changes: &BookChanges, tell: &mut Teller<'_>) {
+    fn tell_book(&self, moment: super::session::Moment, depths: &Depths, tell: &mut Teller<'_>) {
+        // Nobody watches its book.
         let Some(book) = &self.book else { return };
+        let (changes, book) = (&depths.changes, depths.books.book(book.id()));
         for (model, watched, count) in [
             (Model::ByPrice, self.watched.by_price, changes.levels.len()),
             (Model::ByOrder, self.watched.by_order, changes.orders.len()),
         ] {
             if watched && count > 0 {
                 tell.payload.clear();
-                levels::append_update(book, changes, model, self.shape(), moment, tell.payload);
+                levels::append_update(&book, changes, model, self.shape(), moment, tell.payload);
                 tell.tell(model, Payload::Update(UpdateKind::Unspecified));
             }
         }

@@ -3,9 +3,10 @@
 //! A level's key is its price and side (`1013525B`), an order's key its id; neither is meant to be taken apart.
 
 use super::Model;
-use super::book::{Action, Book, BookChanges, BookSide, Level, Order};
+use super::book::{Action, BookChanges, Generated, number_of};
 use super::fields::{self as fid, append, write_fields};
 use super::session::Moment;
+use market::{Level, OneBook, Order, Side};
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
 
@@ -28,7 +29,14 @@ const PART_ROOM: usize = 4_096;
 const ENTRY_ROOM: usize = 96;
 
 /// Appends part `part` of the whole book; true when another follows. The summary comes with the first part.
-pub fn append_image(book: &Book, model: Model, shape: Shape, at: Moment, part: usize, out: &mut Vec<u8>) -> bool {
+pub fn append_image(
+    book: &OneBook<'_, Generated>,
+    model: Model,
+    shape: Shape,
+    at: Moment,
+    part: usize,
+    out: &mut Vec<u8>,
+) -> bool {
     let total = match model {
         Model::ByOrder => orders(book).count(),
         _ => levels(book).count(),
@@ -41,12 +49,12 @@ pub fn append_image(book: &Book, model: Model, shape: Shape, at: Moment, part: u
             map.summary(LenForm::Shortest, |w| write_summary(shape, at, w))?;
         }
         if model == Model::ByOrder {
-            for (side, price, order) in orders(book).skip(skip).take(ENTRIES_PER_PART) {
-                write_order(&mut map, MapAction::ADD, side, price, *order, shape, at)?;
+            for order in orders(book).skip(skip).take(ENTRIES_PER_PART) {
+                write_order(&mut map, MapAction::ADD, &order, shape, at)?;
             }
         } else {
             for (side, level) in levels(book).skip(skip).take(ENTRIES_PER_PART) {
-                write_level(&mut map, MapAction::ADD, side, level.price, Some(summed(level)), shape, at)?;
+                write_level(&mut map, MapAction::ADD, side, level.price, Some(level), shape, at)?;
             }
         }
         map.finish()
@@ -55,17 +63,24 @@ pub fn append_image(book: &Book, model: Model, shape: Shape, at: Moment, part: u
 }
 
 /// Appends what changed.
-pub fn append_update(book: &Book, changes: &BookChanges, model: Model, shape: Shape, at: Moment, out: &mut Vec<u8>) {
+pub fn append_update(
+    book: &OneBook<'_, Generated>,
+    changes: &BookChanges,
+    model: Model,
+    shape: Shape,
+    at: Moment,
+    out: &mut Vec<u8>,
+) {
     let entries = changes.orders.len().max(changes.levels.len());
     append(out, ENTRY_ROOM * (entries + 1), |w| {
         let mut map = MapEncoder::begin(w, head(model))?;
         if model == Model::ByOrder {
             for c in &changes.orders {
-                write_order(&mut map, map_action(c.action), c.side, c.price, c.order, shape, at)?;
+                write_order(&mut map, map_action(c.action), &c.order, shape, at)?;
             }
         } else {
             for c in &changes.levels {
-                let level = book.level(c.side, c.price).map(summed);
+                let level = book.level(c.side, c.price);
                 write_level(&mut map, map_action(c.action), c.side, c.price, level, shape, at)?;
             }
         }
@@ -73,17 +88,12 @@ pub fn append_update(book: &Book, changes: &BookChanges, model: Model, shape: Sh
     });
 }
 
-fn levels(book: &Book) -> impl Iterator<Item = (BookSide, &Level)> {
-    BookSide::BOTH.into_iter().flat_map(|side| book.side(side).iter().map(move |level| (side, level)))
+fn levels(book: &OneBook<'_, Generated>) -> impl Iterator<Item = (Side, Level)> {
+    Side::BOTH.into_iter().flat_map(|side| book.levels(side).map(move |level| (side, level)))
 }
 
-fn orders(book: &Book) -> impl Iterator<Item = (BookSide, i64, &Order)> {
-    levels(book).flat_map(|(side, level)| level.orders.iter().map(move |order| (side, level.price, order)))
-}
-
-/// Size and number of orders.
-fn summed(level: &Level) -> (u64, Option<usize>) {
-    (level.size(), Some(level.orders.len()))
+fn orders(book: &OneBook<'_, Generated>) -> impl Iterator<Item = Order> {
+    Side::BOTH.into_iter().flat_map(|side| book.orders(side))
 }
 
 fn head(model: Model) -> MapHead {
@@ -110,27 +120,25 @@ fn write_summary(shape: Shape, at: Moment, w: &mut Writer<'_>) -> Result<(), Enc
     })
 }
 
-/// A level: its size and how many orders make it, where that is known. One that is gone can only be deleted.
+/// A level: its size and how many orders make it. One that is gone can only be deleted.
 fn write_level(
     map: &mut MapEncoder<'_, '_>,
     action: MapAction,
-    side: BookSide,
+    side: Side,
     price: i64,
-    level: Option<(u64, Option<usize>)>,
+    level: Option<Level>,
     shape: Shape,
     at: Moment,
 ) -> Result<(), EncodeError> {
-    let key = format!("{price}{}", if side == BookSide::Bid { 'B' } else { 'A' });
+    let key = format!("{price}{}", if side == Side::Bid { 'B' } else { 'A' });
     let key = Primitive::Buffer(key.as_bytes());
-    let Some((size, orders)) = level.filter(|_| action != MapAction::DELETE) else { return map.delete(&key) };
+    let Some(level) = level.filter(|_| action != MapAction::DELETE) else { return map.delete(&key) };
     map.entry(action, &key, |w| {
         write_fields(w, |fields| {
             fields.real(fid::ORDER_PRC, price, shape.decimals);
             fields.enumeration(fid::ORDER_SIDE, side as u16 + 1);
-            fields.real(fid::ACC_SIZE, size as i64, 0);
-            if let Some(orders) = orders {
-                fields.uint(fid::NO_ORD, orders as u64);
-            }
+            fields.real(fid::ACC_SIZE, level.size as i64, 0);
+            fields.uint(fid::NO_ORD, u64::from(level.orders));
             fields.uint(fid::LV_TIM_MS, at.millis());
             fields.date(fid::LV_DATE, at.date());
         })
@@ -140,17 +148,15 @@ fn write_level(
 fn write_order(
     map: &mut MapEncoder<'_, '_>,
     action: MapAction,
-    side: BookSide,
-    price: i64,
-    order: Order,
+    order: &Order,
     shape: Shape,
     at: Moment,
 ) -> Result<(), EncodeError> {
-    let key = format!("{}{}", order.id, if side == BookSide::Bid { 'B' } else { 'S' });
+    let key = format!("{}{}", number_of(order), if order.side == Side::Bid { 'B' } else { 'S' });
     map.entry(action, &Primitive::Buffer(key.as_bytes()), |w| {
         write_fields(w, |fields| {
-            fields.real(fid::ORDER_PRC, price, shape.decimals);
-            fields.enumeration(fid::ORDER_SIDE, side as u16 + 1);
+            fields.real(fid::ORDER_PRC, order.price, shape.decimals);
+            fields.enumeration(fid::ORDER_SIDE, order.side as u16 + 1);
             fields.real(fid::ORDER_SIZE, order.size as i64, 0);
             fields.uint(fid::QUOTIM_MS, at.millis());
         })

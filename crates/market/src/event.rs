@@ -52,7 +52,7 @@ pub struct Order {
     pub price: i64,
     /// Open size of the order, in the venue's smallest unit; never 0.
     pub size: u64,
-    /// Priority: decides the place at a price, or tells since when the order has that, as [`Rules::PRIORITY`](crate::Rules::PRIORITY) says: a time
+    /// Priority: decides the place at a price, or tells since when the order has that, as [`ByOrder::PRIORITY`](crate::ByOrder::PRIORITY) says: a time
     /// in nanoseconds or the venue's number. 0 where the rules keep none.
     pub priority: u64,
     /// Owner, as the venue's handler numbers owners; 0: not told.
@@ -182,8 +182,8 @@ pub enum BookState {
 }
 
 impl BookState {
-    /// Of the best prices.
-    pub fn of(bid: Option<i64>, ask: Option<i64>) -> Self {
+    /// Of the best prices, in any one unit.
+    pub fn of<P: Ord>(bid: Option<P>, ask: Option<P>) -> Self {
         match bid.zip(ask).map(|(bid, ask)| bid.cmp(&ask)) {
             Some(std::cmp::Ordering::Equal) => Self::Locked,
             Some(std::cmp::Ordering::Greater) => Self::Crossed,

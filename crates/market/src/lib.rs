@@ -1,8 +1,9 @@
 //! Order books: one structure for feeds, replay, caches and pages.
 //!
-//! * [`OrderBooks`]: all books of a channel order by order, with queue positions and levels, under a venue's [`Rules`].
-//! * [`PriceBook`]: levels keyed by price; [`RankedBook`]: levels keyed by rank.
-//! * [`DepthView`]: what changes for a subscriber of the best levels; [`consolidated`]: several books as one.
+//! * [`OrderBooks`]: all books of a channel under a venue's [`Rules`]: order by order with queue positions ([`ByOrder`]), by price ([`ByPrice`]) or by
+//!   rank ([`ByRank`]). Levels are held, read and told in one way.
+//! * [`DepthView`]: what changes for a subscriber of the best levels; [`consolidated`]: several books as one; [`best_quote`]: the best of several
+//!   venues that have units of their own.
 //! * [`Event`]: what a change did, given to whoever implements [`Events`].
 //!
 //! Prices and sizes are integers in the venue's smallest unit; how many decimals that has is the venue's handler's knowledge. A price may be
@@ -32,8 +33,6 @@
 #![forbid(unsafe_code)]
 
 mod books;
-mod by_price;
-mod by_rank;
 mod event;
 mod index;
 mod ladder;
@@ -41,9 +40,10 @@ mod rules;
 mod slab;
 mod view;
 
-pub use books::{OrderBooks, Place, Refused, Terms};
-pub use by_price::{PriceBook, UnknownLevel};
-pub use by_rank::{RankedBook, WrongRank};
+pub use books::{Ahead, OneBook, OrderBooks, Place, Rank, ReadBooks, Refused, Terms, UnknownLevel, WrongRank};
 pub use event::{BookId, BookState, Cause, Event, Events, Level, LevelChange, Order, Side};
-pub use rules::{ClearRule, CmeMdp, DbnMbo, FillRule, NasdaqItch, Priority, Rules};
-pub use view::{DepthView, consolidated};
+pub use rules::{
+    ByOrder, ByPrice, ByRank, ClearRule, CmeLevels, CmeMdp, CrossedRule, DbnMbo, FillRule, IexDeep, KrakenLevels,
+    NasdaqItch, Priority, Rules,
+};
+pub use view::{BestQuote, DepthView, Quote, best_quote, consolidated};

@@ -31,16 +31,21 @@ pub enum ClearRule {
     WholeBook,
 }
 
+/// What it means that the best bid is above the best ask between two messages of the venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrossedRule {
+    /// It can be so (before the opening, in test traffic, between messages that belong together): it is told as it is.
+    Lawful,
+    /// The venue trades such orders before it tells of them: something was lost, and the book is not to be believed.
+    MeansLoss,
+}
+
 /// The rules of a venue.
 pub trait Rules {
-    /// Effect of a fill.
-    const FILL: FillRule;
-    /// Meaning of an order's priority.
-    const PRIORITY: Priority;
     /// Extent of a clear.
-    const CLEAR: ClearRule;
-    /// Whether an order that is changed from `old` to `new` under one number stands where it stood.
-    fn keeps_place(old: &Order, new: &Order) -> bool;
+    const CLEAR: ClearRule = ClearRule::WholeBook;
+    /// Meaning of a crossed book.
+    const CROSSED: CrossedRule = CrossedRule::Lawful;
 
     /// Which side a clear that names `side` empties; `None`: both.
     fn cleared(side: Option<Side>) -> Option<Side> {
@@ -51,15 +56,34 @@ pub trait Rules {
     }
 }
 
+/// The rules of a venue that tells every order.
+pub trait ByOrder: Rules {
+    /// Effect of a fill.
+    const FILL: FillRule;
+    /// Meaning of an order's priority.
+    const PRIORITY: Priority;
+    /// Whether an order that is changed from `old` to `new` under one number stands where it stood.
+    fn keeps_place(old: &Order, new: &Order) -> bool;
+}
+
+/// The rules of a venue that tells what stands at a price.
+pub trait ByPrice: Rules {}
+
+/// The rules of a venue that tells what stands at a rank.
+pub trait ByRank: Rules {}
+
 /// Nasdaq TotalView-ITCH 5.0: executions reduce the order at its place; a replaced order has a new number and stands last; nothing but a
 /// new day empties a book.
 #[derive(Clone, Copy, Debug)]
 pub struct NasdaqItch;
 
 impl Rules for NasdaqItch {
+    const CLEAR: ClearRule = ClearRule::SessionOnly;
+}
+
+impl ByOrder for NasdaqItch {
     const FILL: FillRule = FillRule::Takes;
     const PRIORITY: Priority = Priority::Time;
-    const CLEAR: ClearRule = ClearRule::SessionOnly;
 
     fn keeps_place(_old: &Order, _new: &Order) -> bool {
         false
@@ -67,14 +91,17 @@ impl Rules for NasdaqItch {
 }
 
 /// Databento's normalised orders (DBN, schema MBO): T and F take nothing, the C or M after them does; M with another price or a larger
-/// size stands last, with a smaller size stays; R empties the side that it names.
+/// size stands last, with a smaller size stays; R empties the side that it names. Before the opening a book is crossed.
 #[derive(Clone, Copy, Debug)]
 pub struct DbnMbo;
 
 impl Rules for DbnMbo {
+    const CLEAR: ClearRule = ClearRule::NamedSide;
+}
+
+impl ByOrder for DbnMbo {
     const FILL: FillRule = FillRule::Reported;
     const PRIORITY: Priority = Priority::Time;
-    const CLEAR: ClearRule = ClearRule::NamedSide;
 
     fn keeps_place(old: &Order, new: &Order) -> bool {
         old.side == new.side && old.price == new.price && new.size <= old.size
@@ -85,12 +112,36 @@ impl Rules for DbnMbo {
 #[derive(Clone, Copy, Debug)]
 pub struct CmeMdp;
 
-impl Rules for CmeMdp {
+impl Rules for CmeMdp {}
+
+impl ByOrder for CmeMdp {
     const FILL: FillRule = FillRule::Reported;
     const PRIORITY: Priority = Priority::Number;
-    const CLEAR: ClearRule = ClearRule::WholeBook;
 
     fn keeps_place(old: &Order, new: &Order) -> bool {
         old.side == new.side && old.price == new.price && old.priority == new.priority
     }
 }
+
+/// CME MDP 3.0 by price: levels have ranks, those of orders and those that are implied.
+#[derive(Clone, Copy, Debug)]
+pub struct CmeLevels;
+
+impl Rules for CmeLevels {}
+impl ByRank for CmeLevels {}
+
+/// IEX DEEP 1.0: levels by price; size 0 deletes one, now and then one that is not there; test traffic is crossed.
+#[derive(Clone, Copy, Debug)]
+pub struct IexDeep;
+
+impl Rules for IexDeep {
+    const CLEAR: ClearRule = ClearRule::SessionOnly;
+}
+impl ByPrice for IexDeep {}
+
+/// Kraken's books: levels by price, cut to the depth behind each message. Checksums tell what was lost.
+#[derive(Clone, Copy, Debug)]
+pub struct KrakenLevels;
+
+impl Rules for KrakenLevels {}
+impl ByPrice for KrakenLevels {}

@@ -54,6 +54,12 @@ impl<T, const CHUNK_BITS: u32> Slab<T, CHUNK_BITS> {
         &self.chunks[place as usize >> CHUNK_BITS][place as usize & Self::MASK]
     }
 
+    /// The thing at a place, if there is one.
+    #[inline]
+    pub(crate) fn try_get(&self, place: u32) -> Option<&T> {
+        self.chunks.get(place as usize >> CHUNK_BITS)?.get(place as usize & Self::MASK)
+    }
+
     #[inline]
     pub(crate) fn get_mut(&mut self, place: u32) -> &mut T {
         &mut self.chunks[place as usize >> CHUNK_BITS][place as usize & Self::MASK]

@@ -62,3 +62,33 @@ pub fn consolidated<I: Iterator<Item = Level>>(side: Side, books: Vec<I>) -> imp
         Some(sum)
     })
 }
+
+/// A venue's best price and what stands there, in a unit that all venues of a consolidated book have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// The price.
+    pub price: i128,
+    /// The size.
+    pub size: i128,
+}
+
+/// The best of several venues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BestQuote {
+    /// The best price, and the sum of the sizes of all who have it.
+    pub quote: Quote,
+    /// Who has it: the first of them.
+    pub first: usize,
+}
+
+/// The best of a side over venues, of each of which the number and its quote are given; `None`: none of them has one. Whether a venue counts (its book
+/// is good, its side not too old) is for the caller to say, who leaves others out.
+pub fn best_quote(side: Side, quotes: impl Iterator<Item = (usize, Quote)>) -> Option<BestQuote> {
+    quotes.fold(None, |best: Option<BestQuote>, (first, quote)| match best {
+        Some(BestQuote { quote: known, first }) if known.price == quote.price => {
+            Some(BestQuote { quote: Quote { size: known.size.saturating_add(quote.size), ..known }, first })
+        }
+        Some(known) if (quote.price < known.quote.price) == (side == Side::Bid) => Some(known),
+        _ => Some(BestQuote { quote, first }),
+    })
+}

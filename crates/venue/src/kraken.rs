@@ -19,11 +19,11 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use market::{BookId, Events, Level, PriceBook, Side};
+use market::{BookId, Events, KrakenLevels, Level, OneBook, OrderBooks, ReadBooks, Side};
 use serde_json::Value;
 
 use crate::market_events::{Market, Trade, TradeKind};
-use crate::web::{Scale, WebBooks, WebVenue};
+use crate::web::{Scale, WebVenue};
 
 pub use crate::web::{Bad, Doubt, Notice, Want};
 
@@ -61,7 +61,7 @@ struct Pair {
     name: String,
     /// Levels a side that were subscribed to.
     depth: usize,
-    book: PriceBook,
+    book: BookId,
     /// Of its prices, by the snapshot.
     decimals: usize,
     /// By price: price and size as they were sent, without the point and the zeros in front.
@@ -80,6 +80,8 @@ struct Pair {
 #[derive(Debug)]
 pub struct Kraken {
     depth: usize,
+    /// By place among the pairs.
+    books: OrderBooks<KrakenLevels>,
     pairs: Vec<Pair>,
     numbers: HashMap<String, usize>,
     is_open: bool,
@@ -96,6 +98,7 @@ impl Kraken {
     pub fn new(pairs: &[String], depth: usize) -> Self {
         let mut new = Self {
             depth,
+            books: OrderBooks::default(),
             pairs: Vec::new(),
             numbers: HashMap::new(),
             is_open: true,
@@ -126,7 +129,7 @@ impl Kraken {
         self.pairs.push(Pair {
             name: name.to_owned(),
             depth: self.depth,
-            book: PriceBook::new(BookId(at as u32)),
+            book: BookId(at as u32),
             decimals: 0,
             digits: Default::default(),
             state: State::Waiting,
@@ -209,8 +212,8 @@ impl Kraken {
     }
 
     /// The book of a pair; its number is the pair's place among those that were asked for.
-    pub fn book(&self, pair: &str) -> Option<&PriceBook> {
-        self.numbers.get(pair).map(|at| &self.pairs[*at].book)
+    pub fn book(&self, pair: &str) -> Option<OneBook<'_, KrakenLevels>> {
+        self.numbers.get(pair).map(|at| self.books.book(self.pairs[*at].book))
     }
 
     /// Decimals of a pair's prices; `None`: there is no such pair.
@@ -295,7 +298,7 @@ impl Kraken {
         let book = BookId(at as u32);
         let known = self.pairs[at].decimals;
         // Units never become coarser: what was traded or told in them stays a whole number of them. A snapshot of nothing does not tell them.
-        let is_empty = Side::BOTH.iter().all(|side| self.pairs[at].book.levels(*side).next().is_none());
+        let is_empty = Side::BOTH.iter().all(|side| self.books.depth(book, *side) == 0);
         let decimals = if is_snapshot || is_empty { decimals_of(changes).max(known) } else { known };
         let Some(rows) = rows_of(changes, decimals) else {
             self.bad.value += 1;
@@ -303,9 +306,10 @@ impl Kraken {
         };
         // Rows alone tell the time: a snapshot of an empty book has none, which is 0.
         market.begin(Some(book), rows.iter().map(|row| row.time).max().unwrap_or(0));
-        let pair = &mut self.pairs[at];
+        let Self { pairs, books, bad, .. } = self;
+        let pair = &mut pairs[at];
         if is_snapshot {
-            pair.book.clear(market);
+            books.clear(book, None, market);
             if std::mem::replace(&mut pair.decimals, decimals) != decimals || !pair.was_good {
                 market.notice(Some(book), &Notice::Scale(pair.scale()));
             }
@@ -314,10 +318,10 @@ impl Kraken {
             market.notice(Some(book), &Notice::Scale(pair.scale()));
         }
         for row in &rows {
-            self.bad.unknown_level += u64::from(!pair.apply(row, market));
+            bad.unknown_level += u64::from(!pair.apply(row, books, market));
         }
         // Behind the whole message, and only what is beyond the depth.
-        pair.cut(pair.depth, market);
+        pair.cut(pair.depth, books, market);
         if is_snapshot {
             let is_proved = !pair.was_good;
             (pair.state, pair.was_good) = (if is_proved { State::Good } else { State::Unproved }, true);
@@ -378,7 +382,7 @@ impl Pair {
     }
 
     /// False: a level was deleted that is not there.
-    fn apply<E: Events>(&mut self, row: &Row<'_>, events: &mut E) -> bool {
+    fn apply<E: Events>(&mut self, row: &Row<'_>, books: &mut OrderBooks<KrakenLevels>, events: &mut E) -> bool {
         let level = Level { price: row.price, size: row.size, orders: 0 };
         let digits = &mut self.digits[row.side as usize];
         if row.size == 0 {
@@ -389,11 +393,11 @@ impl Pair {
             push_digits(&mut text, row.size_text);
             digits.insert(row.price, text);
         }
-        self.book.set(row.side, level, events).is_ok()
+        books.set(self.book, row.side, level, events).is_ok()
     }
 
-    fn cut<E: Events>(&mut self, depth: usize, events: &mut E) {
-        self.book.cut(depth, events);
+    fn cut<E: Events>(&mut self, depth: usize, books: &mut OrderBooks<KrakenLevels>, events: &mut E) {
+        books.cut(self.book, depth, events);
         let [bids, asks] = &mut self.digits;
         while bids.len() > depth {
             bids.pop_first();
@@ -411,20 +415,6 @@ impl Pair {
             sum.update(text.as_bytes());
         }
         sum.finalize()
-    }
-}
-
-impl WebBooks for Kraken {
-    fn best(&self, book: BookId, side: Side) -> Option<Level> {
-        self.pairs.get(book.0 as usize)?.book.levels(side).next()
-    }
-
-    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
-        self.pairs.get(book.0 as usize)?.book.level(side, price)
-    }
-
-    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_> {
-        Box::new(self.pairs.get(book.0 as usize).into_iter().flat_map(move |pair| pair.book.levels(side)))
     }
 }
 
@@ -481,8 +471,8 @@ impl WebVenue for Kraken {
         self.pairs.get(book.0 as usize).is_some_and(|pair| pair.state == State::Good)
     }
 
-    fn books(&self) -> &dyn WebBooks {
-        self
+    fn books(&self) -> &dyn ReadBooks {
+        &self.books
     }
 
     fn messages(&self) -> u64 {

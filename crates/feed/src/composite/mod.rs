@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use market::{BestQuote, BookState, Side, best_quote};
 use rwf::msg::Msg;
 use rwf::{DataState, DataType, FieldList, Primitive, RealHint, SetScope};
 
@@ -50,7 +51,7 @@ const DECIMALS: u8 = 14;
 
 /// A side of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Quote {
+struct MemberSide {
     price: Option<Exact>,
     size: Exact,
     changed_at: Nanos,
@@ -61,11 +62,11 @@ struct MemberState {
     id: Option<InstrumentId>,
     is_good: bool,
     /// Bid, ask.
-    sides: [Quote; 2],
+    sides: [MemberSide; 2],
 }
 
-/// The best of a side: price, size, and who made it first.
-type Best = Option<(Exact, Exact, usize)>;
+/// The best of a side, and which member has it.
+type Best = Option<BestQuote>;
 
 struct Item {
     of: CompositeItem,
@@ -162,7 +163,7 @@ impl CompositeSource {
         self.sources[source].image(id, Model::Price, 0, &mut body);
         let is_good = self.sources[source].data_state(id, Model::Price) == DataState::OK;
         let member = &mut self.items[at].members[n];
-        (member.is_good, member.sides) = (is_good, [Quote::default(); 2]);
+        (member.is_good, member.sides) = (is_good, [MemberSide::default(); 2]);
         member.apply(&body, self.now);
         self.body = body;
     }
@@ -182,11 +183,11 @@ impl CompositeSource {
                     }
                 }
                 Payload::ImagePart { data, .. } => {
-                    (member.is_good, member.sides) = (data == DataState::OK, [Quote::default(); 2]);
+                    (member.is_good, member.sides) = (data == DataState::OK, [MemberSide::default(); 2]);
                     member.apply(event.body, self.now);
                 }
                 Payload::NewImage => {
-                    member.sides = [Quote::default(); 2];
+                    member.sides = [MemberSide::default(); 2];
                     member.apply(event.body, self.now);
                 }
                 Payload::Update(_) | Payload::Typed(_) => member.apply(event.body, self.now),
@@ -268,7 +269,7 @@ impl MemberState {
         }
         for (kept, new) in self.sides.iter_mut().zip(sides) {
             if (kept.price, kept.size) != (new.price, new.size) {
-                *kept = Quote { changed_at: now, ..new };
+                *kept = MemberSide { changed_at: now, ..new };
             }
         }
     }
@@ -293,23 +294,19 @@ impl Item {
     }
 
     fn best(&self, now: Nanos) -> [Best; 2] {
-        [0, 1].map(|side| {
-            let mut best: Best = None;
-            for (n, member) in self.members.iter().enumerate().filter(|(_, member)| self.counts(member, side, now)) {
-                let Quote { price: Some(price), size, .. } = member.sides[side] else { continue };
-                best = match best {
-                    Some((known, sum, first)) if known == price => Some((known, sum.saturating_add(size), first)),
-                    Some((known, ..)) if (price < known) == (side == 0) => best,
-                    _ => Some((price, size, n)),
-                };
-            }
-            best
+        Side::BOTH.map(|side| {
+            let counting = self.members.iter().enumerate().filter(|(_, m)| self.counts(m, side as usize, now));
+            let quotes = counting.filter_map(|(n, member)| {
+                let MemberSide { price, size, .. } = member.sides[side as usize];
+                Some((n, market::Quote { price: price?, size }))
+            });
+            best_quote(side, quotes)
         })
     }
 
     fn is_good(&self, now: Nanos) -> bool {
         let is_there = |member: &&MemberState| {
-            let is_fresh = |side: &Quote| match self.of.longest_ns {
+            let is_fresh = |side: &MemberSide| match self.of.longest_ns {
                 Some(longest) => side.price.is_none() || now.saturating_sub(side.changed_at) < longest,
                 None => true,
             };
@@ -365,21 +362,24 @@ impl Item {
         [price, size, name]: [fid::Fid; 3],
         fields: &mut crate::fields::FieldWriter<'_, '_>,
     ) {
-        let Some((value, sum, first)) = best else {
+        let Some(BestQuote { quote, first }) = best else {
             return [price, size, name].into_iter().for_each(|id| fields.blank(id));
         };
-        real(fields, price, value);
-        real(fields, size, sum);
+        real(fields, price, quote.price);
+        real(fields, size, quote.size);
         fields.text(name, &self.of.members[first].name);
     }
 
     /// `BOOK_STATE`: 0 there is no order, 1 normal, 2 locked, 3 crossed, 4 one-sided.
     fn state(&self) -> u16 {
-        match self.told {
-            [None, None] => 0,
-            [Some((bid, ..)), Some((ask, ..))] if bid == ask => 2,
-            [Some((bid, ..)), Some((ask, ..))] if bid > ask => 3,
-            [Some(_), Some(_)] => 1,
+        let [bid, ask] = self.told.map(|best| best.map(|best| best.quote.price));
+        match (bid, ask) {
+            (None, None) => 0,
+            (Some(_), Some(_)) => match BookState::of(bid, ask) {
+                BookState::Normal => 1,
+                BookState::Locked => 2,
+                BookState::Crossed => 3,
+            },
             _ => 4,
         }
     }

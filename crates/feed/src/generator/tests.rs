@@ -253,8 +253,9 @@ fn books_follow_the_quotes() {
     let count = |model| told.iter().filter(|(_, t)| t.model == model).count();
     assert!(count(Model::ByPrice) > 100 && count(Model::ByOrder) > 100 && count(Model::Price) == 0);
     let instrument = &g.instruments[id.0 as usize];
-    let book = instrument.book.as_ref().unwrap();
-    assert_eq!(book.side(BookSide::Bid)[0].price, instrument.record.bid.price);
-    assert_eq!(book.side(BookSide::Ask)[0].price, instrument.record.ask.price);
-    assert_eq!(book.side(BookSide::Bid)[0].size(), instrument.record.bid.size);
+    let book = g.depths.books.book(instrument.book.as_ref().unwrap().id());
+    let best = |side| book.levels(side).next().expect("a level");
+    assert_eq!(best(market::Side::Bid).price, instrument.record.bid.price);
+    assert_eq!(best(market::Side::Ask).price, instrument.record.ask.price);
+    assert_eq!(best(market::Side::Bid).size, instrument.record.bid.size);
 }

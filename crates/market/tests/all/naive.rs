@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use market::{BookId, Event, Events, FillRule, Level, LevelChange, Order, Priority, Rules, Side};
+use market::{BookId, ByOrder, Event, Events, FillRule, Level, LevelChange, Order, Priority, Side};
 
 /// The orders of one book; those of one price stand in the list as in their queue.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ impl Naive {
         self.orders.iter().position(|order| order.reference == reference)
     }
 
-    pub(crate) fn add<R: Rules>(&mut self, order: Order) {
+    pub(crate) fn add<R: ByOrder>(&mut self, order: Order) {
         let behind = |other: &Order| {
             R::PRIORITY == Priority::Number
                 && (other.side, other.price) == (order.side, order.price)
@@ -35,13 +35,13 @@ impl Naive {
         }
     }
 
-    pub(crate) fn fill<R: Rules>(&mut self, reference: u64, by: u64) {
+    pub(crate) fn fill<R: ByOrder>(&mut self, reference: u64, by: u64) {
         if R::FILL == FillRule::Takes {
             self.take(reference, by);
         }
     }
 
-    pub(crate) fn change<R: Rules>(&mut self, new: Order, place: Option<bool>) {
+    pub(crate) fn change<R: ByOrder>(&mut self, new: Order, place: Option<bool>) {
         if let Some(at) = self.at(new.reference) {
             let old = self.orders[at];
             if place.unwrap_or_else(|| R::keeps_place(&old, &new)) {

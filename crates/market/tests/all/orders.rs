@@ -1,7 +1,8 @@
 //! Books order by order: every change of a drawn sequence leaves what the naive book has, and the events tell it.
 
 use market::{
-    BookId, CmeMdp, DbnMbo, Events, LevelChange, NasdaqItch, Order, OrderBooks, Place, Refused, Rules, Side, Terms,
+    Ahead, BookId, ByOrder, CmeMdp, DbnMbo, Events, LevelChange, NasdaqItch, Order, OrderBooks, Place, Refused, Side,
+    Terms,
 };
 use proptest::prelude::*;
 
@@ -49,7 +50,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn apply_naive<R: Rules>(books: &mut [Naive], act: &Act) -> Result<(), Refused> {
+fn apply_naive<R: ByOrder>(books: &mut [Naive], act: &Act) -> Result<(), Refused> {
     let holder = |books: &[Naive], reference| books.iter().position(|book| book.at(reference).is_some());
     let known = |books: &[Naive], reference| {
         let book = holder(books, reference).ok_or(Refused::UnknownOrder(reference))?;
@@ -111,7 +112,7 @@ fn apply_naive<R: Rules>(books: &mut [Naive], act: &Act) -> Result<(), Refused> 
     Ok(())
 }
 
-fn apply<R: Rules, E: Events, const QUEUED: bool>(
+fn apply<R: ByOrder, E: Events, const QUEUED: bool>(
     books: &mut OrderBooks<R, QUEUED>,
     act: &Act,
     events: &mut E,
@@ -134,7 +135,7 @@ fn apply<R: Rules, E: Events, const QUEUED: bool>(
     }
 }
 
-fn hold_to_the_naive_book<R: Rules>(acts: &[Act]) {
+fn hold_to_the_naive_book<R: ByOrder>(acts: &[Act]) {
     let (mut books, mut levels_only) = (OrderBooks::<R>::default(), OrderBooks::<R, false>::default());
     books.open(BookId(BOOKS - 1));
     levels_only.open(BookId(BOOKS - 1));
@@ -142,6 +143,8 @@ fn hold_to_the_naive_book<R: Rules>(acts: &[Act]) {
         (Follower::default(), Follower::default(), vec![Naive::default(); BOOKS as usize]);
     for act in acts {
         follower.last = None;
+        books.look_ahead(&ahead_of(act));
+        levels_only.look_ahead(&ahead_of(act));
         let expected = apply_naive::<R>(&mut naive, act);
         assert_eq!(apply(&mut books, act, &mut follower), expected, "{act:?}");
         // Without queues, changes of priority alone are not seen: the levels are the same all the same.
@@ -167,6 +170,20 @@ fn hold_to_the_naive_book<R: Rules>(acts: &[Act]) {
     }
 }
 
+/// What a change will touch, as far as it names it.
+fn ahead_of(act: &Act) -> Vec<Ahead> {
+    match act {
+        Act::Add(book, order) => {
+            let Order { reference, side, price, .. } = *order;
+            vec![Ahead::Add { reference, book: BookId(*book), side, price }]
+        }
+        Act::Fill(reference, _) | Act::Cancel(reference, _) | Act::Delete(reference) => vec![Ahead::Order(*reference)],
+        Act::Change(order) => vec![Ahead::Order(order.reference)],
+        Act::Replace(old, new, _) => vec![Ahead::Replace { old: *old, new: *new }],
+        Act::Clear(..) | Act::ClearAll => (0..40).map(Ahead::Order).collect(),
+    }
+}
+
 /// Followers that are told of an order without its priority.
 struct Ranks<'a>(&'a mut Follower);
 
@@ -185,7 +202,7 @@ impl Events for Ranks<'_> {
     }
 }
 
-fn hold_places<R: Rules>(books: &OrderBooks<R>, id: BookId, naive: &Naive, side: Side) {
+fn hold_places<R: ByOrder>(books: &OrderBooks<R>, id: BookId, naive: &Naive, side: Side) {
     let orders = naive.side(side);
     for (at, order) in orders.iter().enumerate() {
         let ahead: Vec<&Order> = orders[..at].iter().filter(|other| other.price == order.price).collect();
@@ -218,13 +235,13 @@ fn bid(reference: u64, price: i64, size: u64, priority: u64) -> Order {
     Order { reference, side: Side::Bid, price, size, priority, owner: 0 }
 }
 
-fn references<R: Rules>(books: &OrderBooks<R>) -> Vec<u64> {
+fn references<R: ByOrder>(books: &OrderBooks<R>) -> Vec<u64> {
     books.orders(BookId(0), Side::Bid).map(|order| order.reference).collect()
 }
 
 #[test]
 fn what_a_change_does_to_a_place_is_the_venues_rule() {
-    fn after<R: Rules>(change: Order) -> Vec<u64> {
+    fn after<R: ByOrder>(change: Order) -> Vec<u64> {
         let mut books = OrderBooks::<R>::default();
         books.open(BookId(0));
         for reference in [1, 2, 3] {

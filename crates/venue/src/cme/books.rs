@@ -5,7 +5,7 @@ mod recovery;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use market::{BookId, CmeMdp, Level, Order, OrderBooks, RankedBook, Refused, Side};
+use market::{BookId, CmeLevels, CmeMdp, Level, Order, OrderBooks, Rank, Refused, Side};
 
 use super::roles::{DefinitionFields, Entry, OrderEntry, Role, Roles, Root};
 use super::schema::{Field, Found, Message, Schema};
@@ -44,8 +44,8 @@ struct Instrument {
     /// Packets up to this one are in the snapshots that were taken.
     in_price: u64,
     in_orders: u64,
-    outright: RankedBook,
-    implied: RankedBook,
+    /// Levels a side, of the book by price and of the implied one.
+    depths: [usize; 2],
     /// Chunks of a snapshot by order that have come: of which packet it is, how many there are, the orders.
     chunks: (u64, u64, Vec<Order>, Vec<bool>),
     /// Something of an event has come, and its end has not.
@@ -80,6 +80,8 @@ pub(super) struct Books {
     schema: Arc<Schema>,
     roles: Roles,
     orders: OrderBooks<CmeMdp>,
+    /// By price and implied.
+    levels: OrderBooks<CmeLevels>,
     numbers: HashMap<i32, usize>,
     instruments: Vec<Instrument>,
     /// Instruments that the present event is about.
@@ -112,6 +114,7 @@ impl Books {
             roles: Roles::of(&schema),
             schema: Arc::new(schema),
             orders: OrderBooks::default(),
+            levels: OrderBooks::default(),
             numbers: HashMap::new(),
             instruments: Vec::new(),
             touched: Vec::new(),
@@ -128,12 +131,9 @@ impl Books {
         self.numbers.get(&security).copied()
     }
 
-    pub(super) fn levels(&self, at: usize, part: Part, side: Side) -> &[Level] {
-        match (self.instruments.get(at), part) {
-            (Some(instrument), Part::Price) => instrument.outright.levels(side),
-            (Some(instrument), Part::Implied) => instrument.implied.levels(side),
-            _ => &[],
-        }
+    /// The books by price and the implied ones; [`book`] has their numbers.
+    pub(super) fn levels(&self) -> &OrderBooks<CmeLevels> {
+        &self.levels
     }
 
     pub(super) fn securities(&self) -> impl Iterator<Item = i32> {
@@ -358,12 +358,12 @@ impl Books {
             orders: health,
             in_price: 0,
             in_orders: 0,
-            outright: RankedBook::new(book(at, Part::Price), DEPTH),
-            implied: RankedBook::new(book(at, Part::Implied), IMPLIED_DEPTH),
+            depths: [DEPTH, IMPLIED_DEPTH],
             chunks: (0, 0, Vec::new(), Vec::new()),
             is_in_event: false,
         });
         self.orders.open(book(at, Part::Orders));
+        self.levels.open(book(at, Part::Orders));
         self.numbers.insert(security, at);
         Some(at)
     }
@@ -436,21 +436,13 @@ impl Books {
         let Some(at) = self.report(bytes, root, entry, filter, market) else { return };
         let number = |field: Option<Field>| field.and_then(|field| field.number(bytes));
         let kind = number(entry.kind).unwrap_or(0) as u8;
-        let instrument = &mut self.instruments[at];
-        let (ranked, side) = match kind {
-            b'0' => (&mut instrument.outright, Side::Bid),
-            b'1' => (&mut instrument.outright, Side::Ask),
-            b'E' => (&mut instrument.implied, Side::Bid),
-            b'F' => (&mut instrument.implied, Side::Ask),
-            b'J' => {
-                instrument.outright.clear(market);
-                instrument.implied.clear(market);
-                return self.orders.clear(book(at, Part::Orders), None, market);
-            }
-            _ => {
-                self.bad.value += 1;
-                return;
-            }
+        if kind == b'J' {
+            self.clear_levels(at, market);
+            return self.orders.clear(book(at, Part::Orders), None, market);
+        }
+        let Some((part, side)) = side_of(kind) else {
+            self.bad.value += 1;
+            return;
         };
         let rank = number(entry.level).and_then(|level| usize::try_from(level).ok()?.checked_sub(1));
         let level = entry.price.and_then(|field| field.price(bytes)).map(|price| Level {
@@ -458,12 +450,15 @@ impl Books {
             size: number(entry.size).and_then(|size| u64::try_from(size).ok()).unwrap_or(0),
             orders: number(entry.orders).and_then(|orders| u32::try_from(orders).ok()).unwrap_or(0),
         });
+        let (id, depth) = (book(at, part), self.instruments[at].depths[part as usize]);
+        let place = |rank| Rank { side, rank, depth };
+        let levels = &mut self.levels;
         let applied = match (number(entry.action), rank, level) {
-            (Some(0), Some(rank), Some(level)) => ranked.insert(side, rank, level, market),
-            (Some(1 | 5), Some(rank), Some(level)) => ranked.change(side, rank, level, market),
-            (Some(2), Some(rank), _) => ranked.delete(side, rank, 1, market),
-            (Some(3), Some(rank), _) => ranked.delete(side, 0, rank + 1, market),
-            (Some(4), Some(rank), _) => ranked.delete(side, rank, usize::MAX, market),
+            (Some(0), Some(rank), Some(level)) => levels.insert_at(id, place(rank), level, market),
+            (Some(1 | 5), Some(rank), Some(level)) => levels.change_at(id, place(rank), level, market),
+            (Some(2), Some(rank), _) => levels.delete_at(id, place(rank), 1, market),
+            (Some(3), Some(rank), _) => levels.delete_at(id, place(0), rank + 1, market),
+            (Some(4), Some(rank), _) => levels.delete_at(id, place(rank), usize::MAX, market),
             _ => {
                 self.bad.value += 1;
                 return self.recover(at, Part::Price, market);
@@ -589,9 +584,9 @@ impl Books {
             if is_whole { (Health::Good, Notice::Good) } else { (Health::Recovering, Notice::Suspect) };
         self.end_event(market);
         self.orders.clear_all(market);
-        for (at, instrument) in self.instruments.iter_mut().enumerate() {
-            instrument.outright.clear(market);
-            instrument.implied.clear(market);
+        for at in 0..self.instruments.len() {
+            self.clear_levels(at, market);
+            let instrument = &mut self.instruments[at];
             (instrument.report, instrument.in_price, instrument.in_orders) = (0, 0, 0);
             for part in [Part::Price, Part::Orders] {
                 let kept = if part == Part::Orders { &mut instrument.orders } else { &mut instrument.price };
@@ -603,6 +598,13 @@ impl Books {
         }
         self.is_whole = is_whole;
         self.forget_held();
+    }
+
+    /// Empties the books by price of an instrument.
+    fn clear_levels<M: Market<Notice>>(&mut self, at: usize, market: &mut M) {
+        for part in [Part::Price, Part::Implied] {
+            self.levels.clear(book(at, part), None, market);
+        }
     }
 
     fn definition<M: Market<Notice>>(&mut self, message: &Message<'_>, fields: DefinitionFields, market: &mut M) {
@@ -618,12 +620,9 @@ impl Books {
             let Some(depth) = depth.filter(|depth| (1..=DEEPEST).contains(depth)) else { continue };
             let instrument = &mut self.instruments[at];
             match feed.text(bytes) {
-                Some(b"GBX") if instrument.report == 0 => {
-                    instrument.outright = RankedBook::new(book(at, Part::Price), depth);
-                }
-                Some(b"GBI") if instrument.report == 0 => {
-                    instrument.implied = RankedBook::new(book(at, Part::Implied), depth);
-                }
+                // Books that have begun keep their depth until they begin anew.
+                Some(b"GBX") if instrument.report == 0 => instrument.depths[Part::Price as usize] = depth,
+                Some(b"GBI") if instrument.report == 0 => instrument.depths[Part::Implied as usize] = depth,
                 _ => {}
             }
         }
@@ -634,6 +633,17 @@ impl Books {
             total: fields.total.and_then(|field| field.number(message.root)).and_then(|n| u64::try_from(n).ok()),
         };
         market.notice(Some(book(at, Part::Price)), &Notice::Definition(definition));
+    }
+}
+
+/// Book and side of an entry's type, if it is of a level.
+fn side_of(kind: u8) -> Option<(Part, Side)> {
+    match kind {
+        b'0' => Some((Part::Price, Side::Bid)),
+        b'1' => Some((Part::Price, Side::Ask)),
+        b'E' => Some((Part::Implied, Side::Bid)),
+        b'F' => Some((Part::Implied, Side::Ask)),
+        _ => None,
     }
 }
 

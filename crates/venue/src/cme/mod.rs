@@ -9,7 +9,7 @@ mod channels;
 mod roles;
 mod schema;
 
-use market::{BookId, CmeMdp, Level, OrderBooks, Side};
+use market::{BookId, CmeLevels, CmeMdp, Level, OrderBooks, Side};
 
 use self::books::{Books, PACKET_HEADER, book, place};
 use crate::lines::{LineCounts, Lines};
@@ -222,8 +222,9 @@ impl CmeChannel {
     }
 
     /// The levels of a book by price in the exchange's order, the best first.
-    pub fn levels(&self, security: i32, part: Part, side: Side) -> &[Level] {
-        self.books.instrument(security).map_or(&[], |at| self.books.levels(at, part, side))
+    pub fn levels(&self, security: i32, part: Part, side: Side) -> impl Iterator<Item = Level> {
+        let book = self.book(security, part);
+        book.into_iter().flat_map(move |book| self.books.levels().levels(book, side))
     }
 
     /// Instruments that are known, in the order of the numbers of their books.
@@ -231,10 +232,9 @@ impl CmeChannel {
         self.books.securities()
     }
 
-    /// The levels of a book by price by its number, the best first.
-    pub fn levels_of(&self, book: BookId, side: Side) -> &[Level] {
-        let (at, part) = place(book);
-        self.books.levels(at, part, side)
+    /// The books by price and the implied ones, in the exchange's order; [`CmeChannel::book`] has their numbers.
+    pub fn prices(&self) -> &OrderBooks<CmeLevels> {
+        self.books.levels()
     }
 
     /// Whether a book is whole, by its number.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use market::{BookId, Level, PriceBook, Side};
+use market::{BookId, IexDeep, Level, OneBook, OrderBooks, Side};
 
 use super::messages::{EVENT_COMPLETE, EXTENDED_HOURS, Message, ODD_LOT, TradeBreak, TradeReport, Unreadable};
 use crate::market_events::{Market, Trade, TradeKind};
@@ -33,7 +33,7 @@ const CROSS: u8 = 0x08;
 #[derive(Debug, Default)]
 pub struct IexDay {
     symbols: HashMap<Text<8>, BookId>,
-    books: Vec<PriceBook>,
+    books: OrderBooks<IexDeep>,
     /// By book: levels of an event have come, and its last has not.
     in_event: Vec<bool>,
     /// The session's trades by number, for when one of them is broken.
@@ -48,9 +48,14 @@ impl IexDay {
         Self::default()
     }
 
+    /// The books; [`IexDay::number`] has the number of each.
+    pub fn books(&self) -> &OrderBooks<IexDeep> {
+        &self.books
+    }
+
     /// The book of a number.
-    pub fn book(&self, book: BookId) -> Option<&PriceBook> {
-        self.books.get(book.0 as usize)
+    pub fn book(&self, book: BookId) -> Option<OneBook<'_, IexDeep>> {
+        ((book.0 as usize) < self.books.books()).then(|| self.books.book(book))
     }
 
     /// The number of a symbol's book.
@@ -63,12 +68,12 @@ impl IexDay {
         if let Some(book) = self.number(symbol) {
             return Some(book);
         }
-        if self.books.len() == MOST_SYMBOLS {
+        if self.books.books() == MOST_SYMBOLS {
             self.bad.too_many += 1;
             return None;
         }
-        let book = BookId(self.books.len() as u32);
-        self.books.push(PriceBook::new(book));
+        let book = BookId(self.books.books() as u32);
+        self.books.open(book);
         self.in_event.push(false);
         self.symbols.insert(symbol, book);
         Some(book)
@@ -86,11 +91,7 @@ impl IexDay {
 
     /// A new session: no level, no trade. Symbols keep their numbers.
     pub fn begin<M: Market<Message>>(&mut self, market: &mut M) {
-        for book in &mut self.books {
-            if Side::BOTH.into_iter().any(|side| book.levels(side).next().is_some()) {
-                book.clear(market);
-            }
-        }
+        self.books.clear_all(market);
         self.in_event.fill(false);
         self.trades.clear();
     }
@@ -156,7 +157,7 @@ impl IexDay {
         self.in_event[book.0 as usize] = flags & EVENT_COMPLETE == 0;
         let level = Level { price, size: u64::from(size), orders: 0 };
         // IEX deletes levels that are not there now and then; that says nothing of the others.
-        if self.books[book.0 as usize].set(side, level, market).is_err() {
+        if self.books.set(book, side, level, market).is_err() {
             self.bad.unknown_level += 1;
         }
     }

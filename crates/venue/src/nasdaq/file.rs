@@ -40,6 +40,44 @@ impl DayFile {
         self.partial.extend_from_slice(piece);
     }
 
+    /// Takes the next piece and gives messages that are whole, as many at a time as `each` is to look at together; their order is the file's.
+    #[inline]
+    pub fn read_all(&mut self, piece: &[u8], mut each: impl FnMut(&[&[u8]])) {
+        let (mut piece, mut together) = (piece, [&[][..]; TOGETHER]);
+        // What is left of the piece before starts with the message that is not whole.
+        if !self.partial.is_empty() {
+            let wanted = |partial: &[u8], piece: &[u8]| {
+                let length =
+                    [partial.first().or(piece.first()), partial.get(1).or(piece.get(1 - partial.len().min(1)))];
+                let [Some(high), Some(low)] = length else { return piece.len() };
+                (2 + usize::from(u16::from_be_bytes([*high, *low]))).saturating_sub(partial.len()).min(piece.len())
+            };
+            let (more, rest) = piece.split_at(wanted(&self.partial, piece));
+            self.read(more, |message| each(&[message]));
+            piece = rest;
+        }
+        let mut count = 0;
+        while let Some((length, behind)) = piece.split_first_chunk::<2>() {
+            let Some((message, rest)) = behind.split_at_checked(usize::from(u16::from_be_bytes(*length))) else {
+                break;
+            };
+            piece = rest;
+            if message.is_empty() {
+                self.ends += 1;
+                continue;
+            }
+            self.messages += 1;
+            together[count] = message;
+            count += 1;
+            if count == TOGETHER {
+                each(&together);
+                count = 0;
+            }
+        }
+        each(&together[..count]);
+        self.partial.extend_from_slice(piece);
+    }
+
     #[inline]
     fn give(&mut self, message: &[u8], each: &mut impl FnMut(&[u8])) {
         if message.is_empty() {
@@ -65,6 +103,9 @@ impl DayFile {
         self.partial.len()
     }
 }
+
+/// Messages that are given at a time.
+const TOGETHER: usize = 64;
 
 fn whole(bytes: &[u8]) -> Option<usize> {
     bytes.first_chunk::<2>().map(|length| 2 + usize::from(u16::from_be_bytes(*length)))

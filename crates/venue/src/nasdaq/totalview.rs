@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use market::{BookId, NasdaqItch, Order, OrderBooks, Refused, Terms};
+use market::{Ahead, BookId, NasdaqItch, Order, OrderBooks, Refused, Side, Terms};
 
 use super::itch::{Message, StockDirectory, Unreadable};
 use super::layout::Text;
@@ -84,6 +84,8 @@ pub struct Stock {
 pub struct TotalView<const QUEUED: bool = true> {
     books: OrderBooks<NasdaqItch, QUEUED>,
     stocks: Vec<Option<Stock>>,
+    /// By locate: the directory has named it. Each order asks, and what is small stays in the caches.
+    listed: Vec<bool>,
     locates: HashMap<Text<8>, u16>,
     doubted: Vec<bool>,
     trades: Trades,
@@ -105,6 +107,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
         Self {
             books: OrderBooks::with_capacity(orders),
             stocks: Vec::new(),
+            listed: Vec::new(),
             locates: HashMap::new(),
             doubted: Vec::new(),
             trades: Trades::default(),
@@ -153,6 +156,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     pub fn begin<M: Market<Message>>(&mut self, market: &mut M) {
         self.clear_books(market);
         self.stocks.clear();
+        self.listed.clear();
         self.locates.clear();
         self.trades.clear();
         self.is_begun = false;
@@ -178,6 +182,22 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
             Err(why) => {
                 self.count(why.into());
                 Err(why)
+            }
+        }
+    }
+
+    /// Applies messages one after the other, as [`TotalView::apply`] does, and looks ahead at what they touch: a day's orders and levels are in
+    /// no cache, and a message alone waits for each of them. Messages that cannot be read are counted.
+    #[inline]
+    pub fn apply_all<M: Market<Message>>(&mut self, messages: &[&[u8]], market: &mut M) {
+        for some in messages.chunks(LOOKED_AT) {
+            let mut ahead = [Ahead::Order(0); LOOKED_AT];
+            for (message, ahead) in some.iter().zip(&mut ahead) {
+                *ahead = ahead_of(message);
+            }
+            self.books.look_ahead(&ahead[..some.len()]);
+            for message in some {
+                let _counted = self.apply(message, market);
             }
         }
     }
@@ -256,9 +276,11 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
         }
         if self.stocks.len() <= at {
             self.stocks.resize(at + 1, None);
+            self.listed.resize(at + 1, false);
         }
         let state = self.stocks[at].map_or(b'H', |stock| stock.state);
         self.stocks[at] = Some(Stock { directory: *directory, state });
+        self.listed[at] = true;
         self.locates.insert(directory.stock, directory.locate);
         self.books.open(BookId(u32::from(directory.locate)));
     }
@@ -274,7 +296,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
         };
         let book = BookId(u32::from(locate));
         self.count_if(price == 0, Bad::PriceZero);
-        if !matches!(self.stocks.get(usize::from(locate)), Some(Some(_))) {
+        if !self.listed.get(usize::from(locate)).copied().unwrap_or(false) {
             self.count(Bad::NoDirectory);
             self.books.open(book);
         }
@@ -358,6 +380,27 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
 
     fn count(&mut self, kind: Bad) {
         self.bad[kind as usize] += 1;
+    }
+}
+
+/// Messages whose orders are looked at together.
+const LOOKED_AT: usize = 64;
+
+/// What a message will touch; order 0, which there is not, if it is no order's.
+#[inline]
+fn ahead_of(message: &[u8]) -> Ahead {
+    let number = |at: usize| message[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    let price = |at: usize| message[at..].first_chunk().map_or(0, |bytes| i64::from(u32::from_be_bytes(*bytes)));
+    match (message.first(), message.len()) {
+        (Some(b'A' | b'F'), 36..) => Ahead::Add {
+            reference: number(11),
+            book: BookId(u32::from(u16::from_be_bytes([message[1], message[2]]))),
+            side: if message[19] == b'B' { Side::Bid } else { Side::Ask },
+            price: price(32),
+        },
+        (Some(b'E' | b'C' | b'X' | b'D'), 19..) => Ahead::Order(number(11)),
+        (Some(b'U'), 35..) => Ahead::Replace { old: number(11), new: number(19) },
+        _ => Ahead::Order(0),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use market::Side;
+use market::{ByPrice, Rules, Side};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -87,7 +87,13 @@ fn inner(text: &[u8]) -> Option<(&[u8], Head<'_>)> {
 
 impl Binance {
     /// A difference of a product whose book has begun.
-    fn change<M: Market<Notice>>(products: &mut Products, at: usize, text: &[u8], now: u64, market: &mut M) {
+    fn change<M: Market<Notice>>(
+        products: &mut Products<BinanceRules>,
+        at: usize,
+        text: &[u8],
+        now: u64,
+        market: &mut M,
+    ) {
         let Ok(depth) = serde_json::from_slice::<Depth>(text) else {
             products.bad.value += 1;
             return products.doubt(at, Doubt::Unreadable, now, market);
@@ -108,7 +114,17 @@ impl Binance {
     }
 }
 
+/// Levels of Binance.
+#[derive(Clone, Copy, Debug)]
+pub struct BinanceRules;
+
+impl Rules for BinanceRules {}
+
+impl ByPrice for BinanceRules {}
+
 impl Protocol for Binance {
+    type Rules = BinanceRules;
+
     const SILENCE: u64 = 60_000_000_000;
     const PROBE: Option<&'static str> = Some(r#"{"method":"LIST_SUBSCRIPTIONS","id":2}"#);
     const HAS_SNAPSHOTS: bool = false;
@@ -132,7 +148,7 @@ impl Protocol for Binance {
 
     fn text<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<Self::Rules>,
         text: &[u8],
         now: u64,
         market: &mut M,
@@ -164,7 +180,7 @@ impl Protocol for Binance {
 
     fn answer<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<Self::Rules>,
         path: &str,
         body: &[u8],
         now: u64,

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use market::Side;
+use market::{ByPrice, Rules, Side};
 use serde::Deserialize;
 
 use super::decimal::Decimal;
@@ -134,7 +134,7 @@ impl Bitmex {
 
     fn book<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<BitmexRules>,
         action: &str,
         text: &[u8],
         now: u64,
@@ -178,7 +178,17 @@ impl Bitmex {
     }
 }
 
+/// Levels of `BitMEX`, which come and go in texts of their own: between them a book may be crossed.
+#[derive(Clone, Copy, Debug)]
+pub struct BitmexRules;
+
+impl Rules for BitmexRules {}
+
+impl ByPrice for BitmexRules {}
+
 impl Protocol for Bitmex {
+    type Rules = BitmexRules;
+
     const SILENCE: u64 = 10_000_000_000;
     const PROBE: Option<&'static str> = Some("ping");
     const HAS_SNAPSHOTS: bool = true;
@@ -198,7 +208,7 @@ impl Protocol for Bitmex {
 
     fn text<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<Self::Rules>,
         text: &[u8],
         now: u64,
         market: &mut M,

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use market::Side;
+use market::{ByPrice, Rules, Side};
 use serde::Deserialize;
 
 use super::decimal::Decimal;
@@ -78,7 +78,13 @@ fn rows_of(book: &Book) -> Vec<Row> {
 
 impl Bitstamp {
     /// A difference of a product whose book has begun.
-    fn change<M: Market<Notice>>(products: &mut Products, at: usize, text: &[u8], now: u64, market: &mut M) {
+    fn change<M: Market<Notice>>(
+        products: &mut Products<BitstampRules>,
+        at: usize,
+        text: &[u8],
+        now: u64,
+        market: &mut M,
+    ) {
         let Ok(Text { data: book }) = serde_json::from_slice::<Text<Book>>(text) else {
             products.bad.value += 1;
             return products.doubt(at, Doubt::Unreadable, now, market);
@@ -91,7 +97,17 @@ impl Bitstamp {
     }
 }
 
+/// Levels of Bitstamp.
+#[derive(Clone, Copy, Debug)]
+pub struct BitstampRules;
+
+impl Rules for BitstampRules {}
+
+impl ByPrice for BitstampRules {}
+
 impl Protocol for Bitstamp {
+    type Rules = BitstampRules;
+
     const SILENCE: u64 = 30_000_000_000;
     const PROBE: Option<&'static str> = Some(r#"{"event":"bts:heartbeat"}"#);
     const HAS_SNAPSHOTS: bool = false;
@@ -114,7 +130,7 @@ impl Protocol for Bitstamp {
 
     fn text<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<Self::Rules>,
         text: &[u8],
         now: u64,
         market: &mut M,
@@ -153,7 +169,7 @@ impl Protocol for Bitstamp {
 
     fn answer<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<Self::Rules>,
         path: &str,
         body: &[u8],
         now: u64,

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use market::Side;
+use market::{ByPrice, CrossedRule, Rules, Side};
 use serde::Deserialize;
 
 use super::decimal::Decimal;
@@ -84,7 +84,13 @@ fn request(kind: &str, names: &[&str]) -> String {
 
 impl Coinbase {
     /// Trades are numbered by one; what is behind the last one that came is missing.
-    fn count_trade<M: Market<Notice>>(products: &mut Products, at: usize, number: u64, now: u64, market: &mut M) {
+    fn count_trade<M: Market<Notice>>(
+        products: &mut Products<CoinbaseRules>,
+        at: usize,
+        number: u64,
+        now: u64,
+        market: &mut M,
+    ) {
         let last = products.replace_trade(at, number);
         if last.is_some_and(|last| number > last.saturating_add(1)) {
             products.bad.gaps += 1;
@@ -93,7 +99,19 @@ impl Coinbase {
     }
 }
 
+/// Levels of Coinbase: orders that cross are traded before they are told.
+#[derive(Clone, Copy, Debug)]
+pub struct CoinbaseRules;
+
+impl Rules for CoinbaseRules {
+    const CROSSED: CrossedRule = CrossedRule::MeansLoss;
+}
+
+impl ByPrice for CoinbaseRules {}
+
 impl Protocol for Coinbase {
+    type Rules = CoinbaseRules;
+
     const SILENCE: u64 = 10_000_000_000;
     const PROBE: Option<&'static str> = None;
     const HAS_SNAPSHOTS: bool = true;
@@ -112,7 +130,7 @@ impl Protocol for Coinbase {
 
     fn text<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<Self::Rules>,
         text: &[u8],
         now: u64,
         market: &mut M,
@@ -148,7 +166,7 @@ impl Protocol for Coinbase {
                 products.trade(at, &Sent { number: head.trade_id, price, size, aggressor, time }, market);
             }
             // The trade of before the subscription.
-            "last_match" if products.last_trade(at).is_none() => {
+            "last_match" if products.last_trade(at).is_none() || products.may_jump(at) => {
                 products.replace_trade(at, head.trade_id);
             }
             // A trade may be under way.

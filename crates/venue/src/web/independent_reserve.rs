@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use market::{BookId, ClearRule, FillRule, Level, Order, OrderBooks, Priority, Rules, Side};
+use market::{BookId, ByOrder, FillRule, Level, Order, OrderBooks, Priority, ReadBooks, Rules, Side};
 use serde::Deserialize;
 
 use super::decimal::Decimal;
-use super::machine::{WebBooks, WebVenue};
+use super::machine::WebVenue;
 use super::notice::{Bad, Doubt, Notice, Scale, Want};
 use crate::market_events::Market;
 
@@ -19,10 +19,11 @@ use crate::market_events::Market;
 #[derive(Clone, Copy, Debug)]
 pub struct IndependentReserveRules;
 
-impl Rules for IndependentReserveRules {
+impl Rules for IndependentReserveRules {}
+
+impl ByOrder for IndependentReserveRules {
     const FILL: FillRule = FillRule::Reported;
     const PRIORITY: Priority = Priority::Time;
-    const CLEAR: ClearRule = ClearRule::WholeBook;
 
     fn keeps_place(old: &Order, new: &Order) -> bool {
         old.side == new.side && old.price == new.price && new.size <= old.size
@@ -564,7 +565,7 @@ impl WebVenue for IndependentReserve {
         self.currencies.get(at).is_some_and(|currency| currency.pairs[paid_in].is_good)
     }
 
-    fn books(&self) -> &dyn WebBooks {
+    fn books(&self) -> &dyn ReadBooks {
         self
     }
 
@@ -577,7 +578,7 @@ impl WebVenue for IndependentReserve {
     }
 }
 
-impl WebBooks for IndependentReserve {
+impl ReadBooks for IndependentReserve {
     fn best(&self, book: BookId, side: Side) -> Option<Level> {
         self.books.best(book, side)
     }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use market::Side;
+use market::{ByPrice, CrossedRule, Rules, Side};
 use serde::Deserialize;
 
 use super::decimal::Decimal;
@@ -75,7 +75,19 @@ fn request(event: &str, feed: &str, names: &[&str]) -> String {
     serde_json::json!({ "event": event, "feed": feed, "product_ids": names }).to_string()
 }
 
+/// Levels of Kraken Futures: orders that cross are traded before they are told.
+#[derive(Clone, Copy, Debug)]
+pub struct KrakenFuturesRules;
+
+impl Rules for KrakenFuturesRules {
+    const CROSSED: CrossedRule = CrossedRule::MeansLoss;
+}
+
+impl ByPrice for KrakenFuturesRules {}
+
 impl Protocol for KrakenFutures {
+    type Rules = KrakenFuturesRules;
+
     const SILENCE: u64 = 20_000_000_000;
     const PROBE: Option<&'static str> = None;
     const HAS_SNAPSHOTS: bool = true;
@@ -96,7 +108,7 @@ impl Protocol for KrakenFutures {
 
     fn text<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<Self::Rules>,
         text: &[u8],
         now: u64,
         market: &mut M,

@@ -2,29 +2,11 @@
 
 use std::collections::VecDeque;
 
-use market::{BookId, Level, Order, PriceBook, Side};
+use market::{BookId, ByPrice, ReadBooks};
 
 use super::notice::{Bad, Notice, Scale, Want};
 use super::products::Products;
 use crate::market_events::Market;
-
-/// The books of a venue on the web.
-pub trait WebBooks {
-    /// The best level of a side.
-    fn best(&self, book: BookId, side: Side) -> Option<Level>;
-    /// The level at a price.
-    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level>;
-    /// Levels of a side, the best first.
-    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_>;
-    /// Orders of a side, as they will be executed; none where the venue tells of none.
-    fn orders(&self, _book: BookId, _side: Side) -> Box<dyn Iterator<Item = Order> + '_> {
-        Box::new(std::iter::empty())
-    }
-    /// The venue's own name of an order that stands, or that the last text took away; `None`: its number is its name.
-    fn order_name(&self, _reference: u64) -> Option<[u8; 16]> {
-        None
-    }
-}
 
 /// A venue on the web: texts, answers and `now` in (nanoseconds of any clock that never falls); books, trades, notices and wants out.
 /// [`BookId`]s count products in the order in which they were named.
@@ -63,7 +45,7 @@ pub trait WebVenue {
     /// Whether a book is the exchange's, as far as is known.
     fn is_good(&self, book: BookId) -> bool;
     /// The books.
-    fn books(&self) -> &dyn WebBooks;
+    fn books(&self) -> &dyn ReadBooks;
     /// Texts that came.
     fn messages(&self) -> u64;
     /// What was wrong.
@@ -72,6 +54,8 @@ pub trait WebVenue {
 
 /// Texts of a venue, whose books are by price.
 pub trait Protocol: Default {
+    /// What the venue's books may be.
+    type Rules: ByPrice;
     /// Silence of so long is no connection, nanoseconds.
     const SILENCE: u64;
     /// What is said after half of that, so that there is an answer.
@@ -87,7 +71,7 @@ pub trait Protocol: Default {
     /// Takes a text; what is to be said at once.
     fn text<M: Market<Notice>>(
         &mut self,
-        products: &mut Products,
+        products: &mut Products<Self::Rules>,
         text: &[u8],
         now: u64,
         market: &mut M,
@@ -95,7 +79,7 @@ pub trait Protocol: Default {
     /// Takes what was fetched.
     fn answer<M: Market<Notice>>(
         &mut self,
-        _products: &mut Products,
+        _products: &mut Products<Self::Rules>,
         _path: &str,
         _body: &[u8],
         _now: u64,
@@ -108,9 +92,9 @@ pub trait Protocol: Default {
 
 /// A connection of a protocol with its products.
 #[derive(Debug)]
-pub struct Web<P> {
+pub struct Web<P: Protocol> {
     protocol: P,
-    products: Products,
+    products: Products<P::Rules>,
     is_connected: bool,
     heard: u64,
     is_probed: bool,
@@ -132,29 +116,10 @@ impl<P: Protocol> Web<P> {
         }
     }
 
-    /// The book of a product.
-    pub fn book(&self, book: BookId) -> Option<&PriceBook> {
-        self.products.book(book.0 as usize)
-    }
-
     fn ask(&mut self) {
         while let Some(at) = self.products.next_asked() {
             self.wants.extend(P::again(self.products.name(at)));
         }
-    }
-}
-
-impl WebBooks for Products {
-    fn best(&self, book: BookId, side: Side) -> Option<Level> {
-        self.book(book.0 as usize)?.levels(side).next()
-    }
-
-    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
-        self.book(book.0 as usize)?.level(side, price)
-    }
-
-    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_> {
-        Box::new(self.book(book.0 as usize).into_iter().flat_map(move |book| book.levels(side)))
     }
 }
 
@@ -241,8 +206,8 @@ impl<P: Protocol> WebVenue for Web<P> {
         self.products.is_good(book.0 as usize)
     }
 
-    fn books(&self) -> &dyn WebBooks {
-        &self.products
+    fn books(&self) -> &dyn ReadBooks {
+        self.products.books()
     }
 
     fn messages(&self) -> u64 {

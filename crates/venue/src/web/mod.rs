@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use market::Side;
-//! use venue::web::{Coinbase, Scale, Web, WebBooks as _, WebVenue as _};
+//! use venue::web::{Coinbase, Scale, Web, WebVenue as _};
 //!
 //! let mut coinbase = Web::<Coinbase>::new(&["BTC-USD".to_owned()]);
 //! coinbase.connected(0);
@@ -29,13 +29,13 @@ mod notice;
 mod products;
 mod time;
 
-pub use binance::Binance;
-pub use bitmex::Bitmex;
-pub use bitstamp::Bitstamp;
-pub use coinbase::Coinbase;
+pub use binance::{Binance, BinanceRules};
+pub use bitmex::{Bitmex, BitmexRules};
+pub use bitstamp::{Bitstamp, BitstampRules};
+pub use coinbase::{Coinbase, CoinbaseRules};
 pub use decimal::Decimal;
 pub use independent_reserve::{IndependentReserve, IndependentReserveRules};
-pub use kraken_futures::KrakenFutures;
-pub use machine::{Protocol, Web, WebBooks, WebVenue};
+pub use kraken_futures::{KrakenFutures, KrakenFuturesRules};
+pub use machine::{Protocol, Web, WebVenue};
 pub use notice::{Bad, Doubt, Notice, Scale, Want};
 pub use products::{Products, Row, Sent};

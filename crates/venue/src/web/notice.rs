@@ -37,6 +37,8 @@ pub enum Doubt {
     Unknown,
     /// More came than is held while its beginning was awaited.
     Overflow,
+    /// Its best bid is above its best ask, which the venue's rules exclude.
+    Crossed,
 }
 
 impl std::fmt::Display for Doubt {
@@ -48,6 +50,7 @@ impl std::fmt::Display for Doubt {
             Self::Missing => "messages about it are missing",
             Self::Unknown => "a message names what is not in its book",
             Self::Overflow => "more came than is held while its beginning was awaited",
+            Self::Crossed => "its best bid is above its best ask, which cannot be there",
         })
     }
 }
@@ -78,13 +81,15 @@ pub struct Bad {
     pub early: u64,
     /// Numbers that did not follow the one before.
     pub gaps: u64,
+    /// Books whose best bid was above the best ask, at venues that exclude it.
+    pub crossed: u64,
     /// Texts and products of which there are too many to be held.
     pub too_many: u64,
 }
 
 impl Bad {
     /// All kinds with their names for people.
-    pub fn kinds(&self) -> [(&'static str, u64); 7] {
+    pub fn kinds(&self) -> [(&'static str, u64); 8] {
         [
             ("texts that are none of the exchange's", self.text),
             ("prices, sizes and times that are none", self.value),
@@ -92,6 +97,7 @@ impl Bad {
             ("wrong checksums", self.checksum),
             ("changes before a snapshot", self.early),
             ("gaps", self.gaps),
+            ("crossed books that cannot be", self.crossed),
             ("texts and products that are too many", self.too_many),
         ]
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use market::{BookId, Level, PriceBook, Side};
+use market::{BookId, ByPrice, Level, OrderBooks, Side};
 
 use super::decimal::Decimal;
 use super::notice::{Bad, Doubt, Notice, Scale};
@@ -46,7 +46,6 @@ pub struct Sent {
 #[derive(Debug)]
 struct Product {
     name: String,
-    book: PriceBook,
     scale: Scale,
     is_good: bool,
     /// When it is asked for again, if its book has not begun by then; `u64::MAX`: nothing is awaited.
@@ -57,14 +56,18 @@ struct Product {
     /// Number of the last change, where changes have one.
     last: Option<u64>,
     last_trade: Option<u64>,
+    /// A snapshot has come since the last trade: what was traded while nothing was subscribed to is no loss of its book.
+    may_jump: bool,
     /// Texts that wait for the book's beginning; `None`: there were more than are held.
     held: Option<Vec<Vec<u8>>>,
 }
 
 /// All products.
-#[derive(Debug, Default)]
-pub struct Products {
+#[derive(Debug)]
+pub struct Products<R> {
     all: Vec<Product>,
+    /// By place among the products.
+    books: OrderBooks<R>,
     numbers: HashMap<String, usize>,
     /// What is told of and was not named is taken, too: a recording tells what it has as it goes.
     is_open: bool,
@@ -75,10 +78,18 @@ pub struct Products {
     pub bad: Bad,
 }
 
-impl Products {
+impl<R: ByPrice> Products<R> {
     /// The products to take; all that are told of, if there are none.
     pub(super) fn new(names: &[String]) -> Self {
-        let mut new = Self { is_open: true, ..Self::default() };
+        let mut new = Self {
+            all: Vec::new(),
+            books: OrderBooks::default(),
+            numbers: HashMap::new(),
+            is_open: true,
+            again: VecDeque::new(),
+            held_bytes: 0,
+            bad: Bad::default(),
+        };
         for name in names {
             let _number = new.find(name);
         }
@@ -99,7 +110,6 @@ impl Products {
         self.numbers.insert(name.to_owned(), at);
         self.all.push(Product {
             name: name.to_owned(),
-            book: PriceBook::new(BookId(at as u32)),
             scale: Scale::default(),
             is_good: false,
             retry_at: u64::MAX,
@@ -107,6 +117,7 @@ impl Products {
             retry: FIRST_RETRY,
             last: None,
             last_trade: None,
+            may_jump: false,
             held: Some(Vec::new()),
         });
         Some(at)
@@ -142,9 +153,16 @@ impl Products {
         self.all[at].last = Some(last);
     }
 
-    /// Replaces the number of the last trade; `None`: there was none, or the connection is a new one.
+    /// Replaces the number of the last trade; `None`: there was none, or the connection or the book began anew since then.
     pub fn replace_trade(&mut self, at: usize, last: u64) -> Option<u64> {
-        self.all[at].last_trade.replace(last)
+        let product = &mut self.all[at];
+        let (before, may_jump) = (product.last_trade.replace(last), std::mem::take(&mut product.may_jump));
+        before.filter(|_| !may_jump)
+    }
+
+    /// The next trade may have any number: the book has begun since the last one.
+    pub fn may_jump(&self, at: usize) -> bool {
+        self.all[at].may_jump
     }
 
     /// Number of the last trade of a product.
@@ -152,8 +170,8 @@ impl Products {
         self.all[at].last_trade
     }
 
-    pub(super) fn book(&self, at: usize) -> Option<&PriceBook> {
-        self.all.get(at).map(|product| &product.book)
+    pub(super) fn books(&self) -> &OrderBooks<R> {
+        &self.books
     }
 
     pub(super) fn scale(&self, at: usize) -> Scale {
@@ -179,7 +197,7 @@ impl Products {
         };
         let needed = Scale { price: decimals(|row| row.price), size: decimals(|row| row.size) };
         if is_snapshot {
-            self.all[at].book.clear(market);
+            self.books.clear(id, None, market);
         }
         if !self.fit(at, needed, market) || !self.can_hold(at, rows) {
             self.bad.value += 1;
@@ -191,10 +209,15 @@ impl Products {
             let (price, size) = (row.price.scaled(product.scale.price), row.size.scaled(product.scale.size));
             let (Some(price), Some(size)) = (price, size) else { continue };
             let level = Level { price, size: size.unsigned_abs(), orders: 0 };
-            self.bad.unknown_level += u64::from(product.book.set(row.side, level, market).is_err());
+            self.bad.unknown_level += u64::from(self.books.set(id, row.side, level, market).is_err());
+        }
+        if !self.books.is_lawful(id) {
+            self.bad.crossed += 1;
+            self.doubt(at, Doubt::Crossed, now, market);
+            return market.end(Some(id));
         }
         if is_snapshot {
-            product.retry_at = u64::MAX;
+            (product.retry_at, product.may_jump) = (u64::MAX, true);
             if !std::mem::replace(&mut product.is_good, true) {
                 market.notice(Some(id), &Notice::Good);
             }
@@ -246,7 +269,7 @@ impl Products {
         };
         let mut levels = Vec::new();
         for side in Side::BOTH {
-            for level in product.book.levels(side) {
+            for level in self.books.levels(BookId(at as u32), side) {
                 let price = level.price.checked_mul(prices);
                 let size = level.size.checked_mul(sizes.unsigned_abs());
                 let (Some(price), Some(size)) = (price, size) else { return false };
@@ -255,11 +278,11 @@ impl Products {
         }
         product.scale = new;
         if !levels.is_empty() {
-            product.book.clear(market);
+            self.books.clear(BookId(at as u32), None, market);
         }
         market.notice(Some(BookId(at as u32)), &Notice::Scale(new));
         for (side, level) in levels {
-            let _is_there = product.book.set(side, level, market);
+            let _is_there = self.books.set(BookId(at as u32), side, level, market);
         }
         true
     }

@@ -65,7 +65,7 @@ fn what_is_good_holds(channel: &CmeChannel, state: &[Security], label: &str) {
     for (security, expected) in SECURITIES.iter().zip(state) {
         let is_good = |part| channel.is_good(*security, part);
         for (n, side) in Side::BOTH.into_iter().enumerate() {
-            let levels = |part| -> Vec<Level> { channel.levels(*security, part, side).to_vec() };
+            let levels = |part| -> Vec<Level> { channel.levels(*security, part, side).collect() };
             let plain = |(price, size, orders): &(i64, u32, u32)| Level {
                 price: *price,
                 size: u64::from(*size),

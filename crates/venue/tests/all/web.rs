@@ -543,12 +543,46 @@ fn a_trade_that_is_missing_puts_the_product_of_coinbase_in_doubt() {
     assert!(asked.len() == 2 && matches!(&asked[1], Want::Say(text) if text.contains("\"subscribe\"")), "{asked:?}");
     // A storm is none: the next request is two seconds later, though the answer is in doubt at once.
     venue.text(snapshot.as_bytes(), 2, &mut seen);
+    // What was traded between the subscriptions is no loss of the book that has begun since.
     venue.text(&traded(20), 3, &mut seen);
+    assert_eq!((venue.is_good(book), venue.poll()), (true, None));
+    venue.text(&traded(22), 3, &mut seen);
     assert_eq!((venue.is_good(book), venue.poll()), (false, None));
     venue.on_timer(2 * SECOND);
     assert_eq!(venue.poll(), None);
     venue.on_timer(2 * SECOND + 1);
     assert!(matches!(venue.poll(), Some(Want::Say(_))));
+}
+
+#[test]
+fn the_first_trade_of_a_coinbase_connection_is_counted_from() {
+    let (mut venue, mut seen, book) = venue_of_one::<Coinbase>();
+    venue.text(br#"{"type":"snapshot","product_id":"A-B","bids":[["1.5","1"]],"asks":[]}"#, 1, &mut seen);
+    for (number, is_good) in [(5, true), (7, false)] {
+        let text = json!({"type": "match", "product_id": "A-B", "trade_id": number, "side": "buy", "price": "1.5", "size": "1"});
+        venue.text(text.to_string().as_bytes(), 1, &mut seen);
+        assert_eq!(venue.is_good(book), is_good, "{number}");
+    }
+}
+
+#[test]
+fn a_crossed_book_is_a_loss_where_the_venue_trades_what_crosses_and_else_it_is_told() {
+    fn after<P: Protocol>(snapshot: &str, crossing: &str) -> (bool, u64) {
+        let (mut venue, mut seen, book) = venue_of_one::<P>();
+        venue.text(snapshot.as_bytes(), 1, &mut seen);
+        assert!(venue.is_good(book));
+        venue.text(crossing.as_bytes(), 2, &mut seen);
+        let is_told = seen.notices.last() == Some(&(book, Notice::Suspect(Doubt::Crossed)));
+        assert_eq!(is_told, !venue.is_good(book));
+        (venue.is_good(book), venue.bad().crossed)
+    }
+    let snapshot = r#"{"type":"snapshot","product_id":"A-B","bids":[["1.5","1"]],"asks":[["1.6","1"]]}"#;
+    let crossing = r#"{"type":"l2update","product_id":"A-B","changes":[["buy","1.7","1"]]}"#;
+    assert_eq!(after::<Coinbase>(snapshot, crossing), (false, 1));
+    let snapshot = r#"{"table":"orderBookL2","action":"partial","data":[
+        {"symbol":"A-B","id":1,"side":"Sell","size":1,"price":1.6},{"symbol":"A-B","id":2,"side":"Buy","size":1,"price":1.5}]}"#;
+    let crossing = r#"{"table":"orderBookL2","action":"insert","data":[{"symbol":"A-B","id":3,"side":"Buy","size":1,"price":1.7}]}"#;
+    assert_eq!(after::<Bitmex>(snapshot, crossing), (true, 0));
 }
 
 #[test]

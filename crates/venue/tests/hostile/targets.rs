@@ -2,7 +2,7 @@
 
 use market::Side;
 use venue::cme::{CmeChannel, Schema};
-use venue::dbn::{DbnFile, DbnReader, MboBooks, Record};
+use venue::dbn::{DbnFile, DbnReader, MboBooks, MbpBooks, Record};
 use venue::iex::tp::TpReceiver;
 use venue::iex::{self, IexDay};
 use venue::kraken::Kraken;
@@ -34,9 +34,17 @@ pub(crate) fn venue_itch(data: &[u8]) {
             assert_eq!(day.apply(bytes, &mut ()), levels.apply(bytes, &mut ()));
         });
     }
-    day.books().check_invariants();
+    // The same in batches, with looks ahead.
+    let (mut together, mut file) = (TotalView::<true>::default(), DayFile::new());
+    for piece in [&data[..half], &data[half..]] {
+        file.read_all(piece, |messages| together.apply_all(messages, &mut ()));
+    }
+    assert_eq!((together.messages(), together.bad_total()), (day.messages(), day.bad_total()));
+    for book in [&day, &together] {
+        book.books().check_invariants();
+    }
     levels.books().check_invariants();
-    assert_eq!(day.books().len(), levels.books().len());
+    assert_eq!((day.books().len(), together.books().len()), (levels.books().len(), levels.books().len()));
 }
 
 /// Bytes as operations on a channel: packets of either line or the re-request server, time, snapshots.
@@ -93,11 +101,17 @@ pub(crate) fn venue_dbn(data: &[u8]) {
         while let Ok(Some(_)) = reader.next_record() {}
     }
     let Ok(mut file) = DbnFile::new(data) else { return };
-    let mut books = MboBooks::new();
+    let (mut books, mut levels) = (MboBooks::new(), MbpBooks::new());
     let mut before = file.rest();
     while let Ok(Some(record)) = file.next_record() {
-        if let Record::Mbo(mbo) = record {
-            books.apply(&mbo, &mut ());
+        match record {
+            Record::Mbo(mbo) => drop(books.apply(&mbo, &mut ())),
+            Record::Mbp10(mbp) => {
+                levels.apply(&mbp, &mut ());
+                let book = levels.book(mbp.change.head.instrument).expect("a book");
+                assert!(Side::BOTH.iter().all(|side| levels.books().depth(book, *side) <= 10));
+            }
+            _ => {}
         }
         assert!(file.rest() < before);
         before = file.rest();

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use market::{BookId, Event as BookEvent, Events, Level, LevelChange, Side};
+use market::{BookId, Event as BookEvent, Events, Level, LevelChange, ReadBooks, Side};
 use rwf::msg::{Domain, StatusMsg};
 use rwf::{DataState, MapAction, State, StateCode, StreamState};
 
-use super::depth::{Books, Depth, ENTRIES, LevelTimes, LevelTouch, OrderChange};
+use super::depth::{Depth, ENTRIES, LevelTimes, LevelTouch, OrderChange};
 use super::symbology::Symbology;
 use super::values::{Auction, Facts, Print, Status, Values};
 use crate::fields::{append, append_fields};
@@ -231,7 +231,7 @@ impl Board {
         if is_good { DataState::OK } else { DataState::SUSPECT }
     }
 
-    pub(super) fn image(&self, item: u32, model: Model, part: usize, books: &dyn Books, out: &mut Vec<u8>) -> bool {
+    pub(super) fn image(&self, item: u32, model: Model, part: usize, books: &dyn ReadBooks, out: &mut Vec<u8>) -> bool {
         let at = &self.items[item as usize];
         if model == Model::Price {
             append_fields(out, |fields| at.values.write_image(&at.facts, [&at.name, &at.symbol, &at.isin], fields));
@@ -240,7 +240,7 @@ impl Board {
         self.depth(at, books).append_image(model, self.now, part, out)
     }
 
-    fn depth<'a>(&'a self, item: &'a Item, books: &'a dyn Books) -> Depth<'a> {
+    fn depth<'a>(&'a self, item: &'a Item, books: &'a dyn ReadBooks) -> Depth<'a> {
         Depth { facts: &item.facts, books, book: item.book, times: &item.times, midnight: self.midnight }
     }
 }
@@ -510,7 +510,7 @@ impl Board {
     }
 
     /// A message has been applied, and the books are fit to be published: puts what it changed into the outbox.
-    pub(super) fn settle(&mut self, books: &dyn Books) {
+    pub(super) fn settle(&mut self, books: &dyn ReadBooks) {
         let mut touched = std::mem::take(&mut self.touched);
         for at in touched.drain(..) {
             self.settle_one(at, books);
@@ -519,7 +519,7 @@ impl Board {
     }
 
     /// One book is fit to be published; others may be within an event.
-    pub(super) fn settle_book(&mut self, book: BookId, books: &dyn Books) {
+    pub(super) fn settle_book(&mut self, book: BookId, books: &dyn ReadBooks) {
         let Some(at) = self.at(book) else { return };
         if let Some(touched) = self.touched.iter().position(|touched| *touched == at) {
             self.touched.swap_remove(touched);
@@ -527,7 +527,7 @@ impl Board {
         }
     }
 
-    fn settle_one(&mut self, at: u32, books: &dyn Books) {
+    fn settle_one(&mut self, at: u32, books: &dyn ReadBooks) {
         let item = &mut self.items[at as usize];
         item.is_touched = false;
         let mut changes = std::mem::take(&mut item.changes);
@@ -539,7 +539,7 @@ impl Board {
         self.items[at as usize].changes = changes;
     }
 
-    fn settle_item(&mut self, at: u32, changes: &Changes, books: &dyn Books) {
+    fn settle_item(&mut self, at: u32, changes: &Changes, books: &dyn ReadBooks) {
         let now = self.now;
         let item = &mut self.items[at as usize];
         let best = |side| item.book.and_then(|book| books.best(book, side));
@@ -574,7 +574,7 @@ impl Board {
     }
 
     /// Images of all that is watched of an item.
-    fn tell_images(&mut self, at: u32, books: &dyn Books) {
+    fn tell_images(&mut self, at: u32, books: &dyn ReadBooks) {
         let mut outbox = std::mem::take(&mut self.outbox);
         for model in [Model::Price, Model::ByOrder, Model::ByPrice] {
             let mut part = 0;

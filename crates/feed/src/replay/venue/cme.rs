@@ -6,13 +6,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use market::ReadBooks;
 use venue::cme::{CmeChannel, PacketKind, Schema};
 use venue::lines::LINES;
 
 use super::board::Board;
 use super::cme_items::CmeItems;
 use super::datagrams::Datagrams;
-use super::depth::Books;
 use super::input::{Input, LIMITS};
 use super::web::At;
 use crate::session::{DAY, Nanos};
@@ -201,7 +201,7 @@ impl Input for CmeFile {
         matches!(self.next, Some((Way::Line(_), _)) | None)
     }
 
-    fn books(&self) -> &dyn Books {
+    fn books(&self) -> &dyn ReadBooks {
         &self.items
     }
 

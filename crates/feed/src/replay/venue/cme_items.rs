@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use market::{BookId, Event, Events, Level, Order, Side};
+use market::{BookId, Event, Events, Level, Order, ReadBooks, Side};
 use venue::cme::{CmeChannel, Definition, Notice, Status};
 use venue::sequence::Change;
 use venue::{Market, Trade};
 
 use super::board::Board;
-use super::depth::Books;
 use super::values::{Facts, Print};
 use super::web::At;
 
@@ -288,17 +287,17 @@ impl ToBoard<'_> {
     }
 }
 
-impl Books for CmeItems {
+impl ReadBooks for CmeItems {
     fn best(&self, book: BookId, side: Side) -> Option<Level> {
-        self.channel.levels_of(price_of(book), side).first().copied()
+        self.channel.prices().best(price_of(book), side)
     }
 
     fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
-        self.channel.levels_of(price_of(book), side).iter().find(|level| level.price == price).copied()
+        self.channel.prices().levels(price_of(book), side).find(|level| level.price == price)
     }
 
     fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_> {
-        Box::new(self.channel.levels_of(price_of(book), side).iter().copied())
+        Box::new(self.channel.prices().levels(price_of(book), side))
     }
 
     fn orders(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Order> + '_> {

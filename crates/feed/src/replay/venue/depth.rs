@@ -1,7 +1,7 @@
 //! Books of venues as maps: orders by number, levels by price and side.
 
 use base64ct::{Base64Unpadded, Encoding as _};
-use market::{BookId, Level, Order, Side};
+use market::{BookId, Level, Order, ReadBooks, Side};
 use rustc_hash::FxHashMap;
 use rwf::wire::{LenForm, Writer};
 use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
@@ -10,42 +10,6 @@ use super::values::{Facts, number, price, size};
 use crate::Model;
 use crate::fields::{self as fid, append, write_fields};
 use crate::session::Moment;
-
-/// Where the books of a venue's handler are.
-pub(super) trait Books {
-    /// The best level of a side.
-    fn best(&self, book: BookId, side: Side) -> Option<Level>;
-    /// The level at a price.
-    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level>;
-    /// Levels of a side, the best first.
-    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_>;
-    /// Orders of a side, as they will be executed; none where the venue tells of none.
-    fn orders(&self, _book: BookId, _side: Side) -> Box<dyn Iterator<Item = Order> + '_> {
-        Box::new(std::iter::empty())
-    }
-    /// The venue's own name of an order, where that is no number.
-    fn order_name(&self, _reference: u64) -> Option<[u8; 16]> {
-        None
-    }
-}
-
-impl<R: market::Rules> Books for market::OrderBooks<R> {
-    fn best(&self, book: BookId, side: Side) -> Option<Level> {
-        Self::best(self, book, side)
-    }
-
-    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
-        Self::level(self, book, side, price)
-    }
-
-    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_> {
-        Box::new(Self::levels(self, book, side))
-    }
-
-    fn orders(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Order> + '_> {
-        Box::new(Self::orders(self, book, side))
-    }
-}
 
 /// When each level of an instrument was last told, nanoseconds since 1970.
 pub(super) type LevelTimes = FxHashMap<(Side, i64), u64>;
@@ -73,7 +37,7 @@ const ENTRY_ROOM: usize = 192;
 /// What all entries of a book have in common.
 pub(super) struct Depth<'a> {
     pub facts: &'a Facts,
-    pub books: &'a dyn Books,
+    pub books: &'a dyn ReadBooks,
     /// `None`: the venue has not told of the instrument's book yet.
     pub book: Option<BookId>,
     pub times: &'a LevelTimes,

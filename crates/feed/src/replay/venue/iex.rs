@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use market::ReadBooks;
 use venue::iex::tp::{Header, Protocol, TpReceiver};
 
 use super::board::Board;
 use super::datagrams::Datagrams;
-use super::depth::Books;
 use super::iex_messages::IexMessages;
 use super::input::{Input, LIMITS};
 use super::messages::Messages;
@@ -97,7 +97,7 @@ impl Input for Iex {
         self.messages.is_traffic(self.queue.bytes(range.clone()))
     }
 
-    fn books(&self) -> &dyn Books {
+    fn books(&self) -> &dyn ReadBooks {
         self.messages.books()
     }
 

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use market::{BookId, Level, PriceBook, Side};
+use market::{BookId, Level, ReadBooks};
 use venue::iex::IexDay;
 use venue::iex::messages::{Message, Unreadable};
 use venue::nasdaq::Text;
 use venue::sequence::Change;
 
 use super::board::Board;
-use super::depth::Books;
 use super::input::tell_change;
 use super::messages::{self, Messages, ToBoard};
 use super::values::{Auction, Facts};
@@ -54,7 +53,7 @@ impl Messages for IexMessages {
             *self.unreadable.entry(code).or_default() += 1;
         }
         if let Some((book, _)) = book.filter(|(book, _)| !self.day.is_in_event(*book)) {
-            board.settle_book(book, &self.day);
+            board.settle_book(book, self.day.books());
         }
     }
 
@@ -64,7 +63,7 @@ impl Messages for IexMessages {
             self.notices.states.clear();
         }
         tell_change(board, change);
-        board.settle(&self.day);
+        board.settle(self.day.books());
     }
 
     /// Securities are told of one by one, each with its first quote: which there are is known at the end alone.
@@ -72,8 +71,8 @@ impl Messages for IexMessages {
         false
     }
 
-    fn books(&self) -> &dyn Books {
-        &self.day
+    fn books(&self) -> &dyn ReadBooks {
+        self.day.books()
     }
 
     fn count(&self) -> u64 {
@@ -93,20 +92,6 @@ impl Messages for IexMessages {
         let text = |code: u8| format!("messages of type {:?} that cannot be read", char::from(code));
         bad.extend(unreadable.into_iter().map(|(code, count)| (text(*code), *count)));
         bad
-    }
-}
-
-impl Books for IexDay {
-    fn best(&self, book: BookId, side: Side) -> Option<Level> {
-        self.book(book)?.levels(side).next()
-    }
-
-    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
-        self.book(book)?.level(side, price)
-    }
-
-    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_> {
-        Box::new(self.book(book).into_iter().flat_map(move |book: &PriceBook| book.levels(side)))
     }
 }
 

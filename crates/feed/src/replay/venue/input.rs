@@ -1,9 +1,9 @@
 //! A venue's file as a series of steps, whatever it is.
 
+use market::ReadBooks;
 use venue::sequence::{Change, Limits};
 
 use super::board::Board;
-use super::depth::Books;
 use crate::session::Nanos;
 
 /// Nobody answers requests for what a capture does not have; copies that come late are taken for as long as a feed would ask for them.
@@ -47,7 +47,7 @@ pub(super) trait Input {
     /// What comes next is of an order or a trade: what the venue tells of instruments came before.
     fn is_at_traffic(&self) -> bool;
     /// The books.
-    fn books(&self) -> &dyn Books;
+    fn books(&self) -> &dyn ReadBooks;
     /// When the venue's clock shows so long after midnight, on the day that is being read: nanoseconds since 1970.
     fn at_clock(&self, since_midnight: Nanos) -> u64;
     /// Messages applied so far.

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use market::BookId;
+use market::{BookId, ReadBooks};
 use venue::nasdaq::itch::Message;
 use venue::nasdaq::{Bad, Text, TotalView};
 use venue::sequence::Change;
 use venue::{Trade, TradeKind};
 
 use super::board::Board;
-use super::depth::Books;
 use super::input::tell_change;
 use super::messages::{self, Messages, ToBoard};
 use super::values::{Auction, Facts};
@@ -92,7 +91,7 @@ impl Messages for ItchMessages {
         message.first().is_some_and(|code| TRAFFIC.contains(code))
     }
 
-    fn books(&self) -> &dyn Books {
+    fn books(&self) -> &dyn ReadBooks {
         self.day.books()
     }
 

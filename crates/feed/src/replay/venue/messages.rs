@@ -1,11 +1,10 @@
 //! Effects of a venue's messages on its books and items, wherever they come from: a file, a capture or the network.
 
-use market::{BookId, Event, Events, Refused};
+use market::{BookId, Event, Events, ReadBooks, Refused};
 use venue::sequence::Change;
 use venue::{Market, Trade};
 
 use super::board::Board;
-use super::depth::Books;
 use super::values::Print;
 
 /// A venue's messages, applied one by one.
@@ -29,7 +28,7 @@ pub(super) trait Messages {
     fn is_traffic(&self, message: &[u8]) -> bool;
 
     /// The books.
-    fn books(&self) -> &dyn Books;
+    fn books(&self) -> &dyn ReadBooks;
 
     /// Messages that could be read.
     fn count(&self) -> u64;

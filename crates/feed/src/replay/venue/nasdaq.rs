@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use market::ReadBooks;
 use venue::lines::LINES;
 use venue::nasdaq::DayFile;
 use venue::nasdaq::itch::Message;
@@ -12,7 +13,6 @@ use venue::nasdaq::mold::{Header, Join, Line, MoldReceiver};
 use super::board::Board;
 use super::bytes::Bytes;
 use super::datagrams::Datagrams;
-use super::depth::Books;
 use super::input::{Input, LIMITS};
 use super::itch::ItchMessages;
 use super::messages::Messages;
@@ -215,7 +215,7 @@ impl Input for Nasdaq {
         self.messages.is_traffic(self.queue.bytes(range.clone()))
     }
 
-    fn books(&self) -> &dyn Books {
+    fn books(&self) -> &dyn ReadBooks {
         self.messages.books()
     }
 

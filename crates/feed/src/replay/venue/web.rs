@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use market::{BookId, Event, Events, Level, Order, Side};
+use market::{BookId, Event, Events, ReadBooks};
 use venue::kraken::Kraken;
 use venue::web::{Binance, Bitmex, Bitstamp, Coinbase, IndependentReserve, KrakenFutures, Notice, Want, Web, WebVenue};
 use venue::{Market, Trade};
 
 use super::board::Board;
-use super::depth::Books;
 use super::values::{Facts, Print};
 use crate::Model;
 
@@ -137,7 +136,7 @@ pub(super) trait WebItems {
     /// What is to be done.
     fn poll(&mut self) -> Option<Want>;
     /// The books.
-    fn books(&self) -> &dyn Books;
+    fn books(&self) -> &dyn ReadBooks;
     /// Texts that came.
     fn messages(&self) -> u64;
     /// Products, and how many of their books are good.
@@ -178,7 +177,7 @@ impl<V: WebVenue + 'static> Items<V> {
         what(&mut self.venue, &mut to);
         let told_at = to.told_at;
         self.name_new(board);
-        board.settle(self);
+        board.settle(self.venue.books());
         told_at
     }
 
@@ -250,8 +249,8 @@ impl<V: WebVenue + 'static> WebItems for Items<V> {
         self.venue.poll()
     }
 
-    fn books(&self) -> &dyn Books {
-        self
+    fn books(&self) -> &dyn ReadBooks {
+        self.venue.books()
     }
 
     fn messages(&self) -> u64 {
@@ -269,28 +268,6 @@ impl<V: WebVenue + 'static> WebItems for Items<V> {
 
     fn bad(&self) -> Vec<(String, u64)> {
         self.venue.bad().kinds().map(|(kind, count)| (kind.to_owned(), count)).to_vec()
-    }
-}
-
-impl<V: WebVenue> Books for Items<V> {
-    fn best(&self, book: BookId, side: Side) -> Option<Level> {
-        self.venue.books().best(book, side)
-    }
-
-    fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
-        self.venue.books().level(book, side, price)
-    }
-
-    fn levels(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Level> + '_> {
-        self.venue.books().levels(book, side)
-    }
-
-    fn orders(&self, book: BookId, side: Side) -> Box<dyn Iterator<Item = Order> + '_> {
-        self.venue.books().orders(book, side)
-    }
-
-    fn order_name(&self, reference: u64) -> Option<[u8; 16]> {
-        self.venue.books().order_name(reference)
     }
 }
 

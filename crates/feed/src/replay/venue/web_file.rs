@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::board::Board;
 use super::bytes::Bytes;
-use super::depth::Books;
 use super::input::Input;
 use super::web::{At, WebItems, WebKind};
 use crate::session::{DAY, Nanos};
+use market::ReadBooks;
 
 /// A longer line is of no recording.
 const LONGEST: usize = 64 << 20;
@@ -201,7 +201,7 @@ impl Input for WebFile {
         self.next().is_some_and(|line| matches!(line.what, What::Came | What::Fetched(_)))
     }
 
-    fn books(&self) -> &dyn Books {
+    fn books(&self) -> &dyn ReadBooks {
         self.items.books()
     }
 

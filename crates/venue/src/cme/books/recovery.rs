@@ -1,8 +1,10 @@
 //! Snapshots: which can be gone on from, how they become books, and what is held for them.
 
-use market::{BookId, Level, Side};
+use market::{BookId, Level, Rank};
 
-use super::{Books, Filter, HELD_BYTES, Health, Held, MOST_CHUNKS, MOST_ORDERS, PARTS, Part, Terms, book, order_at};
+use super::{
+    Books, Filter, HELD_BYTES, Health, Held, MOST_CHUNKS, MOST_ORDERS, PARTS, Part, Terms, book, order_at, side_of,
+};
 use crate::cme::Notice;
 use crate::cme::roles::{LevelEntry, OrderEntry, SnapshotRoot};
 use crate::cme::schema::{Field, Message};
@@ -40,17 +42,10 @@ impl Books {
         }
         let instrument = &mut self.instruments[at];
         instrument.begin(at, 0, market);
-        instrument.outright.clear(market);
-        instrument.implied.clear(market);
+        self.clear_levels(at, market);
         for (_, bytes) in message.entries().filter(|(group, _)| *group == entry.group) {
             let number = |field: Option<Field>| field.and_then(|field| field.number(bytes));
-            let (ranked, side) = match entry.kind.number(bytes).unwrap_or(0) as u8 {
-                b'0' => (&mut instrument.outright, Side::Bid),
-                b'1' => (&mut instrument.outright, Side::Ask),
-                b'E' => (&mut instrument.implied, Side::Bid),
-                b'F' => (&mut instrument.implied, Side::Ask),
-                _ => continue,
-            };
+            let Some((part, side)) = side_of(entry.kind.number(bytes).unwrap_or(0) as u8) else { continue };
             let Some(price) = entry.price.price(bytes) else { continue };
             let level = Level {
                 price,
@@ -58,11 +53,13 @@ impl Books {
                 orders: number(entry.orders).and_then(|orders| u32::try_from(orders).ok()).unwrap_or(0),
             };
             let rank = number(entry.level).and_then(|level| usize::try_from(level).ok()?.checked_sub(1));
-            let rank = rank.unwrap_or_else(|| ranked.levels(side).len());
-            if ranked.insert(side, rank, level, market).is_err() {
+            let rank = rank.unwrap_or_else(|| self.levels.depth(book(at, part), side));
+            let place = Rank { side, rank, depth: self.instruments[at].depths[part as usize] };
+            if self.levels.insert_at(book(at, part), place, level, market).is_err() {
                 self.bad.rank += 1;
             }
         }
+        let instrument = &mut self.instruments[at];
         (instrument.report, instrument.in_price, instrument.price) = (report, processed, Health::Good);
         self.replay(at, Part::Price, processed, market);
     }

@@ -15,7 +15,7 @@ use super::super::cme_items::{CmeItems, FACTS};
 use super::super::input::LIMITS;
 use super::super::web::At;
 use super::super::{Symbology, cme};
-use super::items::{LiveItems, Telling, Told};
+use super::items::{FeedItems, FeedItemsMut, LiveItems};
 use super::{Clock, LiveFigures, Times};
 use crate::Model;
 
@@ -124,12 +124,12 @@ impl CmeFeed {
 }
 
 impl LiveItems for CmeFeed {
-    fn told(&self) -> Told<'_> {
-        Told { board: &self.board, books: &self.items }
+    fn items(&self) -> FeedItems<'_> {
+        FeedItems { board: &self.board, books: &self.items }
     }
 
-    fn telling(&mut self) -> Telling<'_> {
-        Telling(&mut self.board)
+    fn items_mut(&mut self) -> FeedItemsMut<'_> {
+        FeedItemsMut(&mut self.board)
     }
 
     fn timer(&self) -> Option<u64> {

@@ -8,20 +8,20 @@ use crate::replay::venue::board::Board;
 use crate::{Event, InstrumentId, Model};
 
 /// Items of a feed and its books, for reading.
-pub struct Told<'a> {
+pub struct FeedItems<'a> {
     pub(super) board: &'a Board,
     pub(super) books: &'a dyn ReadBooks,
 }
 
 /// Items of a feed, to be watched and told.
-pub struct Telling<'a>(pub(super) &'a mut Board);
+pub struct FeedItemsMut<'a>(pub(super) &'a mut Board);
 
 /// A feed from the network, whatever comes by it: what a [`MarketSource`](crate::MarketSource) around it gives on.
 pub trait LiveItems {
     /// The items.
-    fn told(&self) -> Told<'_>;
+    fn items(&self) -> FeedItems<'_>;
     /// The items, to be changed.
-    fn telling(&mut self) -> Telling<'_>;
+    fn items_mut(&mut self) -> FeedItemsMut<'_>;
     /// When [`LiveItems::on_timer`] wants to be called.
     fn timer(&self) -> Option<u64>;
     /// Does what is due.
@@ -43,37 +43,37 @@ pub trait LiveItems {
 
     /// The instrument of a name.
     fn find(&self, name: &str) -> Option<InstrumentId> {
-        self.told().board.find(name).map(InstrumentId)
+        self.items().board.find(name).map(InstrumentId)
     }
 
     /// Whether there is such a model of the feed's instruments.
     fn offers(&self, model: Model) -> bool {
-        self.told().board.models().contains(&model)
+        self.items().board.models().contains(&model)
     }
 
     /// Appends a part of an image, see [`crate::MarketSource::image`].
     fn image(&self, id: InstrumentId, model: Model, part: usize, out: &mut Vec<u8>) -> bool {
-        let Told { board, books } = self.told();
+        let FeedItems { board, books } = self.items();
         board.image(id.0, model, part, books, out)
     }
 
     /// Whether what an image shows is good.
     fn data_state(&self, id: InstrumentId) -> DataState {
-        self.told().board.data_state(id.0)
+        self.items().board.data_state(id.0)
     }
 
     /// Starts or stops the events of a model of an instrument.
     fn watch(&mut self, id: InstrumentId, model: Model, on: bool) {
-        self.telling().0.watch(id.0, model, on);
+        self.items_mut().0.watch(id.0, model, on);
     }
 
     /// Names that the venue has told of.
     fn symbols(&self) -> Vec<String> {
-        self.told().board.names().map(str::to_owned).collect()
+        self.items().board.names().map(str::to_owned).collect()
     }
 
     /// Gives what consumers are to be told; returns how much that was.
     fn flush(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        self.telling().0.flush(sink)
+        self.items_mut().0.flush(sink)
     }
 }

@@ -30,7 +30,7 @@ use super::{Symbology, VenueFile, iex_messages, itch};
 use crate::Model;
 
 pub use self::cme::{CmeChannelFile, CmeConfig, CmeFeed, CmeFeedType, CmeSchema, CmeWay};
-pub use self::items::{LiveItems, Telling, Told};
+pub use self::items::{FeedItems, FeedItemsMut, LiveItems};
 pub use self::tally::LiveFigures;
 pub use self::web::{WebConfig, WebFeed, WebWant};
 pub use venue::lines::LineCounts;
@@ -457,12 +457,12 @@ impl LiveFeed {
 }
 
 impl LiveItems for LiveFeed {
-    fn told(&self) -> Told<'_> {
-        Told { board: &self.board, books: self.messages.books() }
+    fn items(&self) -> FeedItems<'_> {
+        FeedItems { board: &self.board, books: self.messages.books() }
     }
 
-    fn telling(&mut self) -> Telling<'_> {
-        Telling(&mut self.board)
+    fn items_mut(&mut self) -> FeedItemsMut<'_> {
+        FeedItemsMut(&mut self.board)
     }
 
     fn timer(&self) -> Option<u64> {

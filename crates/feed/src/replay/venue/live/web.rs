@@ -13,7 +13,7 @@ use venue::web::Want;
 use super::super::board::Board;
 use super::super::web::{At, FACTS, WebItems};
 use super::super::{Symbology, WebKind};
-use super::items::{LiveItems, Telling, Told};
+use super::items::{FeedItems, FeedItemsMut, LiveItems};
 use super::{Clock, LiveFigures, Times};
 
 const SECOND: u64 = 1_000_000_000;
@@ -238,12 +238,12 @@ fn at(clock: Clock) -> At {
 }
 
 impl LiveItems for WebFeed {
-    fn told(&self) -> Told<'_> {
-        Told { board: &self.board, books: self.items.books() }
+    fn items(&self) -> FeedItems<'_> {
+        FeedItems { board: &self.board, books: self.items.books() }
     }
 
-    fn telling(&mut self) -> Telling<'_> {
-        Telling(&mut self.board)
+    fn items_mut(&mut self) -> FeedItemsMut<'_> {
+        FeedItemsMut(&mut self.board)
     }
 
     fn timer(&self) -> Option<u64> {

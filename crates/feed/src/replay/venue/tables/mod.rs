@@ -13,12 +13,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::AmbiguousOffset;
-use market::{BookId, Level, Side};
+use market::{BookId, Level, ReadBooks, Side};
 
 use self::map::{Role, Table, TimeUnit, Zero};
 use self::rows::{Row, Rows};
 use super::board::Board;
-use super::depth::Books;
 use super::input::Input;
 use super::values::{Facts, Print};
 use crate::session::{DAY, Nanos};
@@ -89,7 +88,7 @@ pub(super) struct Tables {
 /// No table tells books.
 struct NoBooks;
 
-impl Books for NoBooks {
+impl ReadBooks for NoBooks {
     fn best(&self, _: BookId, _: Side) -> Option<Level> {
         None
     }
@@ -392,7 +391,7 @@ impl Input for Tables {
         true
     }
 
-    fn books(&self) -> &dyn Books {
+    fn books(&self) -> &dyn ReadBooks {
         &NoBooks
     }
 
