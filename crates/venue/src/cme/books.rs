@@ -433,6 +433,7 @@ impl Books {
         filter: Filter,
         market: &mut M,
     ) {
+        // Counted, told, or waiting for a snapshot (`report`).
         let Some(at) = self.report(bytes, root, entry, filter, market) else { return };
         let number = |field: Option<Field>| field.and_then(|field| field.number(bytes));
         let kind = number(entry.kind).unwrap_or(0) as u8;
@@ -496,6 +497,7 @@ impl Books {
         filter: Filter,
         market: &mut M,
     ) {
+        // Counted (`security`).
         let Some(at) = self.security(terms.security) else { return };
         let is_ours = filter.only.is_none_or(|only| only == (at, Part::Orders));
         if !is_ours || self.instruments[at].orders != Health::Good || filter.sequence <= self.instruments[at].in_orders
@@ -531,6 +533,7 @@ impl Books {
         filter: Filter,
         market: &mut M,
     ) {
+        // Counted, told, or waiting for a snapshot (`report`).
         let Some(at) = self.report(bytes, root, entry, filter, market) else { return };
         let number = |field: Option<Field>| field.and_then(|field| field.number(bytes));
         let Some(price) = entry.price.and_then(|field| field.price(bytes)) else {
@@ -608,6 +611,7 @@ impl Books {
     }
 
     fn definition<M: Market<Notice>>(&mut self, message: &Message<'_>, fields: DefinitionFields, market: &mut M) {
+        // Counted (`security`).
         let Some(at) = self.security(fields.security.number(message.root)) else { return };
         let text = |field: Option<Field>| {
             let text = field.and_then(|field| field.text(message.root)).unwrap_or_default();

@@ -222,6 +222,8 @@ impl Board {
         self.at(book).is_some()
     }
 
+    /// The item of a book. `None`: the venue has not told yet whose it is, so that nobody can have asked for it; what callers are told of it is in its
+    /// book, which the image has once it is named ([`Board::renew`]).
     fn at(&self, book: BookId) -> Option<u32> {
         self.by_book.get(book.0 as usize).copied().filter(|at| *at != NONE)
     }
@@ -352,6 +354,7 @@ impl Board {
 
     /// A book's messages name what is not there.
     pub(super) fn doubt_book(&mut self, book: BookId, why: &str) {
+        // No item, no consumer.
         let Some(at) = self.at(book) else { return };
         let item = &mut self.items[at as usize];
         let was_good = item.is_good();
@@ -368,6 +371,7 @@ impl Board {
 
     /// The handler does not vouch for a book, until it [does](Board::vouch): whatever comes of it meanwhile.
     pub(super) fn suspect(&mut self, book: BookId, why: &str) {
+        // No item, no consumer.
         let Some(at) = self.at(book) else { return };
         let item = &mut self.items[at as usize];
         let was_good = item.is_good();
@@ -379,6 +383,7 @@ impl Board {
 
     /// The handler vouches for a book. Where a new image waits to be told, that says it.
     pub(super) fn vouch(&mut self, book: BookId) {
+        // No item, no consumer.
         let Some(at) = self.at(book) else { return };
         let item = &mut self.items[at as usize];
         let was_suspect = std::mem::replace(&mut item.is_suspect, false);
@@ -389,6 +394,7 @@ impl Board {
 
     /// The book of an item has come before its name: it is told as a new image.
     pub(super) fn renew(&mut self, book: BookId) {
+        // No item, no consumer.
         let Some(at) = self.at(book) else { return };
         self.items[at as usize].changes = Changes { is_cleared: true, book: true, ..Changes::default() };
         self.touch(at);
@@ -396,6 +402,7 @@ impl Board {
 
     /// Prices and sizes of a book count in these decimals from here on, which are never fewer than before.
     pub(super) fn scale(&mut self, book: BookId, decimals: u8, size_decimals: u8) {
+        // No item, no consumer.
         let Some(at) = self.at(book) else { return };
         let item = &mut self.items[at as usize];
         let factor = |old: u8, new: u8| 10i64.saturating_pow(u32::from(new.saturating_sub(old)));
@@ -440,6 +447,7 @@ impl Events for Board {
 
     fn event(&mut self, book: BookId, event: &BookEvent) {
         self.is_fresh = false;
+        // No item, no consumer.
         let Some(at) = self.at(book) else { return };
         let now = self.now;
         let item = &mut self.items[at as usize];
@@ -520,6 +528,7 @@ impl Board {
 
     /// One book is fit to be published; others may be within an event.
     pub(super) fn settle_book(&mut self, book: BookId, books: &dyn ReadBooks) {
+        // No item, no consumer.
         let Some(at) = self.at(book) else { return };
         if let Some(touched) = self.touched.iter().position(|touched| *touched == at) {
             self.touched.swap_remove(touched);

@@ -24,6 +24,7 @@ impl Books {
         (root, entry): (&SnapshotRoot, &LevelEntry),
         market: &mut M,
     ) {
+        // Counted (`security`).
         let Some(at) = self.security(root.security.number(message.root)) else { return };
         let report = root.report.and_then(|field| field.number(message.root)).and_then(|n| u32::try_from(n).ok());
         let processed = root.processed.number(message.root).and_then(|n| u64::try_from(n).ok());
@@ -71,6 +72,7 @@ impl Books {
         (root, entry): (&SnapshotRoot, &OrderEntry),
         market: &mut M,
     ) {
+        // Counted (`security`).
         let Some(at) = self.security(root.security.number(message.root)) else { return };
         let number = |field: Option<Field>| field.and_then(|field| field.number(message.root)).unwrap_or(1);
         let processed = root.processed.number(message.root).and_then(|n| u64::try_from(n).ok());
