@@ -1,4 +1,7 @@
-//! Finds an order by its number: an open-addressed table of eight bytes a cell.
+//! Finds an order by its number: a window of the newest numbers, four bytes a number, and for older ones an open-addressed table of eight bytes a cell.
+//!
+//! Numbers of most venues rise by little, and most orders are gone soon: what a message names is in the window mostly, whose lines come one after the
+//! other. A number that falls behind the window is entered in the table if its order still stands. Where numbers are sparse there is no window.
 //!
 //! A cell is 32 bits of the number's hash and the 32 bits of the order's place in its slab. The hash bits say where the cell is at home in
 //! a table of any size, so that growing and removing need no look at the orders; only a cell whose hash bits agree is compared by the order's
@@ -18,24 +21,89 @@ const LINE_BITS: u32 = 32 - NEIGHBOURS;
 
 const FEWEST_LINES: usize = 8;
 
-/// A cell that was found vacant, and the hash bits that belong in it.
+/// Where an order was found not to be, and would be entered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vacant {
+    /// The cell of the table; [`IN_WINDOW`]: in the window.
     at: usize,
-    tag: u32,
+    reference: u64,
+}
+
+const IN_WINDOW: usize = usize::MAX;
+
+/// Numbers of the window, and so many at least that stand before there is one: a million numbers are 4 MB.
+const WINDOW: usize = 1 << 20;
+const FEWEST_FOR_WINDOW: usize = 1 << 14;
+/// As many numbers leave the window together, and so many of them must have been entered, or numbers are too sparse for it.
+const STEP: usize = 1 << 12;
+const FEWEST_OF_STEP: usize = STEP / 32;
+/// No order of a number in the window.
+const NO_PLACE: u32 = u32::MAX;
+
+/// The newest numbers: places by number, in a ring.
+#[derive(Debug, Default)]
+struct Window {
+    places: Vec<u32>,
+    /// Its lowest number.
+    base: u64,
+    /// Entered since it moved.
+    entered: usize,
+    /// Numbers were too sparse for it since the last clearing.
+    is_useless: bool,
+}
+
+impl Window {
+    #[inline]
+    fn has(&self, reference: u64) -> bool {
+        reference.wrapping_sub(self.base) < self.places.len() as u64
+    }
+
+    #[inline]
+    fn place(&self, reference: u64) -> u32 {
+        self.places.get(reference as usize & (WINDOW - 1)).copied().unwrap_or(NO_PLACE)
+    }
+
+    #[inline]
+    fn replace(&mut self, reference: u64, place: u32) -> u32 {
+        match self.places.get_mut(reference as usize & (WINDOW - 1)) {
+            Some(kept) => std::mem::replace(kept, place),
+            None => NO_PLACE,
+        }
+    }
+}
+
+/// What the window says of an order.
+#[derive(Clone, Copy, Debug)]
+enum InWindow {
+    At(u32),
+    InNoBook,
+    AskTable,
 }
 
 #[derive(Debug)]
 pub(crate) struct OrderIndex {
     cells: Vec<u64>,
+    /// Orders in the table, and in all.
+    in_cells: usize,
     len: usize,
+    window: Window,
+    /// Highest number that was ever entered, and that was entered in the table though it is not below the window.
+    highest: u64,
+    highest_beyond: u64,
 }
 
 impl OrderIndex {
     /// A table that takes `orders` without growing.
     pub(crate) fn with_capacity(orders: usize) -> Self {
         let lines = (orders / LIMIT_OF_16 * 2 + 1).max(FEWEST_LINES);
-        Self { cells: vec![EMPTY; lines.min(1 << LINE_BITS) * LINE], len: 0 }
+        Self {
+            cells: vec![EMPTY; lines.min(1 << LINE_BITS) * LINE],
+            in_cells: 0,
+            len: 0,
+            window: Window::default(),
+            highest: 0,
+            highest_beyond: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -43,19 +111,41 @@ impl OrderIndex {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.cells.capacity() * size_of::<u64>()
+        self.cells.capacity() * size_of::<u64>() + self.window.places.capacity() * size_of::<u32>()
+    }
+
+    #[inline]
+    fn in_window(&self, reference: u64) -> InWindow {
+        if !self.window.has(reference) {
+            return InWindow::AskTable;
+        }
+        match self.window.place(reference) {
+            NO_PLACE if reference <= self.highest_beyond => InWindow::AskTable,
+            NO_PLACE => InWindow::InNoBook,
+            place => InWindow::At(place),
+        }
     }
 
     /// The place of the order with this number; `is_it` compares the number of the order at a place.
     #[inline]
     pub(crate) fn find(&self, reference: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        self.probe(tag_of(reference), is_it).ok().map(|(_, slot)| slot)
+        match self.in_window(reference) {
+            InWindow::At(place) => Some(place),
+            InWindow::InNoBook => None,
+            InWindow::AskTable => self.probe(tag_of(reference), is_it).ok().map(|(_, slot)| slot),
+        }
     }
 
-    /// Number of the cell where an order with this number is looked for first.
+    /// Number of the cell where an order with this number is looked for first; `None`: in the window.
     #[inline]
-    pub(crate) fn home_of(&self, reference: u64) -> u32 {
-        home(tag_of(reference), self.cells.len()) as u32
+    pub(crate) fn home_of(&self, reference: u64) -> Option<u32> {
+        (!self.window.has(reference)).then(|| home(tag_of(reference), self.cells.len()) as u32)
+    }
+
+    /// What stands in the window for a number.
+    #[inline]
+    pub(crate) fn window_cell(&self, reference: u64) -> u64 {
+        u64::from(self.window.place(reference))
     }
 
     /// What stands in a cell.
@@ -67,30 +157,110 @@ impl OrderIndex {
     /// The place of the order that probably has this number: the order itself is not asked.
     #[inline]
     pub(crate) fn guess(&self, reference: u64) -> Option<u32> {
-        self.probe(tag_of(reference), |_| true).ok().map(|(_, slot)| slot)
+        self.find(reference, |_| true)
     }
 
     /// Where an order with this number would be entered; `None`: there is one. Makes room first.
     #[inline]
     pub(crate) fn vacant(&mut self, reference: u64, is_it: impl Fn(u32) -> bool) -> Option<Vacant> {
-        if self.len >= self.cells.len() / 16 * LIMIT_OF_16 {
-            self.grow();
+        if reference > self.highest {
+            self.advance(reference);
         }
-        let tag = tag_of(reference);
-        self.probe(tag, is_it).err().map(|at| Vacant { at, tag })
+        match self.in_window(reference) {
+            InWindow::InNoBook => return Some(Vacant { at: IN_WINDOW, reference }),
+            InWindow::At(_) => return None,
+            InWindow::AskTable => {}
+        }
+        self.make_room();
+        self.probe(tag_of(reference), is_it).err().map(|at| Vacant { at, reference })
     }
 
     /// Enters an order; nothing may have been entered or removed since `vacant` was found.
     #[inline]
     pub(crate) fn enter(&mut self, vacant: Vacant, slot: u32) {
-        debug_assert_eq!(self.cells[vacant.at], EMPTY);
-        self.cells[vacant.at] = u64::from(vacant.tag) << 32 | u64::from(slot);
+        let Vacant { at, reference } = vacant;
         self.len += 1;
+        if at == IN_WINDOW {
+            self.window.replace(reference, slot);
+            self.window.entered += 1;
+            return;
+        }
+        debug_assert_eq!(self.cells[at], EMPTY);
+        self.cells[at] = cell_of(reference, slot);
+        self.in_cells += 1;
+        if !self.window.places.is_empty() && reference >= self.window.base {
+            self.highest_beyond = self.highest_beyond.max(reference);
+        }
+    }
+
+    /// A number higher than all before: the window begins behind it, or moves up to it.
+    #[inline]
+    fn advance(&mut self, reference: u64) {
+        self.highest = reference;
+        if !self.window.places.is_empty() {
+            if reference - self.window.base >= WINDOW as u64 {
+                self.move_to(reference);
+            }
+        } else if self.len >= FEWEST_FOR_WINDOW && !self.window.is_useless {
+            // Numbers from here on are in no cell.
+            (self.window.base, self.window.entered) = (reference, 0);
+            self.window.places = vec![NO_PLACE; WINDOW];
+        }
+    }
+
+    /// Orders whose numbers fall behind the window go to the table.
+    #[cold]
+    fn move_to(&mut self, reference: u64) {
+        let is_near = reference - self.window.base < (WINDOW + STEP) as u64;
+        while is_near && self.window.has(self.window.base) && reference - self.window.base >= WINDOW as u64 {
+            if self.window.entered < FEWEST_OF_STEP {
+                break;
+            }
+            self.window.entered = 0;
+            for number in self.window.base..self.window.base + STEP as u64 {
+                self.leave(number);
+            }
+            self.window.base += STEP as u64;
+        }
+        if reference - self.window.base >= WINDOW as u64 {
+            // Too sparse, or a jump: all go to the table, and there is no window any more.
+            for number in self.window.base..self.window.base + WINDOW as u64 {
+                self.leave(number);
+            }
+            self.window = Window { is_useless: true, ..Window::default() };
+        }
+    }
+
+    fn leave(&mut self, number: u64) {
+        let place = self.window.replace(number, NO_PLACE);
+        if place != NO_PLACE {
+            self.make_room();
+            // No two orders have one number.
+            let (Ok((at, _)) | Err(at)) = self.probe(tag_of(number), |_| false);
+            self.cells[at] = cell_of(number, place);
+            self.in_cells += 1;
+        }
+    }
+
+    #[inline]
+    fn make_room(&mut self) {
+        if self.in_cells >= self.cells.len() / 16 * LIMIT_OF_16 {
+            self.grow();
+        }
     }
 
     /// Removes the order with this number and gives its place.
     #[inline]
     pub(crate) fn remove(&mut self, reference: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        match self.in_window(reference) {
+            InWindow::At(place) if is_it(place) => {
+                self.window.replace(reference, NO_PLACE);
+                self.len -= 1;
+                return Some(place);
+            }
+            InWindow::At(_) | InWindow::InNoBook => return None,
+            InWindow::AskTable => {}
+        }
         let (mut hole, slot) = self.probe(tag_of(reference), is_it).ok()?;
         let cells = self.cells.len();
         let mut next = hole;
@@ -108,14 +278,16 @@ impl OrderIndex {
             }
         }
         self.cells[hole] = EMPTY;
-        self.len -= 1;
+        (self.in_cells, self.len) = (self.in_cells - 1, self.len - 1);
         Some(slot)
     }
 
     /// Forgets all orders; keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.cells.fill(EMPTY);
-        self.len = 0;
+        (self.in_cells, self.len, self.highest, self.highest_beyond) = (0, 0, 0, 0);
+        // Numbers begin anew: the window comes again when there are enough.
+        self.window = Window::default();
     }
 
     /// The cell and place of the order, or the vacant cell where the search ended. There is one: the table is never full.
@@ -166,6 +338,11 @@ fn distance(from: usize, to: usize, cells: usize) -> usize {
     if to >= from { to - from } else { to + cells - from }
 }
 
+#[inline]
+fn cell_of(reference: u64, slot: u32) -> u64 {
+    u64::from(tag_of(reference)) << 32 | u64::from(slot)
+}
+
 /// 32 hash bits of a number: its low bits as they are, and above them those of the rest, multiplied.
 #[inline]
 fn tag_of(reference: u64) -> u32 {
@@ -213,5 +390,61 @@ mod tests {
             let found = index.find(*reference, |slot| numbers[slot as usize] == *reference);
             assert_eq!(found, model.get(reference).copied());
         }
+    }
+
+    /// Numbers that rise, with orders of all ages, long enough that the window begins, moves, and is left behind by a jump.
+    #[test]
+    fn numbers_that_rise_are_found_in_the_window_and_behind_it() {
+        let mut index = OrderIndex::with_capacity(0);
+        let (mut numbers, mut model, mut live): (Vec<u64>, HashMap<u64, u32>, Vec<u64>) = Default::default();
+        let (mut state, mut reference, mut most_window) = (11u64, 0u64, 0);
+        for turn in 0..1_300_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            reference += 1 + (state >> 62);
+            if turn == 1_200_000 {
+                reference += 1 << 40;
+            }
+            let is_known = |slot: u32| numbers[slot as usize] == reference;
+            let vacant = index.vacant(reference, is_known).expect("a new number");
+            index.enter(vacant, numbers.len() as u32);
+            assert!(index.vacant(reference, |_| true).is_none(), "it is there");
+            model.insert(reference, numbers.len() as u32);
+            numbers.push(reference);
+            live.push(reference);
+            most_window = most_window.max(index.window.places.len());
+            if live.len() > 30_000 {
+                // Mostly a young one.
+                let age = (state >> 33) as usize % if turn % 5 == 0 { live.len() } else { 100 };
+                let victim = live.swap_remove(live.len() - 1 - age);
+                let place = index.remove(victim, |slot| numbers[slot as usize] == victim);
+                assert_eq!(place, model.remove(&victim));
+                assert_eq!(index.find(victim, |slot| numbers[slot as usize] == victim), None);
+            }
+        }
+        assert_eq!((index.len(), most_window), (model.len(), WINDOW));
+        assert!(index.window.places.is_empty() && index.window.is_useless, "the jump ended it");
+        for reference in &live {
+            let found = index.find(*reference, |slot| numbers[slot as usize] == *reference);
+            assert_eq!(found, model.get(reference).copied());
+        }
+        // A late, lower number is entered beside them.
+        let late = index.vacant(1 << 39, |_| true).expect("no such number");
+        index.enter(late, 7);
+        assert_eq!(index.find(1 << 39, |slot| slot == 7), Some(7));
+    }
+
+    #[test]
+    fn sparse_numbers_end_the_window() {
+        let mut index = OrderIndex::with_capacity(0);
+        let numbers: Vec<u64> = (0..60_000u64).map(|n| n * 1_000).collect();
+        for (slot, reference) in numbers.iter().enumerate() {
+            let vacant = index.vacant(*reference, |slot| numbers[slot as usize] == *reference).expect("new");
+            index.enter(vacant, slot as u32);
+        }
+        assert!(index.window.is_useless && index.len() == numbers.len());
+        for (slot, reference) in numbers.iter().enumerate() {
+            assert_eq!(index.remove(*reference, |at| at == slot as u32), Some(slot as u32));
+        }
+        assert_eq!((index.len(), index.in_cells), (0, 0));
     }
 }

@@ -63,8 +63,9 @@ impl<T: Copy, const N: usize> Few<T, N> {
 
 /// What a batch touches, by kind: each list is walked in a loop of a few instructions, so that the processor has many of its reads under way at once.
 struct Touched {
-    /// Cells of the index.
+    /// Cells of the index, and numbers in its window.
     cells: Few<u32, { 2 * TOGETHER }>,
+    window: Few<u64, { 2 * TOGETHER }>,
     /// Numbers of orders that stand.
     standing: Few<u64, TOGETHER>,
     /// Ladders and goodness of new orders.
@@ -87,6 +88,9 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
         let mut read = 0;
         for cell in touched.cells.get() {
             read ^= self.index.cell(*cell);
+        }
+        for reference in touched.window.get() {
+            read ^= self.index.window_cell(*reference);
         }
         for (ladder, _) in touched.adds.get() {
             read ^= self.ladders.get(*ladder as usize).map_or(0, |rungs| rungs.len() as u64);
@@ -143,27 +147,36 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
 
     #[inline]
     fn sort_out(&self, ahead: &[Ahead]) -> Touched {
-        let (cells, standing, adds) = (Few::new(0), Few::new(0), Few::new((NONE, 0)));
-        let mut touched = Touched { cells, standing, adds };
+        let (cells, window) = (Few::new(0), Few::new(0));
+        let (standing, adds) = (Few::new(0), Few::new((NONE, 0)));
+        let mut touched = Touched { cells, window, standing, adds };
         for ahead in ahead {
             match *ahead {
                 Ahead::Order(reference) => {
-                    touched.cells.push(self.index.home_of(reference));
+                    self.look_for(reference, &mut touched);
                     touched.standing.push(reference);
                 }
                 Ahead::Add { reference, book, side, price } => {
-                    touched.cells.push(self.index.home_of(reference));
+                    self.look_for(reference, &mut touched);
                     touched.adds.push((ladder_of(book, side), side.goodness(price)));
                 }
                 // Where the new order goes the old one's level would tell, which is one read more.
                 Ahead::Replace { old, new } => {
-                    touched.cells.push(self.index.home_of(old));
-                    touched.cells.push(self.index.home_of(new));
+                    self.look_for(old, &mut touched);
+                    self.look_for(new, &mut touched);
                     touched.standing.push(old);
                 }
             }
         }
         touched
+    }
+
+    #[inline]
+    fn look_for(&self, reference: u64, touched: &mut Touched) {
+        match self.index.home_of(reference) {
+            Some(cell) => touched.cells.push(cell),
+            None => touched.window.push(reference),
+        }
     }
 
     /// The level of a price, or [`NONE`].
