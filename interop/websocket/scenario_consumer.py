@@ -160,7 +160,7 @@ class Consumer:
             time.sleep(PAUSE)
 
 
-NUMBERS = {"TRDPRC_1": 6, "BID": 22, "ASK": 25, "BIDSIZE": 30, "ASKSIZE": 31}
+NUMBERS = {"TIMACT": 5, "TRADE_DATE": 16, "TRDPRC_1": 6, "BID": 22, "ASK": 25, "BIDSIZE": 30, "ASKSIZE": 31}
 
 if __name__ == "__main__":
     Consumer(f"127.0.0.1:{os.environ['QUOTEWAY_PORT']}", sys.argv[1:]).run()

@@ -460,7 +460,8 @@ impl Play {
 
     /// Whether what a scenario needs is there. Where it does not come, nothing is judged: a client that has not even connected may be slow to start.
     fn is_met(&mut self, now: u64, step: &Step, event: &Event, patience: Option<u64>) -> bool {
-        let patience = patience.unwrap_or(self.start_ns).max(if self.has_begun { 0 } else { self.start_ns });
+        // A client that is there needs no time to start.
+        let patience = patience.unwrap_or(START).max(if self.has_begun { 0 } else { self.start_ns });
         let until = *self.until_ns.get_or_insert(now + patience);
         if self.is_there(step.server, event) {
             // Messages of before do not answer what is waited for from now on.
