@@ -8,7 +8,8 @@ use client_io::{Connection, Notice, Publisher, Session, SessionConfig, Subscript
 use omm::consumer::ItemRequest;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, MsgClass, PostMsg};
-use rwf::{DataType, Primitive};
+use rwf::wire::{Writer, encode_growing};
+use rwf::{DataType, FieldListEncoder, Primitive};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -293,4 +294,35 @@ fn posts_and_wishes_reach_the_publisher() {
     }
     drop(subscription);
     assert_eq!(provider.next_event(PATIENCE), Some(Event::Unwanted(item)));
+}
+
+/// So many fields of 60,000 bytes each.
+fn long_fields(fids: std::ops::Range<i16>) -> Vec<u8> {
+    let (mut bytes, value) = (Vec::new(), vec![b'x'; 60_000]);
+    let write = |w: &mut Writer<'_>| {
+        let mut fields = FieldListEncoder::begin(w)?;
+        for fid in fids.clone() {
+            fields.raw(fid, &value)?;
+        }
+        fields.finish()
+    };
+    let end = encode_growing(&mut bytes, 0, 1 << 20, 1 << 26, write).expect("room");
+    bytes.truncate(end);
+    bytes
+}
+
+/// Who asks for an image that cannot be sent is told so, and does not wait for it.
+#[test]
+fn an_image_that_is_too_long_is_refused_or_closed() {
+    let provider = publisher(anywhere());
+    let (domain, list) = (Domain::MARKET_PRICE, DataType::FIELD_LIST);
+    provider.publish_image(domain, "LONG", list, &long_fields(1..300)).expect("it goes on");
+    provider.flush();
+    assert_eq!(provider.status().refused, 1, "18 MB");
+    provider.publish_image(domain, "LONG", list, &long_fields(1..200)).expect("12 MB");
+    provider.publish_body(domain, "LONG", list, &long_fields(200..300)).expect("6 MB more");
+    let session = session(&[provider.address().expect("an address")]);
+    let mut subscription = session.subscribe("FEED", vec!["LONG".to_owned()]).expect("room");
+    let mut images = Images::new(1, None);
+    until(&mut subscription, &mut images, |images| images.condition(0) == Condition::Closed);
 }

@@ -15,6 +15,14 @@ use std::sync::Arc;
 /// Longest image, bytes.
 const IMAGE_MAX: usize = 1 << 24;
 
+/// State of an item whose image has grown longer than that: who wants one gets this.
+const TOO_LONG: State<'static> = State {
+    stream: StreamState::CLOSED,
+    data: DataState::SUSPECT,
+    code: StateCode::NONE,
+    text: b"The item's image has more than 16,777,216 bytes and is not sent.",
+};
+
 /// An item's domain and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemName {
@@ -203,7 +211,7 @@ impl Publication {
     /// Publishes an image of an item, which replaces all that was known of it.
     ///
     /// # Errors
-    /// The body is malformed; nobody is told of it.
+    /// The body is malformed, or longer than 16,777,216 bytes; nobody is told of it. An image that grows longer by updates is closed where it would have to be sent.
     pub fn publish_image(
         &mut self,
         item: &ItemName,
@@ -217,6 +225,9 @@ impl Publication {
             body,
             ..RefreshMsg::new(item.domain, 0)
         };
+        if body.len() > IMAGE_MAX {
+            return Err(rwf::image::ApplyError::TooLarge("more bytes"));
+        }
         let mut image = Image::new();
         image.refresh(&refresh, &self.plans.schema())?;
         let known = self.items.entry(item.clone()).or_default();
@@ -259,7 +270,12 @@ impl Publication {
         let Some((provider, names)) = providers.get_mut(&conn) else { return };
         // Without a whole image the stream waits for it: its first publication sends it.
         let Some(payload) = items.get(item).and_then(|item| item.image.payload()) else { return };
-        let Ok(end) = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)) else { return };
+        let Ok(end) = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)) else {
+            names.remove(&stream_id);
+            provider.status(stream_id, TOO_LONG);
+            unsent.insert(conn);
+            return self.leave(item, conn, stream_id);
+        };
         let refresh = RefreshMsg {
             container: payload.container(),
             flags: RefreshFlags::REFRESH_COMPLETE | RefreshFlags::CLEAR_CACHE,
@@ -286,9 +302,14 @@ impl Publication {
             known.published = publisher.open(item.domain, config.service_id, item.name.clone());
             by_stream.extend(known.published.map(|stream| (stream.get(), item.clone())));
         }
-        let (Some(stream), Ok(end)) =
-            (known.published, encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)))
-        else {
+        // Without a service at the server there is no stream: all is published when there is one.
+        let Some(stream) = known.published else { return };
+        let Ok(end) = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)) else {
+            by_stream.remove(&stream.get());
+            known.published = None;
+            if !publisher.status(stream, TOO_LONG) {
+                publisher.close(stream);
+            }
             return;
         };
         let refresh = RefreshMsg {

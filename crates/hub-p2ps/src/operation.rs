@@ -115,10 +115,11 @@ impl P2ps {
 
     /// The cached image of the item of this number, of a view that of the whole item, as one refresh, and whether the provider would send the same now. `None` for one
     /// that is not cached, or of which no image has come.
-    pub fn item_image(&self, number: u32) -> Option<(Vec<u8>, bool)> {
+    pub fn item_image(&mut self, number: u32) -> Option<(Vec<u8>, bool)> {
         let id = self.items.live_item(number)?;
-        let cached = self.items.cache().look(self.items.root(id).0)?;
-        let header = RefreshMsg::new(Domain(self.items.key(id).domain), 0);
+        let (root, domain) = (self.items.root(id).0, Domain(self.items.key(id).domain));
+        let cached = self.items.cache_mut().get(root)?;
+        let header = RefreshMsg::new(domain, 0);
         let mut message = Vec::new();
         let write = |w: &mut Writer<'_>| cached.image().write(header.clone(), 0, usize::MAX, w).map(drop);
         encode::append(&mut message, 4_096, write).ok()?;

@@ -10,7 +10,7 @@
 
 use crate::stream::may_have_entry_locks;
 use rwf::dictionary::Dictionary;
-use rwf::image::{Ahead, Image, Payload, Plans, Schema};
+use rwf::image::{Ahead, Image, Latest, Payload, Plans, Schema};
 use rwf::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use rwf::page::PageSize;
 use rwf::{DataState, State, StateCode, StreamState};
@@ -83,8 +83,6 @@ struct Place {
     image: Option<Cached>,
     /// The image's item.
     item: u32,
-    /// The place is an item's, whether or not its image is taken out.
-    is_used: bool,
     wanted: Neighbours,
 }
 
@@ -106,10 +104,27 @@ struct Neighbours {
 /// No item, no place: there are never as many.
 const NOBODY: u32 = u32::MAX;
 
+/// What comes of an item before its image is wanted: its last update, and whose it is. One line of memory, all that most updates touch of an item.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Beside {
+    latest: Latest,
+    /// The item of the place, [`NOBODY`] if the place is free.
+    item: u32,
+}
+
+impl Default for Beside {
+    fn default() -> Self {
+        Self { latest: Latest::default(), item: NOBODY }
+    }
+}
+
 /// All places, used and free, in one table: its memory moves by pages when it grows, and lies in huge ones (`net::huge_pages`).
 #[derive(Debug, Default)]
 struct Places {
     all: Vec<Place>,
+    /// By place.
+    beside: Vec<Beside>,
     free: Vec<u32>,
 }
 
@@ -133,13 +148,37 @@ impl Places {
             return place;
         }
         self.all.push(Place::default());
+        self.beside.push(Beside::default());
         next
     }
 
     /// True if an item lies in its own place. Where all items are cached nearly all do, and nobody has to look for where they are.
     #[inline]
     fn is_at_home(&self, item: u32) -> bool {
-        self.all.get(item as usize).is_some_and(|place| place.item == item && place.is_used)
+        self.beside.get(item as usize).is_some_and(|place| place.item == item)
+    }
+
+    /// The update that is kept beside an image goes into it, if there is one.
+    #[inline]
+    fn take_in(&mut self, place: u32, plans: &mut Plans) {
+        let Beside { latest, .. } = &mut self.beside[place as usize];
+        if !latest.is_due() {
+            return;
+        }
+        match &mut self.all[place as usize].image {
+            Some(cached) => cached.image.take_in(latest, plans),
+            None => hub_items::fault!("an update is kept beside an image that is not there: place {place}"),
+        }
+    }
+
+    /// Updates may be kept beside an image from now on, where they would be applied to it.
+    #[inline]
+    fn open(&mut self, place: u32, plans: &Plans) {
+        let Beside { latest, .. } = &mut self.beside[place as usize];
+        match &self.all[place as usize].image {
+            Some(cached) if cached.standing != Standing::Stale => cached.image.open(latest, plans),
+            _ => latest.close(),
+        }
     }
 }
 
@@ -169,8 +208,11 @@ const MAX_WAITING_BYTES: usize = 16 << 10;
 
 /// The images of cached items, by item number.
 ///
-/// INVARIANT: updates that wait are applied before anything else is read or changed of an image: each method that does so begins with
-/// [`Cache::settle`], and those that cannot assert that none waits.
+/// An update has two ways. Most are kept beside their image, in place of the one that was kept there ([`Latest`]): they touch one line of memory. The others wait, and
+/// are applied with others; from when one waits until it is applied none of its item is kept beside.
+///
+/// INVARIANT: what is kept beside an image and what waits goes into it, in this order, before anything else is read or changed of it: each method that does so begins
+/// with [`Cache::settle`] or [`Cache::bring_up`].
 ///
 /// INVARIANT: from `longest_ago` on, `wanted.behind` leads over all items that are cached to `lately`, and `wanted.before` back.
 #[derive(Debug)]
@@ -217,6 +259,7 @@ impl Cache {
     /// What comes from now on is read with another dictionary.
     pub fn set_dictionary(&mut self, dictionary: Arc<Dictionary>) {
         self.settle();
+        self.take_in_all();
         self.plans = Plans::new(Some(dictionary));
     }
 
@@ -248,29 +291,46 @@ impl Cache {
     /// The value means nothing; it is to be kept ([`std::hint::black_box`]) so that nobody leaves the look out.
     #[inline]
     pub fn look_ahead(&self, item: u32) -> u32 {
-        self.place_of(item).map_or(0, |place| self.places.get(place).look())
+        let Some(place) = self.place_of(item) else { return 0 };
+        if self.places.beside[place as usize].latest.is_open() { 1 } else { self.places.get(place).look() }
+    }
+
+    /// The place of an item, whose image knows of every update from now on.
+    fn bring_up(&mut self, item: u32) -> Option<u32> {
+        self.settle();
+        let place = self.place_of(item)?;
+        self.places.take_in(place, &mut self.plans);
+        Some(place)
+    }
+
+    /// As [`Self::bring_up`], of an image that will be changed: updates wait until somebody has looked at it again.
+    fn bring_up_closed(&mut self, item: u32) -> Option<u32> {
+        let place = self.bring_up(item)?;
+        self.places.beside[place as usize].latest.close();
+        Some(place)
     }
 
     /// The image of an item that is cached.
     #[inline]
     pub fn get(&mut self, item: u32) -> Option<&Cached> {
-        self.settle();
-        self.look(item)
+        let place = self.bring_up(item)?;
+        self.places.get(place).image.as_ref()
     }
 
-    /// As [`Self::get`], between [`Self::settle`] and the next update.
+    /// Whether the image of an item is one of before a loss that can be given out.
     ///
     /// # Panics
-    /// Updates wait: a fault of the caller, who would get an image of before them.
-    pub fn look(&self, item: u32) -> Option<&Cached> {
+    /// Updates wait: a fault of the caller, who does not know of what they do.
+    pub fn is_stale(&self, item: u32) -> bool {
         assert!(self.waiting.updates.is_empty(), "an image is read before the updates that wait for it");
-        self.places.get(self.place_of(item)?).image.as_ref()
+        let cached = self.place_of(item).and_then(|place| self.places.get(place).image.as_ref());
+        cached.is_some_and(|cached| cached.stale().is_some())
     }
 
     /// The image of an item, to be changed.
     fn get_mut(&mut self, item: u32) -> Option<&mut Cached> {
-        self.settle();
-        self.places.get_mut(self.place_of(item)?).image.as_mut()
+        let place = self.bring_up_closed(item)?;
+        self.places.get_mut(place).image.as_mut()
     }
 
     /// An item is cached from now on. If the cache was full, the item that was wanted longest ago is not cached any more: tells which.
@@ -288,15 +348,15 @@ impl Cache {
         let place = self.places.take(item);
         self.index[at] = place;
         let image = Some(Cached { image: Image::new(), standing: Standing::Blank, is_next_locked: false });
-        *self.places.get_mut(place) = Place { image, item, is_used: true, wanted: Neighbours::default() };
+        *self.places.get_mut(place) = Place { image, item, wanted: Neighbours::default() };
+        self.places.beside[place as usize] = Beside { latest: Latest::default(), item };
         self.append(place);
         oldest
     }
 
     /// An item is not cached any more.
     pub fn remove(&mut self, item: u32) {
-        self.settle();
-        if let Some(place) = self.place_of(item)
+        if let Some(place) = self.bring_up_closed(item)
             && self.places.get_mut(place).image.take().is_some()
         {
             self.give_back(item, place);
@@ -307,7 +367,7 @@ impl Cache {
     fn give_back(&mut self, item: u32, place: u32) {
         self.unlink(place);
         self.index[item as usize] = NOBODY;
-        self.places.get_mut(place).is_used = false;
+        self.places.beside[place as usize].item = NOBODY;
         self.places.free.push(place);
     }
 
@@ -364,8 +424,8 @@ impl Cache {
 
     /// Takes an image out while it is given out; [`Self::put_back`] ends that.
     pub fn take(&mut self, item: u32) -> Option<Cached> {
-        self.settle();
-        self.places.get_mut(self.place_of(item)?).image.take()
+        let place = self.bring_up_closed(item)?;
+        self.places.get_mut(place).image.take()
     }
 
     /// Puts an image back that was taken out. If its item is not cached any more, the image is dropped.
@@ -375,6 +435,7 @@ impl Cache {
         if is_cached {
             debug_assert!(!self.has(item), "another image in the place of one that was taken out");
             self.places.get_mut(place).image = Some(cached);
+            self.places.open(place, &self.plans);
         } else {
             self.give_back(item, place);
         }
@@ -382,8 +443,7 @@ impl Cache {
 
     /// Takes in a part of an image, which is the first one of its set or is not. Pages that begin with it are of this size.
     pub fn refresh(&mut self, item: u32, first: bool, part: &RefreshMsg<'_>, page_size: PageSize) {
-        self.settle();
-        let Some(place) = self.place_of(item) else { return };
+        let Some(place) = self.bring_up_closed(item) else { return };
         let Some(cached) = &mut self.places.get_mut(place).image else { return };
         if first {
             // Whatever was under way will not be completed.
@@ -404,6 +464,8 @@ impl Cache {
             cached.image.note_layout(&mut self.plans);
         }
         self.failures += u64::from(applied.is_err());
+        self.places.open(place, &self.plans);
+        self.make_room_for_layouts();
     }
 
     /// Takes in an update, as the provider has written it: it is applied before anything else is done with the item. One of an item that is
@@ -411,6 +473,16 @@ impl Cache {
     #[inline]
     pub fn update(&mut self, item: u32, rwf: &[u8]) {
         let Some(place) = self.place_of(item) else { return };
+        let Beside { latest, .. } = &mut self.places.beside[place as usize];
+        if self.plans.keep(latest, rwf) {
+            return;
+        }
+        latest.close();
+        self.wait(place, rwf);
+    }
+
+    /// An update waits until it is applied with others.
+    fn wait(&mut self, place: u32, rwf: &[u8]) {
         self.waiting.bytes.extend_from_slice(rwf);
         let end = self.waiting.bytes.len() as u32;
         self.waiting.updates.push(WaitingUpdate { place, end, ahead: Ahead::default() });
@@ -440,6 +512,24 @@ impl Cache {
         waiting.bytes.clear();
         waiting.updates.clear();
         self.waiting = waiting;
+        self.make_room_for_layouts();
+    }
+
+    /// Where layouts are to be forgotten, nothing may be kept beside images that is put into them by what is planned for those layouts.
+    #[inline]
+    fn make_room_for_layouts(&mut self) {
+        if self.plans.is_to_begin_anew() {
+            self.take_in_all();
+            self.plans.begin_anew();
+        }
+    }
+
+    /// All that is kept beside images goes into them.
+    #[inline(never)]
+    fn take_in_all(&mut self) {
+        for place in 0..self.places.all.len() as u32 {
+            self.places.take_in(place, &mut self.plans);
+        }
     }
 
     /// Three looks at the images of the updates that wait, each at all of them: where the image is; what is planned for the update, as the image's layout
@@ -467,6 +557,7 @@ impl Cache {
     #[inline]
     fn apply(&mut self, WaitingUpdate { place, ahead, .. }: WaitingUpdate, rwf: &[u8]) {
         let Self { places, plans, failures, .. } = self;
+        places.take_in(place, plans);
         let Some(cached) = &mut places.get_mut(place).image else { return };
         let applied = if cached.standing == Standing::Stale {
             UpdateMsg::decode(rwf).map(|update| cached.image.update_next(&update, &plans.schema())).is_ok()
@@ -477,6 +568,7 @@ impl Cache {
             cached.standing = Standing::Blank;
             *failures += 1;
         }
+        places.open(place, plans);
     }
 
     /// Takes in an update with a lock: what it brings is not for everyone who may see the item, so the image is not given out before the
@@ -530,12 +622,15 @@ impl Cache {
         let placed = self.index.iter().filter(|place| **place != NOBODY).count();
         assert_eq!(placed, self.len, "items that have a place");
         assert_eq!(placed + self.places.free.len(), self.places.all.len(), "places, used and free");
+        let due = self.places.beside.iter().filter(|beside| beside.latest.is_due()).count();
+        assert_eq!(due, self.plans.kept(), "updates that are kept beside images");
         let mut before = NOBODY;
         for item in self.items() {
             assert!(self.has(item), "item {item} was wanted, and is not cached");
             let place = self.place_of(item).expect("an item that is cached has a place");
             assert_eq!(self.places.get(place).wanted.before, before, "who was wanted before item {item}");
             assert_eq!(self.index[item as usize], place, "item {item} lies where the index does not say");
+            assert_eq!(self.places.beside[place as usize].item, item, "whose update is kept beside item {item}");
             before = place;
         }
         assert_eq!(self.lately, before, "who was wanted last");

@@ -551,7 +551,7 @@ impl Clients {
     pub(crate) fn has_stale_image(&self, items: &Items, client: ClientId, root: ItemId) -> bool {
         let state = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "");
         items.get(root).is_recovering()
-            && items.cache().look(root.0).is_some_and(|cached| cached.stale().is_some())
+            && items.cache().is_stale(root.0)
             && self.get(client).is_some_and(|known| !told(known.policy, false, state).stream.is_final())
     }
 

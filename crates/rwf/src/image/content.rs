@@ -2,7 +2,7 @@
 
 use super::lists::{Elements, Fields};
 use super::rows::{Filters, Map, Series, Vector};
-use super::{Ahead, ApplyError, Plans, Schema};
+use super::{Ahead, ApplyError, Latest, Plans, Schema};
 use crate::page::Page;
 use crate::wire::Writer;
 use crate::{DataType, EncodeError};
@@ -93,6 +93,22 @@ impl Payload {
         match &mut self.content {
             Content::Fields(fields) => plans.apply_ahead(fields, message, seq_num, ahead),
             _ => false,
+        }
+    }
+
+    /// Updates of a field list may be kept beside it from now on.
+    #[inline]
+    pub(super) fn open(&self, latest: &mut Latest, plans: &Plans) {
+        if let Content::Fields(fields) = &self.content {
+            plans.open(latest, fields);
+        }
+    }
+
+    /// Takes in what is kept beside a field list.
+    pub(super) fn take_in(&mut self, latest: &mut Latest, plans: &mut Plans, seq_num: &mut Option<u32>) {
+        match &mut self.content {
+            Content::Fields(fields) => plans.give(latest, fields, seq_num),
+            _ => plans.forget(latest),
         }
     }
 

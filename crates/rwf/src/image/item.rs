@@ -1,6 +1,6 @@
 //! The image of one item: a payload and the header members of its refreshes.
 
-use super::{Ahead, ApplyError, Payload, Plans, Schema};
+use super::{Ahead, ApplyError, Latest, Payload, Plans, Schema};
 use crate::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use crate::wire::Writer;
 use crate::{DataState, EncodeError, Qos, State, StateCode, StreamState};
@@ -219,6 +219,23 @@ impl Image {
             return Ok(());
         }
         self.update(&UpdateMsg::decode(message)?, &plans.schema())
+    }
+
+    /// Updates may be kept beside this image from now on ([`Plans::keep`]), if it is one of which plans know the layout, and no other is on its way. Before it is read
+    /// or changed, [`Image::take_in`] is due.
+    #[inline]
+    pub fn open(&self, latest: &mut Latest, plans: &Plans) {
+        latest.close();
+        if let (Some(whole), None) = (&self.whole, &self.next) {
+            whole.open(latest, plans);
+        }
+    }
+
+    /// Takes in the update that is kept beside this image, if there is one.
+    pub fn take_in(&mut self, latest: &mut Latest, plans: &mut Plans) {
+        if let Some(whole) = self.whole.as_mut().filter(|_| latest.is_due()) {
+            whole.take_in(latest, plans, &mut self.seq_num);
+        }
     }
 
     /// Takes an update in that means nothing to the image, only to the refresh under way: the image is of an earlier life

@@ -56,7 +56,9 @@
 
 mod chains;
 mod content;
+mod copies;
 mod item;
+mod latest;
 mod lists;
 mod plans;
 mod rebuilds;
@@ -66,6 +68,7 @@ mod tests;
 
 pub use content::Payload;
 pub use item::{Combine, Image, Part, Parts};
+pub use latest::Latest;
 pub use plans::{Ahead, Plans};
 
 use crate::dictionary::Dictionary;

@@ -8,6 +8,8 @@
 //! more than none: it is tried as often as it was worth it.
 
 use super::Schema;
+use super::copies::{Copies, Copying, WORD, at};
+use super::latest::{Gather, Held, Latest};
 use super::lists::{ENTRY, ESC, Fields, LONG, has_escape, head, may_be_text};
 use super::rebuilds::Rebuild;
 use crate::dictionary::Dictionary;
@@ -35,10 +37,6 @@ const MAX_PLANS: usize = 8;
 const MAX_REBUILDS: usize = 4;
 /// Bytes of an update that is planned.
 const MAX_UPDATE: usize = 1_024;
-/// Bytes that are copied word by word; more are copied at once.
-const MAX_IN_WORDS: usize = 64;
-/// Bytes of a word.
-const WORD: usize = size_of::<u64>();
 
 /// Most attempts that are saved up. Each update that was planned before it came gives one; each attempt to find or to make a plan takes one,
 /// and gives it back if one was found.
@@ -66,6 +64,8 @@ pub struct Plans {
     /// Updates without a plan, and layouts that found no room.
     misses: u32,
     strangers: u32,
+    /// Items whose last update is kept beside their image: what is planned for those is needed again.
+    kept: usize,
 }
 
 /// What is planned for an update that is to come, found before it is applied: see `Plans::ahead`. It says nothing wrong of a list that has
@@ -116,6 +116,7 @@ impl Plans {
             credit: MAX_CREDIT,
             misses: 0,
             strangers: 0,
+            kept: 0,
         }
     }
 
@@ -285,8 +286,8 @@ impl Plans {
                 Some(at)
             }
             None => {
-                self.strangers += 1;
-                if self.strangers >= MAX_STRANGERS {
+                self.strangers = (self.strangers + 1).min(MAX_STRANGERS);
+                if self.strangers >= MAX_STRANGERS && self.kept == 0 {
                     self.begin_anew();
                 }
                 None
@@ -294,8 +295,69 @@ impl Plans {
         }
     }
 
+    /// Whether all layouts are to be forgotten, which cannot be as long as updates are kept beside their images.
+    pub const fn is_to_begin_anew(&self) -> bool {
+        self.strangers >= MAX_STRANGERS
+    }
+
+    /// Items whose last update is kept beside their image.
+    pub const fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Keeps an update beside its image, in place of the one that is kept there, if it brings the same fields. False, and nothing has changed, if it cannot be.
+    #[inline]
+    pub fn keep(&mut self, latest: &mut Latest, message: &[u8]) -> bool {
+        if !latest.is_open() {
+            return false;
+        }
+        let Some(layout) = self.layouts.get(latest.layout.wrapping_sub(self.first) as usize) else { return false };
+        let is_new = latest.state == Held::Open;
+        let found = if is_new {
+            layout.plans.iter().position(|plan| plan.is_for(message))
+        } else {
+            Some(usize::from(latest.plan)).filter(|plan| layout.plans[*plan].is_for(message))
+        };
+        let Some(found) = found else { return false };
+        let Work::InPlace { gather: Some(gather), .. } = &layout.plans[found].work else { return false };
+        gather.keep(message, latest);
+        (latest.plan, latest.state) = (found as u8, Held::Values);
+        self.kept += usize::from(is_new);
+        self.credit = (self.credit + 1).min(MAX_CREDIT);
+        true
+    }
+
+    /// Updates of a list may be kept from now on.
+    #[inline]
+    pub(super) fn open(&self, latest: &mut Latest, fields: &Fields) {
+        debug_assert!(!latest.is_due(), "values that the list does not have");
+        let layout = fields.layout();
+        let is_known = (layout.wrapping_sub(self.first) as usize) < self.layouts.len();
+        (latest.layout, latest.state) = if is_known { (layout, Held::Open) } else { (0, Held::Closed) };
+    }
+
+    /// Puts values that are kept into their list.
+    pub(super) fn give(&mut self, latest: &mut Latest, fields: &mut Fields, seq_num: &mut Option<u32>) {
+        debug_assert_eq!(fields.layout(), latest.layout, "the list has changed since values were kept");
+        let layout = self.layouts.get(latest.layout.wrapping_sub(self.first) as usize);
+        match layout.and_then(|layout| layout.plans.get(usize::from(latest.plan))).map(|plan| &plan.work) {
+            Some(Work::InPlace { gather: Some(gather), .. }) => gather.give(latest, fields, seq_num),
+            _ => debug_assert!(false, "values were kept for which nothing is planned"),
+        }
+        self.forget(latest);
+    }
+
+    /// Values that are kept are of no use any more.
+    pub fn forget(&mut self, latest: &mut Latest) {
+        self.kept -= usize::from(latest.is_due());
+        latest.state = if latest.is_open() { Held::Open } else { Held::Closed };
+    }
+
     /// Forgets all layouts.
-    fn begin_anew(&mut self) {
+    ///
+    /// INVARIANT: nothing is kept beside an image.
+    pub fn begin_anew(&mut self) {
+        debug_assert_eq!(self.kept, 0, "updates are kept for which nothing is planned any more");
         (self.first, self.strangers) = (numbers(), 0);
         self.layouts.clear();
         self.index.clear();
@@ -316,123 +378,6 @@ impl Masked {
     }
 }
 
-/// Where bytes come from, and where they go.
-#[derive(Debug, Clone, Copy)]
-struct Way {
-    from: u16,
-    to: u16,
-}
-
-/// What is copied: by fours and eights as far as that goes, for a copy of any length takes longer than those.
-#[derive(Debug, Default)]
-struct Copies {
-    bytes: Box<[Way]>,
-    halves: Box<[Way]>,
-    words: Box<[Way]>,
-    /// More bytes than are copied by words.
-    long: Box<[(Way, u16)]>,
-}
-
-/// Bytes of half a word.
-const HALF: usize = WORD / 2;
-
-/// Collects what is to be copied.
-#[derive(Debug, Default)]
-struct Copying {
-    bytes: Vec<Way>,
-    halves: Vec<Way>,
-    words: Vec<Way>,
-    long: Vec<(Way, u16)>,
-}
-
-impl Copying {
-    /// So many bytes, of which up to `alike` more before them may be written too: they are the same there already.
-    fn add(&mut self, from: usize, to: usize, count: usize, alike: usize) {
-        let way = |at: usize| Way { from: (from + at) as u16, to: (to + at) as u16 };
-        // Such as end where the bytes end, and begin before them.
-        let before = |len: usize| Way { from: (from + count - len) as u16, to: (to + count - len) as u16 };
-        match count {
-            0 => {}
-            _ if count <= HALF && count + alike >= HALF => self.halves.push(before(HALF)),
-            _ if count < HALF => self.bytes.extend((0..count).map(way)),
-            _ if count <= WORD && count + alike >= WORD => self.words.push(before(WORD)),
-            _ if count < WORD => self.halves.extend([way(0), before(HALF)]),
-            _ if count <= MAX_IN_WORDS => {
-                self.words.extend((0..count / WORD).map(|number| way(number * WORD)));
-                self.words.extend((!count.is_multiple_of(WORD)).then(|| before(WORD)));
-            }
-            _ => self.long.push((way(0), count as u16)),
-        }
-    }
-
-    fn end(self) -> Copies {
-        let Self { bytes, halves, words, long } = self;
-        Copies { bytes: bytes.into(), halves: halves.into(), words: words.into(), long: long.into() }
-    }
-}
-
-/// So many bytes from a place on.
-#[inline]
-fn at<const LEN: usize>(bytes: &[u8], place: u16) -> [u8; LEN] {
-    let place = usize::from(place);
-    bytes[place..place + LEN].try_into().expect("as many as that")
-}
-
-#[inline]
-fn put<const LEN: usize>(held: &mut [u8], place: u16, bytes: [u8; LEN]) {
-    let place = usize::from(place);
-    held[place..place + LEN].copy_from_slice(&bytes);
-}
-
-impl Copies {
-    /// Where bytes of what is held are written, and where they are read if `within` it.
-    fn held(&self, within: bool) -> impl Iterator<Item = Range<u16>> + '_ {
-        let of = move |ways: &[Way], len: u16| {
-            let ends = move |way: &Way| [Some(way.to), within.then_some(way.from)].into_iter().flatten();
-            ways.iter().flat_map(ends).map(move |start| start..start + len).collect::<Vec<_>>()
-        };
-        let short = [of(&self.bytes, 1), of(&self.halves, HALF as u16), of(&self.words, WORD as u16)];
-        let long = self.long.iter().map(move |(way, len)| of(&[*way], *len));
-        short.into_iter().chain(long).flatten()
-    }
-
-    /// From an update to what is held.
-    #[inline]
-    fn carry_out(&self, update: &[u8], held: &mut [u8]) {
-        for way in &self.halves {
-            put::<HALF>(held, way.to, at(update, way.from));
-        }
-        for way in &self.words {
-            put::<WORD>(held, way.to, at(update, way.from));
-        }
-        for way in &self.bytes {
-            put::<1>(held, way.to, at(update, way.from));
-        }
-        for (way, len) in &self.long {
-            let (from, to, len) = (usize::from(way.from), usize::from(way.to), usize::from(*len));
-            held[to..to + len].copy_from_slice(&update[from..from + len]);
-        }
-    }
-
-    /// Within what is held, in the order in which it was added, for bytes that are copied alike.
-    #[inline]
-    fn carry_out_within(&self, held: &mut [u8]) {
-        for way in &self.halves {
-            put::<HALF>(held, way.to, at(held, way.from));
-        }
-        for way in &self.words {
-            put::<WORD>(held, way.to, at(held, way.from));
-        }
-        for way in &self.bytes {
-            put::<1>(held, way.to, at(held, way.from));
-        }
-        for (way, len) in &self.long {
-            let (from, to, len) = (usize::from(way.from), usize::from(way.to), usize::from(*len));
-            held.copy_within(from..from + len, to);
-        }
-    }
-}
-
 /// How updates of one make are applied to lists of one layout.
 #[derive(Debug)]
 struct Plan {
@@ -445,8 +390,8 @@ struct Plan {
 /// What there is to be done.
 #[derive(Debug)]
 enum Work {
-    /// The layout stays: what ripples within what is held, then what comes from the message.
-    InPlace { moves: Copies, copies: Copies },
+    /// The layout stays: what ripples within what is held, then what comes from the message. Where nothing ripples, the values may be kept beside the list.
+    InPlace { moves: Copies, copies: Copies, gather: Option<Gather> },
     /// The layout becomes another one.
     Anew(Rebuild),
 }
@@ -569,10 +514,12 @@ impl Plan {
                 moves.add(from, to, len, 1);
             }
         }
-        let (moves, copies) = (moves.end(), copies(fields, message, update)?);
+        let entries = entries(fields, message, update)?;
+        let (moves, copies) = (moves.end(), copies(&entries));
         let make = Make::of(message, update, dictionary)?;
-        let near = near(moves.held(true).chain(copies.held(false)));
-        Some(Self { make, near, work: Work::InPlace { moves, copies } })
+        let near: Box<[u16]> = near(moves.held(true).chain(copies.held(false)));
+        let gather = if moves.is_empty() { Gather::new(&entries, make.seq_num_at) } else { None };
+        Some(Self { make, near, work: Work::InPlace { moves, copies, gather } })
     }
 
     #[inline]
@@ -587,7 +534,7 @@ impl Plan {
             *seq_num = Some(u32::from_be_bytes(at(message, place)));
         }
         match &self.work {
-            Work::InPlace { moves, copies } => {
+            Work::InPlace { moves, copies, .. } => {
                 moves.carry_out_within(fields.bytes_mut());
                 copies.carry_out(message, fields.bytes_mut());
             }
@@ -606,49 +553,58 @@ fn near(stretches: impl Iterator<Item = Range<u16>>) -> Box<[u16]> {
     all.into_iter().map(|piece| piece * ALIGNED).collect()
 }
 
-/// What is copied of an update whose fields are all held with values of these lengths. `None` if not, or if one is there twice.
-fn copies(fields: &Fields, message: &[u8], update: &Simple) -> Option<Copies> {
-    let mut places = Vec::new();
-    // Entries beside each other in both: from, to, bytes, entries.
-    let mut runs: Vec<(usize, usize, usize, usize)> = Vec::new();
-    let (mut at, mut cursor) = (update.entries.start, 0);
+/// A field of an update, and of the list: head and value.
+pub(super) struct Entry {
+    /// Where it begins in the message, and in the list.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// Bytes, the head's among them.
+    pub(super) len: usize,
+}
+
+impl Entry {
+    /// Bytes of the head: field id, length.
+    pub(super) const HEAD: usize = 3;
+}
+
+/// The fields of an update, which are all held with values of these lengths. `None` if not, or if one is there twice.
+fn entries(fields: &Fields, message: &[u8], update: &Simple) -> Option<Vec<Entry>> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let (mut from, mut cursor) = (update.entries.start, 0);
     for _ in 0..update.count {
-        let wanted = head(message.get(at..))? & ENTRY;
-        let len = 3 + (wanted >> 16) as usize;
-        let end = at + len;
-        if wanted >> 16 >= LONG || end > message.len() {
+        let wanted = head(message.get(from..))? & ENTRY;
+        let len = Entry::HEAD + (wanted >> 16) as usize;
+        if wanted >> 16 >= LONG || from + len > message.len() {
             return None;
         }
-        let fid = i16::from_be_bytes([message[at], message[at + 1]]);
+        let fid = i16::from_be_bytes([message[from], message[from + 1]]);
         let place = fields.find_from(fid, cursor)?;
         // A field that is there twice has its last value: no bytes are to be written twice.
-        if place.len() != len || places.contains(&place.start) {
+        if place.len() != len || entries.iter().any(|entry| entry.to == place.start) {
             return None;
         }
-        match runs.last_mut() {
-            Some((from, to, long, entries)) if *from + *long == at && *to + *long == place.start => {
-                (*long, *entries) = (*long + len, *entries + 1);
-            }
-            _ => runs.push((at, place.start, len, 1)),
-        }
-        places.push(place.start);
-        (at, cursor) = (end, place.end);
+        entries.push(Entry { from, to: place.start, len });
+        (from, cursor) = (from + len, place.end);
     }
+    Some(entries)
+}
+
+/// What is copied of an update with these fields.
+fn copies(entries: &[Entry]) -> Copies {
     let mut copies = Copying::default();
-    for (from, to, len, entries) in runs {
-        if len >= WORD && len.div_ceil(WORD) <= entries {
-            copies.add(from, to, len, 0);
+    let beside = |one: &Entry, next: &Entry| one.from + one.len == next.from && one.to + one.len == next.to;
+    for run in entries.chunk_by(beside) {
+        let len = run.iter().map(|entry| entry.len).sum::<usize>();
+        if len >= WORD && len.div_ceil(WORD) <= run.len() {
+            copies.add(run[0].from, run[0].to, len, 0);
             continue;
         }
-        let mut at = 0;
-        while at < len {
+        for Entry { from, to, len } in run {
             // The head is the same in both.
-            let value = usize::from(message[from + at + 2]);
-            copies.add(from + at + 3, to + at + 3, value, 3);
-            at += 3 + value;
+            copies.add(from + Entry::HEAD, to + Entry::HEAD, len - Entry::HEAD, Entry::HEAD);
         }
     }
-    Some(copies.end())
+    copies.end()
 }
 
 #[cfg(test)]

@@ -126,6 +126,7 @@ pub(super) fn item(thread: &mut Thread<'_>, number: usize, item: u32) -> Option<
     };
     // The page, and so all that it shows, has the rights of one user, whoever looks.
     let shown = p2ps.may_be_shown(item, (history::USER, history::POSITION, APPLICATION_ID));
+    let p2ps = &mut thread.consumers.as_mut()?.p2ps;
     let image = p2ps.item_image(item).map(|(refresh, current)| (refresh, current, p2ps.dictionary().clone()));
     Some(match (image, shown) {
         (Some(_), Err(why)) => FoundItem::new(ItemDetail { image_denied: Some(why), ..detail }, None),

@@ -1,6 +1,6 @@
 //! Images that come and go, and updates that wait for them.
 
-use super::{Cache, Cached, MAX_WAITING, Place, Standing};
+use super::{Beside, Cache, Cached, MAX_WAITING, Place, Standing};
 use proptest::prelude::*;
 use rwf::container::FieldListEncoder;
 use rwf::dictionary::Dictionary;
@@ -150,6 +150,8 @@ fn a_cached_item_costs_little_beside_its_image() {
     // Two lines of memory, and four bytes in the index of a table that has twice the room that it needs; images are allocated with an
     // eighth of spare room.
     assert!(size_of::<Place>() <= 128, "{}", size_of::<Place>());
+    // And one for the last update.
+    assert_eq!(size_of::<Beside>(), 64);
 }
 
 #[test]
@@ -184,6 +186,7 @@ fn an_image_that_is_given_out_comes_back_or_goes() {
 #[derive(Debug, Clone)]
 enum Step {
     Update { seed: u8, locked: bool, flags: UpdateFlags },
+    Alike(u8),
     Malformed,
     Refresh { seed: u8, complete: bool },
     State(DataState),
@@ -205,6 +208,7 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let update = (any::<u8>(), prop::bool::weighted(0.05), flags);
     prop_oneof![
+        40 => any::<u8>().prop_map(Step::Alike),
         60 => update.prop_map(|(seed, locked, flags)| Step::Update { seed, locked, flags }),
         1 => Just(Step::Malformed),
         4 => (any::<u8>(), prop::bool::weighted(0.7)).prop_map(|(seed, complete)| Step::Refresh { seed, complete }),
@@ -256,6 +260,7 @@ fn take(cache: &mut Cache, item: u32, step: &Step) {
     match step {
         Step::Update { seed, locked: false, flags } => cache.update(item, &some_update(*seed, *flags)),
         Step::Update { seed, flags, .. } => cache.locked_update(item, &some_update(*seed, *flags)),
+        Step::Alike(value) => cache.update(item, &alike(*value)),
         Step::Malformed => cache.update(item, &[0, 9, 4, 6, 0, 0, 0, 5]),
         Step::Refresh { seed, complete } => refresh_with(cache, item, *seed, *complete),
         Step::State(data) => cache.set_state(item, &State { data: *data, ..State::OPEN_OK }),
@@ -303,6 +308,8 @@ proptest! {
             take(&mut waiting, *item, step);
             take(&mut at_once, *item, step);
             at_once.settle();
+            // Nothing is kept beside an image that is read.
+            at_once.get(*item);
             prop_assert_eq!(waiting.has(*item), at_once.has(*item));
             if matches!(step, Step::Read) {
                 prop_assert_eq!(waiting.get(*item).map(seen), at_once.get(*item).map(seen));
@@ -311,7 +318,7 @@ proptest! {
         }
         waiting.settle();
         for item in 0..5 {
-            prop_assert_eq!(waiting.look(item).map(seen), at_once.look(item).map(seen));
+            prop_assert_eq!(waiting.get(item).map(seen), at_once.get(item).map(seen));
         }
         failures.0 += waiting.take_failures();
         failures.1 += at_once.take_failures();
@@ -328,7 +335,121 @@ fn nobody_looks_past_updates_that_wait() {
     cache.add(1);
     refresh_with(&mut cache, 1, 0, true);
     cache.update(1, &some_update(0, UpdateFlags::NONE));
-    cache.look(1);
+    cache.is_stale(1);
+}
+
+/// An update of the fields of which the image is, with values that are as long.
+fn alike(value: u8) -> Vec<u8> {
+    let body = encoded(|w| {
+        let mut fields = FieldListEncoder::begin(w)?;
+        fields.raw(22, &[value; 3])?;
+        fields.raw(30, &[value; 3])?;
+        fields.finish()
+    });
+    let (container, seq_num) = (DataType::FIELD_LIST, Some(u32::from(value)));
+    encoded(|w| UpdateMsg { container, seq_num, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) }.encode(w))
+}
+
+/// Quote after quote lies beside the image, and goes into it when somebody reads it, or when another update comes that is not like it.
+#[test]
+fn the_last_of_updates_that_are_alike_is_kept_beside_the_image() {
+    let mut cache = Cache::new(0, None);
+    let mut plain = rwf::image::Image::new();
+    for item in [1, 2] {
+        cache.add(item);
+        refresh_with(&mut cache, item, 0, true);
+    }
+    let refresh = RefreshMsg {
+        container: DataType::FIELD_LIST,
+        flags: RefreshFlags::REFRESH_COMPLETE,
+        ..RefreshMsg::new(Domain::MARKET_PRICE, 5)
+    };
+    plain.refresh(&RefreshMsg { body: &some_fields(0, true), ..refresh }, &rwf::image::Schema::NONE).unwrap();
+    let apply = |plain: &mut rwf::image::Image, update: &[u8]| {
+        plain.update(&UpdateMsg::decode(update).unwrap(), &rwf::image::Schema::NONE).unwrap();
+    };
+    let written = |image: &rwf::image::Image| {
+        let header = RefreshMsg::new(Domain::MARKET_PRICE, 5);
+        encoded(|w| image.write(header.clone(), 0, usize::MAX, w).map(drop))
+    };
+    // The first one waits, and makes the plan.
+    cache.update(1, &alike(b'a'));
+    cache.settle();
+    for value in b'b'..b'm' {
+        cache.update(1, &alike(value));
+        apply(&mut plain, &alike(value));
+        assert!(cache.waiting.updates.is_empty());
+        cache.check();
+    }
+    assert_eq!(cache.plans.kept(), 1);
+    assert_eq!(cache.get(1).map(|cached| written(cached.image())), Some(written(&plain)));
+    assert_eq!((cache.plans.kept(), cache.get(1).unwrap().image().seq_num()), (0, Some(u32::from(b'l'))));
+    // One that is not alike comes behind the one that is kept, and before those that follow.
+    let other = some_update(1, UpdateFlags::NONE);
+    for update in [&alike(b'x'), &other, &alike(b'y')] {
+        cache.update(1, update);
+        apply(&mut plain, update);
+    }
+    assert_eq!(cache.waiting.updates.len(), 2);
+    assert_eq!(cache.get(1).map(|cached| written(cached.image())), Some(written(&plain)));
+    // What is kept of an item goes with it, and says nothing of the one that comes after.
+    cache.update(2, &alike(b'z'));
+    cache.update(2, &alike(b'q'));
+    assert_eq!(cache.plans.kept(), 1);
+    cache.remove(2);
+    assert_eq!(cache.plans.kept(), 0);
+    cache.add(2);
+    cache.update(2, &alike(b'r'));
+    assert!(!cache.get(2).unwrap().image().is_whole());
+    cache.check();
+}
+
+/// Layouts without end are forgotten, also where updates are kept beside images by what is planned for them.
+#[test]
+fn layouts_are_forgotten_while_updates_are_kept() {
+    let mut cache = Cache::new(0, None);
+    for item in [1, 2] {
+        cache.add(item);
+        refresh_with(&mut cache, item, 0, true);
+    }
+    let of_fid = |fid: i16| {
+        let body = encoded(|w| {
+            let mut fields = FieldListEncoder::begin(w)?;
+            fields.raw(fid, b"abc")?;
+            fields.finish()
+        });
+        let container = DataType::FIELD_LIST;
+        encoded(|w| UpdateMsg { container, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) }.encode(w))
+    };
+    let mut times = 0;
+    for number in 0..60_000_u32 {
+        cache.update(1, &alike(b'a' + (number % 20) as u8));
+        let before = cache.plans.kept();
+        refresh_of(&mut cache, 2, number as u16);
+        cache.update(2, &of_fid(number as i16));
+        cache.settle();
+        times += u32::from(before == 1 && cache.plans.kept() == 0);
+        if number % 1_000 == 0 {
+            cache.check();
+        }
+    }
+    assert!(times > 0, "nothing was forgotten: the test does not test it");
+    let value = |cached: &Cached| seen(cached).0;
+    let bytes = cache.get(1).map(value).unwrap();
+    assert!(bytes.windows(3).any(|three| three == [b'a' + (59_999 % 20) as u8; 3]), "the last update is in the image");
+}
+
+/// An image of one field.
+fn refresh_of(cache: &mut Cache, item: u32, fid: u16) {
+    let body = encoded(|w| {
+        let mut fields = FieldListEncoder::begin(w)?;
+        fields.raw(fid as i16, b"xyz")?;
+        fields.finish()
+    });
+    let (flags, container) = (RefreshFlags::REFRESH_COMPLETE, DataType::FIELD_LIST);
+    let part =
+        RefreshMsg { flags, state: State::OPEN_OK, container, body: &body, ..RefreshMsg::new(Domain::MARKET_PRICE, 5) };
+    cache.refresh(item, true, &part, PageSize::DEFAULT);
 }
 
 #[test]
@@ -336,7 +457,8 @@ fn only_so_many_updates_wait() {
     let mut cache = Cache::new(0, None);
     cache.add(1);
     refresh_with(&mut cache, 1, 0, true);
-    let long = some_update(0, UpdateFlags::NONE);
+    // Such are not kept beside the image.
+    let long = some_update(0, UpdateFlags::DO_NOT_CACHE);
     for number in 1..=3 * MAX_WAITING {
         cache.update(1, &long);
         assert_eq!(cache.waiting.updates.len(), number % MAX_WAITING);
