@@ -165,9 +165,10 @@ impl Places {
         if !latest.is_due() {
             return;
         }
-        match &mut self.all[place as usize].image {
-            Some(cached) => cached.image.take_in(latest, plans),
-            None => hub_items::fault!("an update is kept beside an image that is not there: place {place}"),
+        if let Some(cached) = &mut self.all[place as usize].image {
+            cached.image.take_in(latest, plans);
+        } else {
+            hub_items::fault!("an update is kept beside an image that is not there: place {place}");
         }
     }
 

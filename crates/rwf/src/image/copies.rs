@@ -127,3 +127,17 @@ impl Copies {
         }
     }
 }
+
+/// A field of an update, and of the list: head and value.
+pub(super) struct Entry {
+    /// Where it begins in the message, and in the list.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// Bytes, the head's among them.
+    pub(super) len: usize,
+}
+
+impl Entry {
+    /// Bytes of the head: field id, length.
+    pub(super) const HEAD: usize = 3;
+}

@@ -6,9 +6,8 @@
 //!
 //! That is so for an update that changes no length of a value and ripples nothing: what ripples needs the value of before.
 
-use super::copies::{Copies, Copying, at};
+use super::copies::{Copies, Copying, Entry, at};
 use super::lists::Fields;
-use super::plans::Entry;
 
 /// Bytes of values that are kept: with what else there is of them, and four bytes of whoever holds them, one line of memory.
 const ROOM: usize = 52;

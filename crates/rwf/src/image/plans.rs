@@ -8,7 +8,7 @@
 //! more than none: it is tried as often as it was worth it.
 
 use super::Schema;
-use super::copies::{Copies, Copying, WORD, at};
+use super::copies::{Copies, Copying, Entry, WORD, at};
 use super::latest::{Gather, Held, Latest};
 use super::lists::{ENTRY, ESC, Fields, LONG, has_escape, head, may_be_text};
 use super::rebuilds::Rebuild;
@@ -389,6 +389,10 @@ struct Plan {
 
 /// What there is to be done.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the larger one is that of nearly all updates, and a box would be one more place to read"
+)]
 enum Work {
     /// The layout stays: what ripples within what is held, then what comes from the message. Where nothing ripples, the values may be kept beside the list.
     InPlace { moves: Copies, copies: Copies, gather: Option<Gather> },
@@ -551,20 +555,6 @@ fn near(stretches: impl Iterator<Item = Range<u16>>) -> Box<[u16]> {
     let pieces = |held: Range<u16>| held.start / ALIGNED..=(held.end - 1) / ALIGNED;
     let all: BTreeSet<u16> = stretches.flat_map(pieces).collect();
     all.into_iter().map(|piece| piece * ALIGNED).collect()
-}
-
-/// A field of an update, and of the list: head and value.
-pub(super) struct Entry {
-    /// Where it begins in the message, and in the list.
-    pub(super) from: usize,
-    pub(super) to: usize,
-    /// Bytes, the head's among them.
-    pub(super) len: usize,
-}
-
-impl Entry {
-    /// Bytes of the head: field id, length.
-    pub(super) const HEAD: usize = 3;
 }
 
 /// The fields of an update, which are all held with values of these lengths. `None` if not, or if one is there twice.
