@@ -213,7 +213,7 @@ const MAX_WAITING_BYTES: usize = 16 << 10;
 /// are applied with others; from when one waits until it is applied none of its item is kept beside.
 ///
 /// INVARIANT: what is kept beside an image and what waits goes into it, in this order, before anything else is read or changed of it: each method that does so begins
-/// with [`Cache::settle`] or [`Cache::bring_up`].
+/// with [`Cache::settle`] or `bring_up`.
 ///
 /// INVARIANT: from `longest_ago` on, `wanted.behind` leads over all items that are cached to `lately`, and `wanted.before` back.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use super::lists::Fields;
 /// Bytes of values that are kept: with what else there is of them, and four bytes of whoever holds them, one line of memory.
 const ROOM: usize = 52;
 
-/// The values of an item's last update, of which the image does not know yet. See the [module](self).
+/// The values of an item's last update, of which the image does not know yet.
 ///
 /// INVARIANT: while it holds values, the image's list is of the layout that is noted here.
 #[derive(Debug, Clone)]
