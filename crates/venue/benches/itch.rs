@@ -100,27 +100,27 @@ fn write_day(out: &mut impl Write, messages: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gives a file's messages to `each`, some at a time: so many there were.
-fn read_day(path: &Path, mut each: impl FnMut(&[&[u8]])) -> std::io::Result<u64> {
+/// Reads a file piece by piece: so many messages there were.
+fn read_day(path: &Path, mut each: impl FnMut(&mut DayFile, &[u8])) -> std::io::Result<u64> {
     let (mut file, mut piece, mut reader) = (File::open(path)?, vec![0; PIECE], DayFile::new());
     loop {
         let length = file.read(&mut piece)?;
         if length == 0 {
             return Ok(reader.messages());
         }
-        reader.read_all(&piece[..length], &mut each);
+        each(&mut reader, &piece[..length]);
     }
 }
 
 fn parse(path: &Path) -> std::io::Result<()> {
     timed("parse", || {
         let mut sum = 0u64;
-        let messages = read_day(path, |messages| {
-            for message in messages {
+        let messages = read_day(path, |reader, piece| {
+            reader.read(piece, |message| {
                 if let Ok(message) = black_box(Message::decode(message)) {
                     sum = sum.wrapping_add(message.head().1);
                 }
-            }
+            });
         })?;
         Ok((messages, format!("{sum}")))
     })
@@ -129,7 +129,9 @@ fn parse(path: &Path) -> std::io::Result<()> {
 fn levels(path: &Path) -> std::io::Result<()> {
     timed("levels only", || {
         let mut day = TotalView::<false>::default();
-        let messages = read_day(path, |messages| day.apply_all(messages, &mut ()))?;
+        let messages = read_day(path, |reader, piece| {
+            reader.read_all(piece, |messages| day.apply_all(messages, &mut ()));
+        })?;
         Ok((messages, format!("{} orders left, {} bad", day.books().len(), day.bad_total())))
     })
 }
@@ -137,7 +139,9 @@ fn levels(path: &Path) -> std::io::Result<()> {
 fn books(path: &Path) -> std::io::Result<()> {
     timed("full book, notifications", || {
         let (mut day, mut told) = (TotalView::<true>::default(), Counts::default());
-        let messages = read_day(path, |messages| day.apply_all(messages, &mut told))?;
+        let messages = read_day(path, |reader, piece| {
+            reader.read_all(piece, |messages| day.apply_all(messages, &mut told));
+        })?;
         let (events, mix) = (told.events, told.mix);
         Ok((messages, format!("{events} events, {mix:x}, {} orders left, {} bad", day.books().len(), day.bad_total())))
     })
