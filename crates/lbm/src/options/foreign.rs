@@ -45,16 +45,10 @@ const FAMILIES: &[(&str, &str)] = &[
     ("onload_", "accelerated drivers are not used by options"),
     ("ud_acceleration", "accelerated drivers are not used by options"),
     ("resolver_ud_acceleration", "accelerated drivers are not used by options"),
-    ("source_event_function", "functions are given by programs, not by files"),
-    ("source_notification_function", "functions are given by programs, not by files"),
-    ("source_cost_evaluation_function", "functions are given by programs, not by files"),
-    ("resolver_event_function", "functions are given by programs, not by files"),
-    ("resolver_string_hash_function", "functions are given by programs, not by files"),
     ("retransmit_retention_", "what is retained is bounded by the options that are there"),
     ("ulb_", "queuing is not there"),
     ("application_data", "it belongs to the product's tools"),
     ("implicit_batching_type", "batching is by length and interval alone"),
-    ("zero_transports_function", "functions are given by programs, not by files"),
 ];
 
 /// Options whose value changes nothing, and what holds whatever it is.
@@ -77,8 +71,10 @@ pub(super) fn scope(word: &str) -> Option<&'static str> {
 pub(super) fn reason(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let is_code = ["_function", "_callback"].iter().any(|end| lower.ends_with(end));
-    let family = FAMILIES.iter().find(|(begin, _)| lower.starts_with(begin)).map(|(_, why)| *why);
-    family.or(is_code.then_some("functions are given by programs, not by files"))
+    if is_code {
+        return Some("functions are given by programs, not by files");
+    }
+    FAMILIES.iter().find(|(begin, _)| lower.starts_with(begin)).map(|(_, why)| *why)
 }
 
 /// What holds of an option whatever value it is given.

@@ -183,6 +183,13 @@ pub enum OptionFault {
     },
 }
 
+impl OptionFault {
+    /// Whether it names the option, or the scope, that was meant.
+    fn names_another(&self) -> bool {
+        matches!(self, Self::Name { nearest, elsewhere, .. } if nearest.is_some() || !elsewhere.is_empty())
+    }
+}
+
 impl fmt::Display for OptionFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -311,9 +318,11 @@ impl Options {
             }
         };
         let Some(index) = find(scope, name) else {
-            let why = match (foreign::reason(name), unknown(scope, name)) {
-                (Some(why), _) => why.to_owned(),
-                (None, fault) => fault.to_string(),
+            // A family's reason is for names of the product: one that is nearly ours, or of another scope, is a slip.
+            let fault = unknown(scope, name);
+            let why = match foreign::reason(name) {
+                Some(why) if !fault.names_another() => why.to_owned(),
+                _ => fault.to_string(),
             };
             return Ok(Some(format!("{line} has no effect: {why}")));
         };
@@ -586,11 +595,47 @@ mod tests {
         assert!(texts.len() == 14 && !texts[12].contains("nearest"), "{texts:?}");
         assert_eq!(options.get(SourceOption::TRANSPORT), TransportName::Lbtrm);
         // Lines of one's own are refused, and so is everywhere a value of an option with an effect that it does not take.
-        assert_eq!(Options::new().parse("u.cfg", text).expect_err("strict").len(), 13);
+        assert_eq!(Options::new().parse("u.cfg", text).expect_err("strict").len(), 12);
         let errors = Options::new().load("u.cfg", "receiver ordered_delivery 7\nfoo bar 1\ncontext").expect_err("bad");
         assert_eq!(errors.len(), 3, "{errors:?}");
         let xml = Options::new().load("u.xml", "<?xml version=\"1.0\"?>\n<um-configuration>").expect_err("xml");
         assert!(xml.len() == 1 && xml[0].to_string().contains("XML"), "{xml:?}");
+    }
+
+    /// What the guides of the product set for its other parts: every name is known with its default, and none is a reason to stop.
+    #[test]
+    fn persistence_queuing_and_hot_failover_are_known_by_name() {
+        let text = "SOURCE UME_STORE 10.29.3.1:14567\nsource ume_store_behavior Quorum-Consensus\n\
+                    source ume_flight_size_behavior NOTIFY\nreceiver ume_session_id 0x11223344556677\n\
+                    source umq_ulb_application_set 0:100,101\nreceiver ume_registration_function NULL\n\
+                    source UME_Late_Joins 1\ncontext ume_flight_size 7\nwildcard_receiver hf_reciever 1\n";
+        let mut options = Options::new();
+        let warnings = options.load("u.cfg", text).expect("it loads");
+        let texts: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), 9, "{texts:?}");
+        let parts = [
+            "persistence",
+            "persistence",
+            "persistence",
+            "persistence",
+            "queuing",
+            "functions are given by programs",
+            "the nearest is \"ume_late_join\"",
+            "belongs to: source",
+            "the nearest is \"hf_receiver\"",
+        ];
+        for (text, part) in texts.iter().zip(parts) {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        for (scope, name, default) in [
+            (Scope::Source, "ume_retention_size_limit", "25165824"),
+            (Scope::Source, "ume_consensus_sequence_number_behavior", "highest"),
+            (Scope::Receiver, "ume_consensus_sequence_number_behavior", "majority"),
+            (Scope::Receiver, "umq_hold_interval", "10000"),
+            (Scope::Receiver, "hf_optional_messages", "1"),
+        ] {
+            assert_eq!(options.text(scope, name), Some(default), "{scope} {name}");
+        }
     }
 
     /// A pool that begins with a host's address would send data to hosts that nobody named.
