@@ -15,10 +15,11 @@
  * What may be called from a callback (of a source, receiver or request), on the thread that runs it; the rest is refused with the code:
  *
  *   call                                                 on its own context    on another context
- *   qw_lbm_src_send, _src_flush, _send_request,
+ *   qw_lbm_src_send, _src_flush, _hf_src_send,
+ *     _hf_src_send_rcv_reset, _send_request,
  *     _request_delete, _send_response                    yes                   yes, or QW_LBM_EDEADLOCK
  *   qw_lbm_src_create, _src_delete, _rcv_create,
- *     _wildcard_rcv_create, _rcv_delete,
+ *     _wildcard_rcv_create, _hf_rcv_create, _rcv_delete,
  *     _context_fd, _context_stats                        QW_LBM_EINCALLBACK    yes, or QW_LBM_EDEADLOCK
  *   qw_lbm_context_create, _context_delete,
  *     _context_process_events                            QW_LBM_EINCALLBACK    QW_LBM_EINCALLBACK
@@ -152,6 +153,18 @@ int qw_lbm_src_send(qw_lbm_src_t *src, const void *msg, size_t len, int flags);
 /* Sends what waits for a fuller datagram in the source's session. */
 int qw_lbm_src_flush(qw_lbm_src_t *src);
 
+/* Hot failover: several sources of a topic send the same messages under the same numbers, in ascending order; a receiver made by
+ * qw_lbm_hf_rcv_create delivers each number once. Numbers may be left out (at most 1,073,741,824 in sequence). */
+#define QW_LBM_SRC_HF_32 4        /* the number has 32 bits; all sources of a topic use one width */
+#define QW_LBM_SRC_HF_64 8        /* the number has 64 bits */
+#define QW_LBM_SRC_HF_OPTIONAL 16 /* receivers with hf_optional_messages 0 go without it */
+
+/* flags: one width, and those of qw_lbm_src_send. */
+int qw_lbm_hf_src_send(qw_lbm_src_t *src, uint64_t number, const void *msg, size_t len, int flags);
+
+/* Receivers expect `next` from now on, whatever came before: before numbers begin anew. All sources of the topic send it. */
+int qw_lbm_hf_src_send_rcv_reset(qw_lbm_src_t *src, uint64_t next, int flags);
+
 /* ---- Receivers ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct qw_lbm_rcv qw_lbm_rcv_t;
@@ -173,6 +186,14 @@ typedef struct qw_lbm_reply_to {
 #define QW_LBM_MSG_REQUEST 5                  /* data; reply_to says whom to answer */
 #define QW_LBM_MSG_RESPONSE 6                 /* data; to qw_lbm_request_cb_proc only */
 
+#define QW_LBM_MSG_HF_RESET 7                 /* a source has said that hf_sequence_number comes next */
+#define QW_LBM_MSG_HF_DIFFERENCE 8            /* this source has sent something else as hf_sequence_number than the delivered one */
+
+#define QW_LBM_MSG_FLAG_HF_32 2            /* hf_sequence_number has 32 bits */
+#define QW_LBM_MSG_FLAG_HF_64 4            /* hf_sequence_number has 64 bits */
+#define QW_LBM_MSG_FLAG_HF_DUPLICATE 8     /* a later copy: hf_duplicate_delivery 1 */
+#define QW_LBM_MSG_FLAG_HF_OPTIONAL 16     /* receivers may go without it */
+#define QW_LBM_MSG_FLAG_HF_PASS_THROUGH 32 /* it has no number: every source's is delivered */
 #define QW_LBM_MSG_FLAG_RETRANSMIT 1 /* came by late join or off-transport recovery */
 
 /* Valid only during the callback. */
@@ -186,6 +207,7 @@ typedef struct qw_lbm_msg {
     const char *topic_name;
     const char *source; /* transport session and topic index, as in LBTRM:10.1.1.10:14390:5e551d01:224.10.10.10:14400[7] */
     qw_lbm_reply_to_t reply_to;
+    uint64_t hf_sequence_number; /* hot failover: the application's; of losses the first one. sequence_number is the source's own */
 } qw_lbm_msg_t;
 
 /* The return value has no meaning. */
@@ -195,7 +217,12 @@ typedef int (*qw_lbm_rcv_cb_proc)(qw_lbm_rcv_t *rcv, const qw_lbm_msg_t *msg, vo
 int qw_lbm_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const char *topic, const qw_lbm_rcv_attr_t *attr,
                       qw_lbm_rcv_cb_proc proc, void *clientd);
 
-/* Receives all topics that match a pattern. */
+/* Receives a topic of hot failover: each number once, whichever of its sources is alive, in order or, with ordered_delivery 0 or -1, as
+ * first copies arrive. Losses are told of numbers that no source has, with an empty source. */
+int qw_lbm_hf_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const char *topic, const qw_lbm_rcv_attr_t *attr,
+                         qw_lbm_rcv_cb_proc proc, void *clientd);
+
+/* Receives all topics that match a pattern; by hot failover with the wildcard attribute hf_receiver 1. */
 int qw_lbm_wildcard_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const char *pattern, const qw_lbm_rcv_attr_t *attr,
                                const qw_lbm_wildcard_rcv_attr_t *wildcard_attr, qw_lbm_rcv_cb_proc proc, void *clientd);
 

@@ -6,6 +6,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use lbm_io::failover::{FailoverNews, FailoverTopic, Mark, Number, Way};
 use lbm_io::{Delivery, EndReason, Events, Loss, ReceiverId, Request, RequestId, SourceId, Sources, Stream};
 
 use crate::engine::Engine;
@@ -27,6 +28,7 @@ pub struct Message {
     topic: *const c_char,
     source: *const c_char,
     reply_to: ReplyTo,
+    hf_sequence_number: u64,
 }
 
 /// `qw_lbm_reply_to_t`.
@@ -54,7 +56,14 @@ const LOSS: c_int = 3;
 const LOSS_BURST: c_int = 4;
 const REQUEST: c_int = 5;
 const RESPONSE: c_int = 6;
+const HF_RESET: c_int = 7;
+const HF_DIFFERENCE: c_int = 8;
 const RETRANSMITTED: c_int = 1;
+const HF_32: c_int = 2;
+const HF_64: c_int = 4;
+const HF_DUPLICATE: c_int = 8;
+const HF_OPTIONAL: c_int = 16;
+const HF_PASS_THROUGH: c_int = 32;
 
 /// `qw_lbm_rcv_cb_proc`.
 pub type ReceiverProc = unsafe extern "C" fn(*mut Receiver, *const Message, *mut c_void) -> c_int;
@@ -225,7 +234,19 @@ impl Message {
             topic: ptr::null(),
             source: ptr::null(),
             reply_to: ReplyTo::default(),
+            hf_sequence_number: 0,
         }
+    }
+
+    fn number(mut self, number: Number) -> Self {
+        self.hf_sequence_number = number.value();
+        self.flags |= if number.bits() == 32 { HF_32 } else { HF_64 };
+        self
+    }
+
+    fn mark(mut self, mark: Mark, flags: c_int) -> Self {
+        self.flags |= flags | if mark.optional { HF_OPTIONAL } else { 0 };
+        self.number(mark.number)
     }
 }
 
@@ -238,6 +259,13 @@ impl Events for Turn<'_> {
         }
         if let Some(request) = delivery.request {
             message.reply_to = request.into();
+        }
+        match delivery.failover {
+            None => {}
+            Some(Way::First(mark)) => message = message.mark(mark, 0),
+            Some(Way::Duplicate(mark)) => message = message.mark(mark, HF_DUPLICATE),
+            Some(Way::PassThrough) => message.flags |= HF_PASS_THROUGH,
+            Some(Way::ByContent(number)) => message.hf_sequence_number = number,
         }
         self.tell(sources, &delivery.stream, message);
     }
@@ -257,6 +285,28 @@ impl Events for Turn<'_> {
         let kind = if loss.is_burst() { LOSS_BURST } else { LOSS };
         let message = Message { count: loss.count, ..Message::new(kind, loss.first, &[]) };
         self.tell(sources, stream, message);
+    }
+
+    fn failover(&mut self, sources: &mut Sources, topic: &FailoverTopic<'_>, news: &FailoverNews<'_>) {
+        let message = match news {
+            FailoverNews::Lost(lost) => {
+                let kind = if lost.count > 1 { LOSS_BURST } else { LOSS };
+                let count = u32::try_from(lost.count).unwrap_or(u32::MAX);
+                Message { count, ..Message::new(kind, 0, &[]) }.number(lost.first)
+            }
+            FailoverNews::Differs { number, other, .. } => {
+                self.tell(sources, other, Message::new(HF_DIFFERENCE, 0, &[]).number(*number));
+                return;
+            }
+            FailoverNews::Reset(next) => Message::new(HF_RESET, 0, &[]).number(*next),
+        };
+        let Some(Some(callback)) = self.dispatch.receivers.get(topic.receiver.index()).copied() else { return };
+        let name = CString::new(topic.topic.replace('\0', "?")).unwrap_or_default();
+        let message = Message { topic: name.as_ptr(), source: c"".as_ptr(), ..message };
+        self.call(sources, || {
+            // SAFETY: the application gave this function for these arguments; message and text live through the call.
+            unsafe { (callback.proc)(callback.handle, &raw const message, callback.clientd) }
+        });
     }
 
     fn writable(&mut self, sources: &mut Sources, source: SourceId) {

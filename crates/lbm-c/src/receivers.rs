@@ -70,6 +70,29 @@ pub unsafe extern "C" fn qw_lbm_rcv_create(
 /// See the header.
 ///
 /// # Safety
+/// Place, context, topic and attributes are null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_hf_rcv_create(
+    place: *mut *mut Receiver,
+    context: *mut ContextHandle,
+    topic: *const c_char,
+    attributes: *const Attributes,
+    proc: Option<ReceiverProc>,
+    clientd: *mut c_void,
+) -> c_int {
+    guard(|| {
+        // SAFETY: this function's contract.
+        let options = unsafe { attributes::options(attributes, Scope::Receiver) }?;
+        // SAFETY: this function's contract.
+        unsafe {
+            create(place, context, topic, proc, clientd, |context, topic| context.failover_receiver(topic, &options))
+        }
+    })
+}
+
+/// See the header.
+///
+/// # Safety
 /// Place, context, pattern and attributes are null or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qw_lbm_wildcard_rcv_create(

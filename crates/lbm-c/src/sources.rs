@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
+use lbm_io::failover::{Mark, Number};
 use lbm_io::options::Scope;
 use lbm_io::{SendFlags, SourceId};
 
@@ -21,6 +22,9 @@ pub struct Source {
 
 const FLUSH: c_int = 1;
 const NONBLOCK: c_int = 2;
+const HF_32: c_int = 4;
+const HF_64: c_int = 8;
+const HF_OPTIONAL: c_int = 16;
 
 pub(crate) fn flags(flags: c_int) -> Result<SendFlags, Failure> {
     if flags & !(FLUSH | NONBLOCK) != 0 {
@@ -107,6 +111,56 @@ pub unsafe extern "C" fn qw_lbm_src_send(
         let (handle, payload) = unsafe { (borrowed(source, "the source")?, bytes(message, length)?) };
         let send = flags(send)?;
         handle.engine.sending(|sources| sources.send(handle.id, payload, send).map_err(Failure::from)).map(|_| ())
+    })
+}
+
+/// The number of a hot failover message, in the width that the flags name, and the other flags.
+fn failover(number: u64, flags: c_int) -> Result<(Number, c_int), Failure> {
+    let rest = flags & !(HF_32 | HF_64);
+    match (flags & (HF_32 | HF_64), u32::try_from(number)) {
+        (HF_32, Ok(number)) => Ok((Number::Bits32(number), rest)),
+        (HF_64, _) => Ok((Number::Bits64(number), rest)),
+        (HF_32, Err(_)) => Err(Failure::new(Code::Invalid, format!("{number} has more than 32 bits"))),
+        _ => Err(Failure::new(Code::Invalid, "flags name neither QW_LBM_SRC_HF_32 nor _64, or both".to_owned())),
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// The source is null or valid; the message has so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_hf_src_send(
+    source: *mut Source,
+    number: u64,
+    message: *const c_void,
+    length: usize,
+    send: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: this function's contract.
+        let (handle, payload) = unsafe { (borrowed(source, "the source")?, bytes(message, length)?) };
+        let (number, send) = failover(number, send)?;
+        let mark = Mark { optional: send & HF_OPTIONAL != 0, ..Mark::new(number) };
+        let send = flags(send & !HF_OPTIONAL)?;
+        let send = |sources: &mut lbm_io::Sources| sources.send_failover(handle.id, mark, payload, send);
+        handle.engine.sending(|sources| send(sources).map_err(Failure::from)).map(|_| ())
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The source is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_hf_src_send_rcv_reset(source: *mut Source, next: u64, send: c_int) -> c_int {
+    guard(|| {
+        // SAFETY: this function's contract.
+        let handle = unsafe { borrowed(source, "the source") }?;
+        let (next, send) = failover(next, send)?;
+        let send = flags(send)?;
+        let reset = |sources: &mut lbm_io::Sources| sources.reset_failover(handle.id, next, send);
+        handle.engine.sending(|sources| reset(sources).map_err(Failure::from)).map(|_| ())
     })
 }
 

@@ -117,6 +117,15 @@ fn wrong_arguments_are_errors() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
+#[test]
+fn hot_failover_delivers_each_number_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&here().join("tests/c/failover.c"), folder.path(), true);
+    let options = options(folder.path(), 5);
+    let output = Command::new(program).arg(options).output().expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+}
+
 /// Contexts that relay to each other from their callbacks do not wait for each other, and the header's table holds.
 #[test]
 fn callbacks_neither_nest_nor_wait_for_each_other() {

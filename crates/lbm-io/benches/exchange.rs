@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use lbm_io::failover::{Mark, Number};
 use lbm_io::options::Options;
 use lbm_io::{Context, Delivery, Events, Loss, SendFlags, Sources, Stream};
 
@@ -62,16 +63,22 @@ impl Events for Count {
     }
 }
 
-/// Messages a second that one receiver gets, with the sender as fast as it can be without outrunning it by more than `lead`.
+/// Messages a second that one receiver gets, with the sender as fast as it can be without outrunning it by more than `lead`. Names that end in
+/// "hf" are hot failover: a number with each message.
 fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, seconds: u64) {
     let options = options(port, &format!("source transport {transport}\n{lines}"));
+    let is_failover = name.ends_with("hf");
     let stop = Arc::new(AtomicBool::new(false));
     let heard = Arc::new(AtomicU64::new(0));
     let receiver = {
         let (options, stop, heard) = (options.clone(), Arc::clone(&stop), Arc::clone(&heard));
         std::thread::spawn(move || {
             let mut context = Context::new(&options).expect("a context");
-            context.receiver("bench", &options).expect("a receiver");
+            if is_failover {
+                context.failover_receiver("bench", &options).expect("a receiver");
+            } else {
+                context.receiver("bench", &options).expect("a receiver");
+            }
             let mut count = Count { shared: heard, ..Count::default() };
             let mut cpu = net::clock::thread_cpu();
             while !stop.load(Ordering::Relaxed) {
@@ -92,8 +99,18 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
     let source = context.source("bench", &options).expect("a source");
     let payload = vec![7u8; size];
     let mut nothing = |_: &mut Sources, _: &Delivery<'_>| {};
+    let mut number = 0;
+    let mut send = |context: &mut Context, flags| {
+        if is_failover {
+            let mark = Mark::new(Number::Bits64(number));
+            context.sources().send_failover(source, mark, &payload, flags).expect("room");
+            number += 1;
+        } else {
+            context.send(source, &payload, flags).expect("room");
+        }
+    };
     while heard.load(Ordering::Relaxed) == 0 {
-        context.send(source, &payload, SendFlags::FLUSH).expect("room");
+        send(&mut context, SendFlags::FLUSH);
         context.poll(Some(Duration::from_millis(5)), &mut nothing).expect("a turn");
     }
     // The lead of one over the other fits the receive buffer.
@@ -103,7 +120,7 @@ fn throughput(name: &str, port: u16, transport: &str, size: usize, lines: &str, 
     let cpu = net::clock::thread_cpu();
     while began.elapsed() < Duration::from_secs(seconds) {
         for _ in 0..256 {
-            context.send(source, &payload, SendFlags::NONE).expect("room");
+            send(&mut context, SendFlags::NONE);
         }
         sent += 256;
         context.poll(Some(Duration::ZERO), &mut nothing).expect("a turn");
@@ -212,12 +229,14 @@ fn main() {
         for (size, datagram) in [(64, 1_408), (64, 8_192), (1_024, 1_408), (1_024, 8_192)] {
             for (offload, word) in [("0", "plain"), ("1", "gso")] {
                 if word == "plain" || transport.starts_with("lbtr") {
-                    port += 1;
-                    let name = format!("{transport} {size} B, {datagram}, {word}");
-                    if wanted(&format!("throughput {name}")) {
-                        let pacing = "source transport_lbtipc_behavior receiver_paced";
-                        let lines = format!("{}\ncontext udp_offload {offload}\n{pacing}", mtu(datagram));
-                        throughput(&name, port, transport, size, &lines, seconds);
+                    for numbered in ["", ", hf"] {
+                        port += 1;
+                        let name = format!("{transport} {size} B, {datagram}, {word}{numbered}");
+                        if wanted(&format!("throughput {name}")) {
+                            let pacing = "source transport_lbtipc_behavior receiver_paced";
+                            let lines = format!("{}\ncontext udp_offload {offload}\n{pacing}", mtu(datagram));
+                            throughput(&name, port, transport, size, &lines, seconds);
+                        }
                     }
                 }
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lbm::options::{ContextOption as C, Count, Opt, Options, Port, SourceOption as S, TransportName, WildcardOption};
 use lbm::resolver::ResolverStats;
 use lbm::subscriber::SubscribeConfig;
-use lbm::topic::{SourceConfig, decode_reply};
+use lbm::topic::{Ordering, SourceConfig, decode_reply};
 use lbm::transport::tcp::Deframer;
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
@@ -27,7 +27,7 @@ use crate::report::{self, Reporter};
 use crate::requests::Requests;
 use crate::resolution::Resolution;
 use crate::stats::Stats;
-use crate::{Sources, Warning, interface, random};
+use crate::{Sources, Warning, failover, interface, random};
 
 /// Advertisements live so long, in seconds; what the product sends.
 const ADVERT_TTL: u16 = 60;
@@ -227,16 +227,27 @@ impl Context {
     /// # Errors
     /// A bad name.
     pub fn receiver(&mut self, topic: &str, options: &Options) -> Result<ReceiverId, ContextError> {
-        self.add_receiver(topic, options, None)
+        self.add_receiver(topic, options, None, false)
+    }
+
+    /// Receives a topic that several sources send with the same numbers ([`Sources::send_failover`]): each number once, the first copy of
+    /// it, in the order of the numbers, or as they arrive with `ordered_delivery` 0 or -1. Messages without a number pass through.
+    ///
+    /// # Errors
+    /// A bad name.
+    pub fn failover_receiver(&mut self, topic: &str, options: &Options) -> Result<ReceiverId, ContextError> {
+        self.add_receiver(topic, options, None, true)
     }
 
     /// Receives from the sources of all topics whose name matches the pattern (`pattern_type`; look-around and back references are
-    /// not supported).
+    /// not supported). With `hf_receiver` 1 each topic is received as by [`Context::failover_receiver`], and forgotten when its last
+    /// source is gone.
     ///
     /// # Errors
     /// Not a pattern.
     pub fn wildcard(&mut self, pattern: &str, options: &Options) -> Result<ReceiverId, ContextError> {
-        self.add_receiver(pattern, options, Some(options.get(WildcardOption::PATTERN_TYPE)))
+        let failover = options.get(WildcardOption::HF_RECEIVER);
+        self.add_receiver(pattern, options, Some(options.get(WildcardOption::PATTERN_TYPE)), failover)
     }
 
     fn add_receiver(
@@ -244,15 +255,21 @@ impl Context {
         topic: &str,
         options: &Options,
         pattern: Option<PatternKind>,
+        failover: bool,
     ) -> Result<ReceiverId, ContextError> {
-        let (effective, config) = self.subscribe_config(options);
+        let (effective, mut config) = self.subscribe_config(options);
+        let failover = failover.then(|| failover::config(&effective));
+        if failover.is_some() && config.delivery.ordering == Ordering::ArrivalFragments {
+            // Numbers are those of whole messages.
+            config.delivery.ordering = Ordering::Arrival;
+        }
         let now = clock::now();
         let id = ReceiverId(self.inbound.receivers.len() as u32);
         let query = match pattern {
             None => self.resolution.resolver.add_receiver(now, topic.as_bytes(), id.0)?,
             Some(kind) => self.resolution.resolver.add_wildcard(now, kind, topic, id.0)?,
         };
-        let entry = ReceiverEntry { wildcard: pattern.is_some(), query, config, options: effective };
+        let entry = ReceiverEntry { wildcard: pattern.is_some(), query, config, options: effective, failover };
         self.inbound.receivers.push(Some(entry));
         Ok(id)
     }

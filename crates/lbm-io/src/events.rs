@@ -3,6 +3,7 @@
 use lbm::transport::EndReason;
 use lbm::wire::lbmc::{Headers, Kind};
 use lbm::wire::lbmr::Transport;
+use lbm_failover::{Lost, Number, Way};
 
 use crate::handles::{ReceiverId, Request, RequestId, SourceId};
 use crate::sources::Sources;
@@ -39,6 +40,8 @@ pub struct Delivery<'a> {
     pub headers: Headers<'a>,
     /// Where a reply is to go, if the sender wants one: see [`Sources::respond`].
     pub request: Option<Request>,
+    /// As what it comes, if the receiver is one of hot failover. `sqn` is the number of the source whose copy it is.
+    pub failover: Option<Way>,
 }
 
 impl<'a> Delivery<'a> {
@@ -65,6 +68,33 @@ impl Loss {
     }
 }
 
+/// A topic of a receiver of hot failover.
+#[derive(Clone, Copy, Debug)]
+pub struct FailoverTopic<'a> {
+    /// The receiver.
+    pub receiver: ReceiverId,
+    /// The topic's name.
+    pub topic: &'a str,
+}
+
+/// What a receiver of hot failover tells beside messages.
+#[derive(Clone, Copy, Debug)]
+pub enum FailoverNews<'a> {
+    /// Numbers that no source has brought. A single source's losses are not told.
+    Lost(Lost),
+    /// Two sources have sent different messages under one number.
+    Differs {
+        /// The number.
+        number: Number,
+        /// Whose copy was delivered, unless that stream has ended long since.
+        delivered: Option<Stream<'a>>,
+        /// Whose copy is another one.
+        other: Stream<'a>,
+    },
+    /// A source has said that this number comes next, whatever came before.
+    Reset(Number),
+}
+
 /// Takes what happens in a [`Context`](crate::Context)'s turn. `sources` is the sending half of the context: a callback may send.
 pub trait Events {
     /// A message.
@@ -78,6 +108,10 @@ pub trait Events {
 
     /// Something is lost for good. Never before the first message of the stream.
     fn lost(&mut self, _sources: &mut Sources, _stream: &Stream<'_>, _loss: Loss) {}
+
+    /// News of a topic that a receiver of hot failover has. [`Events::lost`] is not called for its streams: another source may bring what one
+    /// has lost.
+    fn failover(&mut self, _sources: &mut Sources, _topic: &FailoverTopic<'_>, _news: &FailoverNews<'_>) {}
 
     /// After [`SendError::WouldBlock`](crate::SendError::WouldBlock): the source can send again.
     fn writable(&mut self, _sources: &mut Sources, _source: SourceId) {}

@@ -37,6 +37,12 @@ pub struct Request {
     pub number: u32,
 }
 
+impl Request {
+    pub(crate) fn of(header: lbm::wire::header::Request) -> Self {
+        Self { from: SocketAddrV4::new(header.address, header.port), number: header.index }
+    }
+}
+
 /// How to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendFlags(u8);

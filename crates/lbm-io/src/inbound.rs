@@ -21,9 +21,10 @@ use net::udp::{Slabs, UdpOptions, UdpSocket};
 
 use self::shared::Shared;
 use crate::events::Events;
+use crate::failover::Joining;
 use crate::handles::ReceiverId;
 use crate::io::{self, Io, Role, Watch};
-use crate::streams::{self, Deliver, Streams};
+use crate::streams::{self, Deliver, Streams, Target};
 use crate::waiting_transports::WaitingTransports;
 use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
 
@@ -51,6 +52,8 @@ pub(crate) struct ReceiverEntry {
     pub(crate) query: u32,
     pub(crate) config: SubscribeConfig,
     pub(crate) options: Options,
+    /// How the copies of several sources become one stream, if the receiver is one of hot failover.
+    pub(crate) failover: Option<lbm_failover::Config>,
 }
 
 struct Group {
@@ -168,11 +171,13 @@ impl Inbound {
     ) -> bool {
         let (receiver, transport) = (ReceiverId(found.token), found.advert.transport);
         if let Some(number) = self.streams.find(&transport, found.advert.topic) {
-            if let Some(entry) = self.streams.get_mut(number)
-                && !entry.receivers.contains(&receiver)
-            {
-                entry.receivers.push(receiver);
-                self.streams.tell_begun(number, receiver, sources, events);
+            let is_new = |e: &mut streams::Entry| !e.receivers.iter().any(|target| target.receiver == receiver);
+            if self.streams.get_mut(number).is_some_and(is_new) {
+                let target = self.target(receiver, found, number);
+                if let Some(entry) = self.streams.get_mut(number) {
+                    entry.receivers.push(target);
+                }
+                self.streams.tell_begun(number, target, sources, events);
             }
             return true;
         }
@@ -191,12 +196,14 @@ impl Inbound {
             transport,
             index: found.advert.topic,
             topic: String::from_utf8_lossy(found.advert.name).into(),
-            receivers: vec![receiver],
+            receivers: Vec::new(),
             session: usize::MAX,
             begun: false,
             messages: 0,
             lost: 0,
         });
+        let target = self.target(receiver, found, number);
+        self.streams.get_mut(number).into_iter().for_each(|entry| entry.receivers.push(target));
         let mut deliver = Deliver { streams: &mut self.streams, sources, events };
         let Some(subscribed) = self.subscriber.subscribe(now, &found.advert, number, &config, &mut deliver) else {
             self.streams.remove(number);
@@ -215,6 +222,23 @@ impl Inbound {
         self.subscriber.unsubscribe(&transport, found.advert.topic);
         self.streams.remove(number);
         false
+    }
+
+    /// How a receiver has a stream.
+    fn target(&mut self, receiver: ReceiverId, found: &Found<'_>, number: u32) -> Target {
+        let entry = self.receivers.get(receiver.index()).and_then(Option::as_ref);
+        let failover = entry.and_then(|entry| {
+            let joining = Joining {
+                receiver,
+                topic: &String::from_utf8_lossy(found.advert.name),
+                is_of_wildcard: entry.wildcard,
+                number,
+                transport: found.advert.transport,
+                index: found.advert.topic,
+            };
+            Some(self.streams.machines.join(&joining, entry.failover.as_ref()?))
+        });
+        Target { receiver, failover }
     }
 
     /// Whether a transport session can be joined: there are not too many, or one of them makes way.
@@ -399,11 +423,12 @@ impl Inbound {
     /// The receiver wants its streams no more. It gets no event.
     pub(crate) fn remove_receiver(&mut self, receiver: ReceiverId, io: &mut Io) -> Option<ReceiverEntry> {
         let entry = self.receivers.get_mut(receiver.index())?.take()?;
-        let mine: Vec<u32> =
-            self.streams.iter().filter(|(_, e)| e.receivers.contains(&receiver)).map(|(number, _)| number).collect();
+        let is_mine = |e: &streams::Entry| e.receivers.iter().any(|target| target.receiver == receiver);
+        self.streams.machines.remove_receiver(receiver);
+        let mine: Vec<u32> = self.streams.iter().filter(|(_, e)| is_mine(e)).map(|(number, _)| number).collect();
         for number in mine {
             let Some(stream) = self.streams.get_mut(number) else { continue };
-            stream.receivers.retain(|other| *other != receiver);
+            stream.receivers.retain(|target| target.receiver != receiver);
             if !stream.receivers.is_empty() {
                 continue;
             }
@@ -661,11 +686,14 @@ impl Inbound {
             Some(Some(Line::Lbtipc(shared))) => Some(shared.check_due),
             _ => None,
         });
-        self.subscriber.timeout().into_iter().chain(shared).min()
+        self.subscriber.timeout().into_iter().chain(self.streams.machines.timeout()).chain(shared).min()
     }
 
     /// NAKs, questions, silent sessions.
     pub(crate) fn on_timer(&mut self, now: u64, sources: &mut Sources, events: &mut impl Events) {
+        if self.streams.machines.timeout().is_some_and(|at| at <= now) {
+            self.streams.machines.on_timer(now, sources, events);
+        }
         if self.subscriber.timeout().is_none_or(|at| at > now) {
             return;
         }

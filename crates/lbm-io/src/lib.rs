@@ -58,6 +58,9 @@
 //! *Receiving.* Callbacks get payloads borrowed from the receive buffer, in the order of the topic, each once. What is missing is asked
 //! for meanwhile; what will never come is told by [`Events::lost`], once. A callback gets the [`Sources`] of the context and can send.
 //!
+//! *Hot failover.* Several sources of a topic send the same messages under numbers of the application's ([`Sources::send_failover`]);
+//! [`Context::failover_receiver`] delivers each once, whichever source is alive ([`failover`]).
+//!
 //! *More.* [`Context::wildcard`] receives all topics that match a pattern; [`Context::request`] and [`Sources::respond`] are
 //! questions and answers; `late_join` and `use_otr` fetch by TCP what was sent before, or lost.
 //!
@@ -82,6 +85,7 @@ mod context;
 mod daemon;
 mod error;
 mod events;
+pub mod failover;
 mod fault;
 mod handles;
 mod inbound;

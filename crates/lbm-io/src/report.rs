@@ -136,6 +136,28 @@ pub(crate) fn text(stats: &Stats, name: &str) -> String {
             line(&mut out, "receiver", &t.topic, &[("messages", t.messages), ("lost", t.lost)]);
         }
     }
+    for f in stats.failover.iter().take(TOPICS_MAX) {
+        let s = &f.stats;
+        line(
+            &mut out,
+            "failover",
+            &f.topic,
+            &[
+                ("sources", f.sources as u64),
+                ("messages", s.delivered),
+                ("duplicates", s.duplicates),
+                ("compared", s.compared),
+                ("differing", s.differing),
+                ("lost", s.lost),
+                ("left_out", s.left_out),
+                ("optional", s.optional),
+                ("pass_through", s.pass_through),
+                ("outdated", s.outdated),
+                ("malformed", s.malformed),
+                ("too_far", s.too_far),
+            ],
+        );
+    }
     if out.len() > REPORT_MAX {
         out.truncate(out[..=REPORT_MAX.min(out.len() - 1)].rfind('\n').map_or(0, |at| at + 1));
         out.push_str("cut\t\n");

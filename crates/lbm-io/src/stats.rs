@@ -5,6 +5,7 @@ use lbm::topic::{SessionStats, SourceStats};
 use lbm::transport::{ReceiverStats, SenderStats};
 use lbm::wire::lbmr::Transport;
 
+use crate::failover::FailoverStats;
 use crate::handles::{ReceiverId, SourceId};
 use crate::inbound::Inbound;
 use crate::resolution::Resolution;
@@ -34,6 +35,8 @@ pub struct Stats {
     /// Advertisements of wanted topics that could not be joined: shared memory of other hosts and unknown transports, each counted
     /// once; more than 4,096 sessions, counted until there is room.
     pub unreachable: u64,
+    /// Topics of receivers of hot failover.
+    pub failover: Vec<FailoverStats>,
 }
 
 /// A sending session. For LBT-TCP only bytes are counted, and as `would_block` the runs of messages that a slow receiver missed.
@@ -98,6 +101,7 @@ impl Stats {
             lost_on_purpose: sources.fault.dropped,
             unreachable: inbound.unreachable,
             overruns: inbound.overruns,
+            failover: inbound.streams.machines.stats().collect(),
             ..Self::default()
         };
         // Where a session's entry is in the list.
@@ -121,7 +125,7 @@ impl Stats {
             let place = stats.receiving.iter_mut().find(|r| r.transport == entry.transport);
             if let Some(place) = place {
                 place.topics.push(ReceivingTopic {
-                    receivers: entry.receivers.clone(),
+                    receivers: entry.receivers.iter().map(|target| target.receiver).collect(),
                     topic: entry.topic.to_string(),
                     messages: entry.messages,
                     lost: entry.lost,

@@ -10,14 +10,23 @@ use lbm::wire::lbmr::Transport;
 
 use crate::Sources;
 use crate::events::{Delivery, Events, Loss, Stream};
+use crate::failover::{Machines, Place};
 use crate::handles::{ReceiverId, Request};
+
+/// Who wants a stream.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) receiver: ReceiverId,
+    /// Where the stream goes if the receiver is one of hot failover.
+    pub(crate) failover: Option<Place>,
+}
 
 pub(crate) struct Entry {
     pub(crate) transport: Transport,
     pub(crate) index: u32,
     pub(crate) topic: Box<str>,
     /// More than one only if a topic is also wanted by pattern.
-    pub(crate) receivers: Vec<ReceiverId>,
+    pub(crate) receivers: Vec<Target>,
     pub(crate) session: usize,
     pub(crate) begun: bool,
     pub(crate) messages: u64,
@@ -39,6 +48,7 @@ pub(crate) struct Streams {
     by_session: Vec<Vec<u32>>,
     /// Messages handed to the application.
     pub(crate) delivered: u64,
+    pub(crate) machines: Machines,
 }
 
 impl Streams {
@@ -82,7 +92,12 @@ impl Streams {
             list.retain(|other| *other != number);
         }
         self.free.push(number);
+        self.leave(&entry);
         Some(entry)
+    }
+
+    fn leave(&mut self, entry: &Entry) {
+        entry.receivers.iter().filter_map(|target| target.failover).for_each(|place| self.machines.leave(place));
     }
 
     /// All streams of a session that has ended.
@@ -93,21 +108,23 @@ impl Streams {
             if let Some(entry) = self.slots.get_mut(number as usize).and_then(Option::take) {
                 self.by_topic.remove(&(entry.transport, entry.index));
                 self.free.push(number);
+                self.leave(&entry);
             }
         }
     }
 
     /// Tells a receiver that came later that the stream has begun.
     pub(crate) fn tell_begun(
-        &self,
+        &mut self,
         number: u32,
-        receiver: ReceiverId,
+        Target { receiver, failover }: Target,
         sources: &mut Sources,
         events: &mut impl Events,
     ) {
         if let Some(Some(entry)) = self.slots.get(number as usize)
             && entry.begun
         {
+            failover.iter().for_each(|place| self.machines.begin(sources.now(), *place));
             events.begin(sources, &entry.stream(number, receiver));
         }
     }
@@ -123,9 +140,7 @@ pub(crate) struct Deliver<'a, E> {
 /// The address to which a reply goes, if the message wants one.
 fn request(headers: &Headers<'_>) -> Option<Request> {
     headers.clone().find_map(|header| match header {
-        Ok(Header::Request(r)) if r.transport == 0 => {
-            Some(Request { from: std::net::SocketAddrV4::new(r.address, r.port), number: r.index })
-        }
+        Ok(Header::Request(r)) if r.transport == 0 => Some(Request::of(r)),
         _ => None,
     })
 }
@@ -133,18 +148,25 @@ fn request(headers: &Headers<'_>) -> Option<Request> {
 /// News of a stream whose last receiver has gone are for nobody.
 impl<E: Events> TopicSink for Deliver<'_, E> {
     fn begin(&mut self, number: u32) {
-        let Some(entry) = self.streams.get_mut(number) else { return };
+        let Streams { slots, machines, .. } = &mut *self.streams;
+        let Some(Some(entry)) = slots.get_mut(number as usize) else { return };
         entry.begun = true;
-        for receiver in &entry.receivers {
+        for Target { receiver, failover } in &entry.receivers {
+            failover.iter().for_each(|place| machines.begin(self.sources.now(), *place));
             self.events.begin(self.sources, &entry.stream(number, *receiver));
         }
     }
 
     #[inline]
     fn message(&mut self, number: u32, message: Message<'_>) {
-        let Some(Some(entry)) = self.streams.slots.get_mut(number as usize) else { return };
+        let Streams { slots, machines, delivered, .. } = &mut *self.streams;
+        let Some(Some(entry)) = slots.get_mut(number as usize) else { return };
         entry.messages += 1;
-        self.streams.delivered += 1;
+        *delivered += 1;
+        if let [Target { failover: Some(place), .. }] = *entry.receivers {
+            machines.message(self.sources.now(), place, &message, self.sources, self.events);
+            return;
+        }
         let plain = matches!(message.headers.end(), NEXT_DATA | NEXT_NONE);
         let request = if plain { None } else { request(&message.headers) };
         let delivery = |receiver: ReceiverId| Delivery {
@@ -155,14 +177,18 @@ impl<E: Events> TopicSink for Deliver<'_, E> {
             kind: message.kind,
             headers: message.headers.clone(),
             request,
+            failover: None,
         };
         // Spelled out: with most streams a loop is all overhead.
-        if let [receiver] = *entry.receivers {
+        if let [Target { receiver, .. }] = *entry.receivers {
             self.events.message(self.sources, &delivery(receiver));
             return;
         }
-        for receiver in &entry.receivers {
-            self.events.message(self.sources, &delivery(*receiver));
+        for Target { receiver, failover } in &entry.receivers {
+            match failover {
+                Some(place) => machines.message(self.sources.now(), *place, &message, self.sources, self.events),
+                None => self.events.message(self.sources, &delivery(*receiver)),
+            }
         }
     }
 
@@ -173,15 +199,19 @@ impl<E: Events> TopicSink for Deliver<'_, E> {
     fn burst_lost(&mut self, number: u32, first: u32, count: u32) {
         let Some(entry) = self.streams.get_mut(number) else { return };
         entry.lost += u64::from(count);
-        for receiver in &entry.receivers {
+        for Target { receiver, .. } in entry.receivers.iter().filter(|target| target.failover.is_none()) {
             self.events.lost(self.sources, &entry.stream(number, *receiver), Loss { first, count });
         }
     }
 
     fn end(&mut self, number: u32, reason: EndReason) {
-        let Some(entry) = self.streams.get_mut(number) else { return };
+        let Streams { slots, machines, .. } = &mut *self.streams;
+        let Some(Some(entry)) = slots.get_mut(number as usize) else { return };
         entry.begun = false;
-        for receiver in &entry.receivers {
+        for Target { receiver, failover } in &entry.receivers {
+            if let Some(place) = failover {
+                machines.end(self.sources.now(), *place, self.sources, self.events);
+            }
             self.events.end(self.sources, &entry.stream(number, *receiver), reason);
         }
     }

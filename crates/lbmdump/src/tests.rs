@@ -546,3 +546,17 @@ fn damaged_captures_are_shown_without_a_panic() {
     }
     assert!(shown > 3000, "most packets are still shown: {shown}");
 }
+
+#[test]
+fn hot_failover_numbers_are_told() {
+    let chain = |elements: &'static [u8]| {
+        Header::ApplicationChain(lbm::wire::header::ApplicationChain { reserved: 0, first: 2, elements })
+    };
+    for (elements, told) in [
+        (&[0xFF, 8, 0, 0, 0, 0, 1, 5][..], "hot failover number 261 (32 bits)"),
+        (&[0xFF, 12, 0, 0, 1, 0, 0, 0, 0, 0, 0, 5], "hot failover number 72057594037927941 (64 bits)"),
+        (&[0xFF, 7, 0, 0, 1, 2, 3], "application headers"),
+    ] {
+        assert_eq!(crate::text::header_text(&chain(elements)), told);
+    }
+}

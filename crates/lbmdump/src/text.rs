@@ -296,9 +296,13 @@ pub(super) fn header_text(header: &Header<'_>) -> String {
         Header::Application { flags, data } => {
             format!("application header {}, {} bytes", flags & 0x7FFF, data.len())
         }
-        Header::ApplicationChain(chain) => match chain.properties_length() {
-            Some(length) => format!("{length} bytes of message properties"),
-            None => "application headers".to_owned(),
+        Header::ApplicationChain(chain) => match (chain.failover_number(), chain.properties_length()) {
+            (Some(number), _) if matches!(number.len(), 4 | 8) => {
+                let value = number.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+                format!("hot failover number {value} ({} bits)", number.len() * 8)
+            }
+            (_, Some(length)) => format!("{length} bytes of message properties"),
+            _ => "application headers".to_owned(),
         },
         Header::TopicSqns(sqns) => {
             format!("TSNI {}", listed(sqns.iter().len(), sqns.iter().map(|(t, s)| format!("topic {t} at {s}"))))

@@ -103,6 +103,17 @@ pub fn lines(reports: &[Report], earlier: Option<(&[Report], f64)>, topics: bool
                     lines.push(format!("{:>12}  {name}: {messages:.0} messages{per}{lost}", ""));
                     continue;
                 }
+                "failover" => {
+                    let (name, sources) = (&thing.name, thing.get("sources"));
+                    let (messages, copies) = (rate(&["messages"]), rate(&["duplicates"]));
+                    let (differing, lost) = (thing.get("differing"), thing.get("lost"));
+                    lines.push(format!(
+                        "{:>12}  {name}: hot failover of {sources}, {messages:.0} messages{per}, {copies:.0} copies{per}, \
+                         {differing} differing, {lost} lost",
+                        ""
+                    ));
+                    continue;
+                }
                 _ => continue,
             };
             lines.push(format!("{}  {session}", table::row(COLUMNS, cells)));

@@ -5,6 +5,7 @@ mod capture;
 mod conformance;
 mod daemon;
 mod extremes;
+mod failover;
 mod hostile;
 mod memory;
 mod process;

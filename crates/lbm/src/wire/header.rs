@@ -128,6 +128,8 @@ pub struct ApplicationChain<'a> {
 }
 
 impl<'a> ApplicationChain<'a> {
+    /// Type of the element that holds the number of hot failover, 4 or 8 bytes.
+    pub const FAILOVER: u8 = 2;
     /// Type of the element that gives the length of the message properties.
     pub const PROPERTIES_LENGTH: u8 = 6;
     /// Ends the chain.
@@ -154,7 +156,12 @@ impl<'a> ApplicationChain<'a> {
         Some(u32::from_be_bytes(body.get(..4)?.try_into().ok()?))
     }
 
-    /// The only element we send.
+    /// The number of hot failover, big-endian: 4 bytes of 32 bits, 8 of 64.
+    pub fn failover_number(self) -> Option<&'a [u8]> {
+        self.iter().find(|(kind, _)| *kind == Self::FAILOVER).map(|(_, body)| body)
+    }
+
+    /// The element of message properties.
     pub fn properties_element(length: u32) -> [u8; 8] {
         let [a, b, c, d] = length.to_be_bytes();
         [Self::END, 8, 0, 0, a, b, c, d]
@@ -177,6 +184,8 @@ pub struct ExtensionOption<'a> {
 }
 
 impl ExtensionOption<'_> {
+    /// Flags of an option that receivers may pass over, whatever its subtype.
+    pub const IGNORE: u8 = 0xC0;
     /// The subtype of our own options.
     pub const QUOTEWAY: u16 = 0x5157;
 }

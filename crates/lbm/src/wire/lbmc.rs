@@ -264,6 +264,18 @@ impl<'a> Headers<'a> {
         if self.failed || self.next == NEXT_NONE { &[] } else { self.rest }
     }
 
+    /// The headers that were not read yet, as they lie on the wire, and the code of the first: what [`Headers::of_encoded`] takes.
+    pub fn encoded(&self) -> (u8, &'a [u8]) {
+        let mut rest = self.clone();
+        while let Some(Ok(_)) = rest.next() {}
+        (self.next, &self.rest[..self.rest.len() - rest.rest.len()])
+    }
+
+    /// Headers that were kept apart from their message.
+    pub fn of_encoded(next: u8, chain: &'a [u8]) -> Self {
+        Self { next, rest: chain, at: 0, failed: false }
+    }
+
     /// The code that ended the chain, once all headers are read.
     pub fn end(&self) -> u8 {
         self.next

@@ -88,6 +88,25 @@ fn everything_comes_by_every_transport() {
     }
 }
 
+/// The second publisher is there before the first one ends, and goes on alone.
+#[test]
+fn publishers_stand_in_for_each_other() {
+    let private = Private::new();
+    let mut subscriber = private.start("lbmsub -H --topics 2");
+    subscriber.wait_for("ready", PATIENCE).expect("it listens");
+    let publisher = |more: &str| private.start(&format!("lbmpub -H --topics 2 --rate 2k --tolerance 100 {more}"));
+    let (first, second) =
+        (publisher("--seconds 4 --linger 0.3"), publisher("--transport tcp --seconds 8 --linger 0.3"));
+    let received = subscriber.json(PATIENCE).expect("a result");
+    for publisher in [first, second] {
+        publisher.json(PATIENCE).expect("a result");
+    }
+    assert_eq!((number(&received, "lost"), number(&received, "out_of_order")), (0, 0), "{received}");
+    let failover = &received["hot_failover"];
+    assert_eq!((number(failover, "sources"), number(failover, "differing")), (4, 0), "{received}");
+    assert!(number(failover, "duplicates") > 500 && number(&received, "messages") > 8_000, "{received}");
+}
+
 #[test]
 fn messages_of_every_size_come_in_both_profiles() {
     for (profile, payload) in [("latency", 16), ("latency", 20_000), ("throughput", 64), ("throughput", 20_000)] {

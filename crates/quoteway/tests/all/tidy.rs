@@ -57,6 +57,7 @@ fn state_machines_know_nothing_of_the_world() {
         "market",
         "rssl",
         "lbm",
+        "lbm-failover",
         "hub-content",
         "hub-distributor",
         "hub-items",
@@ -106,6 +107,7 @@ fn tables_of_what_peers_choose_are_hashed_with_a_key() {
         "server",
         "net",
         "lbm",
+        "lbm-failover",
         "lbm-io",
     ] {
         visit(&root().join("crates").join(krate).join("src"), ".rs", &mut |path, text| {
@@ -144,7 +146,8 @@ fn crates_use_only_what_the_architecture_allows() {
         ("hub-content", &["hub-items", "hub-stream", "names", "permissions", "rwf"]),
         ("hub-stream", &["rwf"]),
         ("net", &[]),
-        ("lbm-io", &["lbm", "net"]),
+        ("lbm-failover", &["lbm"]),
+        ("lbm-io", &["lbm", "lbm-failover", "net"]),
         ("aeron-io", &["net"]),
         ("rssl-io", &["rssl", "net"]),
         ("omm", &["rwf"]),

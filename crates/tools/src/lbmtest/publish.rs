@@ -4,6 +4,7 @@ use anyhow::anyhow;
 use std::time::Duration;
 
 use clap::Parser;
+use lbm_io::failover::{Mark, Number};
 use lbm_io::options::{Options, SourceOption};
 use lbm_io::{Context, Delivery, Events, SendError, SendFlags, SourceId, Sources};
 use serde_json::{Value, json};
@@ -60,6 +61,11 @@ pub struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub tolerance: f64,
 
+    /// Hot failover: messages have numbers by this host's clock, so that several publishers of one rate send the same ones and stand in for each
+    /// other; receive with `lbmsub -H`
+    #[arg(short = 'H', long, conflicts_with_all = ["ping", "count"])]
+    pub hot_failover: bool,
+
     /// Measure round trips: `lbmsub --pong` sends every message back. With --rate max, one message at a time
     #[arg(long)]
     pub ping: bool,
@@ -76,6 +82,7 @@ Examples (each in a second terminal, or on another host, after quoteway lbmsub):
   quoteway lbmpub --profile throughput --rate 860k           the reports' throughput test
   quoteway lbmpub --transport lbtipc --rate max --seconds 5  shared memory, as fast as it goes
   quoteway lbmsub --pong    and    quoteway lbmpub --ping --rate max --idle yield
+  quoteway lbmsub -H        and    quoteway lbmpub -H --rate 10k, several of them: kill one
   quoteway lbmpub --options lbm.cfg -o 'context resolver_multicast_interface 10.1.0.0/16'
 
 The rate is a schedule: message n is due n/RATE seconds after the first, whatever happened before. Latency counts from there, \
@@ -120,6 +127,9 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     if args.rate == Rate::Stopped {
         return Err(anyhow!("--rate 0 sends nothing: write a rate, or max"));
     }
+    if args.hot_failover && args.rate == Rate::Max {
+        return Err(anyhow!("-H numbers messages by the clock, at a rate: --rate max has none"));
+    }
     if args.payload < MIN {
         return Err(anyhow!("--payload {}: a test message has at least {MIN} bytes", args.payload));
     }
@@ -160,6 +170,7 @@ struct Publisher<'a> {
     flags: SendFlags,
     observer: Option<Observer>,
     trips: Option<RoundTrips>,
+    numbering: Option<Numbering>,
     /// How late messages were handed over.
     late: Latency,
     late_now: Latency,
@@ -194,6 +205,7 @@ impl<'a> Publisher<'a> {
             flags: if at_once { SendFlags::NONBLOCK | SendFlags::FLUSH } else { SendFlags::NONBLOCK },
             observer: args.common.observer(End::Sender)?,
             trips: args.ping.then(|| RoundTrips::new(args.common.observe_capacity.min(1 << 22), seconds(args.warm_up))),
+            numbering: None,
             late: Latency::new(),
             late_now: Latency::new(),
             sent: 0,
@@ -226,6 +238,11 @@ impl<'a> Publisher<'a> {
     /// Sends by the schedule. Gives a text if the rate was not kept.
     fn send_all(&mut self, context: &mut Context, out: &mut Output) -> anyhow::Result<Option<String>> {
         self.began = net::clock::now();
+        if let (true, Rate::PerSecond(rate)) = (self.args.hot_failover, self.args.rate) {
+            let numbering = Numbering::from(self.began, rate, self.sources.len() as u64);
+            self.began = numbering.due(0);
+            self.numbering = Some(numbering);
+        }
         let mut pacer = Pacer::new(Shape::Smooth, self.args.rate, self.began);
         let mut watch = RateWatch::new(self.args, self.began);
         if !self.args.common.json {
@@ -301,15 +318,24 @@ impl<'a> Publisher<'a> {
     fn send_some(&mut self, context: &mut Context, pacer: &mut Pacer, due: u64, now: u64) -> anyhow::Result<bool> {
         for _ in 0..due {
             let topic = (self.sent % self.sources.len() as u64) as usize;
-            let intended = pacer.next(now).unwrap_or(now);
-            let number = self.counts[topic];
+            let intended = match &self.numbering {
+                Some(numbering) => numbering.due(self.sent),
+                None => pacer.next(now).unwrap_or(now),
+            };
+            let mark = self.numbering.as_ref().map(|numbering| numbering.number(self.sent));
+            let number = mark.map_or(self.counts[topic], Numbering::in_payload);
             if let Some(head) = self.payload.first_chunk_mut() {
                 Payload::Message { number, topic: topic as u32, intended }.write(head);
             }
             if let Some(observer) = &mut self.observer {
                 observer.sent(id_of(topic as u32, number), intended);
             }
-            match context.send(self.sources[topic], &self.payload, self.flags) {
+            let (source, flags) = (self.sources[topic], self.flags);
+            let done = match mark {
+                Some(number) => context.sources().send_failover(source, Mark::new(number), &self.payload, flags),
+                None => context.send(source, &self.payload, flags),
+            };
+            match done {
                 Ok(_) => {}
                 Err(SendError::WouldBlock) => {
                     self.blocked += 1;
@@ -328,7 +354,7 @@ impl<'a> Publisher<'a> {
                 self.late_now.record(now.saturating_sub(intended));
             }
             pacer.skip(1);
-            self.counts[topic] = number.wrapping_add(1);
+            self.counts[topic] = self.counts[topic].wrapping_add(1);
             self.sent += 1;
         }
         Ok(false)
@@ -423,6 +449,37 @@ impl<'a> Publisher<'a> {
     }
 }
 
+/// Numbers by the clock: message n of all times is due n / rate seconds after the clock's zero, and topics take turns.
+#[derive(Clone, Copy, Debug)]
+struct Numbering {
+    rate: f64,
+    topics: u64,
+    /// The first message of this publisher, of topic 0.
+    first: u64,
+}
+
+impl Numbering {
+    fn from(now: u64, rate: f64, topics: u64) -> Self {
+        let next = (now as f64 * rate / SECOND as f64).ceil() as u64;
+        Self { rate, topics, first: next.div_ceil(topics) * topics }
+    }
+
+    /// When message `sent` of this publisher is due: the same for every publisher that sends it.
+    fn due(&self, sent: u64) -> u64 {
+        ((self.first + sent) as f64 * SECOND as f64 / self.rate) as u64
+    }
+
+    /// Its number within its topic.
+    fn number(&self, sent: u64) -> Number {
+        Number::Bits64((self.first + sent) / self.topics)
+    }
+
+    /// The number as test messages have it: all ones is the end of the test.
+    fn in_payload(number: Number) -> u32 {
+        (number.value() % u64::from(u32::MAX)) as u32
+    }
+}
+
 /// Numbers that receivers asked for, and datagrams that were sent again, of all sessions.
 fn repairs(context: &mut Context) -> (u64, u64) {
     let stats = context.stats();
@@ -472,6 +529,19 @@ impl RateWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Publishers that were started at different times send the same under one number.
+    #[test]
+    fn numbers_go_by_the_clock() {
+        let (a, b) = (Numbering::from(1_000_000_007, 3_000.0, 7), Numbering::from(1_500_000_000, 3_000.0, 7));
+        let behind = b.first - a.first;
+        assert!(a.first.is_multiple_of(7) && behind.is_multiple_of(7) && behind > 1_400, "{a:?} {b:?}");
+        for sent in 0..100 {
+            assert_eq!((a.due(sent + behind), a.number(sent + behind)), (b.due(sent), b.number(sent)));
+        }
+        assert!(a.due(0) >= 1_000_000_007 && a.due(0) < 1_004_000_000);
+        assert_eq!(Numbering::in_payload(Number::Bits64(u64::from(u32::MAX) + 3)), 3);
+    }
 
     #[test]
     fn three_short_seconds_in_a_row_fail_a_test() {

@@ -29,6 +29,10 @@ pub struct Args {
     #[arg(long, value_name = "PATTERN")]
     pub pattern: Option<String>,
 
+    /// Hot failover: each number once, from several `lbmpub -H`; ends when none is left
+    #[arg(short = 'H', long, conflicts_with_all = ["pattern", "pong", "sources"])]
+    pub hot_failover: bool,
+
     /// Publishers to wait for: ends when so many have ended
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub sources: u32,
@@ -68,6 +72,7 @@ Examples:
   quoteway lbmsub --idle spin --cpus 1         does not sleep: the reports' latency test
   quoteway lbmsub --profile throughput         with quoteway lbmpub --profile throughput --rate 500k
   quoteway lbmsub --pattern '^quoteway\\.'      every topic that begins so
+  quoteway lbmsub -H                           for several quoteway lbmpub -H: kill one
   quoteway lbmsub --pong                       for quoteway lbmpub --ping
   quoteway lbmsub -o 'receiver transport_lbtrm_nak_backoff_interval 20'
 
@@ -110,6 +115,7 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     let options = args.common.options(&format!("source transport {}", args.transport))?;
     let mut context = Context::new(&options)?;
     let mut tally = Tally::new(args.capacity, args.latency_every, args.common.observer(End::Receiver)?);
+    tally.is_failover = args.hot_failover;
     let mut expected = args.sources as usize;
     if let Some(pattern) = &args.pattern {
         if args.pong {
@@ -118,7 +124,8 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
         context.wildcard(pattern, &options).map_err(|e| anyhow!("{pattern}: {e}"))?;
     } else {
         for name in args.common.names() {
-            context.receiver(&name, &options).map_err(|e| anyhow!("{name}: {e}"))?;
+            let receiver = if args.hot_failover { Context::failover_receiver } else { Context::receiver };
+            receiver(&mut context, &name, &options).map_err(|e| anyhow!("{name}: {e}"))?;
             if args.pong {
                 let pong = format!("{name}.pong");
                 tally.pongs.push(context.source(&pong, &options).map_err(|e| anyhow!("{pong}: {e}"))?);
@@ -184,7 +191,7 @@ impl Subscriber<'_> {
                 // A source that was gone may be back.
                 ended_at = if self.has_ended() { ended_at.or(Some(now)) } else { None };
             }
-            let is_done = ended_at.is_some_and(|at| self.tally.is_settled() || now > at + nanos(self.args.patience));
+            let is_done = ended_at.is_some_and(|at| self.is_settled() || now > at + nanos(self.args.patience));
             if is_done || now >= limit || net::signal::stop_requested() > 0 || out.is_gone() {
                 return Ok(());
             }
@@ -214,8 +221,15 @@ impl Subscriber<'_> {
 
     /// Whether all publishers are done. How many topics match a pattern nobody knows: all that were heard, then.
     fn has_ended(&self) -> bool {
+        if self.args.hot_failover {
+            return self.tally.failover.has_ended();
+        }
         let ended = self.tally.ended();
         ended >= self.expected && (self.args.pattern.is_none() || ended == self.tally.all().count())
+    }
+
+    fn is_settled(&self) -> bool {
+        if self.args.hot_failover { self.tally.failover.is_settled() } else { self.tally.is_settled() }
     }
 
     fn lost(&self) -> u64 {
@@ -227,7 +241,10 @@ impl Subscriber<'_> {
         if self.tally.messages == 0 {
             return Err(anyhow!("nothing came: is the publisher on this network, and multicast not blocked?"));
         }
-        if self.tally.ended() < self.expected && self.args.seconds <= 0.0 {
+        if self.tally.failover.differing > 0 {
+            return Err(anyhow!("{} copies differ from what was delivered", self.tally.failover.differing));
+        }
+        if !self.has_ended() && self.args.seconds <= 0.0 {
             return Err(anyhow!("stopped before the publisher had ended; {lost} messages lost until then"));
         }
         if lost > 0 {
@@ -253,7 +270,7 @@ impl Subscriber<'_> {
                 })
             })
             .collect();
-        json!({
+        let mut result = json!({
             "tool": "lbmsub", "messages": t.messages, "bytes": t.bytes, "seconds": seconds,
             "rate": if seconds > 0.0 { t.messages as f64 / seconds } else { 0.0 },
             "lost": self.lost(), "reported_lost": t.reported(), "not_test_messages": t.foreign,
@@ -263,7 +280,16 @@ impl Subscriber<'_> {
             "latency_us": distribution_json(&t.distribution()), "not_observed": t.unobserved,
             "other_clock": t.from_the_future, "naks": received.naks, "repaired": received.repaired,
             "dropped_by_kernel": received.dropped, "streams": streams,
-        })
+        });
+        if self.args.hot_failover {
+            let failover = self.context.stats().failover;
+            let sum = |of: fn(&lbm_io::failover::Stats) -> u64| failover.iter().map(|f| of(&f.stats)).sum::<u64>();
+            result["hot_failover"] = json!({
+                "sources": self.tally.failover.begun, "duplicates": sum(|s| s.duplicates),
+                "compared": sum(|s| s.compared), "differing": sum(|s| s.differing), "left_out": sum(|s| s.left_out),
+            });
+        }
+        result
     }
 
     fn tell(&mut self, out: &mut Output) {

@@ -1,7 +1,9 @@
 //! A subscriber's figures: messages by topic and source, latencies, losses.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use lbm_io::failover::{FailoverNews, FailoverTopic, Way};
 use lbm_io::{Delivery, EndReason, Events, Loss, SendFlags, SourceId, Sources, Stream};
 use serde_json::{Value, json};
 
@@ -61,6 +63,33 @@ pub(super) struct Tally {
     pub(super) unsent: u64,
     /// Counts beginnings and ends of streams: what is asked of all of them need be asked only when it has changed.
     pub(super) changes: u64,
+    /// The receivers are those of hot failover.
+    pub(super) is_failover: bool,
+    /// The publishers of a test of hot failover.
+    pub(super) failover: Publishers,
+}
+
+/// Publishers that stand in for each other.
+#[derive(Debug, Default)]
+pub(super) struct Publishers {
+    /// Streams that were heard and are neither gone nor done.
+    live: HashSet<u32>,
+    /// How many were heard.
+    pub(super) begun: u64,
+    /// Whether one has said that it is done, and was not only gone.
+    is_done: bool,
+    /// Copies that differ.
+    pub(super) differing: u64,
+}
+
+impl Publishers {
+    pub(super) fn has_ended(&self) -> bool {
+        self.begun > 0 && self.live.is_empty()
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.has_ended() && self.is_done
+    }
 }
 
 impl Tally {
@@ -87,6 +116,8 @@ impl Tally {
             pongs: Vec::new(),
             unsent: 0,
             changes: 0,
+            is_failover: false,
+            failover: Publishers::default(),
         }
     }
 
@@ -97,6 +128,15 @@ impl Tally {
         }
         let past = &mut self.past;
         self.streams[number].get_or_insert_with(|| Seen::begin(past, stream.topic, stream.transport.to_string()))
+    }
+
+    /// A topic of hot failover has one entry, whoever sends it.
+    fn seen_topic(&mut self, receiver: usize, topic: &str) -> &mut Seen {
+        if self.streams.len() <= receiver {
+            self.streams.resize_with(receiver + 1, || None);
+        }
+        let of_topic = || Seen { topic: topic.to_owned(), session: "hot failover".to_owned(), ..Seen::default() };
+        self.streams[receiver].get_or_insert_with(of_topic)
     }
 
     /// All topics of all sources, those that are over first.
@@ -220,7 +260,16 @@ impl Events for Tally {
                 self.messages += 1;
                 self.bytes += delivery.payload.len() as u64;
                 self.take_latency(intended);
-                self.seen(&delivery.stream).message(number);
+                let stream = &delivery.stream;
+                match delivery.failover {
+                    None => self.seen(stream).message(number),
+                    Some(_) => self.seen_topic(stream.receiver.index(), stream.topic).message(number),
+                }
+            }
+            Some(Payload::End { .. }) if delivery.failover == Some(Way::PassThrough) => {
+                self.changes += 1;
+                self.failover.live.remove(&delivery.stream.number);
+                self.failover.is_done = true;
             }
             Some(Payload::End { count, .. }) => {
                 self.changes += 1;
@@ -232,11 +281,20 @@ impl Events for Tally {
 
     fn begin(&mut self, _: &mut Sources, stream: &Stream<'_>) {
         self.changes += 1;
+        if self.is_failover {
+            self.failover.begun += 1;
+            self.failover.live.insert(stream.number);
+            return;
+        }
         self.seen(stream);
     }
 
     fn end(&mut self, _: &mut Sources, stream: &Stream<'_>, _: EndReason) {
         self.changes += 1;
+        if self.is_failover {
+            self.failover.live.remove(&stream.number);
+            return;
+        }
         self.seen(stream).is_over = true;
         // The number will be used again.
         if let Some(seen) = self.streams[stream.number as usize].take()
@@ -248,6 +306,14 @@ impl Events for Tally {
 
     fn lost(&mut self, _: &mut Sources, stream: &Stream<'_>, loss: Loss) {
         self.seen(stream).reported += u64::from(loss.count);
+    }
+
+    fn failover(&mut self, _: &mut Sources, topic: &FailoverTopic<'_>, news: &FailoverNews<'_>) {
+        match news {
+            FailoverNews::Lost(lost) => self.seen_topic(topic.receiver.index(), topic.topic).reported += lost.count,
+            FailoverNews::Differs { .. } => self.failover.differing += 1,
+            FailoverNews::Reset(_) => {}
+        }
     }
 }
 
