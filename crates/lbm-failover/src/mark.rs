@@ -127,7 +127,7 @@ impl Encoded {
             }
         };
         element[1] = length;
-        let flags = u8::from(mark.optional) * OPTIONAL | u8::from(mark.reset) * RESET;
+        let flags = (u8::from(mark.optional) * OPTIONAL) | (u8::from(mark.reset) * RESET);
         Self { element, length: usize::from(length), option: (flags != 0).then_some([OPTION_KIND, flags, 0, 0]) }
     }
 

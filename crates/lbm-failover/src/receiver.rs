@@ -212,7 +212,7 @@ impl Failover {
     }
 
     /// How many sources there are.
-    pub fn sources(&self) -> usize {
+    pub fn source_count(&self) -> usize {
         self.sources.len()
     }
 

@@ -4,11 +4,15 @@ use std::io as std_io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use lbm::options::{ContextOption as C, Count, Opt, Options, Port, SourceOption as S, TransportName, WildcardOption};
+use lbm::options::{
+    ContextOption as C, Count, Opt, Options, Port, SourceOption as S, SourceSideFiltering, TransportName,
+    WildcardOption,
+};
 use lbm::resolver::ResolverStats;
 use lbm::subscriber::SubscribeConfig;
 use lbm::topic::{Ordering, SourceConfig, decode_reply};
 use lbm::transport::tcp::Deframer;
+use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbmr::{Advert, PatternKind};
@@ -126,7 +130,8 @@ impl Context {
     /// A bad name, or no socket for the session.
     pub fn source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
         let (effective, config) = self.source_config(options);
-        if config.late_join.is_some() {
+        let filters = effective.get(S::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR) == SourceSideFiltering::Inclusion;
+        if config.late_join.is_some() || filters {
             self.sources.requests.open_port(&mut self.sources.io)?;
         }
         let key = self.key(&effective)?;
@@ -139,6 +144,8 @@ impl Context {
         let mut buffer = [0; 64];
         let mut w = lbm::wire::Writer::new(&mut buffer);
         if let Some(requests) = self.sources.requests.address() {
+            let (transport, port, address) = (session as u32, requests.port(), *requests.ip());
+            outbound.filter_by(FilterInit { transport, client: 0, port, address });
             let (port, address) = (requests.port(), *requests.ip());
             let functions = if late_join { Functionality::LATE_JOIN } else { 0 };
             let transport = session as u32;
@@ -538,6 +545,7 @@ impl Context {
                 if let Some(Some(session)) = sources.sessions.get_mut(*session) {
                     let read = deframer.receive(bytes, |messages| good &= session.greet(conn, messages));
                     good &= read.is_ok();
+                    session.pump(now, &mut sources.io);
                 }
                 good
             }
@@ -618,6 +626,15 @@ fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: 
             continue;
         }
         for header in message.headers() {
+            if let Ok(header) = &header
+                && let Some(request) = FilterRequest::of(header)
+            {
+                let session = sources.sessions.get_mut(request.transport as usize).and_then(Option::as_mut);
+                if let Some(session) = session {
+                    session.filter_request(&request);
+                }
+                continue;
+            }
             let (transport, topic) = match header {
                 Ok(Header::LateJoinRequest(r)) => (r.transport, r.topic),
                 Ok(Header::RetransmitRequest(r)) => (r.transport, r.topic),

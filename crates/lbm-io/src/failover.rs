@@ -5,15 +5,14 @@ use std::collections::HashMap;
 use lbm::options::{Options, ReceiverOption as R};
 use lbm::topic::{Message, Ordering};
 use lbm::wire::lbmr::Transport;
+use lbm_failover::Read;
 pub use lbm_failover::mark::{Mark, Number};
 use lbm_failover::receiver::{Config, Delivered, Difference, Failover, FailoverSink, Order};
 pub use lbm_failover::receiver::{Lost, Stats, Way};
-use lbm_failover::{Encoded, Read};
 
-use crate::error::SendError;
 use crate::events::{Delivery, Events, Stream};
 pub use crate::events::{FailoverNews, FailoverTopic};
-use crate::handles::{ReceiverId, Request, SendFlags, SourceId};
+use crate::handles::{ReceiverId, Request};
 use crate::sources::Sources;
 
 /// How a receiver's options are for the state machine.
@@ -83,25 +82,24 @@ pub(crate) struct Joining<'a> {
 impl Machines {
     pub(crate) fn join(&mut self, joining: &Joining<'_>, config: &Config) -> Place {
         let topics = self.by_topic.entry(joining.receiver).or_default();
-        let machine = match topics.get(joining.topic) {
-            Some(machine) => *machine,
-            None => {
-                let free = self.free.pop().unwrap_or_else(|| {
-                    self.slots.push(None);
-                    self.slots.len() as u32 - 1
-                });
-                self.slots[free as usize] = Some(Machine {
-                    receiver: joining.receiver,
-                    topic: joining.topic.into(),
-                    is_of_wildcard: joining.is_of_wildcard,
-                    failover: Failover::new(config.clone()),
-                    origins: Vec::new(),
-                    next: 0,
-                    is_timed: false,
-                });
-                topics.insert(joining.topic.into(), free);
-                free
-            }
+        let machine = if let Some(machine) = topics.get(joining.topic) {
+            *machine
+        } else {
+            let free = self.free.pop().unwrap_or_else(|| {
+                self.slots.push(None);
+                self.slots.len() as u32 - 1
+            });
+            self.slots[free as usize] = Some(Machine {
+                receiver: joining.receiver,
+                topic: joining.topic.into(),
+                is_of_wildcard: joining.is_of_wildcard,
+                failover: Failover::new(config.clone()),
+                origins: Vec::new(),
+                next: 0,
+                is_timed: false,
+            });
+            topics.insert(joining.topic.into(), free);
+            free
         };
         let mut source = 0;
         if let Some(Some(of)) = self.slots.get_mut(machine as usize) {
@@ -203,7 +201,7 @@ impl Machines {
         self.slots.iter().flatten().map(|machine| FailoverStats {
             receiver: machine.receiver,
             topic: machine.topic.to_string(),
-            sources: machine.failover.sources(),
+            sources: machine.failover.source_count(),
             stats: machine.failover.stats(),
         })
     }
@@ -290,32 +288,5 @@ impl<E: Events> FailoverSink for Deliver<'_, E> {
 
     fn reset(&mut self, _source: u32, next: Number) {
         self.events.failover(self.sources, &self.topic(), &FailoverNews::Reset(next));
-    }
-}
-
-impl Sources {
-    /// Sends a message of hot failover under the number that the application gives it. Every source of the topic sends the same content
-    /// under the same number, in ascending order; numbers may be left out.
-    ///
-    /// # Errors
-    /// As [`Sources::send`].
-    pub fn send_failover(
-        &mut self,
-        source: SourceId,
-        mark: Mark,
-        payload: &[u8],
-        flags: SendFlags,
-    ) -> Result<u32, SendError> {
-        let encoded = Encoded::of(mark);
-        self.send_headed(source, encoded.headers().as_slice(), payload, flags)
-    }
-
-    /// Tells the receivers of hot failover that `next` comes next, lower numbers included: before a source begins to number anew. All
-    /// sources of the topic do it, with the same number; the first one counts.
-    ///
-    /// # Errors
-    /// As [`Sources::send`].
-    pub fn reset_failover(&mut self, source: SourceId, next: Number, flags: SendFlags) -> Result<u32, SendError> {
-        self.send_failover(source, Mark::reset(next), &[], flags)
     }
 }

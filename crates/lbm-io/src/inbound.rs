@@ -1,8 +1,9 @@
 //! Receiving transport sessions: their sockets around the one [`Subscriber`].
 
+mod questions;
 mod shared;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -12,13 +13,14 @@ use lbm::resolver::Found;
 use lbm::subscriber::{Question, SubscribeConfig, Subscriber};
 use lbm::transport::tcp::{Deframer, hello};
 use lbm::transport::{DatagramSink, EndReason, Order};
-use lbm::wire::Writer;
+use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbmr::Transport;
 use net::tcp::{Close, ConnId, SocketOptions};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
+use self::questions::{Asked, filter_init};
 use self::shared::Shared;
 use crate::events::Events;
 use crate::failover::Joining;
@@ -42,8 +44,6 @@ const WAY_PAUSE_NS: u64 = 100_000_000;
 const GROUPS_MAX: usize = 256;
 /// Warnings that wait for the owner.
 const WARNINGS_MAX: usize = 100;
-/// Questions of which the answer is awaited, a connection.
-const ASKED_MAX: usize = 4_096;
 
 /// A receiver of the application.
 pub(crate) struct ReceiverEntry {
@@ -73,14 +73,6 @@ enum Line {
     Lbtipc(Box<Shared>),
 }
 
-/// Our questions to one source's request port about one session.
-struct Questions {
-    conn: ConnId,
-    /// (our number of the question, topic).
-    asked: VecDeque<(u32, u32)>,
-    next: u32,
-}
-
 /// See the module.
 pub(crate) struct Inbound {
     pub(crate) subscriber: Subscriber,
@@ -91,8 +83,10 @@ pub(crate) struct Inbound {
     lines: Vec<Option<Line>>,
     /// Sessions in shared memory: they are looked at in every turn.
     shared: Vec<usize>,
-    questions: HashMap<(usize, SocketAddrV4), Questions>,
-    asked: Vec<(usize, SocketAddrV4, u32, Asked)>,
+    questions: questions::Lines,
+    asked: Vec<questions::Question>,
+    /// LBT-TCP sessions whose source wants to know which topics we want.
+    filters: HashMap<usize, FilterInit>,
     /// From which NAKs go.
     naks: UdpSocket,
     interface: Ipv4Addr,
@@ -113,12 +107,6 @@ pub(crate) struct Inbound {
     waiting_transports: WaitingTransports,
     /// Sessions of other hosts' shared memory, or of transports that are not known here.
     pub(crate) unreachable: u64,
-}
-
-#[derive(Clone, Copy)]
-enum Asked {
-    LateJoin(lbm::wire::header::LateJoinRequest),
-    Retransmit(lbm::wire::header::RetransmitRequest),
 }
 
 impl Inbound {
@@ -144,6 +132,7 @@ impl Inbound {
             shared: Vec::new(),
             questions: HashMap::new(),
             asked: Vec::new(),
+            filters: HashMap::new(),
             naks,
             interface,
             group_options,
@@ -211,6 +200,7 @@ impl Inbound {
         };
         self.streams.set_session(number, subscribed.session);
         if !subscribed.opened {
+            self.ask_filter(subscribed.session, found.advert.topic, true, &mut sources.io);
             return true;
         }
         let opened = self.open_or_make_way(now, subscribed.session, &transport, &options, &mut sources.io, warnings);
@@ -388,8 +378,22 @@ impl Inbound {
         Ok(free)
     }
 
+    /// Tells a source that filters whether we want a topic.
+    fn ask_filter(&mut self, session: usize, topic: u32, include: bool, io: &mut Io) {
+        let Some(FilterInit { transport, client, port, address }) = self.filters.get(&session).copied() else { return };
+        let request = FilterRequest { include, transport, topic, client };
+        self.asked.push((session, SocketAddrV4::new(address, port), topic, Asked::Filter(request)));
+        self.ask(io);
+    }
+
+    /// Sends the questions that a timer has left.
+    fn ask(&mut self, io: &mut Io) {
+        questions::send(&mut self.questions, std::mem::take(&mut self.asked), io);
+    }
+
     /// Closes what a session had opened.
     fn close(&mut self, session: usize, io: &mut Io) {
+        self.filters.remove(&session);
         match self.lines.get_mut(session).and_then(Option::take) {
             Some(Line::Group(index)) => {
                 if let Some(group) = &mut self.groups[index] {
@@ -432,10 +436,10 @@ impl Inbound {
             if !stream.receivers.is_empty() {
                 continue;
             }
-            if let Some(stream) = self.streams.remove(number)
-                && let Some(session) = self.subscriber.unsubscribe(&stream.transport, stream.index)
-            {
-                self.close(session, io);
+            let Some(stream) = self.streams.remove(number) else { continue };
+            match self.subscriber.unsubscribe(&stream.transport, stream.index) {
+                Some(session) => self.close(session, io),
+                None => self.ask_filter(stream.session, stream.index, false, io),
             }
         }
         Some(entry)
@@ -623,9 +627,20 @@ impl Inbound {
         sources.begin_delivering();
         let mut deliver = Deliver { streams: &mut self.streams, sources, events };
         let Some(mut dispatch) = self.subscriber.dispatch(now, session, &mut deliver) else { return false };
-        let read = deframer.receive(bytes, |messages| dispatch.datagram(0, Order::InOrder, messages));
+        let mut init = None;
+        let read = deframer.receive(bytes, |messages| {
+            init = init.or_else(|| filter_init(messages));
+            dispatch.datagram(0, Order::InOrder, messages);
+        });
         self.subscriber.settle(session);
         deliver.sources.end_delivering();
+        if let Some(init) = init
+            && self.filters.insert(session, init).is_none()
+        {
+            for topic in self.streams.indexes(session) {
+                self.ask_filter(session, topic, true, &mut sources.io);
+            }
+        }
         self.malformed += u64::from(read.is_err());
         read.is_ok()
     }
@@ -723,39 +738,6 @@ impl Inbound {
         );
         if !self.asked.is_empty() {
             self.ask(&mut sources.io);
-        }
-    }
-
-    /// Sends the questions that a timer has left.
-    fn ask(&mut self, io: &mut Io) {
-        for (session, to, topic, question) in std::mem::take(&mut self.asked) {
-            let line = match self.questions.entry((session, to)) {
-                std::collections::hash_map::Entry::Occupied(line) => line.into_mut(),
-                std::collections::hash_map::Entry::Vacant(place) => {
-                    let Ok(conn) = io.tcp.connect(SocketAddr::V4(to), &SocketOptions::default()) else { continue };
-                    io.set_role(conn, Role::Questions { session, deframer: Deframer::default() });
-                    place.insert(Questions { conn, asked: VecDeque::new(), next: 0 })
-                }
-            };
-            // Numbers are the connection's, so that an answer finds its topic.
-            line.next = line.next.wrapping_add(1);
-            let header = match question {
-                Asked::LateJoin(request) => {
-                    if line.asked.len() >= ASKED_MAX {
-                        line.asked.pop_front();
-                    }
-                    line.asked.push_back((line.next, topic));
-                    Header::LateJoinRequest(lbm::wire::header::LateJoinRequest { request: line.next, ..request })
-                }
-                Asked::Retransmit(request) => {
-                    Header::RetransmitRequest(lbm::wire::header::RetransmitRequest { request: line.next, ..request })
-                }
-            };
-            let mut packet = [0; 64];
-            let mut w = Writer::new(&mut packet);
-            if lbmc::encode_control(&mut w, &[header]).is_ok() {
-                io.tcp.send(line.conn, w.written());
-            }
         }
     }
 

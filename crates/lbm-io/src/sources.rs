@@ -6,6 +6,7 @@ use lbm::options::{ContextOption, Options};
 use lbm::topic::SourceStats;
 use lbm::wire::header::{Header, Request as RequestHeader};
 use lbm::wire::lbmr::Transport;
+use lbm_failover::{Encoded, Mark, Number};
 use net::clock;
 use net::udp::Slabs;
 
@@ -156,6 +157,31 @@ impl Sources {
             Err(lbm::topic::SendError::WouldBlock) => self.blocked(source, (index, topic), headers, payload, flags),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Sends a message of hot failover under the number that the application gives it. Every source of the topic sends the same content
+    /// under the same number, in ascending order; numbers may be left out.
+    ///
+    /// # Errors
+    /// As [`Sources::send`].
+    pub fn send_failover(
+        &mut self,
+        source: SourceId,
+        mark: Mark,
+        payload: &[u8],
+        flags: SendFlags,
+    ) -> Result<u32, SendError> {
+        let encoded = Encoded::of(mark);
+        self.send_headed(source, encoded.headers().as_slice(), payload, flags)
+    }
+
+    /// Tells the receivers of hot failover that `next` comes next, lower numbers included: before a source begins to number anew. All
+    /// sources of the topic do it, with the same number; the first one counts.
+    ///
+    /// # Errors
+    /// As [`Sources::send`].
+    pub fn reset_failover(&mut self, source: SourceId, next: Number, flags: SendFlags) -> Result<u32, SendError> {
+        self.send_failover(source, Mark::reset(next), &[], flags)
     }
 
     /// The session did not take a message: lets it move, and tries again until it does.

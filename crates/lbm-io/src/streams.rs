@@ -77,6 +77,12 @@ impl Streams {
         }
     }
 
+    /// The topics that are wanted of a session.
+    pub(crate) fn indexes(&self, session: usize) -> Vec<u32> {
+        let numbers = self.by_session.get(session).into_iter().flatten();
+        numbers.filter_map(|number| Some(self.slots.get(*number as usize)?.as_ref()?.index)).collect()
+    }
+
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Entry> {
         self.slots.get_mut(number as usize)?.as_mut()
     }
@@ -124,7 +130,9 @@ impl Streams {
         if let Some(Some(entry)) = self.slots.get(number as usize)
             && entry.begun
         {
-            failover.iter().for_each(|place| self.machines.begin(sources.now(), *place));
+            if let Some(place) = failover {
+                self.machines.begin(sources.now(), place);
+            }
             events.begin(sources, &entry.stream(number, receiver));
         }
     }
@@ -152,7 +160,9 @@ impl<E: Events> TopicSink for Deliver<'_, E> {
         let Some(Some(entry)) = slots.get_mut(number as usize) else { return };
         entry.begun = true;
         for Target { receiver, failover } in &entry.receivers {
-            failover.iter().for_each(|place| machines.begin(self.sources.now(), *place));
+            if let Some(place) = failover {
+                machines.begin(self.sources.now(), *place);
+            }
             self.events.begin(self.sources, &entry.stream(number, *receiver));
         }
     }

@@ -53,7 +53,7 @@ fn the_first_copy_wins_and_a_source_that_dies_leaves_no_gap() {
     assert_eq!(case.ear.firsts(), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     let stats = case.failover.stats();
     assert_eq!((stats.duplicates, stats.compared, stats.differing, stats.lost), (5, 5, 0, 0));
-    assert_eq!(case.failover.sources(), 1);
+    assert_eq!(case.failover.source_count(), 1);
 }
 
 #[test]

@@ -18,7 +18,7 @@ const MS: u64 = 1_000_000;
 const GROUP: (Ipv4Addr, u16) = (Ipv4Addr::new(224, 10, 10, 10), 14_400);
 const GENERATION: u64 = 2_000 * MS;
 
-/// Numbers of a seed, by SplitMix64.
+/// Numbers of a seed, by `SplitMix64`.
 struct Random(u64);
 
 impl Random {

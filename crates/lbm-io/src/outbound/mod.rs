@@ -1,5 +1,6 @@
 //! Sending transport sessions: the state machine of each with its sockets.
 
+mod filter;
 mod lbtipc;
 mod lbtrm;
 mod lbtru;
@@ -12,6 +13,7 @@ use lbm::options::{ContextOption, Opt, Options, Port, SourceOption};
 use lbm::publisher::Topics;
 use lbm::topic::{SendError, Source};
 use lbm::transport::{Carrier, SenderStats};
+use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::header::Header;
 use lbm::wire::lbmr::Transport;
 use net::tcp::{ConnId, ListenerId};
@@ -76,7 +78,7 @@ pub(crate) enum ReadySocket {
 enum Link {
     Lbtrm(Box<lbtrm::LbtrmOut>),
     Lbtru(Box<lbtru::LbtruOut>),
-    Tcp(tcp::TcpOut),
+    Tcp(Box<tcp::TcpOut>),
     Lbtipc(Box<lbtipc::IpcOut>),
 }
 
@@ -135,7 +137,7 @@ impl Outbound {
                 let interface = interface::unicast(options, SourceOption::TRANSPORT_TCP_INTERFACE)?;
                 let ports = pool(port, ContextOption::TRANSPORT_TCP_PORT_LOW, ContextOption::TRANSPORT_TCP_PORT_HIGH);
                 let (out, transport) = tcp::TcpOut::open(io, options, interface, ports)?;
-                (Link::Tcp(out), transport, None)
+                (Link::Tcp(Box::new(out)), transport, None)
             }
             Key::Lbtipc(_, place) => {
                 let (out, transport) = lbtipc::IpcOut::open(options, place, net::clock::now())?;
@@ -345,6 +347,20 @@ impl Outbound {
         match &mut self.link {
             Link::Tcp(out) => out.greet(conn, messages),
             _ => false,
+        }
+    }
+
+    /// What receivers are told of filtering, if the session filters and does not know it yet.
+    pub(crate) fn filter_by(&mut self, init: FilterInit) {
+        if let Link::Tcp(out) = &mut self.link {
+            out.filter_by(init);
+        }
+    }
+
+    /// A receiver wants a topic of the session, or no more.
+    pub(crate) fn filter_request(&mut self, request: &FilterRequest) {
+        if let (Link::Tcp(out), Some(_)) = (&mut self.link, self.topics.source(request.topic)) {
+            out.filter_request(request);
         }
     }
 

@@ -1,14 +1,17 @@
-//! LBT-TCP: the same bytes to every receiver that has connected and named the session.
+//! LBT-TCP: the same bytes to every receiver that has connected and named the session, or, with source-side filtering, those of the topics
+//! that it has asked for.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use lbm::options::{ContextOption, Options, SlowReceivers, SourceOption};
+use lbm::options::{ContextOption, Options, SlowReceivers, SourceOption, SourceSideFiltering};
 use lbm::transport::tcp::{Batch, session_of_hello};
+use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::lbmc::Messages;
 use lbm::wire::lbmr::Transport;
 use net::tcp::{Close, ConnId, ListenerId, SocketOptions};
 
+use super::filter::Filter;
 use crate::error::ContextError;
 use crate::io::{Io, Role};
 use crate::random;
@@ -28,6 +31,11 @@ pub(super) struct TcpOut {
     pub(super) session_id: u32,
     /// Receivers that have named the session.
     ready: Vec<ConnId>,
+    /// `transport_source_side_filtering_behavior inclusion`.
+    filters: bool,
+    filter: Option<Filter>,
+    /// What the filter says to receivers first.
+    greetings: Vec<(ConnId, Vec<u8>)>,
     slow: Slow,
     queue_max: usize,
     /// Somebody's queue is longer than that.
@@ -66,8 +74,21 @@ impl TcpOut {
             SlowReceivers::Normal => Slow::Wait,
             SlowReceivers::BoundedLatency | SlowReceivers::SourcePaced => Slow::Skip,
         };
-        let out =
-            Self { batch, listener, session_id, ready: Vec::new(), slow, queue_max, full: false, bytes: 0, skipped: 0 };
+        let out = Self {
+            batch,
+            listener,
+            session_id,
+            ready: Vec::new(),
+            filters: options.get(SourceOption::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR)
+                == SourceSideFiltering::Inclusion,
+            filter: None,
+            greetings: Vec::new(),
+            slow,
+            queue_max,
+            full: false,
+            bytes: 0,
+            skipped: 0,
+        };
         Ok((out, transport))
     }
 
@@ -77,7 +98,12 @@ impl TcpOut {
             let Ok(message) = message else { return false };
             match session_of_hello(&message) {
                 Some(id) if id != self.session_id => return false,
-                Some(_) if !self.ready.contains(&conn) => self.ready.push(conn),
+                Some(_) if !self.ready.contains(&conn) => {
+                    self.ready.push(conn);
+                    if let Some(filter) = &mut self.filter {
+                        self.greetings.push((conn, filter.join(conn)));
+                    }
+                }
                 // Whatever else receivers say is not for us.
                 _ => {}
             }
@@ -85,12 +111,49 @@ impl TcpOut {
         true
     }
 
+    pub(super) fn filter_by(&mut self, init: FilterInit) {
+        if self.filters && self.filter.is_none() {
+            self.filter = Some(Filter::new(init));
+        }
+    }
+
+    pub(super) fn filter_request(&mut self, request: &FilterRequest) {
+        if let Some(filter) = &mut self.filter {
+            filter.request(request);
+        }
+    }
+
+    /// The same for receivers that have each asked for topics.
+    fn pump_filtered(&mut self, io: &mut Io) {
+        let Some(filter) = &mut self.filter else { return };
+        filter.part(self.batch.output());
+        let (slow, queue_max) = (self.slow, self.queue_max);
+        filter.each(|conn, bytes| {
+            if slow == Slow::Skip && io.tcp.queued(conn) >= queue_max {
+                self.skipped += 1;
+                return;
+            }
+            io.tcp.send(conn, bytes);
+            self.bytes += bytes.len() as u64;
+            self.full |= io.tcp.queued(conn) >= queue_max;
+        });
+    }
+
     /// Hands to the connections what may go.
     pub(super) fn pump(&mut self, io: &mut Io) {
+        for (conn, greeting) in self.greetings.drain(..) {
+            io.tcp.send(conn, &greeting);
+        }
         if self.batch.output().is_empty() {
             return;
         }
         self.full = false;
+        if self.filter.is_some() {
+            self.pump_filtered(io);
+            self.full &= self.slow == Slow::Wait;
+            self.batch.sent();
+            return;
+        }
         for conn in &self.ready {
             if self.slow == Slow::Skip && io.tcp.queued(*conn) >= self.queue_max {
                 self.skipped += 1;
@@ -119,6 +182,10 @@ impl TcpOut {
 
     pub(super) fn gone(&mut self, conn: ConnId) {
         self.ready.retain(|other| *other != conn);
+        self.greetings.retain(|(other, _)| *other != conn);
+        if let Some(filter) = &mut self.filter {
+            filter.leave(conn);
+        }
     }
 
     pub(super) fn receivers(&self) -> usize {

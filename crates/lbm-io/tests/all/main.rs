@@ -6,6 +6,7 @@ mod conformance;
 mod daemon;
 mod extremes;
 mod failover;
+mod filtering;
 mod hostile;
 mod memory;
 mod process;

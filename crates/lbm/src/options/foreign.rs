@@ -62,6 +62,14 @@ const FIXED: &[(&str, &str)] = &[
     ("resolver_send_final_advertisements", "0"),
 ];
 
+/// Values of options with an effect that have none.
+const VALUES: &[(&str, &str, &str)] = &[("transport_source_side_filtering_behavior", "ulb", "queuing is not there")];
+
+/// Why a value of an option has no effect.
+pub(super) fn value(name: &str, value: &str) -> Option<&'static str> {
+    VALUES.iter().find(|(other, of, _)| *other == name && value.eq_ignore_ascii_case(of)).map(|(.., why)| *why)
+}
+
 /// Why lines of a scope of the product have no effect; `None` for a word that is no scope of it.
 pub(super) fn scope(word: &str) -> Option<&'static str> {
     SCOPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, why)| *why)

@@ -331,6 +331,9 @@ impl Options {
             let why = foreign::reason(entry.name).unwrap_or("what it is about is not done here, or needs no setting");
             return Ok(Some(format!("{line} has no effect: {why}")));
         }
+        if let Some(why) = foreign::value(entry.name, value) {
+            return Ok(Some(format!("{line} {value} has no effect: {why}; it stays {}", self.text_at(index))));
+        }
         if value.is_empty() && !entry.kind.accepts("") {
             return Ok(Some(format!("{line} has no effect: it has no value, and stays {}", self.text_at(index))));
         }

@@ -233,7 +233,7 @@ options! {
     Context UDP_BUSY_POLL: Count [0, 1_000_000] = "0", "microseconds for which a receive that finds nothing polls the network card (SO_BUSY_POLL), 0 = the system's setting; not an option of the product";
     Context TRANSPORT_SESSION_MULTIPLE_SENDING_THREADS: Flag = "1", "whether several threads may send on a session: a context belongs to one thread here and takes no lock, whatever this says (in C: one lock a context)";
     Context TRANSPORT_SESSION_SINGLE_RECEIVING_THREAD: Count = "0", "";
-    Source TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR: SourceSideFiltering = "none", "";
+    Source TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR: SourceSideFiltering = "none", "inclusion: a source of LBT-TCP sends to each receiver the topics that it wants alone; other transports send to all";
     Source TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_ACTIVE_THRESHOLD: Seconds = "60", "how long after the last message the last number is repeated, 0 = for ever";
     Source TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_INTERVAL: Millis = "5000", "after so much silence the last number of a topic is sent, 0 = never";
     Receiver TRANSPORT_TOPIC_SEQUENCE_NUMBER_INFO_REQUEST_INTERVAL: Millis = "1000", "";

@@ -4,6 +4,7 @@
 //! headers ([`header`]). Topic resolution ([`lbmr`]) has datagrams of its own. Everything is big-endian, unaligned and without
 //! checksums. `docs/wire/lbm.md` has the layouts.
 
+pub mod filtering;
 pub mod header;
 pub mod lbmc;
 pub mod lbmr;
