@@ -57,6 +57,7 @@ fn state_machines_know_nothing_of_the_world() {
         "market",
         "rssl",
         "lbm",
+        "lbm-store",
         "lbm-failover",
         "hub-content",
         "hub-distributor",
@@ -107,6 +108,7 @@ fn tables_of_what_peers_choose_are_hashed_with_a_key() {
         "server",
         "net",
         "lbm",
+        "lbm-store",
         "lbm-failover",
         "lbm-io",
     ] {
@@ -147,6 +149,7 @@ fn crates_use_only_what_the_architecture_allows() {
         ("hub-stream", &["rwf"]),
         ("net", &[]),
         ("lbm-failover", &["lbm"]),
+        ("lbm-store", &["lbm"]),
         ("lbm-io", &["lbm", "lbm-failover", "net"]),
         ("aeron-io", &["net"]),
         ("rssl-io", &["rssl", "net"]),
