@@ -54,13 +54,27 @@ impl Epochs {
         self.0.last().map(|(_, first)| *first)
     }
 
-    /// A new incarnation begins with this number. `mark` is any number that another one hardly has.
-    pub fn begin(&mut self, first: u32, mark: u32) {
+    /// A new incarnation begins with this number, and counts on from this one and `count`. `mark` is any number that another one hardly has.
+    pub fn begin(&mut self, first: u32, count: u32, mark: u32) {
         if self.0.len() == EPOCHS_MAX {
             self.0.remove(0);
         }
         let mark = mark & ((1 << MARK_BITS) - 1);
-        self.0.push(((self.count() + 1) << MARK_BITS | mark, first));
+        self.0.push(((self.count().max(count) + 1) << MARK_BITS | mark, first));
+    }
+
+    /// Those that someone has messages of who has none from `end` on. Of the others only their word is known: whether any store has taken a
+    /// message of them is not.
+    #[must_use]
+    pub fn with_messages(&self, end: u32) -> Self {
+        let last = self.0.iter().rposition(|(_, first)| distance(*first, end) > 0);
+        Self(self.0[..last.map_or(0, |at| at + 1)].to_vec())
+    }
+
+    /// The very first incarnation alone, if it is known.
+    #[must_use]
+    pub fn beginning(&self) -> Self {
+        Self(self.0.iter().take(1).copied().filter(|(epoch, _)| epoch >> MARK_BITS == 1).collect())
     }
 
     /// Whether there is an incarnation of this epoch, which is not the newest: who speaks of it is late.
@@ -111,7 +125,7 @@ mod tests {
     fn epochs(firsts: &[(u32, u32)]) -> Epochs {
         let mut epochs = Epochs::default();
         for (first, mark) in firsts {
-            epochs.begin(*first, *mark);
+            epochs.begin(*first, 0, *mark);
         }
         epochs
     }
@@ -131,6 +145,16 @@ mod tests {
         assert!(!one.follow(&two) && !two.follow(&one) && one.follow(&one));
         assert_eq!((one.cut(&two), two.cut(&one)), (Cut::From(40), Cut::From(40)));
         assert!(epochs(&[(0, 1), (40, 8), (60, 8)]).follow(&one));
+    }
+
+    #[test]
+    fn one_that_has_sent_nothing_is_a_word_alone() {
+        let all = epochs(&[(0, 1), (50, 2), (40, 3)]);
+        let counts: Vec<u32> = [0, 1, 40, 41].map(|end| all.with_messages(end).count()).into();
+        assert_eq!(counts, [0, 1, 1, 3]);
+        let mut next = all.with_messages(40);
+        next.begin(40, all.count(), 4);
+        assert_eq!((next.count(), next.cut(&all)), (4, Cut::From(40)), "it counts on from what it was told");
     }
 
     #[test]
@@ -157,7 +181,7 @@ mod tests {
                 let first = truth.len().saturating_sub(unstable);
                 truth.truncate(first);
                 truth.extend(std::iter::repeat_n(incarnation, sent));
-                newest.begin(base.wrapping_add(first as u32), incarnation as u32);
+                newest.begin(base.wrapping_add(first as u32), 0, incarnation as u32);
                 states.push((truth.clone(), newest.clone()));
             }
             let (mut log, epochs) = states[known.min(states.len() - 1)].clone();

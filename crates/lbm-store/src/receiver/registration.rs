@@ -150,6 +150,8 @@ impl Receiver {
             self.gap_since = Some(now);
             self.due = self.due.min(now.saturating_add(self.config.gap_delay_ns));
         }
+        // Stores hear at once where it has begun, so that its next process goes on from here.
+        self.want_ack(now);
         self.advance(now, sink);
     }
 

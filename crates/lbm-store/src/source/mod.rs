@@ -367,10 +367,12 @@ impl Source {
                 continue;
             }
             let (mut response, mut ack, mut range, mut epochs, mut request) = (None, None, None, &[][..], None);
+            let mut epoch = 0;
             for header in message.headers() {
                 match Ume::of(&header?)? {
                     Some(Ume::Response(r)) => response = Some(r),
                     Some(Ume::Ack(a)) => ack = Some(a),
+                    Some(Ume::AckId(id)) => epoch = id,
                     Some(Ume::Range { first, last }) => range = Some((first, last)),
                     Some(Ume::Epochs { pairs, .. }) => epochs = pairs,
                     Some(Ume::Retransmit(r)) => request = Some(r),
@@ -386,7 +388,9 @@ impl Source {
             match ack {
                 Some(ack) if ack.stable && self.stores.get(store).is_some_and(|s| s.told) => {
                     let (first, last) = range.unwrap_or((ack.sqn, ack.sqn));
-                    self.confirm(now, store);
+                    if epoch == self.epochs.latest() {
+                        self.confirm(now, store);
+                    }
                     self.stable(store, first, last);
                 }
                 Some(ack) if !ack.stable => self.confirmed(store, ack.receiver, ack.sqn),
@@ -412,7 +416,7 @@ impl Source {
             }
             // One that had no quorum has counted as this one: it gives way to the next count.
             Phase::Ready if entry.epochs.latest() != 0 && !self.epochs.follow(&entry.epochs) => {
-                self.epochs.begin(self.next, self.mark());
+                self.epochs.begin(self.next, 0, self.mark());
                 (0..self.stores.len()).filter(|i| self.stores[*i].registered).collect::<Vec<_>>().iter().for_each(
                     |i| {
                         self.tell(*i, false);
@@ -427,10 +431,9 @@ impl Source {
                 self.tell(store, false);
                 self.announce(now);
             }
-            // Nothing was sent yet: the count begins anew behind what this store knows.
-            Phase::Confirming
-                if entry.epochs.latest() != self.epochs.latest() && entry.epochs.count() >= self.epochs.count() =>
-            {
+            // Nothing was sent yet: the count begins anew behind what this store knows, which an earlier program may have made more of since it
+            // was asked first.
+            Phase::Confirming if entry.epochs.latest() != self.epochs.latest() && self.is_overtaken(store) => {
                 self.phase = Phase::Registering;
                 self.complete(now);
             }
@@ -438,6 +441,13 @@ impl Source {
             Phase::Registering | Phase::Waiting(_) => self.complete(now),
             Phase::Superseded => {}
         }
+    }
+
+    /// Whether what the store says is more than what this incarnation has begun with.
+    fn is_overtaken(&self, store: usize) -> bool {
+        let counts = self.stores[store].epochs.count() >= self.epochs.count();
+        let (epochs, first) = self.consensus();
+        counts || distance(self.next, first) > 0 || !self.epochs.is_past(epochs.latest()) && epochs.latest() != 0
     }
 
     /// Looks whether enough stores have answered.
@@ -459,21 +469,19 @@ impl Source {
         self.begin(now);
     }
 
-    /// The first number is the one behind the highest that any of them has.
-    fn begin(&mut self, now: u64) {
-        let registered = || self.stores.iter().filter(|s| s.registered);
-        let mut epochs = Epochs::default();
-        // Of two that count alike one at most has sent messages.
-        let rank =
-            |s: &StoreEntry| (s.epochs.count(), s.epochs.first().is_some_and(|first| s.high.wrapping_add(1) != first));
-        let mut best = (0, false);
-        for store in registered().filter(|s| s.epochs.latest() > 0) {
-            if rank(store) <= best {
-                continue;
-            }
-            (best, epochs) = (rank(store), store.epochs.clone());
-        }
-        let ends = registered().filter(|s| !s.is_empty || s.epochs.latest() > 0).filter_map(|store| {
+    /// What the stores that have answered have: incarnations, and the number behind the newest message.
+    ///
+    /// The newest incarnation of which one of them has a message counts. What is stable is of it or was there when it began: each quorum has
+    /// one of any other, and a store that takes messages of one takes none of those that count less. An incarnation that a store has but
+    /// heard of may have ended before anyone has confirmed it, while an earlier one went on.
+    fn consensus(&self) -> (Epochs, u32) {
+        let registered = || self.stores.iter().filter(|s| s.registered && (!s.is_empty || s.epochs.latest() > 0));
+        let of = registered().map(|s| s.epochs.with_messages(s.high.wrapping_add(1)));
+        let newest = of.reduce(|a, b| if b.count() > a.count() { b } else { a }).unwrap_or_default();
+        // Where nobody has a message, one that began the count still says that nothing came before.
+        let begun = || registered().map(|s| s.epochs.beginning()).find(|epochs| epochs.latest() > 0);
+        let epochs = if newest.latest() > 0 { newest } else { begun().unwrap_or_default() };
+        let ends = registered().filter_map(|store| {
             let end = store.high.wrapping_add(1);
             match epochs.cut(&store.epochs) {
                 Cut::Nothing => Some(end),
@@ -482,8 +490,17 @@ impl Source {
             }
         });
         let first = ends.reduce(|a, b| if distance(a, b) > 0 { b } else { a }).unwrap_or(0);
+        (epochs, first)
+    }
+
+    /// The first number is the one behind the highest that any of them has.
+    fn begin(&mut self, now: u64) {
+        let (epochs, first) = self.consensus();
+        let told = self.stores.iter().filter(|s| s.registered).map(|s| s.epochs.count()).max().unwrap_or(0);
+        // Stores may have been told of a beginning before this one.
+        let count = told.max(self.epochs.count());
         self.epochs = epochs;
-        self.epochs.begin(first, self.mark());
+        self.epochs.begin(first, count, self.mark());
         self.next = first;
         self.flight.begin(first);
         self.phase = Phase::Confirming;

@@ -162,8 +162,12 @@ impl<L: Log> Store<L> {
         if !epochs.follow(&source.epochs) {
             return;
         }
-        if source.epochs != *epochs {
+        let is_other = source.epochs != *epochs;
+        if is_other {
+            // One that counts on while its connection stands is the same program: it gives no number again, and what came is acknowledged.
+            let goes_on = source.ready && epochs.is_past(source.epochs.latest());
             match epochs.cut(&source.epochs) {
+                _ if goes_on => {}
                 // Receivers may have consumed messages that never came here.
                 Cut::From(from) => {
                     cut_from(source, from);
@@ -173,6 +177,8 @@ impl<L: Log> Store<L> {
                     source.kept.start(low);
                     cut_from(source, low);
                     self.log.write(&Entry::Start { source: reg_id, low });
+                    // Receivers begin there, too.
+                    self.log.write(&Entry::Cut { source: reg_id, from: low });
                 }
                 Cut::Nothing => {}
             }
@@ -187,6 +193,10 @@ impl<L: Log> Store<L> {
             source.sent_end = low;
             self.log.write(&Entry::Start { source: reg_id, low });
         }
+        if is_other {
+            self.tell_receivers(at);
+        }
+        let Some(source) = &mut self.sources[at] else { return };
         if distance(source.sent_end, source.kept.end()) > 0 {
             source.sent_end = source.kept.end();
         }
@@ -229,7 +239,6 @@ impl<L: Log> Store<L> {
             return Err(Refusal::OtherTopic);
         }
         let paced = flags & Registration::PACED != 0;
-        let is_new = !self.by_reg_id.contains_key(&reg_id);
         match self.by_reg_id.get(&reg_id).copied() {
             Some((_, false)) => return Err(Refusal::UsedBySource),
             Some((other, true)) if other != at => return Err(Refusal::OtherTopic),
@@ -250,14 +259,21 @@ impl<L: Log> Store<L> {
         let Some(receiver) = source.receivers.get_mut(&reg_id) else { return Err(Refusal::NoSuchSource) };
         renew(&mut receiver.client, now, conn, registering, activity, lifetime);
         self.due = self.due.min(receiver.client.ends_at());
-        let code = if paced { RegistrationResponse::PACED } else { 0 };
-        let low = receiver.next;
-        let response = RegistrationResponse { code, source: false, reg_id, transport, topic, low, high };
-        control(
-            self.out.to(conn),
-            &[Ume::Response(response), Ume::StoreId(self.config.id), Ume::Epochs { is_new, pairs: &epochs }],
-        );
+        let id = Ume::StoreId(self.config.id);
+        control(self.out.to(conn), &[receiver.standing((transport, topic), high), id, receiver.epochs(&epochs)]);
         Ok(())
+    }
+
+    /// Another incarnation has taken up the source's registration: messages that receivers are sent from now on are of it.
+    fn tell_receivers(&mut self, at: usize) {
+        let Some(source) = &self.sources[at] else { return };
+        let (high, epochs) = (source.kept.end().wrapping_sub(1), source.epochs.written());
+        let (topic, id) = ((source.transport, source.topic_index), Ume::StoreId(self.config.id));
+        for receiver in source.receivers.values() {
+            if let Some(conn) = receiver.client.conn {
+                control(self.out.to(conn), &[receiver.standing(topic, high), id, receiver.epochs(&epochs)]);
+            }
+        }
     }
 
     pub(super) fn insert_source(&mut self, now: u64, reg_id: u32, session: u64, topic: &[u8]) -> usize {
@@ -296,7 +312,7 @@ impl<L: Log> Store<L> {
     pub(super) fn insert_receiver(&mut self, now: u64, at: usize, reg_id: u32, session: u64, paced: bool, next: u32) {
         let client = self.client(now, reg_id, session);
         let Some(source) = &mut self.sources[at] else { return };
-        source.receivers.insert(reg_id, ReceiverEntry { client, next, paced, moved: false });
+        source.receivers.insert(reg_id, ReceiverEntry { client, next, known: false, paced, moved: false });
         if session != 0 {
             self.by_session.insert((session, source.topic.clone(), source.client.reg_id), reg_id);
         }
@@ -350,6 +366,19 @@ impl<L: Log> Store<L> {
         if released && !source.fresh.is_empty() && !core::mem::replace(&mut source.listed, true) {
             self.listed.push(at);
         }
+    }
+}
+
+impl ReceiverEntry {
+    /// The answer to its registration: where it is, of what there is.
+    fn standing(&self, (transport, topic): (u32, u32), high: u32) -> Ume<'static> {
+        let code = if self.paced { RegistrationResponse::PACED } else { 0 };
+        let reg_id = self.client.reg_id;
+        Ume::Response(RegistrationResponse { code, source: false, reg_id, transport, topic, low: self.next, high })
+    }
+
+    fn epochs<'a>(&self, pairs: &'a [u8]) -> Ume<'a> {
+        Ume::Epochs { is_new: !self.known, pairs }
     }
 }
 

@@ -96,6 +96,9 @@ struct ReceiverEntry {
     client: Client,
     /// The first number not consumed.
     next: u32,
+    /// The receiver itself has said where it is. Before, `next` is where a new one may begin: a process that ends before it has begun must
+    /// leave nothing behind that the next one takes for its place.
+    known: bool,
     paced: bool,
     /// `next` has moved since it was written down.
     moved: bool,
@@ -283,7 +286,7 @@ impl<L: Log> Store<L> {
                 if let Some((at, true)) = self.by_reg_id.get(&reg_id).copied()
                     && let Some(receiver) = self.sources[at].as_mut().and_then(|s| s.receivers.get_mut(&reg_id))
                 {
-                    receiver.next = next;
+                    (receiver.next, receiver.known) = (next, true);
                 }
             }
             Entry::Removed { reg_id } => self.remove(reg_id),
@@ -308,6 +311,9 @@ impl<L: Log> Store<L> {
             for (id, receiver) in &source.receivers {
                 let (session, paced, next) = (receiver.client.session, receiver.paced, receiver.next);
                 log.write(&Entry::Receiver { reg_id: *id, source: reg_id, session, paced, next });
+                if receiver.known {
+                    log.write(&Entry::Consumed { reg_id: *id, next });
+                }
             }
         }
     }
@@ -454,10 +460,13 @@ impl<L: Log> Store<L> {
             }
             let ranges = core::mem::take(&mut source.fresh);
             let Some(conn) = source.client.conn else { continue };
+            // Its incarnation is confirmed once that survives, too.
+            let epoch = if source.epochs_ticket <= self.logged { source.epochs.latest() } else { 0 };
             for (first, last) in ranges {
                 let (transport, topic) = (source.transport, source.topic_index);
                 let ack = Ack { flags: 0x80, stable: true, transport, topic, receiver: 0, sqn: last };
-                let headers = [Ume::Ack(ack), Ume::StoreId(self.config.id), Ume::Range { first, last }];
+                let id = Ume::StoreId(self.config.id);
+                let headers = [Ume::Ack(ack), id, Ume::Range { first, last }, Ume::AckId(epoch)];
                 control(self.out.to(conn), &headers);
             }
         }

@@ -114,14 +114,17 @@ impl<L: Log> Store<L> {
             return;
         }
         let next = ack.sqn.wrapping_add(1);
-        if distance(receiver.next, next) <= 0 {
+        let is_ahead = distance(receiver.next, next) > 0;
+        // Its first word says where it has begun, which may be before the place that was thought of for a new one.
+        if !is_ahead && receiver.known {
             return;
         }
-        receiver.next = next;
+        (receiver.next, receiver.known) = (next, true);
         if !core::mem::replace(&mut receiver.moved, true) && !self.consumed.contains(&at) {
             self.consumed.push(at);
         }
-        if source.flags & Registration::NO_FORWARD == 0
+        if is_ahead
+            && source.flags & Registration::NO_FORWARD == 0
             && let Some(to) = source.client.conn
         {
             let (transport, topic) = (source.transport, source.topic_index);

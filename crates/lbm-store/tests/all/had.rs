@@ -12,8 +12,6 @@ pub(crate) struct Had {
     /// The last one of this process.
     pub(crate) last: Option<u64>,
     pub(crate) faults: Vec<String>,
-    /// Messages that came behind later ones of the same process: the later, the earlier.
-    pub(crate) turned: Vec<(u64, u64)>,
     pub(crate) lost: u64,
 }
 
@@ -30,7 +28,7 @@ impl Sink for Had {
             self.faults.push(format!("message {id} came {count} times, and is not flagged"));
         }
         if let Some(last) = self.last.filter(|last| *last >= id) {
-            self.turned.push((last, id));
+            self.faults.push(format!("message {id} came behind {last}"));
         }
         self.last = Some(id);
     }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
 
 use lbm::topic::Message;
-use lbm::wire::header::RetransmitRequest;
+use lbm::wire::header::{LateJoinInfo, RetransmitRequest};
 use lbm::wire::lbmc;
 use lbm_store::receiver::{Delivered, ReceiverConfig, ReceiverEvent, Sink, Topic, TopicEvent};
 use lbm_store::source::{Identity, Source, SourceConfig, SourceEvent, StoreAddress};
@@ -136,7 +136,9 @@ fn others() -> Vec<Vec<u8>> {
     let request =
         RetransmitRequest { flags: 0, request: 1, transport: 0, topic: 42, sqn: 3, port: 14391, address: SOURCE };
     let ack = Ack { flags: 0x88, stable: false, transport: 0, topic: 42, receiver: 3, sqn: 9 };
-    let all: [&[Ume<'_>]; 5] = [
+    let gone = LateJoinInfo { flags: 0, low_sqn: 3, high_sqn: 9, request: 1 };
+    let all: [&[Ume<'_>]; 6] = [
+        &[Ume::Retained(gone)],
         &[Ume::InfoRequest { transport: 0, topic: 42 }, Ume::TopicIndex(42)],
         &[Ume::Response(refused), Ume::StoreId(3)],
         &[Ume::Retransmit(request)],
@@ -180,7 +182,7 @@ fn capture(pieces: &[Vec<u8>]) -> Vec<u8> {
 fn wireshark_reads_every_message_of_persistence() {
     let tshark = std::env::var("QUOTEWAY_TSHARK").unwrap_or_else(|_| "tshark".to_owned());
     let (said, others) = (dialogue(), others());
-    for kind in [18, 19, 20, 21, 22, 23, 24, 25, 28, 70, 71, 83, 85, 105] {
+    for kind in [18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 30, 70, 71, 83, 85, 105] {
         let has = |piece: &Vec<u8>| {
             lbmc::Messages::new(piece)
                 .flatten()
@@ -207,8 +209,10 @@ fn wireshark_reads_every_message_of_persistence() {
     let errors = run(&["-q", "-z", "expert,error"]);
     let read = run(&["-T", "fields", "-e", "frame.number", "-Y", "lbmc"]);
     let names = run(&["-T", "fields", "-e", "lbmc.ume_preg.reg_id", "-Y", "lbmc.ume_preg"]);
+    let capabilities = run(&["-T", "fields", "-e", "lbmc.ume_capability.flags", "-Y", "lbmc.ume_capability"]);
     std::fs::remove_file(&file).expect("removed");
     assert!(!errors.contains("Errors"), "{errors}");
     assert_eq!(read.lines().count(), pieces.len(), "each piece is read as LBMC");
+    assert!(capabilities.lines().count() >= 2, "capabilities beside them: {capabilities}");
     assert!(names.lines().count() >= 2, "registrations of a source and a receiver: {names}");
 }

@@ -1,9 +1,10 @@
 //! A world without an operating system: a source, stores and receivers, a transport that loses, connections that break. A run is a function
 //! of its seed; a model of what was sent, stable and delivered is the oracle.
 
+mod check;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::fmt::Write as _;
 use std::net::SocketAddrV4;
 
 use lbm::topic::Message;
@@ -13,38 +14,10 @@ use lbm_store::source::{Identity, Source, SourceConfig, SourceEvent, StoreAddres
 use lbm_store::store::{Entry, Log, Store, StoreConfig};
 
 use crate::had::{Had, payload};
+use crate::random::Random;
 
 pub(crate) const MS: u64 = 1_000_000;
 const MESSAGE_MAX: usize = 200;
-
-/// Xorshift: enough for schedules.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        let mut random = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        for _ in 0..4 {
-            random.next();
-        }
-        random
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        (self.next() >> 11) % limit.max(1)
-    }
-
-    pub(crate) fn chance(&mut self, of_a_thousand: u64) -> bool {
-        self.below(1_000) < of_a_thousand
-    }
-}
 
 /// A log of which only what was synchronised survives. Without `durable` it is a store in memory.
 #[derive(Debug, Default)]
@@ -796,46 +769,6 @@ impl World {
         self.cut.clear();
         let end = self.now + 90_000 * MS;
         self.run_until(end);
-    }
-
-    /// How everybody stands, for a message of failure.
-    fn standing(&self) -> String {
-        let mut text = String::new();
-        for (i, store) in self.stores.iter().enumerate() {
-            if let Some(store) = store {
-                let _ = write!(text, "\nstore {i}: {:?}", store.stats());
-                store.each_source(|id, _, range, _, receivers| {
-                    let _ = write!(text, " source {id} {range:?} receivers {receivers:?}");
-                });
-            }
-        }
-        for (i, topic) in self.topics.iter().enumerate() {
-            for (source, stats, running) in topic.iter().flat_map(Topic::sources) {
-                let stores: Vec<_> = topic.iter().flat_map(|topic| topic.stores(source)).collect();
-                let _ = write!(text, "\nreceiver {i}: source {source} {stats:?} running {running} {stores:?}");
-            }
-        }
-        text + &format!("\nstream {}, next {:?}", self.stream, self.source.as_ref().and_then(Source::next_sqn))
-    }
-
-    /// What must hold in the end.
-    pub(crate) fn check(&self, seed: u64) {
-        assert_eq!(self.next_id - 1, self.setup.messages, "seed {seed}: all is sent");
-        let source = self.source.as_ref().expect("it runs");
-        assert_eq!(source.in_flight(), 0, "seed {seed}: all is stable{}", self.standing());
-        for (i, had) in self.had.iter().enumerate() {
-            assert!(had.faults.is_empty(), "seed {seed}: receiver {i}: {:?}", had.faults);
-            // What was delivered and never became stable may have been followed by what has its number now.
-            let turned = had.turned.iter().find(|(a, b)| self.stable.contains(a) && self.stable.contains(b));
-            assert_eq!(turned, None, "seed {seed}: receiver {i} has had the second behind the first");
-            let missing: Vec<u64> = self.stable.iter().filter(|id| !had.count.contains_key(id)).copied().collect();
-            assert!(
-                missing.is_empty(),
-                "seed {seed}: receiver {i} has not had {missing:?}, which are stable; {} lost{}",
-                had.lost,
-                self.standing()
-            );
-        }
     }
 
     pub(crate) fn setup(&self) -> &Setup {
