@@ -295,6 +295,8 @@ fn run_all(args: &RunArgs) -> anyhow::Result<()> {
 
 /// Runs scenarios, some at the same time; their verdicts in the scenarios' order.
 fn played(args: &RunArgs, scenarios: &[ScenarioFile]) -> anyhow::Result<Vec<Verdict>> {
+    // Clients are in groups of their own: who stops this program by a signal would leave them behind.
+    net::signal::install().map_err(|error| anyhow!("signals cannot be caught: {error}"))?;
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let jobs = if args.port.is_some() { 1 } else { args.jobs.clamp(1, 64) };
     let settings = Settings {

@@ -165,6 +165,9 @@ impl<'a> Stage<'a> {
         let (mut events, mut scratch) = (Vec::new(), Scratch::default());
         let most_ns = ((self.settings.start_s + self.settings.most_s) * 1e9) as u64;
         loop {
+            if net::signal::stop_requested() > 0 {
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped by a signal before it was over"));
+            }
             let now = self.now();
             self.play.advance(now);
             self.act(now)?;

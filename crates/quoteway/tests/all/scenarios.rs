@@ -1,6 +1,8 @@
 //! The scenarios of `quoteway scenario` against programs of our own as providers: the simulated source, listening and dialling in.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Runs scenarios against a command; the names of those that were passed, that failed, and that were not judged; and all that was said.
 fn played(which: &[&str], tested: &[&str]) -> ([Vec<String>; 3], String) {
@@ -40,4 +42,25 @@ fn the_simulated_source_passes_as_interactive_provider() {
 #[test]
 fn the_simulated_source_passes_as_non_interactive_provider() {
     judged("publisher", &["sink-driven-src", "--nip", "{address}", "--items", "RDT{0..3}", "-U", "50"], &[]);
+}
+
+/// Whoever stops a run, as a job of a CI is stopped, finds no client left behind.
+#[test]
+fn a_run_that_is_stopped_leaves_no_client_behind() {
+    let mut run = Command::new(env!("CARGO_BIN_EXE_quoteway"))
+        .args(["scenario", "run", "server-restarts", "--", "sh", "-c", "echo $$ >&2; exec sleep 600"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut said = BufReader::new(run.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("the client says its number");
+    let client: u32 = line.trim().parse().expect("a number");
+    let stop = Command::new("kill").args(["-TERM", &run.id().to_string()]).status();
+    assert!(stop.expect("kill").success());
+    let mut why = String::new();
+    said.read_to_string(&mut why).expect("it ends, and its client with it");
+    assert!(!run.wait().expect("it has ended").success() && why.contains("stopped by a signal"), "{why}");
+    assert!(!Path::new(&format!("/proc/{client}")).exists(), "the client is still there");
 }
