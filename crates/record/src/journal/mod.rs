@@ -257,10 +257,12 @@ impl<S: Store> Journal<S> {
     pub fn append(&mut self, kind: Kind, item: Option<u32>, clocks: Clocks, body: &[u8]) {
         self.look_at_clock(clocks);
         let item = item.filter(|item| (*item as usize) < self.items.len());
+        self.tell_gap(clocks);
+        // A segment that begins here begins with the images of before.
+        let has_room = self.make_room(clocks);
         if let Some(held) = item.and_then(|item| self.held.get_mut(item as usize)) {
             self.keeping.apply(held, kind, body);
         }
-        self.tell_gap(clocks);
         if body.len() > MESSAGE_MAX {
             self.lose(1, body.len() as u64);
             let gap = Gap {
@@ -271,9 +273,11 @@ impl<S: Store> Journal<S> {
                 bytes: body.len() as u64,
             };
             self.put_gap(gap, clocks);
-            return;
+        } else if has_room {
+            self.put_there(kind, item, clocks, body);
+        } else {
+            self.lose_to_disk(body.len());
         }
-        self.put(kind, item, clocks, body);
     }
 
     /// Records that messages are missing: those of whom there was no room before us.
@@ -325,9 +329,17 @@ impl<S: Store> Journal<S> {
     }
 
     fn put(&mut self, kind: Kind, item: Option<u32>, clocks: Clocks, body: &[u8]) {
-        if self.trouble.is_some() && !self.try_again(clocks) {
+        if self.make_room(clocks) {
+            self.put_there(kind, item, clocks, body);
+        } else {
             self.lose_to_disk(body.len());
-            return;
+        }
+    }
+
+    /// There is a segment for what comes; false: the disk takes nothing.
+    fn make_room(&mut self, clocks: Clocks) -> bool {
+        if self.trouble.is_some() && !self.try_again(clocks) {
+            return false;
         }
         if self.segment.as_ref().is_some_and(|open| self.is_full(open, clocks)) {
             self.roll();
@@ -335,10 +347,11 @@ impl<S: Store> Journal<S> {
         if self.segment.is_none() && self.trouble.is_none() {
             self.begin(clocks);
         }
-        if self.trouble.is_some() {
-            self.lose_to_disk(body.len());
-            return;
-        }
+        self.trouble.is_none()
+    }
+
+    /// Puts a record where there is room for it.
+    fn put_there(&mut self, kind: Kind, item: Option<u32>, clocks: Clocks, body: &[u8]) {
         self.put_row(kind, item, clocks, body);
         if self.rows.count >= self.config.block_records || self.rows.raw >= self.config.block_bytes {
             self.give_block();

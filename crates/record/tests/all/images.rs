@@ -1,6 +1,6 @@
 //! An item as it was at a time.
 
-use crate::{at, close, item, small};
+use crate::{at, bodies, close, item, small};
 use record::{GapReason, Journal, JournalConfig, Kind, Memory, Recording};
 use rwf::DataType;
 use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
@@ -134,4 +134,34 @@ fn behind_a_gap_an_item_is_suspect_until_its_next_refresh() {
     let recording = Recording::open(close(journal)).expect("a recording");
     assert_eq!(image_at(&recording, "IBM.N", 1100), Some((BTreeMap::from([(22, 9)]), true)));
     assert_eq!(recording.info().gaps[1].1.reason, GapReason::Restart);
+}
+
+/// A segment begins with the images of before its first record: cut behind its head, the recording has no image of a record that is lost.
+#[test]
+fn no_image_knows_of_a_record_that_is_cut_off() {
+    let mut journal = Journal::open(Memory::default(), small(), &mut Vec::new()).expect("memory");
+    let ibm = journal.item(item("IBM.N"));
+    journal.append(Kind::Refresh, Some(ibm), at(0), &refresh(&[(22, 0)]));
+    for n in 1..200 {
+        journal.append(Kind::Update, Some(ibm), at(n * 10), &update(&[(22, n as i64)]));
+    }
+    let whole = close(journal);
+    let segments: Vec<String> = whole.files.keys().filter(|name| name.ends_with(".qwr")).cloned().collect();
+    assert!(segments.len() > 2, "{segments:?}");
+    for (number, last) in segments.iter().enumerate().skip(1) {
+        let mut store = whole.clone();
+        segments[number + 1..].iter().for_each(|later| drop(store.files.remove(later)));
+        store.files.retain(|name, _| name.ends_with(".qwr"));
+        for len in 64..store.files[last].len() {
+            let mut cut = store.clone();
+            cut.truncate(last, len as u64).expect("memory");
+            let journal = Journal::open(cut, small(), &mut Vec::new()).expect("it is repaired");
+            let recording = Recording::open(close(journal)).expect("it was repaired");
+            let updates = bodies(&recording).into_iter().filter(|body| matches!(Msg::decode(body), Ok(Msg::Update(_))));
+            let Some((image, _)) = image_at(&recording, "IBM.N", 1_000_000) else {
+                panic!("no image, {last} cut at {len}")
+            };
+            assert_eq!(image[&22] as usize, updates.count(), "{last} cut at {len}");
+        }
+    }
 }
