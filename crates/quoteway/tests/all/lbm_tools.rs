@@ -98,7 +98,7 @@ fn publishers_stand_in_for_each_other() {
     let (first, second) =
         (publisher("--seconds 4 --linger 0.3"), publisher("--transport tcp --seconds 8 --linger 0.3"));
     let received = subscriber.json(PATIENCE).expect("a result");
-    for publisher in [first, second] {
+    for mut publisher in [first, second] {
         publisher.json(PATIENCE).expect("a result");
     }
     assert_eq!((number(&received, "lost"), number(&received, "out_of_order")), (0, 0), "{received}");
