@@ -138,6 +138,17 @@ impl SourceEntry {
     fn is_paced(&self) -> bool {
         self.flags & Registration::PACED != 0
     }
+
+    /// Whether a message that is not held may still come: the present incarnation has it, or is not known not to, and is not silent for
+    /// longer than it may be. What nobody can bring is lost once a majority of stores says that it has none.
+    fn may_bring(&self, now: u64, sqn: u32) -> bool {
+        let is_older = |first: u32| distance(first, sqn) < 0;
+        let is_gone = now >= self.client.heard_at.saturating_add(self.client.activity_ns);
+        !(is_gone
+            || is_older(self.kept.low())
+            || self.epochs.first().is_some_and(is_older)
+            || self.ready && is_older(self.source_low))
+    }
 }
 
 /// Counters of a store.
@@ -274,7 +285,9 @@ impl<L: Log> Store<L> {
                 let limit = self.config.source_bytes_max;
                 if let Some(source) = self.source_of(source) {
                     source.kept.put(sqn, message);
-                    make_room(source, limit);
+                    if !source.receivers.values().any(|receiver| receiver.paced) {
+                        make_room(source, limit);
+                    }
                 }
             }
             Entry::Receiver { reg_id, source, session, paced, next } => {
@@ -301,18 +314,19 @@ impl<L: Log> Store<L> {
             let (session, epochs) = (source.client.session, source.epochs.written());
             log.write(&Entry::Source { reg_id, session, topic: &source.topic, epochs: &epochs });
             log.write(&Entry::Start { source: reg_id, low: source.kept.low() });
-            for (first, last) in source.kept.runs(source.kept.low(), source.kept.end()) {
-                for sqn in (0..=last.wrapping_sub(first)).map(|i| first.wrapping_add(i)) {
-                    if let Some(message) = source.kept.get(sqn) {
-                        log.write(&Entry::Message { source: reg_id, sqn, message });
-                    }
-                }
-            }
+            // First of all who waits for messages: they are not given up for lack of room then.
             for (id, receiver) in &source.receivers {
                 let (session, paced, next) = (receiver.client.session, receiver.paced, receiver.next);
                 log.write(&Entry::Receiver { reg_id: *id, source: reg_id, session, paced, next });
                 if receiver.known {
                     log.write(&Entry::Consumed { reg_id: *id, next });
+                }
+            }
+            for (first, last) in source.kept.runs(source.kept.low(), source.kept.end()) {
+                for sqn in (0..=last.wrapping_sub(first)).map(|i| first.wrapping_add(i)) {
+                    if let Some(message) = source.kept.get(sqn) {
+                        log.write(&Entry::Message { source: reg_id, sqn, message });
+                    }
                 }
             }
         }
@@ -416,7 +430,8 @@ impl<L: Log> Store<L> {
             }
         }
         let Some(source) = self.sources.get_mut(at).and_then(Option::as_mut) else { return };
-        if source.kept.bytes() > self.config.source_bytes_max {
+        // What receivers wait for stays; so much more is taken as the last message that had room.
+        if source.kept.bytes() > self.config.source_bytes_max && !source.is_paced() {
             self.stats.displaced += make_room(source, self.config.source_bytes_max);
         }
     }

@@ -74,7 +74,7 @@ impl<L: Log> Store<L> {
             self.consumed(now, conn, &ack, said.epoch);
         }
         if let Some(request) = said.request {
-            self.retransmit(conn, &request, answers);
+            self.retransmit(now, conn, &request, answers);
         }
         if let Some(low) = said.retained_low {
             self.not_retained(conn, low);
@@ -135,11 +135,15 @@ impl<L: Log> Store<L> {
     }
 
     /// A receiver asks for a message, by the registration id of its source.
-    fn retransmit(&mut self, conn: u64, request: &RetransmitRequest, answers: &mut usize) {
+    fn retransmit(&mut self, now: u64, conn: u64, request: &RetransmitRequest, answers: &mut usize) {
         let Some((at, false)) = self.by_reg_id.get(&request.topic).copied() else { return };
         let Some(source) = &self.sources[at] else { return };
         let Some(message) = source.kept.get(request.sqn) else {
             self.stats.not_held += 1;
+            // The source may bring it yet: who asks again hears then.
+            if source.may_bring(now, request.sqn) {
+                return;
+            }
             return control(self.out.to(conn), &[not_held(source, request.request)]);
         };
         *answers += message.len();

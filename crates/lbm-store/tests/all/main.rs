@@ -2,6 +2,8 @@
 
 mod had;
 mod random;
+mod rig;
+mod rules;
 mod seeds;
 mod tshark;
 mod world;

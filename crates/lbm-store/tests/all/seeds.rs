@@ -54,8 +54,10 @@ fn worlds_that_have_found_faults_find_no_more() {
     let counting_on = [1_225];
     // A source believed a store that had but heard of an incarnation; began with the count that it had told before.
     let hearsay = [1_752, 2_105, 4_294, 6_060, 7_604, 5_238];
+    // A store had not yet what another one was about to have, and the receiver gave it up.
+    let early = [7_375];
     let twice = [118, 205, 481, 927];
-    for seed in [&unknown[..], &crossed, &counting_on, &hearsay, &twice].concat() {
+    for seed in [&unknown[..], &crossed, &counting_on, &hearsay, &early, &twice].concat() {
         drop(run(seed, Setup::default()));
     }
 }
