@@ -59,8 +59,24 @@ impl Epochs {
         if self.0.len() == EPOCHS_MAX {
             self.0.remove(0);
         }
-        let mark = mark & ((1 << MARK_BITS) - 1);
+        // Never that of the one before: what has the same mark behind one another is the same program.
+        let mark = if mark_of(self.latest()) == mark_of(mark) { mark_of(mark) ^ 1 } else { mark_of(mark) };
         self.0.push(((self.count().max(count) + 1) << MARK_BITS | mark, first));
+    }
+
+    /// The newest incarnation counts on, with `first` as its next number: it is the same program, and gives no number again.
+    pub fn go_on(&mut self, first: u32, count: u32) {
+        let mark = mark_of(self.latest());
+        if self.0.len() == EPOCHS_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(((self.count().max(count) + 1) << MARK_BITS | mark, first));
+    }
+
+    /// What came after the incarnation at a place, without those as which it has gone on itself.
+    fn others_after(&self, at: usize) -> impl Iterator<Item = &(u32, u32)> {
+        let mark = mark_of(self.0[at].0);
+        self.0[at + 1..].iter().skip_while(move |(epoch, _)| mark_of(*epoch) == mark)
     }
 
     /// Those that someone has messages of who has none from `end` on. Of the others only their word is known: whether any store has taken a
@@ -85,7 +101,7 @@ impl Epochs {
     /// Whether a number means the same to someone whose newest epoch is this one.
     pub fn is_shared(&self, epoch: u32, sqn: u32) -> bool {
         match self.0.iter().rposition(|(other, _)| *other == epoch) {
-            Some(at) => self.0[at + 1..].iter().all(|(_, first)| distance(sqn, *first) > 0),
+            Some(at) => self.others_after(at).all(|(_, first)| distance(sqn, *first) > 0),
             // Of a later one this one has not heard yet.
             None => epoch >> MARK_BITS > self.count(),
         }
@@ -108,10 +124,14 @@ impl Epochs {
             };
         };
         let epoch = known.0[shared].0;
-        let ours = self.0.iter().rposition(|(other, _)| *other == epoch).map_or(0, |at| at + 1);
-        let after = known.0[shared + 1..].iter().chain(&self.0[ours..]).map(|(_, first)| *first);
+        let Some(ours) = self.0.iter().rposition(|(other, _)| *other == epoch) else { return Cut::All };
+        let after = known.others_after(shared).chain(self.others_after(ours)).map(|(_, first)| *first);
         after.reduce(earlier).map_or(Cut::Nothing, Cut::From)
     }
+}
+
+fn mark_of(epoch: u32) -> u32 {
+    epoch & ((1 << MARK_BITS) - 1)
 }
 
 fn earlier(a: u32, b: u32) -> u32 {
@@ -145,6 +165,21 @@ mod tests {
         assert!(!one.follow(&two) && !two.follow(&one) && one.follow(&one));
         assert_eq!((one.cut(&two), two.cut(&one)), (Cut::From(40), Cut::From(40)));
         assert!(epochs(&[(0, 1), (40, 8), (60, 8)]).follow(&one));
+    }
+
+    #[test]
+    fn one_that_goes_on_forgets_nothing_and_another_one_is_never_taken_for_it() {
+        let before = epochs(&[(0, 1), (50, 2)]);
+        let mut on = before.clone();
+        on.go_on(80, 0);
+        assert_eq!(
+            (on.cut(&before), before.cut(&on), on.is_shared(before.latest(), 90)),
+            (Cut::Nothing, Cut::Nothing, true)
+        );
+        let mut next = on.clone();
+        next.begin(90, 0, 2);
+        assert_eq!((next.cut(&on), next.cut(&before)), (Cut::From(90), Cut::From(90)), "though the mark is the same");
+        assert!(!next.is_shared(before.latest(), 90) && next.is_shared(before.latest(), 89));
     }
 
     #[test]

@@ -139,8 +139,6 @@ pub struct Receiver {
     topic_index: u32,
     stores: Vec<StoreEntry>,
     epochs: Epochs,
-    /// The stream by which they were told. What goes on by the same stream is the same program: it gives no number again.
-    told_by: Option<u32>,
     order: InOrder,
     /// Where to begin is known.
     running: bool,
@@ -205,7 +203,6 @@ impl Receiver {
             topic_index: 0,
             stores: Vec::new(),
             epochs: Epochs::default(),
-            told_by: None,
             order: InOrder::default(),
             running: false,
             begin_at: None,
@@ -231,7 +228,7 @@ impl Receiver {
     }
 
     /// The source has said which stores it has, and how far it is.
-    fn info(&mut self, now: u64, stream: u32, info: &SourceInfo, sink: &mut impl Sink) {
+    fn info(&mut self, now: u64, info: &SourceInfo, sink: &mut impl Sink) {
         self.topic_index = info.topic_index;
         for (at, source_reg_id) in &info.stores {
             if let Some(store) = self.stores.iter_mut().find(|s| s.at == *at) {
@@ -258,7 +255,7 @@ impl Receiver {
                 acked: 0,
             });
         }
-        self.learn(stream, &info.epochs);
+        self.learn(&info.epochs);
         self.judge_stores(now);
         if self.running {
             self.sent(now, info.high.wrapping_add(1));
@@ -268,18 +265,15 @@ impl Receiver {
     }
 
     /// Another incarnation of the source has given numbers again.
-    fn learn(&mut self, stream: u32, epochs: &Epochs) {
+    fn learn(&mut self, epochs: &Epochs) {
         if epochs.latest() == 0 || *epochs == self.epochs || !epochs.follow(&self.epochs) {
             // A source whose stores have lost everything counts from the beginning.
             if epochs.latest() != self.epochs.latest() && epochs.count() == 1 && !self.epochs.is_past(epochs.latest()) {
                 self.restart(epochs);
-                self.told_by = Some(stream);
             }
             return;
         }
-        let goes_on = self.told_by.replace(stream) == Some(stream) && epochs.is_past(self.epochs.latest());
         match epochs.cut(&self.epochs) {
-            _ if goes_on => {}
             Cut::Nothing => {}
             Cut::From(from) if self.running => {
                 let from = self.order.wide(from);

@@ -71,21 +71,12 @@ impl Topic {
 
     /// A stream of the topic has begun. `persistent`: its source has said that it has stores, and is asked for them until it answers.
     pub fn stream_begun(&mut self, now: u64, stream: u32, persistent: bool) {
-        self.forget(stream);
         self.streams.insert(stream, Stream { info_due: now, persistent, ..Stream::default() });
     }
 
     /// The stream is over. Its source may come back.
     pub fn stream_ended(&mut self, stream: u32) {
-        self.forget(stream);
         self.streams.remove(&stream);
-    }
-
-    /// The stream's number may be that of another one from now on.
-    fn forget(&mut self, stream: u32) {
-        for receiver in self.receivers.iter_mut().filter(|receiver| receiver.told_by == Some(stream)) {
-            receiver.told_by = None;
-        }
     }
 
     /// A control message came: by the stream, or as the source's answer.
@@ -104,7 +95,7 @@ impl Topic {
         let Some(info) = SourceInfo::of(message)?.filter(|info| info.topic_index == index) else { return Ok(()) };
         let Some(entry) = self.streams.get_mut(&stream).filter(|entry| !entry.replaced) else { return Ok(()) };
         if let Some(receiver) = entry.receiver {
-            self.receivers[receiver].info(now, stream, &info, sink);
+            self.receivers[receiver].info(now, &info, sink);
             return Ok(());
         }
         let known = self.receivers.iter().position(|receiver| receiver.is_of(&info));
@@ -122,7 +113,7 @@ impl Topic {
         for (other, entry) in &mut self.streams {
             entry.replaced |= *other != stream && entry.receiver == Some(at);
         }
-        self.receivers[at].info(now, stream, &info, sink);
+        self.receivers[at].info(now, &info, sink);
         self.feed(now, at, waiting, sink);
         Ok(())
     }

@@ -416,7 +416,7 @@ impl Source {
             }
             // One that had no quorum has counted as this one: it gives way to the next count.
             Phase::Ready if entry.epochs.latest() != 0 && !self.epochs.follow(&entry.epochs) => {
-                self.epochs.begin(self.next, 0, self.mark());
+                self.epochs.go_on(self.next, 0);
                 (0..self.stores.len()).filter(|i| self.stores[*i].registered).collect::<Vec<_>>().iter().for_each(
                     |i| {
                         self.tell(*i, false);

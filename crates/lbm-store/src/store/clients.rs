@@ -164,10 +164,7 @@ impl<L: Log> Store<L> {
         }
         let is_other = source.epochs != *epochs;
         if is_other {
-            // One that counts on while its connection stands is the same program: it gives no number again, and what came is acknowledged.
-            let goes_on = source.ready && epochs.is_past(source.epochs.latest());
             match epochs.cut(&source.epochs) {
-                _ if goes_on => {}
                 // Receivers may have consumed messages that never came here.
                 Cut::From(from) => {
                     cut_from(source, from);

@@ -51,7 +51,7 @@ fn worlds_that_have_found_faults_find_no_more() {
     // A store's answer to a question from before an incarnation, or from behind one that the receiver had not heard of.
     let crossed = [60, 757, 1_211, 2_836, 3_517, 7_629];
     // A source that counted on by itself had its own messages cut.
-    let counting_on = [1_225];
+    let counting_on = [1_225, 22_248];
     // A source believed a store that had but heard of an incarnation; began with the count that it had told before.
     let hearsay = [1_752, 2_105, 4_294, 6_060, 7_604, 5_238];
     // A store had not yet what another one was about to have, and the receiver gave it up.
