@@ -127,6 +127,8 @@ impl Receiver {
         let wanted = sink.recovery(self.number, Recovery { low, high: high.wrapping_sub(1) });
         let held = std::mem::take(&mut self.order);
         self.order.start(wanted);
+        // Where stores part from the source is counted from here.
+        self.judge_stores(now);
         (self.running, self.consumed) = (true, self.order.expected);
         self.scanned = self.order.expected;
         self.known_end = self.order.wide(high).max(self.order.expected);

@@ -5,5 +5,6 @@ mod random;
 mod rig;
 mod rules;
 mod seeds;
+mod sim_log;
 mod tshark;
 mod world;

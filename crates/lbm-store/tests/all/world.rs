@@ -11,32 +11,14 @@ use lbm::topic::Message;
 use lbm::wire::lbmc::{self, Messages};
 use lbm_store::receiver::{ReceiverConfig, ReceiverEvent, Topic, TopicEvent};
 use lbm_store::source::{Identity, Source, SourceConfig, SourceEvent, StoreAddress};
-use lbm_store::store::{Entry, Log, Store, StoreConfig};
+use lbm_store::store::{Entry, Store, StoreConfig};
 
 use crate::had::{Had, payload};
 use crate::random::Random;
+use crate::sim_log::{SimLog, begun};
 
 pub(crate) const MS: u64 = 1_000_000;
 const MESSAGE_MAX: usize = 200;
-
-/// A log of which only what was synchronised survives. Without `durable` it is a store in memory.
-#[derive(Debug, Default)]
-pub(crate) struct SimLog {
-    pub(crate) durable: bool,
-    pub(crate) entries: Vec<Vec<u8>>,
-}
-
-impl Log for SimLog {
-    fn write(&mut self, entry: &Entry<'_>) -> u64 {
-        if !self.durable {
-            return 0;
-        }
-        let mut bytes = Vec::new();
-        entry.encode(&mut bytes);
-        self.entries.push(bytes);
-        self.entries.len() as u64
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Node {
@@ -122,11 +104,22 @@ pub(crate) struct Setup {
     /// Between disturbances, ms; 0: none.
     pub(crate) chaos_ms: u64,
     pub(crate) flight_size: usize,
+    /// The first number of the source.
+    pub(crate) first: u32,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { stores: 3, receivers: 2, durable: true, messages: 300, loss: 20, chaos_ms: 400, flight_size: 20 }
+        Self {
+            stores: 3,
+            receivers: 2,
+            durable: true,
+            messages: 300,
+            loss: 20,
+            chaos_ms: 400,
+            flight_size: 20,
+            first: 0,
+        }
     }
 }
 
@@ -171,7 +164,7 @@ impl World {
             acts: HashMap::new(),
             serial: 0,
             stores: (0..setup.stores).map(|_| None).collect(),
-            disks: vec![(Vec::new(), 0); setup.stores],
+            disks: vec![begun(setup.first); setup.stores],
             source: None,
             stream: 0,
             topics: (0..setup.receivers).map(|_| None).collect(),
