@@ -2,7 +2,7 @@
 
 use lbm_store::receiver::{Delivered, ReceiverConfig, ReceiverEvent, Recovery, Sink};
 use lbm_store::source::{NotAdmitted, SourceConfig, SourceEvent};
-use lbm_store::store::StoreConfig;
+use lbm_store::store::{Entry, NoLog, Store, StoreConfig};
 use lbm_store::wire::Refusal;
 
 use crate::had::Had;
@@ -281,4 +281,19 @@ fn what_a_store_lacks_comes_from_another() {
     let had = &rig.readers[reader].sink;
     assert_eq!((had.count.len(), had.lost, had.faults.len()), (30, 0, 0));
     assert!(rig.stores[2].stats().not_held > 0, "it was asked as well");
+}
+
+#[test]
+fn a_log_that_is_read_again_keeps_what_pacing_receivers_wait_for() {
+    for (paced, low) in [(true, 0), (false, 8)] {
+        let config = StoreConfig { source_bytes_max: 300, ..StoreConfig::default() };
+        let mut store = Store::new(config, NoLog);
+        store.restore(0, &Entry::Source { reg_id: 1, session: 77, topic: b"orders", epochs: &[] });
+        store.restore(0, &Entry::Start { source: 1, low: 0 });
+        store.restore(0, &Entry::Receiver { reg_id: 2, source: 1, session: 5, paced, next: 0 });
+        for sqn in 0..10 {
+            store.restore(0, &Entry::Message { source: 1, sqn, message: &[0; 100] });
+        }
+        store.each_source(|_, _, range, _, receivers| assert_eq!((range, receivers), ((low, 10), &[(2, 0)][..])));
+    }
 }

@@ -74,10 +74,10 @@ fn stores_in_memory_that_are_cut_off_lose_nothing_that_is_stable() {
 
 #[test]
 fn numbers_that_wrap_lose_nothing_that_is_stable() {
-    each_seed(30, |seed| drop(run(seed, Setup { first: u32::MAX - 150, ..Setup::default() })));
+    each_seed(60, |seed| drop(run(seed, Setup { first: u32::MAX - 150, ..Setup::default() })));
 }
 
 #[test]
 fn five_stores_lose_nothing_that_is_stable() {
-    each_seed(15, |seed| drop(run(seed, Setup { stores: 5, ..Setup::default() })));
+    each_seed(30, |seed| drop(run(seed, Setup { stores: 5, ..Setup::default() })));
 }
