@@ -76,10 +76,6 @@ fn put<const LEN: usize>(held: &mut [u8], place: u16, bytes: [u8; LEN]) {
 }
 
 impl Copies {
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.halves.is_empty() && self.words.is_empty() && self.long.is_empty()
-    }
-
     /// Where bytes of what is held are written, and where they are read if `within` it.
     pub(super) fn held(&self, within: bool) -> impl Iterator<Item = Range<u16>> + '_ {
         let of = move |ways: &[Way], len: u16| {

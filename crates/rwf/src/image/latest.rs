@@ -4,7 +4,7 @@
 //! need not have been written. So the values of the last one are kept in one place, all together ([`Latest`]), and go into the image when somebody wants to read or
 //! change it. A quote touches one line of memory then, and not those of the image, which are eight where fields lie here and there.
 //!
-//! That is so for an update that changes no length of a value and ripples nothing: what ripples needs the value of before.
+//! That is so for an update that changes no length of a value. Of a field that ripples its last values are kept, as many as there are fields that they ripple to.
 
 use super::copies::{Copies, Copying, Entry, at};
 use super::lists::Fields;
@@ -22,6 +22,8 @@ pub struct Latest {
     /// The plan of the update, among those of the layout.
     pub(super) plan: u8,
     pub(super) state: Held,
+    /// Updates that are kept, of which those that ripple have a value each: no chain of fields has 255.
+    count: u8,
     values: [u8; ROOM],
 }
 
@@ -40,7 +42,7 @@ pub(super) enum Held {
 
 impl Default for Latest {
     fn default() -> Self {
-        Self { layout: 0, plan: 0, state: Held::Closed, values: [0; ROOM] }
+        Self { layout: 0, plan: 0, state: Held::Closed, count: 0, values: [0; ROOM] }
     }
 }
 
@@ -68,34 +70,99 @@ impl Latest {
 #[derive(Debug)]
 pub(super) struct Gather {
     inward: Copies,
+    /// All but the values that ripple.
     outward: Copies,
+    ripples: Box<[Ripple]>,
     /// The sequence number is the first of the values.
     has_seq_num: bool,
 }
 
+/// A field whose value ripples to others when it gets another one. Its last values are kept, the newest first, as many as there are places for: what the list
+/// has of older ones moves behind those.
+#[derive(Debug)]
+struct Ripple {
+    /// Where the newest value begins among those that are kept; the others follow.
+    at: usize,
+    /// Bytes of a value.
+    len: usize,
+    /// Where the values belong in the list, the newest first.
+    places: Box<[u16]>,
+}
+
+impl Ripple {
+    /// The chains of which these moves are: from, to and bytes, those of a chain one behind the other, the oldest value's first. `None` if a field that is not
+    /// the first one of its chain has another value by the update itself.
+    fn all(moves: &[(usize, usize, usize)], entries: &[Entry]) -> Option<Vec<Self>> {
+        let of_chain = moves.chunk_by(|(from, ..), (_, to, _)| from == to);
+        let chain = |moves: &[(usize, usize, usize)]| {
+            let (newest, _, len) = *moves.last()?;
+            let places = std::iter::once(newest).chain(moves.iter().rev().map(|(_, to, _)| *to));
+            Some(Self { at: 0, len, places: places.map(|place| place as u16).collect() })
+        };
+        let chains: Vec<Self> = of_chain.map(chain).collect::<Option<_>>()?;
+        let is_brought = |place: &u16| entries.iter().any(|entry| entry.to + Entry::HEAD == usize::from(*place));
+        let is_simple = |chain: &Self| is_brought(&chain.places[0]) && !chain.places[1..].iter().any(is_brought);
+        chains.iter().all(is_simple).then_some(chains)
+    }
+
+    /// Makes room for a newer value.
+    #[inline]
+    fn shift(&self, values: &mut [u8; ROOM]) {
+        let older = self.len * (self.places.len() - 1);
+        values.copy_within(self.at..self.at + older, self.at + self.len);
+    }
+
+    /// Puts the last `count` values where they belong, and those that the list has behind them.
+    fn give(&self, values: &[u8; ROOM], count: usize, held: &mut [u8]) {
+        let count = count.min(self.places.len());
+        let place = |number: usize| usize::from(self.places[number]);
+        for number in (count..self.places.len()).rev() {
+            let from = place(number - count);
+            held.copy_within(from..from + self.len, place(number));
+        }
+        for (number, value) in values[self.at..].chunks_exact(self.len).take(count).enumerate() {
+            held[place(number)..place(number) + self.len].copy_from_slice(value);
+        }
+    }
+}
+
 impl Gather {
-    /// `None` if the values are more than are kept.
-    pub(super) fn new(entries: &[Entry], seq_num_at: Option<u16>) -> Option<Self> {
+    /// `None` if the values are more than are kept, or ripple in a way that is not so simple.
+    pub(super) fn new(entries: &[Entry], moves: &[(usize, usize, usize)], seq_num_at: Option<u16>) -> Option<Self> {
         let (mut inward, mut outward, mut end) = (Copying::default(), Copying::default(), 0);
+        let mut ripples = Ripple::all(moves, entries)?;
         if let Some(place) = seq_num_at {
             inward.add(place.into(), 0, size_of::<u32>(), 0);
             end = size_of::<u32>();
         }
         for entry in entries {
-            let value = entry.len - Entry::HEAD;
-            if end + value > ROOM {
+            let (len, to) = (entry.len - Entry::HEAD, entry.to + Entry::HEAD);
+            let ripple = ripples.iter_mut().find(|ripple| usize::from(ripple.places[0]) == to);
+            let kept = ripple.as_ref().map_or(len, |ripple| ripple.places.len() * len);
+            // Nothing ripples of a blank, which has no bytes.
+            if end + kept > ROOM || (ripple.is_some() && len == 0) {
                 return None;
             }
-            inward.add(entry.from + Entry::HEAD, end, value, 0);
-            outward.add(end, entry.to + Entry::HEAD, value, 0);
-            end += value;
+            inward.add(entry.from + Entry::HEAD, end, len, 0);
+            match ripple {
+                Some(ripple) => ripple.at = end,
+                None => outward.add(end, to, len, 0),
+            }
+            end += kept;
         }
-        Some(Self { inward: inward.end(), outward: outward.end(), has_seq_num: seq_num_at.is_some() })
+        let (inward, outward, ripples) = (inward.end(), outward.end(), ripples.into());
+        Some(Self { inward, outward, ripples, has_seq_num: seq_num_at.is_some() })
     }
 
     /// Keeps the values of an update.
     #[inline]
     pub(super) fn keep(&self, message: &[u8], latest: &mut Latest) {
+        if latest.is_due() {
+            self.ripples.iter().for_each(|ripple| ripple.shift(&mut latest.values));
+            latest.count = latest.count.saturating_add(1);
+        } else {
+            latest.count = 1;
+        }
         self.inward.carry_out(message, &mut latest.values);
     }
 
@@ -104,6 +171,9 @@ impl Gather {
     pub(super) fn give(&self, latest: &Latest, fields: &mut Fields, seq_num: &mut Option<u32>) {
         if self.has_seq_num {
             *seq_num = Some(u32::from_be_bytes(at(&latest.values, 0)));
+        }
+        for ripple in &self.ripples {
+            ripple.give(&latest.values, latest.count.into(), fields.bytes_mut());
         }
         self.outward.carry_out(&latest.values, fields.bytes_mut());
     }

@@ -394,7 +394,7 @@ struct Plan {
     reason = "the larger one is that of nearly all updates, and a box would be one more place to read"
 )]
 enum Work {
-    /// The layout stays: what ripples within what is held, then what comes from the message. Where nothing ripples, the values may be kept beside the list.
+    /// The layout stays: what ripples within what is held, then what comes from the message. Values that find room may be kept beside the list.
     InPlace { moves: Copies, copies: Copies, gather: Option<Gather> },
     /// The layout becomes another one.
     Anew(Rebuild),
@@ -512,17 +512,19 @@ impl Plan {
     /// Plans an update that has fields of the list alone, with values of the lengths that are held. `None` if it is not so simple.
     fn in_place(fields: &mut Fields, message: &[u8], update: &Simple, dictionary: Option<&Dictionary>) -> Option<Self> {
         let mut moves = Copying::default();
-        if let Some(dictionary) = dictionary.filter(|_| update.ripples) {
-            for (from, to, len) in fields.ripples_to(&message[update.entries.clone()], update.count, dictionary)? {
-                // The lengths before the values are alike.
-                moves.add(from, to, len, 1);
-            }
+        let rippled = match dictionary.filter(|_| update.ripples) {
+            Some(dictionary) => fields.ripples_to(&message[update.entries.clone()], update.count, dictionary)?,
+            None => Vec::new(),
+        };
+        for (from, to, len) in &rippled {
+            // The lengths before the values are alike.
+            moves.add(*from, *to, *len, 1);
         }
         let entries = entries(fields, message, update)?;
         let (moves, copies) = (moves.end(), copies(&entries));
         let make = Make::of(message, update, dictionary)?;
         let near: Box<[u16]> = near(moves.held(true).chain(copies.held(false)));
-        let gather = if moves.is_empty() { Gather::new(&entries, make.seq_num_at) } else { None };
+        let gather = Gather::new(&entries, &rippled, make.seq_num_at);
         Some(Self { make, near, work: Work::InPlace { moves, copies, gather } })
     }
 

@@ -342,18 +342,33 @@ fn nobody_looks_past_updates_that_wait() {
 fn alike(value: u8) -> Vec<u8> {
     let body = encoded(|w| {
         let mut fields = FieldListEncoder::begin(w)?;
-        fields.raw(22, &[value; 3])?;
-        fields.raw(30, &[value; 3])?;
+        for fid in [6, 22, 30] {
+            fields.raw(fid, &[value; 3])?;
+        }
         fields.finish()
     });
     let (container, seq_num) = (DataType::FIELD_LIST, Some(u32::from(value)));
     encoded(|w| UpdateMsg { container, seq_num, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) }.encode(w))
 }
 
-/// Quote after quote lies beside the image, and goes into it when somebody reads it, or when another update comes that is not like it.
+/// Quote after quote lies beside the image, and goes into it when somebody reads it, or when another update comes that is not like it; also where values ripple.
 #[test]
 fn the_last_of_updates_that_are_alike_is_kept_beside_the_image() {
-    let mut cache = Cache::new(0, None);
+    for dictionary in [None, Some(&*DICTIONARY)] {
+        for count in 1..6 {
+            kept_beside(dictionary, b'b'..b'b' + count);
+        }
+    }
+}
+
+fn kept_beside(dictionary: Option<&Arc<Dictionary>>, values: std::ops::Range<u8>) {
+    let last = values.end - 1;
+    let schema = rwf::image::Schema {
+        dictionary: dictionary.map(|known| &**known),
+        ripple: dictionary.is_some(),
+        ..rwf::image::Schema::NONE
+    };
+    let mut cache = Cache::new(0, dictionary.cloned());
     let mut plain = rwf::image::Image::new();
     for item in [1, 2] {
         cache.add(item);
@@ -364,9 +379,9 @@ fn the_last_of_updates_that_are_alike_is_kept_beside_the_image() {
         flags: RefreshFlags::REFRESH_COMPLETE,
         ..RefreshMsg::new(Domain::MARKET_PRICE, 5)
     };
-    plain.refresh(&RefreshMsg { body: &some_fields(0, true), ..refresh }, &rwf::image::Schema::NONE).unwrap();
+    plain.refresh(&RefreshMsg { body: &some_fields(0, true), ..refresh }, &schema).unwrap();
     let apply = |plain: &mut rwf::image::Image, update: &[u8]| {
-        plain.update(&UpdateMsg::decode(update).unwrap(), &rwf::image::Schema::NONE).unwrap();
+        plain.update(&UpdateMsg::decode(update).unwrap(), &schema).unwrap();
     };
     let written = |image: &rwf::image::Image| {
         let header = RefreshMsg::new(Domain::MARKET_PRICE, 5);
@@ -375,7 +390,8 @@ fn the_last_of_updates_that_are_alike_is_kept_beside_the_image() {
     // The first one waits, and makes the plan.
     cache.update(1, &alike(b'a'));
     cache.settle();
-    for value in b'b'..b'm' {
+    apply(&mut plain, &alike(b'a'));
+    for value in values {
         cache.update(1, &alike(value));
         apply(&mut plain, &alike(value));
         assert!(cache.waiting.updates.is_empty());
@@ -383,7 +399,7 @@ fn the_last_of_updates_that_are_alike_is_kept_beside_the_image() {
     }
     assert_eq!(cache.plans.kept(), 1);
     assert_eq!(cache.get(1).map(|cached| written(cached.image())), Some(written(&plain)));
-    assert_eq!((cache.plans.kept(), cache.get(1).unwrap().image().seq_num()), (0, Some(u32::from(b'l'))));
+    assert_eq!((cache.plans.kept(), cache.get(1).unwrap().image().seq_num()), (0, Some(u32::from(last))));
     // One that is not alike comes behind the one that is kept, and before those that follow.
     let other = some_update(1, UpdateFlags::NONE);
     for update in [&alike(b'x'), &other, &alike(b'y')] {
