@@ -9,7 +9,7 @@
 mod reference;
 
 use rwf::dictionary::Dictionary;
-use rwf::image::{Image, Plans, Schema};
+use rwf::image::{Ahead, Image, Latest, Plans, Schema};
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::wire::Writer;
 use rwf::{
@@ -226,6 +226,57 @@ fn main() {
         });
         let mut image = held(DataType::MAP, &book(MapAction::ADD, 0..20, 100), schema);
         row(apply_name, &mut || apply(&mut image, change, schema));
+    }
+    if only.as_deref().is_some_and(|only| only == "wide") {
+        wide(&rippling(fields), &update, schema);
+    }
+}
+
+/// A million images, updated in no order: applied, 32 at a time after a look at all of them, as caches did before the last update was kept beside an image, and kept.
+/// One row by turns with the other, three times; it takes 700 MB, and runs when it is named alone.
+fn wide(fields: &[u8], update: &[u8], schema: &Schema<'_>) {
+    const IMAGES: usize = 1 << 20;
+    const GROUP: usize = 32;
+    let mut plans = Plans::new(Some(Arc::new(Dictionary::builtin())));
+    let mut images: Vec<Image> = (0..IMAGES).map(|_| held(DataType::FIELD_LIST, fields, schema)).collect();
+    let mut latest = vec![Latest::default(); IMAGES];
+    for (image, latest) in images.iter_mut().zip(&mut latest) {
+        image.note_layout(&mut plans);
+        image.update_planned(update, &mut plans).expect("update");
+        image.open(latest, &plans);
+    }
+    // An odd factor makes one round trip of all places, each far from the one before.
+    let place = |number: usize| number.wrapping_mul(0x9E37_79B1) % IMAGES;
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let mut ahead = [Ahead::default(); GROUP];
+        for group in (0..IMAGES).step_by(GROUP) {
+            let mut seen = 0;
+            for (number, ahead) in ahead.iter_mut().enumerate() {
+                *ahead = images[place(group + number)].ahead(black_box(update), &plans);
+            }
+            for (number, ahead) in ahead.iter().enumerate() {
+                seen ^= images[place(group + number)].touch(*ahead, &plans);
+            }
+            black_box(seen);
+            for (number, ahead) in ahead.iter().enumerate() {
+                images[place(group + number)].update_ahead(black_box(update), &mut plans, *ahead).expect("update");
+            }
+        }
+        let applied = begun.elapsed().as_nanos() / IMAGES as u128;
+        let begun = Instant::now();
+        for group in (0..IMAGES).step_by(GROUP) {
+            let near = (0..GROUP).fold(0, |near, number| near + u32::from(latest[place(group + number)].is_open()));
+            assert_eq!(black_box(near), GROUP as u32, "all are kept");
+            for number in 0..GROUP {
+                assert!(plans.keep(&mut latest[place(group + number)], black_box(update)), "it is kept");
+            }
+        }
+        let kept = begun.elapsed().as_nanos() / IMAGES as u128;
+        println!("wide: applied {applied} ns, kept {kept} ns an update");
+        for (image, latest) in images.iter_mut().zip(&mut latest) {
+            image.take_in(latest, &mut plans);
+        }
     }
 }
 
