@@ -22,7 +22,9 @@ pub(super) enum Recorder {
 impl Recorder {
     /// A new file or folder, or more of a folder that has a recording; `now` is the time 0 of lines.
     pub(super) fn create(path: &Path, args: &Args, now: u64) -> anyhow::Result<Self> {
-        let is_lines = path.extension().is_some_and(|ending| ending == "jsonl" || ending == "json");
+        let is_named_so = path.extension().is_some_and(|ending| ending == "jsonl" || ending == "json");
+        // A device, a pipe or a file that is there cannot be a folder. A link is none of them: what writes lines refuses it.
+        let is_lines = is_named_so || path.symlink_metadata().is_ok_and(|there| !there.is_dir());
         if args.record_json && !is_lines {
             return Err(anyhow!("--record-json writes lines of JSON: give the file of --record the ending .jsonl"));
         }
