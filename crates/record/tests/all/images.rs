@@ -1,7 +1,7 @@
 //! An item as it was at a time.
 
 use crate::{at, bodies, close, item, small};
-use record::{GapReason, Journal, JournalConfig, Kind, Memory, Recording};
+use record::{GapReason, Journal, JournalConfig, Kind, Memory, Recording, Store};
 use rwf::DataType;
 use rwf::msg::{Domain, Msg, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg};
 use rwf::wire::Writer;
