@@ -115,7 +115,7 @@ pub(crate) enum Packer {
 pub(crate) struct Thread {
     jobs: Option<SyncSender<Job>>,
     done: Receiver<Packed>,
-    thread: Option<JoinHandle<()>>,
+    handle: Option<JoinHandle<()>>,
     /// A block is on its way.
     is_busy: bool,
 }
@@ -123,9 +123,9 @@ pub(crate) struct Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         self.jobs = None;
-        if let Some(thread) = self.thread.take() {
+        if let Some(handle) = self.handle.take() {
             // A panic there was told by the block that did not come.
-            let _ = thread.join();
+            let _ = handle.join();
         }
     }
 }
@@ -188,7 +188,7 @@ impl Packer {
             }
         };
         if let Ok(thread) = std::thread::Builder::new().name("record-packing".to_owned()).spawn(work) {
-            *self = Self::Beside(Thread { jobs: Some(jobs), done, thread: Some(thread), is_busy: false });
+            *self = Self::Beside(Thread { jobs: Some(jobs), done, handle: Some(thread), is_busy: false });
         }
     }
 }

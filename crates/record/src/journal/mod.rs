@@ -519,7 +519,7 @@ impl<S: Store> Journal<S> {
         }
         if !self.write(&out, "writing a block") {
             // The records stay in memory no longer, nor do those behind them: what the tail has of them is all that can be had.
-            self.lose_block(rows);
+            self.lose_block(&rows);
             self.changed_again(images.map(|(images, ..)| images));
             return;
         }

@@ -22,12 +22,12 @@ pub(super) struct Trouble {
 
 impl<S: Store> Journal<S> {
     /// A block that found no room: its records are lost, and those that came since. They take no sequence numbers.
-    pub(super) fn lose_block(&mut self, rows: Rows) {
+    pub(super) fn lose_block(&mut self, rows: &Rows) {
         let (first, wall) = (rows.first, rows.wall);
         let since = std::mem::take(&mut self.rows);
         let (mut lost, mut all, mut untold, mut gaps) = (Count::default(), Count::default(), 0, 0);
         let mut kinds: Vec<(Kind, u64)> = Vec::with_capacity(rows.count + since.count);
-        for rows in [&rows, &since] {
+        for rows in [rows, &since] {
             let mut input = Input::new(&rows.bytes);
             while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input)).flatten() {
                 let bytes = row.body.len() as u64;
