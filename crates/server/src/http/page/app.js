@@ -136,6 +136,7 @@ function watchHealth(role) {
 }
 
 async function start() {
+  const asked = location.hash;
   theme();
   keys();
   document.getElementById("theme").onclick = switchTheme;
@@ -183,6 +184,8 @@ async function start() {
   if (await scenarios.begin().catch(() => false)) views.scenario = scenarios;
   const route = () => show(location.hash.slice(1).split("/")[0]);
   addEventListener("hashchange", route);
+  // The market's view writes the item that it opens into the address, and may have done so before the view that was asked for is there.
+  if (asked && location.hash !== asked) history.replaceState(null, "", asked);
   route();
 }
 
