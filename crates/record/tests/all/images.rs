@@ -146,12 +146,13 @@ fn no_image_knows_of_a_record_that_is_cut_off() {
         journal.append(Kind::Update, Some(ibm), at(n * 10), &update(&[(22, n as i64)]));
     }
     let whole = close(journal);
-    let segments: Vec<String> = whole.files.keys().filter(|name| name.ends_with(".qwr")).cloned().collect();
+    let is_segment = |name: &String| std::path::Path::new(name).extension().is_some_and(|ending| ending == "qwr");
+    let segments: Vec<String> = whole.files.keys().filter(|name| is_segment(name)).cloned().collect();
     assert!(segments.len() > 2, "{segments:?}");
     for (number, last) in segments.iter().enumerate().skip(1) {
         let mut store = whole.clone();
         segments[number + 1..].iter().for_each(|later| drop(store.files.remove(later)));
-        store.files.retain(|name, _| name.ends_with(".qwr"));
+        store.files.retain(|name, _| is_segment(name));
         for len in 64..store.files[last].len() {
             let mut cut = store.clone();
             cut.truncate(last, len as u64).expect("memory");

@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// How it is written
     #[arg(long = "as", value_enum, default_value_t = Form::Json)]
     form: Form,
-    /// File to write, without it standard output; of Parquet and Arrow the folder of the tables, or s3://BUCKET/PREFIX
+    /// File to write, without it standard output; of Parquet and Arrow the folder of the tables, or `s3://BUCKET/PREFIX`
     #[arg(short, long, value_name = "FILE_OR_FOLDER", required_if_eq_any([("form", "parquet"), ("form", "arrow")]))]
     output: Option<PathBuf>,
     /// Records from this time on: UTC, 2026-11-27T14:30:00Z
@@ -173,10 +173,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     match written {
-        Ok(()) => Ok(()),
+        Ok(()) | Err(Failure::Stopped) => Ok(()),
         Err(Failure::Read(error)) => Err(error.into()),
         Err(Failure::Table(error)) => Err(error.into()),
-        Err(Failure::Stopped) => Ok(()),
         Err(Failure::Write(error)) => match &args.output {
             Some(path) => Err(anyhow!("{}: {error}", path.display())),
             None => output::ended(&error),

@@ -28,8 +28,8 @@ pub(super) struct Args {
     /// Folder of the recording
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// nats://HOST:PORT/STREAM, tls://HOST:PORT/STREAM (NATS, encrypted), kafka://HOST:PORT/TOPIC (several hosts between commas), s3://BUCKET/PREFIX or
-    /// file:///FOLDER
+    /// `nats://HOST:PORT/STREAM`, `tls://HOST:PORT/STREAM` (NATS, encrypted), `kafka://HOST:PORT/TOPIC` (several hosts between commas), `s3://BUCKET/PREFIX` or
+    /// `file:///FOLDER`
     #[arg(long, value_name = "URL", value_parser = Target::parse)]
     to: Target,
     /// How it is written: messages as json (the default) or rwf, an object store has parquet alone
@@ -63,7 +63,7 @@ pub(super) struct Args {
 /// Where a bucket is.
 #[derive(ClapArgs, Clone, Debug)]
 pub(super) struct S3 {
-    /// Where S3 is, if it is not Amazon's: http://localhost:9000
+    /// Where S3 is, if it is not Amazon's: `http://localhost:9000`
     #[arg(long, value_name = "URL")]
     s3_endpoint: Option<String>,
     /// Region of the bucket
