@@ -1,8 +1,9 @@
 //! What a recording costs: updates written, read, played, and images at times, each a second of one thread; and what a serving thread waits for
 //! the hand-over of an update to the writing thread.
 //!
-//! `cargo bench -p record --bench write` prints them. The updates are quotes as a feed has them: two prices, their sizes, a volume and a time in
-//! milliseconds, of a thousand items.
+//! `cargo bench -p record --bench write` prints them, `-- 20 10000` of 20 million updates of 10,000 items in place of 2 of 1,000. The updates are quotes as a
+//! feed has them: two prices, their sizes, a volume and a time in milliseconds. Two million of them are made, and recorded again with later times where more are wanted.
+//! The writer synchronises each 50 ms, as a recorder does.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
 
@@ -15,8 +16,10 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const ITEMS: u64 = 1_000;
-const UPDATES: u64 = 2_000_000;
+/// Updates that are made.
+const MADE: u64 = 2_000_000;
+/// How often what was written is made to survive the process.
+const SYNC: Duration = Duration::from_millis(50);
 /// Distance of two updates, nanoseconds.
 const STEP: u64 = 1_000;
 /// Updates that are handed over to a thread, so many a turn, and a turn each so often: 100,000/s.
@@ -38,8 +41,8 @@ const fn mix(n: u64) -> u64 {
     n ^ (n >> 29)
 }
 
-fn fields(n: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let (item, random) = (n % ITEMS, mix(n));
+fn fields(n: u64, items: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    let (item, random) = (n % items, mix(n));
     let price = 10_000 + (mix(item) % 5_000) as i64 + (random % 9) as i64;
     let cents = |value: i64| Real { mantissa: value, hint: rwf::RealHint::EXPONENT_2 };
     let mut list = FieldListEncoder::begin(w)?;
@@ -47,14 +50,14 @@ fn fields(n: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     list.real(25, cents(price + 1 + (random >> 8) as i64 % 3))?;
     list.uint(30, 100 * ((random >> 16) % 20))?;
     list.uint(31, 100 * ((random >> 24) % 20))?;
-    list.uint(32, 1_000_000 + n / ITEMS * 300)?;
+    list.uint(32, 1_000_000 + n / items * 300)?;
     list.uint(3855, (BEGIN + n * STEP) / 1_000_000 % 86_400_000)?;
     list.finish()
 }
 
-fn update(n: u64) -> Vec<u8> {
-    let body = encode(|w| fields(n, w));
-    let seq_num = Some((n / ITEMS) as u32);
+fn update(n: u64, items: u64) -> Vec<u8> {
+    let body = encode(|w| fields(n, items, w));
+    let seq_num = Some((n / items) as u32);
     encode(|w| {
         let update =
             UpdateMsg { container: DataType::FIELD_LIST, seq_num, body: &body, ..UpdateMsg::new(Domain(6), 0) };
@@ -62,8 +65,8 @@ fn update(n: u64) -> Vec<u8> {
     })
 }
 
-fn image(n: u64) -> Vec<u8> {
-    let body = encode(|w| fields(n, w));
+fn image(n: u64, items: u64) -> Vec<u8> {
+    let body = encode(|w| fields(n, items, w));
     let (flags, container) = (RefreshFlags::REFRESH_COMPLETE, DataType::FIELD_LIST);
     encode(|w| {
         let state = State::OPEN_OK;
@@ -84,7 +87,7 @@ fn per_second(what: &str, count: u64, started: Instant) {
 fn hand_over(folder: &Path, updates: &[Vec<u8>]) {
     let (recorder, _) = Recorder::start(folder, RecorderConfig::default()).expect("a folder");
     let mut handover = recorder.handover();
-    let items: Vec<record::ItemId> = (0..ITEMS).map(|n| handover.item(&item(n))).collect();
+    let items: Vec<record::ItemId> = (0..1_000).map(|n| handover.item(&item(n))).collect();
     let mut clock = Clock::start();
     let (mut messages, mut flushes) = (Vec::with_capacity(updates.len()), Vec::with_capacity(updates.len()));
     let mut next = Instant::now();
@@ -115,52 +118,77 @@ fn hand_over(folder: &Path, updates: &[Vec<u8>]) {
     }
 }
 
-fn main() {
-    let folder = std::env::temp_dir().join(format!("record-bench-{}", std::process::id()));
-    let updates: Vec<Vec<u8>> = (0..UPDATES).map(update).collect();
-    let raw: usize = updates.iter().map(Vec::len).sum();
-    println!("{UPDATES} updates of {:.1} bytes, {ITEMS} items", raw as f64 / UPDATES as f64);
-    let store = Folder::to_write(&folder).expect("a folder");
+/// Writes so many updates in the order in which they were made.
+fn write(folder: &Path, updates: &[Vec<u8>], count: u64, items: u64) {
+    let store = Folder::to_write(folder).expect("a folder");
     let mut journal = Journal::open(store, JournalConfig::default(), &mut Vec::new()).expect("a journal");
-    let items: Vec<u32> = (0..ITEMS).map(|n| journal.item(item(n))).collect();
+    let known: Vec<u32> = (0..items).map(|n| journal.item(item(n))).collect();
     let clocks = |n: u64| Clocks { wall: BEGIN + n * STEP, mono: n * STEP, source: None };
-    for n in 0..ITEMS {
-        journal.append(Kind::Refresh, Some(items[n as usize]), clocks(0), &image(n));
+    for (n, known) in (0..items).zip(&known) {
+        journal.append(Kind::Refresh, Some(*known), clocks(0), &image(n, items));
     }
-    let started = Instant::now();
-    for (n, body) in (0..).zip(&updates) {
-        journal.append(Kind::Update, Some(items[(n % ITEMS) as usize]), clocks(n), body);
-        if n % 50_000 == 0 {
+    let (started, mut synced) = (Instant::now(), Instant::now());
+    for n in 0..count {
+        let body = &updates[(n % updates.len() as u64) as usize];
+        journal.append(Kind::Update, Some(known[(n % items) as usize]), clocks(n), body);
+        if n % 1_024 == 0 && synced.elapsed() >= SYNC {
             journal.sync(clocks(n));
+            synced = Instant::now();
         }
     }
     journal.close().expect("it is written");
-    per_second("written", UPDATES, started);
-    let recording = Recording::open(Folder::to_read(&folder)).expect("a recording");
-    println!("{:.2} bytes a record", recording.info().bytes_a_record());
+    per_second("written", count, started);
+}
+
+/// The `at`-th number of the command line, of those that are there.
+fn argument(at: usize) -> Option<u64> {
+    std::env::args().filter_map(|argument| argument.parse().ok()).nth(at)
+}
+
+fn main() {
+    let folder = std::env::temp_dir().join(format!("record-bench-{}", std::process::id()));
+    let (count, items) = (argument(0).map_or(MADE, |millions| millions * 1_000_000), argument(1).unwrap_or(1_000));
+    let updates: Vec<Vec<u8>> = (0..count.min(MADE)).map(|n| update(n, items)).collect();
+    let raw: usize = updates.iter().map(Vec::len).sum();
+    println!("{count} updates of {:.1} bytes, {items} items", raw as f64 / updates.len() as f64);
+    write(&folder, &updates, count, items);
     let started = Instant::now();
-    let (mut cursor, mut count) = (recording.from_time(0), 0);
+    let recording = Recording::open(Folder::to_read(&folder)).expect("a recording");
+    println!(
+        "opened       {:>8.3} ms, {:.2} bytes a record",
+        started.elapsed().as_secs_f64() * 1e3,
+        recording.info().bytes_a_record()
+    );
+    let started = Instant::now();
+    let (mut cursor, mut read) = (recording.from_time(0), 0);
     while let Some(entry) = cursor.next().expect("it can be read") {
         black_box(entry.record.body);
-        count += 1;
+        read += 1;
     }
-    per_second("read", count, started);
+    per_second("read", read, started);
     let started = Instant::now();
     let mut player = Player::at(&recording, 0, &|_| true).expect("it can be read");
-    let count = player.advance(u64::MAX, usize::MAX, &mut |_, play| _ = black_box(play)).expect("it can be read");
-    per_second("played", count as u64, started);
+    let played = player.advance(u64::MAX, usize::MAX, &mut |_, play| _ = black_box(play)).expect("it can be read");
+    per_second("played", played as u64, started);
     let started = Instant::now();
     for n in 0..20 {
-        let at = BEGIN + mix(n) % (UPDATES * STEP);
-        black_box(recording.image_at(&item(mix(n) % ITEMS), at).expect("it can be read"));
+        let at = BEGIN + mix(n) % (count * STEP);
+        black_box(recording.image_at(&item(mix(n) % items), at).expect("it can be read"));
     }
     println!("image at T   {:>8.3} ms", started.elapsed().as_secs_f64() * 1e3 / 20.0);
     let started = Instant::now();
     for n in 0..5 {
-        black_box(Player::at(&recording, BEGIN + mix(n) % (UPDATES * STEP), &|_| true).expect("it can be read"));
+        black_box(Player::at(&recording, BEGIN + mix(n) % (count * STEP), &|_| true).expect("it can be read"));
     }
     println!("all at T     {:>8.3} ms", started.elapsed().as_secs_f64() * 1e3 / 5.0);
+    let started = Instant::now();
+    let (mut cursor, mut records) = (recording.of_item(&item(7), 0), 0_u64);
+    while let Some(entry) = cursor.next().expect("it can be read") {
+        black_box(entry.record.body);
+        records += 1;
+    }
+    println!("one item     {:>8.3} ms, {records} records", started.elapsed().as_secs_f64() * 1e3);
     std::fs::remove_dir_all(&folder).expect("it is ours");
-    hand_over(&folder, &updates[..HANDED as usize]);
+    hand_over(&folder, &updates[..updates.len().min(HANDED as usize)]);
     std::fs::remove_dir_all(&folder).expect("it is ours");
 }

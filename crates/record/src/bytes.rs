@@ -45,6 +45,11 @@ impl<'a> Input<'a> {
         Self { rest: bytes }
     }
 
+    /// What was not read.
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

@@ -37,6 +37,7 @@ mod images;
 mod index;
 mod journal;
 mod merge;
+mod packing;
 mod play;
 mod reader;
 mod record;
@@ -53,7 +54,7 @@ pub use index::Count;
 pub use journal::{Journal, JournalConfig, JournalCounters, MESSAGE_MAX};
 pub use merge::{Event, Merge, MergedItem, Shown};
 pub use play::{By, Play, Player, PlayerItem};
-pub use reader::{Cursor, Entry, ImageAt, Info, Recording};
+pub use reader::{Cursor, Entry, ImageAt, Info, Recording, SegmentInfo};
 pub use record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};
 pub use recorder::{Clock, Handover, ItemId, Recorder, RecorderConfig, RecorderStatus};
 pub use steer::{

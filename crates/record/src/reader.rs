@@ -58,6 +58,21 @@ pub struct Info {
     pub is_open: bool,
 }
 
+/// A segment of a recording, for those who take segments one by one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its number: they are counted from 1 on.
+    pub number: u64,
+    /// Name of its file.
+    pub name: String,
+    /// The sequence number of its first record.
+    pub first: u64,
+    /// The sequence number behind its last record.
+    pub next: u64,
+    /// Nothing is added to it any more.
+    pub is_closed: bool,
+}
+
 impl Info {
     /// All records.
     pub fn records(&self) -> u64 {
@@ -141,6 +156,17 @@ impl<S: Store> Recording<S> {
     /// The number that all segments of this recording have, and no other recording has.
     pub fn id(&self) -> u64 {
         self.segments.first().map_or(0, |segment| segment.head.recording)
+    }
+
+    /// Its segments that are there, the oldest first.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentInfo> {
+        self.segments.iter().map(|segment| SegmentInfo {
+            number: segment.head.number,
+            name: segment.name.clone(),
+            first: segment.head.first,
+            next: segment.index.next().unwrap_or(segment.head.first),
+            is_closed: segment.is_closed,
+        })
     }
 
     /// The sequence number behind its last record.

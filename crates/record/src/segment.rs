@@ -195,10 +195,14 @@ impl Segment {
         for (first, items) in tail.items {
             let _ = self.take_items(first, items);
         }
-        for row in &tail.rows {
-            if row.sequence == next && encoder.has_room(row.body.len()) {
-                encoder.push(row.kind, row.item, row.clocks, &row.body);
-                next += 1;
+        for (first, rows) in &tail.rows {
+            let (mut input, mut sequence) = (Input::new(rows), *first);
+            while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input)).flatten() {
+                if sequence == next && encoder.has_room(row.body.len()) {
+                    encoder.push(row.kind, row.item, row.clocks, row.body);
+                    next += 1;
+                }
+                sequence = sequence.saturating_add(1);
             }
         }
         let mut block = Vec::new();
@@ -232,18 +236,18 @@ impl Segment {
 
 /// A record as it stands in a tail.
 #[derive(Debug)]
-struct Row {
-    sequence: u64,
-    kind: Kind,
-    item: ItemNumber,
-    clocks: Clocks,
-    body: Vec<u8>,
+pub(crate) struct Row<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) item: ItemNumber,
+    pub(crate) clocks: Clocks,
+    pub(crate) body: &'a [u8],
 }
 
 #[derive(Debug, Default)]
 struct Tail {
     items: Vec<(ItemNumber, Vec<Item>)>,
-    rows: Vec<Row>,
+    /// Rows one behind the other, and the sequence number of the first, as they were written together.
+    rows: Vec<(u64, Vec<u8>)>,
 }
 
 /// Appends a record as it stands in a tail.
@@ -257,22 +261,20 @@ pub(crate) fn put_row(kind: Kind, item: ItemNumber, clocks: Clocks, body: &[u8],
     put_counted(out, body);
 }
 
-fn read_row(sequence: u64, input: &mut Input<'_>) -> Option<Row> {
+/// Reads a record as it stands in a tail; `None`: it is none.
+pub(crate) fn read_row<'a>(input: &mut Input<'a>) -> Option<Row<'a>> {
     let (kind, item) = (Kind::of(input.u8()?)?, u32::try_from(input.varint()?).ok()?);
     let (wall, mono, has_source, source) = (input.u64()?, input.u64()?, input.u8()?, input.u64()?);
     let clocks = Clocks { wall, mono, source: (has_source != 0).then_some(source) };
-    Some(Row { sequence, kind, item, clocks, body: input.counted()?.to_vec() })
+    Some(Row { kind, item, clocks, body: input.counted()? })
 }
 
 /// The rows of the tail of a segment, up to where it is cut.
 fn read_tail(store: &impl Store, number: u64, damage: &mut Vec<Damage>) -> Result<Tail, Error> {
     let name = tail_name(number);
     let mut tail = Tail::default();
-    if !store.files().map_err(Error::store(&store.name(), "listing the folder"))?.contains_key(&name) {
-        return Ok(tail);
-    }
     let bytes = match store.read(&name, 0, usize::MAX) {
-        // The writer has closed the segment meanwhile.
+        // A segment that is closed has none.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(tail),
         read => read.map_err(Error::store(&name, "reading"))?,
     };
@@ -299,11 +301,12 @@ impl Tail {
         match kind {
             FrameKind::Items => self.items.push(read_items(&mut input)?),
             FrameKind::Rows => {
-                let mut sequence = input.u64()?;
+                let first = input.u64()?;
+                let rows = input;
                 while !input.is_empty() {
-                    self.rows.push(read_row(sequence, &mut input)?);
-                    sequence = sequence.checked_add(1)?;
+                    read_row(&mut input)?;
                 }
+                self.rows.push((first, rows.rest().to_vec()));
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use super::shape::{ColumnKey, Shapes, Slot, Split, put_shapes};
 use super::{HEAD_LEN, Head, RAW_MAX, RECORDS_MAX, section};
 use crate::bytes::{put_varint, zigzag};
 use crate::record::{Clocks, ItemNumber, Kind};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Blocks after which columns are looked at anew.
 const PLAN_BLOCKS: u32 = 16;
@@ -44,7 +44,7 @@ pub(crate) struct Encoder {
     shape_of: Vec<u32>,
     values: Vec<Values>,
     raw: usize,
-    plans: HashMap<(ColumnKey, Slot, usize), Plan>,
+    plans: FxHashMap<(ColumnKey, Slot, usize), Plan>,
     blocks: u32,
 }
 
@@ -70,7 +70,7 @@ impl Encoder {
             shape_of: Vec::new(),
             values: Vec::new(),
             raw: 0,
-            plans: HashMap::new(),
+            plans: FxHashMap::default(),
             blocks: 0,
         })
     }
@@ -109,6 +109,16 @@ impl Encoder {
             self.values[part.column].push(row, &body[range.clone()]);
         }
         self.raw += body.len();
+    }
+
+    /// The items that have records here, in order, 0 for records without one.
+    pub(crate) fn items_in_order(&self) -> Vec<ItemNumber> {
+        let most = self.items.iter().max().map_or(0, |most| *most as usize + 1);
+        let mut is_there = vec![false; most];
+        for item in &self.items {
+            is_there[*item as usize] = true;
+        }
+        (0..).zip(is_there).filter(|(_, is_there)| *is_there).map(|(item, _)| item).collect()
     }
 
     /// Appends what was put in as a block and is empty again; nothing if nothing was put in. `first` is the sequence number of the first
@@ -173,7 +183,7 @@ fn put_columns(
     values: &[Values],
     rows: &Rows,
     effort: Effort,
-    plans: &mut HashMap<(ColumnKey, Slot, usize), Plan>,
+    plans: &mut FxHashMap<(ColumnKey, Slot, usize), Plan>,
     sections: &mut Sections<'_>,
 ) -> Vec<u8> {
     let mut heads = Vec::new();

@@ -1,6 +1,7 @@
 //! Values as numbers, and what they are foretold from: the smaller what is left, the less there is to write.
 
 use crate::bytes::zigzag;
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
 /// The mark of a value without bytes.
@@ -199,7 +200,7 @@ pub(super) struct Rows {
 impl Rows {
     /// Rows of these items, by their numbers in the segment.
     pub(super) fn new(items: &[u32], walls: Vec<u64>) -> Self {
-        let mut known = HashMap::new();
+        let mut known = FxHashMap::default();
         let items = items.iter().map(|item| {
             let next = known.len() as u32;
             *known.entry(*item).or_insert(next)

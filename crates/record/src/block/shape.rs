@@ -6,6 +6,7 @@
 
 use crate::bytes::{Input, put_counted, put_varint};
 use crate::record::Kind;
+use rustc_hash::FxHashMap;
 use rwf::DataType;
 use rwf::msg::{MsgClass, UpdateFlags};
 use rwf::peek;
@@ -159,14 +160,17 @@ impl Split {
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     known: HashMap<Box<[u8]>, u32>,
+    /// The shape that was asked for last, which most often is the next one, too.
+    last: (Vec<u8>, u32),
     pub(super) all: Vec<Shape>,
-    columns: HashMap<(ColumnKey, Slot), usize>,
+    columns: FxHashMap<(ColumnKey, Slot), usize>,
     pub(super) keys: Vec<(ColumnKey, Slot)>,
 }
 
 impl Shapes {
     pub(super) fn clear(&mut self) {
         self.known.clear();
+        self.last.0.clear();
         self.all.clear();
         self.columns.clear();
         self.keys.clear();
@@ -174,7 +178,12 @@ impl Shapes {
 
     /// The shape of a message that was taken apart; `None` if there is room for no more.
     pub(super) fn shape(&mut self, kind: Kind, split: &Split) -> Option<u32> {
+        if self.last.0 == split.literals {
+            return Some(self.last.1);
+        }
         if let Some(number) = self.known.get(&split.literals[..]) {
+            self.last.0.clone_from(&split.literals);
+            self.last.1 = *number;
             return Some(*number);
         }
         let is_whole = matches!(split.values[..], [(_, _, Slot::Rest, _)]);

@@ -9,12 +9,13 @@ use std::time::Instant;
 
 /// Names the folder to a process that is to be killed.
 const FOLDER: &str = "QUOTEWAY_RECORD_FOLDER";
-/// Tells it what of the recording is known to be right: the number of the next update, and the time of the last one.
-const KNOWN: &str = "QUOTEWAY_RECORD_KNOWN";
+/// Tells it the number of the next update.
+const NEXT: &str = "QUOTEWAY_RECORD_NEXT";
 
-/// How often to kill. `QUOTEWAY_KILLS=1000` for a long run.
+/// How often to kill: 25 times, in a long run (`QUOTEWAY_LONG`) 1,000 times, else as often as `QUOTEWAY_KILLS` says.
 fn kills() -> u64 {
-    std::env::var("QUOTEWAY_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(25)
+    let usual = if std::env::var_os("QUOTEWAY_LONG").is_some() { 1_000 } else { 25 };
+    std::env::var("QUOTEWAY_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(usual)
 }
 
 /// How far a recording is known to be right.
@@ -22,26 +23,25 @@ fn kills() -> u64 {
 struct Known {
     /// Number of the update behind.
     next: u64,
-    /// Time of the last update.
-    time: u64,
+    /// The sequence number behind its record.
+    sequence: u64,
 }
 
 impl Known {
     /// What follows is right, too: all updates are there, in order. A thousand kills read the recording once, not a thousand times.
     fn with_the_rest_of(self, recording: &Recording<Folder>) -> Self {
-        let mut cursor = recording.from_time(self.time);
+        let mut cursor = recording.from_sequence(self.sequence);
         let mut known = self;
         while let Some(entry) = cursor.next().expect("it can be read") {
             let record = entry.record;
-            if record.kind != Kind::Update {
-                continue;
-            }
-            let is_news = record.body == crate::body(known.next);
-            // Of the same moment as the last one may be some before it.
-            let is_old = known == self && record.time == self.time;
-            assert!(is_news || is_old, "{} in the place of update {}", record.sequence, known.next);
-            if is_news {
-                known = Self { next: known.next + 1, time: record.time };
+            if record.kind == Kind::Update {
+                assert!(
+                    record.body == crate::body(known.next),
+                    "{} in the place of update {}",
+                    record.sequence,
+                    known.next
+                );
+                known = Self { next: known.next + 1, sequence: record.sequence + 1 };
             }
         }
         known
@@ -52,16 +52,12 @@ impl Known {
 #[test]
 fn the_process_that_is_killed() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
-    let known = std::env::var(KNOWN).expect("it is told");
-    let (next, time) = known.split_once(' ').expect("two numbers");
-    let known = Known { next: next.parse().expect("a number"), time: time.parse().expect("a number") };
+    let start: u64 = std::env::var(NEXT).expect("it is told").parse().expect("a number");
     let config = JournalConfig { block_records: 100, segment_bytes: 20_000, ..JournalConfig::default() };
     let begin = Instant::now();
     let store = Folder::to_write(Path::new(&folder)).expect("the one before is dead");
     let mut journal = Journal::open(store, config, &mut Vec::new()).expect("it is repaired");
     println!("opened {}", begin.elapsed().as_micros());
-    let recording = Recording::open(Folder::to_read(Path::new(&folder)));
-    let start = recording.map_or(0, |recording| known.with_the_rest_of(&recording).next);
     let id = journal.item(item("IBM.N"));
     let mut clock = Clock::start();
     for n in start.. {
@@ -84,11 +80,12 @@ fn killed_at_any_moment_nothing_that_was_safe_is_lost() {
     let mut seed = 0x9E37_79B9_7F4A_7C15u64;
     let mut known = Known::default();
     let mut slowest = 0;
+    let mut followed = None;
     for kill in 0..kills() {
         let mut child = Command::new(std::env::current_exe().expect("it runs"))
             .args(["--exact", "killed::the_process_that_is_killed", "--nocapture"])
             .env(FOLDER, folder.path())
-            .env(KNOWN, format!("{} {}", known.next, known.time))
+            .env(NEXT, known.next.to_string())
             .stdout(Stdio::piped())
             .spawn()
             .expect("it runs again");
@@ -115,8 +112,10 @@ fn killed_at_any_moment_nothing_that_was_safe_is_lost() {
         lines.read_to_string(&mut rest).expect("what it had said");
         let said = rest.lines().filter(|line| line.starts_with("safe "));
         let whole = said.filter_map(|line| number(line, "safe ")).max().unwrap_or(safe).max(safe);
-        let recording = Recording::open(Folder::to_read(folder.path())).expect("a recording");
-        known = known.with_the_rest_of(&recording);
+        let recording =
+            followed.get_or_insert_with(|| Recording::open(Folder::to_read(folder.path())).expect("a recording"));
+        recording.look_again(known.sequence).expect("it can be read");
+        known = known.with_the_rest_of(recording);
         let read = known.next.checked_sub(1).expect("something was written");
         // The last line may have been cut within its number.
         assert!(read >= safe && (read + 14 >= whole || rest.is_empty()), "kill {kill}: {read} of {safe}");

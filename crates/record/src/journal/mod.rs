@@ -3,23 +3,23 @@
 //! A record waits in memory until its block is full. What waits is written to the *tail* at every [`Journal::sync`], so that a process
 //! that is killed loses what came since then; when the block is written, the tail is emptied.
 
-use crate::block::decode;
-use crate::block::encode::{Effort, Encoder};
+mod trouble;
+
 use crate::error::{Damage, Error};
 use crate::frame::{FILE_HEAD_LEN, FileHead, FrameKind, put_frame, put_packed};
 use crate::images::{Held, Keeping, parts};
 use crate::index::{BlockPlace, Count, GapPlace, ImagesPlace, Index, put_images, put_items};
+use crate::packing::{Images, Job, Packed, Packer, Rows};
 use crate::record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind};
 use crate::segment::{Segment, put_end, put_row};
 use crate::store::{Store, segment_name, segment_number, tail_name};
-use std::collections::HashMap;
+use rwf::image::Image;
+use trouble::Trouble;
 
 /// Bytes of a message that can be recorded: RWF has none of more.
 pub const MESSAGE_MAX: usize = 1 << 20;
 /// A wall clock that falls back by more against the monotonic one was set back, nanoseconds.
 const SET_BACK_MIN: i64 = 1_000_000;
-/// After a failure of the disk it is tried again after so long, nanoseconds.
-const RETRY: u64 = 1_000_000_000;
 /// A checkpoint is written when the blocks since the last one are so many times its size.
 const CHECKPOINT_SHARE: u64 = 8;
 /// Bytes of blocks between two checkpoints at least.
@@ -87,7 +87,8 @@ struct Open {
     len: u64,
     created: u64,
     index: Index,
-    numbers: HashMap<u32, ItemNumber>,
+    /// By item: its number in the segment, 0 where it has none yet.
+    numbers: Vec<ItemNumber>,
     /// Items that the segment's file has, and those that segment or tail have.
     in_segment: usize,
     in_tail: usize,
@@ -96,15 +97,6 @@ struct Open {
     /// Bytes of blocks since the last checkpoint.
     since_images: u64,
     last_images: u64,
-}
-
-/// Failure of the disk, and what was lost by it.
-#[derive(Debug)]
-struct Trouble {
-    text: String,
-    retry_at: u64,
-    lost: Count,
-    from: u64,
 }
 
 /// Writes a recording.
@@ -120,10 +112,14 @@ pub struct Journal<S> {
     ended: Option<u64>,
     last: Option<Clocks>,
     segment: Option<Open>,
-    encoder: Encoder,
-    /// Records of the encoder that the tail does not have, as they will stand there, and the sequence number of the first.
-    rows: Vec<u8>,
-    rows_first: u64,
+    packer: Packer,
+    /// Records of the block that grows, and memory for those of the next.
+    rows: Rows,
+    spare: Rows,
+    /// How many bytes of them the tail has, and the sequence number of the first record that it lacks.
+    in_tail: (usize, u64),
+    /// Time at the end of the last block that was given to be packed.
+    given: Option<u64>,
     items: Vec<Item>,
     held: Vec<Held>,
     keeping: Keeping,
@@ -142,7 +138,7 @@ impl<S: Store> Journal<S> {
         let files = store.files().map_err(Error::store(&store.name(), "listing the folder"))?;
         let newest = files.iter().filter_map(|(name, size)| Some((segment_number(name)?, *size))).max();
         let memory = |e| Error::store(&store.name(), "making the packer")(e);
-        let encoder = Encoder::new(Effort::LIVE).map_err(memory)?;
+        let packer = Packer::new().map_err(memory)?;
         let mut journal = Self {
             config,
             recording: 0,
@@ -152,9 +148,11 @@ impl<S: Store> Journal<S> {
             ended: None,
             last: None,
             segment: None,
-            encoder,
-            rows: Vec::new(),
-            rows_first: 0,
+            packer,
+            rows: Rows::default(),
+            spare: Rows::default(),
+            in_tail: (0, 0),
+            given: None,
             items: Vec::new(),
             held: Vec::new(),
             keeping: Keeping::new(),
@@ -184,7 +182,7 @@ impl<S: Store> Journal<S> {
         self.next = segment.index.next().unwrap_or(segment.head.first);
         self.latest =
             segment.index.blocks.last().map(|block| block.end).or(Some(segment.head.before).filter(|at| *at > 0));
-        self.ended = self.latest;
+        (self.ended, self.given) = (self.latest, self.latest);
         if !segment.is_closed {
             self.repair(number, segment)?;
         }
@@ -236,6 +234,25 @@ impl<S: Store> Journal<S> {
         self.items.len() as u32 - 1
     }
 
+    /// What was recorded last of this item, if it is open and whole.
+    pub fn image(&self, item: u32) -> Option<&Image> {
+        self.held.get(item as usize).filter(|held| held.is_open && held.image.is_whole()).map(|held| &held.image)
+    }
+
+    /// It is known from elsewhere that nothing was missing up to this wall clock, when nobody recorded any more: the gap begins no sooner.
+    pub fn was_alive_until(&mut self, wall: u64) {
+        if let Some((GapReason::Restart, from, ..)) = &mut self.gap {
+            *from = wall.max(*from);
+        }
+    }
+
+    /// Records the gap between the writer before and this one now, and not with the first message.
+    pub fn tell_gap(&mut self, clocks: Clocks) {
+        if let Some((reason, from, messages, bytes)) = self.gap.take() {
+            self.put_gap(Gap { reason, from, to: clocks.wall, messages, bytes }, clocks);
+        }
+    }
+
     /// Records a message, of an item that was made known or of none. Never fails: what cannot be written is a gap.
     pub fn append(&mut self, kind: Kind, item: Option<u32>, clocks: Clocks, body: &[u8]) {
         self.look_at_clock(clocks);
@@ -243,9 +260,7 @@ impl<S: Store> Journal<S> {
         if let Some(held) = item.and_then(|item| self.held.get_mut(item as usize)) {
             self.keeping.apply(held, kind, body);
         }
-        if let Some((reason, from, messages, bytes)) = self.gap.take() {
-            self.put_gap(Gap { reason, from, to: clocks.wall, messages, bytes }, clocks);
-        }
+        self.tell_gap(clocks);
         if body.len() > MESSAGE_MAX {
             self.lose(1, body.len() as u64);
             let gap = Gap {
@@ -325,8 +340,8 @@ impl<S: Store> Journal<S> {
             return;
         }
         self.put_row(kind, item, clocks, body);
-        if self.encoder.count() >= self.config.block_records || self.encoder.raw() >= self.config.block_bytes {
-            self.write_block();
+        if self.rows.count >= self.config.block_records || self.rows.raw >= self.config.block_bytes {
+            self.give_block();
         }
     }
 
@@ -335,11 +350,12 @@ impl<S: Store> Journal<S> {
             return self.fault("a record without a segment");
         }
         let number = item.and_then(|item| self.number(item)).unwrap_or(0);
-        if self.rows.is_empty() {
-            self.rows_first = self.next;
+        if self.rows.count == 0 {
+            (self.rows.first, self.rows.wall, self.in_tail) = (self.next, clocks.wall, (0, self.next));
         }
-        put_row(kind, number, clocks, body, &mut self.rows);
-        self.encoder.push(kind, number, clocks, body);
+        put_row(kind, number, clocks, body, &mut self.rows.bytes);
+        self.rows.count += 1;
+        self.rows.raw += body.len();
         self.next += 1;
         self.latest = self.latest.max(Some(clocks.wall));
         self.counters.written.messages += 1;
@@ -360,12 +376,15 @@ impl<S: Store> Journal<S> {
     /// The number of an item in the open segment: a new one if it has none yet.
     fn number(&mut self, item: u32) -> Option<ItemNumber> {
         let open = self.segment.as_mut()?;
-        let next = open.index.items.len() as ItemNumber + 1;
-        let number = *open.numbers.entry(item).or_insert(next);
-        if number == next {
-            open.index.items.push(self.items[item as usize].clone());
+        if open.numbers.len() <= item as usize {
+            open.numbers.resize(self.items.len(), 0);
         }
-        Some(number)
+        let number = open.numbers.get_mut(item as usize)?;
+        if *number == 0 {
+            open.index.items.push(self.items[item as usize].clone());
+            *number = open.index.items.len() as ItemNumber;
+        }
+        Some(*number)
     }
 
     /// A new segment, which begins with the images that are known.
@@ -396,7 +415,7 @@ impl<S: Store> Journal<S> {
             len: FILE_HEAD_LEN as u64,
             created: clocks.wall,
             index: Index::default(),
-            numbers: HashMap::new(),
+            numbers: Vec::new(),
             in_segment: 0,
             in_tail: 0,
             tail_len: 0,
@@ -405,7 +424,7 @@ impl<S: Store> Journal<S> {
             last_images: 0,
         });
         self.held.iter_mut().for_each(|held| held.is_changed |= held.is_open);
-        self.write_images();
+        self.write_images_now();
         self.keep_to_limits(clocks.wall);
     }
 
@@ -426,35 +445,83 @@ impl<S: Store> Journal<S> {
         }
     }
 
+    /// Gives what waits to be packed, when the block before is written.
+    fn give_block(&mut self) {
+        self.settle();
+        if let Some(job) = self.job()
+            && let Err(packed) = self.packer.give(job)
+        {
+            self.write_packed(*packed);
+        }
+    }
+
     /// Writes what waits as a block.
     fn write_block(&mut self) {
-        let count = self.encoder.count() as u64;
-        let mut block = Vec::new();
-        if self.trouble.is_some() || self.encoder.finish(self.next - count, self.ended, &mut block).is_none() {
+        self.settle();
+        let Some(job) = self.job() else { return };
+        match self.packer.pack(job) {
+            Some(packed) => self.write_packed(packed),
+            None => self.fault("a block was not packed"),
+        }
+    }
+
+    /// Writes the block that was given to be packed, if there is one.
+    fn settle(&mut self) {
+        if !self.packer.is_busy() {
             return;
         }
+        match self.packer.wait() {
+            Some(packed) => self.write_packed(packed),
+            None => self.fault("a block was not packed"),
+        }
+    }
+
+    /// What waits, to be packed, with a checkpoint behind it if it is time for one.
+    fn job(&mut self) -> Option<Job> {
+        if self.trouble.is_some() || self.rows.count == 0 {
+            return None;
+        }
+        let Some(open) = &self.segment else {
+            self.fault("a block without a segment");
+            return None;
+        };
+        let is_due = open.since_images >= CHECKPOINT_MIN.max(open.last_images * CHECKPOINT_SHARE);
+        let images = if is_due { self.images() } else { None };
+        let before = std::mem::replace(&mut self.given, self.latest);
+        let rows = std::mem::replace(&mut self.rows, std::mem::take(&mut self.spare));
+        Some(Job { rows, before, images })
+    }
+
+    /// Writes a block, and the checkpoint behind it.
+    fn write_packed(&mut self, packed: Packed) {
+        let Packed { rows, block, place, images } = packed;
         let Some(open) = &self.segment else { return self.fault("a block without a segment") };
         let mut out = Vec::new();
         put_new_items(open.in_segment, &open.index.items, &mut out);
-        let place = BlockPlace::of(open.len + out.len() as u64, &block);
-        put_frame(FrameKind::Block, &block, &mut out);
+        let offset = open.len + out.len() as u64;
+        out.extend_from_slice(&block);
+        let is_whole = place.as_ref().is_some_and(|place| place.count == rows.count as u64);
+        if !is_whole {
+            self.fault("a block lacks rows");
+        }
         if !self.write(&out, "writing a block") {
-            // The records stay in memory no longer: what the tail has of them is all that can be had.
-            self.lose_block(&block);
+            // The records stay in memory no longer, nor do those behind them: what the tail has of them is all that can be had.
+            self.lose_block(rows);
+            self.changed_again(images.map(|(images, ..)| images));
             return;
         }
         self.counters.blocks += 1;
-        self.rows.clear();
         self.ended = place.as_ref().map(|place| place.end).or(self.ended);
         let Some(open) = &mut self.segment else { return self.fault("a block that was written into no segment") };
         open.in_segment = open.index.items.len();
-        open.index.blocks.extend(place);
+        open.index.blocks.extend(place.map(|place| BlockPlace { offset, ..place }));
         open.since_images += out.len() as u64;
-        let is_due = open.since_images >= CHECKPOINT_MIN.max(open.last_images * CHECKPOINT_SHARE);
         self.empty_tail();
-        if is_due {
-            self.write_images();
+        if let Some((images, frame, len)) = images {
+            self.write_images(images, &frame, len);
         }
+        self.spare = rows;
+        self.spare.clear();
     }
 
     /// The tail is not needed when its records are in a block that is safe. Most blocks are full before anything is in it.
@@ -470,55 +537,8 @@ impl<S: Store> Journal<S> {
         }
     }
 
-    /// A block that found no room: its records are lost, and it takes no sequence numbers.
-    fn lose_block(&mut self, block: &[u8]) {
-        let Some(block) = decode::decode(block) else { return self.fault("a block that its writer cannot read") };
-        let all: u64 = block.records().map(|record| record.body.len() as u64).sum();
-        let (mut lost, mut untold) = (Count::default(), 0);
-        for record in block.records() {
-            match Gap::decode(record.body).filter(|_| record.kind == Kind::Gap) {
-                None => lost = Count { messages: lost.messages + 1, bytes: lost.bytes + record.body.len() as u64 },
-                // Its messages are told by the gap that will stand for the block; what the disk lost is remembered.
-                Some(gap) if gap.reason != GapReason::Disk => untold += gap.messages.unwrap_or(0),
-                Some(_) => {}
-            }
-        }
-        self.next = block.head.first;
-        self.latest = self.ended;
-        self.rows.clear();
-        let gaps_from = self.next;
-        if let Some(open) = &mut self.segment {
-            open.index.gaps.retain(|place| place.sequence < gaps_from);
-            for record in block.records() {
-                let count = &mut open.index.counts[record.kind as usize - 1];
-                count.messages = count.messages.saturating_sub(1);
-                count.bytes = count.bytes.saturating_sub(record.body.len() as u64);
-            }
-        }
-        let gaps = block.records().filter(|record| record.kind == Kind::Gap).count() as u64;
-        self.counters.gaps = self.counters.gaps.saturating_sub(gaps);
-        self.counters.written.messages -= block.len() as u64;
-        self.counters.written.bytes -= all;
-        self.lose(lost.messages, lost.bytes);
-        if let Some(trouble) = &mut self.trouble {
-            trouble.lost.messages += lost.messages + untold;
-            trouble.lost.bytes += lost.bytes;
-            trouble.from = trouble.from.min(block.head.wall);
-        }
-        self.forget_tail();
-    }
-
-    /// Records of a lost block in the tail must not be taken for what comes later under the same sequence numbers.
-    fn forget_tail(&mut self) {
-        if let Some(open) = &mut self.segment {
-            open.tail_len = 0;
-            open.in_tail = open.in_segment;
-            let _ = self.store.truncate(&tail_name(open.number), 0);
-        }
-    }
-
-    /// Writes the images that have changed since they were last written.
-    fn write_images(&mut self) {
+    /// The images that have changed since they were last written, as they are behind all rows.
+    fn images(&mut self) -> Option<Images> {
         let changed: Vec<u32> = (0..self.held.len() as u32)
             .filter(|item| {
                 let held = &self.held[*item as usize];
@@ -533,28 +553,48 @@ impl<S: Store> Journal<S> {
             }
         }
         if images.is_empty() {
-            return;
+            return None;
         }
-        let Some(open) = &self.segment else { return self.fault("a checkpoint without a segment") };
+        for item in &changed {
+            self.held[*item as usize].is_changed = false;
+        }
         images.sort_unstable_by_key(|(number, _)| *number);
-        let (mut payload, mut out) = (Vec::new(), Vec::new());
+        let mut payload = Vec::new();
         put_images(self.next, &images, &mut payload);
+        let numbers = images.into_iter().map(|(number, _)| number).collect();
+        Some(Images { sequence: self.next, payload, numbers, items: changed })
+    }
+
+    /// A checkpoint was not written: its images are to be written again.
+    fn changed_again(&mut self, images: Option<Images>) {
+        for item in images.into_iter().flat_map(|images| images.items) {
+            if let Some(held) = self.held.get_mut(item as usize) {
+                held.is_changed = true;
+            }
+        }
+    }
+
+    /// Writes the images that have changed since they were last written. Nothing waits to be a block.
+    fn write_images_now(&mut self) {
+        if let Some(images) = self.images() {
+            let (frame, len) = images.frame();
+            self.write_images(images, &frame, len);
+        }
+    }
+
+    /// Writes a checkpoint, whose frame has a payload of so many bytes.
+    fn write_images(&mut self, images: Images, frame: &[u8], len: usize) {
+        let Some(open) = &self.segment else { return self.fault("a checkpoint without a segment") };
+        let mut out = Vec::new();
         put_new_items(open.in_segment, &open.index.items, &mut out);
         let offset = open.len + out.len() as u64;
-        let start = out.len();
-        put_packed(FrameKind::Images, &payload, &mut out);
-        let len = out.len() - start - crate::frame::FRAME_HEAD_LEN;
+        out.extend_from_slice(frame);
         if !self.write(&out, "writing a checkpoint") {
-            return;
+            return self.changed_again(Some(images));
         }
-        for item in changed {
-            self.held[item as usize].is_changed = false;
-        }
-        let sequence = self.next;
         if let Some(open) = &mut self.segment {
             open.in_segment = open.index.items.len();
-            let items = images.into_iter().map(|(item, _)| item).collect();
-            open.index.images.push(ImagesPlace { offset, len, sequence, items });
+            open.index.images.push(ImagesPlace { offset, len, sequence: images.sequence, items: images.numbers });
             open.since_images = 0;
             open.last_images = len as u64;
         }
@@ -583,87 +623,33 @@ impl<S: Store> Journal<S> {
         }
     }
 
-    fn fail(&mut self, doing: &str, error: &std::io::Error, clocks: Clocks) {
-        self.counters.failures += 1;
-        let text = format!("{}: {doing} failed: {error}", self.store.name());
-        let retry_at = clocks.mono.saturating_add(RETRY);
-        match &mut self.trouble {
-            Some(trouble) => (trouble.text, trouble.retry_at) = (text, retry_at),
-            None => self.trouble = Some(Trouble { text, retry_at, lost: Count::default(), from: clocks.wall }),
-        }
-    }
-
-    fn lose_to_disk(&mut self, len: usize) {
-        self.lose(1, len as u64);
-        if let Some(trouble) = &mut self.trouble {
-            trouble.lost.messages += 1;
-            trouble.lost.bytes += len as u64;
-        }
-    }
-
-    /// After a while the disk is tried again: with a gap, and the images that are known.
-    fn try_again(&mut self, clocks: Clocks) -> bool {
-        let Some(mut trouble) = self.trouble.take_if(|trouble| clocks.mono >= trouble.retry_at) else { return false };
-        if self.segment.is_none() {
-            self.begin(clocks);
-        }
-        if let Some(open) = self.segment.as_ref().filter(|_| self.trouble.is_none()) {
-            // Both files are as long as we know them to be: while the disk took nothing, what was to be cut off has stayed.
-            let (name, tail) = (segment_name(open.number), tail_name(open.number));
-            let cut = self.store.truncate(&name, open.len).and_then(|()| self.store.truncate(&tail, open.tail_len));
-            if let Err(e) = cut.and_then(|()| self.store.sync(&name)) {
-                self.fail("trying again", &e, clocks);
-            }
-        }
-        if self.trouble.is_none() && trouble.lost.messages > 0 {
-            let messages = Some(trouble.lost.messages);
-            let gap = Gap {
-                reason: GapReason::Disk,
-                from: trouble.from,
-                to: clocks.wall,
-                messages,
-                bytes: trouble.lost.bytes,
-            };
-            self.counters.gaps += 1;
-            self.put_row(Kind::Gap, None, clocks, &gap.encode());
-            self.held.iter_mut().for_each(|held| held.is_changed |= held.is_open);
-            self.write_block();
-            if self.trouble.is_none() {
-                // The gap is told. What fails from here on is another one.
-                trouble.lost = Count::default();
-                trouble.from = clocks.wall;
-                self.write_images();
-            }
-        }
-        let Some(again) = &mut self.trouble else { return true };
-        // The gap that was lost with its block is the one that is still to be told.
-        again.from = trouble.from;
-        again.lost.messages += trouble.lost.messages;
-        again.lost.bytes += trouble.lost.bytes;
-        false
-    }
-
     /// Makes what was recorded so far survive the process, and what could be written the machine. To be called every 100 ms at most.
     pub fn sync(&mut self, clocks: Clocks) {
         if self.trouble.is_some() && !self.try_again(clocks) {
             return;
         }
+        // What the tail has of the block before has to be in the segment before anything comes behind it.
+        self.settle();
+        if self.trouble.is_some() {
+            return;
+        }
         // Without a segment nothing was recorded since the last one ended.
         let Some(open) = &mut self.segment else { return };
         let (name, tail) = (segment_name(open.number), tail_name(open.number));
-        if !self.rows.is_empty() {
+        let (known, first) = self.in_tail;
+        if self.rows.bytes.len() > known {
             let mut out = Vec::new();
             put_new_items(open.in_tail.max(open.in_segment), &open.index.items, &mut out);
-            let mut rows = self.rows_first.to_le_bytes().to_vec();
-            rows.append(&mut self.rows);
+            let mut rows = first.to_le_bytes().to_vec();
+            rows.extend_from_slice(&self.rows.bytes[known..]);
             put_frame(FrameKind::Rows, &rows, &mut out);
             let written = self.store.append(&tail, &out).and_then(|()| self.store.sync(&tail));
             if let Err(e) = written {
-                // The records are still in the block: they go with it, and the tail is as long as it was.
+                // The records are still to be in the block: they go with it, and the tail is as long as it was.
                 let _ = self.store.truncate(&tail, open.tail_len);
-                self.rows = rows.split_off(size_of::<u64>());
                 return self.fail("writing the tail", &e, clocks);
             }
+            self.in_tail = (self.rows.bytes.len(), self.next);
             open.tail_len += out.len() as u64;
             open.in_tail = open.index.items.len();
             self.counters.file_bytes += out.len() as u64;
