@@ -94,6 +94,7 @@ BLOCKS = {
     "quoteway record today": Run(before=[DEMO]),
     "quoteway record export today --as parquet -o tables": Skip("needs a recording of a day; interop/columns/test_columns.py runs such"),
     "quoteway record send today --to nats": Skip("needs a recording and brokers; crates/record-streams/tests/all sends such"),
+    "quoteway record send today --to s3": Skip("needs a recording and an object store; crates/record-streams/tests/all sends such"),
     "quoteway record import again": Skip("needs tables of a recording; interop/columns/test_columns.py runs such"),
     "quoteway serve --route provider-host:14010": Run(before=[SOURCE], alone=True),
     "quoteway config > quoteway.toml": Run(files={"rmds.cnf": ("docs/operating/examples/site.cnf", None)}),

@@ -9,9 +9,11 @@ import decimal
 import glob
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 import duckdb
@@ -19,6 +21,7 @@ import pandas
 import polars
 import pyarrow
 import pyarrow.compute
+import pyarrow.fs
 import pyarrow.ipc
 import pyarrow.parquet
 
@@ -210,6 +213,77 @@ def test_a_dataset_in_parts_is_read_by_its_parts(world):
     assert set(table["service"].to_list()) == {"FEED"}
     table = pyarrow.parquet.read_table(world.path("lake/MARKET_PRICE"))
     assert table.num_rows == len(ROWS) and table.schema.field("ASK").type == pyarrow.decimal128(18, 8)
+
+
+def check_lake(table, what):
+    """Segments in an object store, by who reads it, in order."""
+    same(table["time_ns"].to_list(), TIMES, f"{what} time_ns")
+    same(table["BID"].to_list(), expected("BID", price), f"{what} BID")
+    same(table["ASK"].to_list(), expected("ASK", price), f"{what} ASK")
+    same(table["blanks"].to_list(), blanks(), f"{what} blanks")
+    assert set(table["service"].to_list()) == {"FEED"}, what
+
+
+def test_segments_in_a_folder_are_one_dataset(world):
+    lake = world.path("segments")
+    run("send", world.recording, "--to", f"file://{lake}", "--until-end", "--interval", "0")
+    files = sorted(glob.glob(f"{lake}/MARKET_PRICE/*/*/*.parquet"))
+    assert len(files) == 2 and len({os.path.basename(file) for file in files}) == 1, files
+    check_lake(polars.scan_parquet(f"{lake}/MARKET_PRICE/**/*.parquet", hive_partitioning=True).sort("sequence").collect(), "polars")
+    where = f"read_parquet('{lake}/MARKET_PRICE/**/*.parquet', hive_partitioning = true, union_by_name = true)"
+    found = list(zip(*duckdb.sql(f"SELECT time_ns, BID, blanks, service FROM {where} ORDER BY sequence").fetchall()))
+    same(found[0], TIMES, "DuckDB segments time_ns")
+    same(found[1], expected("BID", price), "DuckDB segments BID")
+    same(found[2], blanks(), "DuckDB segments blanks")
+    table = pyarrow.parquet.read_table(f"{lake}/MARKET_PRICE").sort_by("sequence")
+    same(table["time_ns"].to_pylist(), TIMES, "pyarrow segments time_ns")
+    (note,) = glob.glob(f"{lake}/_segments/*.json")
+    with open(note, encoding="utf-8") as text:
+        told = json.load(text)
+    for object_ in told["objects"]:
+        assert os.path.getsize(os.path.join(lake, object_["name"])) == object_["bytes"], object_
+
+
+def test_segments_and_exports_in_s3_are_read_by_their_readers(world):
+    program = os.environ.get("QUOTEWAY_S3_SERVER", "target/peers/moto/bin/moto_server")
+    if not os.path.exists(program):
+        subprocess.run(["scripts/s3-server.sh", "target/peers"], check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen([program, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        endpoint = f"http://127.0.0.1:{port}"
+        storage = pyarrow.fs.S3FileSystem(access_key="id", secret_key="secret", endpoint_override=endpoint, region="us-east-1", allow_bucket_creation=True)
+        until(lambda: storage.create_dir("ticks") is None)
+        keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": endpoint}
+        os.environ.update(keys)
+        run("send", world.recording, "--to", "s3://ticks/lake", "--until-end", "--interval", "0")
+        run("export", world.recording, "--as", "parquet", "-o", "s3://ticks/day", "--s3-endpoint", endpoint)
+        for name in keys:
+            del os.environ[name]
+        options = {"aws_access_key_id": "id", "aws_secret_access_key": "secret", "aws_endpoint_url": endpoint,
+                   "aws_region": "us-east-1", "aws_allow_http": "true"}
+        table = polars.scan_parquet("s3://ticks/lake/MARKET_PRICE/**/*.parquet", hive_partitioning=True, storage_options=options)
+        check_lake(table.sort("sequence").collect(), "polars, S3")
+        table = pyarrow.parquet.read_table("ticks/lake/MARKET_PRICE", filesystem=storage).sort_by("sequence")
+        same(table["BID"].to_pylist(), expected("BID", price), "pyarrow, S3 BID")
+        check_table(pyarrow.parquet.read_table("ticks/day/MARKET_PRICE.parquet", filesystem=storage), "an export in S3")
+    finally:
+        server.kill()
+        server.wait()
+
+
+def until(holds):
+    """Waits for a server that begins."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            assert holds()
+            return
+        except OSError:
+            assert time.monotonic() < end, "the server does not begin"
+            time.sleep(0.05)
 
 
 def exported(world, name, files):

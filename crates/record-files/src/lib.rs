@@ -17,5 +17,5 @@ pub use import::{Imported, InputForm, import};
 pub use record::when;
 pub use record_columns::{Assumed, FileForm, TableConfig};
 pub use selected::{Failure, Wanted};
-pub use tables::{Tables, Written, write_tables};
+pub use tables::{ONLY_PART, Tables, Written, write_tables};
 pub use text::{TextForm, json_line, write_text};

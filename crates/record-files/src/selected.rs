@@ -46,6 +46,8 @@ pub enum Failure {
     Write(io::Error),
     /// A table cannot be made, which is a fault of ours, or its library cannot write it.
     Table(record_columns::Error),
+    /// Somebody has said stop.
+    Stopped,
 }
 
 impl From<record_columns::Error> for Failure {
@@ -69,11 +71,12 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Goes over the wanted records until `take` breaks, and tells how far it is; `done` says what is done with them.
+/// Goes over the wanted records until `take` breaks or `stop` says so, and tells how far it is; `done` says what is done with them.
 pub(crate) fn each<S: record::Store>(
     recording: &Recording<S>,
     wanted: &Wanted,
     done: &str,
+    stop: &dyn Fn() -> bool,
     take: &mut dyn FnMut(&Entry<'_>) -> io::Result<ControlFlow<()>>,
 ) -> Result<(), Failure> {
     let (first, last) = recording.info().span.unwrap_or_default();
@@ -85,6 +88,9 @@ pub(crate) fn each<S: record::Store>(
             break;
         }
         count += 1;
+        if count.is_multiple_of(4_096) && stop() {
+            return Err(Failure::Stopped);
+        }
         if count.is_multiple_of(4_096) && told.elapsed() >= PROGRESS {
             told = Instant::now();
             let share = entry.record.time.saturating_sub(first) as f64 / last.saturating_sub(first).max(1) as f64;

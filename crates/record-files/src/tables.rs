@@ -31,7 +31,12 @@ pub struct Tables {
     pub form: FileForm,
     /// Columns and parts.
     pub config: TableConfig,
+    /// Name of the file of each part, without its ending, where there are parts.
+    pub part: String,
 }
+
+/// The name of a part's file that no other is written beside.
+pub const ONLY_PART: &str = "part-0";
 
 /// Files that were written.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -61,41 +66,46 @@ enum Order {
     Keep,
 }
 
-/// Writes the wanted records as tables.
+/// Writes the wanted records as tables, unless `stop` says so meanwhile.
 ///
 /// # Errors
-/// The recording cannot be read, or the files cannot be written; then none of this call is left.
+/// The recording cannot be read, the files cannot be written, or it was stopped; then none of this call is left.
 pub fn write_tables<S: Store>(
     recording: &Recording<S>,
     wanted: &Wanted,
     dictionary: &Dictionary,
     to: &Tables,
+    stop: &dyn Fn() -> bool,
 ) -> Result<Written, Failure> {
     let mut learned = Learned::new();
     let (mut count, mut is_final) = (0, true);
-    each(recording, wanted, "looked at", &mut |entry| {
+    let work = Work { recording, wanted, dictionary, to, stop };
+    each(recording, wanted, "looked at", stop, &mut |entry| {
         learned.note(entry, dictionary);
         count += 1;
         is_final = count < SAMPLE;
         Ok(if is_final { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    if let Some(written) = attempt(recording, wanted, dictionary, to, &mut learned, is_final)? {
+    if let Some(written) = attempt(&work, &mut learned, is_final)? {
         return Ok(written);
     }
     // There was something new behind the sample, and the attempt has looked at everything: now it fits.
-    let written = attempt(recording, wanted, dictionary, to, &mut learned, true)?;
+    let written = attempt(&work, &mut learned, true)?;
     written.ok_or_else(|| io::Error::other("the recording has changed while it was read").into())
 }
 
+/// What is written of which recording, and how.
+struct Work<'a, S> {
+    recording: &'a Recording<S>,
+    wanted: &'a Wanted,
+    dictionary: &'a Dictionary,
+    to: &'a Tables,
+    stop: &'a dyn Fn() -> bool,
+}
+
 /// Writes all files; `None` if a record did not fit what was seen before: then all of them were seen.
-fn attempt<S: Store>(
-    recording: &Recording<S>,
-    wanted: &Wanted,
-    dictionary: &Dictionary,
-    to: &Tables,
-    learned: &mut Learned,
-    is_final: bool,
-) -> Result<Option<Written>, Failure> {
+fn attempt<S: Store>(work: &Work<'_, S>, learned: &mut Learned, is_final: bool) -> Result<Option<Written>, Failure> {
+    let Work { recording, wanted, dictionary, to, stop } = *work;
     fs::create_dir_all(&to.folder)?;
     let (orders, received) = sync_channel(WAITING);
     thread::scope(|scope| {
@@ -104,7 +114,7 @@ fn attempt<S: Store>(
         let mut is_new = false;
         let mut failed = None;
         let seen = learned.clone();
-        let ended = each(recording, wanted, "written", &mut |entry| {
+        let ended = each(recording, wanted, "written", stop, &mut |entry| {
             if !is_new {
                 match rows.push(entry, &seen, is_final) {
                     Ok(()) => return Ok(ControlFlow::Continue(())),
@@ -272,7 +282,7 @@ fn follow(
     for order in orders {
         match order {
             Order::Begin(part, schema) => {
-                let path = to.folder.join(path_of(&part, to.form));
+                let path = to.folder.join(path_of(&part, to.form, &to.part));
                 if let Some(folder) = path.parent() {
                     fs::create_dir_all(folder).map_err(|e| at(folder, &e))?;
                 }
@@ -304,7 +314,7 @@ fn unfinished(path: &Path) -> PathBuf {
 }
 
 /// Name of a part's file below the folder: `MARKET_PRICE.parquet`, or `MARKET_PRICE/date=2026-11-27/service=FEED/part-0.parquet`.
-fn path_of(part: &Part, form: FileForm) -> PathBuf {
+fn path_of(part: &Part, form: FileForm, name: &str) -> PathBuf {
     let domain = Domain(part.domain).name().map_or_else(|| format!("DOMAIN_{}", part.domain), str::to_owned);
     let ending = form.ending();
     if part.day.is_none() && part.service.is_none() {
@@ -317,7 +327,7 @@ fn path_of(part: &Part, form: FileForm) -> PathBuf {
     if let Some(service) = &part.service {
         let _ = write!(path, "/service={}", escaped(service));
     }
-    format!("{path}/part-0.{ending}").into()
+    format!("{path}/{name}.{ending}").into()
 }
 
 /// A name as Hive writes it in a path: letters, digits and a few others as they are, all else as %XX.
@@ -381,8 +391,8 @@ mod tests {
     const ALL: Wanted = Wanted { from: 0, to: u64::MAX, patterns: Vec::new(), domains: Vec::new() };
 
     fn written(recording: &Recording<Memory>, folder: &Path, config: TableConfig) -> Written {
-        let to = Tables { folder: folder.to_owned(), form: FileForm::Parquet, config };
-        write_tables(recording, &ALL, &Dictionary::builtin(), &to).expect("written")
+        let to = Tables { folder: folder.to_owned(), form: FileForm::Parquet, config, part: ONLY_PART.to_owned() };
+        write_tables(recording, &ALL, &Dictionary::builtin(), &to, &|| false).expect("written")
     }
 
     fn rows(file: &Path) -> Vec<Row> {
@@ -440,10 +450,15 @@ mod tests {
         let taken = folder.path().join("MARKET_PRICE.parquet.unfinished");
         fs::create_dir(&taken).expect("a folder");
         let recording = recorded(3, 1, &update(BID, Real::default()));
-        let to = Tables { folder: folder.path().to_owned(), form: FileForm::Arrow, config: TableConfig::default() };
-        assert!(write_tables(&recording, &ALL, &Dictionary::builtin(), &to).is_ok(), "of another form");
+        let to = Tables {
+            folder: folder.path().to_owned(),
+            form: FileForm::Arrow,
+            config: TableConfig::default(),
+            part: ONLY_PART.to_owned(),
+        };
+        assert!(write_tables(&recording, &ALL, &Dictionary::builtin(), &to, &|| false).is_ok(), "of another form");
         let to = Tables { form: FileForm::Parquet, ..to };
-        match write_tables(&recording, &ALL, &Dictionary::builtin(), &to) {
+        match write_tables(&recording, &ALL, &Dictionary::builtin(), &to, &|| false) {
             Err(Failure::Write(error)) => assert!(error.to_string().contains("MARKET_PRICE.parquet"), "{error}"),
             other => panic!("{other:?}"),
         }

@@ -32,13 +32,13 @@ pub fn write_text<S: record::Store>(
 ) -> Result<u64, Failure> {
     let mut table = Table { dictionary, fids: Vec::new(), values: Vec::new(), left_out: 0 };
     if form == TextForm::Csv {
-        each(recording, wanted, "looked at", &mut |entry| {
+        each(recording, wanted, "looked at", &|| false, &mut |entry| {
             table.learn(entry);
             Ok(ControlFlow::Continue(()))
         })?;
         table.head(out)?;
     }
-    each(recording, wanted, "written", &mut |entry| {
+    each(recording, wanted, "written", &|| false, &mut |entry| {
         match form {
             TextForm::Csv => table.row(entry, out)?,
             TextForm::Json => json(entry, dictionary, out)?,

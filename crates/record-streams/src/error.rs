@@ -28,6 +28,17 @@ pub enum Error {
     /// There is no runtime for sockets.
     #[error("no sockets: {0}")]
     Runtime(std::io::Error),
+    /// A segment cannot be made a table.
+    #[error("segment {segment}: {what}")]
+    Table {
+        /// The segment's file.
+        segment: String,
+        /// The problem.
+        what: String,
+    },
+    /// Somebody has said stop.
+    #[error("stopped")]
+    Stopped,
     /// The broker cannot be reached, or does not take messages. It is tried again.
     #[error("{target}: {what}")]
     Broker {

@@ -18,6 +18,11 @@ impl Place {
         Self { path: folder.join(format!("{name}-{:08x}.sent", checksum(target))) }
     }
 
+    /// A folder beside it for what is made on the way to the target.
+    pub(crate) fn folder_of_tables(&self) -> PathBuf {
+        self.path.with_extension("tables")
+    }
+
     /// The sequence number that comes next, if some of this recording was sent.
     ///
     /// # Errors

@@ -1,14 +1,15 @@
 //! Sending until somebody says stop.
 
+use crate::config::{Config, Progress, Start};
+use crate::dataset;
 use crate::error::Error;
 use crate::follow::Follower;
 use crate::kafka::Kafka;
-use crate::message::{Form, Message, Taken};
+use crate::message::{Message, Taken};
 use crate::nats::Nats;
 use crate::place::Place;
+use crate::retry::Retry;
 use crate::target::{Access, Target};
-use names::Pattern;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Bytes and messages that are sent before the broker has to have said that it has them.
@@ -18,55 +19,6 @@ const BATCH_MESSAGES: usize = 4_000;
 const LOOK: Duration = Duration::from_millis(25);
 /// How often the place is written while messages are taken.
 const KEEP: Duration = Duration::from_secs(1);
-/// Between two attempts at a broker that does not answer, at first and at most.
-const RETRY: Duration = Duration::from_millis(100);
-const RETRY_MAX: Duration = Duration::from_secs(5);
-
-/// Where a recording is sent from that was never sent there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Start {
-    /// Its first record.
-    #[default]
-    Beginning,
-    /// Records that come from now on.
-    Now,
-}
-
-/// What is sent where.
-#[derive(Debug)]
-pub struct Config {
-    /// Folder of the recording.
-    pub folder: PathBuf,
-    /// The broker.
-    pub target: Target,
-    /// The login at the broker.
-    pub access: Access,
-    /// How messages are written.
-    pub form: Form,
-    /// Patterns of the items that are sent; none: all.
-    pub items: Vec<Pattern>,
-    /// Where to begin.
-    pub start: Start,
-    /// Ends when the recording has ended and all of it was sent.
-    pub until_end: bool,
-}
-
-/// How far it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Messages that were sent, and taken.
-    pub sent: u64,
-    /// Messages that the broker had already: they were sent again.
-    pub known: u64,
-    /// Messages that are longer than the broker takes, and were left out.
-    pub too_long: u64,
-    /// Records that the recording let go of (retention) before they were taken.
-    pub removed: u64,
-    /// Records of the recording that are behind what was taken.
-    pub behind: u64,
-    /// Why nothing is taken now.
-    pub trouble: Option<String>,
-}
 
 /// A connection to a broker.
 enum Broker {
@@ -81,6 +33,7 @@ impl Broker {
                 Nats::connect(servers, stream, *tls, access).await.map(|nats| Self::Nats(Box::new(nats)))
             }
             Target::Kafka { brokers, topic } => Kafka::connect(brokers, topic, access).await.map(Self::Kafka),
+            Target::S3 { .. } | Target::Folder { .. } => Err("an object store takes no messages".to_owned()),
         }
     }
 
@@ -92,12 +45,15 @@ impl Broker {
     }
 }
 
-/// Sends until `stop` says so. A broker that cannot be reached is tried again; `tell` hears about each turn how far it is.
+/// Sends until `stop` says so. A target that cannot be reached is tried again; `tell` hears about each turn how far it is.
 ///
 /// # Errors
 /// The recording or the place cannot be read or written.
 pub fn run(config: &Config, stop: &dyn Fn() -> bool, tell: &mut dyn FnMut(&Progress)) -> Result<Progress, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    if config.target.takes_objects() {
+        return runtime.block_on(dataset::send(config, stop, tell));
+    }
     runtime.block_on(Sending::begin(config)?.go_on(stop, tell))
 }
 
@@ -109,7 +65,7 @@ struct Sending<'c> {
     kept: (u64, Instant),
     progress: Progress,
     broker: Option<Broker>,
-    retry: Duration,
+    retry: Retry,
 }
 
 impl<'c> Sending<'c> {
@@ -123,7 +79,7 @@ impl<'c> Sending<'c> {
         };
         follower.go_on_at(next);
         let kept = (next, Instant::now());
-        Ok(Self { config, follower, place, kept, progress: Progress::default(), broker: None, retry: RETRY })
+        Ok(Self { config, follower, place, kept, progress: Progress::default(), broker: None, retry: Retry::new() })
     }
 
     async fn go_on(mut self, stop: &dyn Fn() -> bool, tell: &mut dyn FnMut(&Progress)) -> Result<Progress, Error> {
@@ -161,7 +117,8 @@ impl<'c> Sending<'c> {
                     self.progress.sent += taken.new;
                     self.progress.known += taken.known;
                     self.progress.too_long += taken.too_long;
-                    (self.progress.trouble, self.retry) = (None, RETRY);
+                    self.progress.trouble = None;
+                    self.retry.worked();
                     self.follower.taken();
                     return self.keep(false);
                 }
@@ -170,7 +127,7 @@ impl<'c> Sending<'c> {
                     let error = Error::Broker { target: self.config.target.to_string(), what };
                     self.progress.trouble = Some(error.to_string());
                     tell(&self.progress);
-                    self.rest(stop).await;
+                    self.retry.rest(stop).await;
                 }
             }
         }
@@ -185,15 +142,6 @@ impl<'c> Sending<'c> {
         let taken = broker.send(messages).await?;
         self.broker = Some(broker);
         Ok(taken)
-    }
-
-    /// Waits before the next attempt, each time longer.
-    async fn rest(&mut self, stop: &dyn Fn() -> bool) {
-        let end = Instant::now() + self.retry;
-        self.retry = (self.retry * 2).min(RETRY_MAX);
-        while !stop() && Instant::now() < end {
-            tokio::time::sleep(LOOK).await;
-        }
     }
 
     /// Writes the place, if it is time.

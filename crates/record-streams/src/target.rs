@@ -27,30 +27,59 @@ pub enum Target {
         /// Name of the topic.
         topic: String,
     },
+    /// A bucket of S3, or of what speaks as it does.
+    S3 {
+        /// Name of the bucket, which is there.
+        bucket: String,
+        /// What names of objects begin with; empty: nothing.
+        prefix: String,
+    },
+    /// A folder, to whose files the same happens as to objects.
+    Folder {
+        /// The folder; it is made if it is not there.
+        path: PathBuf,
+    },
+}
+
+impl Target {
+    /// Whether it takes tables as objects, and not messages.
+    pub const fn takes_objects(&self) -> bool {
+        matches!(self, Self::S3 { .. } | Self::Folder { .. })
+    }
 }
 
 /// The sender's login.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// User and password, if the broker asks for them.
+    /// User and password, if the broker asks for them; of S3 the id of the key and the secret one.
     pub login: Option<(String, String)>,
     /// File with the certificates (PEM) that a server's must be signed by, beside those of the system.
     pub certificates: Option<PathBuf>,
+    /// Where S3 is, if it is not Amazon's: `http://localhost:9000`.
+    pub endpoint: Option<String>,
+    /// The region of a bucket.
+    pub region: Option<String>,
 }
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.login.as_ref().map(|(user, _)| user);
-        f.debug_struct("Access").field("user", &user).field("certificates", &self.certificates).finish()
+        f.debug_struct("Access")
+            .field("user", &user)
+            .field("certificates", &self.certificates)
+            .field("endpoint", &self.endpoint)
+            .field("region", &self.region)
+            .finish()
     }
 }
 
-/// Why a text names no broker.
+/// Why a text names no target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// It begins otherwise.
     #[error(
-        "{0:?} names no broker: nats://HOST:PORT/STREAM, tls://HOST:PORT/STREAM (NATS, encrypted) or kafka://HOST:PORT/TOPIC"
+        "{0:?} names no target: nats://HOST:PORT/STREAM, tls://HOST:PORT/STREAM (NATS, encrypted), kafka://HOST:PORT/TOPIC, s3://BUCKET/PREFIX or \
+         file:///FOLDER"
     )]
     Scheme(String),
     /// Nothing is behind the hosts.
@@ -62,13 +91,19 @@ pub enum TargetError {
     /// A host or port is none.
     #[error("{0:?}: {1:?} is no HOST:PORT")]
     Host(String, String),
+    /// A bucket or a prefix is none.
+    #[error("{0:?}: {1}: s3://BUCKET/PREFIX, the bucket of 3 to 63 small letters, digits, - and .")]
+    Bucket(String, String),
+    /// A folder is not named from the root on.
+    #[error("{0:?}: the folder is named from the root on: file:///var/lake")]
+    Folder(String),
     /// User and password stand in it, which everybody can see who sees the processes of the host.
     #[error("the login of {0} does not belong on the command line: --broker-user NAME --broker-password-file FILE")]
     Login(String),
 }
 
 impl Target {
-    /// Reads `nats://HOST:PORT,HOST:PORT/STREAM`, `tls://...` or `kafka://.../TOPIC`; ports may be left out.
+    /// Reads `nats://HOST:PORT,HOST:PORT/STREAM`, `tls://...` or `kafka://.../TOPIC`, whose ports may be left out, `s3://BUCKET/PREFIX` or `file:///FOLDER`.
     ///
     /// # Errors
     /// The text is none of these.
@@ -78,6 +113,9 @@ impl Target {
             "nats" => (false, false, NATS_PORT),
             "tls" => (false, true, NATS_PORT),
             "kafka" => (true, false, KAFKA_PORT),
+            "s3" => return bucket(text, rest),
+            "file" if rest.starts_with('/') => return Ok(Self::Folder { path: rest.into() }),
+            "file" => return Err(TargetError::Folder(text.to_owned())),
             _ => return Err(TargetError::Scheme(text.to_owned())),
         };
         let (hosts, name) = rest.split_once('/').unwrap_or((rest, ""));
@@ -102,6 +140,21 @@ impl Target {
     }
 }
 
+/// `BUCKET/PREFIX`.
+fn bucket(text: &str, rest: &str) -> Result<Target, TargetError> {
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    if let Some((_, name)) = bucket.rsplit_once('@') {
+        return Err(TargetError::Login(format!("s3://{name}")));
+    }
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    if !(3..=63).contains(&bucket.len()) || !bucket.chars().all(is_allowed) {
+        return Err(TargetError::Bucket(text.to_owned(), "no name of a bucket".to_owned()));
+    }
+    let parsed = object_store::path::Path::parse(prefix);
+    let prefix = parsed.map_err(|e| TargetError::Bucket(text.to_owned(), e.to_string()))?.to_string();
+    Ok(Target::S3 { bucket: bucket.to_owned(), prefix })
+}
+
 /// `HOST:PORT` of a host that may have left out its port.
 fn place(host: &str, port: u16) -> Option<String> {
     let (name, port) = match host.rsplit_once(':') {
@@ -120,6 +173,9 @@ impl fmt::Display for Target {
                 write!(f, "{}://{}/{stream}", if *tls { "tls" } else { "nats" }, servers.join(","))
             }
             Self::Kafka { brokers, topic } => write!(f, "kafka://{}/{topic}", brokers.join(",")),
+            Self::S3 { bucket, prefix } if prefix.is_empty() => write!(f, "s3://{bucket}"),
+            Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
+            Self::Folder { path } => write!(f, "file://{}", path.display()),
         }
     }
 }
@@ -135,6 +191,9 @@ mod tests {
             ("tls://a,b:5/X", "tls://a:4222,b:5/X"),
             ("kafka://[::1]:9/ticks.all", "kafka://[::1]:9/ticks.all"),
             ("kafka://[::1]/t", "kafka://[::1]:9092/t"),
+            ("s3://ticks", "s3://ticks"),
+            ("s3://ticks.2026/a b/c/", "s3://ticks.2026/a b/c"),
+            ("file:///var/lake", "file:///var/lake"),
         ] {
             let target = Target::parse(text).expect(text);
             assert_eq!(target.to_string(), shown);
@@ -153,6 +212,11 @@ mod tests {
             ("nats://:4222/x", "no HOST:PORT"),
             ("nats://a:x/x", "no HOST:PORT"),
             ("nats://me:secret@a/x", "--broker-password-file"),
+            ("s3://me:secret@bucket/x", "--broker-password-file"),
+            ("s3://", "no name of a bucket"),
+            ("s3://Ticks/x", "no name of a bucket"),
+            ("s3://ticks/a//b", "s3://BUCKET/PREFIX"),
+            ("file://lake", "file:///var/lake"),
         ] {
             let error = Target::parse(text).expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");

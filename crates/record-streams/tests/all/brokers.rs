@@ -64,6 +64,24 @@ pub(crate) fn kafka_class_path() -> Option<String> {
     .clone()
 }
 
+/// Moto's S3 server, which pip brings.
+pub(crate) fn s3_server() -> Option<PathBuf> {
+    static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PATH.get_or_init(|| {
+        if let Some(path) = std::env::var_os("QUOTEWAY_S3_SERVER") {
+            return Some(PathBuf::from(path));
+        }
+        let path = peers().join("moto/bin/moto_server");
+        let brought = Command::new(root().join("scripts/s3-server.sh")).arg(peers()).status();
+        if brought.is_ok_and(|status| status.success()) && path.exists() {
+            return Some(path);
+        }
+        missing("an S3 server cannot be had: it needs Python 3 with venv, and PyPI");
+        None
+    })
+    .clone()
+}
+
 /// A process that ends with the test.
 pub(crate) struct Broker {
     child: Child,
@@ -125,6 +143,16 @@ pub(crate) fn start_nats(program: &Path, folder: &Path, port: Option<u16>) -> Br
     let command = |[port, _]: [u16; 2]| {
         let mut command = Command::new(program);
         command.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"]).arg(folder.join("jetstream"));
+        command
+    };
+    start(command, port.map(|port| [port, port]))
+}
+
+/// An S3 server whose buckets are in its memory, on a port of its own or on this one.
+pub(crate) fn start_s3(program: &Path, port: Option<u16>) -> Broker {
+    let command = |[port, _]: [u16; 2]| {
+        let mut command = Command::new(program);
+        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
         command
     };
     start(command, port.map(|port| [port, port]))

@@ -1,10 +1,11 @@
-//! Recordings sent to real brokers: nats-server (a Go module) and Kafka (Maven Central).
+//! Recordings sent to real brokers: nats-server (a Go module) and Kafka (Maven Central), and to object stores: moto's S3 server (`PyPI`) and folders.
 //!
-//! A broker that cannot be had is said, and its tests do nothing; `QUOTEWAY_BROKERS=required` makes that a failure.
+//! A server that cannot be had is said, and its tests do nothing; `QUOTEWAY_BROKERS=required` makes that a failure.
 
 mod brokers;
 mod kafka;
 mod nats;
+mod objects;
 
 use record::{Clocks, Folder, Item, Journal, JournalConfig, Kind};
 use record_streams::{Access, Config, Form, Progress, Start, Target};
@@ -31,8 +32,12 @@ const ITEMS: [&str; 3] = ["IBM.N", "A B.C", ".DJI"];
 
 impl Writing {
     fn begin(folder: &Path) -> Self {
+        Self::begin_with(folder, JournalConfig::default())
+    }
+
+    fn begin_with(folder: &Path, config: JournalConfig) -> Self {
         let store = Folder::to_write(folder).expect("a folder");
-        let mut journal = Journal::open(store, JournalConfig::default(), &mut Vec::new()).expect("a journal");
+        let mut journal = Journal::open(store, config, &mut Vec::new()).expect("a journal");
         let item = |name: &&str| Item { service: "FEED".into(), domain: 6, name: (*name).into() };
         let items = ITEMS.iter().map(|name| journal.item(item(name))).collect();
         Self { journal, items, written: 0 }

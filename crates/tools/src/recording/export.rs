@@ -1,17 +1,19 @@
 //! The records of a recording as lines of JSON, as a table (CSV), or as tables of columns.
 
 use super::counted;
+use super::send::S3;
 use crate::{output, when};
 use anyhow::{Context as _, anyhow};
 use clap::{Args as ClapArgs, ValueEnum};
 use permissions::rights::Pattern;
 use record::{Folder, Recording};
-use record_files::{Failure, FileForm, TableConfig, Tables, TextForm, Wanted, Written};
+use record_files::{Failure, FileForm, ONLY_PART, TableConfig, Tables, TextForm, Wanted, Written};
 use record_io::dictionary_at;
+use record_streams::Target;
 use rwf::dictionary::Dictionary;
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is exported.
 #[derive(ClapArgs, Clone, Debug)]
@@ -19,13 +21,15 @@ use std::path::PathBuf;
     quoteway record export today > today.jsonl\n  \
     quoteway record export today --as csv -o today.csv --item '*.N' --from 2026-11-27T14:30:00Z --to 2026-11-27T15:00:00Z\n  \
     quoteway record export today --as parquet -o tables\n  \
-    quoteway record export today --as parquet -o tables --partition date,service\n\n\
+    quoteway record export today --as parquet -o tables --partition date,service\n  \
+    quoteway record export today --as parquet -o s3://market-data/2026-11-27\n\n\
     JSON has a record a line: sequence number, clocks in nanoseconds, item, and the message as the WebSocket protocol writes it, or its bytes (rwf, \
     hexadecimal) where the dictionary lacks a field. CSV has the images, updates and statuses of items that are lists of fields: a column a field; an \
     enumeration has its number, and its display in a column beside it. A field that is blank and one that is not in the message are both empty there.\n\n\
     Parquet and Arrow have a table a domain (MARKET_PRICE.parquet) with all records of it: prices are decimals, times have nanoseconds, a column `blanks` \
     names the fields that are blank, and `message` has the bytes of what columns do not tell. docs/operating/record.md has all columns, and how DuckDB, \
-    polars and pandas read them.")]
+    polars and pandas read them. s3://BUCKET/PREFIX as folder puts them there when they are whole; keys and region are those of the environment, as AWS's programs have \
+    them (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL), or the machine's role.")]
 pub(super) struct Args {
     /// Folder of the recording, or one of its segments
     #[arg(value_name = "FOLDER_OR_FILE")]
@@ -33,7 +37,7 @@ pub(super) struct Args {
     /// How it is written
     #[arg(long = "as", value_enum, default_value_t = Form::Json)]
     form: Form,
-    /// File to write, without it standard output; of Parquet and Arrow the folder of the tables
+    /// File to write, without it standard output; of Parquet and Arrow the folder of the tables, or s3://BUCKET/PREFIX
     #[arg(short, long, value_name = "FILE_OR_FOLDER", required_if_eq_any([("form", "parquet"), ("form", "arrow")]))]
     output: Option<PathBuf>,
     /// Records from this time on: UTC, 2026-11-27T14:30:00Z
@@ -57,6 +61,8 @@ pub(super) struct Args {
     /// Parquet or Arrow with the bytes of all messages, so that an import has them again byte for byte
     #[arg(long)]
     messages: bool,
+    #[command(flatten)]
+    s3: S3,
 }
 
 /// By what tables are in parts.
@@ -84,6 +90,8 @@ enum Form {
 enum Output {
     Text(TextForm),
     Tables(Tables),
+    /// Tables that go to an object store from a folder that is removed afterwards.
+    Put(Tables, Target),
 }
 
 impl Args {
@@ -104,7 +112,13 @@ impl Args {
             by_date: self.partition.contains(&Partition::Date),
             by_service: self.partition.contains(&Partition::Service),
         };
-        Ok(Output::Tables(Tables { folder, form, config }))
+        let part = ONLY_PART.to_owned();
+        let Some(url) = folder.to_str().filter(|folder| folder.starts_with("s3://")) else {
+            return Ok(Output::Tables(Tables { folder, form, config, part }));
+        };
+        let target = Target::parse(url)?;
+        let folder = std::env::temp_dir().join(format!("quoteway-export-{}", std::process::id()));
+        Ok(Output::Put(Tables { folder, form, config, part }, target))
     }
 }
 
@@ -136,7 +150,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     });
     let written = match (to, &args.output) {
         (Output::Tables(to), _) => {
-            record_files::write_tables(&recording, &wanted, &dictionary, &to).map(|done| tell(&done))
+            record_files::write_tables(&recording, &wanted, &dictionary, &to, &|| false).map(|done| tell(&done))
+        }
+        (Output::Put(to, target), _) => {
+            let written = record_files::write_tables(&recording, &wanted, &dictionary, &to, &|| false);
+            let put = written.map(|done| put(&done, &to.folder, &target, &args.s3));
+            // It may not have been made.
+            let _ = std::fs::remove_dir_all(&to.folder);
+            match put {
+                Ok(put) => return put,
+                Err(failure) => Err(failure),
+            }
         }
         (Output::Text(form), Some(path)) => {
             let file = net::output::create(path).with_context(|| path.display().to_string())?;
@@ -152,6 +176,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         Ok(()) => Ok(()),
         Err(Failure::Read(error)) => Err(error.into()),
         Err(Failure::Table(error)) => Err(error.into()),
+        Err(Failure::Stopped) => Ok(()),
         Err(Failure::Write(error)) => match &args.output {
             Some(path) => Err(anyhow!("{}: {error}", path.display())),
             None => output::ended(&error),
@@ -165,13 +190,25 @@ fn tell_left_out(count: u64) {
     }
 }
 
+/// Puts tables into an object store.
+fn put(written: &Written, folder: &Path, target: &Target, s3: &S3) -> anyhow::Result<()> {
+    let count = record_streams::put_files(target, &s3.access(), folder, &written.files, &|| false)?;
+    eprintln!("{} in {} at {target}", counted(written.rows, "row"), counted(count, "object"));
+    tell_unfit(written.unfit);
+    Ok(())
+}
+
 fn tell(written: &Written) {
     for file in &written.files {
         eprintln!("{}", file.display());
     }
     eprintln!("{} in {}", counted(written.rows, "row"), counted(written.files.len() as u64, "file"));
-    if written.unfit > 0 {
-        let values = counted(written.unfit, "value");
+    tell_unfit(written.unfit);
+}
+
+fn tell_unfit(unfit: u64) {
+    if unfit > 0 {
+        let values = counted(unfit, "value");
         eprintln!("{values} in no column, since none holds them: their rows have the message as it came");
     }
 }
