@@ -113,8 +113,9 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub dictionary: Option<PathBuf>,
 
-    /// Record what comes in this file, for sink-driven-src -Q: images, updates and states of the items, with their times
-    #[arg(long, value_name = "FILE")]
+    /// Record images, updates and states of the items with their times: into a folder, for `quoteway replay`; a name that ends in .jsonl is a file of lines of JSON,
+    /// for sink-driven-src -Q
+    #[arg(long, value_name = "FOLDER_OR_FILE")]
     pub record: Option<PathBuf>,
 
     /// Record as JSON that can be read and changed, by the dictionary, rather than the messages' own bytes
@@ -163,6 +164,7 @@ Examples:
   quoteway test-client -S DIRECT_FEED -h localhost -p 14002 -il IBM.N,TRI.N -X
   quoteway test-client -f rdf.100kitems -md 6 -o 500 -u rmds -tt -lmfile latency.csv -I 10
   quoteway test-client -il 'RDT{0..99999}' --mounts 100 --common 0.5      (Producer 50/50)
+  quoteway test-client -il IBM.N,TRI.N --seconds 60 --record session         (play it: replay session)
   quoteway test-client -il IBM.N,TRI.N --seconds 60 --record session.jsonl   (play it: sink-driven-src -Q session.jsonl)
   quoteway test-client -ct encrypted -p 14006 --ca-file ca.pem -il IBM.N";
 

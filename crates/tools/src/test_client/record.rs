@@ -1,17 +1,130 @@
-//! A recording of what a consumer sees: lines of JSON that `sink-driven-src -Q` plays and `dump --from-json` reads.
+//! A recording of what a consumer sees: a folder as `quoteway record` makes it, which `quoteway replay` plays, or lines of JSON that `sink-driven-src -Q`
+//! plays and `dump --from-json` reads.
 
 use super::args::Args;
 use anyhow::anyhow;
+use record::{Clock, Handover, Item, ItemId, Kind, RecorderConfig};
 use rwf::dictionary::Dictionary;
 use rwf::json::{Converter, LeftOut, Settings};
 use rwf::msg::MsgClass;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 /// A recording that goes on.
-pub(super) struct Recorder {
+pub(super) enum Recorder {
+    Folder(Box<Recording>),
+    Lines(Lines),
+}
+
+impl Recorder {
+    /// A new file or folder, or more of a folder that has a recording; `now` is the time 0 of lines.
+    pub(super) fn create(path: &Path, args: &Args, now: u64) -> anyhow::Result<Self> {
+        let is_lines = path.extension().is_some_and(|ending| ending == "jsonl" || ending == "json");
+        if args.record_json && !is_lines {
+            return Err(anyhow!("--record-json writes lines of JSON: give the file of --record the ending .jsonl"));
+        }
+        if is_lines {
+            return Lines::create(path, args, now).map(Self::Lines);
+        }
+        Recording::create(path, args).map(|recording| Self::Folder(Box::new(recording)))
+    }
+
+    /// Takes a message about an item.
+    pub(super) fn take(&mut self, now: u64, mount: u32, name: &str, msg: &[u8], dictionary: &Dictionary) {
+        match self {
+            Self::Folder(recording) => recording.take(mount, name, msg),
+            Self::Lines(lines) => lines.take(now, mount, name, msg, dictionary),
+        }
+    }
+
+    /// Writes out what waits.
+    ///
+    /// # Errors
+    /// The first that happened since the last call.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Folder(recording) => recording.flush(),
+            Self::Lines(lines) => lines.flush(),
+        }
+    }
+}
+
+/// A folder, written by a thread of its own.
+pub(super) struct Recording {
+    /// Given up before the recorder ends.
+    handover: Option<Handover>,
+    recorder: record::Recorder,
+    clock: Clock,
+    service: String,
+    items: HashMap<(u32, u8, Box<str>), ItemId>,
+    lost: u64,
+}
+
+impl Recording {
+    fn create(path: &Path, args: &Args) -> anyhow::Result<Self> {
+        let (recorder, damage) = record::Recorder::start(path, RecorderConfig::default())?;
+        for found in damage {
+            eprintln!("{}: {}", path.display(), net::plain::escaped(&found.to_string()));
+        }
+        Ok(Self {
+            handover: Some(recorder.handover()),
+            recorder,
+            clock: Clock::start(),
+            service: args.service.clone(),
+            items: HashMap::new(),
+            lost: 0,
+        })
+    }
+
+    fn take(&mut self, mount: u32, name: &str, msg: &[u8]) {
+        let (Some(handover), Some(class), Some(domain)) =
+            (&mut self.handover, rwf::peek::class(msg), rwf::peek::domain(msg))
+        else {
+            return;
+        };
+        let kind = match class {
+            MsgClass::REFRESH => Kind::Refresh,
+            MsgClass::UPDATE => Kind::Update,
+            MsgClass::STATUS => Kind::Status,
+            _ => return,
+        };
+        let domain = domain.0;
+        let service = &self.service;
+        let item = *self.items.entry((mount, domain, name.into())).or_insert_with(|| {
+            // What several mounts see of an item is several items.
+            let service = if mount == 0 { service.clone() } else { format!("{service} mount {mount}") };
+            handover.item(&Item { service: service.into(), domain, name: name.into() })
+        });
+        self.lost += u64::from(!handover.message(kind, Some(item), self.clock.now(), msg));
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(handover) = &mut self.handover {
+            handover.flush();
+        }
+        let lost = std::mem::take(&mut self.lost);
+        match self.recorder.status().trouble {
+            Some(trouble) => Err(io::Error::other(trouble)),
+            None if lost > 0 => {
+                Err(io::Error::other(format!("{lost} messages found no room: the disk does not follow")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // The recorder ends when nobody hands over any more.
+        self.handover = None;
+    }
+}
+
+/// A file of lines.
+pub(super) struct Lines {
     out: BufWriter<File>,
     started: u64,
     as_json: bool,
@@ -20,9 +133,9 @@ pub(super) struct Recorder {
     failed: Option<io::Error>,
 }
 
-impl Recorder {
+impl Lines {
     /// A new file; `now` is the time 0 of the recording.
-    pub(super) fn create(path: &Path, args: &Args, now: u64) -> anyhow::Result<Self> {
+    fn create(path: &Path, args: &Args, now: u64) -> anyhow::Result<Self> {
         let file = net::output::create(path).map_err(|e| anyhow!("recording {}: {e}", path.display()))?;
         Ok(Self {
             out: BufWriter::new(file),
@@ -34,8 +147,7 @@ impl Recorder {
         })
     }
 
-    /// Takes a message about an item.
-    pub(super) fn take(&mut self, now: u64, mount: u32, name: &str, msg: &[u8], dictionary: &Dictionary) {
+    fn take(&mut self, now: u64, mount: u32, name: &str, msg: &[u8], dictionary: &Dictionary) {
         let class = rwf::peek::class(msg);
         if ![MsgClass::REFRESH, MsgClass::UPDATE, MsgClass::STATUS].map(Some).contains(&class) {
             return;
@@ -65,11 +177,7 @@ impl Recorder {
         }
     }
 
-    /// Writes out what waits.
-    ///
-    /// # Errors
-    /// The first that happened since the last call.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         match self.failed.take() {
             Some(e) => Err(e),
             None => self.out.flush(),
@@ -96,6 +204,32 @@ mod tests {
         }
         list.finish().unwrap();
         w.written().to_vec()
+    }
+
+    /// What a folder has is a recording as any other.
+    #[test]
+    fn a_folder_is_a_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("today");
+        let args = Args::parse_from(["test-client", "--service", "FEED", "--record", "unused"]);
+        let mut recorder = Recorder::create(&path, &args, 0).unwrap();
+        let messages = [update(&[22]), update(&[25])];
+        for (mount, message) in (0..).zip(&messages) {
+            recorder.take(0, mount, "IBM.N", message, &Dictionary::builtin());
+        }
+        recorder.flush().unwrap();
+        drop(recorder);
+        let recording = record::Recording::open(record::Folder::to_read(&path)).unwrap();
+        assert!(!recording.info().is_open);
+        let mut cursor = recording.from_time(0);
+        let mut found = Vec::new();
+        while let Some(entry) = cursor.next().unwrap() {
+            found.push((entry.item.unwrap().service.to_string(), entry.record.body.to_vec()));
+        }
+        let [first, second] = messages;
+        assert_eq!(found, [("FEED".to_owned(), first), ("FEED mount 1".to_owned(), second)]);
+        let json = Args::parse_from(["test-client", "--record", "today", "--record-json"]);
+        assert!(Recorder::create(&path, &json, 0).is_err(), "lines are no folder");
     }
 
     #[test]
