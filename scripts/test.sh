@@ -50,6 +50,7 @@ prepare() {
             lseg-data==2.1.1 refinitiv-data==1.6.2 openapi-spec-validator==0.7.1 pyte==0.8.2 \
         && { [ -x "$columns/bin/python" ] || python3 -m venv "$columns"; } \
         && "$columns/bin/pip" -q install duckdb==2.0.1 polars==2.1.0 pandas==3.1.1 pyarrow==26.0.1 \
+        && scripts/s3-server.sh "${CARGO_TARGET_DIR:-target}/peers" \
         && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
         && mvn -B -q -Dstyle.color=never -f interop/pom.xml test-compile || return
     # Without a browser the tests of the page say that they did not run.

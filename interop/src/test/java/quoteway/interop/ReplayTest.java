@@ -8,6 +8,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -142,4 +143,71 @@ class ReplayTest {
             consumer.open(World.FEED, ITEM).next().is(Kind.STATUS).openSuspect();
         }
     }
+
+    /** What a real EMA consumer traced is a recording: imported and replayed, another one sees what the first saw. */
+    @Test
+    void aTraceOfEmaIsARecording(World w, @TempDir Path folder) throws Exception {
+        EmaProvider provider = w.emaProvider().onOpen(item -> item.refresh(Quotes.image(item.name(), 0)));
+        w.serve(provider.port());
+        Path config = folder.resolve("EmaConfig.xml");
+        Files.writeString(config, TRACING.formatted(folder.resolve("trace"), w.port()));
+        try (var consumer = new EmaConsumer("traced", EmaFactory.createOmmConsumerConfig(config.toString()).username("user"))) {
+            EmaConsumer.Stream stream = consumer.open(World.FEED, ITEM);
+            stream.next().is(Kind.REFRESH).openOk();
+            EmaProvider.Item item = provider.awaitOpen(ITEM);
+            for (long s = 1; s <= 10; s++) {
+                item.update(s);
+                stream.next().is(Kind.UPDATE).fields(Quotes.update(ITEM, s));
+            }
+        }
+        List<String> traces;
+        try (var files = Files.list(folder)) {
+            traces = files.map(Path::toString).filter(name -> name.contains("trace") && name.endsWith(".xml")).toList();
+        }
+        assertEquals(1, traces.size(), () -> "traces: " + traces);
+        String recording = folder.resolve("recording").toString();
+        Process imported = new ProcessBuilder(command("record", "import", recording, traces.get(0))).redirectErrorStream(true).start();
+        String told = new String(imported.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertEquals(0, imported.waitFor(), told);
+        awaitRecorded(Path.of(recording), 10);
+        try (var replay = new Tool(
+                Pattern.compile(".* is replayed on \\S*:(\\d+), .*"),
+                "replay", recording, "--port", "0", "--start-on-open", "--speed", "max")) {
+            EmaConsumer.Stream stream = w.with(new EmaConsumer("replay", replay.port())).open(World.FEED, ITEM);
+            Message first = stream.next();
+            // The item has no image before the trace has one.
+            (first.kind == Kind.STATUS ? stream.next() : first).is(Kind.REFRESH).openOk().fields(Quotes.image(ITEM, 0));
+            for (long s = 1; s <= 10; s++) {
+                stream.next().is(Kind.UPDATE).fields(Quotes.update(ITEM, s));
+            }
+        }
+    }
+
+    /** The configuration of a consumer that traces into a file; its name and the port are to be filled in. */
+    private static final String TRACING = """
+            <EmaConfig>
+              <ConsumerGroup>
+                <DefaultConsumer value="Consumer_1"/>
+                <ConsumerList>
+                  <Consumer>
+                    <Name value="Consumer_1"/>
+                    <Channel value="Channel_1"/>
+                    <XmlTraceToFile value="1"/>
+                    <XmlTraceFileName value="%s"/>
+                    <XmlTraceToStdout value="0"/>
+                  </Consumer>
+                </ConsumerList>
+              </ConsumerGroup>
+              <ChannelGroup>
+                <ChannelList>
+                  <Channel>
+                    <Name value="Channel_1"/>
+                    <ChannelType value="ChannelType::RSSL_SOCKET"/>
+                    <Host value="localhost"/>
+                    <Port value="%d"/>
+                  </Channel>
+                </ChannelList>
+              </ChannelGroup>
+            </EmaConfig>
+            """;
 }
