@@ -125,8 +125,20 @@ impl Context {
     /// # Errors
     /// A bad name, or no socket for the session.
     pub fn source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
+        self.add_source(topic, options, 0)
+    }
+
+    /// As [`Context::source`], for a source that has stores: its advertisement says so.
+    ///
+    /// # Errors
+    /// As [`Context::source`], or no request port.
+    pub fn persistent_source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
+        self.add_source(topic, options, Functionality::PERSISTENCE)
+    }
+
+    fn add_source(&mut self, topic: &str, options: &Options, functions: u32) -> Result<SourceId, ContextError> {
         let (effective, config) = self.source_config(options);
-        if config.late_join.is_some() {
+        if config.late_join.is_some() || functions != 0 {
             self.sources.requests.open_port(&mut self.sources.io)?;
         }
         let key = self.key(&effective)?;
@@ -140,7 +152,7 @@ impl Context {
         let mut w = lbm::wire::Writer::new(&mut buffer);
         if let Some(requests) = self.sources.requests.address() {
             let (port, address) = (requests.port(), *requests.ip());
-            let functions = if late_join { Functionality::LATE_JOIN } else { 0 };
+            let functions = functions | if late_join { Functionality::LATE_JOIN } else { 0 };
             let transport = session as u32;
             let late = LateJoin { flags: 0, port, address, transport, high_sqn: 0, low_sqn: 0 };
             let functionality = Functionality { flags: IGNORE, port, address, functions };
@@ -314,6 +326,17 @@ impl Context {
         patience: Duration,
     ) -> Result<RequestId, SendError> {
         self.sources.request(source, payload, flags, patience)
+    }
+
+    /// Topic index of a stream.
+    pub fn stream_index(&mut self, stream: u32) -> Option<u32> {
+        self.inbound.streams.get_mut(stream).map(|entry| entry.index)
+    }
+
+    /// Sends a control message to the request port of a stream's source. The answer comes to [`Events::control`]. False: the source has
+    /// no request port, or it cannot be reached.
+    pub fn ask(&mut self, stream: u32, message: &[u8]) -> bool {
+        self.inbound.ask_source(stream, message, &mut self.sources.io)
     }
 
     /// Drops so many of a million datagrams that come in, before anybody looks at them: for tests and demonstrations. A run is a
@@ -600,7 +623,9 @@ fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: 
             }
             continue;
         }
+        let mut known = false;
         for header in message.headers() {
+            known |= matches!(header, Ok(Header::LateJoinRequest(_) | Header::RetransmitRequest(_)));
             let (transport, topic) = match header {
                 Ok(Header::LateJoinRequest(r)) => (r.transport, r.topic),
                 Ok(Header::RetransmitRequest(r)) => (r.transport, r.topic),
@@ -616,6 +641,9 @@ fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: 
                 }
                 _ => {}
             }
+        }
+        if !known {
+            events.question(sources, &message, &mut answers);
         }
     }
     if !answers.is_empty() && sources.io.tcp.queued(conn) < ANSWERS_MAX {

@@ -10,13 +10,14 @@ use std::time::Duration;
 use lbm::options::{ContextOption as C, Options, ReceiverOption as R};
 use lbm::resolver::Found;
 use lbm::subscriber::{Question, SubscribeConfig, Subscriber};
+use lbm::topic::TopicSink as _;
 use lbm::transport::tcp::{Deframer, hello};
 use lbm::transport::{DatagramSink, EndReason, Order};
 use lbm::wire::Writer;
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbmr::Transport;
-use net::tcp::{Close, ConnId, SocketOptions};
+use net::tcp::{Close, ConnId, SendOutcome, SocketOptions};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
 use self::shared::Shared;
@@ -172,6 +173,9 @@ impl Inbound {
                 && !entry.receivers.contains(&receiver)
             {
                 entry.receivers.push(receiver);
+                let session = entry.session;
+                let persistent = self.subscriber.offer(session, found.advert.topic).is_some_and(|(_, p)| p);
+                self.streams.tell_found(number, receiver, persistent, sources, events);
                 self.streams.tell_begun(number, receiver, sources, events);
             }
             return true;
@@ -203,11 +207,17 @@ impl Inbound {
             return true;
         };
         self.streams.set_session(number, subscribed.session);
-        if !subscribed.opened {
+        let opened = if subscribed.opened {
+            self.open_or_make_way(now, subscribed.session, &transport, &options, &mut sources.io, warnings)
+        } else {
+            Ok(())
+        };
+        let Err(error) = opened else {
+            let offer = self.subscriber.offer(subscribed.session, found.advert.topic);
+            let persistent = offer.is_some_and(|(_, persistent)| persistent);
+            self.streams.tell_found(number, receiver, persistent, sources, events);
             return true;
-        }
-        let opened = self.open_or_make_way(now, subscribed.session, &transport, &options, &mut sources.io, warnings);
-        let Err(error) = opened else { return true };
+        };
         // The session is tried again with each advertisement; the operator is told once.
         if warnings.len() < WARNINGS_MAX && self.warned.len() < SESSIONS_MAX && self.warned.insert(transport) {
             warnings.push(Warning::Session { session: transport.to_string(), reason: error.to_string() });
@@ -621,41 +631,6 @@ impl Inbound {
         self.subscriber.end(session, EndReason::Reset, &mut deliver);
     }
 
-    /// A source's answers: retained messages and what it retains. False if they cannot be read.
-    pub(crate) fn receive_answers(
-        &mut self,
-        now: u64,
-        (session, conn): (usize, ConnId),
-        deframer: &mut Deframer,
-        bytes: &[u8],
-        sources: &mut Sources,
-        events: &mut impl Events,
-    ) -> bool {
-        let Self { subscriber, streams, questions, .. } = self;
-        let line = questions.iter_mut().find(|((of, _), line)| *of == session && line.conn == conn);
-        let Some((_, line)) = line else { return false };
-        let read = deframer.receive(bytes, |messages| {
-            let mut deliver = Deliver { streams, sources, events };
-            for message in Messages::new(messages).flatten().filter(|m| m.kind == lbmc::Kind::Control) {
-                for header in message.headers().flatten() {
-                    if let Header::LateJoinInfo(info) = header
-                        && let Some(at) = line.asked.iter().position(|(number, _)| *number == info.request)
-                        && let Some((_, topic)) = line.asked.remove(at)
-                    {
-                        subscriber.late_join_info(now, session, topic, &info, &mut deliver);
-                    }
-                }
-            }
-            subscriber.fetched(now, session, messages, &mut deliver);
-        });
-        read.is_ok()
-    }
-
-    /// A connection to a request port is over. Whoever still misses something asks again.
-    pub(crate) fn questions_gone(&mut self, session: usize, conn: ConnId) {
-        self.questions.retain(|(of, _), line| *of != session || line.conn != conn);
-    }
-
     pub(crate) fn timeout(&self) -> Option<u64> {
         let shared = self.shared.iter().filter_map(|session| match self.lines.get(*session) {
             Some(Some(Line::Lbtipc(shared))) => Some(shared.check_due),
@@ -698,17 +673,52 @@ impl Inbound {
         }
     }
 
+    /// Frees what ended sessions had; `ended` gets their transports.
+    pub(crate) fn reap(&mut self, io: &mut Io, mut ended: impl FnMut(&Transport)) {
+        self.displaced.drain(..).for_each(|transport| ended(&transport));
+        while let Some(over) = self.subscriber.next_ended() {
+            self.streams.remove_session(over.session);
+            self.close(over.session, io);
+            ended(&over.transport);
+        }
+    }
+
+    /// Datagrams that the kernel dropped since our buffers were full.
+    pub(crate) fn drops(&self) -> u64 {
+        let lines = self.lines.iter().flatten().map(|line| match line {
+            Line::Lbtru { socket, .. } => socket.drops(),
+            _ => 0,
+        });
+        self.groups.iter().flatten().map(|g| g.socket.drops()).chain(lines).sum()
+    }
+}
+
+impl Inbound {
+    /// The connection to a source's request port, made if there is none.
+    fn question_line(&mut self, session: usize, to: SocketAddrV4, io: &mut Io) -> Option<&mut Questions> {
+        Some(match self.questions.entry((session, to)) {
+            std::collections::hash_map::Entry::Occupied(line) => line.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let conn = io.tcp.connect(SocketAddr::V4(to), &SocketOptions::default()).ok()?;
+                io.set_role(conn, Role::Questions { session, deframer: Deframer::default() });
+                place.insert(Questions { conn, asked: VecDeque::new(), next: 0 })
+            }
+        })
+    }
+
+    /// Sends a control message to the request port of a stream's source. False: the source has none, or it cannot be reached.
+    pub(crate) fn ask_source(&mut self, stream: u32, message: &[u8], io: &mut Io) -> bool {
+        let Some(entry) = self.streams.get_mut(stream) else { return false };
+        let (session, topic) = (entry.session, entry.index);
+        let Some((Some(to), _)) = self.subscriber.offer(session, topic) else { return false };
+        let Some(conn) = self.question_line(session, to, io).map(|line| line.conn) else { return false };
+        io.tcp.send(conn, message) != SendOutcome::Gone
+    }
+
     /// Sends the questions that a timer has left.
     fn ask(&mut self, io: &mut Io) {
         for (session, to, topic, question) in std::mem::take(&mut self.asked) {
-            let line = match self.questions.entry((session, to)) {
-                std::collections::hash_map::Entry::Occupied(line) => line.into_mut(),
-                std::collections::hash_map::Entry::Vacant(place) => {
-                    let Ok(conn) = io.tcp.connect(SocketAddr::V4(to), &SocketOptions::default()) else { continue };
-                    io.set_role(conn, Role::Questions { session, deframer: Deframer::default() });
-                    place.insert(Questions { conn, asked: VecDeque::new(), next: 0 })
-                }
-            };
+            let Some(line) = self.question_line(session, to, io) else { continue };
             // Numbers are the connection's, so that an answer finds its topic.
             line.next = line.next.wrapping_add(1);
             let header = match question {
@@ -731,23 +741,46 @@ impl Inbound {
         }
     }
 
-    /// Frees what ended sessions had; `ended` gets their transports.
-    pub(crate) fn reap(&mut self, io: &mut Io, mut ended: impl FnMut(&Transport)) {
-        self.displaced.drain(..).for_each(|transport| ended(&transport));
-        while let Some(over) = self.subscriber.next_ended() {
-            self.streams.remove_session(over.session);
-            self.close(over.session, io);
-            ended(&over.transport);
-        }
+    /// A source's answers: retained messages and what it retains. False if they cannot be read.
+    pub(crate) fn receive_answers(
+        &mut self,
+        now: u64,
+        (session, conn): (usize, ConnId),
+        deframer: &mut Deframer,
+        bytes: &[u8],
+        sources: &mut Sources,
+        events: &mut impl Events,
+    ) -> bool {
+        let Self { subscriber, streams, questions, .. } = self;
+        let line = questions.iter_mut().find(|((of, _), line)| *of == session && line.conn == conn);
+        let Some((_, line)) = line else { return false };
+        let transport = subscriber.transport(session);
+        let read = deframer.receive(bytes, |messages| {
+            let mut deliver = Deliver { streams, sources, events };
+            for message in Messages::new(messages).flatten().filter(|m| m.kind == lbmc::Kind::Control) {
+                for header in message.headers().flatten() {
+                    // For a session of which nothing was heard yet, too.
+                    if let (Header::TopicIndex { index, .. }, Some(transport)) = (header, &transport)
+                        && let Some(number) = deliver.streams.find(transport, index)
+                    {
+                        deliver.control(number, &message);
+                    }
+                    if let Header::LateJoinInfo(info) = header
+                        && let Some(at) = line.asked.iter().position(|(number, _)| *number == info.request)
+                        && let Some((_, topic)) = line.asked.remove(at)
+                    {
+                        subscriber.late_join_info(now, session, topic, &info, &mut deliver);
+                    }
+                }
+            }
+            subscriber.fetched(now, session, messages, &mut deliver);
+        });
+        read.is_ok()
     }
 
-    /// Datagrams that the kernel dropped since our buffers were full.
-    pub(crate) fn drops(&self) -> u64 {
-        let lines = self.lines.iter().flatten().map(|line| match line {
-            Line::Lbtru { socket, .. } => socket.drops(),
-            _ => 0,
-        });
-        self.groups.iter().flatten().map(|g| g.socket.drops()).chain(lines).sum()
+    /// A connection to a request port is over. Whoever still misses something asks again.
+    pub(crate) fn questions_gone(&mut self, session: usize, conn: ConnId) {
+        self.questions.retain(|(of, _), line| *of != session || line.conn != conn);
     }
 }
 

@@ -97,6 +97,20 @@ impl Streams {
         }
     }
 
+    /// Tells a receiver that a stream can be heard from now on, and whether its source says that it has stores.
+    pub(crate) fn tell_found(
+        &self,
+        number: u32,
+        receiver: ReceiverId,
+        persistent: bool,
+        sources: &mut Sources,
+        events: &mut impl Events,
+    ) {
+        if let Some(Some(entry)) = self.slots.get(number as usize) {
+            events.found(sources, &entry.stream(number, receiver), persistent);
+        }
+    }
+
     /// Tells a receiver that came later that the stream has begun.
     pub(crate) fn tell_begun(
         &self,
@@ -163,6 +177,13 @@ impl<E: Events> TopicSink for Deliver<'_, E> {
         }
         for receiver in &entry.receivers {
             self.events.message(self.sources, &delivery(*receiver));
+        }
+    }
+
+    fn control(&mut self, number: u32, message: &lbm::wire::lbmc::Message<'_>) {
+        let Some(entry) = self.streams.get_mut(number) else { return };
+        for receiver in &entry.receivers {
+            self.events.control(self.sources, &entry.stream(number, *receiver), message);
         }
     }
 

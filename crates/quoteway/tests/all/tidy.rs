@@ -57,6 +57,7 @@ fn state_machines_know_nothing_of_the_world() {
         "market",
         "rssl",
         "lbm",
+        "lbm-store",
         "hub-content",
         "hub-distributor",
         "hub-items",
@@ -107,6 +108,8 @@ fn tables_of_what_peers_choose_are_hashed_with_a_key() {
         "net",
         "lbm",
         "lbm-io",
+        "lbm-store",
+        "lbm-store-io",
     ] {
         visit(&root().join("crates").join(krate).join("src"), ".rs", &mut |path, text| {
             let of_peers = |line: &str| {
@@ -145,6 +148,8 @@ fn crates_use_only_what_the_architecture_allows() {
         ("hub-stream", &["rwf"]),
         ("net", &[]),
         ("lbm-io", &["lbm", "net"]),
+        ("lbm-store", &["lbm"]),
+        ("lbm-store-io", &["lbm", "lbm-io", "lbm-store", "net", "record"]),
         ("aeron-io", &["net"]),
         ("rssl-io", &["rssl", "net"]),
         ("omm", &["rwf"]),

@@ -1,0 +1,204 @@
+//! The messages of one source that a store holds.
+
+use std::collections::VecDeque;
+
+use lbm::wire::distance;
+
+/// So many numbers may be missing before a message at most: a forged number must not take all memory.
+const JUMP_MAX: i32 = 1 << 20;
+/// Bytes that a message costs besides its own.
+const OVERHEAD: usize = 48;
+
+/// What came of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It is held now.
+    New,
+    /// It was held already.
+    Known,
+    /// It lies before what is held, or too far ahead.
+    Outside,
+}
+
+/// Encoded messages by number, with holes.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    low: u32,
+    slots: VecDeque<Option<Box<[u8]>>>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// The first number that can be held.
+    pub(super) fn low(&self) -> u32 {
+        self.low
+    }
+
+    /// The number behind the newest.
+    pub(super) fn end(&self) -> u32 {
+        self.low.wrapping_add(self.slots.len() as u32)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Nothing is held; messages come from `low` on.
+    pub(super) fn start(&mut self, low: u32) {
+        self.slots.clear();
+        self.bytes = 0;
+        self.low = low;
+    }
+
+    fn index(&self, sqn: u32) -> Option<usize> {
+        usize::try_from(distance(self.low, sqn)).ok().filter(|index| *index < self.slots.len())
+    }
+
+    pub(super) fn get(&self, sqn: u32) -> Option<&[u8]> {
+        self.slots.get(self.index(sqn)?)?.as_deref()
+    }
+
+    pub(super) fn put(&mut self, sqn: u32, message: &[u8]) -> Put {
+        let ahead = distance(self.end(), sqn);
+        if distance(self.low, sqn) < 0 || ahead > JUMP_MAX {
+            return Put::Outside;
+        }
+        if ahead >= 0 {
+            (0..ahead).for_each(|_| self.slots.push_back(None));
+            self.slots.push_back(Some(message.into()));
+            self.bytes += message.len() + OVERHEAD;
+            return Put::New;
+        }
+        match self.index(sqn).and_then(|index| self.slots.get_mut(index)) {
+            Some(slot @ None) => {
+                *slot = Some(message.into());
+                self.bytes += message.len() + OVERHEAD;
+                Put::New
+            }
+            Some(Some(_)) => Put::Known,
+            None => Put::Outside,
+        }
+    }
+
+    /// Forgets all from `from` on.
+    pub(super) fn cut(&mut self, from: u32) {
+        if distance(self.low, from) < 0 {
+            return self.start(from);
+        }
+        while distance(from, self.end()) > 0 {
+            if let Some(Some(message)) = self.slots.pop_back() {
+                self.bytes -= message.len() + OVERHEAD;
+            }
+        }
+    }
+
+    /// Forgets the oldest number.
+    pub(super) fn drop_first(&mut self) {
+        if let Some(slot) = self.slots.pop_front() {
+            self.low = self.low.wrapping_add(1);
+            self.bytes -= slot.map_or(0, |message| message.len() + OVERHEAD);
+        }
+    }
+
+    /// The runs of numbers that are held from `first` to before `end`, as first and last.
+    pub(super) fn runs(&self, first: u32, end: u32) -> Vec<(u32, u32)> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        let from = distance(self.low, first).max(0) as usize;
+        let count = distance(self.low, end).max(0) as usize;
+        for (index, slot) in self.slots.iter().enumerate().take(count).skip(from) {
+            let sqn = self.low.wrapping_add(index as u32);
+            match runs.last_mut() {
+                _ if slot.is_none() => {}
+                Some((_, last)) if last.wrapping_add(1) == sqn => *last = sqn,
+                _ => runs.push((sqn, sqn)),
+            }
+        }
+        runs
+    }
+
+    /// The numbers from `first` on that are not held, up to before `end`.
+    pub(super) fn holes(&self, first: u32, end: u32, limit: usize) -> Vec<u32> {
+        let first = if distance(self.low, first) < 0 { self.low } else { first };
+        let count = distance(first, end).clamp(0, JUMP_MAX);
+        (0..count as u32).map(|i| first.wrapping_add(i)).filter(|sqn| self.get(*sqn).is_none()).take(limit).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same as a map from number to bytes, with numbers that do not wrap.
+    #[derive(Default)]
+    struct Naive {
+        low: u64,
+        end: u64,
+        held: BTreeMap<u64, Vec<u8>>,
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_held_is_what_a_map_holds(
+            base in prop_oneof![Just(0u32), Just(u32::MAX - 20), any::<u32>()],
+            acts in prop::collection::vec((0u8..8, 0u64..60, 1usize..40), 1..80),
+        ) {
+            let number = |sqn: u64| base.wrapping_add(sqn as u32);
+            let (mut kept, mut naive) = (Kept::default(), Naive::default());
+            kept.start(base);
+            for (act, sqn, length) in acts {
+                match act {
+                    0..=4 => {
+                        let message = vec![sqn as u8; length];
+                        let put = kept.put(number(sqn), &message);
+                        let expected = if sqn < naive.low {
+                            Put::Outside
+                        } else if let Entry::Vacant(place) = naive.held.entry(sqn) {
+                            place.insert(message);
+                            naive.end = naive.end.max(sqn + 1);
+                            Put::New
+                        } else {
+                            Put::Known
+                        };
+                        prop_assert_eq!(put, expected);
+                    }
+                    5 => {
+                        kept.cut(number(sqn));
+                        naive.held.split_off(&sqn);
+                        (naive.low, naive.end) = (naive.low.min(sqn), naive.end.min(sqn));
+                    }
+                    6 => {
+                        kept.drop_first();
+                        if naive.low < naive.end {
+                            naive.held.remove(&naive.low);
+                            naive.low += 1;
+                        }
+                    }
+                    _ => {
+                        kept.start(number(sqn));
+                        naive = Naive { low: sqn, end: sqn, held: BTreeMap::new() };
+                    }
+                }
+                prop_assert_eq!((kept.low(), kept.end()), (number(naive.low), number(naive.end)));
+                let bytes: usize = naive.held.values().map(|message| message.len() + OVERHEAD).sum();
+                prop_assert_eq!(kept.bytes(), bytes);
+                for sqn in 0..70 {
+                    prop_assert_eq!(kept.get(number(sqn)), naive.held.get(&sqn).map(Vec::as_slice), "number {}", sqn);
+                }
+                let holes: Vec<u32> =
+                    (naive.low..naive.end).filter(|sqn| !naive.held.contains_key(sqn)).map(number).collect();
+                prop_assert_eq!(kept.holes(kept.low(), kept.end(), usize::MAX), holes);
+                let runs: usize = kept.runs(kept.low(), kept.end()).iter().map(|(a, b)| b.wrapping_sub(*a) as usize + 1).sum();
+                prop_assert_eq!(runs, naive.held.len());
+            }
+        }
+    }
+}
