@@ -311,7 +311,7 @@ fn long_fields(fids: std::ops::Range<i16>) -> Vec<u8> {
     bytes
 }
 
-/// Who asks for an image that cannot be sent is told so, and does not wait for it.
+/// A consumer that asks for an image that cannot be sent is told so, and does not wait for it.
 #[test]
 fn an_image_that_is_too_long_is_refused_or_closed() {
     let provider = publisher(anywhere());

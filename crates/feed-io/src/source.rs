@@ -29,7 +29,7 @@ pub trait Intake {
     fn feed(&self) -> &Self::Feed;
     /// The feed, to be changed.
     fn feed_mut(&mut self) -> &mut Self::Feed;
-    /// What the sockets are watched by.
+    /// The poll that watches the sockets.
     fn tcp(&self) -> &Tcp;
     /// The protocol, for people.
     fn protocol(&self) -> String;
@@ -41,7 +41,7 @@ pub trait Intake {
     fn dropped(&self) -> u64 {
         0
     }
-    /// What the network refuses, for people; the last of it.
+    /// The last thing that the network refused, for people.
     fn trouble(&self) -> Option<&str>;
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn run_timers<I: Intake>(intake: &mut I, mut act: impl FnMut(&mut I))
     }
 }
 
-/// One line of what a feed has done, for people.
+/// A summary of what a feed has done, for people: one line.
 fn summary(figures: &LiveFigures, rate: f64, dropped: u64) -> String {
     let LiveFigures { messages, stream, books, snapshots, dials, is_in_doubt, .. } = figures;
     let mut texts = vec![format!(

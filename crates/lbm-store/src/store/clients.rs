@@ -41,6 +41,7 @@ impl<L: Log> Store<L> {
     /// The client leaves and leaves nothing behind.
     fn deregister(&mut self, conn: u64, registering: &Registering<'_>) {
         let reg_id = registering.registration.reg_id;
+        // A registration that is not known, or has ended, leaves nothing behind.
         let Some((at, is_receiver)) = self.by_reg_id.get(&reg_id).copied() else { return };
         let Some(source) = &self.sources[at] else { return };
         let client = if is_receiver { source.receivers.get(&reg_id).map(|r| &r.client) } else { Some(&source.client) };
@@ -136,6 +137,7 @@ impl<L: Log> Store<L> {
 
     /// Answers a source's registration.
     pub(super) fn answer(&mut self, _now: u64, at: usize) {
+        // A place without a source is of one that was forgotten: nobody is owed anything of it.
         let Some(source) = &mut self.sources[at] else { return };
         source.answer_due = None;
         let Some(conn) = source.client.conn else { return };
@@ -155,6 +157,7 @@ impl<L: Log> Store<L> {
         let of = |s: &Option<SourceEntry>| {
             s.as_ref().is_some_and(|s| s.client.conn == Some(conn) && s.topic_index == topic_index)
         };
+        // Words of a connection that has no such source mean nobody's registration.
         let Some(at) = self.sources.iter().position(of) else { return };
         let Some(source) = &mut self.sources[at] else { return };
         let (low, high) = info;
@@ -263,6 +266,7 @@ impl<L: Log> Store<L> {
 
     /// Another incarnation has taken up the source's registration: messages that receivers are sent from now on are of it.
     fn tell_receivers(&mut self, at: usize) {
+        // A place without a source is of one that was forgotten: nobody is owed anything of it.
         let Some(source) = &self.sources[at] else { return };
         let (high, epochs) = (source.kept.end().wrapping_sub(1), source.epochs.written());
         let (topic, id) = ((source.transport, source.topic_index), Ume::StoreId(self.config.id));
@@ -308,6 +312,7 @@ impl<L: Log> Store<L> {
 
     pub(super) fn insert_receiver(&mut self, now: u64, at: usize, reg_id: u32, session: u64, paced: bool, next: u32) {
         let client = self.client(now, reg_id, session);
+        // A place without a source is of one that was forgotten: nobody is owed anything of it.
         let Some(source) = &mut self.sources[at] else { return };
         source.receivers.insert(reg_id, ReceiverEntry { client, next, known: false, paced, moved: false });
         if session != 0 {
@@ -323,6 +328,7 @@ impl<L: Log> Store<L> {
 
     /// A registration is over, and all that hangs on it.
     pub(super) fn remove(&mut self, reg_id: u32) {
+        // A registration ends once.
         let Some((at, is_receiver)) = self.by_reg_id.remove(&reg_id) else { return };
         self.by_session.retain(|_, other| *other != reg_id);
         if is_receiver {
@@ -331,6 +337,7 @@ impl<L: Log> Store<L> {
             }
             return self.release(at);
         }
+        // A place without a source is of one that was forgotten: nobody is owed anything of it.
         let Some(source) = self.sources[at].take() else { return };
         for receiver in source.receivers.keys() {
             self.by_reg_id.remove(receiver);
@@ -345,6 +352,7 @@ impl<L: Log> Store<L> {
 
     /// Drops what all receivers that pace a source have consumed.
     pub(super) fn release(&mut self, at: usize) {
+        // A place without a source is of one that was forgotten: nobody is owed anything of it.
         let Some(source) = &mut self.sources[at] else { return };
         if !source.is_paced() {
             return;

@@ -86,6 +86,7 @@ impl<L: Log> Store<L> {
     }
 
     fn alive(&mut self, now: u64, conn: u64, reg_id: u32) {
+        // A registration that has ended is not kept alive by what was still on its way.
         let Some((at, is_receiver)) = self.by_reg_id.get(&reg_id).copied() else { return };
         let Some(source) = &mut self.sources[at] else { return };
         let client = if is_receiver {
@@ -103,6 +104,7 @@ impl<L: Log> Store<L> {
 
     /// A receiver has consumed all up to a number.
     fn consumed(&mut self, now: u64, conn: u64, ack: &Ack, epoch: Option<u32>) {
+        // An acknowledgement of a receiver that is not registered here changes nothing: its registration will say where it is.
         let Some((at, true)) = self.by_reg_id.get(&ack.receiver).copied() else { return };
         let Some(source) = &mut self.sources[at] else { return };
         let Some(receiver) = source.receivers.get_mut(&ack.receiver).filter(|r| r.client.conn == Some(conn)) else {
@@ -136,6 +138,7 @@ impl<L: Log> Store<L> {
 
     /// A receiver asks for a message, by the registration id of its source.
     fn retransmit(&mut self, now: u64, conn: u64, request: &RetransmitRequest, answers: &mut usize) {
+        // A source that is not registered here has no messages here: the receiver asks another store.
         let Some((at, false)) = self.by_reg_id.get(&request.topic).copied() else { return };
         let Some(source) = &self.sources[at] else { return };
         let Some(message) = source.kept.get(request.sqn) else {
@@ -169,6 +172,7 @@ impl<L: Log> Store<L> {
     /// Asks a source for what is missing.
     pub(super) fn ask(&mut self, now: u64, at: usize) {
         let config = &self.config;
+        // A place without a source is of one that was forgotten: nobody is owed anything of it.
         let Some(source) = &mut self.sources[at] else { return };
         let Some(conn) = source.client.conn.filter(|_| source.ready && !source.missing.is_empty()) else { return };
         let low = source.kept.low();

@@ -248,7 +248,7 @@ impl Dbn {
     }
 }
 
-/// Who traded at once has the side of the record.
+/// The side of the record is that of the trader who did not wait in the book.
 fn tell_trade(item: u32, record: &Mbp1, board: &mut Board) {
     let aggressor = match record.side {
         b'B' => Some(Side::Bid),

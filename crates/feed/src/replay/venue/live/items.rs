@@ -26,7 +26,7 @@ pub trait LiveItems {
     fn timer(&self) -> Option<u64>;
     /// Does what is due.
     fn on_timer(&mut self, clock: Clock);
-    /// What the venue tells of its instruments has come: the service is up, and names that are not known do not exist.
+    /// The list of the venue's instruments has come: the service is up, and names that are not known do not exist.
     fn is_ready(&self) -> bool;
     /// Figures so far.
     fn figures(&self) -> LiveFigures;
