@@ -277,14 +277,9 @@ fn kill_processes(kills: usize) {
     assert!(messages > kills as u64 * 20);
 }
 
+/// Eight kills; a thousand take minutes: `QUOTEWAY_KILLS=1000 cargo test -p quoteway-lbm-io --test all -- processes_are_killed --nocapture`.
 #[test]
 fn processes_are_killed_and_each_number_comes_once() {
-    kill_processes(8);
-}
-
-/// Minutes: `cargo test -p quoteway-lbm-io --test all -- --ignored thousand_kills --nocapture`.
-#[test]
-#[ignore = "minutes"]
-fn a_thousand_kills() {
-    kill_processes(1_000);
+    let wanted = std::env::var("QUOTEWAY_KILLS").ok();
+    kill_processes(wanted.map_or(8, |kills| kills.parse().expect("QUOTEWAY_KILLS is a number")));
 }
