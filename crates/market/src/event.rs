@@ -19,6 +19,7 @@ impl Side {
 
     /// The other side.
     #[must_use]
+    #[inline]
     pub fn opposite(self) -> Self {
         match self {
             Self::Bid => Self::Ask,
@@ -28,6 +29,7 @@ impl Side {
 
     /// A number that rises from the worst price to the best. Reversing by complement has no price that it cannot reverse, as
     /// negation has.
+    #[inline]
     pub(crate) fn goodness(self, price: i64) -> i64 {
         match self {
             Self::Bid => price,
@@ -36,6 +38,7 @@ impl Side {
     }
 
     /// The price that has this [`Side::goodness`].
+    #[inline]
     pub(crate) fn price_of(self, goodness: i64) -> i64 {
         self.goodness(goodness)
     }
@@ -160,6 +163,7 @@ pub trait Events {
 
 impl Events for () {
     const WANTS_RANK: bool = false;
+    #[inline]
     fn event(&mut self, _book: BookId, _event: &Event) {}
 }
 

@@ -7,6 +7,8 @@
 //! a table of any size, so that growing and removing need no look at the orders; only a cell whose hash bits agree is compared by the order's
 //! number itself. Numbers that follow each other share a cache line: orders that came together are asked for together.
 
+use std::hint::black_box;
+
 /// A cell without an order.
 const EMPTY: u64 = u64::MAX;
 
@@ -37,13 +39,16 @@ const FEWEST_FOR_WINDOW: usize = 1 << 14;
 /// As many numbers leave the window together, and so many of them must have been entered, or numbers are too sparse for it.
 const STEP: usize = 1 << 12;
 const FEWEST_OF_STEP: usize = STEP / 32;
+/// Numbers that are looked at together when they leave: an order in four or fewer still stands, and its cell is in no cache. The window's base is a
+/// multiple of it.
+const LEAVING: usize = 1024;
 /// No order of a number in the window.
 const NO_PLACE: u32 = u32::MAX;
 
 /// The newest numbers: places by number, in a ring.
 #[derive(Debug, Default)]
 struct Window {
-    places: Vec<u32>,
+    places: Option<Box<[u32; WINDOW]>>,
     /// Its lowest number.
     base: u64,
     /// Entered since it moved.
@@ -53,22 +58,17 @@ struct Window {
 }
 
 impl Window {
+    /// The place that a number in the window has, which may be none.
     #[inline]
-    fn has(&self, reference: u64) -> bool {
-        reference.wrapping_sub(self.base) < self.places.len() as u64
+    fn place(&self, reference: u64) -> Option<u32> {
+        let places = self.places.as_ref()?;
+        (reference.wrapping_sub(self.base) < WINDOW as u64).then(|| places[reference as usize & (WINDOW - 1)])
     }
 
     #[inline]
-    fn place(&self, reference: u64) -> u32 {
-        self.places.get(reference as usize & (WINDOW - 1)).copied().unwrap_or(NO_PLACE)
-    }
-
-    #[inline]
-    fn replace(&mut self, reference: u64, place: u32) -> u32 {
-        match self.places.get_mut(reference as usize & (WINDOW - 1)) {
-            Some(kept) => std::mem::replace(kept, place),
-            None => NO_PLACE,
-        }
+    fn cell(&mut self, reference: u64) -> Option<&mut u32> {
+        let places = self.places.as_mut()?;
+        (reference.wrapping_sub(self.base) < WINDOW as u64).then(|| &mut places[reference as usize & (WINDOW - 1)])
     }
 }
 
@@ -111,18 +111,17 @@ impl OrderIndex {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.cells.capacity() * size_of::<u64>() + self.window.places.capacity() * size_of::<u32>()
+        self.cells.capacity() * size_of::<u64>()
+            + self.window.places.as_ref().map_or(0, |places| size_of_val(&**places))
     }
 
     #[inline]
     fn in_window(&self, reference: u64) -> InWindow {
-        if !self.window.has(reference) {
-            return InWindow::AskTable;
-        }
         match self.window.place(reference) {
-            NO_PLACE if reference <= self.highest_beyond => InWindow::AskTable,
-            NO_PLACE => InWindow::InNoBook,
-            place => InWindow::At(place),
+            None => InWindow::AskTable,
+            Some(NO_PLACE) if reference <= self.highest_beyond => InWindow::AskTable,
+            Some(NO_PLACE) => InWindow::InNoBook,
+            Some(place) => InWindow::At(place),
         }
     }
 
@@ -132,32 +131,35 @@ impl OrderIndex {
         match self.in_window(reference) {
             InWindow::At(place) => Some(place),
             InWindow::InNoBook => None,
-            InWindow::AskTable => self.probe(tag_of(reference), is_it).ok().map(|(_, slot)| slot),
+            InWindow::AskTable => self.find_in_table(reference, is_it),
         }
     }
 
-    /// Number of the cell where an order with this number is looked for first; `None`: in the window.
-    #[inline]
-    pub(crate) fn home_of(&self, reference: u64) -> Option<u32> {
-        (!self.window.has(reference)).then(|| home(tag_of(reference), self.cells.len()) as u32)
+    #[inline(never)]
+    fn find_in_table(&self, reference: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        self.probe(tag_of(reference), is_it).ok().map(|(_, slot)| slot)
     }
 
-    /// What stands in the window for a number.
+    /// What the window says of a number: the place of its order or none; `None`: the table is to be asked.
     #[inline]
-    pub(crate) fn window_cell(&self, reference: u64) -> u64 {
-        u64::from(self.window.place(reference))
+    pub(crate) fn place_in_window(&self, reference: u64) -> Option<u32> {
+        self.window.place(reference)
     }
 
-    /// What stands in a cell.
+    /// The cell of the table that is read first to find an order.
     #[inline]
-    pub(crate) fn cell(&self, at: u32) -> u64 {
-        self.cells.get(at as usize).copied().unwrap_or(EMPTY)
+    pub(crate) fn first_cell(&self, reference: u64) -> u64 {
+        self.cells.get(home(tag_of(reference), self.cells.len())).copied().unwrap_or(EMPTY)
     }
 
-    /// The place of the order that probably has this number: the order itself is not asked.
+    /// The place of the order in the table that probably has this number: the order itself is not asked. [`NO_PLACE`]: there is none.
     #[inline]
-    pub(crate) fn guess(&self, reference: u64) -> Option<u32> {
-        self.find(reference, |_| true)
+    pub(crate) fn guess(&self, reference: u64) -> u32 {
+        let cell = self.first_cell(reference);
+        if cell == EMPTY || (cell >> 32) as u32 == tag_of(reference) {
+            return cell as u32;
+        }
+        self.find_in_table(reference, |_| true).unwrap_or(NO_PLACE)
     }
 
     /// Where an order with this number would be entered; `None`: there is one. Makes room first.
@@ -167,10 +169,14 @@ impl OrderIndex {
             self.advance(reference);
         }
         match self.in_window(reference) {
-            InWindow::InNoBook => return Some(Vacant { at: IN_WINDOW, reference }),
-            InWindow::At(_) => return None,
-            InWindow::AskTable => {}
+            InWindow::InNoBook => Some(Vacant { at: IN_WINDOW, reference }),
+            InWindow::At(_) => None,
+            InWindow::AskTable => self.vacant_in_table(reference, is_it),
         }
+    }
+
+    #[inline(never)]
+    fn vacant_in_table(&mut self, reference: u64, is_it: impl Fn(u32) -> bool) -> Option<Vacant> {
         self.make_room();
         self.probe(tag_of(reference), is_it).err().map(|at| Vacant { at, reference })
     }
@@ -181,14 +187,21 @@ impl OrderIndex {
         let Vacant { at, reference } = vacant;
         self.len += 1;
         if at == IN_WINDOW {
-            self.window.replace(reference, slot);
+            if let Some(cell) = self.window.cell(reference) {
+                *cell = slot;
+            }
             self.window.entered += 1;
             return;
         }
+        self.enter_in_table(at, reference, slot);
+    }
+
+    #[inline(never)]
+    fn enter_in_table(&mut self, at: usize, reference: u64, slot: u32) {
         debug_assert_eq!(self.cells[at], EMPTY);
         self.cells[at] = cell_of(reference, slot);
         self.in_cells += 1;
-        if !self.window.places.is_empty() && reference >= self.window.base {
+        if self.window.places.is_some() && reference >= self.window.base {
             self.highest_beyond = self.highest_beyond.max(reference);
         }
     }
@@ -197,14 +210,21 @@ impl OrderIndex {
     #[inline]
     fn advance(&mut self, reference: u64) {
         self.highest = reference;
-        if !self.window.places.is_empty() {
-            if reference - self.window.base >= WINDOW as u64 {
+        if self.window.places.is_some() {
+            if reference.saturating_sub(self.window.base) >= WINDOW as u64 {
                 self.move_to(reference);
             }
         } else if self.len >= FEWEST_FOR_WINDOW && !self.window.is_useless {
-            // Numbers from here on are in no cell.
-            (self.window.base, self.window.entered) = (reference, 0);
-            self.window.places = vec![NO_PLACE; WINDOW];
+            self.begin_window(reference);
+        }
+    }
+
+    /// Numbers from here on are in no cell.
+    #[cold]
+    fn begin_window(&mut self, reference: u64) {
+        if let Some(base) = reference.checked_next_multiple_of(LEAVING as u64) {
+            let places = vec![NO_PLACE; WINDOW].into_boxed_slice().try_into().ok();
+            self.window = Window { places, base, ..Window::default() };
         }
     }
 
@@ -212,34 +232,55 @@ impl OrderIndex {
     #[cold]
     fn move_to(&mut self, reference: u64) {
         let is_near = reference - self.window.base < (WINDOW + STEP) as u64;
-        while is_near && self.window.has(self.window.base) && reference - self.window.base >= WINDOW as u64 {
+        while is_near && reference - self.window.base >= WINDOW as u64 {
             if self.window.entered < FEWEST_OF_STEP {
                 break;
             }
             self.window.entered = 0;
-            for number in self.window.base..self.window.base + STEP as u64 {
-                self.leave(number);
-            }
+            self.leave_step();
             self.window.base += STEP as u64;
         }
         if reference - self.window.base >= WINDOW as u64 {
             // Too sparse, or a jump: all go to the table, and there is no window any more.
             for number in self.window.base..self.window.base + WINDOW as u64 {
-                self.leave(number);
+                let place = self.window.place(number).unwrap_or(NO_PLACE);
+                if place != NO_PLACE {
+                    self.enter_cell(number, place);
+                }
             }
             self.window = Window { is_useless: true, ..Window::default() };
         }
     }
 
-    fn leave(&mut self, number: u64) {
-        let place = self.window.replace(number, NO_PLACE);
-        if place != NO_PLACE {
-            self.make_room();
-            // No two orders have one number.
-            let (Ok((at, _)) | Err(at)) = self.probe(tag_of(number), |_| false);
-            self.cells[at] = cell_of(number, place);
-            self.in_cells += 1;
+    /// The lowest numbers of the window go to the table: first those that stand are picked out, without a branch on what is seldom and random, and
+    /// their cells are read, all at once; then they are entered.
+    fn leave_step(&mut self) {
+        let mut some = [(0, NO_PLACE); LEAVING];
+        for from in (self.window.base..self.window.base + STEP as u64).step_by(LEAVING) {
+            let begin = from as usize & (WINDOW - 1);
+            let mut count = 0;
+            let places = self.window.places.as_mut().map_or(&mut [][..], |places| &mut places[begin..begin + LEAVING]);
+            for (number, place) in (from..).zip(places) {
+                some[count] = (number, *place);
+                count += usize::from(*place != NO_PLACE);
+                *place = NO_PLACE;
+            }
+            let some = &some[..count];
+            black_box(
+                some.iter().fold(0, |read, (number, _)| read ^ self.cells[home(tag_of(*number), self.cells.len())]),
+            );
+            for (number, place) in some {
+                self.enter_cell(*number, *place);
+            }
         }
+    }
+
+    fn enter_cell(&mut self, number: u64, place: u32) {
+        self.make_room();
+        // No two orders have one number.
+        let (Ok((at, _)) | Err(at)) = self.probe(tag_of(number), |_| false);
+        self.cells[at] = cell_of(number, place);
+        self.in_cells += 1;
     }
 
     #[inline]
@@ -249,19 +290,23 @@ impl OrderIndex {
         }
     }
 
-    /// Removes the order with this number and gives its place.
+    /// Removes the order with this number, which is at this place.
     #[inline]
-    pub(crate) fn remove(&mut self, reference: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        match self.in_window(reference) {
-            InWindow::At(place) if is_it(place) => {
-                self.window.replace(reference, NO_PLACE);
-                self.len -= 1;
-                return Some(place);
-            }
-            InWindow::At(_) | InWindow::InNoBook => return None,
-            InWindow::AskTable => {}
+    pub(crate) fn remove(&mut self, reference: u64, place: u32) {
+        if let Some(cell) = self.window.cell(reference)
+            && *cell == place
+        {
+            *cell = NO_PLACE;
+            self.len -= 1;
+        } else {
+            self.remove_from_table(reference, place);
         }
-        let (mut hole, slot) = self.probe(tag_of(reference), is_it).ok()?;
+    }
+
+    #[inline(never)]
+    fn remove_from_table(&mut self, reference: u64, place: u32) {
+        // Each order is in the window or in the table.
+        let Ok((mut hole, _)) = self.probe(tag_of(reference), |at| at == place) else { return };
         let cells = self.cells.len();
         let mut next = hole;
         loop {
@@ -279,7 +324,6 @@ impl OrderIndex {
         }
         self.cells[hole] = EMPTY;
         (self.in_cells, self.len) = (self.in_cells - 1, self.len - 1);
-        Some(slot)
     }
 
     /// Forgets all orders; keeps the memory.
@@ -382,7 +426,9 @@ mod tests {
             }
             let victim = numbers[(state >> 20) as usize % numbers.len()];
             if !state.is_multiple_of(3) {
-                assert_eq!(index.remove(victim, |slot| numbers[slot as usize] == victim), model.remove(&victim));
+                let found = index.find(victim, |slot| numbers[slot as usize] == victim);
+                assert_eq!(found, model.remove(&victim));
+                found.inspect(|place| index.remove(victim, *place));
             }
         }
         assert_eq!(index.len(), model.len());
@@ -411,18 +457,19 @@ mod tests {
             model.insert(reference, numbers.len() as u32);
             numbers.push(reference);
             live.push(reference);
-            most_window = most_window.max(index.window.places.len());
+            most_window = most_window.max(index.window.places.as_ref().map_or(0, |places| places.len()));
             if live.len() > 30_000 {
                 // Mostly a young one.
                 let age = (state >> 33) as usize % if turn % 5 == 0 { live.len() } else { 100 };
                 let victim = live.swap_remove(live.len() - 1 - age);
-                let place = index.remove(victim, |slot| numbers[slot as usize] == victim);
-                assert_eq!(place, model.remove(&victim));
+                let place = model.remove(&victim).expect("it stands");
+                assert_eq!(index.find(victim, |slot| numbers[slot as usize] == victim), Some(place));
+                index.remove(victim, place);
                 assert_eq!(index.find(victim, |slot| numbers[slot as usize] == victim), None);
             }
         }
         assert_eq!((index.len(), most_window), (model.len(), WINDOW));
-        assert!(index.window.places.is_empty() && index.window.is_useless, "the jump ended it");
+        assert!(index.window.places.is_none() && index.window.is_useless, "the jump ended it");
         for reference in &live {
             let found = index.find(*reference, |slot| numbers[slot as usize] == *reference);
             assert_eq!(found, model.get(reference).copied());
@@ -443,7 +490,7 @@ mod tests {
         }
         assert!(index.window.is_useless && index.len() == numbers.len());
         for (slot, reference) in numbers.iter().enumerate() {
-            assert_eq!(index.remove(*reference, |at| at == slot as u32), Some(slot as u32));
+            index.remove(*reference, slot as u32);
         }
         assert_eq!((index.len(), index.in_cells), (0, 0));
     }

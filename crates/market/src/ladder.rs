@@ -24,6 +24,7 @@ impl<T> Default for Ladder<T> {
 const NEAR: usize = 12;
 
 impl<T> Ladder<T> {
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.rungs.len()
     }
@@ -36,13 +37,20 @@ impl<T> Ladder<T> {
     #[inline]
     pub(crate) fn find(&self, goodness: i64) -> Result<usize, usize> {
         let rungs = &self.rungs[..];
-        let far = rungs.len().saturating_sub(NEAR);
-        for (at, rung) in rungs.iter().enumerate().skip(far).rev() {
+        // From the best down, past all that are better: one branch a rung.
+        for (better, rung) in rungs.iter().rev().take(NEAR).enumerate() {
             if rung.goodness <= goodness {
+                let at = rungs.len() - 1 - better;
                 return if rung.goodness == goodness { Ok(at) } else { Err(at + 1) };
             }
         }
-        rungs[..far].binary_search_by(|rung| rung.goodness.cmp(&goodness))
+        self.find_far(goodness)
+    }
+
+    #[inline(never)]
+    fn find_far(&self, goodness: i64) -> Result<usize, usize> {
+        let far = self.rungs.len().saturating_sub(NEAR);
+        self.rungs[..far].binary_search_by(|rung| rung.goodness.cmp(&goodness))
     }
 
     /// Reads the best rungs, so that they are in a cache soon.
@@ -55,6 +63,7 @@ impl<T> Ladder<T> {
         rung(1) ^ rung(5) ^ rung(9)
     }
 
+    #[inline]
     pub(crate) fn at(&self, at: usize) -> &Rung<T> {
         &self.rungs[at]
     }
@@ -70,10 +79,12 @@ impl<T> Ladder<T> {
     }
 
     /// Levels that are better than the one at `at`.
+    #[inline]
     pub(crate) fn rank(&self, at: usize) -> u32 {
         (self.rungs.len() - 1 - at) as u32
     }
 
+    #[inline]
     pub(crate) fn best(&self) -> Option<&Rung<T>> {
         self.rungs.last()
     }

@@ -35,6 +35,7 @@ struct Counts {
 
 impl Events for Counts {
     const WANTS_RANK: bool = false;
+    #[inline]
     fn event(&mut self, book: BookId, event: &Event) {
         self.events += 1;
         self.mix ^= match event {
@@ -47,6 +48,7 @@ impl Events for Counts {
 }
 
 impl Market<Message> for Counts {
+    #[inline]
     fn end(&mut self, _book: Option<BookId>) {
         self.ends += 1;
     }

@@ -40,12 +40,15 @@ pub struct Trade {
 /// [`Market::end`] may be left as they are.
 pub trait Market<N>: Events {
     /// Everything until [`Market::end`] belongs to one message: its book (`None`: all), and its time as the venue counts it.
+    #[inline]
     fn begin(&mut self, _book: Option<BookId>, _time: u64) {}
 
     /// The message is done: the book may be published, unless the stream is in doubt.
+    #[inline]
     fn end(&mut self, _book: Option<BookId>) {}
 
     /// A trade.
+    #[inline]
     fn trade(&mut self, _book: BookId, _trade: &Trade) {}
 
     /// A trade of before is void: volume is less by it.

@@ -8,43 +8,20 @@ use crate::event::{BookId, Side};
 use crate::ladder::Ladder;
 use crate::rules::ByOrder;
 
-/// What a message that comes soon is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ahead {
-    /// An order of this number is executed, cancelled, deleted or changed.
-    Order(u64),
-    /// A new order, of this number.
-    Add {
-        /// The order's number.
-        reference: u64,
-        /// Its book.
-        book: BookId,
-        /// Its side.
-        side: Side,
-        /// Its price.
-        price: i64,
-    },
-    /// An order of the first number is replaced by one of the second.
-    Replace {
-        /// Number of the order that goes.
-        old: u64,
-        /// Number of the order that comes.
-        new: u64,
-    },
-}
+/// As many messages are looked at together at most; what is more is not looked at. Their lines fill the first cache twice, and each loop's wait for its last
+/// read is shared by more of them.
+const TOGETHER: usize = 128;
 
-/// As many are looked at together; more is done in several turns.
-const TOGETHER: usize = 64;
-
-/// Numbers in a fixed place, as many as were put there.
-struct Few<T, const N: usize> {
-    all: [T; N],
+/// Some of a kind, in a fixed place.
+#[derive(Clone, Copy, Debug)]
+struct Few<T> {
+    all: [T; TOGETHER],
     len: usize,
 }
 
-impl<T: Copy, const N: usize> Few<T, N> {
-    fn new(filler: T) -> Self {
-        Self { all: [filler; N], len: 0 }
+impl<T: Copy> Few<T> {
+    const fn new(filler: T) -> Self {
+        Self { all: [filler; TOGETHER], len: 0 }
     }
 
     #[inline]
@@ -61,122 +38,136 @@ impl<T: Copy, const N: usize> Few<T, N> {
     }
 }
 
-/// What a batch touches, by kind: each list is walked in a loop of a few instructions, so that the processor has many of its reads under way at once.
-struct Touched {
-    /// Cells of the index, and numbers in its window.
-    cells: Few<u32, { 2 * TOGETHER }>,
-    window: Few<u64, { 2 * TOGETHER }>,
+/// What a batch of messages is about: made once, filled for each batch, given to [`OrderBooks::look_ahead`].
+#[derive(Clone, Debug)]
+pub struct Ahead {
     /// Numbers of orders that stand.
-    standing: Few<u64, TOGETHER>,
+    standing: Few<u64>,
     /// Ladders and goodness of new orders.
-    adds: Few<(u32, i64), TOGETHER>,
+    adds: Few<(u32, i64)>,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self { standing: Few::new(0), adds: Few::new((NONE, 0)) }
+    }
+}
+
+impl Ahead {
+    /// Most messages of a batch.
+    pub const MOST: usize = TOGETHER;
+
+    /// Forgets the batch before.
+    #[inline]
+    pub fn clear(&mut self) {
+        (self.standing.len, self.adds.len) = (0, 0);
+    }
+
+    /// An order of this number will be executed, cancelled, deleted, changed or replaced.
+    #[inline]
+    pub fn order(&mut self, reference: u64) {
+        self.standing.push(reference);
+    }
+
+    /// A new order will come to this price.
+    #[inline]
+    pub fn add(&mut self, book: BookId, side: Side, price: i64) {
+        self.adds.push((ladder_of(book, side), side.goodness(price)));
+    }
 }
 
 impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// Reads what these changes will read. Nothing changes, and nothing needs to be right: what is not found is read when it is needed.
-    #[inline]
-    pub fn look_ahead(&self, ahead: &[Ahead]) {
-        for some in ahead.chunks(TOGETHER) {
-            black_box(self.look_at(some));
-        }
-    }
-
+    ///
     /// Each loop reads what the one before has brought, and begins reads whose values nothing depends on within the loop: a branch on a value that is
     /// still on its way, guessed wrong, would make all behind it wait.
-    fn look_at(&self, ahead: &[Ahead]) -> u64 {
-        let touched = self.sort_out(ahead);
+    pub fn look_ahead(&self, ahead: &Ahead) {
+        let (standing, adds) = (ahead.standing.get(), ahead.adds.get());
         let mut read = 0;
-        for cell in touched.cells.get() {
-            read ^= self.index.cell(*cell);
-        }
-        for reference in touched.window.get() {
-            read ^= self.index.window_cell(*reference);
-        }
-        for (ladder, _) in touched.adds.get() {
+        for (ladder, _) in adds {
             read ^= self.ladders.get(*ladder as usize).map_or(0, |rungs| rungs.len() as u64);
         }
-        let mut places = Few::<u32, TOGETHER>::new(NONE);
-        for reference in touched.standing.get() {
-            places.push(self.index.guess(*reference).unwrap_or(NONE));
-        }
-        for place in places.get() {
-            read ^= self.orders.try_get(*place).map_or(0, |order| order.size);
-        }
-        if QUEUED {
-            for place in places.get() {
-                read ^= self.priorities.try_get(*place).copied().unwrap_or(0);
-            }
-        }
-        for (ladder, _) in touched.adds.get() {
+        let mut places = [NONE; TOGETHER];
+        self.look_for(standing, &mut places);
+        let places = &places[..standing.len()];
+        for (ladder, _) in adds {
             read ^= self.ladders.get(*ladder as usize).map_or(0, Ladder::touch);
         }
-        let mut levels = Few::<u32, { 2 * TOGETHER }>::new(NONE);
-        for place in places.get() {
-            levels.push(self.orders.try_get(*place).map_or(NONE, |order| order.level));
-        }
-        for (ladder, goodness) in touched.adds.get() {
-            levels.push(self.near(*ladder, *goodness));
-        }
-        for level in levels.get() {
-            read ^= self.levels.try_get(*level).map_or(0, |level| level.size);
+        let mut levels = [NONE; TOGETHER];
+        for (level, place) in levels.iter_mut().zip(places) {
+            *level = self.orders.try_get(*place).map_or(NONE, |order| order.level);
         }
         if QUEUED {
-            read ^= self.look_at_neighbours(places.get(), &levels.get()[places.len..]);
+            read ^= self.look_at_neighbours(places);
         }
-        read
+        read ^= self.look_at_levels(&levels[..places.len()]);
+        let mut to = Few::new(NONE);
+        for (ladder, goodness) in adds {
+            to.push(self.near(*ladder, *goodness));
+        }
+        read ^= self.look_at_targets(to.get());
+        black_box(read);
     }
 
-    /// Orders beside those that stand at these places, and the last ones of the levels that new orders go to.
+    /// Places of orders, as far as they are found at once.
     #[inline]
-    fn look_at_neighbours(&self, places: &[u32], levels: &[u32]) -> u64 {
-        let mut read = 0;
-        let mut beside = Few::<u32, { 3 * TOGETHER }>::new(NONE);
-        for place in places {
-            let (previous, next) = self.orders.try_get(*place).map_or((NONE, NONE), |o| (o.previous, o.next));
-            beside.push(previous);
-            beside.push(next);
-        }
-        for level in levels {
-            beside.push(self.levels.try_get(*level).map_or(NONE, |level| level.last));
-        }
-        for place in beside.get() {
-            read ^= self.orders.try_get(*place).map_or(0, |order| order.size);
-        }
-        read
-    }
-
-    #[inline]
-    fn sort_out(&self, ahead: &[Ahead]) -> Touched {
-        let (cells, window) = (Few::new(0), Few::new(0));
-        let (standing, adds) = (Few::new(0), Few::new((NONE, 0)));
-        let mut touched = Touched { cells, window, standing, adds };
-        for ahead in ahead {
-            match *ahead {
-                Ahead::Order(reference) => {
-                    self.look_for(reference, &mut touched);
-                    touched.standing.push(reference);
-                }
-                Ahead::Add { reference, book, side, price } => {
-                    self.look_for(reference, &mut touched);
-                    touched.adds.push((ladder_of(book, side), side.goodness(price)));
-                }
-                // Where the new order goes the old one's level would tell, which is one read more.
-                Ahead::Replace { old, new } => {
-                    self.look_for(old, &mut touched);
-                    self.look_for(new, &mut touched);
-                    touched.standing.push(old);
-                }
+    fn look_for(&self, standing: &[u64], places: &mut [u32; TOGETHER]) {
+        let mut in_table = Few::new(0u8);
+        for (at, (place, reference)) in places.iter_mut().zip(standing).enumerate() {
+            match self.index.place_in_window(*reference) {
+                Some(found) => *place = found,
+                None => in_table.push(at as u8),
             }
         }
-        touched
+        let in_table = in_table.get();
+        black_box(in_table.iter().fold(0, |read, at| read ^ self.index.first_cell(standing[usize::from(*at)])));
+        for at in in_table {
+            places[usize::from(*at)] = self.index.guess(standing[usize::from(*at)]);
+        }
     }
 
+    /// Levels of orders that stand, and of those that may be about to go the ladders.
     #[inline]
-    fn look_for(&self, reference: u64, touched: &mut Touched) {
-        match self.index.home_of(reference) {
-            Some(cell) => touched.cells.push(cell),
-            None => touched.window.push(reference),
+    fn look_at_levels(&self, levels: &[u32]) -> u64 {
+        let (mut read, mut last_orders, mut count) = (0, [NONE; TOGETHER], 0);
+        for level in levels {
+            if let Some(level) = self.levels.try_get(*level) {
+                last_orders[count] = level.ladder;
+                count += usize::from(level.orders == 1);
+            }
         }
+        for ladder in &last_orders[..count] {
+            read ^= self.ladders.get(*ladder as usize).map_or(0, Ladder::touch);
+        }
+        read
+    }
+
+    /// Levels that new orders go to, and the last orders of them.
+    #[inline]
+    fn look_at_targets(&self, levels: &[u32]) -> u64 {
+        let (mut read, mut last) = (0, [NONE; TOGETHER]);
+        for (last, level) in last.iter_mut().zip(levels) {
+            *last = self.levels.try_get(*level).map_or(NONE, |level| level.last);
+            read ^= u64::from(*last);
+        }
+        if QUEUED {
+            for place in &last[..levels.len()] {
+                read ^= self.orders.try_get(*place).map_or(0, |order| order.reference);
+            }
+        }
+        read
+    }
+
+    /// Orders beside those that stand at these places.
+    #[inline]
+    fn look_at_neighbours(&self, places: &[u32]) -> u64 {
+        let mut read = 0;
+        for place in places {
+            let (previous, next) = self.orders.try_get(*place).map_or((NONE, NONE), |o| (o.previous, o.next));
+            read ^= self.orders.try_get(previous).map_or(0, |order| order.reference);
+            read ^= self.orders.try_get(next).map_or(0, |order| order.reference);
+        }
+        read
     }
 
     /// The level of a price, or [`NONE`].

@@ -1,6 +1,8 @@
 //! Books of which the venue tells every order.
 
-use super::{MOST_ORDERS, NONE, OrderBooks, Refused, Stored, free_order, ladder_of, side_of, tell_gone};
+use super::{
+    MOST_ORDERS, NONE, OrderBooks, Refused, Stored, StoredLevel, free_level, free_order, ladder_of, side_of, tell_gone,
+};
 use crate::event::{BookId, Cause, Event, Events, Level, LevelChange, Order, Side};
 use crate::ladder::Ladder;
 use crate::rules::{ByOrder, FillRule, Priority, Rules};
@@ -42,15 +44,15 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
         let orders = &self.orders;
         let vacant = self.index.vacant(order.reference, |place| orders.get(place).reference == order.reference);
         let vacant = vacant.ok_or(Refused::DuplicateOrder(order.reference))?;
-        if self.orders.len() >= MOST_ORDERS && self.free_order == NONE {
+        if self.free_order == NONE && self.orders.len() >= MOST_ORDERS {
             return Err(Refused::Uncountable(order.reference));
         }
         let (level, change) = self.level_for(ladder, order)?;
         let place = self.place_for(order, level);
         self.index.enter(vacant, place);
-        self.attach(place, level, order.size);
+        let stored = self.attach(place, level, order.size, order.priority);
         events.event(book, &Event::Added(*order));
-        self.tell_level(level, change, events);
+        self.tell_level(&stored, change, events);
         Ok(())
     }
 
@@ -86,10 +88,7 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     #[inline]
     pub fn delete<E: Events>(&mut self, reference: u64, events: &mut E) -> Result<(BookId, Order), Refused> {
         let place = self.find(reference)?;
-        let order = self.order_at(place);
-        let book = self.book_of(place);
-        self.remove(place, &order, Cause::Cancel, events);
-        Ok((book, order))
+        Ok(self.remove(place, Cause::Cancel, events))
     }
 
     /// Gives an order other terms under its number: side, price, size, priority, owner. Whether it keeps its place is the rules' matter.
@@ -140,7 +139,7 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
         let book = self.put(place, &old, &new, false, events)?;
         let orders = &self.orders;
         // The place bears the new number by now; only its place tells the old number's cell.
-        self.index.remove(reference, |at| at == place);
+        self.index.remove(reference, place);
         if let Some(vacant) = self.index.vacant(by, |place| orders.get(place).reference == by) {
             self.index.enter(vacant, place);
         }
@@ -197,57 +196,55 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
         place
     }
 
-    /// Adds a written order to its level: to the sums, and to the queue where its priority wants it.
+    /// Adds a written order to its level: to the sums, and to the queue where its priority wants it. The level as it is now.
     #[inline]
-    fn attach(&mut self, place: u32, level: u32, size: u64) {
+    fn attach(&mut self, place: u32, level: u32, size: u64, priority: u64) -> StoredLevel {
         let stored = self.levels.get_mut(level);
         stored.size += size;
         stored.orders += 1;
-        if !QUEUED {
-            return;
-        }
-        let mut before = stored.last;
-        if R::PRIORITY == Priority::Number {
-            let priority = *self.priorities.get(place);
-            while before != NONE && *self.priorities.get(before) > priority {
-                before = self.orders.get(before).previous;
+        if QUEUED {
+            let mut before = stored.last;
+            if R::PRIORITY == Priority::Number {
+                while before != NONE && *self.priorities.get(before) > priority {
+                    before = self.orders.get(before).previous;
+                }
             }
+            let behind = if before == NONE {
+                std::mem::replace(&mut stored.first, place)
+            } else {
+                std::mem::replace(&mut self.orders.get_mut(before).next, place)
+            };
+            if behind == NONE {
+                stored.last = place;
+            } else {
+                self.orders.get_mut(behind).previous = place;
+            }
+            let order = self.orders.get_mut(place);
+            (order.previous, order.next) = (before, behind);
         }
-        let behind = if before == NONE {
-            std::mem::replace(&mut self.levels.get_mut(level).first, place)
-        } else {
-            std::mem::replace(&mut self.orders.get_mut(before).next, place)
-        };
-        if behind == NONE {
-            self.levels.get_mut(level).last = place;
-        } else {
-            self.orders.get_mut(behind).previous = place;
-        }
-        let order = self.orders.get_mut(place);
-        (order.previous, order.next) = (before, behind);
+        *stored
     }
 
-    /// Takes an order out of its level: out of the sums and out of the queue. The level may be empty then.
+    /// Takes an order out of its level: out of the sums and out of the queue. The level as it is now, which may be empty.
     #[inline]
-    fn detach(&mut self, place: u32) -> u32 {
-        let Stored { size, previous, next, level, .. } = *self.orders.get(place);
+    fn detach(&mut self, order: &Stored) -> StoredLevel {
+        let Stored { size, previous, next, level, .. } = *order;
         let stored = self.levels.get_mut(level);
         stored.size -= size;
         stored.orders -= 1;
         if QUEUED {
             if previous == NONE {
                 stored.first = next;
+            } else {
+                self.orders.get_mut(previous).next = next;
             }
             if next == NONE {
                 stored.last = previous;
             } else {
                 self.orders.get_mut(next).previous = previous;
             }
-            if previous != NONE {
-                self.orders.get_mut(previous).next = next;
-            }
         }
-        level
+        *stored
     }
 
     #[inline]
@@ -259,30 +256,35 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
         events: &mut E,
     ) -> Result<(BookId, Order), Refused> {
         let place = self.find(reference)?;
-        let order = self.order_at(place);
-        let book = self.book_of(place);
-        if by >= order.size {
-            self.remove(place, &order, cause, events);
-            let exceeds = Refused::Exceeds { reference, by, had: order.size };
-            return if by == order.size { Ok((book, Order { size: 0, ..order })) } else { Err(exceeds) };
+        let had = self.orders.get(place).size;
+        if by >= had {
+            let (book, order) = self.remove(place, cause, events);
+            let exceeds = Refused::Exceeds { reference, by, had };
+            return if by == had { Ok((book, Order { size: 0, ..order })) } else { Err(exceeds) };
         }
-        let stored = self.orders.get_mut(place);
-        stored.size -= by;
-        let level = stored.level;
-        self.levels.get_mut(level).size -= by;
-        let order = Order { size: order.size - by, ..order };
-        events.event(book, &Event::Reduced { order, by, cause });
-        self.tell_level(level, LevelChange::Changed, events);
-        Ok((book, order))
+        let order = self.orders.get_mut(place);
+        order.size -= by;
+        let order = *order;
+        let level = self.levels.get_mut(order.level);
+        level.size -= by;
+        let level = *level;
+        let order = self.order_of(place, &order, &level);
+        events.event(level.book(), &Event::Reduced { order, by, cause });
+        self.tell_level(&level, LevelChange::Changed, events);
+        Ok((level.book(), order))
     }
 
+    /// Removes the order at a place: its book, and how it was.
     #[inline]
-    fn remove<E: Events>(&mut self, place: u32, order: &Order, cause: Cause, events: &mut E) {
-        self.index.remove(order.reference, |at| at == place);
-        let level = self.detach(place);
+    fn remove<E: Events>(&mut self, place: u32, cause: Cause, events: &mut E) -> (BookId, Order) {
+        let stored = *self.orders.get(place);
+        self.index.remove(stored.reference, place);
+        let level = self.detach(&stored);
+        let order = self.order_of(place, &stored, &level);
         free_order(&mut self.orders, &mut self.free_order, place);
-        events.event(BookId(self.levels.get(level).ladder / 2), &Event::Removed { order: *order, cause });
-        self.settle(level, events);
+        events.event(level.book(), &Event::Removed { order, cause });
+        self.settle(stored.level, &level, events);
+        (level.book(), order)
     }
 
     /// Writes `new` over the order at `place`, whose index cell stays the caller's matter.
@@ -294,53 +296,60 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
         keeps_place: bool,
         events: &mut E,
     ) -> Result<BookId, Refused> {
-        let book = self.book_of(place);
-        let level = self.orders.get(place).level;
+        let stored = *self.orders.get(place);
+        let from = stored.level;
+        let book = self.levels.get(from).book();
         let is_same_level = old.side == new.side && old.price == new.price;
-        let uncountable = Refused::Uncountable(new.reference);
         let (to, change) = if is_same_level {
-            let rest = self.levels.get(level).size - old.size;
-            rest.checked_add(new.size).ok_or(uncountable)?;
-            (level, LevelChange::Changed)
+            let rest = self.levels.get(from).size - old.size;
+            rest.checked_add(new.size).ok_or(Refused::Uncountable(new.reference))?;
+            (from, LevelChange::Changed)
         } else {
             self.level_for(ladder_of(book, new.side), new)?
         };
         if keeps_place {
-            let stored = self.levels.get_mut(level);
-            stored.size = stored.size - old.size + new.size;
+            let level = self.levels.get_mut(from);
+            level.size = level.size - old.size + new.size;
         } else {
-            self.detach(place);
+            self.detach(&stored);
         }
-        let stored = self.orders.get_mut(place);
-        (stored.reference, stored.size, stored.level, stored.owner) = (new.reference, new.size, to, new.owner);
+        let order = self.orders.get_mut(place);
+        (order.reference, order.size, order.level, order.owner) = (new.reference, new.size, to, new.owner);
         if QUEUED {
             *self.priorities.get_mut(place) = new.priority;
         }
         if !keeps_place {
-            self.attach(place, to, new.size);
+            self.attach(place, to, new.size, new.priority);
         }
         events.event(book, &Event::Replaced { old: *old, new: *new, keeps_place });
         if !is_same_level {
-            self.settle(level, events);
+            let left = *self.levels.get(from);
+            self.settle(from, &left, events);
         }
-        self.tell_level(to, change, events);
+        self.tell_level(self.levels.get(to), change, events);
         Ok(book)
     }
 
     /// Tells of a level that lost something, and takes it off its ladder if nothing is left.
     #[inline]
-    fn settle<E: Events>(&mut self, level: u32, events: &mut E) {
-        let stored = self.levels.get(level);
-        if stored.orders > 0 {
+    fn settle<E: Events>(&mut self, at: u32, level: &StoredLevel, events: &mut E) {
+        if level.orders > 0 {
             return self.tell_level(level, LevelChange::Changed, events);
         }
-        let (ladder, price) = (stored.ladder, stored.price);
-        let rungs = &self.ladders[ladder as usize];
+        let rank = self.take_level_off(at, level);
+        tell_gone(level.ladder, level.price, rank, events);
+    }
+
+    /// Takes a level without orders off its ladder; its rank.
+    #[inline(never)]
+    fn take_level_off(&mut self, at: u32, level: &StoredLevel) -> u32 {
+        let rungs = &mut self.ladders[level.ladder as usize];
         // Each level stands on its ladder (`check_invariants`).
-        let Ok(at) = rungs.find(side_of(ladder).goodness(price)) else { return };
-        let rank = rungs.rank(at);
-        self.remove_level(ladder, at);
-        tell_gone(ladder, price, rank, events);
+        let Ok(found) = rungs.find(side_of(level.ladder).goodness(level.price)) else { return Event::UNRANKED };
+        let rank = rungs.rank(found);
+        rungs.remove(found);
+        free_level(&mut self.levels, &mut self.free_level, at);
+        rank
     }
 
     /// Invariants between changes; for tests.

@@ -43,7 +43,7 @@ impl<R: ByPrice, const QUEUED: bool> OrderBooks<R, QUEUED> {
                 (place, LevelChange::Changed)
             }
         };
-        self.tell_level(place, change, events);
+        self.tell_level(self.levels.get(place), change, events);
         Ok(change)
     }
 

@@ -24,6 +24,10 @@ pub use by_rank::{Rank, WrongRank};
 /// No place of a slab.
 const NONE: u32 = u32::MAX;
 
+/// Orders, and levels, for which memory is taken at a time.
+const CHUNK: usize = 1 << 14;
+const LEVEL_CHUNK: usize = 1 << 12;
+
 /// Most orders at one time; places are 32 bits.
 const MOST_ORDERS: usize = NONE as usize - 1;
 
@@ -73,6 +77,11 @@ struct Stored {
     owner: u32,
 }
 
+impl Stored {
+    /// No order.
+    const FREE: Self = Self { reference: 0, size: 0, previous: NONE, next: NONE, level: NONE, owner: 0 };
+}
+
 /// A level in memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
@@ -87,6 +96,13 @@ struct StoredLevel {
     ladder: u32,
 }
 
+impl StoredLevel {
+    #[inline]
+    fn book(&self) -> BookId {
+        BookId(self.ladder / 2)
+    }
+}
+
 /// The books of all instruments of a channel under the rules `R`, which say what the venue keys its changes by: orders
 /// ([`ByOrder`](crate::ByOrder)), prices ([`ByPrice`](crate::ByPrice)) or ranks ([`ByRank`](crate::ByRank)). Levels, how they are read, what is told of
 /// them, and clearing are the same for all.
@@ -99,10 +115,10 @@ struct StoredLevel {
 #[derive(Debug)]
 pub struct OrderBooks<R, const QUEUED: bool = true> {
     index: OrderIndex,
-    orders: Slab<Stored, 16>,
+    orders: Slab<Stored, CHUNK>,
     /// Beside `orders`; empty without queues.
-    priorities: Slab<u64, 16>,
-    levels: Slab<StoredLevel, 12>,
+    priorities: Slab<u64, CHUNK>,
+    levels: Slab<StoredLevel, LEVEL_CHUNK>,
     ladders: Vec<Ladder<u32>>,
     free_order: u32,
     free_level: u32,
@@ -128,9 +144,9 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
             free_level: NONE,
             rules: PhantomData,
         };
-        books.orders.reserve(orders);
+        books.orders.reserve(orders, Stored::FREE);
         if QUEUED {
-            books.priorities.reserve(orders);
+            books.priorities.reserve(orders, 0);
         }
         books
     }
@@ -246,6 +262,7 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
         }
     }
 
+    #[inline]
     fn book_of(&self, place: u32) -> BookId {
         BookId(self.levels.get(self.orders.get(place).level).ladder / 2)
     }
@@ -253,25 +270,29 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
     #[inline]
     fn order_at(&self, place: u32) -> Order {
         let stored = self.orders.get(place);
-        let level = self.levels.get(stored.level);
-        let priority = if QUEUED { *self.priorities.get(place) } else { 0 };
+        self.order_of(place, stored, self.levels.get(stored.level))
+    }
+
+    #[inline]
+    fn order_of(&self, place: u32, stored: &Stored, level: &StoredLevel) -> Order {
         Order {
             reference: stored.reference,
             side: side_of(level.ladder),
             price: level.price,
             size: stored.size,
-            priority,
+            priority: if QUEUED { *self.priorities.get(place) } else { 0 },
             owner: stored.owner,
         }
     }
 
+    #[inline]
     fn level_at(&self, level: u32) -> Level {
         let level = self.levels.get(level);
         Level { price: level.price, size: level.size, orders: level.orders }
     }
 
     /// Makes a level at a place of its ladder.
-    #[inline]
+    #[inline(never)]
     fn insert_level(&mut self, ladder: u32, at: usize, side: Side, level: Level) -> u32 {
         let Level { price, size, orders } = level;
         let new = StoredLevel { price, size, first: NONE, last: NONE, orders, ladder };
@@ -297,17 +318,17 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
         level
     }
 
+    /// Tells of a level that is as `level` has it.
     #[inline]
-    fn tell_level<E: Events>(&self, level: u32, change: LevelChange, events: &mut E) {
-        let stored = self.levels.get(level);
-        let side = side_of(stored.ladder);
+    fn tell_level<E: Events>(&self, level: &StoredLevel, change: LevelChange, events: &mut E) {
+        let side = side_of(level.ladder);
         let mut rank = Event::UNRANKED;
         if E::WANTS_RANK {
-            let rungs = &self.ladders[stored.ladder as usize];
-            rank = rungs.find(side.goodness(stored.price)).map_or(rank, |at| rungs.rank(at));
+            let rungs = &self.ladders[level.ladder as usize];
+            rank = rungs.find(side.goodness(level.price)).map_or(rank, |at| rungs.rank(at));
         }
-        let level = Level { price: stored.price, size: stored.size, orders: stored.orders };
-        events.event(BookId(stored.ladder / 2), &Event::Level { side, level, rank, change });
+        let told = Level { price: level.price, size: level.size, orders: level.orders };
+        events.event(level.book(), &Event::Level { side, level: told, rank, change });
     }
 
     /// Takes all orders of a ladder out of index and slab; leaves the levels.
@@ -332,7 +353,7 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
     }
 
     fn forget(&mut self, place: u32) {
-        self.index.remove(self.orders.get(place).reference, |at| at == place);
+        self.index.remove(self.orders.get(place).reference, place);
         free_order(&mut self.orders, &mut self.free_order, place);
     }
 }
@@ -412,20 +433,24 @@ impl<R: Rules> ReadBooks for OrderBooks<R> {
     }
 }
 
+#[inline]
 fn ladder_of(book: BookId, side: Side) -> u32 {
     book.0.saturating_mul(2).saturating_add(u32::from(side == Side::Ask))
 }
 
+#[inline]
 fn side_of(ladder: u32) -> Side {
     if ladder & 1 == 0 { Side::Bid } else { Side::Ask }
 }
 
-fn free_order(orders: &mut Slab<Stored, 16>, free: &mut u32, place: u32) {
+#[inline]
+fn free_order(orders: &mut Slab<Stored, CHUNK>, free: &mut u32, place: u32) {
     let order = orders.get_mut(place);
     order.level = NONE;
     order.next = std::mem::replace(free, place);
 }
 
-fn free_level(levels: &mut Slab<StoredLevel, 12>, free: &mut u32, level: u32) {
-    levels.get_mut(level).first = std::mem::replace(free, level);
+#[inline]
+fn free_level(levels: &mut Slab<StoredLevel, LEVEL_CHUNK>, free: &mut u32, at: u32) {
+    levels.get_mut(at).first = std::mem::replace(free, at);
 }

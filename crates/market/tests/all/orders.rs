@@ -171,17 +171,18 @@ fn hold_to_the_naive_book<R: ByOrder>(acts: &[Act]) {
 }
 
 /// What a change will touch, as far as it names it.
-fn ahead_of(act: &Act) -> Vec<Ahead> {
+fn ahead_of(act: &Act) -> Ahead {
+    let mut ahead = Ahead::default();
     match act {
-        Act::Add(book, order) => {
-            let Order { reference, side, price, .. } = *order;
-            vec![Ahead::Add { reference, book: BookId(*book), side, price }]
-        }
-        Act::Fill(reference, _) | Act::Cancel(reference, _) | Act::Delete(reference) => vec![Ahead::Order(*reference)],
-        Act::Change(order) => vec![Ahead::Order(order.reference)],
-        Act::Replace(old, new, _) => vec![Ahead::Replace { old: *old, new: *new }],
-        Act::Clear(..) | Act::ClearAll => (0..40).map(Ahead::Order).collect(),
+        Act::Add(book, order) => ahead.add(BookId(*book), order.side, order.price),
+        Act::Fill(reference, _)
+        | Act::Cancel(reference, _)
+        | Act::Delete(reference)
+        | Act::Replace(reference, ..)
+        | Act::Change(Order { reference, .. }) => ahead.order(*reference),
+        Act::Clear(..) | Act::ClearAll => (0..2 * Ahead::MOST as u64).for_each(|reference| ahead.order(reference)),
     }
+    ahead
 }
 
 /// Followers that are told of an order without its priority.

@@ -100,6 +100,31 @@ macro_rules! messages {
                 pub time: u64,
                 $($(#[$field_about])* pub $field: $kind,)*
             }
+
+            impl $name {
+                /// The type byte.
+                pub const CODE: u8 = $code;
+
+                /// Reads a message of which the type byte has been looked at. One that is longer than this version knows is read as far as it is
+                /// known.
+                ///
+                /// # Errors
+                /// The message is too short, or a field has a value that it cannot have.
+                #[inline]
+                pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+                    let Some(m) = bytes.first_chunk::<$length>() else {
+                        return Err(Unreadable::Short { code: $code, length: bytes.len() });
+                    };
+                    let bad = |field| Unreadable::Value { code: $code, field };
+                    Ok(Self {
+                        locate: u16::from_be_bytes([m[1], m[2]]),
+                        tracking: u16::from_be_bytes([m[3], m[4]]),
+                        time: u64::from_be_bytes([0, 0, m[5], m[6], m[7], m[8], m[9], m[10]]),
+                        $($field: <$kind as Field>::read(&m[$at..$at + <$kind as Field>::WIDTH])
+                            .ok_or_else(|| bad(stringify!($field)))?,)*
+                    })
+                }
+            }
         )*
 
         /// A message of TotalView-ITCH 5.0.
@@ -121,19 +146,7 @@ macro_rules! messages {
             pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
                 let Some(code) = bytes.first() else { return Err(Unreadable::Empty) };
                 match code {
-                    $($code => {
-                        let Some(m) = bytes.first_chunk::<$length>() else {
-                            return Err(Unreadable::Short { code: *code, length: bytes.len() });
-                        };
-                        let bad = |field| Unreadable::Value { code: $code, field };
-                        Ok(Self::$name($name {
-                            locate: u16::from_be_bytes([m[1], m[2]]),
-                            tracking: u16::from_be_bytes([m[3], m[4]]),
-                            time: u64::from_be_bytes([0, 0, m[5], m[6], m[7], m[8], m[9], m[10]]),
-                            $($field: <$kind as Field>::read(&m[$at..$at + <$kind as Field>::WIDTH])
-                                .ok_or_else(|| bad(stringify!($field)))?,)*
-                        }))
-                    })*
+                    $($code => $name::decode(bytes).map(Self::$name),)*
                     _ => Err(Unreadable::Type(*code)),
                 }
             }

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use market::{Ahead, BookId, NasdaqItch, Order, OrderBooks, Refused, Side, Terms};
+use market::{Ahead, BookId, NasdaqItch, Order, OrderBooks, Refused};
 
-use super::itch::{Message, StockDirectory, Unreadable};
+use super::effects::{self, Effect};
+use super::itch::{
+    AddAttributed, AddOrder, Cancelled, Deleted, Executed, Message, Replaced, StockDirectory, Unreadable,
+};
 use super::layout::Text;
 use super::trades::Trades;
 use crate::market_events::{Market, Trade, TradeKind};
@@ -82,13 +85,15 @@ pub struct Stock {
 /// The stocks, books and trades of one day. `QUEUED` false keeps levels only.
 #[derive(Debug)]
 pub struct TotalView<const QUEUED: bool = true> {
-    books: OrderBooks<NasdaqItch, QUEUED>,
+    pub(super) books: OrderBooks<NasdaqItch, QUEUED>,
     stocks: Vec<Option<Stock>>,
     /// By locate: the directory has named it. Each order asks, and what is small stays in the caches.
-    listed: Vec<bool>,
+    pub(super) listed: Vec<bool>,
     locates: HashMap<Text<8>, u16>,
     doubted: Vec<bool>,
-    trades: Trades,
+    pub(super) trades: Trades,
+    /// The batch that is being applied, for its memory.
+    ahead: Ahead,
     messages: u64,
     bad: [u64; Bad::ALL.len()],
     /// Something has come since the day was begun.
@@ -111,6 +116,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
             locates: HashMap::new(),
             doubted: Vec::new(),
             trades: Trades::default(),
+            ahead: Ahead::default(),
             messages: 0,
             bad: [0; Bad::ALL.len()],
             is_begun: false,
@@ -174,28 +180,60 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     /// The bytes are no message. What is wrong with the meaning of a readable message is counted and told to the market.
     #[inline]
     pub fn apply<M: Market<Message>>(&mut self, bytes: &[u8], market: &mut M) -> Result<(), Unreadable> {
+        // Nearly all messages are of orders: what one means is read where it lies, and is never a value of all messages' type.
+        match bytes.first() {
+            Some(&AddOrder::CODE) => self.take(AddOrder::decode(bytes), market),
+            Some(&Deleted::CODE) => self.take(Deleted::decode(bytes), market),
+            Some(&Replaced::CODE) => self.take(Replaced::decode(bytes), market),
+            Some(&Executed::CODE) => self.take(Executed::decode(bytes), market),
+            Some(&Cancelled::CODE) => self.take(Cancelled::decode(bytes), market),
+            Some(&AddAttributed::CODE) => self.take(AddAttributed::decode(bytes), market),
+            _ => self.take_rare(bytes, market),
+        }
+    }
+
+    #[inline]
+    fn take<E: Effect, M: Market<Message>>(
+        &mut self,
+        read: Result<E, Unreadable>,
+        market: &mut M,
+    ) -> Result<(), Unreadable> {
+        match read {
+            Ok(message) => {
+                self.effect(&message, market);
+                Ok(())
+            }
+            Err(why) => self.unreadable(why),
+        }
+    }
+
+    #[inline(never)]
+    fn take_rare<M: Market<Message>>(&mut self, bytes: &[u8], market: &mut M) -> Result<(), Unreadable> {
         match Message::decode(bytes) {
             Ok(message) => {
                 self.apply_message(&message, market);
                 Ok(())
             }
-            Err(why) => {
-                self.count(why.into());
-                Err(why)
-            }
+            Err(why) => self.unreadable(why),
         }
+    }
+
+    #[cold]
+    fn unreadable(&mut self, why: Unreadable) -> Result<(), Unreadable> {
+        self.count(why.into());
+        Err(why)
     }
 
     /// Applies messages one after the other, as [`TotalView::apply`] does, and looks ahead at what they touch: a day's orders and levels are in
     /// no cache, and a message alone waits for each of them. Messages that cannot be read are counted.
     #[inline]
     pub fn apply_all<M: Market<Message>>(&mut self, messages: &[&[u8]], market: &mut M) {
-        for some in messages.chunks(LOOKED_AT) {
-            let mut ahead = [Ahead::Order(0); LOOKED_AT];
-            for (message, ahead) in some.iter().zip(&mut ahead) {
-                *ahead = ahead_of(message);
+        for some in messages.chunks(Ahead::MOST) {
+            self.ahead.clear();
+            for message in some {
+                effects::look_at(message, &mut self.ahead);
             }
-            self.books.look_ahead(&ahead[..some.len()]);
+            self.books.look_ahead(&self.ahead);
             for message in some {
                 let _counted = self.apply(message, market);
             }
@@ -203,35 +241,36 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     }
 
     /// Applies a message that has been read.
-    #[inline]
     pub fn apply_message<M: Market<Message>>(&mut self, message: &Message, market: &mut M) {
+        match message {
+            Message::AddOrder(m) => self.effect(m, market),
+            Message::AddAttributed(m) => self.effect(m, market),
+            Message::Executed(m) => self.effect(m, market),
+            Message::ExecutedAt(m) => self.effect(m, market),
+            Message::Cancelled(m) => self.effect(m, market),
+            Message::Deleted(m) => self.effect(m, market),
+            Message::Replaced(m) => self.effect(m, market),
+            other => self.within(other.head(), market, |day, book, market| day.rare(other, book, market)),
+        }
+    }
+
+    #[inline]
+    fn effect<E: Effect, M: Market<Message>>(&mut self, message: &E, market: &mut M) {
+        self.within(message.head(), market, |day, _, market| message.take_effect(day, market));
+    }
+
+    /// Everything that a message of this locate and time does.
+    #[inline]
+    fn within<M: Market<Message>>(
+        &mut self,
+        (locate, time): (u16, u64),
+        market: &mut M,
+        act: impl FnOnce(&mut Self, Option<BookId>, &mut M),
+    ) {
         self.messages += 1;
-        let (locate, time) = message.head();
         let book = (locate > 0).then_some(BookId(u32::from(locate)));
         market.begin(book, time);
-        match message {
-            Message::AddOrder(_) | Message::AddAttributed(_) => self.add(message, market),
-            Message::Executed(m) => self.execute(locate, m.order, m.shares, Print::at_order(m.match_number), market),
-            Message::ExecutedAt(m) => {
-                let print = Print { number: m.match_number, price: Some(m.price), counts: m.printable != b'N' };
-                self.execute(locate, m.order, m.shares, print, market);
-            }
-            Message::Cancelled(m) => {
-                let done = self.books.cancel(m.order, u64::from(m.shares), market);
-                self.hold_stock(locate, done, market);
-            }
-            Message::Deleted(m) => {
-                let done = self.books.delete(m.order, market);
-                self.hold_stock(locate, done, market);
-            }
-            Message::Replaced(m) => {
-                let terms = Terms { price: i64::from(m.price), size: u64::from(m.shares), priority: time };
-                self.count_if(m.price == 0, Bad::PriceZero);
-                let done = self.books.replace(m.old, m.new, terms, market);
-                self.hold_stock(locate, done, market);
-            }
-            other => self.rare(other, book, market),
-        }
+        act(self, book, market);
         self.is_begun = true;
         market.end(book);
     }
@@ -285,50 +324,6 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
         self.books.open(BookId(u32::from(directory.locate)));
     }
 
-    #[inline]
-    fn add<M: Market<Message>>(&mut self, message: &Message, market: &mut M) {
-        let (locate, time, reference, side, shares, price, owner) = match message {
-            Message::AddOrder(m) => (m.locate, m.time, m.order, m.side, m.shares, m.price, 0),
-            Message::AddAttributed(m) => {
-                (m.locate, m.time, m.order, m.side, m.shares, m.price, u32::from_be_bytes(m.mpid.0))
-            }
-            _ => return,
-        };
-        let book = BookId(u32::from(locate));
-        self.count_if(price == 0, Bad::PriceZero);
-        if !self.listed.get(usize::from(locate)).copied().unwrap_or(false) {
-            self.count(Bad::NoDirectory);
-            self.books.open(book);
-        }
-        let order = Order { reference, side, price: i64::from(price), size: u64::from(shares), priority: time, owner };
-        if let Err(why) = self.books.add(book, &order, market) {
-            self.refused(locate, &why, market);
-        }
-    }
-
-    #[inline]
-    fn execute<M: Market<Message>>(&mut self, locate: u16, order: u64, shares: u32, print: Print, market: &mut M) {
-        let done = self.books.fill(order, u64::from(shares), market);
-        if let Ok((book, left)) = done
-            && print.counts
-            && shares > 0
-        {
-            let kind = if print.price.is_some() { TradeKind::BookAtPrice } else { TradeKind::Book };
-            let trade = Trade {
-                number: print.number,
-                price: print.price.map_or(left.price, i64::from),
-                size: u64::from(shares),
-                aggressor: Some(left.side.opposite()),
-                order: Some(order),
-                kind,
-                is_eligible: true,
-            };
-            self.trades.keep(book.0 as u16, &trade);
-            market.trade(book, &trade);
-        }
-        self.hold_stock(locate, done, market);
-    }
-
     /// A trade that no order of the book made.
     fn print<M: Market<Message>>(
         &mut self,
@@ -348,7 +343,12 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     }
 
     #[inline]
-    fn hold_stock<M: Market<Message>>(&mut self, locate: u16, done: Result<(BookId, Order), Refused>, market: &mut M) {
+    pub(super) fn hold_stock<M: Market<Message>>(
+        &mut self,
+        locate: u16,
+        done: Result<(BookId, Order), Refused>,
+        market: &mut M,
+    ) {
         match done {
             Ok((book, _)) => self.count_if(book.0 != u32::from(locate), Bad::WrongStock),
             Err(why) => self.refused(locate, &why, market),
@@ -356,7 +356,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     }
 
     #[cold]
-    fn refused<M: Market<Message>>(&mut self, locate: u16, why: &Refused, market: &mut M) {
+    pub(super) fn refused<M: Market<Message>>(&mut self, locate: u16, why: &Refused, market: &mut M) {
         self.count(match why {
             Refused::UnknownOrder(_) => Bad::UnknownOrder,
             Refused::DuplicateOrder(_) => Bad::DuplicateOrder,
@@ -374,48 +374,11 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     }
 
     #[inline]
-    fn count_if(&mut self, is_bad: bool, kind: Bad) {
+    pub(super) fn count_if(&mut self, is_bad: bool, kind: Bad) {
         self.bad[kind as usize] += u64::from(is_bad);
     }
 
-    fn count(&mut self, kind: Bad) {
+    pub(super) fn count(&mut self, kind: Bad) {
         self.bad[kind as usize] += 1;
-    }
-}
-
-/// Messages whose orders are looked at together.
-const LOOKED_AT: usize = 64;
-
-/// What a message will touch; order 0, which there is not, if it is no order's.
-#[inline]
-fn ahead_of(message: &[u8]) -> Ahead {
-    let number = |at: usize| message[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-    let price = |at: usize| message[at..].first_chunk().map_or(0, |bytes| i64::from(u32::from_be_bytes(*bytes)));
-    match (message.first(), message.len()) {
-        (Some(b'A' | b'F'), 36..) => Ahead::Add {
-            reference: number(11),
-            book: BookId(u32::from(u16::from_be_bytes([message[1], message[2]]))),
-            side: if message[19] == b'B' { Side::Bid } else { Side::Ask },
-            price: price(32),
-        },
-        (Some(b'E' | b'C' | b'X' | b'D'), 19..) => Ahead::Order(number(11)),
-        (Some(b'U'), 35..) => Ahead::Replace { old: number(11), new: number(19) },
-        _ => Ahead::Order(0),
-    }
-}
-
-/// How an execution is printed.
-#[derive(Clone, Copy, Debug)]
-struct Print {
-    number: u64,
-    /// `None`: at the order's price.
-    price: Option<u32>,
-    /// Part of time and sales; otherwise a cross trade tells of it again, and it would be counted twice.
-    counts: bool,
-}
-
-impl Print {
-    fn at_order(number: u64) -> Self {
-        Self { number, price: None, counts: true }
     }
 }

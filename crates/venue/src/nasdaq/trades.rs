@@ -25,7 +25,20 @@ struct Kept {
 struct Chunk {
     least: u64,
     most: u64,
+    /// Each number is higher than the one before it.
+    rises: bool,
     kept: Vec<Kept>,
+}
+
+impl Chunk {
+    /// The trade of this number that is not broken.
+    fn of_number(&mut self, number: u64) -> Option<&mut Kept> {
+        if self.rises {
+            let at = self.kept.binary_search_by_key(&number, |kept| kept.number).ok()?;
+            return self.kept.get_mut(at).filter(|kept| kept.size > 0);
+        }
+        self.kept.iter_mut().find(|kept| kept.number == number && kept.size > 0)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +61,7 @@ impl Trades {
     #[inline]
     pub(super) fn keep(&mut self, locate: u16, trade: &Trade) {
         if self.chunks.last().is_none_or(|chunk| chunk.kept.len() == CHUNK) {
-            self.chunks.push(Chunk { least: u64::MAX, most: 0, kept: Vec::with_capacity(CHUNK) });
+            self.chunks.push(Chunk { least: u64::MAX, most: 0, rises: true, kept: Vec::with_capacity(CHUNK) });
         }
         let (kind, cross) = match (trade.kind, trade.aggressor) {
             (TradeKind::Book, Some(Side::Bid)) => (BID_TAKER, 0),
@@ -59,6 +72,7 @@ impl Trades {
             (TradeKind::Cross(letter), _) => (CROSS, letter),
         };
         if let Some(chunk) = self.chunks.last_mut() {
+            chunk.rises &= chunk.kept.is_empty() || trade.number > chunk.most;
             chunk.least = chunk.least.min(trade.number);
             chunk.most = chunk.most.max(trade.number);
             chunk.kept.push(Kept {
@@ -75,8 +89,8 @@ impl Trades {
 
     /// The trade of this number, once.
     pub(super) fn take(&mut self, number: u64) -> Option<(u16, Trade)> {
-        let chunks = self.chunks.iter_mut().rev().filter(|chunk| (chunk.least..=chunk.most).contains(&number));
-        let kept = chunks.flat_map(|chunk| &mut chunk.kept).find(|kept| kept.number == number && kept.size > 0)?;
+        let mut chunks = self.chunks.iter_mut().rev().filter(|chunk| (chunk.least..=chunk.most).contains(&number));
+        let kept = chunks.find_map(|chunk| chunk.of_number(number))?;
         let (kind, aggressor) = match kept.kind {
             BID_TAKER => (TradeKind::Book, Some(Side::Bid)),
             ASK_TAKER => (TradeKind::Book, Some(Side::Ask)),
@@ -96,5 +110,35 @@ impl Trades {
             is_eligible: true,
         };
         Some((kept.locate, trade))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trade(number: u64) -> Trade {
+        let kind = TradeKind::Hidden;
+        Trade { number, price: 7, size: number + 1, aggressor: None, order: None, kind, is_eligible: true }
+    }
+
+    #[test]
+    fn a_trade_is_taken_once_whether_numbers_rise_or_not() {
+        for numbers in [[1, 2, 5, 9, 12], [5, 2, 12, 9, 1], [1, 2, 2, 9, 12]] {
+            let mut trades = Trades::default();
+            for number in numbers {
+                trades.keep(3, &trade(number));
+            }
+            assert!(trades.take(4).is_none() && trades.take(13).is_none());
+            let mut distinct = numbers.to_vec();
+            distinct.sort_unstable();
+            distinct.dedup();
+            for number in distinct {
+                let (locate, taken) = trades.take(number).expect("it was kept");
+                assert_eq!((locate, taken.number, taken.size), (3, number, number + 1));
+                let again = numbers.iter().filter(|other| **other == number).count() - 1;
+                assert_eq!((0..3).filter_map(|_| trades.take(number)).count(), again, "as often as it was kept");
+            }
+        }
     }
 }
