@@ -114,6 +114,22 @@ impl<'a> Input<'a> {
         None
     }
 
+    /// Passes over so many varints: each ends with the first byte below 128.
+    pub(crate) fn skip_varints(&mut self, mut count: usize) -> Option<()> {
+        const HIGH: u64 = 0x8080_8080_8080_8080;
+        while count >= 8
+            && let Some((bytes, rest)) = self.rest.split_first_chunk::<8>()
+        {
+            count -= (!u64::from_le_bytes(*bytes) & HIGH).count_ones() as usize;
+            self.rest = rest;
+        }
+        for _ in 0..count {
+            let end = self.rest.iter().position(|byte| *byte < 0x80)?;
+            self.rest = &self.rest[end + 1..];
+        }
+        Some(())
+    }
+
     /// A number that counts something in memory.
     pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.varint()?).ok()
@@ -146,6 +162,21 @@ mod tests {
             assert_eq!(zigzag(unzigzag(value)), value);
         }
         assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn numbers_are_passed_over_as_they_are_read() {
+        let mut out = Vec::new();
+        let values: Vec<u64> = (0..100).map(|n| 1u64 << (n * 7 % 64)).collect();
+        for value in &values {
+            put_varint(&mut out, *value);
+        }
+        for (at, value) in values.iter().enumerate() {
+            let mut input = Input::new(&out);
+            assert_eq!(input.skip_varints(at), Some(()));
+            assert_eq!(input.varint(), Some(*value), "behind {at}");
+        }
+        assert_eq!(Input::new(&out).skip_varints(101), None);
     }
 
     #[test]

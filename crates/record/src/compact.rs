@@ -1,18 +1,23 @@
 //! A finished recording becomes smaller: larger blocks, packed harder. The records are the same, byte for byte.
 
-use crate::block::decode;
-use crate::block::encode::{Effort, Encoder};
+use crate::block::RAW_MAX;
+use crate::block::decode::Block;
+use crate::block::encode::Effort;
+use crate::checkpoint::{Images, read_images};
 use crate::error::{Damage, Error};
-use crate::frame::{FILE_HEAD_LEN, FrameKind, put_frame, put_packed};
+use crate::frame::{FILE_HEAD_LEN, FrameKind, put_packed};
 use crate::index::{BlockPlace, ImagesPlace, Index, put_items};
+use crate::packing::{BlockMaker, Rows};
 use crate::reader::{Recording, name_of};
-use crate::segment::Segment;
+use crate::segment::{Segment, put_row};
 use crate::store::{Store, segment_name};
 
 /// Records of a block: more do not pack better, and take longer to read one of.
 const BLOCK_RECORDS: usize = 1 << 16;
 /// Bytes of a block's messages.
 const BLOCK_BYTES: usize = 16 << 20;
+/// Records of a slice: fewer do not pack as well, more are longer to read for one item.
+const SLICE_RECORDS: usize = 1 << 12;
 /// Name of a segment until it is whole.
 const NEW: &str = ".new";
 
@@ -83,9 +88,11 @@ fn make<S: Store>(store: &S, segment: &Segment) -> Result<Result<Vec<u8>, Left>,
     if !segment.is_closed {
         return Ok(Err(Left::Open));
     }
-    let encoder = Encoder::new(Effort::COMPACT).map_err(Error::store(&segment.name, "making the packer"))?;
+    let maker =
+        BlockMaker::new(Effort::COMPACT, SLICE_RECORDS).map_err(Error::store(&segment.name, "making the packer"))?;
     let index = Index { items: segment.index.items.clone(), gaps: segment.index.gaps.clone(), ..Index::default() };
-    let mut out = Made { out: segment.head.encode().to_vec(), index, encoder, first: segment.head.first, ended: None };
+    let rows = Rows { first: segment.head.first, ..Rows::default() };
+    let mut out = Made { out: segment.head.encode().to_vec(), index, maker, rows, ended: None };
     debug_assert_eq!(out.out.len(), FILE_HEAD_LEN);
     out.index.counts = segment.index.counts;
     out.ended = Some(segment.head.before).filter(|before| *before > 0);
@@ -97,22 +104,24 @@ fn make<S: Store>(store: &S, segment: &Segment) -> Result<Result<Vec<u8>, Left>,
     for place in &segment.index.blocks {
         while let Some(checkpoint) = images.next_if(|images| images.sequence <= place.first) {
             // A checkpoint that lies within a large block is dropped: the one before it and the updates since say the same.
-            if out.encoder.count() == 0 || out.encoder.count() >= BLOCK_RECORDS / 2 {
+            if out.rows.count == 0 || out.rows.count >= BLOCK_RECORDS / 2 {
                 out.block();
                 out.images(store, segment, checkpoint)?;
             }
         }
-        let Some(block) = read_block(store, segment, place)? else { return Ok(Err(Left::Damaged)) };
+        let Some(block) = segment.block(store, place)? else { return Ok(Err(Left::Damaged)) };
         if place.first != next {
             return Ok(Err(Left::Damaged));
         }
         next = place.next();
         for record in block.records() {
-            if !out.encoder.has_room(record.body.len()) || out.encoder.raw() >= BLOCK_BYTES {
+            if out.rows.raw >= BLOCK_BYTES || out.rows.raw + record.body.len() > RAW_MAX {
                 out.block();
             }
-            out.encoder.push(record.kind, record.item, record.clocks, record.body);
-            if out.encoder.count() >= BLOCK_RECORDS {
+            put_row(record.kind, record.item, record.clocks, record.body, &mut out.rows.bytes);
+            out.rows.count += 1;
+            out.rows.raw += record.body.len();
+            if out.rows.count >= BLOCK_RECORDS {
                 out.block();
             }
         }
@@ -130,27 +139,33 @@ fn make<S: Store>(store: &S, segment: &Segment) -> Result<Result<Vec<u8>, Left>,
 struct Made {
     out: Vec<u8>,
     index: Index,
-    encoder: Encoder,
-    /// Sequence number of the first record in the encoder.
-    first: u64,
+    maker: BlockMaker,
+    /// Records of the block that grows.
+    rows: Rows,
     ended: Option<u64>,
 }
 
 impl Made {
     fn block(&mut self) {
-        let mut block = Vec::new();
-        let Some(head) = self.encoder.finish(self.first, self.ended, &mut block) else { return };
-        self.index.blocks.extend(BlockPlace::of(self.out.len() as u64, &block));
-        put_frame(FrameKind::Block, &block, &mut self.out);
-        self.first += u64::from(head.count);
-        self.ended = Some(head.end);
+        let offset = self.out.len() as u64;
+        if let Some(place) = self.maker.make(&self.rows, self.ended, &mut self.out) {
+            self.ended = Some(place.end);
+            self.rows.first = place.next();
+            self.index.blocks.push(BlockPlace { offset, ..place });
+        }
+        self.rows.clear();
     }
 
     fn images<S: Store>(&mut self, store: &S, segment: &Segment, place: &ImagesPlace) -> Result<(), Error> {
-        let Some(payload) = segment.payload(store, place.offset, place.len, FrameKind::Images)? else { return Ok(()) };
+        let Some(payload) = segment.images(store, place)? else { return Ok(()) };
+        let Some((sequence, images)) = read_images(&payload) else { return Ok(()) };
+        let mut made = Images::new(sequence, Vec::new());
+        for (number, parts) in &images {
+            made.add(*number, parts);
+        }
         let offset = self.out.len() as u64;
-        put_packed(FrameKind::Images, &payload, &mut self.out);
-        let len = self.out.len() - offset as usize - crate::frame::FRAME_HEAD_LEN;
+        let (frame, len) = made.frame();
+        self.out.extend_from_slice(&frame);
         self.index.images.push(ImagesPlace { offset, len, ..place.clone() });
         Ok(())
     }
@@ -165,14 +180,14 @@ fn is_same<S: Store>(store: &S, segment: &Segment, made: &Made) -> Result<bool, 
     let read = Segment::open(&copy, segment.head.number, made.out.len() as u64, &mut damage)?;
     // The old blocks go along, one at a time.
     let mut blocks = segment.index.blocks.iter();
-    let mut old: Option<decode::Block> = None;
+    let mut old: Option<Block> = None;
     let mut at = 0;
     for place in &read.index.blocks {
-        let Some(new) = read_block(&copy, &read, place)? else { return Ok(false) };
+        let Some(new) = read.block(&copy, place)? else { return Ok(false) };
         for record in new.records() {
             if old.as_ref().is_none_or(|block| at >= block.len()) {
                 let Some(place) = blocks.next() else { return Ok(false) };
-                (old, at) = (read_block(store, segment, place)?, 0);
+                (old, at) = (segment.block(store, place)?, 0);
             }
             if old.as_ref().and_then(|block| block.record(at)) != Some(record) {
                 return Ok(false);
@@ -181,10 +196,4 @@ fn is_same<S: Store>(store: &S, segment: &Segment, made: &Made) -> Result<bool, 
         }
     }
     Ok(damage.is_empty() && blocks.next().is_none() && old.is_none_or(|block| at == block.len()))
-}
-
-/// A block; `None` if it is damaged.
-fn read_block<S: Store>(store: &S, segment: &Segment, place: &BlockPlace) -> Result<Option<decode::Block>, Error> {
-    let payload = segment.payload(store, place.offset, place.len, FrameKind::Block)?;
-    Ok(payload.and_then(|payload| decode::decode(&payload)))
 }

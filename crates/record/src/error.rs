@@ -29,7 +29,7 @@ pub enum Error {
     },
     /// The file is of a version that this program does not know.
     #[error(
-        "{name} is of version {found} of the format, this program reads version {known}: use the program that wrote it, or a newer one"
+        "{name} is of version {found} of the format, this program reads versions 1 to {known}: use the program that wrote it, or a newer one"
     )]
     Version {
         /// The file.

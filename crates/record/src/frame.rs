@@ -3,8 +3,8 @@
 use crate::bytes::{Input, checksum};
 use std::borrow::Cow;
 
-/// The newest version of the format, which is written.
-pub(crate) const VERSION: u16 = 1;
+/// The newest version of the format, which is written; older ones are read.
+pub(crate) const VERSION: u16 = 2;
 /// Beginning of every file: no text, and changed by whoever takes it for one.
 const MAGIC: [u8; 8] = *b"\x89QWREC\r\n";
 /// Bytes of a file's head.
@@ -14,11 +14,11 @@ pub(crate) const FRAME_HEAD_LEN: usize = 16;
 /// Bytes of a frame's payload.
 pub(crate) const PAYLOAD_MAX: usize = 256 << 20;
 /// Bytes of an unpacked payload.
-const UNPACKED_MAX: usize = 512 << 20;
+pub(crate) const UNPACKED_MAX: usize = 512 << 20;
 /// The payload is packed: its length as u32, then zstd.
 const PACKED: u8 = 1;
 /// How hard what is not a block is packed.
-const LEVEL: i32 = 6;
+pub(crate) const LEVEL: i32 = 6;
 
 /// Content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,10 @@ pub(crate) enum FrameKind {
     End = 5,
     /// Records as they came, in a tail.
     Rows = 6,
+    /// Records, in slices by items.
+    Sliced = 7,
+    /// A checkpoint in slices by items.
+    SlicedImages = 8,
 }
 
 impl FrameKind {
@@ -47,15 +51,17 @@ impl FrameKind {
             4 => Self::Index,
             5 => Self::End,
             6 => Self::Rows,
+            7 => Self::Sliced,
+            8 => Self::SlicedImages,
             _ => return None,
         })
     }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Block => "block",
+            Self::Block | Self::Sliced => "block",
             Self::Items => "table of items",
-            Self::Images => "checkpoint",
+            Self::Images | Self::SlicedImages => "checkpoint",
             Self::Index => "index",
             Self::End => "end",
             Self::Rows => "part of the tail",
@@ -110,7 +116,7 @@ impl FileHead {
         let mut input = Input::new(&bytes[8..]);
         // A version is told before anything else is looked at: the rest may be laid out otherwise.
         let version = input.u16().ok_or(HeadFault::Damaged)?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(HeadFault::Version(version));
         }
         let (checked, check) = bytes.get(..FILE_HEAD_LEN).ok_or(HeadFault::Damaged)?.split_at(60);
@@ -174,12 +180,17 @@ impl FrameHead {
         is_sound.then_some(Self { kind, flags, len: len as usize, check })
     }
 
+    /// Whether the payload is packed as a whole.
+    pub(crate) const fn is_packed(&self) -> bool {
+        self.flags & PACKED != 0
+    }
+
     /// The payload, unpacked; `None` if it is damaged.
     pub(crate) fn payload<'a>(&self, kept: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if kept.len() != self.len || checksum(&[kept]) != self.check {
             return None;
         }
-        if self.flags & PACKED == 0 {
+        if !self.is_packed() {
             return Some(kept.into());
         }
         let (len, packed) = kept.split_first_chunk::<4>()?;
@@ -188,8 +199,7 @@ impl FrameHead {
         if len > UNPACKED_MAX || len > packed.len().saturating_mul(1 << 17) {
             return None;
         }
-        let unpacked = zstd::bulk::decompress(packed, len).ok()?;
-        (unpacked.len() == len).then_some(unpacked.into())
+        crate::block::decode::unpack(packed, len).map(Cow::Owned)
     }
 }
 
@@ -222,8 +232,8 @@ mod tests {
         assert_eq!(FileHead::decode(b"PAR1"), Err(HeadFault::Foreign));
         assert_eq!(FileHead::decode(&bytes[..30]), Err(HeadFault::Damaged));
         let mut other = bytes;
-        other[8] = 2;
-        assert_eq!(FileHead::decode(&other), Err(HeadFault::Version(2)));
+        other[8] = 3;
+        assert_eq!(FileHead::decode(&other), Err(HeadFault::Version(3)));
         for at in 10..FILE_HEAD_LEN {
             let mut wrong = bytes;
             wrong[at] ^= 1;

@@ -1,7 +1,8 @@
 //! What a segment has, and where: written at its end, made anew by a scan where it is missing.
 
-use crate::block::{Head, decode};
+use crate::block::{Head, decode, slices};
 use crate::bytes::{Input, put_counted, put_varint};
+use crate::frame::FrameKind;
 use crate::record::{Gap, Item, ItemNumber, Kind};
 
 /// Where a block is.
@@ -25,10 +26,10 @@ pub(crate) struct BlockPlace {
 }
 
 impl BlockPlace {
-    /// Of a block; `None` if it is damaged.
-    pub(crate) fn of(offset: u64, block: &[u8]) -> Option<Self> {
+    /// Of a block of either kind; `None` if it is damaged.
+    pub(crate) fn of(offset: u64, kind: FrameKind, block: &[u8]) -> Option<Self> {
         let head = Head::decode(block)?;
-        let items = decode::items(block)?;
+        let items = if kind == FrameKind::Sliced { slices::items(block)? } else { decode::items(block)? };
         let (first, count, raw) = (head.first, u64::from(head.count), u64::from(head.raw));
         Some(Self { offset, len: block.len(), first, count, raw, begin: head.begin(), end: head.end, items })
     }
@@ -116,6 +117,12 @@ impl Index {
         count.bytes += len as u64;
     }
 
+    /// When the last block before a checkpoint ends; 0 if there is none.
+    pub(crate) fn ended_before(&self, images: &ImagesPlace) -> u64 {
+        let behind = self.blocks.partition_point(|block| block.next() <= images.sequence);
+        behind.checked_sub(1).map_or(0, |at| self.blocks[at].end)
+    }
+
     /// The sequence number behind the last record, if there is one.
     pub(crate) fn next(&self) -> Option<u64> {
         self.blocks.last().map(BlockPlace::next)
@@ -183,7 +190,10 @@ impl Index {
     }
 }
 
-fn read_list<'a, T>(input: &mut Input<'a>, mut each: impl FnMut(&mut Input<'a>) -> Option<T>) -> Option<Vec<T>> {
+pub(crate) fn read_list<'a, T>(
+    input: &mut Input<'a>,
+    mut each: impl FnMut(&mut Input<'a>) -> Option<T>,
+) -> Option<Vec<T>> {
     let count = input.count().filter(|count| *count <= input.len() / ENTRY_MIN)?;
     (0..count).map(|_| each(input)).collect()
 }
@@ -227,32 +237,4 @@ pub(crate) fn read_items(input: &mut Input<'_>) -> Option<(ItemNumber, Vec<Item>
         Some(Item { service: text(input.counted()?)?, domain: input.u8()?, name: text(input.counted()?)? })
     })?;
     Some((first, items))
-}
-
-/// Appends a checkpoint: of each item the parts of its image.
-pub(crate) fn put_images(sequence: u64, images: &[(ItemNumber, Vec<Vec<u8>>)], out: &mut Vec<u8>) {
-    put_varint(out, sequence);
-    put_varint(out, images.len() as u64);
-    for (item, parts) in images {
-        put_varint(out, u64::from(*item));
-        put_varint(out, parts.len() as u64);
-        for part in parts {
-            put_counted(out, part);
-        }
-    }
-}
-
-/// Items of a checkpoint, each with the parts of its image.
-pub(crate) type ReadImages<'a> = Vec<(ItemNumber, Vec<&'a [u8]>)>;
-
-/// Reads a checkpoint: of which sequence number it is, and the images.
-pub(crate) fn read_images(bytes: &[u8]) -> Option<(u64, ReadImages<'_>)> {
-    let mut input = Input::new(bytes);
-    let sequence = input.varint()?;
-    let images = read_list(&mut input, |input| {
-        let item = u32::try_from(input.varint()?).ok()?;
-        let parts = input.count().filter(|count| *count <= input.len())?;
-        Some((item, (0..parts).map(|_| input.counted()).collect::<Option<Vec<_>>>()?))
-    })?;
-    input.is_empty().then_some((sequence, images))
 }

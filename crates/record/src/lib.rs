@@ -30,6 +30,7 @@
 
 mod block;
 mod bytes;
+mod checkpoint;
 mod compact;
 mod error;
 mod frame;

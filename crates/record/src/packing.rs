@@ -2,11 +2,13 @@
 //!
 //! The same rows become the same block in either place.
 
+use crate::block::Head;
 use crate::block::encode::{Effort, Encoder};
+use crate::block::slices::{Slicer, Waiting};
 use crate::bytes::Input;
-use crate::frame::{FRAME_HEAD_LEN, FrameKind, put_frame, put_packed};
+use crate::checkpoint::Images;
+use crate::frame::{FrameKind, put_frame};
 use crate::index::BlockPlace;
-use crate::record::ItemNumber;
 use crate::segment::read_row;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -33,26 +35,6 @@ impl Rows {
     }
 }
 
-/// A checkpoint that is not packed yet: the images of items behind the rows beside which it is.
-#[derive(Debug)]
-pub(crate) struct Images {
-    pub(crate) sequence: u64,
-    pub(crate) payload: Vec<u8>,
-    /// Numbers of the items in the segment, in order, and in the journal.
-    pub(crate) numbers: Vec<ItemNumber>,
-    pub(crate) items: Vec<u32>,
-}
-
-impl Images {
-    /// The frame of it, and the bytes of its payload there.
-    pub(crate) fn frame(&self) -> (Vec<u8>, usize) {
-        let mut out = Vec::new();
-        put_packed(FrameKind::Images, &self.payload, &mut out);
-        let len = out.len() - FRAME_HEAD_LEN;
-        (out, len)
-    }
-}
-
 /// What is to be packed.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -74,27 +56,77 @@ pub(crate) struct Packed {
     pub(crate) images: Option<(Images, Vec<u8>, usize)>,
 }
 
-fn pack(encoder: &mut Encoder, job: Job) -> Packed {
-    let Job { rows, before, images } = job;
-    let mut input = Input::new(&rows.bytes);
-    // What was written as rows is read as rows; were it not, the block would lack them, and its place tells.
-    while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input)).flatten() {
-        encoder.push(row.kind, row.item, row.clocks, row.body);
+/// Makes blocks of rows.
+#[derive(Debug)]
+pub(crate) struct BlockMaker {
+    encoder: Encoder,
+    slicer: Slicer,
+    waiting: Vec<Waiting>,
+    payload: Vec<u8>,
+    slice_records: usize,
+}
+
+impl BlockMaker {
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn new(effort: Effort, slice_records: usize) -> std::io::Result<Self> {
+        let encoder = Encoder::new(effort)?;
+        Ok(Self { encoder, slicer: Slicer::default(), waiting: Vec::new(), payload: Vec::new(), slice_records })
     }
-    let items = encoder.items_in_order();
-    let (mut payload, mut block) = (Vec::new(), Vec::new());
-    let head = encoder.finish(rows.first, before, &mut payload);
-    put_frame(FrameKind::Block, &payload, &mut block);
-    let place = head.map(|head| BlockPlace {
-        offset: 0,
-        len: payload.len(),
-        first: head.first,
-        count: u64::from(head.count),
-        raw: u64::from(head.raw),
-        begin: head.begin(),
-        end: head.end,
-        items,
-    });
+
+    /// Appends the frame of a block of all rows; `before` is the latest wall clock before them. Gives its place, as if it stood at 0; `None` if there are no
+    /// rows.
+    pub(crate) fn make(&mut self, rows: &Rows, before: Option<u64>, out: &mut Vec<u8>) -> Option<BlockPlace> {
+        let Self { encoder, slicer, waiting, payload, slice_records } = self;
+        waiting.clear();
+        payload.clear();
+        let mut input = Input::new(&rows.bytes);
+        // What was written as rows is read as rows; were it not, the block would lack them, and its place tells.
+        while !input.is_empty() {
+            let at = (rows.bytes.len() - input.len()) as u32;
+            let Some(row) = read_row(&mut input) else { break };
+            waiting.push(Waiting { item: row.item, wall: row.clocks.wall, at });
+        }
+        let push = |encoder: &mut Encoder, record: &Waiting| {
+            let row = rows.bytes.get(record.at as usize..).and_then(|bytes| read_row(&mut Input::new(bytes)));
+            if let Some(row) = row {
+                encoder.push(row.kind, row.item, row.clocks, row.body);
+            }
+        };
+        slicer.count(waiting);
+        let sliced = slicer.encode(encoder, waiting, *slice_records, (rows.first, before), payload, push);
+        let (kind, head) = if let Some(head) = sliced {
+            (FrameKind::Sliced, head)
+        } else {
+            payload.clear();
+            for record in &*waiting {
+                push(encoder, record);
+            }
+            (FrameKind::Block, encoder.finish(rows.first, before, payload)?)
+        };
+        encoder.end_block();
+        put_frame(kind, payload, out);
+        Some(self.place(&head))
+    }
+
+    fn place(&self, head: &Head) -> BlockPlace {
+        BlockPlace {
+            offset: 0,
+            len: self.payload.len(),
+            first: head.first,
+            count: u64::from(head.count),
+            raw: u64::from(head.raw),
+            begin: head.begin(),
+            end: head.end,
+            items: self.slicer.items(),
+        }
+    }
+}
+
+fn pack(maker: &mut BlockMaker, job: Job) -> Packed {
+    let Job { rows, before, images } = job;
+    let mut block = Vec::new();
+    let place = maker.make(&rows, before, &mut block);
     let images = images.map(|images| {
         let (frame, len) = images.frame();
         (images, frame, len)
@@ -106,7 +138,7 @@ fn pack(encoder: &mut Encoder, job: Job) -> Packed {
 #[derive(Debug)]
 pub(crate) enum Packer {
     /// The writer itself.
-    Here(Box<Encoder>),
+    Here(Box<BlockMaker>),
     /// A thread.
     Beside(Thread),
 }
@@ -133,15 +165,15 @@ impl Drop for Thread {
 impl Packer {
     /// # Errors
     /// There is no memory for it.
-    pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self::Here(Box::new(Encoder::new(Effort::LIVE)?)))
+    pub(crate) fn new(slice_records: usize) -> std::io::Result<Self> {
+        Ok(Self::Here(Box::new(BlockMaker::new(Effort::LIVE, slice_records)?)))
     }
 
     /// Gives a job away; its frames come with [`Packer::wait`], before which no other is given. `None`: there is no thread for it, and these are the frames.
     pub(crate) fn give(&mut self, job: Job) -> Result<(), Box<Packed>> {
         self.start();
         match self {
-            Self::Here(encoder) => Err(Box::new(pack(encoder, job))),
+            Self::Here(maker) => Err(Box::new(pack(maker, job))),
             Self::Beside(thread) => {
                 thread.is_busy = thread.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
                 Ok(())
@@ -152,7 +184,7 @@ impl Packer {
     /// Packs at once, in order behind what was given away.
     pub(crate) fn pack(&mut self, job: Job) -> Option<Packed> {
         match self {
-            Self::Here(encoder) => Some(pack(encoder, job)),
+            Self::Here(maker) => Some(pack(maker, job)),
             Self::Beside(_) => match self.give(job) {
                 Ok(()) => self.wait(),
                 Err(packed) => Some(*packed),
@@ -176,13 +208,13 @@ impl Packer {
 
     /// The thread begins with the first full block: short recordings need none. A system that has none to give leaves the work here.
     fn start(&mut self) {
-        let Self::Here(_) = self else { return };
-        let Ok(mut encoder) = Encoder::new(Effort::LIVE) else { return };
+        let Self::Here(here) = self else { return };
+        let Ok(mut maker) = BlockMaker::new(Effort::LIVE, here.slice_records) else { return };
         let (jobs, received) = sync_channel::<Job>(1);
         let (give, done) = sync_channel(1);
         let work = move || {
             for job in received {
-                if give.send(pack(&mut encoder, job)).is_err() {
+                if give.send(pack(&mut maker, job)).is_err() {
                     return;
                 }
             }

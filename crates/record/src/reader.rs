@@ -1,10 +1,10 @@
 //! A recording that is read: by time, by item, and as it was at a time.
 
-use crate::block::decode::{self, Block};
+use crate::block::decode::Block;
+use crate::checkpoint::read_images;
 use crate::error::{Damage, Error};
-use crate::frame::FrameKind;
 use crate::images::{Held, Keeping};
-use crate::index::{BlockPlace, Count, ImagesPlace, read_images};
+use crate::index::{BlockPlace, Count, ImagesPlace};
 use crate::record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};
 use crate::segment::Segment;
 use crate::store::{Store, segment_name, segment_number};
@@ -290,7 +290,7 @@ impl<S: Store> Recording<S> {
         let mut next = self.begin_image(item, last, at, &mut held, &mut keeping)?;
         let start = self.segments.iter().rposition(|segment| segment.head.first <= next).unwrap_or(0);
         for segment in &self.segments[start..=last] {
-            let number = number_of(segment, item);
+            let number = segment.number_of(item);
             for place in segment.index.blocks.iter().filter(|place| place.begin <= at) {
                 if place.next() <= next {
                     continue;
@@ -298,7 +298,7 @@ impl<S: Store> Recording<S> {
                 // A hole before it is as bad as a gap that was recorded.
                 held.is_in_gap |= place.first > next;
                 if has(segment, place, number) {
-                    match self.block(segment, place)? {
+                    match self.block_of(segment, place, number)? {
                         None => held.is_in_gap = true,
                         Some(block) => apply(&block, number, next, at, &mut held, &mut keeping),
                     }
@@ -325,13 +325,12 @@ impl<S: Store> Recording<S> {
         keeping: &mut Keeping,
     ) -> Result<u64, Error> {
         for segment in self.segments[..=last].iter().rev() {
-            let Some(number) = number_of(segment, item) else { continue };
+            let Some(number) = segment.number_of(item) else { continue };
             let is_in_time = |images: &&ImagesPlace| {
-                let before = segment.index.blocks.iter().rfind(|block| block.next() <= images.sequence);
-                images.items.binary_search(&number).is_ok() && before.is_none_or(|block| block.end <= at)
+                images.items.binary_search(&number).is_ok() && segment.index.ended_before(images) <= at
             };
             for images in segment.index.images.iter().rev().filter(is_in_time) {
-                let Some(payload) = segment.payload(&self.store, images.offset, images.len, FrameKind::Images)? else {
+                let Some(payload) = segment.images_of(&self.store, images, number)? else {
                     continue;
                 };
                 let Some((sequence, images)) = read_images(&payload) else { continue };
@@ -348,10 +347,20 @@ impl<S: Store> Recording<S> {
 
     /// A block; `None` if it is damaged.
     pub(crate) fn block(&self, segment: &Segment, place: &BlockPlace) -> Result<Option<Block>, Error> {
-        let payload = segment.payload(&self.store, place.offset, place.len, FrameKind::Block)?;
-        // An index that tells of other records than there are is damaged, too.
-        let block = payload.and_then(|payload| decode::decode(&payload));
-        Ok(block.filter(|block| block.head.first == place.first && block.len() as u64 == place.count))
+        segment.block(&self.store, place)
+    }
+
+    /// The records of an item in a block, and all others, too, if there is a gap among them; `None` if it is damaged.
+    fn block_of(
+        &self,
+        segment: &Segment,
+        place: &BlockPlace,
+        item: Option<ItemNumber>,
+    ) -> Result<Option<Block>, Error> {
+        match item.filter(|_| !segment.has_gap(place)) {
+            Some(item) => segment.block_of(&self.store, place, item),
+            None => segment.block(&self.store, place),
+        }
     }
 
     /// The segments' names and whether each has its end, for who rewrites them.
@@ -360,16 +369,10 @@ impl<S: Store> Recording<S> {
     }
 }
 
-/// The number of an item in a segment.
-fn number_of(segment: &Segment, item: &Item) -> Option<ItemNumber> {
-    segment.index.items.iter().position(|known| known == item).map(|at| at as ItemNumber + 1)
-}
-
 /// Whether a block has records of an item, or gaps.
 fn has(segment: &Segment, place: &BlockPlace, number: Option<ItemNumber>) -> bool {
     let has_item = number.is_some_and(|number| place.items.binary_search(&number).is_ok());
-    let is_here = |gap: u64| (place.first..place.next()).contains(&gap);
-    has_item || segment.index.gaps.iter().any(|gap| is_here(gap.sequence))
+    has_item || segment.has_gap(place)
 }
 
 /// Applies what a block has of an item from a record on up to a time.
@@ -402,8 +405,9 @@ pub struct Cursor<'a, S> {
     /// The block that is read, the segment it is of, and the row that comes next.
     current: Option<(Block, usize)>,
     row: usize,
-    /// The number of the item of [`Cursor::only`] in the current segment.
+    /// The number of the item of [`Cursor::only`] in a segment, and in which.
     number: Option<ItemNumber>,
+    numbered: Option<usize>,
     /// The sequence number that comes next, and the time so far.
     next: Option<u64>,
     time: u64,
@@ -437,6 +441,7 @@ impl<'a, S: Store> Cursor<'a, S> {
             current: None,
             row: 0,
             number: None,
+            numbered: None,
             next: None,
             time: 0,
             gap: None,
@@ -489,7 +494,8 @@ impl<'a, S: Store> Cursor<'a, S> {
                     self.time = time;
                     let is_wanted =
                         self.only.is_none() || Some(item) == self.number || item == 0 && is_gap(block, self.row - 1);
-                    let is_in_range = time >= self.from && block.head.first + self.row as u64 > self.skip_below;
+                    let is_in_range =
+                        time >= self.from && block.sequence(self.row - 1).is_some_and(|at| at >= self.skip_below);
                     if is_in_range && is_wanted {
                         return Ok(Step::Row);
                     }
@@ -507,11 +513,14 @@ impl<'a, S: Store> Cursor<'a, S> {
             }
             self.block += 1;
             self.next = Some(place.next());
-            self.number = self.only.as_ref().and_then(|item| number_of(segment, item));
+            if let Some(item) = self.only.as_ref().filter(|_| self.numbered != Some(self.segment)) {
+                self.number = segment.number_of(item);
+                self.numbered = Some(self.segment);
+            }
             if self.only.is_some() && !has(segment, place, self.number) {
                 continue;
             }
-            match self.recording.block(segment, place)? {
+            match self.recording.block_of(segment, place, self.number)? {
                 Some(block) => (self.current, self.row) = (Some((block, self.segment)), 0),
                 None => return Ok(self.gap(place.first, place.count, place.end)),
             }

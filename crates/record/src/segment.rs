@@ -1,12 +1,14 @@
 //! A segment as it is found: by its index, or where that is missing by a look at every frame; with what its writer had not yet put into
 //! blocks.
 
-use crate::block::decode;
+use crate::block::decode::{self, Block};
 use crate::block::encode::{Effort, Encoder};
+use crate::block::slices::{self, PLACE_LEN, Sliced};
 use crate::bytes::{Input, put_counted, put_varint};
+use crate::checkpoint::{self, SlicedImages, read_images};
 use crate::error::{Damage, Error};
 use crate::frame::{FILE_HEAD_LEN, FRAME_HEAD_LEN, FileHead, FrameHead, FrameKind, HeadFault, VERSION, put_frame};
-use crate::index::{BlockPlace, ImagesPlace, Index, read_images, read_items};
+use crate::index::{BlockPlace, ImagesPlace, Index, read_items};
 use crate::record::{Clocks, Item, ItemNumber, Kind};
 use crate::store::{Store, segment_name, tail_name};
 use std::borrow::Cow;
@@ -15,6 +17,8 @@ use std::borrow::Cow;
 const END_LEN: usize = FRAME_HEAD_LEN + 8;
 /// Bytes that are read at a time in search of a frame.
 const SEARCH: usize = 1 << 20;
+/// Bytes of a sliced block that are read in search of its directory: enough for 64 slices.
+const DIRECTORY_READ: usize = crate::block::HEAD_LEN + 64 * PLACE_LEN;
 /// The offset of a block that is in no file: what was in the tail.
 pub(crate) const IN_MEMORY: u64 = u64::MAX;
 
@@ -159,17 +163,18 @@ impl Segment {
 
     fn take_frame(&mut self, offset: u64, head: FrameHead, payload: &[u8]) -> Option<()> {
         match head.kind {
-            FrameKind::Block => {
-                let block = decode::decode(payload)?;
-                let place = BlockPlace { len: head.len, ..BlockPlace::of(offset, payload)? };
+            FrameKind::Block | FrameKind::Sliced => {
+                let block = decode_block(head.kind, payload)?;
+                let place = BlockPlace { len: head.len, ..BlockPlace::of(offset, head.kind, payload)? };
                 self.index.add_block(place, &block);
             }
             FrameKind::Items => {
                 let (first, items) = read_items(&mut Input::new(payload))?;
                 self.take_items(first, items)?;
             }
-            FrameKind::Images => {
-                let (sequence, images) = read_images(payload)?;
+            FrameKind::Images | FrameKind::SlicedImages => {
+                let payload = unpacked_images(head.kind, payload.into())?;
+                let (sequence, images) = read_images(&payload)?;
                 let mut items: Vec<ItemNumber> = images.into_iter().map(|(item, _)| item).collect();
                 items.sort_unstable();
                 self.index.images.push(ImagesPlace { offset, len: head.len, sequence, items });
@@ -208,29 +213,155 @@ impl Segment {
         let mut block = Vec::new();
         let before = self.index.blocks.last().map(|block| block.end).or(Some(self.head.before).filter(|at| *at > 0));
         if encoder.finish(start, before, &mut block).is_some()
-            && let (Some(read), Some(place)) = (decode::decode(&block), BlockPlace::of(IN_MEMORY, &block))
+            && let (Some(read), Some(place)) =
+                (decode::decode(&block), BlockPlace::of(IN_MEMORY, FrameKind::Block, &block))
         {
             self.index.add_block(place, &read);
             self.tail = Some(block);
         }
     }
 
-    /// The payload of a block or checkpoint; `None` if it is damaged.
-    pub(crate) fn payload(
-        &self,
-        store: &impl Store,
-        offset: u64,
-        len: usize,
-        kind: FrameKind,
-    ) -> Result<Option<Vec<u8>>, Error> {
+    /// A frame's kind and payload, which has so many bytes in the file; `None` if it is damaged.
+    fn payload(&self, store: &impl Store, offset: u64, len: usize) -> Result<Option<(FrameKind, Vec<u8>)>, Error> {
         if offset == IN_MEMORY {
-            return Ok(self.tail.clone());
+            return Ok(self.tail.clone().map(|tail| (FrameKind::Block, tail)));
         }
         let bytes = self.read(store, offset, FRAME_HEAD_LEN + len.min(crate::frame::PAYLOAD_MAX))?;
         let payload = FrameHead::decode(&bytes)
-            .filter(|head| head.kind == kind)
-            .and_then(|head| head.payload(&bytes[FRAME_HEAD_LEN..]).map(Cow::into_owned));
+            .and_then(|head| Some((head.kind, head.payload(&bytes[FRAME_HEAD_LEN..])?.into_owned())));
         Ok(payload)
+    }
+
+    /// A block; `None` if it is damaged.
+    pub(crate) fn block(&self, store: &impl Store, place: &BlockPlace) -> Result<Option<Block>, Error> {
+        let payload = self.payload(store, place.offset, place.len)?;
+        let block = payload.and_then(|(kind, payload)| decode_block(kind, &payload));
+        // An index that tells of other records than there are is damaged, too.
+        Ok(block.filter(|block| is_of(block, place) && block.len() as u64 == place.count))
+    }
+
+    /// The records of an item in a block; `None` if it is damaged. Of a sliced block no more than the slice that has the item is read.
+    pub(crate) fn block_of(
+        &self,
+        store: &impl Store,
+        place: &BlockPlace,
+        item: ItemNumber,
+    ) -> Result<Option<Block>, Error> {
+        let Some((kind, start)) = self.start(store, place.offset, DIRECTORY_READ.min(place.len))? else {
+            let payload = self.payload(store, place.offset, place.len)?;
+            let block = payload.and_then(|(_, payload)| decode::decode_item(&payload, item));
+            return Ok(block.filter(|block| is_of(block, place)));
+        };
+        match kind {
+            FrameKind::Sliced => {
+                let block = self.sliced_block_of(store, place, item, start)?;
+                Ok(block.filter(|block| is_of(block, place)))
+            }
+            FrameKind::Block => {
+                let payload = self.payload(store, place.offset, place.len)?;
+                let block = payload.and_then(|(_, payload)| decode::decode_item(&payload, item));
+                Ok(block.filter(|block| is_of(block, place)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Of a sliced block, of which the first bytes were read.
+    fn sliced_block_of(
+        &self,
+        store: &impl Store,
+        place: &BlockPlace,
+        item: ItemNumber,
+        mut start: Vec<u8>,
+    ) -> Result<Option<Block>, Error> {
+        let payload = place.offset + FRAME_HEAD_LEN as u64;
+        let Some(len) = Sliced::len_of(&start).filter(|len| *len <= place.len) else { return Ok(None) };
+        if start.len() < len {
+            start = self.read(store, payload, len)?;
+        }
+        let Some(sliced) = Sliced::read(&start) else { return Ok(None) };
+        let times = if sliced.ascends {
+            Some(Vec::new())
+        } else {
+            self.payload(store, place.offset, place.len)?.and_then(|(_, payload)| slices::times(&payload))
+        };
+        let (Some(slice), Some(times)) = (sliced.of_item(item), times) else { return Ok(None) };
+        let bytes = self.read(store, payload + slice.offset as u64, slice.len.min(place.len))?;
+        Ok(sliced.read_item(slice, &bytes, item, &times))
+    }
+
+    /// The kind of a frame that is not packed, and the first bytes of its payload; `None` if it is damaged, packed, or in no file.
+    fn start(&self, store: &impl Store, offset: u64, len: usize) -> Result<Option<(FrameKind, Vec<u8>)>, Error> {
+        if offset == IN_MEMORY {
+            return Ok(None);
+        }
+        let mut bytes = self.read(store, offset, FRAME_HEAD_LEN + len)?;
+        let Some(kind) = FrameHead::decode(&bytes).filter(|head| !head.is_packed()).map(|head| head.kind) else {
+            return Ok(None);
+        };
+        bytes.drain(..FRAME_HEAD_LEN);
+        Ok(Some((kind, bytes)))
+    }
+
+    /// A checkpoint, as [`read_images`] reads it; `None` if it is damaged.
+    pub(crate) fn images(&self, store: &impl Store, place: &ImagesPlace) -> Result<Option<Vec<u8>>, Error> {
+        let payload = self.payload(store, place.offset, place.len)?;
+        Ok(payload.and_then(|(kind, payload)| unpacked_images(kind, payload.into())).map(Cow::into_owned))
+    }
+
+    /// The images of a checkpoint among which that of an item is, if it has one; `None` if it is damaged. No more than the item's slice is read.
+    pub(crate) fn images_of(
+        &self,
+        store: &impl Store,
+        place: &ImagesPlace,
+        item: ItemNumber,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let start = self.start(store, place.offset, DIRECTORY_READ.min(place.len))?;
+        let Some((FrameKind::SlicedImages, mut start)) = start else { return self.images(store, place) };
+        let payload = place.offset + FRAME_HEAD_LEN as u64;
+        let Some(len) = SlicedImages::len_of(&start).filter(|len| *len <= place.len) else { return Ok(None) };
+        if start.len() < len {
+            start = self.read(store, payload, len)?;
+        }
+        let Some(sliced) = SlicedImages::read(&start) else { return Ok(None) };
+        let Some((offset, len)) = sliced.of_item(item) else { return Ok(None) };
+        let slice = self.read(store, payload + offset as u64, len.min(place.len))?;
+        Ok(sliced.unpack_item(item, &slice))
+    }
+
+    /// The number of an item in this segment.
+    pub(crate) fn number_of(&self, item: &Item) -> Option<ItemNumber> {
+        let is_it = |known: &Item| known.name == item.name && known == item;
+        self.index.items.iter().position(is_it).map(|at| at as ItemNumber + 1)
+    }
+
+    /// Whether a block has a gap.
+    pub(crate) fn has_gap(&self, place: &BlockPlace) -> bool {
+        let at = self.index.gaps.partition_point(|gap| gap.sequence < place.first);
+        self.index.gaps.get(at).is_some_and(|gap| gap.sequence < place.next())
+    }
+}
+
+/// Whether a block is that of which an index tells.
+fn is_of(block: &Block, place: &BlockPlace) -> bool {
+    block.head.first == place.first && u64::from(block.head.count) == place.count
+}
+
+/// A block out of the payload of its frame; `None` if it is damaged, or none.
+fn decode_block(kind: FrameKind, payload: &[u8]) -> Option<Block> {
+    match kind {
+        FrameKind::Block => decode::decode(payload),
+        FrameKind::Sliced => slices::decode(payload),
+        _ => None,
+    }
+}
+
+/// The payload of a checkpoint as that of one that is not sliced; `None` if it is damaged, or none.
+fn unpacked_images(kind: FrameKind, payload: Cow<'_, [u8]>) -> Option<Cow<'_, [u8]>> {
+    match kind {
+        FrameKind::Images => Some(payload),
+        FrameKind::SlicedImages => checkpoint::unpack_all(&payload).map(Cow::Owned),
+        _ => None,
     }
 }
 

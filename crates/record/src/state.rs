@@ -1,10 +1,10 @@
 //! All items as they were at a time.
 
 use crate::block::decode::Block;
+use crate::checkpoint::read_images;
 use crate::error::Error;
-use crate::frame::FrameKind;
 use crate::images::{Held, Keeping};
-use crate::index::{BlockPlace, read_images};
+use crate::index::BlockPlace;
 use crate::reader::Recording;
 use crate::record::{Gap, Item, ItemNumber, Kind};
 use crate::segment::Segment;
@@ -56,9 +56,7 @@ impl<S: Store> Recording<S> {
     ) -> Result<(), Error> {
         let segment = &self.segments[checkpoint.segment];
         let Some(images) = segment.index.images.get(checkpoint.number) else { return Ok(()) };
-        let Some(payload) = segment.payload(&self.store, images.offset, images.len, FrameKind::Images)? else {
-            return Ok(());
-        };
+        let Some(payload) = segment.images(&self.store, images)? else { return Ok(()) };
         let numbers = numbers(&segment.index.items, places);
         for (number, parts) in read_images(&payload).map(|(_, images)| images).unwrap_or_default() {
             if let Some(place) = place_of(&numbers, number) {
@@ -112,8 +110,7 @@ impl<S: Store> Recording<S> {
         for checkpoint in checkpoints(self).into_iter().rev().filter(|checkpoint| checkpoint.segment <= last) {
             let segment = &self.segments[checkpoint.segment];
             let images = &segment.index.images[checkpoint.number];
-            let before = segment.index.blocks.iter().rfind(|block| block.next() <= images.sequence);
-            if before.is_some_and(|block| block.end > state.at) {
+            if segment.index.ended_before(images) > state.at {
                 continue;
             }
             let numbers = numbers(&segment.index.items, places);
@@ -155,8 +152,7 @@ impl State {
         let last = block.next().saturating_sub(1);
         let is_wanted =
             |number: &ItemNumber| place_of(numbers, *number).is_some_and(|place| self.is_behind(place, last));
-        let is_here = |sequence: u64| (block.first..block.next()).contains(&sequence);
-        block.items.iter().any(is_wanted) || segment.index.gaps.iter().any(|gap| is_here(gap.sequence))
+        block.items.iter().any(is_wanted) || segment.has_gap(block)
     }
 
     /// Something is missing at a place: of all items that have no later checkpoint.

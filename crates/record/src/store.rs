@@ -3,13 +3,19 @@
 use crate::error::Error;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Ending of segments.
 const SEGMENT: &str = ".qwr";
 /// Ending of the tail of the newest segment.
 const TAIL: &str = ".tail";
+/// Bytes for which a file's length is not asked before they are read.
+const READ_UNASKED: usize = 1 << 16;
+/// Files that are kept open to be read.
+const READING_MAX: usize = 4;
 /// The file that whoever writes has locked.
 const LOCK: &str = "recording.lock";
 
@@ -83,6 +89,8 @@ pub struct Folder {
     /// Only one file shall be seen.
     only: Option<String>,
     open: BTreeMap<String, File>,
+    /// Files that were read last, the latest at the end. A list of all files lets go of them: a file that is gone shall not keep its bytes.
+    reading: Mutex<Vec<(String, Arc<File>)>>,
     /// Locked as long as this lives.
     _lock: Option<File>,
 }
@@ -94,9 +102,15 @@ impl Folder {
             && let (Some(folder), Some(name)) = (path.parent(), path.file_name())
         {
             let only = Some(name.to_string_lossy().into_owned());
-            return Self { path: folder.to_owned(), only, open: BTreeMap::new(), _lock: None };
+            return Self {
+                path: folder.to_owned(),
+                only,
+                open: BTreeMap::new(),
+                reading: Mutex::default(),
+                _lock: None,
+            };
         }
-        Self { path: path.to_owned(), only: None, open: BTreeMap::new(), _lock: None }
+        Self { path: path.to_owned(), only: None, open: BTreeMap::new(), reading: Mutex::default(), _lock: None }
     }
 
     /// A folder to write, made if it is not there. Nobody else can have it meanwhile.
@@ -113,7 +127,35 @@ impl Folder {
             Err(fs::TryLockError::WouldBlock) => return Err(Error::Busy { name }),
             Err(fs::TryLockError::Error(e)) => return Err(Error::store(&name, "locking")(e)),
         }
-        Ok(Self { path: path.to_owned(), only: None, open: BTreeMap::new(), _lock: Some(lock) })
+        Ok(Self {
+            path: path.to_owned(),
+            only: None,
+            open: BTreeMap::new(),
+            reading: Mutex::default(),
+            _lock: Some(lock),
+        })
+    }
+
+    /// A file to be read.
+    fn reading(&self, name: &str) -> io::Result<Arc<File>> {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = reading.iter().position(|(known, _)| known == name) {
+            let found = reading.remove(at);
+            reading.push(found);
+        } else {
+            let file = Arc::new(File::open(self.path.join(name))?);
+            if reading.len() >= READING_MAX {
+                reading.remove(0);
+            }
+            reading.push((name.to_owned(), file));
+        }
+        reading.last().map(|(_, file)| file.clone()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Lets go of a file, under this name there will be another one.
+    fn forget(&mut self, name: &str) {
+        self.open.remove(name);
+        self.reading.get_mut().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| known != name);
     }
 
     fn file(&mut self, name: &str) -> io::Result<&mut File> {
@@ -138,6 +180,7 @@ impl Store for Folder {
     }
 
     fn files(&self) -> io::Result<BTreeMap<String, u64>> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let mut all = BTreeMap::new();
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
@@ -151,10 +194,25 @@ impl Store for Folder {
     }
 
     fn read(&self, name: &str, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
-        let mut file = File::open(self.path.join(name))?;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut bytes = Vec::new();
-        file.take(limit as u64).read_to_end(&mut bytes)?;
+        let file = self.reading(name)?;
+        // No more memory than the file has bytes, whatever its index says.
+        let limit = if limit <= READ_UNASKED {
+            limit
+        } else {
+            let rest = file.metadata()?.len().saturating_sub(offset);
+            limit.min(usize::try_from(rest).unwrap_or(usize::MAX))
+        };
+        let mut bytes = vec![0; limit];
+        let mut len = 0;
+        while len < limit {
+            match file.read_at(&mut bytes[len..], offset + len as u64) {
+                Ok(0) => break,
+                Ok(count) => len += count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        bytes.truncate(len);
         Ok(bytes)
     }
 
@@ -171,13 +229,13 @@ impl Store for Folder {
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
-        self.open.remove(name);
+        self.forget(name);
         fs::remove_file(self.path.join(name))
     }
 
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
-        self.open.remove(from);
-        self.open.remove(to);
+        self.forget(from);
+        self.forget(to);
         fs::rename(self.path.join(from), self.path.join(to))?;
         File::open(&self.path)?.sync_all()
     }

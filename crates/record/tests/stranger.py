@@ -149,13 +149,47 @@ def column(head, tokens, marks, rows, items, walls, done):
     return values, by_row
 
 
-def read_block(data):
+def section(packing, piece, size):
+    if packing == 2:
+        assert len(piece) == 1
+        return piece * size
+    return unpack(piece, size) if packing else piece
+
+
+def read_sliced(data):
+    """The records of a block whose slices have them by items."""
+    first, count, raw, before, end, _, _, slices, flags = struct.unpack_from("<QIIQQQQIB", data, 0)
+    at = 64 + 16 * slices
+    assert zlib.crc32(data[:60] + data[64:at]) == int.from_bytes(data[60:64], "little")
+    rows = [None] * count
+    least = -1
+    for n in range(slices):
+        first_item, records, length, check = struct.unpack_from("<IIII", data, 64 + 16 * n)
+        piece = data[at : at + length]
+        assert zlib.crc32(piece) == check and first_item > least
+        at, least = at + length, first_item
+        last_item = struct.unpack_from("<I", data, 64 + 16 * (n + 1))[0] if n + 1 < slices else 1 << 32
+        found = list(read_block(piece, first))
+        assert len(found) == records and all(first_item <= record[3] < last_item for record in found)
+        for record in found:
+            assert rows[record[0] - first] is None
+            rows[record[0] - first] = record
+    assert at == len(data)
+    time, total, ascends = before, 0, True
+    for sequence, _, kind, item, wall, mono, source, message in rows:
+        ascends &= wall >= time
+        time, total = max(time, wall), total + len(message)
+        yield sequence, time, kind, item, wall, mono, source, message
+    assert (time, total) == (end, raw) and ascends == bool(flags & 1)
+
+
+def read_block(data, sliced_from=None):
     first, count, raw, before, end, wall, mono, how_many = struct.unpack_from("<QIIQQQQI", data, 0)
     directory, at = [struct.unpack_from("<HBBII", data, 64 + 12 * n) for n in range(how_many)], 64 + 12 * how_many
     sections = {}
     for number, packing, _, size, kept in directory:
         piece = data[at : at + kept]
-        sections[number] = unpack(piece, size) if packing else piece
+        sections[number] = section(packing, piece, size)
         at += kept
     assert at == len(data)
 
@@ -169,6 +203,13 @@ def read_block(data):
     def varints(section):
         data = Input(sections[section])
         return [data.varint() for _ in range(count)]
+
+    sequences, following = [], 0
+    for row in range(count) if sliced_from is None else varints(9):
+        following = following + row if sliced_from is not None else row
+        sequences.append(following + (first if sliced_from is None else sliced_from))
+        following += 1
+    assert sequences[0] == first
 
     items, shape_of = varints(1), varints(6)
     walls, monos = [], []
@@ -212,7 +253,7 @@ def read_block(data):
             message += literal + (bytes([len(value)]) if how == 0 else b"") + value
         message += tail
         time, total = max(time, walls[row]), total + len(message)
-        yield first + row, time, kind, items[row], walls[row], monos[row], sources[row], message
+        yield sequences[row], time, kind, items[row], walls[row], monos[row], sources[row], message
     assert (time, total) == (end, raw)
 
 
@@ -229,13 +270,13 @@ def read_rows(payload):
 def read_segment(path):
     with open(path, "rb") as file:
         data = file.read()
-    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] == b"\1\0" and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
+    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] in (b"\1\0", b"\2\0") and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
     items, following = {}, int.from_bytes(data[32:40], "little")
     time = int.from_bytes(data[48:56], "little")
     is_finished = False
     for kind, payload in frames(data, 64):
-        if kind == 1:
-            for record in read_block(payload):
+        if kind in (1, 7):
+            for record in read_block(payload) if kind == 1 else read_sliced(payload):
                 following, time = record[0] + 1, record[1]
                 yield record, items
         elif kind == 2:

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 const SHORT: JournalConfig = JournalConfig {
     block_records: 8,
     block_bytes: 1 << 20,
+    slice_records: 1 << 11,
     segment_bytes: 1 << 30,
     segment_age_ns: 20_000_000,
     keep_bytes: None,

@@ -3,6 +3,7 @@
 use super::numbers::{BLANK, Foresight, Form, Numbers, Predictor, Rows, cost, divisor, residuals};
 use super::shape::Slot;
 use crate::bytes::{Input, put_counted, put_varint, unzigzag, zigzag};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Values of a listed column.
@@ -35,6 +36,11 @@ impl Values {
         self.rows.clear();
         self.ends.clear();
         self.bytes.clear();
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
     }
 
     fn all(&self) -> impl Iterator<Item = &[u8]> {
@@ -90,6 +96,18 @@ type Listed<'a> = (Vec<&'a [u8]>, Vec<u8>, Numbers);
 pub(super) struct Plan {
     form: Form,
     predictor: Predictor,
+}
+
+impl Plan {
+    /// The columns that it refers to.
+    pub(super) const fn columns(self) -> (Option<usize>, Option<usize>) {
+        self.predictor.columns()
+    }
+
+    /// The same with other columns; without them the item's last value foretells.
+    pub(super) fn with_columns(self, columns: (Option<usize>, Option<usize>)) -> Self {
+        Self { predictor: self.predictor.with_columns(columns), ..self }
+    }
 }
 
 /// A column as it is written.
@@ -245,13 +263,48 @@ fn write_bytes(values: &Values, rows: &Rows, written: &mut Written) {
     }
 }
 
+/// Rows in which a column has values.
+#[derive(Debug)]
+pub(super) struct Own {
+    /// Those that are read.
+    rows: Vec<u32>,
+    /// Of each of them: how many values are before its own. None: all rows are read.
+    places: Option<Vec<u32>>,
+    /// Values of all rows.
+    total: usize,
+}
+
+impl Own {
+    /// Of no row yet, of which all or only some will be read.
+    pub(super) fn new(is_chosen: bool) -> Self {
+        Self { rows: Vec::new(), places: is_chosen.then(Vec::new), total: 0 }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, row: u32, is_read: bool) {
+        if is_read {
+            self.rows.push(row);
+            if let Some(places) = &mut self.places {
+                places.push(self.total as u32);
+            }
+        }
+        self.total += 1;
+    }
+
+    /// There are values, and none of them is read.
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.rows.is_empty() && self.places.is_some()
+    }
+}
+
 /// A column that was read.
 #[derive(Debug)]
 pub(super) struct Column<'a> {
     form: Form,
     /// One scale for all values, or one each.
     mark: Option<u8>,
-    marks: &'a [u8],
+    /// Of the values that are read; of [`Form::Bytes`]: the bytes of all.
+    marks: Cow<'a, [u8]>,
     list: Vec<&'a [u8]>,
     pub(super) numbers: Option<Numbers>,
     /// Of [`Form::Bytes`]: each value's place in the marks.
@@ -262,12 +315,12 @@ pub(super) struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// Reads a column: its head from `head`, which goes on to the next; `own` are the rows in which it has values.
+    /// Reads a column: its head from `head`, which goes on to the next.
     pub(super) fn read(
         head: &mut Input<'a>,
         tokens: &[u8],
         marks: &'a [u8],
-        own: &[u32],
+        own: &Own,
         rows: &Rows,
         done: &[Option<Numbers>],
     ) -> Option<Self> {
@@ -276,7 +329,7 @@ impl<'a> Column<'a> {
         let mut column = Column {
             form,
             mark: None,
-            marks,
+            marks: marks.into(),
             list: Vec::new(),
             numbers: None,
             pieces: Vec::new(),
@@ -284,32 +337,34 @@ impl<'a> Column<'a> {
             next_number: 0,
         };
         if form == Form::Bytes {
-            column.pieces = read_pieces(tokens, marks, own, rows)?;
+            column.pieces = if own.is_unwanted() { Vec::new() } else { read_pieces(tokens, marks, own, rows)? };
             return Some(column);
         }
         let divisor = i64::try_from(head.varint()?).ok()?;
         match head.u8()? {
             0 => column.mark = Some(head.u8()?),
-            1 if marks.len() == own.len() => {}
+            1 if own.is_unwanted() || marks.len() == own.total => {}
             _ => return None,
         }
         if form == Form::Listed {
             let count = head.count().filter(|count| *count <= LIST_MAX)?;
             column.list = (0..count).map(|_| head.counted()).collect::<Option<_>>()?;
         }
-        let is_blank = |at: usize| column.mark.unwrap_or_else(|| marks[at]) == BLANK;
-        let mut numbers = Numbers::default();
-        let mut foresight = Foresight::new(predictor, rows, done)?;
+        let foresight = Foresight::new(predictor, rows, done)?;
         let mut tokens = Input::new(tokens);
-        for (_, row) in own.iter().enumerate().filter(|(at, _)| !is_blank(*at)) {
-            let residual = unzigzag(tokens.varint()?).wrapping_mul(divisor);
-            let value = foresight.predict(*row).wrapping_add(residual);
-            foresight.learn(*row, value);
-            numbers.rows.push(*row);
-            numbers.values.push(value);
+        match &own.places {
+            None => {
+                column.numbers = Some(read_numbers(&mut tokens, column.mark, marks, own, divisor, foresight)?);
+                tokens.is_empty().then_some(column)
+            }
+            Some(places) => {
+                column.numbers = Some(choose_numbers(&mut tokens, column.mark, marks, own, divisor, foresight)?);
+                if column.mark.is_none() && !places.is_empty() {
+                    column.marks = places.iter().map(|place| marks[*place as usize]).collect();
+                }
+                Some(column)
+            }
         }
-        column.numbers = Some(numbers);
-        tokens.is_empty().then_some(column)
     }
 
     /// Appends the next value; `None` if there is none. `numbers` are those of this column.
@@ -339,13 +394,79 @@ impl<'a> Column<'a> {
     }
 }
 
+/// The numbers of all rows.
+fn read_numbers(
+    tokens: &mut Input<'_>,
+    mark: Option<u8>,
+    marks: &[u8],
+    own: &Own,
+    divisor: i64,
+    mut foresight: Foresight<'_>,
+) -> Option<Numbers> {
+    let mut numbers = Numbers::with_capacity(own.rows.len());
+    if mark == Some(BLANK) {
+        return Some(numbers);
+    }
+    for (at, row) in own.rows.iter().enumerate() {
+        if mark.is_none() && marks[at] == BLANK {
+            continue;
+        }
+        let residual = unzigzag(tokens.varint()?).wrapping_mul(divisor);
+        let value = foresight.predict(*row).wrapping_add(residual);
+        foresight.learn(*row, value);
+        numbers.rows.push(*row);
+        numbers.values.push(value);
+    }
+    Some(numbers)
+}
+
+/// The numbers of some rows, all of one item: what is foretold depends on no other item.
+fn choose_numbers(
+    tokens: &mut Input<'_>,
+    mark: Option<u8>,
+    marks: &[u8],
+    own: &Own,
+    divisor: i64,
+    mut foresight: Foresight<'_>,
+) -> Option<Numbers> {
+    let mut numbers = Numbers::default();
+    if mark == Some(BLANK) {
+        return Some(numbers);
+    }
+    // The value behind the last one whose token was passed.
+    let mut next = 0;
+    for (place, row) in own.places.iter().flatten().zip(&own.rows) {
+        let place = *place as usize;
+        let blank = marks.get(next..place).filter(|_| mark.is_none()).unwrap_or_default();
+        let blank: usize = blank.iter().map(|mark| usize::from(*mark == BLANK)).sum();
+        tokens.skip_varints(place - next - blank)?;
+        next = place + 1;
+        if mark.is_none() && marks[place] == BLANK {
+            continue;
+        }
+        let residual = unzigzag(tokens.varint()?).wrapping_mul(divisor);
+        let value = foresight.predict(*row).wrapping_add(residual);
+        foresight.learn(*row, value);
+        numbers.rows.push(*row);
+        numbers.values.push(value);
+    }
+    Some(numbers)
+}
+
 /// Where each value of a column of bytes is.
-fn read_pieces(tokens: &[u8], bytes: &[u8], own: &[u32], rows: &Rows) -> Option<Vec<(u32, u32)>> {
+fn read_pieces(tokens: &[u8], bytes: &[u8], own: &Own, rows: &Rows) -> Option<Vec<(u32, u32)>> {
     let mut tokens = Input::new(tokens);
     let mut last = vec![(0, 0); rows.item_count];
-    let mut at = 0u32;
-    let mut pieces = Vec::with_capacity(own.len());
-    for row in own {
+    let (mut at, mut place) = (0u32, 0);
+    let mut pieces = Vec::with_capacity(own.rows.len());
+    for (nth, row) in own.rows.iter().enumerate() {
+        if let Some(places) = &own.places {
+            while place < places[nth] {
+                at = at.checked_add(u32::try_from(tokens.varint()?).ok()?.saturating_sub(1))?;
+                place += 1;
+            }
+            place += 1;
+        }
         let last = &mut last[rows.items[*row as usize] as usize];
         let token = u32::try_from(tokens.varint()?).ok()?;
         if let Some(len) = token.checked_sub(1) {
@@ -355,5 +476,5 @@ fn read_pieces(tokens: &[u8], bytes: &[u8], own: &[u32], rows: &Rows) -> Option<
         }
         pieces.push(*last);
     }
-    (tokens.is_empty() && at as usize == bytes.len()).then_some(pieces)
+    (own.places.is_some() || tokens.is_empty() && at as usize == bytes.len()).then_some(pieces)
 }

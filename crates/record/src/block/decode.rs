@@ -1,37 +1,52 @@
-//! A block becomes records again.
+//! A block becomes records again: all of them, or those of one item.
 
-use super::column::Column;
+use super::column::{Column, Own};
 use super::numbers::{Numbers, Rows};
 use super::shape::{Shape, Slot, read_shapes};
-use super::{HEAD_LEN, Head, RAW_MAX, VALUES_MAX, section};
+use super::{ENTRY_LEN, FILL, HEAD_LEN, Head, RAW_MAX, VALUES_MAX, section};
 use crate::bytes::{Input, unzigzag};
 use crate::record::{Clocks, ItemNumber, Kind, Record};
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::cell::RefCell;
 
-/// Bytes of an entry of the directory of sections.
-const ENTRY_LEN: usize = 12;
 /// Sections of one block: two of each column, and those that are not of columns.
 const SECTIONS_MAX: usize = 2 * (super::shape::COLUMNS_MAX + 16) + 16;
 
-/// The records of a block.
+/// Records of a block: all, or those of an item.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) head: Head,
-    entries: Vec<Entry>,
-    bytes: Vec<u8>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) bytes: Vec<u8>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    time: u64,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) time: u64,
     kind: Kind,
     item: ItemNumber,
-    clocks: Clocks,
+    pub(super) clocks: Clocks,
+    /// Place among all records of the block.
+    pub(super) row: u32,
+    start: u32,
     end: u32,
 }
 
+impl Entry {
+    /// Stands where none was read yet.
+    pub(super) const MISSING: Self = Self {
+        time: 0,
+        kind: Kind::Gap,
+        item: 0,
+        clocks: Clocks { wall: 0, mono: 0, source: None },
+        row: u32::MAX,
+        start: 0,
+        end: 0,
+    };
+}
+
 impl Block {
-    /// Records of the block.
+    /// Records that were read.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -41,61 +56,104 @@ impl Block {
         self.entries.get(at).map(|entry| (entry.item, entry.time))
     }
 
+    /// The sequence number of a record.
+    pub(crate) fn sequence(&self, at: usize) -> Option<u64> {
+        self.entries.get(at).map(|entry| self.head.first + u64::from(entry.row))
+    }
+
     /// A record.
     pub(crate) fn record(&self, at: usize) -> Option<Record<'_>> {
         let entry = self.entries.get(at)?;
-        let start = at.checked_sub(1).map_or(0, |before| self.entries[before].end);
         Some(Record {
-            sequence: self.head.first + at as u64,
+            sequence: self.head.first + u64::from(entry.row),
             time: entry.time,
             kind: entry.kind,
             item: entry.item,
             clocks: entry.clocks,
-            body: &self.bytes[start as usize..entry.end as usize],
+            body: &self.bytes[entry.start as usize..entry.end as usize],
         })
     }
 
-    /// All records.
+    /// All records that were read.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
         (0..self.len()).filter_map(|at| self.record(at))
     }
 }
 
-/// The sections of a block, as they stand there.
-struct Sections<'a> {
-    all: HashMap<u16, (bool, u32, &'a [u8])>,
+thread_local! {
+    /// A context of zstd takes longer to make than a section to unpack.
+    static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-impl<'a> Sections<'a> {
-    fn read(head: &Head, block: &'a [u8]) -> Option<Self> {
+/// Unpacks bytes that are so many when they are unpacked; `None` if they are not.
+pub(crate) fn unpack(bytes: &[u8], raw: usize) -> Option<Vec<u8>> {
+    let unpacked = UNPACKER.with_borrow_mut(|unpacker| {
+        if unpacker.is_none() {
+            *unpacker = zstd::bulk::Decompressor::new().ok();
+        }
+        unpacker.as_mut()?.decompress(bytes, raw).ok()
+    })?;
+    (unpacked.len() == raw).then_some(unpacked)
+}
+
+/// A section as it stands there.
+struct Section<'a> {
+    number: u16,
+    packing: u8,
+    raw: u32,
+    bytes: &'a [u8],
+}
+
+/// The two sections of a column, unpacked.
+type TokensAndMarks<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// A plain block or a slice, with its sections as they stand there.
+pub(super) struct Opened<'a> {
+    pub(super) head: Head,
+    /// By number.
+    all: Vec<Section<'a>>,
+}
+
+impl<'a> Opened<'a> {
+    pub(super) fn read(block: &'a [u8]) -> Option<Self> {
+        let head = Head::decode(block)?;
         let count = head.sections as usize;
         if count > SECTIONS_MAX {
             return None;
         }
         let (directory, mut data) = block.get(HEAD_LEN..)?.split_at_checked(count * ENTRY_LEN)?;
-        let mut all = HashMap::with_capacity(count);
+        let mut all = Vec::with_capacity(count);
         let mut raw_total = 0;
         for entry in directory.chunks_exact(ENTRY_LEN) {
             let mut entry = Input::new(entry);
             let (number, packing, _, raw, kept) = (entry.u16()?, entry.u8()?, entry.u8()?, entry.u32()?, entry.u32()?);
             let (bytes, rest) = data.split_at_checked(kept as usize)?;
             raw_total += raw as usize;
-            if packing > 1 || raw_total > RAW_MAX || all.insert(number, (packing == 1, raw, bytes)).is_some() {
+            if packing > FILL || raw_total > RAW_MAX {
                 return None;
             }
+            all.push(Section { number, packing, raw, bytes });
             data = rest;
         }
-        data.is_empty().then_some(Self { all })
+        all.sort_unstable_by_key(|section| section.number);
+        let is_sound = data.is_empty() && all.windows(2).all(|pair| pair[0].number < pair[1].number);
+        is_sound.then_some(Self { head, all })
     }
 
     /// The bytes of a section; none if it is not there.
-    fn get(&self, number: u16) -> Option<std::borrow::Cow<'a, [u8]>> {
-        let Some((is_packed, raw, bytes)) = self.all.get(&number) else { return Some((&[][..]).into()) };
-        if !is_packed {
-            return (bytes.len() == *raw as usize).then_some((*bytes).into());
+    fn get(&self, number: u16) -> Option<Cow<'a, [u8]>> {
+        let Ok(at) = self.all.binary_search_by_key(&number, |section| section.number) else {
+            return Some((&[][..]).into());
+        };
+        let Section { packing, raw, bytes, .. } = self.all[at];
+        match packing {
+            0 => (bytes.len() == raw as usize).then_some(bytes.into()),
+            FILL => match bytes {
+                [byte] => Some(vec![*byte; raw as usize].into()),
+                _ => None,
+            },
+            _ => unpack(bytes, raw as usize).map(Cow::Owned),
         }
-        let unpacked = zstd::bulk::decompress(bytes, *raw as usize).ok()?;
-        (unpacked.len() == *raw as usize).then_some(unpacked.into())
     }
 
     /// A number of each of `count` records; `None` if there are others.
@@ -106,7 +164,10 @@ impl<'a> Sections<'a> {
         if bytes.len() < count {
             return None;
         }
-        let all: Vec<u32> = (0..count).map(|_| u32::try_from(input.varint()?).ok()).collect::<Option<_>>()?;
+        let mut all = Vec::with_capacity(count);
+        for _ in 0..count {
+            all.push(u32::try_from(input.varint()?).ok()?);
+        }
         input.is_empty().then_some(all)
     }
 
@@ -122,24 +183,59 @@ impl<'a> Sections<'a> {
         if input.len() < count {
             return None;
         }
-        let values: Vec<i64> =
-            (0..count).map(|_| Some(unzigzag(input.varint()?).wrapping_mul(divisor))).collect::<Option<_>>()?;
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            values.push(unzigzag(input.varint()?).wrapping_mul(divisor));
+        }
         input.is_empty().then_some((leading, values))
     }
 
-    fn clocks(&self, head: &Head) -> Option<Vec<Clocks>> {
-        let count = head.count as usize;
-        let (_, wall) = self.numbers(section::WALL, 0, count)?;
+    /// Place of each record among all of its block: in a plain block that is where it stands.
+    pub(super) fn rows(&self, is_slice: bool) -> Option<Vec<u32>> {
+        let count = self.head.count;
+        if !is_slice {
+            return Some((0..count).collect());
+        }
+        let mut rows = self.varints(section::ROWS, count as usize)?;
+        let mut next = 0u32;
+        for row in &mut rows {
+            *row = next.checked_add(*row)?;
+            next = row.checked_add(1)?;
+        }
+        Some(rows)
+    }
+
+    /// The wall clock of each record.
+    pub(super) fn walls(&self) -> Option<Vec<u64>> {
+        let (_, steps) = self.numbers(section::WALL, 0, self.head.count as usize)?;
+        let mut wall = self.head.wall;
+        let next = |step| {
+            wall = wall.wrapping_add(step as u64);
+            wall
+        };
+        Some(steps.into_iter().map(next).collect())
+    }
+
+    fn clocks(&self, walls: &[u64]) -> Option<Vec<Clocks>> {
+        let (head, count) = (&self.head, self.head.count as usize);
         let (_, mono) = self.numbers(section::MONO, 0, count)?;
         let mut now = Clocks { wall: head.wall, mono: head.mono, source: None };
         let mut all = Vec::with_capacity(count);
-        for (wall, mono) in wall.into_iter().zip(mono) {
-            now.wall = now.wall.wrapping_add(wall as u64);
-            now.mono = now.mono.wrapping_add(wall as u64).wrapping_add(mono as u64);
+        for (wall, mono) in walls.iter().zip(mono) {
+            let step = wall.wrapping_sub(now.wall);
+            now.wall = *wall;
+            now.mono = now.mono.wrapping_add(step).wrapping_add(mono as u64);
             all.push(now);
         }
-        if !self.all.contains_key(&section::SOURCE) {
-            return Some(all);
+        self.sources(&mut all)?;
+        Some(all)
+    }
+
+    /// Gives the records that have one their source's clock.
+    fn sources(&self, all: &mut [Clocks]) -> Option<()> {
+        let count = all.len();
+        if self.get(section::SOURCE)?.is_empty() {
+            return Some(());
         }
         let has = self.get(section::HAS_SOURCE)?;
         if !has.is_empty() && has.len() != count {
@@ -156,68 +252,139 @@ impl<'a> Sections<'a> {
             last = base.wrapping_add(source as u64);
             clocks.source = Some(last);
         }
-        Some(all)
+        Some(())
+    }
+
+    /// The items of its records.
+    pub(super) fn items(&self) -> Option<Vec<ItemNumber>> {
+        self.varints(section::ITEMS, self.head.count as usize)
+    }
+
+    /// Appends its records, all or those of an item, and their messages. Their times are to come.
+    pub(super) fn read_records(
+        &self,
+        is_slice: bool,
+        only: Option<ItemNumber>,
+        entries: &mut Vec<Entry>,
+        bytes: &mut Vec<u8>,
+    ) -> Option<()> {
+        let count = self.head.count as usize;
+        let items = self.items()?;
+        let chosen = only.map(|only| (0..count as u32).filter(|row| items[*row as usize] == only).collect::<Vec<_>>());
+        if chosen.as_ref().is_some_and(Vec::is_empty) {
+            return Some(());
+        }
+        let shapes = read_shapes(&self.get(section::SHAPES)?)?;
+        let shape_of = self.varints(section::SHAPE, count)?;
+        let places = self.rows(is_slice)?;
+        let walls = self.walls()?;
+        let clocks = self.clocks(&walls)?;
+        let rows = if chosen.is_some() { Rows::of_one(walls) } else { Rows::new(&items, walls) };
+        let heads = self.get(section::COLUMNS)?;
+        let mut heads = Input::new(&heads);
+        let own = rows_of_columns(&shapes, &shape_of, heads.count()?, chosen.as_deref())?;
+        let kept: Vec<_> = (0..own.len() as u16).map(|at| self.column(at, &own[at as usize])).collect::<Option<_>>()?;
+        let mut columns = Vec::with_capacity(own.len());
+        let mut done: Vec<Option<Numbers>> = Vec::with_capacity(own.len());
+        for (own, (tokens, marks)) in own.iter().zip(&kept) {
+            let mut column = Column::read(&mut heads, tokens, marks, own, &rows, &done)?;
+            done.push(column.numbers.take());
+            columns.push(column);
+        }
+        let begin = bytes.len();
+        let all = chosen.unwrap_or_else(|| (0..count as u32).collect());
+        for row in &all {
+            let row = *row as usize;
+            let shape = &shapes[shape_of[row] as usize];
+            let start = bytes.len();
+            join(shape, &mut columns, &done, bytes).filter(|()| bytes.len() - begin <= self.head.raw as usize)?;
+            let (item, clocks, place) = (items[row], clocks[row], places[row]);
+            let (start, end) = (start as u32, bytes.len() as u32);
+            entries.push(Entry { time: 0, kind: shape.kind, item, clocks, row: place, start, end });
+        }
+        (only.is_some() || bytes.len() - begin == self.head.raw as usize).then_some(())
+    }
+
+    /// Tokens and marks of a column. What has none of the records that are read is not unpacked.
+    fn column(&self, at: u16, own: &Own) -> Option<TokensAndMarks<'a>> {
+        if own.is_unwanted() {
+            return Some(((&[][..]).into(), (&[][..]).into()));
+        }
+        let number = section::FIRST_COLUMN + 2 * at;
+        Some((self.get(number)?, self.get(number + 1)?))
     }
 }
 
 /// Which items a block has records of, in order; `None` if it is damaged.
 pub(crate) fn items(block: &[u8]) -> Option<Vec<ItemNumber>> {
-    let head = Head::decode(block)?;
-    let mut all = Sections::read(&head, block)?.varints(section::ITEMS, head.count as usize)?;
+    let mut all = Opened::read(block)?.items()?;
     all.sort_unstable();
     all.dedup();
     Some(all)
 }
 
-/// Reads a block; `None` if it is damaged.
+/// Reads a block that is not sliced; `None` if it is damaged.
 pub(crate) fn decode(block: &[u8]) -> Option<Block> {
-    let head = Head::decode(block)?;
-    let count = head.count as usize;
-    let sections = Sections::read(&head, block)?;
-    let shapes = read_shapes(&sections.get(section::SHAPES)?)?;
-    let shape_of = sections.varints(section::SHAPE, count)?;
-    let items = sections.varints(section::ITEMS, count)?;
-    let clocks = sections.clocks(&head)?;
-    let heads = sections.get(section::COLUMNS)?;
-    let mut heads = Input::new(&heads);
-    let own = rows_of_columns(&shapes, &shape_of, heads.count()?)?;
-    let rows = Rows::new(&items, clocks.iter().map(|clocks| clocks.wall).collect());
-    let kept: Vec<_> =
-        (0..2 * own.len() as u16).map(|at| sections.get(section::FIRST_COLUMN + at)).collect::<Option<_>>()?;
-    let mut columns = Vec::with_capacity(own.len());
-    let mut done: Vec<Option<Numbers>> = Vec::with_capacity(own.len());
-    for (own, kept) in own.iter().zip(kept.chunks_exact(2)) {
-        let mut column = Column::read(&mut heads, &kept[0], &kept[1], own, &rows, &done)?;
-        done.push(column.numbers.take());
-        columns.push(column);
-    }
-    let mut bytes = Vec::with_capacity(head.raw as usize);
-    let mut entries = Vec::with_capacity(count);
-    let mut time = head.before;
-    for ((shape, item), clocks) in shape_of.iter().zip(items).zip(clocks) {
-        let shape = &shapes[*shape as usize];
-        join(shape, &mut columns, &done, &mut bytes).filter(|()| bytes.len() <= head.raw as usize)?;
-        time = time.max(clocks.wall);
-        entries.push(Entry { time, kind: shape.kind, item, clocks, end: bytes.len() as u32 });
-    }
-    (bytes.len() == head.raw as usize && time == head.end).then_some(Block { head, entries, bytes })
+    let opened = Opened::read(block)?;
+    let head = opened.head;
+    let (mut entries, mut bytes) = (Vec::with_capacity(head.count as usize), Vec::with_capacity(head.raw as usize));
+    opened.read_records(false, None, &mut entries, &mut bytes)?;
+    let block = Block { head, entries, bytes };
+    block.timed()
 }
 
-/// In which rows each column has values; `None` if a shape or a column is not there.
-fn rows_of_columns(shapes: &[Shape], shape_of: &[u32], count: usize) -> Option<Vec<Vec<u32>>> {
+/// Reads the records of an item out of a block that is not sliced; `None` if it is damaged.
+pub(crate) fn decode_item(block: &[u8], item: ItemNumber) -> Option<Block> {
+    let opened = Opened::read(block)?;
+    let (mut entries, mut bytes) = (Vec::new(), Vec::new());
+    opened.read_records(false, Some(item), &mut entries, &mut bytes)?;
+    let mut block = Block { head: opened.head, entries, bytes };
+    let mut time = block.head.before;
+    let mut times = opened.walls()?;
+    for wall in &mut times {
+        time = time.max(*wall);
+        *wall = time;
+    }
+    block.take_times(&times);
+    Some(block)
+}
+
+impl Block {
+    /// Gives all records their times; `None` if the head tells of another end.
+    pub(super) fn timed(mut self) -> Option<Self> {
+        let mut time = self.head.before;
+        for entry in &mut self.entries {
+            time = time.max(entry.clocks.wall);
+            entry.time = time;
+        }
+        (time == self.head.end).then_some(self)
+    }
+
+    /// Gives the records times out of those of all records of the block.
+    pub(super) fn take_times(&mut self, times: &[u64]) {
+        for entry in &mut self.entries {
+            entry.time = times.get(entry.row as usize).copied().unwrap_or(self.head.end);
+        }
+    }
+}
+
+/// In which rows each column has values; `None` if a shape or a column is not there. With `chosen` rows, which ascend, only those.
+fn rows_of_columns(shapes: &[Shape], shape_of: &[u32], count: usize, chosen: Option<&[u32]>) -> Option<Vec<Own>> {
     if count > super::shape::COLUMNS_MAX + Kind::ALL.len() {
         return None;
     }
-    let mut own = vec![Vec::new(); count];
+    let mut own: Vec<Own> = (0..count).map(|_| Own::new(chosen.is_some())).collect();
+    let mut chosen = chosen.map(|chosen| chosen.iter().copied().peekable());
     let mut total = 0;
-    for (row, shape) in shape_of.iter().enumerate() {
+    for (row, shape) in (0..).zip(shape_of) {
         let shape = shapes.get(*shape as usize)?;
         total += shape.parts.len();
         if total > VALUES_MAX {
             return None;
         }
+        let is_read = chosen.as_mut().is_none_or(|chosen| chosen.next_if_eq(&row).is_some());
         for part in &shape.parts {
-            own.get_mut(part.column)?.push(row as u32);
+            own.get_mut(part.column)?.push(row, is_read);
         }
     }
     Some(own)

@@ -3,7 +3,7 @@
 use super::column::{self, Plan, Values};
 use super::numbers::{Numbers, Rows, cost, divisor};
 use super::shape::{ColumnKey, Shapes, Slot, Split, put_shapes};
-use super::{HEAD_LEN, Head, RAW_MAX, RECORDS_MAX, section};
+use super::{FILL, HEAD_LEN, Head, RAW_MAX, RECORDS_MAX, section};
 use crate::bytes::{put_varint, zigzag};
 use crate::record::{Clocks, ItemNumber, Kind};
 use rustc_hash::FxHashMap;
@@ -44,9 +44,13 @@ pub(crate) struct Encoder {
     shape_of: Vec<u32>,
     values: Vec<Values>,
     raw: usize,
-    plans: FxHashMap<(ColumnKey, Slot, usize), Plan>,
+    plans: Plans,
     blocks: u32,
 }
+
+/// How columns are written, by what they are: a plan, and by how many values it was made. A plan names other columns by their keys: their numbers are
+/// others in each block.
+type Plans = FxHashMap<(ColumnKey, Slot), (KeptPlan, usize)>;
 
 impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -75,16 +79,6 @@ impl Encoder {
         })
     }
 
-    /// Records that were put in.
-    pub(crate) const fn count(&self) -> usize {
-        self.items.len()
-    }
-
-    /// Bytes of their messages.
-    pub(crate) const fn raw(&self) -> usize {
-        self.raw
-    }
-
     /// Whether a message of so many bytes has room.
     pub(crate) const fn has_room(&self, len: usize) -> bool {
         self.items.len() < RECORDS_MAX && self.raw + len <= RAW_MAX
@@ -111,23 +105,35 @@ impl Encoder {
         self.raw += body.len();
     }
 
-    /// The items that have records here, in order, 0 for records without one.
-    pub(crate) fn items_in_order(&self) -> Vec<ItemNumber> {
-        let most = self.items.iter().max().map_or(0, |most| *most as usize + 1);
-        let mut is_there = vec![false; most];
-        for item in &self.items {
-            is_there[*item as usize] = true;
-        }
-        (0..).zip(is_there).filter(|(_, is_there)| *is_there).map(|(item, _)| item).collect()
-    }
-
-    /// Appends what was put in as a block and is empty again; nothing if nothing was put in. `first` is the sequence number of the first
+    /// Appends what was put in as a plain block and is empty again; nothing if nothing was put in. `first` is the sequence number of the first
     /// record, `before` the latest wall clock before it, if there was one. Gives the head.
     pub(crate) fn finish(&mut self, first: u64, before: Option<u64>, out: &mut Vec<u8>) -> Option<Head> {
+        self.write(first, before, None, out)
+    }
+
+    /// Appends what was put in as a slice, whose records stand at these places of the block; else as [`Encoder::finish`].
+    pub(crate) fn finish_slice(&mut self, first: u64, rows: &[u32], out: &mut Vec<u8>) -> Option<Head> {
+        self.write(first + u64::from(*rows.first()?), None, Some(rows), out)
+    }
+
+    /// A block is over, with all its slices: plans grow old.
+    pub(crate) fn end_block(&mut self) {
+        self.blocks += 1;
+        if !self.effort.keeps_plans || self.blocks.is_multiple_of(PLAN_BLOCKS) {
+            self.plans.clear();
+        }
+    }
+
+    fn write(&mut self, first: u64, before: Option<u64>, rows: Option<&[u32]>, out: &mut Vec<u8>) -> Option<Head> {
         let first_clocks = *self.clocks.first()?;
         let latest = self.clocks.iter().map(|clocks| clocks.wall).max().unwrap_or(0);
         let before = before.unwrap_or(first_clocks.wall);
-        let mut sections = Sections { packer: &mut self.packer, directory: Vec::new(), data: Vec::new(), count: 0 };
+        let fills = rows.is_some();
+        let mut sections =
+            Sections { packer: &mut self.packer, fills, directory: Vec::new(), data: Vec::new(), count: 0 };
+        if let Some(rows) = rows {
+            put_places(rows, &mut sections);
+        }
         put_clocks(&self.clocks, &mut sections);
         let mut bytes = Vec::new();
         for item in &self.items {
@@ -170,11 +176,17 @@ impl Encoder {
         self.values.iter_mut().for_each(Values::clear);
         self.shapes.clear();
         self.raw = 0;
-        self.blocks += 1;
-        if !self.effort.keeps_plans || self.blocks.is_multiple_of(PLAN_BLOCKS) {
-            self.plans.clear();
-        }
     }
+}
+
+/// Writes where in the block the records of a slice stand.
+fn put_places(rows: &[u32], sections: &mut Sections<'_>) {
+    let (mut bytes, mut next) = (Vec::with_capacity(rows.len()), 0);
+    for row in rows {
+        put_varint(&mut bytes, u64::from(row - next));
+        next = row + 1;
+    }
+    sections.put(section::ROWS, &bytes);
 }
 
 /// Writes the columns; gives the table of them.
@@ -183,18 +195,20 @@ fn put_columns(
     values: &[Values],
     rows: &Rows,
     effort: Effort,
-    plans: &mut FxHashMap<(ColumnKey, Slot, usize), Plan>,
+    plans: &mut Plans,
     sections: &mut Sections<'_>,
 ) -> Vec<u8> {
     let mut heads = Vec::new();
     put_varint(&mut heads, shapes.keys.len() as u64);
     let mut done: Vec<Option<Numbers>> = Vec::new();
     for (at, ((key, slot), values)) in shapes.keys.iter().zip(values).enumerate() {
-        // A plan refers to columns by their numbers: it is good for a column of the same number, and written only if it fits.
-        let known = plans.get(&(*key, *slot, at)).and_then(|plan| column::write(values, *plan, rows, &done));
+        let sample = values.len().min(effort.sample);
+        // What was planned by a few values is planned again by many.
+        let known = plans.get(&(*key, *slot)).filter(|(_, by)| sample <= by * 2);
+        let known = known.and_then(|(plan, _)| column::write(values, plan.for_block(shapes, at), rows, &done));
         let written = known.or_else(|| {
             let plan = column::plan(values, *slot, rows, &done, effort.sample);
-            plans.insert((*key, *slot, at), plan);
+            plans.insert((*key, *slot), (KeptPlan::new(plan, shapes), sample));
             column::write(values, plan, rows, &done)
         });
         let written = written.unwrap_or_else(|| column::write_plain(values, rows));
@@ -207,9 +221,33 @@ fn put_columns(
     heads
 }
 
+/// A plan that holds for blocks in which columns have other numbers.
+#[derive(Debug, Clone, Copy)]
+struct KeptPlan {
+    plan: Plan,
+    /// The columns that it refers to.
+    others: [Option<(ColumnKey, Slot)>; 2],
+}
+
+impl KeptPlan {
+    fn new(plan: Plan, shapes: &Shapes) -> Self {
+        let (one, two) = plan.columns();
+        let key = |column: Option<usize>| shapes.keys.get(column?).copied();
+        Self { plan, others: [key(one), key(two)] }
+    }
+
+    /// The plan for a column of this number. What is foretold by a column that is not before it, or not there at all, is foretold by the item's last value.
+    fn for_block(&self, shapes: &Shapes, at: usize) -> Plan {
+        let number = |key: Option<(ColumnKey, Slot)>| shapes.column(key?).filter(|column| *column < at);
+        self.plan.with_columns((number(self.others[0]), number(self.others[1])))
+    }
+}
+
 /// Sections on their way into a block.
 struct Sections<'a> {
     packer: &'a mut zstd::bulk::Compressor<'static>,
+    /// What is one byte again and again is written so: in blocks of the first version it is not.
+    fills: bool,
     directory: Vec<u8>,
     data: Vec<u8>,
     count: u32,
@@ -221,12 +259,16 @@ impl Sections<'_> {
         if bytes.is_empty() {
             return;
         }
-        let packed = if bytes.len() < PACK_MIN { None } else { self.packer.compress(bytes).ok() };
+        let is_fill = self.fills && bytes.iter().all(|byte| *byte == bytes[0]);
+        let packed = if is_fill || bytes.len() < PACK_MIN { None } else { self.packer.compress(bytes).ok() };
         let packed = packed.filter(|packed| packed.len() < bytes.len());
-        let is_packed = packed.is_some();
-        let kept = packed.as_deref().unwrap_or(bytes);
+        let (packing, kept) = match &packed {
+            _ if is_fill => (FILL, &bytes[..1]),
+            Some(packed) => (1, &packed[..]),
+            None => (0, bytes),
+        };
         self.directory.extend_from_slice(&number.to_le_bytes());
-        self.directory.extend_from_slice(&[u8::from(is_packed), 0]);
+        self.directory.extend_from_slice(&[packing, 0]);
         self.directory.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         self.directory.extend_from_slice(&(kept.len() as u32).to_le_bytes());
         self.data.extend_from_slice(kept);

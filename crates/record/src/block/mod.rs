@@ -1,12 +1,15 @@
 //! Blocks: some thousand records, taken apart into columns, each packed by itself.
 //!
-//! A block can be read by itself. `docs/wire/recording.md` has the bytes; [`encode::Encoder`] writes, [`decode::decode`] reads.
+//! A block can be read by itself. A block of many records is *sliced*: each slice has the records of some items, and can be read by itself, too, so that who
+//! wants one item leaves the others packed. `docs/wire/recording.md` has the bytes; [`encode::Encoder`] writes a plain block or a slice, [`slices`] has
+//! what puts slices together, [`decode`] reads.
 
 mod column;
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod numbers;
 mod shape;
+pub(crate) mod slices;
 
 /// Records of one block.
 pub(crate) const RECORDS_MAX: usize = 1 << 20;
@@ -16,6 +19,10 @@ pub(crate) const RAW_MAX: usize = 64 << 20;
 pub(crate) const VALUES_MAX: usize = 16 << 20;
 /// Bytes of a block's head.
 pub(crate) const HEAD_LEN: usize = 64;
+/// Bytes of an entry of the directory of sections.
+const ENTRY_LEN: usize = 12;
+/// Packing of a section that is one byte again and again: the byte.
+const FILL: u8 = 2;
 
 /// Sections of a block.
 mod section {
@@ -35,6 +42,8 @@ mod section {
     pub(super) const SHAPES: u16 = 7;
     /// The table of columns.
     pub(super) const COLUMNS: u16 = 8;
+    /// In a slice: the place of each record among all of its block, by how much it is more than the least it can be.
+    pub(super) const ROWS: u16 = 9;
     /// Tokens of the first column; its marks are the next number, then come the next column's.
     pub(super) const FIRST_COLUMN: u16 = 16;
 }

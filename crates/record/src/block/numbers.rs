@@ -173,11 +173,24 @@ impl Predictor {
         })
     }
 
-    const fn columns(self) -> (Option<usize>, Option<usize>) {
+    /// The columns that it refers to.
+    pub(super) const fn columns(self) -> (Option<usize>, Option<usize>) {
         match self {
             Self::Sum(one) | Self::Follow(one) | Self::Memo(one) => (Some(one), None),
             Self::Product(one, two) => (Some(one), Some(two)),
             _ => (None, None),
+        }
+    }
+
+    /// The same by other columns; the item's last value where they are not there.
+    pub(super) const fn with_columns(self, columns: (Option<usize>, Option<usize>)) -> Self {
+        match (self, columns) {
+            (Self::Sum(_), (Some(one), _)) => Self::Sum(one),
+            (Self::Follow(_), (Some(one), _)) => Self::Follow(one),
+            (Self::Memo(_), (Some(one), _)) => Self::Memo(one),
+            (Self::Product(..), (Some(one), Some(two))) => Self::Product(one, two),
+            (Self::Sum(_) | Self::Follow(_) | Self::Memo(_) | Self::Product(..), _) => Self::Last,
+            (other, _) => other,
         }
     }
 }
@@ -187,6 +200,13 @@ impl Predictor {
 pub(super) struct Numbers {
     pub(super) rows: Vec<u32>,
     pub(super) values: Vec<i64>,
+}
+
+impl Numbers {
+    /// None yet, with room for so many.
+    pub(super) fn with_capacity(count: usize) -> Self {
+        Self { rows: Vec::with_capacity(count), values: Vec::with_capacity(count) }
+    }
 }
 
 /// Rows that all columns of a block share: of each row the item, counted from 0 within the block, and the wall clock.
@@ -207,6 +227,11 @@ impl Rows {
         });
         let items = items.collect();
         Self { items, item_count: known.len(), walls }
+    }
+
+    /// Rows of which only those of one item are looked at.
+    pub(super) fn of_one(walls: Vec<u64>) -> Self {
+        Self { items: vec![0; walls.len()], item_count: 1, walls }
     }
 }
 

@@ -176,6 +176,11 @@ impl Shapes {
         self.keys.clear();
     }
 
+    /// The number of a column, if the block has it.
+    pub(super) fn column(&self, key: (ColumnKey, Slot)) -> Option<usize> {
+        self.columns.get(&key).copied()
+    }
+
     /// The shape of a message that was taken apart; `None` if there is room for no more.
     pub(super) fn shape(&mut self, kind: Kind, split: &Split) -> Option<u32> {
         if self.last.0 == split.literals {

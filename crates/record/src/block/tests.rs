@@ -1,8 +1,12 @@
 //! Blocks give back what was put in, or say that they are damaged.
 
-use super::decode::decode;
+use super::decode::{Block, decode, decode_item};
 use super::encode::{Effort, Encoder};
-use crate::record::{Clocks, Kind};
+use super::slices::{self, Sliced};
+use crate::frame::{FRAME_HEAD_LEN, FrameHead, FrameKind};
+use crate::packing::{BlockMaker, Rows};
+use crate::record::{Clocks, ItemNumber, Kind};
+use crate::segment::put_row;
 use proptest::prelude::*;
 use rwf::DataType;
 use rwf::msg::{Domain, UpdateMsg, UpdateType};
@@ -89,7 +93,88 @@ fn block_of(given: &[Given], effort: Effort) -> Vec<u8> {
     out
 }
 
+/// A block as its writer makes it: whether it is sliced, and its payload.
+fn made(given: &[Given], slice_records: usize, effort: Effort) -> (FrameKind, Vec<u8>) {
+    let mut rows = Rows { first: 17, ..Rows::default() };
+    for (kind, item, clocks, body) in given {
+        put_row(*kind, *item, *clocks, body, &mut rows.bytes);
+    }
+    let mut out = Vec::new();
+    let place = BlockMaker::new(effort, slice_records).expect("memory").make(&rows, None, &mut out).expect("rows");
+    let mut items: Vec<ItemNumber> = given.iter().map(|(_, item, ..)| *item).collect();
+    items.sort_unstable();
+    items.dedup();
+    assert_eq!(place.items, items);
+    let head = FrameHead::decode(&out).expect("a frame");
+    let payload = head.payload(&out[FRAME_HEAD_LEN..]).expect("a whole one").into_owned();
+    let read = if head.kind == FrameKind::Sliced { slices::items(&payload) } else { super::decode::items(&payload) };
+    assert_eq!(read, Some(items));
+    (head.kind, payload)
+}
+
+/// The records of an item, without those of others being unpacked.
+fn of_item(kind: FrameKind, payload: &[u8], item: ItemNumber) -> Option<Block> {
+    if kind == FrameKind::Block {
+        return decode_item(payload, item);
+    }
+    let sliced = Sliced::read(payload)?;
+    let times = if sliced.ascends { Vec::new() } else { slices::times(payload)? };
+    let place = sliced.of_item(item)?;
+    sliced.read_item(place, payload.get(place.offset..place.offset + place.len)?, item, &times)
+}
+
 proptest! {
+    /// Sliced or not: all records come back in order, and an item's alone are the same.
+    #[test]
+    fn slices_give_back_what_was_put_in(
+        mut given in proptest::collection::vec(given_record(), 1..60),
+        slice_records in 1usize..30,
+        hard in any::<bool>(),
+        ascends in any::<bool>(),
+    ) {
+        if ascends {
+            given.sort_by_key(|(_, _, clocks, _)| clocks.wall);
+        }
+        let (kind, payload) = made(&given, slice_records, if hard { Effort::COMPACT } else { Effort::LIVE });
+        let all = if kind == FrameKind::Sliced { slices::decode(&payload) } else { decode(&payload) };
+        let all = all.expect("it was just made");
+        prop_assert_eq!(all.len(), given.len());
+        let mut latest = 0;
+        for (at, (record, (kind, item, clocks, body))) in all.records().zip(&given).enumerate() {
+            latest = latest.max(clocks.wall);
+            prop_assert_eq!((record.kind, record.item, record.clocks), (*kind, *item, *clocks));
+            prop_assert_eq!((record.body, record.sequence, record.time), (&body[..], 17 + at as u64, latest));
+        }
+        for (_, item, ..) in &given {
+            let some = of_item(kind, &payload, *item).expect("it has the item");
+            let meant: Vec<_> = all.records().filter(|record| record.item == *item).collect();
+            prop_assert_eq!(some.records().collect::<Vec<_>>(), meant);
+        }
+    }
+
+    /// Whatever stands in a slice, and whatever directory is before it: it is read or refused.
+    #[test]
+    fn a_changed_slice_is_read_or_refused(
+        given in proptest::collection::vec(given_record(), 2..30),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let (kind, mut payload) = made(&given, 1, Effort::LIVE);
+        prop_assume!(kind == FrameKind::Sliced);
+        for (at, byte) in changes {
+            let at = at.index(payload.len());
+            payload[at] = byte;
+        }
+        slices::mend(&mut payload);
+        if let Some(block) = slices::decode(&payload) {
+            prop_assert_eq!(block.records().count(), block.len());
+        }
+        for (_, item, ..) in &given {
+            if let Some(block) = of_item(kind, &payload, *item) {
+                prop_assert!(block.records().all(|record| record.item == *item));
+            }
+        }
+    }
+
     #[test]
     fn a_block_gives_back_what_was_put_in(
         given in proptest::collection::vec(given_record(), 1..60),

@@ -5,11 +5,12 @@
 
 mod trouble;
 
+use crate::checkpoint::Images;
 use crate::error::{Damage, Error};
 use crate::frame::{FILE_HEAD_LEN, FileHead, FrameKind, put_frame, put_packed};
 use crate::images::{Held, Keeping, parts};
-use crate::index::{BlockPlace, Count, GapPlace, ImagesPlace, Index, put_images, put_items};
-use crate::packing::{Images, Job, Packed, Packer, Rows};
+use crate::index::{BlockPlace, Count, GapPlace, ImagesPlace, Index, put_items};
+use crate::packing::{Job, Packed, Packer, Rows};
 use crate::record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind};
 use crate::segment::{Segment, put_end, put_row};
 use crate::store::{Store, segment_name, segment_number, tail_name};
@@ -32,6 +33,8 @@ pub struct JournalConfig {
     pub block_records: usize,
     /// Bytes of the messages of one block.
     pub block_bytes: usize,
+    /// Records of one slice of a block, which has those of some items: fewer are read sooner for one item, more pack better. A block of no more is not sliced.
+    pub slice_records: usize,
     /// Bytes of one segment.
     pub segment_bytes: u64,
     /// How long one segment is, nanoseconds.
@@ -45,8 +48,9 @@ pub struct JournalConfig {
 impl Default for JournalConfig {
     fn default() -> Self {
         Self {
-            block_records: 1 << 14,
+            block_records: 1 << 15,
             block_bytes: 4 << 20,
+            slice_records: 1 << 11,
             segment_bytes: 256 << 20,
             segment_age_ns: 3_600_000_000_000,
             keep_bytes: None,
@@ -138,7 +142,7 @@ impl<S: Store> Journal<S> {
         let files = store.files().map_err(Error::store(&store.name(), "listing the folder"))?;
         let newest = files.iter().filter_map(|(name, size)| Some((segment_number(name)?, *size))).max();
         let memory = |e| Error::store(&store.name(), "making the packer")(e);
-        let packer = Packer::new().map_err(memory)?;
+        let packer = Packer::new(config.slice_records).map_err(memory)?;
         let mut journal = Self {
             config,
             recording: 0,
@@ -558,24 +562,25 @@ impl<S: Store> Journal<S> {
                 held.is_open && held.is_changed && !held.is_in_gap && !held.image.is_refreshing()
             })
             .collect();
-        let mut images = Vec::with_capacity(changed.len());
+        let mut parted = Vec::with_capacity(changed.len());
         for item in &changed {
             let parts = parts(&self.held[*item as usize].image, self.items[*item as usize].domain);
             if let Some(number) = self.number(*item).filter(|_| !parts.is_empty()) {
-                images.push((number, parts));
+                parted.push((number, parts));
             }
         }
-        if images.is_empty() {
+        if parted.is_empty() {
             return None;
         }
         for item in &changed {
             self.held[*item as usize].is_changed = false;
         }
-        images.sort_unstable_by_key(|(number, _)| *number);
-        let mut payload = Vec::new();
-        put_images(self.next, &images, &mut payload);
-        let numbers = images.into_iter().map(|(number, _)| number).collect();
-        Some(Images { sequence: self.next, payload, numbers, items: changed })
+        parted.sort_unstable_by_key(|(number, _)| *number);
+        let mut images = Images::new(self.next, changed);
+        for (number, parts) in &parted {
+            images.add(*number, parts);
+        }
+        Some(images)
     }
 
     /// A checkpoint was not written: its images are to be written again.

@@ -17,7 +17,7 @@ use record::{Clocks, Item, Journal, JournalConfig, Kind, Memory, Recording};
 
 /// Small pieces, so that a few records fill several.
 pub(crate) fn small() -> JournalConfig {
-    JournalConfig { block_records: 7, segment_bytes: 1500, ..JournalConfig::default() }
+    JournalConfig { block_records: 7, slice_records: 3, segment_bytes: 1500, ..JournalConfig::default() }
 }
 
 pub(crate) fn item(name: &str) -> Item {

@@ -2,7 +2,7 @@
 
 use crate::{Plain, at, bodies, close, images, item, read_all, recorded, small};
 use proptest::prelude::*;
-use record::{Clocks, Journal, JournalConfig, Kind, Memory, Recording, compact};
+use record::{Clocks, Cursor, Journal, JournalConfig, Kind, Memory, Recording, compact};
 
 /// Event in the life of a journal.
 #[derive(Debug, Clone)]
@@ -51,6 +51,16 @@ fn run(acts: &[Act], config: JournalConfig) -> (Journal<Memory>, Vec<Plain>, usi
     (journal, given, safe)
 }
 
+/// Records as a cursor gives them, a line each.
+fn told(mut cursor: Cursor<'_, Memory>) -> Vec<String> {
+    let mut all = Vec::new();
+    while let Some(entry) = cursor.next().expect("memory") {
+        let name = entry.item.map_or("-", |item| &item.name);
+        all.push(format!("{} {name} {:?}", entry.record.sequence, entry.record));
+    }
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
@@ -58,10 +68,11 @@ proptest! {
     fn what_is_written_is_read(
         acts in proptest::collection::vec(act(), 1..120),
         block_records in 1usize..20,
+        slice_records in 1usize..12,
         segment_bytes in 100u64..4000,
         age in prop_oneof![Just(u64::MAX), 1u64 << 34..1 << 40],
     ) {
-        let config = JournalConfig { block_records, segment_bytes, segment_age_ns: age, ..JournalConfig::default() };
+        let config = JournalConfig { block_records, slice_records, segment_bytes, segment_age_ns: age, ..JournalConfig::default() };
         let (journal, given, safe) = run(&acts, config);
         // Killed: what was synchronised is there, and nothing that was not written.
         let killed = journal.store().clone();
@@ -84,15 +95,12 @@ proptest! {
         let recording = Recording::open(closed.clone()).expect("a recording");
         prop_assert_eq!(recording.damage(), &[]);
         prop_assert_eq!(&read_all(&recording), &given);
-        // Of one item, from a time on.
-        let from = given[given.len() / 2].2.wall;
-        let mut cursor = recording.of_item(&item("B"), from);
-        let mut of_item = Vec::new();
-        while let Some(entry) = cursor.next().expect("memory") {
-            of_item.push(entry.record.body.to_vec());
+        // Of one item, from a time on: the same as among all.
+        for from in [0, given[given.len() / 2].2.wall] {
+            let is_meant = |line: &&String| line.contains(" B ");
+            let all = told(recording.from_time(from));
+            prop_assert_eq!(told(recording.of_item(&item("B"), from)), all.iter().filter(is_meant).cloned().collect::<Vec<_>>());
         }
-        let is_meant = |plain: &&Plain| plain.1.as_deref() == Some("B") && plain.2.wall >= from;
-        prop_assert_eq!(of_item, given.iter().filter(is_meant).map(|plain| plain.3.clone()).collect::<Vec<_>>());
         let info = recording.info();
         prop_assert_eq!(info.records(), given.len() as u64);
         prop_assert!((recording.rates(9).iter().sum::<f64>() - given.len() as f64).abs() < 0.01);

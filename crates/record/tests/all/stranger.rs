@@ -92,7 +92,8 @@ fn a_stranger_reads_what_we_read() {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let config = JournalConfig { block_records: 700, segment_bytes: 12_000, ..JournalConfig::default() };
+    let config =
+        JournalConfig { block_records: 700, slice_records: 100, segment_bytes: 12_000, ..JournalConfig::default() };
     let store = Folder::to_write(folder.path()).expect("it can be written");
     let mut journal = Journal::open(store, config, &mut Vec::new()).expect("it is empty");
     write(&mut journal);
