@@ -3,8 +3,7 @@
 #
 # Guess: each open item is told Closed or Suspect, since nothing can come on it any more.
 # Seen: the login's own client hears Closed/Suspect, if the application has registered one; items' clients hear nothing (looked at for 8 s).
-# What follows: an application that does not watch its login takes the last prices for current ones; a server that ends a login sends the items' states
-# first.
+# What follows: an application that does not watch its login takes the last prices for current ones, for as long as the connection stays.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
