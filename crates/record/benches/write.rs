@@ -2,7 +2,7 @@
 //! the hand-over of an update to the writing thread.
 //!
 //! `cargo bench -p record --bench write` prints them, `-- 20 10000` of 20 million updates of 10,000 items in place of 2 of 1,000, `-- 20 10000 /a/folder` keeps the
-//! recording there and the next time reads what is there. The updates are quotes as a
+//! recording there and the next time reads what is there, `long` has a number of 18 digits in each update, which makes it 74 bytes. The updates are quotes as a
 //! feed has them: two prices, their sizes, a volume and a time in milliseconds. Two million of them are made, and recorded again with later times where more are wanted.
 //! The writer synchronises each 50 ms, as a recorder does.
 
@@ -44,7 +44,7 @@ const fn mix(n: u64) -> u64 {
     n ^ (n >> 29)
 }
 
-fn fields(n: u64, items: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn fields(n: u64, items: u64, is_long: bool, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let (item, random) = (n % items, mix(n));
     let price = 10_000 + (mix(item) % 5_000) as i64 + (random % 9) as i64;
     let cents = |value: i64| Real { mantissa: value, hint: rwf::RealHint::EXPONENT_2 };
@@ -55,11 +55,14 @@ fn fields(n: u64, items: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     list.uint(31, 100 * ((random >> 24) % 20))?;
     list.uint(32, 1_000_000 + n / items * 300)?;
     list.uint(3855, (BEGIN + n * STEP) / 1_000_000 % 86_400_000)?;
+    if is_long {
+        list.raw(1080, format!("{n:018}").as_bytes())?;
+    }
     list.finish()
 }
 
-fn update(n: u64, items: u64) -> Vec<u8> {
-    let body = encode(|w| fields(n, items, w));
+fn update(n: u64, items: u64, is_long: bool) -> Vec<u8> {
+    let body = encode(|w| fields(n, items, is_long, w));
     let seq_num = Some((n / items) as u32);
     encode(|w| {
         let update =
@@ -69,7 +72,7 @@ fn update(n: u64, items: u64) -> Vec<u8> {
 }
 
 fn image(n: u64, items: u64) -> Vec<u8> {
-    let body = encode(|w| fields(n, items, w));
+    let body = encode(|w| fields(n, items, false, w));
     let (flags, container) = (RefreshFlags::REFRESH_COMPLETE, DataType::FIELD_LIST);
     encode(|w| {
         let state = State::OPEN_OK;
@@ -208,8 +211,9 @@ fn main() {
         named.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("record-bench-{}", std::process::id())));
     let (count, items) = (argument(0).map_or(MADE, |millions| millions * 1_000_000), argument(1).unwrap_or(1_000));
     let is_there = folder.is_dir();
+    let is_long = std::env::args().any(|argument| argument == "long");
     let updates: Vec<Vec<u8>> =
-        if is_there { Vec::new() } else { (0..count.min(MADE)).map(|n| update(n, items)).collect() };
+        if is_there { Vec::new() } else { (0..count.min(MADE)).map(|n| update(n, items, is_long)).collect() };
     if !is_there {
         let raw: usize = updates.iter().map(Vec::len).sum();
         println!("{count} updates of {:.1} bytes, {items} items", raw as f64 / updates.len() as f64);

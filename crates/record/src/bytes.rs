@@ -65,6 +65,7 @@ impl<'a> Input<'a> {
         Some(bytes)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (bytes, rest) = self.rest.split_first_chunk::<N>()?;
         self.rest = rest;
@@ -78,14 +79,17 @@ impl<'a> Input<'a> {
         Some(*byte)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
@@ -131,11 +135,13 @@ impl<'a> Input<'a> {
     }
 
     /// A number that counts something in memory.
+    #[inline]
     pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.varint()?).ok()
     }
 
     /// Bytes behind their length.
+    #[inline]
     pub(crate) fn counted(&mut self) -> Option<&'a [u8]> {
         let count = self.count()?;
         self.bytes(count)
@@ -143,6 +149,7 @@ impl<'a> Input<'a> {
 }
 
 /// Appends bytes behind their length.
+#[inline]
 pub(crate) fn put_counted(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

@@ -28,6 +28,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod block;
 mod bytes;
 mod checkpoint;

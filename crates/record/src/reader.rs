@@ -1,12 +1,13 @@
 //! A recording that is read: by time, by item, and as it was at a time.
 
+use crate::ahead::Ahead;
 use crate::block::decode::Block;
 use crate::checkpoint::read_images;
 use crate::error::{Damage, Error};
 use crate::images::{Held, Keeping};
 use crate::index::{BlockPlace, Count, ImagesPlace};
 use crate::record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind, Record};
-use crate::segment::Segment;
+use crate::segment::{Segment, is_whole};
 use crate::store::{Store, segment_name, segment_number};
 use rwf::image::Image;
 use std::collections::{BTreeMap, BTreeSet};
@@ -415,6 +416,9 @@ pub struct Cursor<'a, S> {
     gap: Option<(u64, [u8; 33])>,
     /// Records with smaller sequence numbers are passed over.
     skip_below: u64,
+    /// Blocks that were read, and who takes the next one apart.
+    blocks: u64,
+    ahead: Option<Ahead>,
 }
 
 /// Record that a cursor comes to.
@@ -446,6 +450,8 @@ impl<'a, S: Store> Cursor<'a, S> {
             time: 0,
             gap: None,
             skip_below: 0,
+            blocks: 0,
+            ahead: None,
         }
     }
 
@@ -520,10 +526,44 @@ impl<'a, S: Store> Cursor<'a, S> {
             if self.only.is_some() && !has(segment, place, self.number) {
                 continue;
             }
-            match self.recording.block_of(segment, place, self.number)? {
+            match self.block(segment, place)? {
                 Some(block) => (self.current, self.row) = (Some((block, self.segment)), 0),
                 None => return Ok(self.gap(place.first, place.count, place.end)),
             }
+        }
+    }
+
+    /// The block that comes next, of which the place is told; `None` if it is damaged. Who reads all of it has the next one taken apart meanwhile.
+    fn block(&mut self, segment: &Segment, place: &BlockPlace) -> Result<Option<Block>, Error> {
+        if self.only.is_some() {
+            return self.recording.block_of(segment, place, self.number);
+        }
+        // The block before is done with: its memory is the next one's.
+        self.current = None;
+        let at = (self.segment, self.block);
+        let taken = self.ahead.as_mut().and_then(|ahead| ahead.take(at)).filter(|block| is_whole(block, place));
+        let block = if taken.is_some() { taken } else { self.recording.block(segment, place)? };
+        self.look_ahead();
+        Ok(block)
+    }
+
+    /// From the second block on, the next one is asked for. What cannot be read is read again in its turn, and told then.
+    fn look_ahead(&mut self) {
+        self.blocks += 1;
+        if self.blocks == 2 {
+            self.ahead = Ahead::start();
+        }
+        let Some(ahead) = &mut self.ahead else { return };
+        let recording = self.recording;
+        let block = |segment: usize, block: usize| {
+            let place = recording.segments.get(segment)?.index.blocks.get(block)?;
+            Some(((segment, block + 1), place))
+        };
+        // The cursor is behind the block that was read.
+        let next = block(self.segment, self.block).or_else(|| block(self.segment + 1, 0));
+        let Some((at, place)) = next else { return };
+        if let Ok(Some(payload)) = recording.segments[at.0].block_payload(&recording.store, place) {
+            ahead.ask(at, payload);
         }
     }
 

@@ -19,6 +19,8 @@ const END_LEN: usize = FRAME_HEAD_LEN + 8;
 const SEARCH: usize = 1 << 20;
 /// Bytes of a sliced block that are read in search of its directory: enough for 64 slices.
 const DIRECTORY_READ: usize = crate::block::HEAD_LEN + 64 * PLACE_LEN;
+/// Bytes of a record in a tail at most, without its message.
+const ROW_MAX: usize = 1 + 5 + 25 + 10;
 /// The offset of a block that is in no file: what was in the tail.
 pub(crate) const IN_MEMORY: u64 = u64::MAX;
 
@@ -234,10 +236,18 @@ impl Segment {
 
     /// A block; `None` if it is damaged.
     pub(crate) fn block(&self, store: &impl Store, place: &BlockPlace) -> Result<Option<Block>, Error> {
-        let payload = self.payload(store, place.offset, place.len)?;
+        let payload = self.block_payload(store, place)?;
         let block = payload.and_then(|(kind, payload)| decode_block(kind, &payload));
-        // An index that tells of other records than there are is damaged, too.
-        Ok(block.filter(|block| is_of(block, place) && block.len() as u64 == place.count))
+        Ok(block.filter(|block| is_whole(block, place)))
+    }
+
+    /// The payload of a block, for [`decode_block`], and the kind of its frame; `None` if it is damaged.
+    pub(crate) fn block_payload(
+        &self,
+        store: &impl Store,
+        place: &BlockPlace,
+    ) -> Result<Option<(FrameKind, Vec<u8>)>, Error> {
+        self.payload(store, place.offset, place.len)
     }
 
     /// The records of an item in a block; `None` if it is damaged. Of a sliced block no more than the slice that has the item is read.
@@ -347,8 +357,13 @@ fn is_of(block: &Block, place: &BlockPlace) -> bool {
     block.head.first == place.first && u64::from(block.head.count) == place.count
 }
 
+/// Whether a block is that of which an index tells, with all its records. An index that tells of other records than there are is damaged, too.
+pub(crate) fn is_whole(block: &Block, place: &BlockPlace) -> bool {
+    is_of(block, place) && block.len() as u64 == place.count
+}
+
 /// A block out of the payload of its frame; `None` if it is damaged, or none.
-fn decode_block(kind: FrameKind, payload: &[u8]) -> Option<Block> {
+pub(crate) fn decode_block(kind: FrameKind, payload: &[u8]) -> Option<Block> {
     match kind {
         FrameKind::Block => decode::decode(payload),
         FrameKind::Sliced => slices::decode(payload),
@@ -382,17 +397,22 @@ struct Tail {
 }
 
 /// Appends a record as it stands in a tail.
+#[inline]
 pub(crate) fn put_row(kind: Kind, item: ItemNumber, clocks: Clocks, body: &[u8], out: &mut Vec<u8>) {
+    out.reserve(ROW_MAX + body.len());
     out.push(kind as u8);
     put_varint(out, u64::from(item));
-    out.extend_from_slice(&clocks.wall.to_le_bytes());
-    out.extend_from_slice(&clocks.mono.to_le_bytes());
-    out.push(u8::from(clocks.source.is_some()));
-    out.extend_from_slice(&clocks.source.unwrap_or(0).to_le_bytes());
+    let mut fixed = [0; 25];
+    fixed[..8].copy_from_slice(&clocks.wall.to_le_bytes());
+    fixed[8..16].copy_from_slice(&clocks.mono.to_le_bytes());
+    fixed[16] = u8::from(clocks.source.is_some());
+    fixed[17..].copy_from_slice(&clocks.source.unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(&fixed);
     put_counted(out, body);
 }
 
 /// Reads a record as it stands in a tail; `None`: it is none.
+#[inline]
 pub(crate) fn read_row<'a>(input: &mut Input<'a>) -> Option<Row<'a>> {
     let (kind, item) = (Kind::of(input.u8()?)?, u32::try_from(input.varint()?).ok()?);
     let (wall, mono, has_source, source) = (input.u64()?, input.u64()?, input.u8()?, input.u64()?);

@@ -3,8 +3,8 @@
 use super::numbers::{BLANK, Foresight, Form, Numbers, Predictor, Rows, cost, divisor, residuals};
 use super::shape::Slot;
 use crate::bytes::{Input, put_counted, put_varint, unzigzag, zigzag};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// Values of a listed column.
 const LIST_MAX: usize = 255;
@@ -17,46 +17,71 @@ const PRODUCT_SAMPLE: usize = 400;
 /// Bits a value from which on a product is looked for.
 const PRODUCT_WORTH: f64 = 8.0;
 
-/// The values of a column as they stand in the messages.
+/// Where the values of a column stand in the messages.
 #[derive(Debug, Default)]
 pub(super) struct Values {
-    pub(super) rows: Vec<u32>,
-    ends: Vec<u32>,
-    bytes: Vec<u8>,
+    rows: Vec<u32>,
+    /// Of each: its first byte among those of all messages, and its length.
+    spans: Vec<(u32, u32)>,
 }
 
 impl Values {
-    pub(super) fn push(&mut self, row: u32, value: &[u8]) {
+    #[inline]
+    pub(super) fn push(&mut self, row: u32, span: (u32, u32)) {
         self.rows.push(row);
-        self.bytes.extend_from_slice(value);
-        self.ends.push(self.bytes.len() as u32);
+        self.spans.push(span);
     }
 
     pub(super) fn clear(&mut self) {
         self.rows.clear();
-        self.ends.clear();
-        self.bytes.clear();
+        self.spans.clear();
     }
 
+    /// The values, with the messages that they stand in.
+    pub(super) fn of<'a>(&'a self, bodies: &'a [u8]) -> Given<'a> {
+        Given { rows: &self.rows, spans: &self.spans, bodies }
+    }
+}
+
+/// The values of a column as they stand in the messages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given<'a> {
+    rows: &'a [u32],
+    spans: &'a [(u32, u32)],
+    bodies: &'a [u8],
+}
+
+impl<'a> Given<'a> {
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(super) const fn len(self) -> usize {
         self.rows.len()
     }
 
-    fn all(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start as usize..*end as usize])
+    fn all(self) -> impl Iterator<Item = &'a [u8]> {
+        self.spans.iter().map(move |(start, len)| &self.bodies[*start as usize..][..*len as usize])
     }
 
     /// Marks and numbers of all values, if this form can give all back.
-    fn parse(&self, form: Form) -> Option<(Vec<u8>, Numbers)> {
-        let (mut marks, mut numbers) = (Vec::with_capacity(self.rows.len()), Numbers::default());
+    fn parse(self, form: Form) -> Option<(Vec<u8>, Numbers)> {
+        // One loop for each form.
+        match form {
+            Form::Fixed(width) => self.parse_by(|value| Form::Fixed(width).parse(value)),
+            Form::Real => self.parse_by(|value| Form::Real.parse(value)),
+            Form::Time(width) => self.parse_by(|value| Form::Time(width).parse(value)),
+            Form::Unsigned => self.parse_by(|value| Form::Unsigned.parse(value)),
+            Form::Bytes | Form::Listed => None,
+        }
+    }
+
+    #[inline]
+    fn parse_by(self, parse: impl Fn(&[u8]) -> Option<(u8, i64)>) -> Option<(Vec<u8>, Numbers)> {
+        let (mut marks, mut numbers) = (Vec::with_capacity(self.len()), Numbers::with_capacity(self.len()));
         for (row, value) in self.rows.iter().zip(self.all()) {
             if value.is_empty() {
                 marks.push(BLANK);
                 continue;
             }
-            let (mark, value) = form.parse(value)?;
+            let (mark, value) = parse(value)?;
             marks.push(mark);
             numbers.rows.push(*row);
             numbers.values.push(value);
@@ -65,8 +90,8 @@ impl Values {
     }
 
     /// The different values in the order in which they come first, and each value's place, if they are few.
-    fn list(&self) -> Option<Listed<'_>> {
-        let (mut known, mut list): (HashMap<&[u8], usize>, _) = (HashMap::new(), Vec::new());
+    fn list(self) -> Option<Listed<'a>> {
+        let (mut known, mut list): (FxHashMap<&[u8], usize>, _) = (FxHashMap::default(), Vec::new());
         let (mut marks, mut numbers) = (Vec::new(), Numbers::default());
         for (row, value) in self.rows.iter().zip(self.all()) {
             if value.is_empty() {
@@ -130,13 +155,14 @@ enum Marks {
 }
 
 /// The way to write a column that takes least, by its first `sample` values. `done` are the columns before it.
-pub(super) fn plan(values: &Values, slot: Slot, rows: &Rows, done: &[Option<Numbers>], sample: usize) -> Plan {
+pub(super) fn plan(values: Given<'_>, slot: Slot, rows: &Rows, done: &[Option<Numbers>], sample: usize) -> Plan {
     let forms: &[Form] = match slot {
         Slot::Fixed(width) => &[Form::Fixed(width)],
         Slot::Rest => &[],
         Slot::Prefixed => &[Form::Real, Form::Time(3), Form::Time(5), Form::Unsigned],
     };
-    let bytes = values.bytes.len() as f64 * 8.0 / values.rows.len().max(1) as f64;
+    let bytes: usize = values.spans.iter().map(|(_, len)| *len as usize).sum();
+    let bytes = bytes as f64 * 8.0 / values.rows.len().max(1) as f64;
     let mut best =
         (bytes * values.rows.len().min(sample) as f64, Plan { form: Form::Bytes, predictor: Predictor::Last });
     let mut consider = |form: Form, numbers: &Numbers, extra: f64| {
@@ -200,7 +226,7 @@ fn foretell(numbers: &Numbers, form: Form, rows: &Rows, done: &[Option<Numbers>]
 }
 
 /// Writes a column as bytes, which fits any values.
-pub(super) fn write_plain(values: &Values, rows: &Rows) -> Written {
+pub(super) fn write_plain(values: Given<'_>, rows: &Rows) -> Written {
     let mut written = Written::default();
     let ((form, width), (predictor, one, two)) = (Form::Bytes.numbers(), Predictor::Last.numbers());
     written.head.extend_from_slice(&[form, width, predictor, one as u8, two as u8]);
@@ -209,7 +235,7 @@ pub(super) fn write_plain(values: &Values, rows: &Rows) -> Written {
 }
 
 /// Writes a column by a plan; `None` if the plan does not fit these values.
-pub(super) fn write(values: &Values, plan: Plan, rows: &Rows, done: &[Option<Numbers>]) -> Option<Written> {
+pub(super) fn write(values: Given<'_>, plan: Plan, rows: &Rows, done: &[Option<Numbers>]) -> Option<Written> {
     if plan.form == Form::Bytes {
         return Some(write_plain(values, rows));
     }
@@ -241,15 +267,18 @@ pub(super) fn write(values: &Values, plan: Plan, rows: &Rows, done: &[Option<Num
             put_counted(&mut written.head, value);
         }
     }
+    written.tokens.reserve(residuals.len());
+    // Most are near each other, and nothing divides them.
+    let is_whole = divisor == 1;
     for residual in residuals {
-        put_varint(&mut written.tokens, zigzag(residual / divisor));
+        put_varint(&mut written.tokens, zigzag(if is_whole { residual } else { residual / divisor }));
     }
     written.numbers = Some(numbers);
     Some(written)
 }
 
 /// 0 for the item's last value, else the length and one; the bytes in the section of marks.
-fn write_bytes(values: &Values, rows: &Rows, written: &mut Written) {
+fn write_bytes(values: Given<'_>, rows: &Rows, written: &mut Written) {
     let mut last: Vec<&[u8]> = vec![&[]; rows.item_count];
     for (row, value) in values.rows.iter().zip(values.all()) {
         let last = &mut last[rows.items[*row as usize] as usize];

@@ -28,7 +28,7 @@ pub(crate) struct Effort {
 
 impl Effort {
     /// Keeps up with a service.
-    pub(crate) const LIVE: Self = Self { level: 3, sample: LIVE_SAMPLE, keeps_plans: true };
+    pub(crate) const LIVE: Self = Self { level: 1, sample: LIVE_SAMPLE, keeps_plans: true };
     /// Takes its time.
     pub(crate) const COMPACT: Self = Self { level: 19, sample: 16 * LIVE_SAMPLE, keeps_plans: false };
 }
@@ -43,7 +43,10 @@ pub(crate) struct Encoder {
     clocks: Vec<Clocks>,
     shape_of: Vec<u32>,
     values: Vec<Values>,
-    raw: usize,
+    /// The messages, one behind the other, and where in the one that was put in last its values are.
+    bodies: Vec<u8>,
+    spans: Vec<(u32, u32)>,
+    packed: Vec<u8>,
     plans: Plans,
     blocks: u32,
 }
@@ -54,7 +57,10 @@ type Plans = FxHashMap<(ColumnKey, Slot), (KeptPlan, usize)>;
 
 impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Encoder").field("records", &self.items.len()).field("raw", &self.raw).finish_non_exhaustive()
+        f.debug_struct("Encoder")
+            .field("records", &self.items.len())
+            .field("raw", &self.bodies.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,7 +79,9 @@ impl Encoder {
             clocks: Vec::new(),
             shape_of: Vec::new(),
             values: Vec::new(),
-            raw: 0,
+            bodies: Vec::new(),
+            spans: Vec::new(),
+            packed: Vec::new(),
             plans: FxHashMap::default(),
             blocks: 0,
         })
@@ -81,28 +89,39 @@ impl Encoder {
 
     /// Whether a message of so many bytes has room.
     pub(crate) const fn has_room(&self, len: usize) -> bool {
-        self.items.len() < RECORDS_MAX && self.raw + len <= RAW_MAX
+        self.items.len() < RECORDS_MAX && self.bodies.len() + len <= RAW_MAX
     }
 
     /// Puts a record in, for which there is room.
     pub(crate) fn push(&mut self, kind: Kind, item: ItemNumber, clocks: Clocks, body: &[u8]) {
         let row = self.items.len() as u32;
-        self.split.split(kind, body);
-        let shape = self.shapes.shape(kind, &self.split).or_else(|| {
-            self.split.whole(kind, body);
-            self.shapes.shape(kind, &self.split)
-        });
+        let shape = self.shapes.follow(kind, body, &mut self.spans).or_else(|| self.split(kind, body));
         // Whole messages always find room for their shape.
         let Some(shape) = shape else { return };
         self.items.push(item);
         self.clocks.push(clocks);
         self.shape_of.push(shape);
-        self.values.resize_with(self.shapes.keys.len().max(self.values.len()), Values::default);
-        let parts = &self.shapes.all[shape as usize].parts;
-        for (part, (range, ..)) in parts.iter().zip(&self.split.values) {
-            self.values[part.column].push(row, &body[range.clone()]);
+        if self.values.len() < self.shapes.keys.len() {
+            self.values.resize_with(self.shapes.keys.len(), Values::default);
         }
-        self.raw += body.len();
+        let start = self.bodies.len() as u32;
+        self.bodies.extend_from_slice(body);
+        for (part, (at, len)) in self.shapes.all[shape as usize].parts.iter().zip(&self.spans) {
+            self.values[part.column].push(row, (start + at, *len));
+        }
+    }
+
+    /// The shape of a message that is none of those that came last.
+    fn split(&mut self, kind: Kind, body: &[u8]) -> Option<u32> {
+        self.split.split(kind, body);
+        let shape = self.shapes.shape(kind, &self.split).or_else(|| {
+            self.split.whole(kind, body);
+            self.shapes.shape(kind, &self.split)
+        });
+        self.spans.clear();
+        let spans = self.split.values.iter().map(|(range, ..)| (range.start as u32, range.len() as u32));
+        self.spans.extend(spans);
+        shape
     }
 
     /// Appends what was put in as a plain block and is empty again; nothing if nothing was put in. `first` is the sequence number of the first
@@ -129,8 +148,14 @@ impl Encoder {
         let latest = self.clocks.iter().map(|clocks| clocks.wall).max().unwrap_or(0);
         let before = before.unwrap_or(first_clocks.wall);
         let fills = rows.is_some();
-        let mut sections =
-            Sections { packer: &mut self.packer, fills, directory: Vec::new(), data: Vec::new(), count: 0 };
+        let mut sections = Sections {
+            packer: &mut self.packer,
+            packed: &mut self.packed,
+            fills,
+            directory: Vec::new(),
+            data: Vec::new(),
+            count: 0,
+        };
         if let Some(rows) = rows {
             put_places(rows, &mut sections);
         }
@@ -149,12 +174,13 @@ impl Encoder {
         put_shapes(&self.shapes.all, &mut bytes);
         sections.put(section::SHAPES, &bytes);
         let rows = Rows::new(&self.items, self.clocks.iter().map(|clocks| clocks.wall).collect());
-        let heads = put_columns(&self.shapes, &self.values, &rows, self.effort, &mut self.plans, &mut sections);
+        let heads =
+            put_columns(&self.shapes, &self.values, &self.bodies, &rows, self.effort, &mut self.plans, &mut sections);
         sections.put(section::COLUMNS, &heads);
         let head = Head {
             first,
             count: self.items.len() as u32,
-            raw: self.raw as u32,
+            raw: self.bodies.len() as u32,
             before,
             end: latest.max(before),
             wall: first_clocks.wall,
@@ -175,7 +201,7 @@ impl Encoder {
         self.shape_of.clear();
         self.values.iter_mut().for_each(Values::clear);
         self.shapes.clear();
-        self.raw = 0;
+        self.bodies.clear();
     }
 }
 
@@ -193,6 +219,7 @@ fn put_places(rows: &[u32], sections: &mut Sections<'_>) {
 fn put_columns(
     shapes: &Shapes,
     values: &[Values],
+    bodies: &[u8],
     rows: &Rows,
     effort: Effort,
     plans: &mut Plans,
@@ -202,8 +229,9 @@ fn put_columns(
     put_varint(&mut heads, shapes.keys.len() as u64);
     let mut done: Vec<Option<Numbers>> = Vec::new();
     for (at, ((key, slot), values)) in shapes.keys.iter().zip(values).enumerate() {
-        let sample = values.len().min(effort.sample);
+        let values = values.of(bodies);
         // What was planned by a few values is planned again by many.
+        let sample = values.len().min(effort.sample);
         let known = plans.get(&(*key, *slot)).filter(|(_, by)| sample <= by * 2);
         let known = known.and_then(|(plan, _)| column::write(values, plan.for_block(shapes, at), rows, &done));
         let written = known.or_else(|| {
@@ -246,6 +274,7 @@ impl KeptPlan {
 /// Sections on their way into a block.
 struct Sections<'a> {
     packer: &'a mut zstd::bulk::Compressor<'static>,
+    packed: &'a mut Vec<u8>,
     /// What is one byte again and again is written so: in blocks of the first version it is not.
     fills: bool,
     directory: Vec<u8>,
@@ -260,12 +289,15 @@ impl Sections<'_> {
             return;
         }
         let is_fill = self.fills && bytes.iter().all(|byte| *byte == bytes[0]);
-        let packed = if is_fill || bytes.len() < PACK_MIN { None } else { self.packer.compress(bytes).ok() };
-        let packed = packed.filter(|packed| packed.len() < bytes.len());
-        let (packing, kept) = match &packed {
+        let is_packed = !is_fill && bytes.len() >= PACK_MIN && {
+            self.packed.clear();
+            self.packed.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+            self.packer.compress_to_buffer(bytes, self.packed).is_ok_and(|len| len < bytes.len())
+        };
+        let (packing, kept) = match &self.packed[..] {
             _ if is_fill => (FILL, &bytes[..1]),
-            Some(packed) => (1, &packed[..]),
-            None => (0, bytes),
+            packed if is_packed => (1, packed),
+            _ => (0, bytes),
         };
         self.directory.extend_from_slice(&number.to_le_bytes());
         self.directory.extend_from_slice(&[packing, 0]);

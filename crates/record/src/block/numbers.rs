@@ -7,6 +7,9 @@ use std::collections::HashMap;
 /// The mark of a value without bytes.
 pub(super) const BLANK: u8 = 0xFF;
 
+/// Items are told apart by a table of their numbers if it is no more than so many times as long as the records.
+const DENSE: usize = 8;
+
 /// How the bytes of a column's values are a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -50,6 +53,7 @@ impl Form {
     }
 
     /// Mark and number of a value that is not blank; `None` if this form cannot give exactly these bytes back.
+    #[inline]
     pub(super) fn parse(self, bytes: &[u8]) -> Option<(u8, i64)> {
         match self {
             Self::Fixed(width) => (bytes.len() == usize::from(width)).then(|| (0, unsigned(bytes))),
@@ -107,10 +111,12 @@ impl Form {
     }
 }
 
+#[inline]
 fn unsigned(bytes: &[u8]) -> i64 {
     bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)) as i64
 }
 
+#[inline]
 fn signed(bytes: &[u8]) -> i64 {
     let fill = if bytes[0] >= 0x80 { u64::MAX } else { 0 };
     bytes.iter().fold(fill, |value, byte| value << 8 | u64::from(*byte)) as i64
@@ -220,6 +226,24 @@ pub(super) struct Rows {
 impl Rows {
     /// Rows of these items, by their numbers in the segment.
     pub(super) fn new(items: &[u32], walls: Vec<u64>) -> Self {
+        let bounds = (u32::MAX, 0);
+        let (least, most) = items.iter().fold(bounds, |(least, most), item| (least.min(*item), most.max(*item)));
+        let least = least.min(most);
+        if (most - least) as usize <= DENSE * items.len() {
+            // In a slice numbers are near each other.
+            let mut known = vec![u32::MAX; (most - least) as usize + 1];
+            let mut next = 0;
+            let number = |item: &u32| {
+                let known = &mut known[(item - least) as usize];
+                if *known == u32::MAX {
+                    *known = next;
+                    next += 1;
+                }
+                *known
+            };
+            let items = items.iter().map(number).collect();
+            return Self { items, item_count: next as usize, walls };
+        }
         let mut known = FxHashMap::default();
         let items = items.iter().map(|item| {
             let next = known.len() as u32;
@@ -335,8 +359,21 @@ impl<'a> Foresight<'a> {
 
 /// How far from what was foretold the first `limit` numbers are.
 pub(super) fn residuals(numbers: &Numbers, mut foresight: Foresight<'_>, limit: usize) -> Vec<i64> {
-    let pairs = numbers.rows.iter().zip(&numbers.values).take(limit);
-    let residuals = pairs.map(|(row, value)| {
+    let limit = limit.min(numbers.values.len());
+    let (rows, values) = (&numbers.rows[..limit], &numbers.values[..limit]);
+    match foresight.predictor {
+        Predictor::Zero => return values.to_vec(),
+        Predictor::Last => {
+            let Foresight { rows: all, last, .. } = &mut foresight;
+            let residuals = rows.iter().zip(values).map(|(row, value)| {
+                let last = &mut last[all.items[*row as usize] as usize];
+                value.wrapping_sub(std::mem::replace(last, *value))
+            });
+            return residuals.collect();
+        }
+        _ => {}
+    }
+    let residuals = rows.iter().zip(values).map(|(row, value)| {
         let residual = value.wrapping_sub(foresight.predict(*row));
         foresight.learn(*row, *value);
         residual

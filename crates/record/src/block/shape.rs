@@ -10,7 +10,6 @@ use rustc_hash::FxHashMap;
 use rwf::DataType;
 use rwf::msg::{MsgClass, UpdateFlags};
 use rwf::peek;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Slots of one shape.
@@ -19,6 +18,8 @@ const SLOTS_MAX: usize = 1024;
 const SHAPES_MAX: usize = 4096;
 /// Columns of one block.
 pub(super) const COLUMNS_MAX: usize = 4096;
+/// Shapes that are tried before a message is taken apart.
+const RECENT: usize = 4;
 /// A field's value of more bytes has a longer length on the wire: such a message is recorded whole.
 const VALUE_MAX: u8 = 0xFD;
 
@@ -56,6 +57,33 @@ pub(super) struct Shape {
     pub(super) kind: Kind,
     pub(super) parts: Vec<Part>,
     pub(super) end: Box<[u8]>,
+}
+
+impl Shape {
+    /// Where the values of a message are, if it is of this shape. What stands between them is compared byte for byte, so that the shape gives the message back.
+    fn follow(&self, msg: &[u8], spans: &mut Vec<(u32, u32)>) -> Option<()> {
+        spans.clear();
+        let mut at = 0;
+        for part in &self.parts {
+            let start = at + part.literal.len();
+            // Most literals are the two bytes of a field's id.
+            let is_same = match (msg.get(at..start)?, &*part.literal) {
+                ([one, two], [first, second]) => one == first && two == second,
+                (bytes, literal) => bytes == literal,
+            };
+            if !is_same {
+                return None;
+            }
+            let (start, len) = match part.slot {
+                Slot::Fixed(width) => (start, usize::from(width)),
+                Slot::Prefixed => (start + 1, usize::from(*msg.get(start).filter(|len| **len <= VALUE_MAX)?)),
+                Slot::Rest => (start, msg.len() - start),
+            };
+            spans.push((start as u32, len as u32));
+            at = start + len;
+        }
+        (msg.get(at..)? == &*self.end).then_some(())
+    }
 }
 
 /// A message taken apart. Kept from message to message for its memory.
@@ -159,9 +187,9 @@ impl Split {
 /// The shapes and columns of a block that is made.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
-    known: HashMap<Box<[u8]>, u32>,
-    /// The shape that was asked for last, which most often is the next one, too.
-    last: (Vec<u8>, u32),
+    known: FxHashMap<Box<[u8]>, u32>,
+    /// The shapes that were asked for last, which most often are the next ones, too. Without those of whole messages: any message has those.
+    recent: Vec<u32>,
     pub(super) all: Vec<Shape>,
     columns: FxHashMap<(ColumnKey, Slot), usize>,
     pub(super) keys: Vec<(ColumnKey, Slot)>,
@@ -170,7 +198,7 @@ pub(super) struct Shapes {
 impl Shapes {
     pub(super) fn clear(&mut self) {
         self.known.clear();
-        self.last.0.clear();
+        self.recent.clear();
         self.all.clear();
         self.columns.clear();
         self.keys.clear();
@@ -183,13 +211,9 @@ impl Shapes {
 
     /// The shape of a message that was taken apart; `None` if there is room for no more.
     pub(super) fn shape(&mut self, kind: Kind, split: &Split) -> Option<u32> {
-        if self.last.0 == split.literals {
-            return Some(self.last.1);
-        }
-        if let Some(number) = self.known.get(&split.literals[..]) {
-            self.last.0.clone_from(&split.literals);
-            self.last.1 = *number;
-            return Some(*number);
+        if let Some(number) = self.known.get(&split.literals[..]).copied() {
+            self.note(number);
+            return Some(number);
         }
         let is_whole = matches!(split.values[..], [(_, _, Slot::Rest, _)]);
         let has_room = self.all.len() < SHAPES_MAX && self.keys.len() + split.values.len() <= COLUMNS_MAX;
@@ -213,7 +237,29 @@ impl Shapes {
         let parts = parts.collect();
         self.all.push(Shape { kind, parts, end: split.literals[from..].into() });
         self.known.insert(split.literals[..].into(), number);
+        self.note(number);
         Some(number)
+    }
+
+    /// The next messages may be of this shape.
+    fn note(&mut self, number: u32) {
+        let is_rest = |part: &Part| part.slot == Slot::Rest;
+        if self.all[number as usize].parts.iter().any(is_rest) {
+            return;
+        }
+        self.recent.retain(|known| *known != number);
+        self.recent.truncate(RECENT - 1);
+        self.recent.insert(0, number);
+    }
+
+    /// The shape of a message, if it is one of those that came last: not looked for by taking the message apart. `spans` becomes where its values are, and how long.
+    pub(super) fn follow(&mut self, kind: Kind, msg: &[u8], spans: &mut Vec<(u32, u32)>) -> Option<u32> {
+        let at = self.recent.iter().position(|number| {
+            let shape = &self.all[*number as usize];
+            shape.kind == kind && shape.follow(msg, spans).is_some()
+        })?;
+        self.recent[..=at].rotate_right(1);
+        self.recent.first().copied()
     }
 }
 

@@ -232,7 +232,8 @@ impl Slicer {
         }
     }
 
-    /// Appends a sliced block of the records that were counted to `out`; nothing and `None` if it would have a single slice. `push` gives the encoder the record at a place.
+    /// Appends a sliced block of the records that were counted to `out`; nothing and `None` if it would have a single slice. `push` gives the encoder a
+    /// record.
     pub(crate) fn encode(
         &mut self,
         encoder: &mut Encoder,
