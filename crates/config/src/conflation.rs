@@ -31,6 +31,55 @@ section! {
     ripple: bool = true, "", "Merge so that fields which ripple end as they would without: as many of their last values go out as they ripple through. False: the last value alone, for clients that ripple nothing.";
 }
 
+section! {
+    /// The same at the Source Distributor, before the backbone: for services that no client needs tick by tick (docs/operating/conflation.md).
+    SourceConflation = "source_conflation", "Src_Dist";
+    update_aggregation: Vec<String> = Vec::new(), "updateAggregation" in "SERVICES", "Services whose every stream is conflated by aggregation_interval_ms before it goes to the P2PSs, which are told so and offer no other quality; \"*\" means all. The same at all Source Distributors of a service. In rmds.cnf True or False at the service.";
+    aggregation_interval_ms: Vec<String> = vec![String::from("2000")], "aggregationInterval" in "SERVICES", "Time over which they are conflated, milliseconds: a number for all, SERVICE:NUMBER for one. The longest is 65535.";
+    aggregation_interval_field: Entries = Entries::NONE, "aggregationIntervalField" in "SERVICES", "Field whose value in the image decides about the interval of an item, such as 4, its exchange: FIELD for all services, SERVICE:FIELD for one.";
+    aggregation_interval_values: Vec<String> = Vec::new(), "", "Intervals by the value of that field: VALUE=MILLISECONDS for all services, SERVICE:VALUE=MILLISECONDS for one; a value is the number of an enumeration, or a text. 0 lets every update pass.";
+    aggregation_fields: Entries = Entries::NONE, "aggregationFields" in "SERVICES", "The only fields that are conflated: an update with another one goes out at once. FIELDS for all services, SERVICE:FIELDS for one, such as \"SLOW:22,25,30..35\". Empty: all.";
+    disable_aggregation_item_list: Entries = Entries::NONE, "disableAggregationItemList" in "SERVICES", "Items of conflated services whose updates all pass: NAMES for all services, SERVICE:NAMES for one; * stands for any text, ? for one character.";
+    ripple: bool = true, "", "Merge so that fields which ripple, by the dictionary of this configuration, end as they would without.";
+}
+
+/// What both sections say of services that are conflated as a whole.
+#[derive(Clone, Copy)]
+struct Whole<'a> {
+    services: &'a [String],
+    intervals: &'a [String],
+    field: &'a Entries,
+    values: &'a [String],
+    only_fields: &'a Entries,
+    not_items: &'a Entries,
+}
+
+impl Conflation {
+    fn whole(&self) -> Whole<'_> {
+        Whole {
+            services: &self.update_aggregation,
+            intervals: &self.aggregation_interval_ms,
+            field: &self.aggregation_interval_field,
+            values: &self.aggregation_interval_values,
+            only_fields: &self.aggregation_fields,
+            not_items: &self.disable_aggregation_item_list,
+        }
+    }
+}
+
+impl SourceConflation {
+    fn whole(&self) -> Whole<'_> {
+        Whole {
+            services: &self.update_aggregation,
+            intervals: &self.aggregation_interval_ms,
+            field: &self.aggregation_interval_field,
+            values: &self.aggregation_interval_values,
+            only_fields: &self.aggregation_fields,
+            not_items: &self.disable_aggregation_item_list,
+        }
+    }
+}
+
 /// The name that stands for all services in the lists.
 const ALL: &str = "*";
 
@@ -63,85 +112,119 @@ fn value_interval(text: &str) -> Option<(Option<&str>, FieldValue, u16)> {
 
 /// Faults of the lists: the key and the end of a sentence that begins with it.
 pub(super) fn fault(c: &Conflation) -> Option<(&'static str, &'static str)> {
-    let is_good = |list: &[String]| list.iter().all(|text| interval(text).is_some());
-    if !is_good(&c.aggregation_interval_ms) {
-        return Some(("aggregation_interval_ms", "must be numbers over 0, or SERVICE:NUMBER"));
-    }
-    if !is_good(&c.offered_interval_ms) {
+    if !c.offered_interval_ms.iter().all(|text| interval(text).is_some()) {
         return Some(("offered_interval_ms", "must be numbers over 0, or SERVICE:NUMBER"));
     }
-    if !c.disable_aggregation_item_list.0.iter().all(|entry| are_patterns(words(parts(entry).1))) {
+    if c.end_percent >= c.start_percent || c.start_percent >= 100 {
+        return Some(("start_percent", "needs end_percent < start_percent < 100"));
+    }
+    fault_of_whole(c.whole())
+}
+
+/// As [`fault`], of the Source Distributor's section.
+pub(super) fn fault_at_source(c: &SourceConflation) -> Option<(&'static str, &'static str)> {
+    fault_of_whole(c.whole())
+}
+
+fn fault_of_whole(c: Whole<'_>) -> Option<(&'static str, &'static str)> {
+    if !c.intervals.iter().all(|text| interval(text).is_some()) {
+        return Some(("aggregation_interval_ms", "must be numbers over 0, or SERVICE:NUMBER"));
+    }
+    if !c.not_items.0.iter().all(|entry| are_patterns(words(parts(entry).1))) {
         return Some(("disable_aggregation_item_list", PATTERNS));
     }
-    if !c.aggregation_interval_field.0.iter().all(|entry| parts(entry).1.trim().parse::<i16>().is_ok()) {
+    if !c.field.0.iter().all(|entry| parts(entry).1.trim().parse::<i16>().is_ok()) {
         return Some(("aggregation_interval_field", "must be one field by number, or SERVICE:FIELD, such as SLOW:4"));
     }
-    if !c.aggregation_interval_values.iter().all(|text| value_interval(text).is_some()) {
+    if !c.values.iter().all(|text| value_interval(text).is_some()) {
         return Some((
             "aggregation_interval_values",
             "must be VALUE=MILLISECONDS, or SERVICE:VALUE=MILLISECONDS, such as SLOW:2=500",
         ));
     }
-    if !c.aggregation_fields.0.iter().all(|entry| fields(parts(entry).1).is_some()) {
+    if !c.only_fields.0.iter().all(|entry| fields(parts(entry).1).is_some()) {
         return Some(("aggregation_fields", "must be fields, or SERVICE:FIELDS, such as SLOW:22,25,30..35"));
-    }
-    if c.end_percent >= c.start_percent || c.start_percent >= 100 {
-        return Some(("start_percent", "needs end_percent < start_percent < 100"));
     }
     None
 }
 
-/// The settings for the hub.
+/// The services that a list of intervals names.
+fn named(list: &[String]) -> impl Iterator<Item = String> {
+    list.iter().filter_map(|text| interval(text)?.0.map(str::to_owned))
+}
+
+/// The settings for the P2PS.
 pub(super) fn settings(c: &Conflation) -> Settings {
-    let named =
-        |list: &[String]| list.iter().filter_map(|text| interval(text)?.0.map(str::to_owned)).collect::<Vec<_>>();
-    let plain = c.update_aggregation.iter().chain(&c.just_in_time_services).filter(|name| *name != ALL).cloned();
-    let lists = [&c.aggregation_interval_field, &c.aggregation_fields, &c.disable_aggregation_item_list];
-    let entries = lists.into_iter().flat_map(|list| &list.0).chain(&c.aggregation_interval_values);
-    let excepted = entries.filter_map(|entry| parts(entry).0).filter(|name| *name != ALL).map(str::to_owned);
-    let names = plain.chain(named(&c.aggregation_interval_ms)).chain(named(&c.offered_interval_ms)).chain(excepted);
+    let plain = c.just_in_time_services.iter().filter(|name| *name != ALL).cloned();
+    let names = names_of_whole(c.whole()).chain(plain).chain(named(&c.offered_interval_ms));
     let services: BTreeMap<String, ServiceConflation> =
         names.map(|name| (name.clone(), of_service(c, Some(&name)))).collect();
     Settings { services, others: of_service(c, None), ripple: c.ripple }
 }
 
+/// The settings for the Source Distributor.
+pub(super) fn settings_at_source(c: &SourceConflation) -> Settings {
+    let of = |name: Option<&str>| whole_of_service(c.whole(), name);
+    let services = names_of_whole(c.whole()).map(|name| (name.clone(), of(Some(&name)))).collect();
+    Settings { services, others: of(None), ripple: c.ripple }
+}
+
+/// The services that are named.
+fn names_of_whole(c: Whole<'_>) -> impl Iterator<Item = String> {
+    let lists = [c.field, c.only_fields, c.not_items];
+    let entries = lists.into_iter().flat_map(|list| &list.0).chain(c.values);
+    let excepted = entries.filter_map(|entry| parts(entry).0).map(str::to_owned);
+    let all = c.services.iter().cloned().chain(named(c.intervals)).chain(excepted);
+    all.filter(|name| name != ALL)
+}
+
+/// The intervals that a list says for a service, or else for all.
+fn own_or_all(list: &[String], name: Option<&str>) -> Vec<u16> {
+    let of = |service: Option<&str>| -> Vec<u16> {
+        list.iter().filter_map(|text| interval(text)).filter(|(of, _)| *of == service).map(|(_, ms)| ms).collect()
+    };
+    let own = name.map_or_else(Vec::new, |_| of(name));
+    if own.is_empty() { of(None) } else { own }
+}
+
 /// The entries of a service, or of all that nothing names.
 fn of_service(c: &Conflation, name: Option<&str>) -> ServiceConflation {
     let is = |text: &String| text == ALL || Some(text.as_str()) == name;
-    let of = |list: &[String], service: Option<&str>| -> Vec<u16> {
-        list.iter().filter_map(|text| interval(text)).filter(|(of, _)| *of == service).map(|(_, ms)| ms).collect()
-    };
-    let own_or_all = |list: &[String]| {
-        let own = name.map_or_else(Vec::new, |_| of(list, name));
-        if own.is_empty() { of(list, None) } else { own }
-    };
-    let is_aggregated = c.update_aggregation.iter().any(is);
-    let intervals = own_or_all(&c.aggregation_interval_ms);
     let counts = c.just_in_time_services.is_empty() || c.just_in_time_services.iter().any(is);
     ServiceConflation {
-        interval: if is_aggregated { intervals.last().copied().unwrap_or(2_000) } else { 0 },
-        exceptions: exceptions(c, name),
-        offered: own_or_all(&c.offered_interval_ms),
+        offered: own_or_all(&c.offered_interval_ms, name),
         just_in_time: if counts { c.just_in_time.0 } else { p2ps::conflation::JustInTime::Off },
+        ..whole_of_service(c.whole(), name)
+    }
+}
+
+/// As [`of_service`], of what is conflated as a whole.
+fn whole_of_service(c: Whole<'_>, name: Option<&str>) -> ServiceConflation {
+    let is_aggregated = c.services.iter().any(|text| text == ALL || Some(text.as_str()) == name);
+    let interval = own_or_all(c.intervals, name).last().copied().unwrap_or(2_000);
+    ServiceConflation {
+        interval: if is_aggregated { interval } else { 0 },
+        exceptions: exceptions(c, name),
+        ..ServiceConflation::default()
     }
 }
 
 /// Items of a service that are conflated otherwise than the rest of it.
-fn exceptions(c: &Conflation, name: Option<&str>) -> Exceptions {
+fn exceptions(c: Whole<'_>, name: Option<&str>) -> Exceptions {
     // "*:" says the same as no service, where an item's name has a colon.
     let of = |list: &Entries| super::filters::of_or_all(list, name, ALL).join(",");
     let of_this = |service: Option<&str>, name: Option<&str>| service.filter(|service| *service != ALL) == name;
     let values = |name: Option<&str>| -> Vec<(FieldValue, u16)> {
-        let all = c.aggregation_interval_values.iter().filter_map(|text| value_interval(text));
+        let all = c.values.iter().filter_map(|text| value_interval(text));
         all.filter(|(service, ..)| of_this(*service, name)).map(|(_, value, interval)| (value, interval)).collect()
     };
     let own = name.map_or_else(Vec::new, |_| values(name));
     let values = if own.is_empty() { values(None) } else { own };
-    let fid = of(&c.aggregation_interval_field).trim().parse().ok();
-    let only = fields(&of(&c.aggregation_fields)).map(|ranges| Arc::new(FieldSet::new(ranges)));
+    let fid = of(c.field).trim().parse().ok();
+    let only = fields(&of(c.only_fields)).map(|ranges| Arc::new(FieldSet::new(ranges)));
     Exceptions {
         by_field: fid.filter(|_| !values.is_empty()).map(|fid| FieldIntervals { fid, values }),
-        not_items: patterns(words(&of(&c.disable_aggregation_item_list))),
+        not_items: patterns(words(&of(c.not_items))),
         only_fields: only,
     }
 }
@@ -158,8 +241,8 @@ pub(super) fn limits(c: &Conflation, limits: p2ps::egress::Limits) -> p2ps::egre
 #[cfg(test)]
 mod tests {
     use super::super::{Config, Selection};
-    use super::{Conflation, fault, limits, settings};
-    use hub::p2ps::conflation::{JustInTime, ServiceConflation};
+    use super::{Conflation, fault, limits, settings, settings_at_source};
+    use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
     use hub::p2ps::egress::Limits;
 
     fn parsed(text: &str) -> Conflation {
@@ -247,5 +330,32 @@ mod tests {
             .unwrap();
         let faults = super::super::load(&path, &selection).unwrap_err().faults;
         assert_eq!(faults.len(), 2, "{faults:?}");
+    }
+    #[test]
+    fn a_source_distributor_and_a_p2ps_have_lists_of_their_own() {
+        let text = "*ADH*CONF*updateAggregation : True\n*ADH*CONF*aggregationInterval : 5000\n\
+                    *ADH*CONF*aggregationIntervalField : 4\n*ADH*CONF*aggregationFields : 22,25\n\
+                    *ADH*CONF*disableAggregationItemList : FX*, JPY=\n\
+                    *ADS*SLOW*updateAggregation : True\n*ADS*SLOW*disableAggregationItemList : N2*\n\
+                    *BOTH*updateAggregation : True\n";
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rmds.cnf");
+        std::fs::write(&path, text).unwrap();
+        let loaded = super::super::load(&path, &Selection::default()).unwrap();
+        let config = &loaded.config;
+        assert_eq!(config.conflation.update_aggregation, ["SLOW", "BOTH"]);
+        assert_eq!(config.source_conflation.update_aggregation, ["CONF", "BOTH"]);
+        let at_source = settings_at_source(&config.source_conflation);
+        let intervals = |of: &Settings| ["CONF", "SLOW", "BOTH", "ANY"].map(|name| of.of(name).interval);
+        assert_eq!(intervals(&at_source), [5_000, 0, 2_000, 0]);
+        assert_eq!(intervals(&settings(&config.conflation)), [0, 2_000, 2_000, 0]);
+        let conf = &at_source.of("CONF").exceptions;
+        let passes = |name: &[u8]| conf.not_items.iter().any(|pattern| pattern.matches(name));
+        assert!(conf.only_fields.is_some() && passes(b"FXY") && passes(b"JPY=") && !passes(b"IBM"));
+        assert!(loaded.notes.iter().all(|note| !note.text.contains("no effect")), "{:?}", loaded.notes);
+        // An interval of nothing is a fault at either.
+        let wrong = "[source_conflation]\naggregation_interval_ms = [\"CONF:0\"]\n";
+        let fault = Config::parse("q.toml", wrong).unwrap_err().to_string();
+        assert!(fault.contains("source_conflation.aggregation_interval_ms must be numbers over 0"), "{fault}");
     }
 }

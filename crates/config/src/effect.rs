@@ -90,7 +90,7 @@ const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean:
 const HEADLINES: &str = "an update that has permission data of its own goes to those who satisfy it, as a headline is to; where a headline has its code in a field, source_distributor.headline_permission_field says in which (docs/operating/permissions.md)";
 const SSL: &str = "the older SSL protocol is not spoken: its wire format is not public; clients use RSSL (rsslPort), over which they can have Marketfeed (p2ps.marketfeed, marketfeed_port); quoteway marketfeed-lines gives records by lines of text on port 8101";
 const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields and seqNumFollowsMarketfeedRules count; docs/wire/marketfeed.md)";
-const CONFLATION: &str = "quotes are conflated and trades never, by the P2PS; intervals by exchange are aggregation_interval_values of [conflation] (docs/operating/conflation.md)";
+const CONFLATION: &str = "quotes are conflated and trades never; intervals by exchange are aggregation_interval_values of [conflation], at the Source Distributor of [source_conflation] (docs/operating/conflation.md)";
 const STANDBY: &str = "hot standby of Source Distributors is p2ps.source_distributor_pairs, of providers source_distributor.provider_choice (docs/operating/standby.md)";
 const BACKBONE: &str = "the backbone is not RRCP; see docs/operating/if-you-know-rmds.md";
 const NEEDLESS: &str = "memory and tables grow with what is in them";
@@ -219,7 +219,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::SrcDist,
         CONFLATION,
-        "aggregationFields aggregationInterval aggregationIntervalField aggregationIntervalFieldValues aggregationStyle disableAggregationItemList enableAggStats updateAggregation=False",
+        "aggregationIntervalFieldValues aggregationStyle enableAggStats",
     ),
     none(Kind::SrcDist, DUMPS, "auditTimeStampUpdateInterval entireDumpFile"),
     none(

@@ -7,9 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use hub::cache::rules::{CacheRules, Domains, RecordRules, ServiceRule, ServiceSet};
 use hub::filter::rules::FieldSet;
+use hub::conflation::merge::Ripples;
 use hub::hash_seed::HashSeed;
 use hub::status_texts::StatusTexts;
 use hub::{distributor, p2ps};
+use rwf::dictionary::Dictionary;
 
 use super::blocked::blocked_list;
 use super::by_service;
@@ -68,12 +70,25 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         cache: distributor_cache(config),
         records: record_rules(c),
         filters: filters::of_distributor(config),
+        conflation: conflation::settings_at_source(&config.source_conflation),
+        ripples: ripples(config),
         headlines: headlines(c),
         page_sizes: c.page_sizes.0.clone(),
         status_texts: status_texts(config),
         hash_seed: hash_seed(),
         ..distributor::Config::default()
     }
+}
+
+/// The fields that ripple, where services are conflated at the Source Distributor.
+fn ripples(config: &Config) -> Arc<Ripples> {
+    let c = &config.source_conflation;
+    if !c.ripple || c.update_aggregation.is_empty() {
+        return Arc::default();
+    }
+    // One that cannot be read ends the start elsewhere.
+    let dictionary = dictionary(config).ok().flatten().unwrap_or_else(Dictionary::builtin);
+    Arc::new(Ripples::of(&dictionary))
 }
 
 /// Fields that clients may contribute. Entries that say nothing are a fault of the file (`rules`).

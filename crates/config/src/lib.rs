@@ -44,7 +44,7 @@ pub use aeron::{Aeron, AeronDriver, AeronFlowControl, AeronIdle, AeronMedium};
 pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
 pub use blocked::blocked_list;
-pub use conflation::Conflation;
+pub use conflation::{Conflation, SourceConflation};
 pub use dictionary::dictionary;
 pub use filters::Filters;
 pub use hub::{
@@ -93,6 +93,8 @@ pub struct Config {
     pub services: BTreeMap<String, Service>,
     /// Fewer updates.
     pub conflation: Conflation,
+    /// Fewer updates on the hub.
+    pub source_conflation: SourceConflation,
     /// Filters: data that is kept from all who watch.
     pub filters: Filters,
     /// Permissions: who may see what.
@@ -120,6 +122,7 @@ impl Config {
             &self.source_distributor,
             &self.p2ps,
             &self.conflation,
+            &self.source_conflation,
             &self.filters,
             &self.permissions,
             &self.dictionary,
@@ -138,6 +141,7 @@ impl Config {
             &mut self.source_distributor,
             &mut self.p2ps,
             &mut self.conflation,
+            &mut self.source_conflation,
             &mut self.filters,
             &mut self.permissions,
             &mut self.dictionary,

@@ -37,6 +37,7 @@ mod tests {
             ("[source_distributor]", "locked_item_list"),
             ("[source_distributor]", "non_caching_item_list"),
             ("[conflation]", "disable_aggregation_item_list"),
+            ("[source_conflation]", "disable_aggregation_item_list"),
             ("[[route]]\nhost_list = [\"h:1\"]", "server_partition_list"),
             ("[[route]]\nhost_list = [\"h:1\"]", "server_partition_negation_list"),
         ] {

@@ -11,8 +11,8 @@ use super::patterns::{PATTERNS, are_patterns};
 use super::record::{self, Record};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
-    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceDistributor, by_service,
-    conflation, filters, headlines, service_qos,
+    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceConflation, SourceDistributor,
+    by_service, conflation, filters, headlines, service_qos,
 };
 
 /// The least limit on what a peer may send in a second, in bytes: what one turn takes in of a connection has to be less than what the longest
@@ -41,6 +41,9 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     found.extend(of_aeron(config));
     if let Some((key, what)) = conflation::fault(&config.conflation) {
         found.push(Broken { section: Conflation::NAME, key, what });
+    }
+    if let Some((key, what)) = conflation::fault_at_source(&config.source_conflation) {
+        found.push(Broken { section: SourceConflation::NAME, key, what });
     }
     if let Some((key, what)) = filters::fault(&config.filters) {
         found.push(Broken { section: Filters::NAME, key, what });
@@ -483,6 +486,8 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     let c = &config.conflation;
     let none = c.update_aggregation.is_empty();
     idle(none, Conflation::NAME, "aggregation_interval_ms", "update_aggregation names its service");
+    let none = config.source_conflation.update_aggregation.is_empty();
+    idle(none, SourceConflation::NAME, "aggregation_interval_ms", "update_aggregation names its service");
     let off = c.just_in_time.0 == ::hub::p2ps::conflation::JustInTime::Off;
     for key in ["just_in_time_services", "start_percent", "end_percent"] {
         idle(off, Conflation::NAME, key, "just_in_time is on");

@@ -2,6 +2,7 @@
 
 use super::ids::Origin;
 use crate::cache::rules::NamePattern;
+use crate::conflation;
 use crate::hash_seed::HashSeed;
 use crate::item::ItemKey;
 use crate::status_texts::StatusTexts;
@@ -231,6 +232,11 @@ pub struct Config {
     pub filters: crate::filter::rules::Filters,
     /// Services whose headlines have their permission codes in a field (`headlinePermissioning`), by name.
     pub headlines: BTreeMap<String, Arc<HeadlineRule>>,
+    /// Services whose updates are conflated here, before they go to the hub: those with an interval, and their exceptions. What is offered to
+    /// clients beside that, and conflation just in time, is for P2PSs.
+    pub conflation: conflation::Settings,
+    /// Fields that ripple, and so are merged with as many of their last values as it takes; none without a dictionary.
+    pub ripples: Arc<conflation::merge::Ripples>,
     /// How large held pages are.
     pub page_sizes: crate::cache::rules::PageSizes,
     /// Pause between heartbeats on the hub stream; 0 sends none (both sides in one process).
@@ -354,6 +360,8 @@ impl Default for Config {
             records: crate::cache::rules::RecordRules::default(),
             filters: crate::filter::rules::Filters::default(),
             headlines: BTreeMap::new(),
+            conflation: conflation::Settings::default(),
+            ripples: Arc::default(),
             page_sizes: crate::cache::rules::PageSizes::default(),
             heartbeat_interval: 0,
             p2ps_timeout: 0,

@@ -71,6 +71,8 @@ pub struct Counters {
     pub headlines: u64,
     /// Updates of filtered services that did not go on: nothing passed, or their type is withheld.
     pub updates_filtered: u64,
+    /// Updates of conflated services that were merged into others before they went to the hub.
+    pub updates_conflated: u64,
     /// Images and updates of filtered services that could not be read, and went on whole.
     pub unfiltered: u64,
     /// Messages dropped: class or domain has no place there.

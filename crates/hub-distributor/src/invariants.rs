@@ -20,6 +20,8 @@ impl SourceDistributor {
         self.published.check(&self.items);
         self.content.check(|handle| self.items.get(handle).is_some_and(|item| !item.is_ended()));
         self.check_cache();
+        self.hub
+            .check(|handle| self.items.get(handle).is_some_and(|item| self.providers.conflation_of(item).is_some()));
         self.posts.check(&self.links, |session| self.providers.get(session).is_some());
         self.check_streams();
         self.check_services();

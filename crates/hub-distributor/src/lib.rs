@@ -62,7 +62,7 @@ use crate::stream::{Event, update_flags};
 use ::hub_stream as stream;
 use content::Content;
 use hot_standby::HotStandby;
-use hub_content::{cache, filter};
+use hub_content::{cache, conflation, filter};
 use hub_items::deadlines::earliest;
 use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence, status_texts};
 use hub_stream::{Composer, HubStream};
@@ -223,7 +223,7 @@ impl SourceDistributor {
             return;
         };
         // The data path: an update for an item that is watched. Streams of non-interactive providers, and
-        // of items that are cached, filtered, mirrored or watched for interruptions, are never live here.
+        // of items that are cached, conflated, filtered, mirrored or watched for interruptions, are never live here.
         if let Ok(header) = peek::header(msg)
             && header.class == MsgClass::UPDATE
             && let Some(handle) = session.streams.get(StreamId(header.stream_id)).live()
@@ -258,6 +258,7 @@ impl SourceDistributor {
                 self.timer(timer, out);
             }
         }
+        self.hub.release_due(now);
         self.work_outages(out);
         self.work_merged_states(out);
         for service in self.providers.service_ids() {
@@ -279,6 +280,10 @@ impl SourceDistributor {
     /// The turn is over, its block has been handed on.
     pub fn clear_block(&mut self) {
         self.hub.end_block();
+        let released = self.hub.take_released();
+        self.counters.updates += released.published;
+        self.counters.updates_conflated += released.spared;
+        self.counters.encode_failures += released.unwritable;
         self.providers.end_turn();
         let items = &self.items;
         let waits = |item: &items::Item, epoch| item.epoch() == epoch && item.awaits_something();
@@ -371,6 +376,7 @@ impl SourceDistributor {
     pub(crate) fn begin(&mut self, now: u64) {
         debug_assert!(now >= self.now, "time goes back from {} to {now}", self.now);
         self.now = now;
+        self.hub.begin(now);
     }
 
     fn timer(&mut self, timer: Timer, out: &mut dyn ProviderSink) {

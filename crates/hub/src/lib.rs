@@ -7,7 +7,7 @@
 //! This crate is the name under which the others use both, and the place of the tests that need both; those of one half are beside that half.
 #![forbid(unsafe_code)]
 
-pub use hub_content::{cache, filter, headlines};
+pub use hub_content::{cache, conflation, filter, headlines};
 pub use hub_distributor as distributor;
 pub use hub_items::{counters, deadlines, faults, hash_seed, item, status_texts};
 pub use hub_p2ps as p2ps;

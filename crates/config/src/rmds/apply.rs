@@ -484,8 +484,16 @@ const EXPRESSIONS: [&str; 2] = ["serverPartitionList", "serverPartitionNegationL
 /// The lists by service whose lines are True or False, and that have those services for which they are True.
 const SWITCHES: [&str; 2] = ["updateAggregation", "dismountOnOutage"];
 /// Parameters whose lines are texts: names of files and servers, words that the rules look at.
-const TEXTS: [&str; 6] =
-    ["blockedItemsFile", "blockedServerList", "itemPriorityFile", "newsNameList", "qosRate", "qosTimeliness"];
+const TEXTS: [&str; 8] = [
+    "aggregationFields",
+    "blockedItemsFile",
+    "blockedServerList",
+    "disableAggregationItemList",
+    "itemPriorityFile",
+    "newsNameList",
+    "qosRate",
+    "qosTimeliness",
+];
 
 /// The fault of a line of a list by service.
 fn entry_fault(mapped: &Mapped, value: &str) -> Result<(), String> {

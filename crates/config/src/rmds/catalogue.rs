@@ -4,7 +4,7 @@ use super::components::{ANY_COMPONENT, P2PS, RRCP, SRC_DIST, is_component, near_
 use super::lookup::{Level, level_weights};
 use super::syntax::{Binding, Key, Word};
 use crate::effect::{Kind, NoEffect, TABLE};
-use crate::{AnySection, Config, Route, Section, Service, nearest};
+use crate::{AnySection, Config, Route, Section, Service, SourceConflation, nearest};
 
 /// The scope of a list with an entry for each service.
 const SERVICES: &str = "SERVICES";
@@ -144,6 +144,8 @@ impl Catalogue {
                 for name in info.rmds.split('|').filter(|n| !n.is_empty()) {
                     let (components, scope) = match (section.rmds(), info.scope) {
                         ("P2PS", "") if name != "rsslPort" => (P2PS, "PORT"),
+                        // A P2PS has parameters of the same names.
+                        _ if section.name() == SourceConflation::NAME => (SRC_DIST, info.scope),
                         (_, "SERVICE") => (ANY_COMPONENT, "SERVICE"),
                         ("Src_Dist", SERVICES) => (ANY_COMPONENT, SERVICES),
                         (_, "PROCESS") => (ANY_COMPONENT, ""),

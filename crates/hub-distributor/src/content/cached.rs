@@ -129,8 +129,8 @@ impl SourceDistributor {
         let is_live = self.providers[id].streams.get(crate::ids::StreamId(header.stream_id)).is_live_careful();
         match (is_live, may_go) {
             (true, true) => {
-                self.hub.update(handle, bits, rwf);
-                self.counters.updates += 1;
+                let conflation = self.providers.conflation_of(&self.items[handle]);
+                self.counters.updates += u64::from(self.hub.relay(handle, bits, rwf, conflation));
             }
             (true, false) => self.counters.updates_filtered += 1,
             (false, _) => self.counters.dropped_not_live += 1,

@@ -80,7 +80,7 @@ impl SourceDistributor {
             self.counters.dropped_repeats += 1;
             return;
         }
-        let Some(filter) = &self.providers[self.items[handle].service()].filter else {
+        let Some(filter) = &self.providers[self.items[handle].service()].treatment.filter else {
             return self.cached_update(id, handle, header, msg, true);
         };
         if self.content.unselected.has(handle) {
@@ -106,7 +106,7 @@ impl SourceDistributor {
         msg: &[u8],
         out: &mut dyn ProviderSink,
     ) -> Result<(), CloseReason> {
-        let Some(filter) = &self.providers[self.items[handle].service()].filter else {
+        let Some(filter) = &self.providers[self.items[handle].service()].treatment.filter else {
             self.item_refresh(handle, &RefreshMsg::decode(msg)?, msg, out);
             return Ok(());
         };
@@ -146,7 +146,7 @@ impl SourceDistributor {
 
     fn decoded_published(&mut self, id: SessionId, decoded: &Msg<'_>, msg: &[u8]) -> Result<(), CloseReason> {
         let service = if self.config.filters.is_on() { self.service_of_published(id, decoded) } else { None };
-        let Some(filter) = service.and_then(|service| self.providers[service].filter.clone()) else {
+        let Some(filter) = service.and_then(|service| self.providers[service].treatment.filter.clone()) else {
             self.take_published(id, decoded, msg);
             return Ok(());
         };
@@ -251,12 +251,12 @@ impl SourceDistributor {
 
     /// True if updates of an item have to be looked at before they are relayed.
     pub(crate) fn is_filtered(&self, handle: Handle) -> bool {
-        self.providers[self.items[handle].service()].filter.is_some()
+        self.providers[self.items[handle].service()].treatment.filter.is_some()
     }
 
     /// What passes of a message that was posted to an item; `None` for an update of which nothing is left.
     pub(crate) fn passing_post(&mut self, handle: Handle, msg: Vec<u8>) -> Option<Vec<u8>> {
-        let filter = self.providers[self.items[handle].service()].filter.as_ref();
+        let filter = self.providers[self.items[handle].service()].treatment.filter.as_ref();
         let filter = filter.filter(|_| !self.content.unselected.has(handle));
         let (Some(filter), Ok(header)) = (filter, peek::header(&msg)) else { return Some(msg) };
         let mut passing = Vec::new();
@@ -274,7 +274,7 @@ impl SourceDistributor {
 
     /// True if an update of a published item goes on; one that does not is counted.
     pub(crate) fn relays_published(&mut self, handle: Handle, update: &[u8], bits: u8) -> bool {
-        let filter = self.providers[self.items[handle].service()].filter.as_ref();
+        let filter = self.providers[self.items[handle].service()].treatment.filter.as_ref();
         let is_withheld = !self.content.unselected.has(handle)
             && filter.is_some_and(|filter| filter.withholds(update))
             && bits & flags::HAS_LOCK == 0;

@@ -34,7 +34,7 @@ impl SourceDistributor {
     /// The rule of an item's service, if the item is a headline.
     pub(crate) fn headline_rule(&mut self, handle: Handle) -> Option<Arc<HeadlineRule>> {
         let item = self.items.get(handle)?;
-        let rule = self.providers[item.service()].headlines.as_ref()?;
+        let rule = self.providers[item.service()].treatment.headlines.as_ref()?;
         let is_one = *self.content.headlines.0.entry(handle).or_insert_with(|| {
             let key = item.item_key();
             rule.is_about(key.name.unwrap_or_default())
@@ -44,7 +44,7 @@ impl SourceDistributor {
 
     /// Whether updates of an item may be headlines: they are looked at before they are relayed.
     pub(crate) fn has_headlines(&self, handle: Handle) -> bool {
-        self.providers[self.items[handle].service()].headlines.is_some()
+        self.providers[self.items[handle].service()].treatment.headlines.is_some()
     }
 
     /// What goes on instead of a message of an interactive item; `None` for the message itself. The bytes are to be given back in
@@ -62,7 +62,7 @@ impl SourceDistributor {
         let rule = match decoded {
             Msg::Refresh(refresh) if let Some(name) = refresh.key.as_ref().and_then(|key| key.name) => {
                 let service = self.service_of_published(id, decoded)?;
-                let rule = self.providers[service].headlines.clone()?;
+                let rule = self.providers[service].treatment.headlines.clone()?;
                 rule.is_about(name).then_some(rule)?
             }
             _ => {

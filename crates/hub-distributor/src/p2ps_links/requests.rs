@@ -141,7 +141,9 @@ impl SourceDistributor {
         let Open { slot, target, token, .. } = open;
         self.counters.opens += 1;
         self.key.clear();
-        ItemKey::new(request.domain, &request.key, request.qos).write(&mut self.key);
+        let qos =
+            request.qos.map(|qos| self.providers.service(open.service).map_or(qos, |known| known.source_qos(qos)));
+        ItemKey::new(request.domain, &request.key, qos).write(&mut self.key);
         let handle = match self.resolve(open.service, open.flags, request.domain) {
             Ok(handle) => handle,
             Err((counter, state)) => {
@@ -328,6 +330,7 @@ impl SourceDistributor {
         debug_assert!(self.items[handle].place().is_none(), "an item leaves its stream before it is forgotten");
         self.upstream.forget_item(handle);
         self.content.forget(handle);
+        self.hub.forget(handle);
         self.hot_standby.forget(handle);
         if let Some(image) = self.items[handle].image() {
             self.end_record(handle, image);

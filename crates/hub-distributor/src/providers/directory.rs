@@ -373,7 +373,7 @@ impl SourceDistributor {
             capabilities,
             dictionaries_provided: dictionaries.clone(),
             dictionaries_used: dictionaries,
-            qos: if service.qos.is_empty() { vec![Qos::REALTIME_TICK] } else { service.qos.clone() },
+            qos: service.offered(),
             supports_qos_range: None,
             item_list: service.item_list.clone(),
             supports_out_of_band_snapshots: Some(self.config.snapshots_out_of_band(&service.name).unwrap_or(true)),

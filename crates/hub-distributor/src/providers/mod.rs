@@ -46,6 +46,8 @@ pub(crate) use streams::Stream;
 
 use super::ids::{GroupId, Origin, SessionId};
 use crate::Config;
+use crate::conflation::ServiceConflation;
+use crate::items::Item;
 use dictionaries::Dictionaries;
 use merged_states::MergedStates;
 use outage::Outages;
@@ -75,7 +77,7 @@ impl Providers {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             sessions: Sessions::new(config.hash_seed),
-            services: Services::new(config.hash_seed, config.filters.clone(), config.headlines.clone()),
+            services: Services::new(config),
             outages: Outages::new(config.work_per_turn),
             merged_states: MergedStates::default(),
             dictionaries: Dictionaries::default(),
@@ -111,6 +113,11 @@ impl Providers {
     /// Every session, and those that are lost and may still have items.
     pub(crate) fn with_leaving(&self) -> impl Iterator<Item = (SessionId, &Session)> + '_ {
         self.sessions.with_leaving()
+    }
+
+    /// How the updates of an item are conflated before they go to the P2PSs; not if `None`, as those of private streams.
+    pub(crate) fn conflation_of(&self, item: &Item) -> Option<&ServiceConflation> {
+        self[item.service()].treatment.conflation.as_deref().filter(|_| !item.is_private())
     }
 
     /// The session's offer of a service.

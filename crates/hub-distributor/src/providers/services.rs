@@ -1,11 +1,12 @@
 //! The services: what they are called, who offers them, and what is waiting for a provider.
 
 use super::session::Domains;
-use crate::SessionId;
 use crate::cascade::Lines;
+use crate::conflation::{self, ServiceConflation};
 use crate::filter::rules::{Filters, ServiceFilter};
-use crate::hash_seed::{HashSeed, SeededMap};
+use crate::hash_seed::SeededMap;
 use crate::ids::Handle;
+use crate::{Config, SessionId};
 use hub_content::headlines::HeadlineRule;
 use rwf::Qos;
 use std::collections::{BTreeMap, VecDeque};
@@ -37,14 +38,22 @@ impl Publishing {
     }
 }
 
+/// What becomes of the content of a service's messages before it goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Treatment {
+    /// The filter of the service; everything passes if `None`.
+    pub(crate) filter: Option<Arc<ServiceFilter>>,
+    /// How the service is conflated; not if `None`.
+    pub(crate) conflation: Option<Arc<ServiceConflation>>,
+    /// The rule of headlines that have permission codes in a field.
+    pub(crate) headlines: Option<Arc<HeadlineRule>>,
+}
+
 /// One service. Its id belongs to its name for good.
 #[derive(Debug, Default)]
 pub(crate) struct Service {
     pub(crate) name: String,
-    /// The filter of the service; everything passes if `None`.
-    pub(crate) filter: Option<Arc<ServiceFilter>>,
-    /// The rule of headlines that have permission codes in a field.
-    pub(crate) headlines: Option<Arc<HeadlineRule>>,
+    pub(crate) treatment: Treatment,
     /// `Vendor`, as the first provider had it.
     pub(crate) vendor: Option<String>,
     /// `ItemList`, as the first provider had it.
@@ -103,6 +112,20 @@ pub(crate) struct Service {
 }
 
 impl Service {
+    /// The qualities that P2PSs are told of: what is conflated here has no other.
+    pub(crate) fn offered(&self) -> Vec<Qos> {
+        let default = [Qos::REALTIME_TICK];
+        let sources = if self.qos.is_empty() { &default } else { &self.qos[..] };
+        self.treatment.conflation.as_ref().map_or_else(|| sources.to_vec(), |conflation| conflation.offer(sources))
+    }
+
+    /// The quality of the providers that serves a quality which P2PSs are told of.
+    pub(crate) fn source_qos(&self, qos: Qos) -> Qos {
+        let default = [Qos::REALTIME_TICK];
+        let sources = if self.qos.is_empty() { &default } else { &self.qos[..] };
+        self.treatment.conflation.as_ref().map_or(qos, |conflation| conflation.granted(sources, qos).source)
+    }
+
     /// The service has no name any more.
     pub(crate) fn is_forgotten(&self) -> bool {
         self.forgotten
@@ -268,6 +291,7 @@ pub(crate) struct Services {
     /// Filters, by service.
     filters: Filters,
     headlines: BTreeMap<String, Arc<HeadlineRule>>,
+    conflation: conflation::Settings,
 }
 
 /// Ids above this are not given out; `0xFFFF` means something else on the hub.
@@ -275,8 +299,14 @@ const MAX_SERVICES: usize = 0xFFFE;
 
 impl Services {
     /// No services yet. Providers choose their names: `seed` keys the table.
-    pub(crate) fn new(seed: HashSeed, filters: Filters, headlines: BTreeMap<String, Arc<HeadlineRule>>) -> Self {
-        Self { by_name: SeededMap::with_hasher(seed), filters, headlines, ..Self::default() }
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            by_name: SeededMap::with_hasher(config.hash_seed),
+            filters: config.filters.clone(),
+            headlines: config.headlines.clone(),
+            conflation: config.conflation.clone(),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn get(&self, id: u16) -> Option<&Service> {
@@ -303,7 +333,9 @@ impl Services {
         }
         let filter = self.filters.of(name).cloned();
         let headlines = self.headlines.get(name).cloned();
-        let service = Service { name: name.to_owned(), filter, headlines, cached, ..Service::default() };
+        let conflation = Some(self.conflation.of(name)).filter(|of| of.interval > 0).map(|of| Arc::new(of.clone()));
+        let treatment = Treatment { filter, conflation, headlines };
+        let service = Service { name: name.to_owned(), treatment, cached, ..Service::default() };
         let id = if self.list.len() < MAX_SERVICES {
             self.list.push(service);
             self.list.len() as u16

@@ -88,6 +88,7 @@ impl SourceDistributor {
 
     /// As [`Self::publish_image`]; with [`flags::UNSOLICITED`] among the flags it is for all who watch.
     pub(super) fn publish_image_with(&mut self, shared: Handle, handle: Handle, target: u16, bits: u8) {
+        self.hub.release(handle);
         let slot = self.links.slot(target);
         let alone = slot.is_some_and(|slot| self.upstream.goes_alone(handle, slot));
         let last = bits | if handle == shared { 0 } else { flags::SNAPSHOT };

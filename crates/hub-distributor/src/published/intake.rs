@@ -181,6 +181,10 @@ impl SourceDistributor {
         if image.refresh(refresh, &schema).is_err() {
             self.counters.cache_failures += 1;
         }
+        if part.first {
+            let (item, conflation) = (&self.items[handle], self.providers.conflation_of(&self.items[handle]));
+            self.hub.note_interval(handle, conflation, item.item_key().name, refresh);
+        }
         let answers = self.published.awaited.take_part(handle, complete);
         if watched {
             let flags = published_flags(part, answers, refresh.flags.contains(RefreshFlags::CLEAR_CACHE));
@@ -229,8 +233,8 @@ impl SourceDistributor {
     pub(super) fn relay_published(&mut self, handle: Handle, rwf: &[u8]) {
         let bits = update_flags_of(rwf);
         if self.relays_published(handle, rwf, bits) {
-            self.hub.update(handle, bits, rwf);
-            self.counters.updates += 1;
+            let conflation = self.providers.conflation_of(&self.items[handle]);
+            self.counters.updates += u64::from(self.hub.relay(handle, bits, rwf, conflation));
         }
     }
 

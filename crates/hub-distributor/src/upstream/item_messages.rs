@@ -147,6 +147,8 @@ impl SourceDistributor {
         self.cache_refresh(handle, first, one_shot, refresh);
         if first {
             self.hot_standby.image_passed(handle, refresh.seq_num);
+            let (item, conflation) = (&self.items[handle], self.providers.conflation_of(&self.items[handle]));
+            self.hub.note_interval(handle, conflation, item.item_key().name, refresh);
         }
         if watched {
             self.tell_news(handle, news, part, one_shot, &refresh.state);
@@ -202,6 +204,8 @@ impl SourceDistributor {
     /// beginning, and so opens anew.
     fn publish_refresh(&mut self, handle: Handle, flags: u8, rwf: &[u8]) {
         self.counters.images += 1;
+        // Ahead of images that go to single P2PSs beside the stream, too.
+        self.hub.release(handle);
         let item = &self.items[handle];
         let (group, interest) = (item.group().0, item.interest().clone());
         let position = self.hub.next_position();

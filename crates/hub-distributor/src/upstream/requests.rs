@@ -443,6 +443,7 @@ impl SourceDistributor {
     /// Whether the item's updates are looked at before they are relayed. Those of an item that is cached, and no more than that, are not.
     pub(crate) fn is_looked_at(&self, handle: Handle) -> bool {
         self.is_filtered(handle)
+            || self.providers.conflation_of(&self.items[handle]).is_some()
             || self.has_headlines(handle)
             || self.hot_standby.has(handle)
             || self.is_monitored(handle)

@@ -4,6 +4,7 @@ mod another_kind;
 mod awaited;
 mod cache;
 mod cascade;
+mod conflation;
 mod contributions;
 mod desktops;
 mod directory;

@@ -10,10 +10,12 @@
 //! * what a provider has been asked is exactly what is open: no stream opened twice, none closed twice;
 //! * in the end, with all providers answering, every watched item has an image, and nothing is left when all is closed.
 //!
-//! In every third world the data of providers are watched for interruptions, of which there are many, since nobody publishes for seconds.
+//! In every third world the data of providers are watched for interruptions, of which there are many, since nobody publishes for seconds. In some
+//! the service is conflated: an update stands for as many as it says.
 
 use crate::world::*;
 use hub_content::cache::rules::CacheRules;
+use hub_content::conflation::{ServiceConflation, Settings};
 use hub_distributor::{Balance, Config, Interruption, RouteConfig};
 use hub_stream::{Kind, Request, flags};
 use rwf::msg::{Msg, RefreshFlags};
@@ -117,6 +119,9 @@ impl Run {
         let routes = vec![RouteConfig { interruption, ..RouteConfig::default() }; PROVIDERS];
         let balance = if (seed / 21).is_multiple_of(2) { Balance::Load } else { Balance::First };
         let failback = (seed / 42 % 2) * 3 * SECOND;
+        let interval = (seed / 84 % 3 / 2 * 700) as u16;
+        let others = ServiceConflation { interval, ..ServiceConflation::default() };
+        let conflation = Settings { others, ..Settings::default() };
         let config = Config {
             age_unwatched: age,
             opens_per_turn,
@@ -125,6 +130,7 @@ impl Run {
             routes,
             balance,
             failback,
+            conflation,
             ..Config::default()
         };
         let mut run = Self {
@@ -380,6 +386,8 @@ impl Run {
                 None => self.world.pass(2),
             }
         }
+        // What waits for its interval goes out.
+        self.world.pass(1);
         self.check();
         for (id, p2ps) in &self.p2ps {
             assert!(p2ps.opens.is_empty(), "p2ps {id}: opens without answer {:?}", p2ps.opens);
@@ -431,7 +439,7 @@ impl P2ps {
             Kind::Update => {
                 if let Some(held) = self.handles.get_mut(&event.handle) {
                     let Msg::Update(update) = Msg::decode(&event.body).unwrap() else { panic!() };
-                    held.update(value_of(update.body));
+                    held.update(value_of(update.body), update.conflation.map_or(1, |merged| merged.count));
                 }
             }
             Kind::ItemStatus => {
@@ -484,11 +492,11 @@ impl Held {
         }
     }
 
-    fn update(&mut self, value: u64) {
+    fn update(&mut self, value: u64, stands_for: u16) {
         assert!(!self.ended, "an update after the end");
         // A P2PS that joined late waits for its image; what comes before that is not for it.
         if let Some(last) = self.value {
-            assert_eq!(value, last + 1, "lost, repeated or out of order: {self:?}");
+            assert_eq!(value, last + u64::from(stands_for), "lost, repeated or out of order: {self:?}");
             self.value = Some(value);
         }
     }

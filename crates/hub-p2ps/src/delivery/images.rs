@@ -5,6 +5,7 @@ use super::output::Output;
 use super::scratch::{Recipient, Variant};
 use crate::filter::bodies::Left;
 use crate::ids::{GroupId, HubGroup, ItemId, SourceId};
+use crate::item::KeyQos;
 use crate::items::telling::told;
 use crate::items::watchers::Watcher;
 use crate::stream::flags;
@@ -415,7 +416,7 @@ impl P2ps {
                 Some(other) if redirects => MsgKey { service_id: Some(service), ..other },
                 _ => key.msg_key(service),
             }),
-            qos: match (refresh.qos.or(key.qos.to_qos()), variant.rate) {
+            qos: match (refresh.qos.or(key.qos.to_qos()), variant.rate.or(rate_of(key.qos))) {
                 (Some(qos), Some((rate, rate_info))) => Some(Qos { rate, rate_info, ..qos }),
                 (qos, _) => qos,
             },
@@ -429,4 +430,10 @@ impl P2ps {
         counters.messages_unwritable += u64::from(written.is_err());
         written.ok()
     }
+}
+
+/// The rate of an item that was asked for conflated by time: a Source Distributor that does so itself sends its provider's images as they
+/// come.
+fn rate_of(asked: KeyQos) -> Option<(Rate, u16)> {
+    (Rate(asked.rate) == Rate::TIME_CONFLATED).then_some((Rate::TIME_CONFLATED, asked.rate_info))
 }

@@ -206,6 +206,7 @@ impl Set {
             "failback-s" => self.distributor.failback = seconds()?,
             "age-unwatched-s" => self.distributor.age_unwatched = seconds()?,
             "post-timeout-s" => self.distributor.post_timeout = seconds()?,
+            "distributor-conflate-ms" => self.distributor.conflation.others.interval = number()? as u16,
             "distributor-without" => filter(&mut self.distributor.filters, value, without)?,
             "distributor-where" => {
                 let (service, what) = of_service(value)?;

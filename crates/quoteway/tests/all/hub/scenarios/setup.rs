@@ -40,7 +40,7 @@ impl Setup {
         if passes > LONGEST {
             return Err(format!("{} s pass", passes.as_secs()));
         }
-        let has_time = !passes.is_zero() || scenario.settings.iter().any(|(key, _)| key == "conflate-ms");
+        let has_time = !passes.is_zero() || scenario.settings.iter().any(|(key, _)| key.ends_with("conflate-ms"));
         let (sections, two_processes) = (BTreeMap::new(), variant == Variant::Network);
         let mut setup = Self {
             sections,
@@ -190,6 +190,10 @@ impl Setup {
             "conflate-ms" => {
                 self.add("conflation", "update_aggregation = [\"FEED\"]");
                 ("conflation", format!("aggregation_interval_ms = [\"FEED:{}\"]", number()?))
+            }
+            "distributor-conflate-ms" => {
+                self.add("source_conflation", "update_aggregation = [\"FEED\"]");
+                ("source_conflation", format!("aggregation_interval_ms = [\"FEED:{}\"]", number()?))
             }
             "conflation-offered-ms" => ("conflation", format!("offered_interval_ms = [\"FEED:{}\"]", number()?)),
             "blocked" => {

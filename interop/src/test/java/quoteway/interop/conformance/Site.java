@@ -133,6 +133,10 @@ final class Site implements AutoCloseable {
                 add("conflation", "update_aggregation = [\"FEED\"]");
                 add("conflation", "aggregation_interval_ms = [\"FEED:" + value + "\"]");
             }
+            case "distributor-conflate-ms" -> {
+                add("source_conflation", "update_aggregation = [\"FEED\"]");
+                add("source_conflation", "aggregation_interval_ms = [\"FEED:" + value + "\"]");
+            }
             case "conflation-offered-ms" -> add("conflation", "offered_interval_ms = [\"FEED:" + value + "\"]");
             case "blocked" -> {
                 Path names = file(value.substring(value.indexOf('/') + 1) + "\n");
