@@ -1,8 +1,8 @@
 //! Lists of numbers or of yes and no by service: `SERVICE:VALUE`, or `VALUE` for all others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::filters::parts;
+use super::filters::{parts, words};
 use super::value::Entries;
 
 /// A rule on a list of numbers.
@@ -19,6 +19,22 @@ pub(super) fn numbers(list: &Entries) -> Option<BTreeMap<String, u32>> {
 /// As [`numbers`], of true and false in any case, as RMDS writes them.
 pub(super) fn flags(list: &Entries) -> Option<BTreeMap<String, bool>> {
     by_service(list, |word| word.to_ascii_lowercase().parse().ok())
+}
+
+/// A rule on a list of lists of numbers.
+pub(super) const SETS: &str =
+    "must be numbers from 0 to 65535, SERVICE:NUMBERS or NUMBERS for all other services, such as FEED:80,81";
+
+/// As [`numbers`], of lists of them; those of one service are together.
+pub(super) fn sets(list: &Entries) -> Option<BTreeMap<String, BTreeSet<u16>>> {
+    let mut found: BTreeMap<String, BTreeSet<u16>> = BTreeMap::new();
+    for entry in &list.0 {
+        let (service, text) = parts(entry);
+        let numbers: Option<Vec<u16>> = words(text).map(|word| word.parse().ok()).collect();
+        let numbers = numbers.filter(|numbers| !numbers.is_empty())?;
+        found.entry(service.unwrap_or_default().to_owned()).or_default().extend(numbers);
+    }
+    Some(found)
 }
 
 fn by_service<T>(list: &Entries, read: impl Fn(&str) -> Option<T>) -> Option<BTreeMap<String, T>> {
@@ -57,6 +73,26 @@ mod tests {
         for wrong in ["service_item_limit = \"FEED:x\"", "service_open_window = [\"-1\"]"] {
             let fault = Config::parse("test.toml", &format!("[p2ps]\n{wrong}\n")).unwrap_err().to_string();
             assert!(fault.contains("must be numbers"), "{fault}");
+        }
+    }
+    #[test]
+    fn contributions_are_bounded_by_an_rmds_cnf_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let cnf = dir.path().join("rmds.cnf");
+        let text = "*FEED*contribFieldList : 22, 25\n*FEED*contribMaxUpdateRate : 5000\n*FEED*contribMinUpdateRate : 500\n\
+                    *FEED*contribPositiveTemplateIdList : 80,81\n*contribNegativeTemplateIdList : 90\n";
+        std::fs::write(&cnf, text).unwrap();
+        let loaded = load(&cnf, &Selection::default()).expect("no fault");
+        assert!(loaded.notes.iter().all(|note| !note.text.contains("no effect")), "{:?}", loaded.notes);
+        let rules = distributor_config(&loaded.config).contributions;
+        assert!(rules.fields["FEED"].has(25) && !rules.fields["FEED"].has(30));
+        assert_eq!((rules.rates["FEED"], rules.least_rates["FEED"]), (5_000, 500));
+        assert_eq!((&rules.templates["FEED"], &rules.not_templates[""]), (&[80, 81].into(), &[90].into()));
+        for wrong in ["contrib_positive_template_id_list = \"FEED:\"", "contrib_negative_template_id_list = \"70000\""]
+        {
+            let fault =
+                Config::parse("test.toml", &format!("[source_distributor]\n{wrong}\n")).unwrap_err().to_string();
+            assert!(fault.contains("must be numbers from 0 to 65535"), "{fault}");
         }
     }
 }

@@ -106,7 +106,7 @@ const DISCOVERY: &str = "P2PSs are told of each other by their Source Distributo
 const SERVICES: &str = "every service that a provider offers is served";
 const GROUPS: &str = "service groups are source_distributor.service_group_list (docs/operating/standby.md), for all clients; permissions say who sees which service";
 const RECOVERY: &str = "an item is asked for again retryLimit times or for ever, with a pause that grows from 1 s to normalRetryTime, and one that is refused for good is not";
-const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, and contrib_field_list and contrib_max_update_rate of source_distributor what may be posted (docs/operating/running.md)";
+const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, and contribFieldList, contribMaxUpdateRate, contribMinUpdateRate and the lists of templates what may be posted (docs/operating/running.md); a post goes on at once and as it came";
 const DELAY: &str = "the servers delay nothing: quoteway delay does, a process of its own with its own flags";
 const FILTER: &str = "fields are taken out by remove_fields of [filters], of the items that filter_field and filter_field_values of it select (docs/operating/filters.md)";
 const PREEMPTION: &str = "whether items are preempted, and which are not, is source_distributor.preemption and locked_item_list (docs/operating/running.md)";
@@ -216,11 +216,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         BACKBONE,
         "transmissionBus*driverName transmissionBus*numBuffers transmissionBus*serverName usePostTransport=False",
     ),
-    none(
-        Kind::SrcDist,
-        CONFLATION,
-        "aggregationIntervalFieldValues aggregationStyle enableAggStats",
-    ),
+    none(Kind::SrcDist, CONFLATION, "aggregationIntervalFieldValues aggregationStyle enableAggStats"),
     none(Kind::SrcDist, DUMPS, "auditTimeStampUpdateInterval entireDumpFile"),
     none(
         Kind::SrcDist,
@@ -314,7 +310,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         CONTRIBUTIONS,
-        "contribDataFileDirectory contribExchangeFieldList contribFieldList contribInsertRTL=False contribMaxUpdateRate contribMinUpdateRate contribNegativeTemplateIdList contribPositiveTemplateIdList insertAction=lowest insertFlushInterval",
+        "contribDataFileDirectory contribExchangeFieldList contribInsertRTL=False insertAction=lowest insertFlushInterval",
     ),
     none(Kind::Service, MARKETFEED, "priorityAwareMarketfeed providesSequenceNumbers updateMatching useTemplateNumber"),
     none(Kind::Service, IDN_STYLE, "convertToIDNStyle=True"),
@@ -325,7 +321,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         "load is what the provider's directory says",
-        "forwardServerMode includeUnwatchedItemsInLoad maxLoadLevel normalizedLoadLevelThresholdForConcurrentRequests",
+        "forwardServerMode includeUnwatchedItemsInLoad normalizedLoadLevelThresholdForConcurrentRequests",
     ),
     none(Kind::Service, HEADLINES, "headlinePermissioning=True"),
     none(Kind::Service, LOCK_SERVICE, "overrideLockServiceId"),
@@ -333,7 +329,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, LOGS, "logNonRecoverableOpens"),
     none(Kind::Service, BIAS, "readBias serviceQueueTimerMilliseconds"),
     none(Kind::Service, NEEDLESS, "maxOutputBuffers maxSemaphores"),
-    none(Kind::Service, RECOVERY, "nonRecoverablePolling recognitionTime serviceRestartTime"),
+    none(Kind::Service, RECOVERY, "serviceRestartTime"),
     none(
         Kind::Service,
         "a request has its place in the open window until it is answered, or retryTimer is over",

@@ -6,8 +6,8 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use hub::cache::rules::{CacheRules, Domains, RecordRules, ServiceRule, ServiceSet};
-use hub::filter::rules::FieldSet;
 use hub::conflation::merge::Ripples;
+use hub::filter::rules::FieldSet;
 use hub::hash_seed::HashSeed;
 use hub::status_texts::StatusTexts;
 use hub::{distributor, p2ps};
@@ -61,6 +61,9 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         retry_max_interval: u64::from(c.normal_retry_time_s.max(1)) * SECOND,
         retry_limit: c.retry_limit,
         recover_on_close: c.recover_items_on_close,
+        poll_refused: c.non_recoverable_polling,
+        max_load: c.max_load_level,
+        recognition: u64::from(c.recognition_time_s) * SECOND,
         forward_priority: c.forward_item_priority_to_src_app,
         stale_recovery_retry: u64::from(c.stale_recovery_retry_time_s) * SECOND,
         contributions: contributions(c),
@@ -101,6 +104,9 @@ fn contributions(c: &super::SourceDistributor) -> distributor::ContributionRules
         services: c.contrib_service_list.iter().cloned().collect(),
         fields: c.contrib_field_list.0.iter().filter_map(fields).collect(),
         rates: by_service::numbers(&c.contrib_max_update_rate).unwrap_or_default(),
+        least_rates: by_service::numbers(&c.contrib_min_update_rate).unwrap_or_default(),
+        templates: by_service::sets(&c.contrib_positive_template_id_list).unwrap_or_default(),
+        not_templates: by_service::sets(&c.contrib_negative_template_id_list).unwrap_or_default(),
     }
 }
 

@@ -235,6 +235,12 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     rule(s.contrib_field_list.0.iter().all(fields), "contrib_field_list", what);
     let rates = by_service::numbers(&s.contrib_max_update_rate);
     rule(rates.is_some(), "contrib_max_update_rate", by_service::NUMBERS);
+    let rates = by_service::numbers(&s.contrib_min_update_rate);
+    rule(rates.is_some(), "contrib_min_update_rate", by_service::NUMBERS);
+    let templates = by_service::sets(&s.contrib_positive_template_id_list);
+    rule(templates.is_some(), "contrib_positive_template_id_list", by_service::SETS);
+    let templates = by_service::sets(&s.contrib_negative_template_id_list);
+    rule(templates.is_some(), "contrib_negative_template_id_list", by_service::SETS);
     rule(s.retry_limit <= 255, "retry_limit", "must be at most 255");
     let ping = s.websocket_ping_timeout_s;
     rule((3..=255).contains(&ping), "websocket_ping_timeout_s", "must be from 3 to 255");

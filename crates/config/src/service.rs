@@ -19,6 +19,9 @@ section! {
     normal_retry_time_s: Option<u32> = None, "normalRetryTime" in "SERVICE", "As source_distributor.normal_retry_time_s, seconds.";
     retry_limit: Option<u32> = None, "retryLimit" in "SERVICE", "As source_distributor.retry_limit.";
     recover_items_on_close: Option<bool> = None, "recoverItemsOnClose" in "SERVICE", "As source_distributor.recover_items_on_close.";
+    non_recoverable_polling: Option<bool> = None, "nonRecoverablePolling" in "SERVICE", "As source_distributor.non_recoverable_polling.";
+    max_load_level: Option<u32> = None, "maxLoadLevel" in "SERVICE", "As source_distributor.max_load_level.";
+    recognition_time_s: Option<u32> = None, "recognitionTime" in "SERVICE", "As source_distributor.recognition_time_s, seconds.";
     forward_item_priority_to_src_app: Option<bool> = None, "forwardItemPriorityToSrcApp" in "SERVICE", "As source_distributor.forward_item_priority_to_src_app.";
     stale_recovery_retry_time_s: Option<u32> = None, "staleRecoveryRetryTime" in "SERVICE", "As source_distributor.stale_recovery_retry_time_s, seconds.";
     preemption_retry_s: Option<u32> = None, "preemptionRetryTime" in "SERVICE", "As source_distributor.preemption_retry_s, seconds.";
@@ -85,7 +88,7 @@ macro_rules! at_once {
 
 at_once! {
     age_unwatched_item_time_s request_timeout_s normal_retry_time_s retry_limit recover_items_on_close forward_item_priority_to_src_app stale_recovery_retry_time_s
-    preemption_retry_s max_pending_out_insert post_timeout_s
+    preemption_retry_s max_pending_out_insert post_timeout_s non_recoverable_polling max_load_level recognition_time_s
 }
 
 /// Takes over what counts with a reload, also of services of which nothing was said, or nothing is said any more.
@@ -112,6 +115,9 @@ pub(super) fn of_distributor(config: &Config) -> BTreeMap<String, distributor::S
         retry_max_interval: seconds(own.normal_retry_time_s.map(|seconds| seconds.max(1))),
         retry_limit: own.retry_limit,
         recover_on_close: own.recover_items_on_close,
+        poll_refused: own.non_recoverable_polling,
+        max_load: own.max_load_level,
+        recognition: seconds(own.recognition_time_s),
         forward_priority: own.forward_item_priority_to_src_app,
         stale_recovery_retry: seconds(own.stale_recovery_retry_time_s),
         post_timeout: seconds(own.post_timeout_s),

@@ -190,6 +190,13 @@ pub struct Config {
     /// Items that clients have had, and that their provider closes for good, are asked for again as if it had closed them to be recovered
     /// (`recoverItemsOnClose`).
     pub recover_on_close: bool,
+    /// Items that their provider closes for good before anybody has had them are asked for again as if it had closed them to be recovered
+    /// (`nonRecoverablePolling`).
+    pub poll_refused: bool,
+    /// A provider whose `LoadFactor` for a service is above this is asked for no more items of it; 0 for none (`maxLoadLevel`).
+    pub max_load: u32,
+    /// How long a provider that is connected has to have had a service up before it is asked for items of it; 0 asks at once (`recognitionTime`).
+    pub recognition: u64,
     /// How long a provider may leave an item Suspect that it has open before an image is asked for; 0 for ever (`staleRecoveryRetryTime`).
     pub stale_recovery_retry: u64,
     /// Requests have the priorities that P2PSs want (`forwardItemPriorityToSrcApp`); else they say none.
@@ -339,6 +346,9 @@ impl Default for Config {
             retry_max_interval: 60 * SECOND,
             retry_limit: 0,
             recover_on_close: false,
+            poll_refused: false,
+            max_load: 0,
+            recognition: 0,
             stale_recovery_retry: 0,
             forward_priority: true,
             post_timeout: 15 * SECOND,

@@ -395,6 +395,14 @@ impl SourceDistributor {
             Timer::Dictionaries(id, _) => self.dictionaries_waited(id),
             Timer::Link(id, _, service) => self.link_timer(id, service, out),
             Timer::Member(id, _, service) => self.member_timer(id, service, out),
+            Timer::Recognised(id, _, service) => {
+                if self.providers[id].offer_mut(service).is_some_and(|offer| offer.has_rested(self.now)) {
+                    self.providers[service].look_at_set_aside();
+                    self.send_queued(service, out);
+                    self.want_mirrors(service);
+                    self.update_groups_of((id, service), None, false, out);
+                }
+            }
             Timer::Data(id, _, service) => self.data_timer(id, service, out),
             Timer::Mirrors(service) => self.mirrors_timer(service),
             Timer::Swapped => self.tell_swapped(),

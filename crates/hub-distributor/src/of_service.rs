@@ -40,6 +40,9 @@ by_service! {
     retry_max_interval: u64;
     retry_limit: u32;
     recover_on_close: bool;
+    poll_refused: bool;
+    max_load: u32;
+    recognition: u64;
     stale_recovery_retry: u64;
     post_timeout: u64;
     preemption_retry: u64;
@@ -48,11 +51,12 @@ by_service! {
 }
 
 impl ServiceRules {
-    /// Whether an item is asked for again though its provider has closed it for good: one that those who watch have had, and that the
-    /// provider does not deny them.
+    /// Whether an item is asked for again though its provider has closed it for good, and does not deny it to those who watch: one that they
+    /// have had, or one that the provider did not have, in case that it will.
     pub(crate) fn recovers(&self, item: &Item, state: &State<'_>) -> bool {
         let is_closed = state.stream == StreamState::CLOSED && state.code != StateCode::NOT_ENTITLED;
-        self.recover_on_close && is_closed && item.is_answered() && !item.is_private() && !item.is_snapshot()
+        let is_wanted = if item.is_answered() { self.recover_on_close } else { self.poll_refused };
+        is_wanted && is_closed && !item.is_private() && !item.is_snapshot()
     }
 }
 

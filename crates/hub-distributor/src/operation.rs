@@ -17,6 +17,8 @@ impl SourceDistributor {
         own.request_timeout = config.request_timeout;
         own.retry_limit = config.retry_limit;
         own.recover_on_close = config.recover_on_close;
+        own.poll_refused = config.poll_refused;
+        (own.max_load, own.recognition) = (config.max_load, config.recognition);
         own.stale_recovery_retry = config.stale_recovery_retry;
         own.post_timeout = config.post_timeout;
         own.forward_priority = config.forward_priority;

@@ -37,6 +37,8 @@ pub(crate) enum Timer {
     Swapped,
     /// A service that came through this site may come another way now: session, serial of the session, the provider's id.
     Link(SessionId, u32, u16),
+    /// A provider may have had a service up for long enough to be asked: session, serial of the session, service.
+    Recognised(SessionId, u32, u16),
     /// A provider may have sent no data of a service for too long: session, serial of the session, service.
     Data(SessionId, u32, u16),
     /// A better member of a service group may have been at a provider for long enough: session, serial of the session, service.
@@ -61,6 +63,7 @@ impl Timer {
             | Self::Directory(id, serial)
             | Self::Dictionaries(id, serial)
             | Self::Link(id, serial, _)
+            | Self::Recognised(id, serial, _)
             | Self::Data(id, serial, _)
             | Self::Member(id, serial, _) => Some((id, serial)),
             _ => None,

@@ -484,10 +484,13 @@ const EXPRESSIONS: [&str; 2] = ["serverPartitionList", "serverPartitionNegationL
 /// The lists by service whose lines are True or False, and that have those services for which they are True.
 const SWITCHES: [&str; 2] = ["updateAggregation", "dismountOnOutage"];
 /// Parameters whose lines are texts: names of files and servers, words that the rules look at.
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 11] = [
     "aggregationFields",
     "blockedItemsFile",
     "blockedServerList",
+    "contribFieldList",
+    "contribNegativeTemplateIdList",
+    "contribPositiveTemplateIdList",
     "disableAggregationItemList",
     "itemPriorityFile",
     "newsNameList",

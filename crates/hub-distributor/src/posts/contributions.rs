@@ -1,9 +1,9 @@
-//! Bounds on what clients contribute by posts, where operators set them: to which services, which fields, how often.
+//! Bounds on what clients contribute by posts, where operators set them: to which services, which fields, of which templates, how often.
 
 use crate::SourceDistributor;
 use crate::filter::rules::FieldSet;
 use rustc_hash::FxHashMap;
-use rwf::msg::{Msg, NakCode, PostMsg};
+use rwf::msg::{Msg, NakCode, PostMsg, PostUserInfo};
 use rwf::{DataType, FieldList, SetScope};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,16 @@ pub struct ContributionRules {
     pub fields: BTreeMap<String, FieldSet>,
     /// Posts of a service in a second, likewise; none or 0 for any number.
     pub rates: BTreeMap<String, u32>,
+    /// Posts of one contributor in a second that are taken whatever the others have posted, likewise; none or 0 for none (`contribMinUpdateRate`).
+    pub least_rates: BTreeMap<String, u32>,
+    /// The only templates that posts may be of, likewise: numbers of field lists (`contribPositiveTemplateIdList`). None for any.
+    pub templates: BTreeMap<String, BTreeSet<u16>>,
+    /// Templates that posts may not be of, likewise (`contribNegativeTemplateIdList`).
+    pub not_templates: BTreeMap<String, BTreeSet<u16>>,
 }
+
+/// Contributors of a second that are told apart; further ones have no posts of their own. Their names are the posts' own words.
+const CONTRIBUTORS_MAX: usize = 10_000;
 
 impl ContributionRules {
     fn of<'a, T>(all: &'a BTreeMap<String, T>, service: &str) -> Option<&'a T> {
@@ -29,19 +38,44 @@ impl ContributionRules {
 /// Posts of services in the second at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Contributions {
-    /// By service: when the second began, and posts since.
-    seconds: FxHashMap<u16, (u64, u32)>,
+    seconds: FxHashMap<u16, Second>,
+}
+
+/// The second at hand of a service.
+#[derive(Debug, Default)]
+struct Second {
+    /// When it began.
+    begun: u64,
+    posts: u32,
+    /// Posts of each contributor (address, id), where they are told apart.
+    of_each: BTreeMap<(u32, u32), u32>,
+}
+
+/// Posts in a second: at most of all, and at least of each contributor.
+#[derive(Debug, Clone, Copy)]
+struct Rates {
+    most: u32,
+    least: u32,
 }
 
 impl Contributions {
-    /// Counts a post; false if the second is full.
-    fn count(&mut self, now: u64, service: u16, most: u32) -> bool {
-        let (begun, posts) = self.seconds.entry(service).or_insert((now, 0));
-        if now.saturating_sub(*begun) >= SECOND {
-            (*begun, *posts) = (now, 0);
+    /// Counts a post; false if the second is full, and its contributor has had what is sure.
+    fn count(&mut self, now: u64, service: u16, rates: Rates, contributor: PostUserInfo) -> bool {
+        let second = self.seconds.entry(service).or_insert_with(|| Second { begun: now, ..Second::default() });
+        if now.saturating_sub(second.begun) >= SECOND {
+            (second.begun, second.posts) = (now, 0);
+            second.of_each.clear();
         }
-        *posts = posts.saturating_add(1);
-        *posts <= most
+        second.posts = second.posts.saturating_add(1);
+        let mut is_sure = false;
+        let contributor = (contributor.addr, contributor.id);
+        let is_known = second.of_each.contains_key(&contributor) || second.of_each.len() < CONTRIBUTORS_MAX;
+        if rates.least > 0 && is_known {
+            let own = second.of_each.entry(contributor).or_default();
+            *own = own.saturating_add(1);
+            is_sure = *own <= rates.least;
+        }
+        is_sure || second.posts <= rates.most
     }
 }
 
@@ -68,8 +102,17 @@ impl SourceDistributor {
                 "Post has a field that is not to be contributed (contribFieldList)",
             ));
         }
-        let most = ContributionRules::of(&rules.rates, name).copied().unwrap_or(0);
-        if most > 0 && !self.posts.contributions.count(self.now, service, most) {
+        let only = ContributionRules::of(&rules.templates, name);
+        let not = ContributionRules::of(&rules.not_templates, name);
+        if (only.is_some() || not.is_some()) && !is_of_template(only, not, post.container, post.body) {
+            return Err((
+                NakCode::INVALID_CONTENT,
+                "Post is of a template that is not to be contributed (contribPositiveTemplateIdList, contribNegativeTemplateIdList)",
+            ));
+        }
+        let rate = |rates| ContributionRules::of(rates, name).copied().unwrap_or(0);
+        let rates = Rates { most: rate(&rules.rates), least: rate(&rules.least_rates) };
+        if rates.most > 0 && !self.posts.contributions.count(self.now, service, rates, post.post_user_info) {
             return Err((
                 NakCode::NO_RESOURCES,
                 "More posts in a second than the service takes (contribMaxUpdateRate)",
@@ -93,4 +136,27 @@ fn has_only(fields: &FieldSet, container: DataType, body: &[u8]) -> bool {
         DataType::NO_DATA => true,
         _ => false,
     }
+}
+
+/// Whether a payload is of a template that may be contributed: the number of its field list, also in the message that a post may have in it. A payload
+/// that says none is of none of those that are named.
+fn is_of_template(only: Option<&BTreeSet<u16>>, not: Option<&BTreeSet<u16>>, container: DataType, body: &[u8]) -> bool {
+    let number = match container {
+        DataType::FIELD_LIST => {
+            FieldList::decode(body, &SetScope::NONE).ok().and_then(|list| list.info).map(|info| info.num)
+        }
+        DataType::MSG => {
+            return Msg::decode(body).is_ok_and(|inner| match inner.container() {
+                // A post has one message in it.
+                DataType::MSG => false,
+                // A status says nothing of any template.
+                DataType::NO_DATA => true,
+                container => is_of_template(only, not, container, inner.body()),
+            });
+        }
+        DataType::NO_DATA => return true,
+        _ => None,
+    };
+    only.is_none_or(|only| number.is_some_and(|number| only.contains(&number)))
+        && !not.is_some_and(|not| number.is_some_and(|number| not.contains(&number)))
 }

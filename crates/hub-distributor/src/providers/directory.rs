@@ -219,6 +219,15 @@ impl SourceDistributor {
         self.providers.note_path(id, service, entry.id);
         let state = entry.state.as_ref().and_then(Part::value);
         self.providers.apply_state(id, service, state);
+        let time = self.providers.rules(&self.config, service).recognition;
+        let session = &mut self.providers.sessions[id];
+        // What is published here is not asked for.
+        if session.origin != Origin::NonInteractive
+            && let Some(offer) = session.offer_mut(service)
+            && let Some(until) = offer.rest(self.now, before.is_some_and(|(up, _)| up), time)
+        {
+            self.timers.set(until, Timer::Recognised(id, session.serial, service));
+        }
         self.request_dictionaries(id, service, entry, out);
         if before != self.providers.sessions.offer(id, service).map(Offer::takes_requests) {
             self.note_first_provider(service, out);

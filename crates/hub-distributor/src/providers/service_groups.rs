@@ -83,7 +83,7 @@ impl SourceDistributor {
 
     /// What a session offers of a service has changed, by this entry if it is not withdrawn: so has what it offers of the groups that the
     /// service is a member of. `delete`: the provider has it no more.
-    pub(super) fn update_groups_of(
+    pub(crate) fn update_groups_of(
         &mut self,
         (id, member): (SessionId, u16),
         entry: Option<&Entry>,

@@ -72,6 +72,8 @@ pub(crate) struct Offer {
     pub(crate) up: bool,
     /// `AcceptingRequests`.
     pub(crate) accepting: bool,
+    /// When it will have been up for long enough to be asked, nanoseconds; `None` once it has been.
+    pub(crate) rests_until: Option<u64>,
     pub(crate) load_factor: u64,
     pub(crate) open_limit: Option<u64>,
     pub(crate) open_window: Option<u64>,
@@ -153,6 +155,7 @@ impl Offer {
             provider_id: self.provider_id,
             up: self.up,
             accepting: self.accepting,
+            rests_until: self.rests_until,
             load_factor: self.load_factor,
             open_limit: self.open_limit,
             open_window: self.open_window,
@@ -183,6 +186,25 @@ impl Offer {
     /// Whether the service is up there, and whether it accepts requests.
     pub(crate) fn takes_requests(&self) -> (bool, bool) {
         (self.up, self.accepting && self.open_window != Some(0))
+    }
+
+    /// The provider has said something of the service, which was up there or not before: one that has come up is not asked for a time. When that
+    /// is over, if it begins now.
+    pub(super) fn rest(&mut self, now: u64, was_up: bool, time: u64) -> Option<u64> {
+        if !self.up || time == 0 {
+            self.rests_until = None;
+            return None;
+        }
+        if was_up {
+            return None;
+        }
+        self.rests_until = Some(now.saturating_add(time));
+        self.rests_until
+    }
+
+    /// Whether a rest is over now, which may have begun again since.
+    pub(crate) fn has_rested(&mut self, now: u64) -> bool {
+        self.rests_until.take_if(|until| *until <= now).is_some()
     }
 
     /// An item was asked for.

@@ -15,6 +15,8 @@ pub(crate) enum Wait {
     /// The provider's open window is full; it will not take long.
     Window,
     OpenLimit,
+    /// Its load is above what is allowed.
+    Load,
     NotAccepting,
     Down,
     /// None offers it.
@@ -29,6 +31,7 @@ impl Wait {
             Self::OpenLimit => {
                 Some((StateCode::TOO_MANY_ITEMS, "Provider's open limit is reached: waiting for an item to be closed"))
             }
+            Self::Load => Some((StateCode::NONE, "Provider's load is at its limit (maxLoadLevel): waiting for it")),
             Self::NotAccepting => Some((StateCode::NONE, "Provider accepts no requests now: waiting for it")),
             Self::Down => Some((
                 StateCode::NONE,
@@ -48,8 +51,14 @@ impl Providers {
         let &[only] = self[service].providers() else { return false };
         self.offer(only, service).is_some_and(|offer| {
             let place = self[only].place(config, offer, true);
-            matches!(place, Err(Wait::Window | Wait::NotAccepting | Wait::Down))
+            matches!(place, Err(Wait::Window | Wait::NotAccepting | Wait::Down)) || self.is_overloaded(config, offer)
         })
+    }
+
+    /// Whether a provider says more load of a service than is allowed.
+    fn is_overloaded(&self, config: &Config, offer: &Offer) -> bool {
+        let most = self.rules(config, offer.service).max_load;
+        most > 0 && offer.load_factor > u64::from(most)
     }
 
     /// The provider to ask for an item, of those that may be asked; one that is silent only if there is no other.
@@ -92,7 +101,10 @@ impl Providers {
                 break;
             }
             let is_preferred = config.balance.is_ordered() || known.switched_to() == Some(id);
-            if let Err(reason) = session.place(config, offer, item.is_snapshot()) {
+            let place = session.place(config, offer, item.is_snapshot());
+            let is_overloaded = place.is_ok() && self.is_overloaded(config, offer);
+            let place = if is_overloaded { Err(Wait::Load) } else { place };
+            if let Err(reason) = place {
                 wait = wait.min(reason);
                 full = full.or((reason == Wait::Window).then_some(member));
                 // Providers behind this one stand by, and are not there for what has to wait a moment.
@@ -189,7 +201,7 @@ impl Offer {
         let counted = (open + outstanding).saturating_sub(free);
         if !self.up {
             Err(Wait::Down)
-        } else if !self.accepting || window == 0 {
+        } else if !self.accepting || window == 0 || self.rests_until.is_some() {
             Err(Wait::NotAccepting)
         } else if u64::from(counted) >= limit {
             Err(Wait::OpenLimit)

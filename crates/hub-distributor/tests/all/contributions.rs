@@ -92,3 +92,59 @@ fn a_service_takes_so_many_posts_in_a_second() {
     world.sent(1);
     assert_eq!(three(&mut world), full);
 }
+
+#[test]
+fn who_posts_much_keeps_nobody_from_posting() {
+    let (rates, least_rates) = ([("FEED".to_owned(), 3)].into(), [("FEED".to_owned(), 1)].into());
+    let mut world = world(ContributionRules { rates, least_rates, ..ContributionRules::default() });
+    let mut as_user = |id: u32| {
+        let body = fields(&[22]);
+        let post = PostMsg {
+            container: DataType::FIELD_LIST,
+            flags: PostFlags::ACK | PostFlags::POST_COMPLETE,
+            post_id: Some(1),
+            key: Some(MsgKey::item(1, b"A")),
+            post_user_info: rwf::msg::PostUserInfo { addr: 1, id },
+            body: &body,
+            ..PostMsg::new(Domain::MARKET_PRICE, 1)
+        };
+        let rwf = bytes_of(|w| post.encode(w));
+        world.request(1, &Request::Post { service: 1, handle: None, token: 3, rwf: &rwf }).unwrap();
+        !world.events().iter().any(|event| event.kind == Kind::Ack)
+    };
+    let taken: Vec<bool> = [7, 7, 7, 7, 8, 8, 9].map(&mut as_user).into();
+    assert_eq!(taken, [true, true, true, false, true, false, true]);
+}
+
+#[test]
+fn posts_are_of_the_templates_that_are_named() {
+    let only = [("FEED".to_owned(), [80].into())].into();
+    let not = [("OTHER".to_owned(), [90].into())].into();
+    let mut world = world(ContributionRules { templates: only, not_templates: not, ..ContributionRules::default() });
+    let of = |template: Option<u16>| {
+        bytes_of(|w| {
+            let mut list = rwf::FieldListEncoder::begin(w)?;
+            if let Some(num) = template {
+                list.info(rwf::container::FieldListInfo { dict_id: 1, num })?;
+            }
+            list.raw(22, b"1")?;
+            list.finish()
+        })
+    };
+    let invalid = Some(NakCode::INVALID_CONTENT);
+    for (service, template, refusal) in [
+        (1, Some(80), None),
+        (1, Some(81), invalid),
+        (1, None, invalid),
+        (2, Some(80), None),
+        (2, Some(90), invalid),
+        (2, None, None),
+    ] {
+        let body = of(template);
+        assert_eq!(post(&mut world, service, DataType::FIELD_LIST, &body), refusal, "{service} {template:?}");
+        let update =
+            UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 0) };
+        let inside = bytes_of(|w| Msg::Update(update.clone()).encode(w));
+        assert_eq!(post(&mut world, service, DataType::MSG, &inside), refusal, "{service} {template:?} within");
+    }
+}

@@ -15,6 +15,7 @@ mod hostile;
 mod hot_standby;
 mod interactive;
 mod interruption;
+mod load;
 mod merged_states;
 mod network;
 mod outage;

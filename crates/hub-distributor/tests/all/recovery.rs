@@ -662,6 +662,34 @@ fn what_is_refused_from_the_start_or_denied_ends_all_the_same() {
 }
 
 #[test]
+fn what_is_refused_from_the_start_is_asked_for_again_where_that_is_asked_for() {
+    let mut world = world_with(Config { poll_refused: true, ..Config::default() });
+    let handle = world.open(1, "LATE");
+    let stream = world.requests(0)[0].0;
+    world.status(0, stream, state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND));
+    let events = world.events();
+    assert!(!events[0].has(flags::CLOSED) && events[0].has(flags::PENDING_TOO), "{events:?}");
+    assert_eq!((events[0].state().stream, events[0].state().code), (StreamState::CLOSED_RECOVER, StateCode::NOT_FOUND));
+    // Refused again: who waits has been told.
+    world.pass(2);
+    let stream = world.requests(0)[0].0;
+    world.status(0, stream, state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND));
+    world.pass(5);
+    let stream = world.requests(0)[0].0;
+    world.events();
+    world.refresh(0, stream, &[(22, b"2")], WHOLE);
+    let events = world.events();
+    assert_eq!((events[0].kind, events[0].handle), (Kind::Image, handle));
+    // Had, and then closed for good, it ends as ever; and so does one that nobody may have.
+    world.status(0, stream, state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND));
+    assert!(world.events()[0].has(flags::CLOSED));
+    world.open(1, "DENIED");
+    let stream = world.requests(0)[0].0;
+    world.status(0, stream, state(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_ENTITLED));
+    assert!(world.events()[0].has(flags::CLOSED));
+}
+
+#[test]
 fn an_item_that_stays_suspect_has_its_image_asked_for() {
     let mut world = world_with(Config { stale_recovery_retry: 100_000_000_000, ..Config::default() });
     let (handle, stream) = world.open_imaged(1, "A");
