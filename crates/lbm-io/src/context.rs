@@ -129,9 +129,21 @@ impl Context {
     /// # Errors
     /// A bad name, or no socket for the session.
     pub fn source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
+        self.add_source(topic, options, 0)
+    }
+
+    /// As [`Context::source`], for a source that has stores: its advertisement says so.
+    ///
+    /// # Errors
+    /// As [`Context::source`], or no request port.
+    pub fn persistent_source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
+        self.add_source(topic, options, Functionality::PERSISTENCE)
+    }
+
+    fn add_source(&mut self, topic: &str, options: &Options, functions: u32) -> Result<SourceId, ContextError> {
         let (effective, config) = self.source_config(options);
         let filters = effective.get(S::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR) == SourceSideFiltering::Inclusion;
-        if config.late_join.is_some() || filters {
+        if config.late_join.is_some() || filters || functions != 0 {
             self.sources.requests.open_port(&mut self.sources.io)?;
         }
         let key = self.key(&effective)?;
@@ -147,7 +159,7 @@ impl Context {
             let (transport, port, address) = (session as u32, requests.port(), *requests.ip());
             outbound.filter_by(FilterInit { transport, client: 0, port, address });
             let (port, address) = (requests.port(), *requests.ip());
-            let functions = if late_join { Functionality::LATE_JOIN } else { 0 };
+            let functions = functions | if late_join { Functionality::LATE_JOIN } else { 0 };
             let transport = session as u32;
             let late = LateJoin { flags: 0, port, address, transport, high_sqn: 0, low_sqn: 0 };
             let functionality = Functionality { flags: IGNORE, port, address, functions };
@@ -338,6 +350,17 @@ impl Context {
         patience: Duration,
     ) -> Result<RequestId, SendError> {
         self.sources.request(source, payload, flags, patience)
+    }
+
+    /// Topic index of a stream.
+    pub fn stream_index(&mut self, stream: u32) -> Option<u32> {
+        self.inbound.streams.get_mut(stream).map(|entry| entry.index)
+    }
+
+    /// Sends a control message to the request port of a stream's source. The answer comes to [`Events::control`]. False: the source has
+    /// no request port, or it cannot be reached.
+    pub fn ask(&mut self, stream: u32, message: &[u8]) -> bool {
+        self.inbound.ask_source(stream, message, &mut self.sources.io)
     }
 
     /// Drops so many of a million datagrams that come in, before anybody looks at them: for tests and demonstrations. A run is a
@@ -625,6 +648,7 @@ fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: 
             }
             continue;
         }
+        let mut known = false;
         for header in message.headers() {
             if let Ok(header) = &header
                 && let Some(request) = FilterRequest::of(header)
@@ -633,8 +657,10 @@ fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: 
                 if let Some(session) = session {
                     session.filter_request(&request);
                 }
+                known = true;
                 continue;
             }
+            known |= matches!(header, Ok(Header::LateJoinRequest(_) | Header::RetransmitRequest(_)));
             let (transport, topic) = match header {
                 Ok(Header::LateJoinRequest(r)) => (r.transport, r.topic),
                 Ok(Header::RetransmitRequest(r)) => (r.transport, r.topic),
@@ -650,6 +676,9 @@ fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: 
                 }
                 _ => {}
             }
+        }
+        if !known {
+            events.question(sources, &message, &mut answers);
         }
     }
     if !answers.is_empty() && sources.io.tcp.queued(conn) < ANSWERS_MAX {

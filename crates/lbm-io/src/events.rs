@@ -1,7 +1,7 @@
 //! Events of a context, as its owner gets them.
 
 use lbm::transport::EndReason;
-use lbm::wire::lbmc::{Headers, Kind};
+use lbm::wire::lbmc::{Headers, Kind, Message};
 use lbm::wire::lbmr::Transport;
 use lbm_failover::{Lost, Number, Way};
 
@@ -99,6 +99,16 @@ pub enum FailoverNews<'a> {
 pub trait Events {
     /// A message.
     fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>);
+
+    /// A stream can be heard from now on: its transport session is joined, and nothing of it was heard yet. `persistent`: its source
+    /// says that it has stores.
+    fn found(&mut self, _sources: &mut Sources, _stream: &Stream<'_>, _persistent: bool) {}
+
+    /// A control message for the stream that is not for the context itself, by its transport or as the answer to [`Context::ask`](crate::Context::ask).
+    fn control(&mut self, _sources: &mut Sources, _stream: &Stream<'_>, _message: &Message<'_>) {}
+
+    /// A control message came to the request port that is not for the context itself. What is put into `answers` goes back.
+    fn question(&mut self, _sources: &mut Sources, _message: &Message<'_>, _answers: &mut Vec<u8>) {}
 
     /// The source was heard: once, before any message of it.
     fn begin(&mut self, _sources: &mut Sources, _stream: &Stream<'_>) {}

@@ -15,7 +15,6 @@ use lbm::transport::tcp::{Deframer, hello};
 use lbm::transport::{DatagramSink, EndReason, Order};
 use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::header::Header;
-use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbmr::Transport;
 use net::tcp::{Close, ConnId, SocketOptions};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
@@ -166,6 +165,7 @@ impl Inbound {
                 if let Some(entry) = self.streams.get_mut(number) {
                     entry.receivers.push(target);
                 }
+                self.tell_found(number, receiver, sources, events);
                 self.streams.tell_begun(number, target, sources, events);
             }
             return true;
@@ -199,12 +199,16 @@ impl Inbound {
             return true;
         };
         self.streams.set_session(number, subscribed.session);
-        if !subscribed.opened {
+        let opened = if subscribed.opened {
+            self.open_or_make_way(now, subscribed.session, &transport, &options, &mut sources.io, warnings)
+        } else {
             self.ask_filter(subscribed.session, found.advert.topic, true, &mut sources.io);
+            Ok(())
+        };
+        let Err(error) = opened else {
+            self.tell_found(number, receiver, sources, events);
             return true;
-        }
-        let opened = self.open_or_make_way(now, subscribed.session, &transport, &options, &mut sources.io, warnings);
-        let Err(error) = opened else { return true };
+        };
         // The session is tried again with each advertisement; the operator is told once.
         if warnings.len() < WARNINGS_MAX && self.warned.len() < SESSIONS_MAX && self.warned.insert(transport) {
             warnings.push(Warning::Session { session: transport.to_string(), reason: error.to_string() });
@@ -389,6 +393,22 @@ impl Inbound {
     /// Sends the questions that a timer has left.
     fn ask(&mut self, io: &mut Io) {
         questions::send(&mut self.questions, std::mem::take(&mut self.asked), io);
+    }
+
+    /// Sends a control message to the request port of a stream's source. False: the source has no such port, or cannot be reached.
+    pub(crate) fn ask_source(&mut self, stream: u32, message: &[u8], io: &mut Io) -> bool {
+        let Some(entry) = self.streams.get_mut(stream) else { return false };
+        let session = entry.session;
+        let Some((Some(to), _)) = self.subscriber.offer(session, entry.index) else { return false };
+        questions::send_control(&mut self.questions, session, to, message, io)
+    }
+
+    /// Tells a receiver that a stream can be heard from now on, and whether its source says that it has stores.
+    fn tell_found(&mut self, number: u32, receiver: ReceiverId, sources: &mut Sources, events: &mut impl Events) {
+        // A session that could not be joined has no stream.
+        let Some(entry) = self.streams.get_mut(number) else { return };
+        let offer = self.subscriber.offer(entry.session, entry.index);
+        events.found(sources, &entry.stream(number, receiver), offer.is_some_and(|(_, persistent)| persistent));
     }
 
     /// Closes what a session had opened.
@@ -661,7 +681,7 @@ impl Inbound {
         self.subscriber.end(session, EndReason::Reset, &mut deliver);
     }
 
-    /// A source's answers: retained messages and what it retains. False if they cannot be read.
+    /// A source's answers: see [`questions::receive`]. False if they cannot be read.
     pub(crate) fn receive_answers(
         &mut self,
         now: u64,
@@ -674,21 +694,7 @@ impl Inbound {
         let Self { subscriber, streams, questions, .. } = self;
         let line = questions.iter_mut().find(|((of, _), line)| *of == session && line.conn == conn);
         let Some((_, line)) = line else { return false };
-        let read = deframer.receive(bytes, |messages| {
-            let mut deliver = Deliver { streams, sources, events };
-            for message in Messages::new(messages).flatten().filter(|m| m.kind == lbmc::Kind::Control) {
-                for header in message.headers().flatten() {
-                    if let Header::LateJoinInfo(info) = header
-                        && let Some(at) = line.asked.iter().position(|(number, _)| *number == info.request)
-                        && let Some((_, topic)) = line.asked.remove(at)
-                    {
-                        subscriber.late_join_info(now, session, topic, &info, &mut deliver);
-                    }
-                }
-            }
-            subscriber.fetched(now, session, messages, &mut deliver);
-        });
-        read.is_ok()
+        questions::receive(now, (session, line), deframer, bytes, subscriber, &mut Deliver { streams, sources, events })
     }
 
     /// A connection to a request port is over. Whoever still misses something asks again.

@@ -85,7 +85,7 @@ impl Sources {
 
     /// The time of the present turn.
     #[inline]
-    pub(crate) fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         self.now
     }
 
@@ -230,6 +230,40 @@ impl Sources {
             // A failure of the set itself is reported by the context's next turn.
             let _ = self.io.poll_aside(Duration::from_nanos(wait));
         }
+    }
+
+    /// Sends a control message on the source's session: what receivers of its topic are to know.
+    ///
+    /// # Errors
+    /// There is no such source, or the session cannot take it now.
+    pub fn send_control(&mut self, source: SourceId, message: &[u8]) -> Result<(), SendError> {
+        let now = self.tick();
+        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let session = self.sessions[entry.session as usize].as_mut().ok_or(SendError::NoSource)?;
+        Ok(session.send_control(now, &mut self.io, message)?)
+    }
+
+    /// Where a source is: the number of its session in the context, its topic index, and the longest message of one datagram.
+    pub fn placement(&mut self, source: SourceId) -> Option<(u32, u32, usize)> {
+        let entry = self.table.get(source.index())?.as_ref()?;
+        let session = self.sessions[entry.session as usize].as_mut()?;
+        Some((entry.session, entry.topic, session.message_max()))
+    }
+
+    /// The next message of the source has this number. For one that has sent none yet, and goes on where another has ended.
+    ///
+    /// # Errors
+    /// There is no such source.
+    pub fn begin_at(&mut self, source: SourceId, sqn: u32) -> Result<(), SendError> {
+        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let session = self.sessions[entry.session as usize].as_mut().ok_or(SendError::NoSource)?;
+        session.source(entry.topic).ok_or(SendError::NoSource)?.begin_at(sqn);
+        Ok(())
+    }
+
+    /// The context's request port, if it is open.
+    pub fn request_address(&self) -> Option<std::net::SocketAddrV4> {
+        self.requests.address()
     }
 
     /// Sends what waits for a fuller datagram in the source's session.

@@ -34,7 +34,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    fn stream(&self, number: u32, receiver: ReceiverId) -> Stream<'_> {
+    pub(crate) fn stream(&self, number: u32, receiver: ReceiverId) -> Stream<'_> {
         Stream { receiver, number, topic: &self.topic, transport: &self.transport, index: self.index }
     }
 }
@@ -199,6 +199,13 @@ impl<E: Events> TopicSink for Deliver<'_, E> {
                 Some(place) => machines.message(self.sources.now(), *place, &message, self.sources, self.events),
                 None => self.events.message(self.sources, &delivery(*receiver)),
             }
+        }
+    }
+
+    fn control(&mut self, number: u32, message: &lbm::wire::lbmc::Message<'_>) {
+        let Some(entry) = self.streams.get_mut(number) else { return };
+        for Target { receiver, .. } in &entry.receivers {
+            self.events.control(self.sources, &entry.stream(number, *receiver), message);
         }
     }
 

@@ -8,11 +8,13 @@
 //! | [`store`] | the store: registrations, messages, retransmissions, its log |
 //! | [`source`] | the persistent source: quorum, flight size, stability, retention |
 //! | [`receiver`] | the persistent receiver: recovery, order, acknowledgements |
+//! | [`options`] | what `ume_` options say of sources and receivers |
 //!
-//! Sockets and the log on disk are for who drives them.
+//! The crate `lbm-store-io` puts sockets and a log on disk around them.
 #![forbid(unsafe_code)]
 
 pub mod epochs;
+pub mod options;
 pub mod receiver;
 pub mod source;
 pub mod store;

@@ -33,6 +33,7 @@ struct Offer {
     /// Where it takes requests.
     requests: Option<SocketAddrV4>,
     late_join: bool,
+    persistent: bool,
     transport: u32,
 }
 
@@ -48,6 +49,7 @@ impl Offer {
                 }
                 TopicOption::Functionality(o) => {
                     offer.late_join |= o.functions & Functionality::LATE_JOIN != 0;
+                    offer.persistent = o.functions & Functionality::PERSISTENCE != 0;
                     offer.requests = offer.requests.or(Some(SocketAddrV4::new(o.address, o.port)));
                 }
                 _ => {}
@@ -291,6 +293,11 @@ impl Subscriber {
         self.sessions[session] = None;
         self.by_transport.remove(&transport);
         Ok(Ended { session, transport })
+    }
+
+    /// The request port of a topic's source, and whether the source says that it has stores.
+    pub fn offer(&self, session: usize, topic: u32) -> Option<(Option<SocketAddrV4>, bool)> {
+        self.sessions.get(session)?.as_ref()?.offers.get(&topic).map(|offer| (offer.requests, offer.persistent))
     }
 
     /// Whether the session's source has said anything.

@@ -25,6 +25,7 @@ pub mod flags;
 pub mod hubstat;
 pub mod lbmrd;
 pub mod lbmstat;
+pub mod lbmstore;
 pub mod lbmtest;
 pub mod lock;
 pub mod manual;

@@ -241,6 +241,29 @@ impl Outbound {
         Ok(sqn)
     }
 
+    /// Sends a control message, behind all that waits.
+    pub(crate) fn send_control(&mut self, now: u64, io: &mut Io, message: &[u8]) -> Result<(), SendError> {
+        match &mut self.link {
+            Link::Lbtrm(out) => put_control(now, out.carrier(), message)?,
+            Link::Lbtru(out) => put_control(now, out.server.sender(), message)?,
+            Link::Tcp(out) if out.is_full() => return Err(SendError::WouldBlock),
+            Link::Tcp(out) => put_control(now, &mut out.batch, message)?,
+            Link::Lbtipc(out) => put_control(now, &mut out.carrier(), message)?,
+        }
+        self.pump(now, io);
+        Ok(())
+    }
+
+    /// The longest message that one datagram of the session takes, with its headers.
+    pub(crate) fn message_max(&mut self) -> usize {
+        match &mut self.link {
+            Link::Lbtrm(out) => out.carrier().message_max(),
+            Link::Lbtru(out) => out.server.sender().message_max(),
+            Link::Tcp(out) => out.batch.message_max(),
+            Link::Lbtipc(out) => out.carrier().message_max(),
+        }
+    }
+
     /// Sends what waits for a fuller datagram.
     pub(crate) fn flush(&mut self, now: u64, io: &mut Io) {
         self.flush_due = false;
@@ -389,6 +412,13 @@ impl Outbound {
             }
         }
     }
+}
+
+fn put_control(now: u64, carrier: &mut impl Carrier, message: &[u8]) -> Result<(), SendError> {
+    carrier.admit(now, message.len())?;
+    carrier.claim(now, message.len()).copy_from_slice(message);
+    carrier.commit(now, true);
+    Ok(())
 }
 
 #[inline]

@@ -1,16 +1,6 @@
 //! How a persistent receiver behaves.
 
-/// Of what stores know about a receiver: `ume_consensus_sequence_number_behavior`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Consensus {
-    /// The highest number: no store says that more was consumed than was.
-    Highest,
-    /// The number in the middle.
-    #[default]
-    Majority,
-    /// The lowest number.
-    Lowest,
-}
+pub use lbm::options::Consensus;
 
 /// See the module. Times are nanoseconds; defaults are those of the options named.
 #[derive(Clone, Debug)]

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddrV4;
 
+pub use lbm::options::{FlightBehavior, Intergroup, Intragroup};
+
 /// A store of a source: `ume_store`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreAddress {
@@ -11,30 +13,6 @@ pub struct StoreAddress {
     pub at: SocketAddrV4,
     /// The source's registration id there; 0: by session, or the store gives one.
     pub reg_id: u32,
-}
-
-/// Within a group: `ume_retention_intragroup_stability_behavior`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Intragroup {
-    /// More than half of its stores.
-    #[default]
-    Quorum,
-    /// All of its stores.
-    All,
-}
-
-/// Between groups: `ume_retention_intergroup_stability_behavior`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Intergroup {
-    /// One is enough.
-    #[default]
-    Any,
-    /// More than half of them.
-    Majority,
-    /// All of them.
-    All,
-    /// All that have a quorum of stores that are there.
-    AllActive,
 }
 
 /// See the module. Times are nanoseconds; defaults are those of the options named.
@@ -48,9 +26,11 @@ pub struct SourceConfig {
     pub flight_size: usize,
     /// And their bytes; 0: no such rule: `ume_flight_size_bytes`.
     pub flight_size_bytes: usize,
-    /// When a message is stable within a group.
+    /// Whether a source goes on when as many are not stable, and tells so: `ume_flight_size_behavior`.
+    pub flight_behavior: FlightBehavior,
+    /// When a message is stable within a group: `ume_retention_intragroup_stability_behavior`.
     pub intragroup: Intragroup,
-    /// When a message is stable, by groups.
+    /// When a message is stable, by groups: `ume_retention_intergroup_stability_behavior`.
     pub intergroup: Intergroup,
     /// Receivers that must have consumed a message before it is released: `ume_retention_unique_confirmations`.
     pub unique_confirmations: usize,
@@ -80,6 +60,8 @@ pub struct SourceConfig {
     pub state_lifetime_ms: u32,
     /// Whether stores tell of consumption by receivers: `ume_confirmed_delivery_notification`.
     pub confirmations: bool,
+    /// Whether it is told which messages are stable: `ume_message_stability_notification`.
+    pub stability: bool,
 }
 
 impl Default for SourceConfig {
@@ -89,6 +71,7 @@ impl Default for SourceConfig {
             session: 0,
             flight_size: 1_000,
             flight_size_bytes: 0,
+            flight_behavior: FlightBehavior::Block,
             intragroup: Intragroup::Quorum,
             intergroup: Intergroup::Any,
             unique_confirmations: 0,
@@ -105,6 +88,7 @@ impl Default for SourceConfig {
             activity_timeout_ms: 0,
             state_lifetime_ms: 0,
             confirmations: false,
+            stability: true,
         }
     }
 }

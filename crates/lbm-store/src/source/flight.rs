@@ -8,6 +8,8 @@ use lbm::wire::lbmc::{DATA_HEADER, FRAGMENT_HEADER, data_header, fragment_header
 
 /// Messages that are sent again in one turn at most: others follow in the next.
 const PRESS_MAX: usize = 256;
+/// Bytes of memory that is kept for messages to come.
+const SPARE_MAX: usize = 32 << 20;
 
 #[derive(Debug)]
 struct Kept {
@@ -33,6 +35,7 @@ pub(super) struct Flight {
     unstable_bytes: usize,
     bytes: usize,
     spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
 }
 
 impl Flight {
@@ -80,7 +83,9 @@ impl Flight {
 
     #[inline]
     fn push(&mut self, now: u64, header: &[u8], body: &[u8], (fragment, fragments): (u32, u32)) {
-        let mut message = self.spare.pop().unwrap_or_default();
+        let spare = self.spare.pop();
+        self.spare_bytes -= spare.as_ref().map_or(0, Vec::capacity);
+        let mut message = spare.unwrap_or_else(|| Vec::with_capacity(header.len() + body.len()));
         message.extend_from_slice(header);
         message.extend_from_slice(body);
         self.unstable += 1;
@@ -155,8 +160,9 @@ impl Flight {
             let Some(mut kept) = self.kept.pop_front() else { return };
             self.base = self.base.wrapping_add(1);
             self.bytes -= kept.message.len();
-            if self.spare.len() < 1_024 {
+            if self.spare_bytes + kept.message.capacity() <= SPARE_MAX {
                 kept.message.clear();
+                self.spare_bytes += kept.message.capacity();
                 self.spare.push(kept.message);
             }
         }

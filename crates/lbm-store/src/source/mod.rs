@@ -16,7 +16,7 @@ use lbm::wire::header::LateJoinInfo;
 use lbm::wire::lbmc::{Kind, Messages};
 
 use self::config::Rule;
-pub use self::config::{Intergroup, Intragroup, SourceConfig, StoreAddress};
+pub use self::config::{FlightBehavior, Intergroup, Intragroup, SourceConfig, StoreAddress};
 use self::flight::Flight;
 use crate::Outbox;
 use crate::epochs::{Cut, Epochs};
@@ -99,6 +99,12 @@ pub enum SourceEvent {
     },
     /// After a refusal of [`Source::admit`]: there is room again.
     Writable,
+    /// More messages are not stable than `ume_flight_size` and `ume_flight_size_bytes` say, and sends go on all the same
+    /// (`ume_flight_size_behavior` notify): it is so from now on, or no more.
+    FlightSize {
+        /// There are more.
+        is_over: bool,
+    },
     /// Another program has taken up this source's registration: nothing more can be sent.
     Superseded,
 }
@@ -173,6 +179,7 @@ pub struct Source {
     flight: Flight,
     next: u32,
     refused: bool,
+    is_over: bool,
     info_left: u32,
     info_due: u64,
     keepalive_due: u64,
@@ -210,6 +217,7 @@ impl Source {
             flight: Flight::default(),
             next: 0,
             refused: false,
+            is_over: false,
             info_left: 0,
             info_due: u64::MAX,
             keepalive_due: now.saturating_add(config.keepalive_interval_ns),
@@ -231,6 +239,12 @@ impl Source {
     /// What has happened.
     pub fn events(&mut self) -> impl Iterator<Item = SourceEvent> {
         self.events.drain(..)
+    }
+
+    /// As [`Source::events`], into a list whose memory the source goes on with.
+    pub fn swap_events(&mut self, into: &mut Vec<SourceEvent>) {
+        into.clear();
+        core::mem::swap(&mut self.events, into);
     }
 
     /// Whether something has happened.
@@ -272,12 +286,26 @@ impl Source {
 
     #[inline]
     fn has_room(&self, fragments: usize, bytes: usize) -> bool {
-        let config = &self.config;
-        let (unstable, in_flight) = (self.flight.unstable(), self.flight.unstable_bytes());
-        let by_bytes = |limit: usize, held: usize| limit == 0 || held == 0 || held + bytes <= limit;
-        (unstable == 0 || unstable + fragments <= config.flight_size.max(1))
-            && by_bytes(config.flight_size_bytes, in_flight)
-            && by_bytes(config.retention_size_limit, self.flight.bytes())
+        let (held, limit) = (self.flight.bytes(), self.config.retention_size_limit);
+        let is_free = self.config.flight_behavior == FlightBehavior::Notify || !self.is_flight_full(fragments, bytes);
+        is_free && (limit == 0 || held == 0 || held + bytes <= limit)
+    }
+
+    /// Whether so much more would be too much in flight. A single message never is.
+    #[inline]
+    fn is_flight_full(&self, fragments: usize, bytes: usize) -> bool {
+        let (count, held, limit) =
+            (self.flight.unstable(), self.flight.unstable_bytes(), self.config.flight_size_bytes);
+        count > 0 && (count + fragments > self.config.flight_size.max(1) || limit > 0 && held + bytes > limit)
+    }
+
+    /// Tells a source that goes on over its flight size when it has come to that, and when it is over.
+    #[inline]
+    fn note_flight(&mut self) {
+        let is_over = self.config.flight_behavior == FlightBehavior::Notify && self.is_flight_full(0, 0);
+        if core::mem::replace(&mut self.is_over, is_over) != is_over {
+            self.events.push(SourceEvent::FlightSize { is_over });
+        }
     }
 
     /// A message was sent by the topic's source: `last` is the number that it returned, `message_max` the longest LBMC message of its
@@ -290,6 +318,7 @@ impl Source {
             self.due = self.due.min(self.stability_due);
         }
         self.flight.keep(now, self.identity.topic_index, last, payload, message_max);
+        self.note_flight();
     }
 
     fn registered_mask(&self) -> u64 {
@@ -590,7 +619,7 @@ impl Source {
         if !self.stores.get(store).is_some_and(|s| s.told) {
             return;
         }
-        let (rule, active) = (&self.rule, self.registered_mask());
+        let (rule, active, is_told) = (&self.rule, self.registered_mask(), self.config.stability);
         let events = &mut self.events;
         let stable = self.flight.ack(
             store,
@@ -598,6 +627,7 @@ impl Source {
             last,
             |mask| rule.holds(mask, active),
             |sqn| match events.last_mut() {
+                _ if !is_told => {}
                 Some(SourceEvent::Stable { last, .. }) if last.wrapping_add(1) == sqn => *last = sqn,
                 _ => events.push(SourceEvent::Stable { first: sqn, last: sqn }),
             },
@@ -633,6 +663,7 @@ impl Source {
     }
 
     fn writable(&mut self) {
+        self.note_flight();
         if self.refused && self.phase == Phase::Ready && self.has_room(1, 0) {
             self.refused = false;
             self.events.push(SourceEvent::Writable);

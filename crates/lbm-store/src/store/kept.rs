@@ -1,4 +1,7 @@
 //! The messages of one source that a store holds.
+//!
+//! Their bytes stand in blocks one behind the other: a store takes and drops millions a second, and an allocation for each of them is most of
+//! its work.
 
 use std::collections::VecDeque;
 
@@ -20,12 +23,40 @@ pub(super) enum Put {
     Outside,
 }
 
+/// Bytes of a block: more, the more is held, since most of ten thousand sources hold little.
+const BLOCK_MIN: usize = 4 << 10;
+const BLOCK_MAX: usize = 1 << 20;
+/// A block is no larger than this part of what is held.
+const BLOCK_SHARE: usize = 16;
+
+/// Where a message stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Number of the block, counted from the first that there ever was.
+    block: u64,
+    offset: u32,
+    length: u32,
+}
+
+/// Bytes of messages.
+#[derive(Debug, Default)]
+struct Block {
+    bytes: Vec<u8>,
+    /// Messages in it that are held.
+    held: u32,
+}
+
 /// Encoded messages by number, with holes.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     low: u32,
-    slots: VecDeque<Option<Box<[u8]>>>,
+    slots: VecDeque<Option<Place>>,
     bytes: usize,
+    blocks: VecDeque<Block>,
+    /// Number of the first block.
+    first: u64,
+    /// Memory of the block that was emptied last, for the next.
+    spare: Vec<u8>,
 }
 
 impl Kept {
@@ -50,6 +81,7 @@ impl Kept {
     /// Nothing is held; messages come from `low` on.
     pub(super) fn start(&mut self, low: u32) {
         self.slots.clear();
+        self.blocks.clear();
         self.bytes = 0;
         self.low = low;
     }
@@ -59,7 +91,49 @@ impl Kept {
     }
 
     pub(super) fn get(&self, sqn: u32) -> Option<&[u8]> {
-        self.slots.get(self.index(sqn)?)?.as_deref()
+        let Place { block, offset, length } = (*self.slots.get(self.index(sqn)?)?)?;
+        let bytes = &self.blocks.get(usize::try_from(block.checked_sub(self.first)?).ok()?)?.bytes;
+        bytes.get(offset as usize..(offset + length) as usize)
+    }
+
+    /// Writes a message down in the newest block, or in a new one if that is full.
+    fn store(&mut self, message: &[u8]) -> Place {
+        let has_room = |block: &Block| block.bytes.len() + message.len() <= block.bytes.capacity();
+        if !self.blocks.back().is_some_and(has_room) {
+            let size = (self.bytes / BLOCK_SHARE).clamp(BLOCK_MIN, BLOCK_MAX).max(message.len());
+            let mut bytes = core::mem::take(&mut self.spare);
+            bytes.reserve_exact(size);
+            self.blocks.push_back(Block { bytes, held: 0 });
+        }
+        let block = self.first + self.blocks.len() as u64 - 1;
+        self.bytes += message.len() + OVERHEAD;
+        // There is a block with room by now.
+        let Some(newest) = self.blocks.back_mut() else { return Place { block, offset: 0, length: 0 } };
+        let offset = newest.bytes.len() as u32;
+        newest.bytes.extend_from_slice(message);
+        newest.held += 1;
+        Place { block, offset, length: message.len() as u32 }
+    }
+
+    /// A message is held no more, and with the last one of a block goes the block.
+    fn forget(&mut self, place: Place) {
+        self.bytes -= place.length as usize + OVERHEAD;
+        // Places are those of blocks that are there.
+        let Some(at) = place.block.checked_sub(self.first).and_then(|at| usize::try_from(at).ok()) else { return };
+        let is_newest = at + 1 == self.blocks.len();
+        let Some(block) = self.blocks.get_mut(at) else { return };
+        block.held -= 1;
+        if block.held > 0 {
+            return;
+        }
+        block.bytes.clear();
+        if !is_newest {
+            self.spare = core::mem::take(&mut block.bytes);
+        }
+        while self.blocks.len() > 1 && self.blocks.front().is_some_and(|block| block.held == 0) {
+            self.blocks.pop_front();
+            self.first += 1;
+        }
     }
 
     pub(super) fn put(&mut self, sqn: u32, message: &[u8]) -> Put {
@@ -69,19 +143,16 @@ impl Kept {
         }
         if ahead >= 0 {
             (0..ahead).for_each(|_| self.slots.push_back(None));
-            self.slots.push_back(Some(message.into()));
-            self.bytes += message.len() + OVERHEAD;
+            let place = self.store(message);
+            self.slots.push_back(Some(place));
             return Put::New;
         }
-        match self.index(sqn).and_then(|index| self.slots.get_mut(index)) {
-            Some(slot @ None) => {
-                *slot = Some(message.into());
-                self.bytes += message.len() + OVERHEAD;
-                Put::New
-            }
-            Some(Some(_)) => Put::Known,
-            None => Put::Outside,
+        let Some(index) = self.index(sqn) else { return Put::Outside };
+        if self.slots[index].is_some() {
+            return Put::Known;
         }
+        self.slots[index] = Some(self.store(message));
+        Put::New
     }
 
     /// Forgets all from `from` on.
@@ -90,8 +161,8 @@ impl Kept {
             return self.start(from);
         }
         while distance(from, self.end()) > 0 {
-            if let Some(Some(message)) = self.slots.pop_back() {
-                self.bytes -= message.len() + OVERHEAD;
+            if let Some(Some(place)) = self.slots.pop_back() {
+                self.forget(place);
             }
         }
     }
@@ -100,7 +171,9 @@ impl Kept {
     pub(super) fn drop_first(&mut self) {
         if let Some(slot) = self.slots.pop_front() {
             self.low = self.low.wrapping_add(1);
-            self.bytes -= slot.map_or(0, |message| message.len() + OVERHEAD);
+            if let Some(place) = slot {
+                self.forget(place);
+            }
         }
     }
 

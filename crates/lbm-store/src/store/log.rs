@@ -62,10 +62,12 @@ pub enum Entry<'a> {
         /// Registration id.
         reg_id: u32,
     },
+    /// Nothing of what came before counts: what follows is all that there was.
+    Anew,
 }
 
 impl Entry<'_> {
-    /// Registration id of the source or receiver that the entry is about.
+    /// Registration id of the source or receiver that the entry is about; 0: of all.
     pub const fn reg_id(&self) -> u32 {
         match *self {
             Self::Source { reg_id, .. }
@@ -73,6 +75,7 @@ impl Entry<'_> {
             | Self::Consumed { reg_id, .. }
             | Self::Removed { reg_id } => reg_id,
             Self::Start { source, .. } | Self::Cut { source, .. } | Self::Message { source, .. } => source,
+            Self::Anew => 0,
         }
     }
 
@@ -104,6 +107,7 @@ impl Entry<'_> {
             }
             Self::Consumed { reg_id, next } => head(6, reg_id, next),
             Self::Removed { reg_id } => head(7, reg_id, 0),
+            Self::Anew => head(8, 0, 0),
         }
     }
 }
@@ -132,6 +136,7 @@ impl<'a> Entry<'a> {
             }
             6 => Self::Consumed { reg_id: a, next: b },
             7 => Self::Removed { reg_id: a },
+            8 => Self::Anew,
             _ => return None,
         })
     }
@@ -172,6 +177,7 @@ mod tests {
             Entry::Receiver { reg_id: 8, source: 7, session: 2, paced: true, next: 5 },
             Entry::Consumed { reg_id: 8, next: 6 },
             Entry::Removed { reg_id: 8 },
+            Entry::Anew,
         ];
         for entry in entries {
             let mut bytes = Vec::new();

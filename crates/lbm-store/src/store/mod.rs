@@ -239,6 +239,11 @@ impl<L: Log> Store<L> {
         self.stats
     }
 
+    /// Bytes of all messages that are held.
+    pub fn bytes(&self) -> usize {
+        self.sources.iter().flatten().map(|source| source.kept.bytes()).sum()
+    }
+
     /// Each source: registration id, topic, oldest and next number held, bytes, receivers as (registration id, next number).
     pub fn each_source(&self, mut each: impl FnMut(u32, &[u8], (u32, u32), usize, &[(u32, u32)])) {
         for entry in self.sources.iter().flatten() {
@@ -303,12 +308,19 @@ impl<L: Log> Store<L> {
                 }
             }
             Entry::Removed { reg_id } => self.remove(reg_id),
+            Entry::Anew => {
+                let sources: Vec<u32> = self.sources.iter().flatten().map(|source| source.client.reg_id).collect();
+                for reg_id in sources {
+                    self.remove(reg_id);
+                }
+            }
         }
         self.due = self.due.min(now);
     }
 
     /// Writes all that is held to the log: for a new one in the place of an older one.
     pub fn write_all(&mut self) {
+        self.log.write(&Entry::Anew);
         for source in self.sources.iter().flatten() {
             let (reg_id, log) = (source.client.reg_id, &mut self.log);
             let (session, epochs) = (source.client.session, source.epochs.written());

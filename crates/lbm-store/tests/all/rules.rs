@@ -1,8 +1,8 @@
 //! Rules of persistence, one by one.
 
 use lbm_store::receiver::{Delivered, ReceiverConfig, ReceiverEvent, Recovery, Sink};
-use lbm_store::source::{NotAdmitted, SourceConfig, SourceEvent};
-use lbm_store::store::{Entry, NoLog, Store, StoreConfig};
+use lbm_store::source::{FlightBehavior, NotAdmitted, SourceConfig, SourceEvent};
+use lbm_store::store::{Entry, Log, NoLog, Store, StoreConfig};
 use lbm_store::wire::Refusal;
 
 use crate::had::Had;
@@ -296,4 +296,70 @@ fn a_log_that_is_read_again_keeps_what_pacing_receivers_wait_for() {
         }
         store.each_source(|_, _, range, _, receivers| assert_eq!((range, receivers), ((low, 10), &[(2, 0)][..])));
     }
+}
+
+#[test]
+fn a_source_that_goes_on_over_its_flight_size_is_told() {
+    let flight_behavior = FlightBehavior::Notify;
+    let mut rig = rig(SourceConfig { flight_size: 3, flight_behavior, stability: false, ..source_config(1) });
+    rig.run(1_000);
+    rig.send_all(0..3);
+    rig.run(20);
+    let over = |is_over| SourceEvent::FlightSize { is_over };
+    assert!(!rig.events.contains(&over(true)), "three may be in flight: {:?}", rig.events);
+    rig.send_all(3..9);
+    rig.run(1_000);
+    let told: Vec<&SourceEvent> = rig
+        .events
+        .iter()
+        .filter(|e| matches!(e, SourceEvent::FlightSize { .. } | SourceEvent::Stable { .. }))
+        .collect();
+    assert_eq!(told, [&over(true), &over(false)], "once each, and no word of what is stable");
+    assert_eq!((rig.source.in_flight(), rig.held(0).0), (0, (0, 9)));
+    // What is retained has its bound all the same.
+    let retention_size_limit = 100;
+    let mut rig = self::rig(SourceConfig { flight_behavior, retention_size_limit, ..source_config(1) });
+    rig.run(1_000);
+    assert!((0..99).map_while(|id| rig.send(id).ok()).count() < 20);
+}
+
+#[test]
+fn what_is_written_anew_is_all_that_there_is() {
+    struct Written(Vec<Vec<u8>>);
+    impl Log for Written {
+        fn write(&mut self, entry: &Entry<'_>) -> u64 {
+            let mut bytes = Vec::new();
+            entry.encode(&mut bytes);
+            self.0.push(bytes);
+            0
+        }
+    }
+    let of = |store: &Store<Written>| {
+        let mut all = Vec::new();
+        store.each_source(|reg_id, topic, numbers, bytes, receivers| {
+            all.push((reg_id, topic.to_vec(), numbers, bytes, receivers.to_vec()));
+        });
+        all
+    };
+    let mut store = Store::new(StoreConfig::default(), Written(Vec::new()));
+    let entries = [
+        Entry::Source { reg_id: 7, session: 1, topic: b"a", epochs: &[] },
+        Entry::Start { source: 7, low: 3 },
+        Entry::Message { source: 7, sqn: 3, message: b"m" },
+        Entry::Receiver { reg_id: 8, source: 7, session: 2, paced: false, next: 3 },
+        Entry::Consumed { reg_id: 8, next: 4 },
+    ];
+    for entry in &entries {
+        store.restore(0, entry);
+    }
+    store.write_all();
+    let written = std::mem::take(&mut store.log().0);
+    // A store that had something else before.
+    let mut other = Store::new(StoreConfig::default(), Written(Vec::new()));
+    other.restore(0, &Entry::Source { reg_id: 9, session: 3, topic: b"gone", epochs: &[] });
+    for bytes in &written {
+        other.restore(0, &Entry::decode(bytes).expect("as it was written"));
+    }
+    assert_eq!(of(&other), of(&store));
+    assert_eq!((store.bytes(), other.bytes()), (49, 49), "the message and what it costs");
 }

@@ -10,9 +10,10 @@ use core::net::Ipv4Addr;
 
 pub use table::{ContextOption, Entry, Opt, ReceiverOption, SourceOption, TABLE, WildcardOption};
 pub use value::{
-    ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Count, Daemon, FdManagement, Flag, Group, Interface, Millis,
-    OperationalMode, OwnGroup, Port, Seconds, SendOrder, SignedMillis, SlowReceivers, SourceSideFiltering, Text,
-    TransportId, TransportName, Value, WaitBehavior,
+    ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Consensus, Count, Daemon, FdManagement, Flag,
+    FlightBehavior, Group, Identifier, Interface, Intergroup, Intragroup, Millis, OperationalMode, OwnGroup, Port,
+    Seconds, SendOrder, SignedMillis, SlowReceivers, SourceSideFiltering, Store, StoreBehavior, StoreGroup, StoreSpec,
+    Text, TransportId, TransportName, Value, WaitBehavior,
 };
 
 /// What an option belongs to.
@@ -65,6 +66,12 @@ pub enum Kind {
     Interface,
     /// `[Interface[:LocalPort]->]Address:Port`.
     Daemon,
+    /// `[Domain:]Address:Port[:RegistrationId[:Group]]`.
+    Store,
+    /// `Index:Size`.
+    StoreGroup,
+    /// 64 bits, decimal or hexadecimal after `0x`.
+    Identifier,
     /// Anything.
     Text,
 }
@@ -113,8 +120,16 @@ impl Kind {
                 let parsed = remote.rsplit_once(':').map(|(a, p)| (a.parse::<Ipv4Addr>(), p.parse::<u16>()));
                 matches!(parsed, Some((Ok(_), Ok(_))))
             }
+            Self::Store => StoreSpec::of(value).is_some(),
+            Self::StoreGroup => value::group_of(value).is_some(),
+            Self::Identifier => value::identifier(value).is_some(),
             Self::Text => true,
         }
+    }
+
+    /// Whether each line adds a value, in the place of none.
+    const fn is_list(self) -> bool {
+        matches!(self, Self::Daemon | Self::Store | Self::StoreGroup)
     }
 }
 
@@ -131,6 +146,9 @@ impl fmt::Display for Kind {
             }
             Self::Interface => f.write_str("an IPv4 address, address/bits, or the name of an interface"),
             Self::Daemon => f.write_str("[interface[:port]->]address:port"),
+            Self::Store => f.write_str("[domain:]address:port[:registration id[:group]]"),
+            Self::StoreGroup => f.write_str("index:size, both from 0 to 255"),
+            Self::Identifier => f.write_str("a whole number of 64 bits, decimal or hexadecimal after 0x"),
             Self::Text => f.write_str("any text"),
         }
     }
@@ -361,8 +379,8 @@ impl Options {
         if !entry.kind.accepts(value) {
             return Err(OptionFault::Value { name: entry.name, value: value.to_owned(), kind: entry.kind });
         }
-        // Several resolver daemons can be named.
-        if entry.kind != Kind::Daemon {
+        // Several resolver daemons and stores can be named.
+        if !entry.kind.is_list() {
             self.set.retain(|(other, _)| *other != index);
         }
         self.set.push((index, value.to_owned()));
@@ -380,6 +398,18 @@ impl Options {
     pub fn daemons(&self) -> impl Iterator<Item = &str> {
         let index = ContextOption::RESOLVER_UNICAST_DAEMON.index;
         self.set.iter().filter(move |(other, _)| *other == index).map(|(_, value)| value.as_str())
+    }
+
+    /// The stores that were named for sources, in order.
+    pub fn stores(&self) -> impl Iterator<Item = StoreSpec> {
+        let index = SourceOption::UME_STORE.index;
+        self.set.iter().filter(move |(other, _)| *other == index).filter_map(|(_, value)| StoreSpec::of(value))
+    }
+
+    /// The groups of stores that were named: index and size.
+    pub fn store_groups(&self) -> impl Iterator<Item = (u8, u8)> {
+        let index = SourceOption::UME_STORE_GROUP.index;
+        self.set.iter().filter(move |(other, _)| *other == index).filter_map(|(_, value)| value::group_of(value))
     }
 
     /// Sets an option to a value of which only the text is known.
@@ -411,10 +441,9 @@ impl Options {
 
     /// Takes over what `from` has set of a scope.
     pub fn take(&mut self, scope: Scope, from: &Self) {
-        for (index, value) in from.set.iter().filter(|(index, _)| TABLE[*index].scope == scope) {
-            self.set.retain(|(other, _)| other != index);
-            self.set.push((*index, value.clone()));
-        }
+        let of_scope: Vec<_> = from.set.iter().filter(|(index, _)| TABLE[*index].scope == scope).cloned().collect();
+        self.set.retain(|(other, _)| !of_scope.iter().any(|(index, _)| index == other));
+        self.set.extend(of_scope);
     }
 
     /// Whether the option was set, as opposed to left at its default.
@@ -490,7 +519,7 @@ mod tests {
     #[test]
     fn every_default_is_a_value_and_every_name_is_there_once() {
         for (i, entry) in TABLE.iter().enumerate() {
-            let free = matches!(entry.kind, Kind::Daemon) && entry.default.is_empty();
+            let free = entry.kind.is_list() && entry.default.is_empty();
             assert!(free || entry.kind.accepts(entry.default), "{entry:?}");
             assert_eq!(find(entry.scope, entry.name), Some(i), "{entry:?}");
         }
@@ -569,7 +598,7 @@ mod tests {
     #[test]
     fn what_a_file_of_the_product_has_is_loaded_with_a_reason_for_what_has_no_effect() {
         let text = "event_queue queue_delay_warning 1000\nhfx ordered_delivery 1\nxsp context_attributes x\n\
-                    context mim_address 224.1.1.1\nsource ume_store 10.0.0.1:14567:1\nreceiver monitor_interval 5\n\
+                    context mim_address 224.1.1.1\nsource ume_store_name a\nreceiver monitor_interval 5\n\
                     context broker 10.0.0.1:12000\ncontext transport_lbtrm_receiver_socket_buffer\n\
                     context default_interface \"\"\nsource use_hotlink -7\ncontext ordered_delivery 0\n\
                     receiver ordered_delivrey 0\ncontext zzz 1\nsource transport_tcp_reuseaddr 0\nsource transport lbtrm\n";
@@ -581,7 +610,7 @@ mod tests {
             (2, "hot failover"),
             (3, "transport services provider"),
             (4, "immediate messages"),
-            (5, "persistence"),
+            (5, "named by address"),
             (6, "monitoring"),
             (7, "queuing"),
             (8, "stays 8388608"),
@@ -610,17 +639,17 @@ mod tests {
     fn persistence_queuing_and_hot_failover_are_known_by_name() {
         let text = "SOURCE UME_STORE 10.29.3.1:14567\nsource ume_store_behavior Quorum-Consensus\n\
                     source ume_flight_size_behavior NOTIFY\nreceiver ume_session_id 0x11223344556677\n\
-                    source umq_ulb_application_set 0:100,101\nreceiver ume_registration_function NULL\n\
+                    source ume_repository_size_limit 1\nsource umq_ulb_application_set 0:100,101\nreceiver ume_registration_function NULL\n\
                     source UME_Late_Joins 1\ncontext ume_flight_size 7\nwildcard_receiver hf_reciever 1\n";
         let mut options = Options::new();
         let warnings = options.load("u.cfg", text).expect("it loads");
         let texts: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(texts.len(), 9, "{texts:?}");
+        assert_eq!(texts.len(), 6, "{texts:?}");
+        assert_eq!(options.stores().map(|store| store.at.to_string()).collect::<Vec<_>>(), ["10.29.3.1:14567"]);
+        assert_eq!(options.get(SourceOption::UME_FLIGHT_SIZE_BEHAVIOR), FlightBehavior::Notify);
+        assert_eq!(options.get(ReceiverOption::UME_SESSION_ID), 0x11_2233_4455_6677);
         let parts = [
-            "persistence",
-            "persistence",
-            "persistence",
-            "persistence",
+            "lbmstore --source-size",
             "queuing",
             "functions are given by programs",
             "the nearest is \"ume_late_join\"",

@@ -4,8 +4,9 @@
 use core::marker::PhantomData;
 
 use super::value::{
-    ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Count, Daemon, FdManagement, Flag, Group, Interface, Millis,
-    OperationalMode, OwnGroup, Port, Seconds, SendOrder, SignedMillis, SlowReceivers, SourceSideFiltering, Text,
+    ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Consensus, Count, Daemon, FdManagement, Flag,
+    FlightBehavior, Group, Identifier, Interface, Intergroup, Intragroup, Millis, OperationalMode, OwnGroup, Port,
+    Seconds, SendOrder, SignedMillis, SlowReceivers, SourceSideFiltering, Store, StoreBehavior, StoreGroup, Text,
     TransportId, TransportName, Value, WaitBehavior,
 };
 use super::{Kind, Scope, Unit};
@@ -503,65 +504,65 @@ options! {
     Wildcard HF_RECEIVER: Flag = "0", "whether a wildcard receiver has each topic by hot failover";
     Receiver HF_WAITING_MAXIMUM: Bytes = "67108864", "bytes of a topic that wait behind a gap at most; not an option of the product";
     // Persistence.
-    Context UME_ACK_BATCHING_INTERVAL: Millis = "100", "";
-    Receiver UME_ACTIVITY_TIMEOUT: Millis = "0", "";
-    Source UME_ACTIVITY_TIMEOUT: Millis = "0", "";
+    Context UME_ACK_BATCHING_INTERVAL: Millis = "100", "how long a persistent receiver gathers what was consumed before it tells the stores";
+    Receiver UME_ACTIVITY_TIMEOUT: Millis = "0", "after so much silence a store takes the receiver for gone, 0 = the time of the store";
+    Source UME_ACTIVITY_TIMEOUT: Millis = "0", "after so much silence a store takes the source for gone, 0 = the time of the store";
     Receiver UME_ALLOW_CONFIRMED_DELIVERY: Flag = "1", "";
     Receiver UME_APPLICATION_OUTSTANDING_MAXIMUM: Count = "0", "";
-    Source UME_CONFIRMED_DELIVERY_NOTIFICATION: Count = "0", "";
-    Receiver UME_CONSENSUS_SEQUENCE_NUMBER_BEHAVIOR: Text = "majority", "";
+    Source UME_CONFIRMED_DELIVERY_NOTIFICATION: Count = "0", "whether a persistent source is told what receivers have consumed; 0 = no";
+    Receiver UME_CONSENSUS_SEQUENCE_NUMBER_BEHAVIOR: Consensus = "majority", "where a receiver begins of what stores know of it: majority, highest, lowest";
     Source UME_CONSENSUS_SEQUENCE_NUMBER_BEHAVIOR: Text = "highest", "";
-    Receiver UME_EXPLICIT_ACK_ONLY: Flag = "0", "";
-    Source UME_FLIGHT_SIZE: Count = "1000", "";
-    Source UME_FLIGHT_SIZE_BEHAVIOR: Text = "block", "";
-    Source UME_FLIGHT_SIZE_BYTES: Bytes = "0", "";
+    Receiver UME_EXPLICIT_ACK_ONLY: Flag = "0", "only the application says what is consumed, not the return of the callback";
+    Source UME_FLIGHT_SIZE: Count = "1000", "messages and fragments that are not stable, at most";
+    Source UME_FLIGHT_SIZE_BEHAVIOR: FlightBehavior = "block", "what a send does when so many are not stable: block waits (or is refused), notify goes on and tells";
+    Source UME_FLIGHT_SIZE_BYTES: Bytes = "0", "and their bytes, 0 = no such rule";
     Source UME_FORCE_RECLAIM_FUNCTION: Text = "NULL", "";
     Source UME_LATE_JOIN: Flag = "0", "";
-    Source UME_MESSAGE_STABILITY_LIFETIME: Millis = "1200000", "";
-    Source UME_MESSAGE_STABILITY_NOTIFICATION: Count = "1", "";
-    Source UME_MESSAGE_STABILITY_TIMEOUT: Millis = "5000", "";
-    Context UME_PROACTIVE_KEEPALIVE_INTERVAL: Millis = "3000", "";
+    Source UME_MESSAGE_STABILITY_LIFETIME: Millis = "1200000", "what is not stable after so long is given up";
+    Source UME_MESSAGE_STABILITY_NOTIFICATION: Count = "1", "whether a source is told which messages are stable; 0 = no";
+    Source UME_MESSAGE_STABILITY_TIMEOUT: Millis = "5000", "what is not stable after so long is sent again to the stores that lack it";
+    Context UME_PROACTIVE_KEEPALIVE_INTERVAL: Millis = "3000", "how often stores hear that a source or receiver is there";
     Source UME_PROXY_SOURCE: Flag = "0", "";
     Context UME_RECEIVER_LIVENESS_INTERVAL: Millis = "0", "";
-    Receiver UME_RECEIVER_PACED_PERSISTENCE: Count = "0", "";
-    Source UME_RECEIVER_PACED_PERSISTENCE: Count = "0", "";
+    Receiver UME_RECEIVER_PACED_PERSISTENCE: Count = "0", "whether stores hold messages until this receiver has consumed them: with a source that has the same option";
+    Source UME_RECEIVER_PACED_PERSISTENCE: Count = "0", "whether receivers pace the source: stores drop what all that pace have consumed, and hold the source back";
     Receiver UME_RECOVERY_SEQUENCE_NUMBER_INFO_FUNCTION: Text = "NULL", "";
     Receiver UME_REGISTRATION_EXTENDED_FUNCTION: Text = "NULL", "";
     Receiver UME_REGISTRATION_FUNCTION: Text = "NULL", "";
-    Receiver UME_REGISTRATION_INTERVAL: Millis = "3000", "";
-    Source UME_REGISTRATION_INTERVAL: Millis = "3000", "";
+    Receiver UME_REGISTRATION_INTERVAL: Millis = "3000", "between two attempts to register at a store";
+    Source UME_REGISTRATION_INTERVAL: Millis = "3000", "between two attempts to register at a store";
     Source UME_REPOSITORY_ACK_ON_RECEPTION: Flag = "0", "";
     Source UME_REPOSITORY_DISK_FILE_SIZE_LIMIT: Bytes = "0", "";
     Source UME_REPOSITORY_SIZE_LIMIT: Bytes = "0", "";
     Source UME_REPOSITORY_SIZE_THRESHOLD: Bytes = "0", "";
-    Source UME_RETENTION_INTERGROUP_STABILITY_BEHAVIOR: Text = "any", "";
-    Source UME_RETENTION_INTRAGROUP_STABILITY_BEHAVIOR: Text = "quorum", "";
-    Source UME_RETENTION_SIZE_LIMIT: Bytes = "25165824", "";
+    Source UME_RETENTION_INTERGROUP_STABILITY_BEHAVIOR: Intergroup = "any", "a message is stable once so many groups of stores have it: any, majority, all, all-active";
+    Source UME_RETENTION_INTRAGROUP_STABILITY_BEHAVIOR: Intragroup = "quorum", "a group has a message once so many of its stores do: quorum (more than half), all";
+    Source UME_RETENTION_SIZE_LIMIT: Bytes = "25165824", "bytes that a source retains for its stores at most; then as at ume_flight_size";
     Source UME_RETENTION_SIZE_THRESHOLD: Bytes = "0", "";
-    Source UME_RETENTION_UNIQUE_CONFIRMATIONS: Count = "0", "";
-    Context UME_SESSION_ID: Text = "0", "";
-    Receiver UME_SESSION_ID: Text = "0", "";
-    Source UME_SESSION_ID: Text = "0", "";
+    Source UME_RETENTION_UNIQUE_CONFIRMATIONS: Count = "0", "receivers that must have consumed a message before the source lets go of it";
+    Context UME_SESSION_ID: Identifier = "0", "by which stores know this program when it is started again, 0 = none; decimal, or hexadecimal after 0x";
+    Receiver UME_SESSION_ID: Identifier = "0", "likewise for a receiver, 0 = that of the context";
+    Source UME_SESSION_ID: Identifier = "0", "likewise for a source, 0 = that of the context";
     Context UME_SOURCE_LIVENESS_TIMEOUT: Millis = "0", "";
     Source UME_SRI_FLUSH_SRI_REQUEST_RESPONSE: Flag = "0", "";
     Source UME_SRI_IMMEDIATE_SRI_REQUEST_RESPONSE: Flag = "1", "";
-    Source UME_SRI_INTER_SRI_INTERVAL: Millis = "500", "";
-    Source UME_SRI_MAX_NUMBER_OF_SRI_PER_UPDATE: Count = "20", "";
-    Receiver UME_SRI_REQUEST_INTERVAL: Millis = "1000", "";
-    Receiver UME_SRI_REQUEST_MAXIMUM: Count = "60", "";
+    Source UME_SRI_INTER_SRI_INTERVAL: Millis = "500", "between two announcements of the stores to receivers";
+    Source UME_SRI_MAX_NUMBER_OF_SRI_PER_UPDATE: Count = "20", "so many announcements after each change";
+    Receiver UME_SRI_REQUEST_INTERVAL: Millis = "1000", "between two questions to a source for its stores";
+    Receiver UME_SRI_REQUEST_MAXIMUM: Count = "60", "so many questions, then the source is taken for one without stores";
     Source UME_SRI_REQUEST_RESPONSE_LATENCY: Millis = "100", "";
-    Receiver UME_STATE_LIFETIME: Millis = "0", "";
-    Source UME_STATE_LIFETIME: Millis = "0", "";
-    Source UME_STORE: Text = "", "";
-    Source UME_STORE_ACTIVITY_TIMEOUT: Millis = "10000", "";
-    Source UME_STORE_BEHAVIOR: Text = "qc", "";
+    Receiver UME_STATE_LIFETIME: Millis = "0", "how long stores remember where a receiver is that has gone, 0 = the time of the store";
+    Source UME_STATE_LIFETIME: Millis = "0", "how long stores keep the messages of a source that has gone, 0 = the time of the store";
+    Source UME_STORE: Store = "", "a store of the source: [domain:]address:port[:registration id[:group]]; one line for each";
+    Source UME_STORE_ACTIVITY_TIMEOUT: Millis = "10000", "a store that is silent for so long is dialled anew";
+    Source UME_STORE_BEHAVIOR: StoreBehavior = "quorum-consensus", "always quorum and consensus here";
     Source UME_STORE_CHECK_INTERVAL: Millis = "500", "";
-    Source UME_STORE_GROUP: Text = "", "";
+    Source UME_STORE_GROUP: StoreGroup = "", "a group of stores and how many it has: index:size; checked against ume_store. One line for each";
     Source UME_STORE_NAME: Text = "", "";
-    Receiver UME_USE_ACK_BATCHING: Flag = "1", "";
-    Receiver UME_USE_LATE_JOIN: Flag = "1", "";
-    Receiver UME_USE_STORE: Flag = "1", "";
-    Context UME_USER_RECEIVER_REGISTRATION_ID: Text = "0", "";
+    Receiver UME_USE_ACK_BATCHING: Flag = "1", "0: stores hear at once what was consumed";
+    Receiver UME_USE_LATE_JOIN: Flag = "1", "whether a receiver that stores do not know gets what they hold";
+    Receiver UME_USE_STORE: Flag = "1", "whether a receiver asks the stores of sources that have some";
+    Context UME_USER_RECEIVER_REGISTRATION_ID: Identifier = "0", "registration id of receivers, 32 bits; 0 = by session, or the stores give one";
     Source UME_WRITE_DELAY: Millis = "0", "";
     // Queuing.
     Context UMQ_COMMAND_INTERVAL: Millis = "500", "";

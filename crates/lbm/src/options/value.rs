@@ -1,6 +1,6 @@
 //! The types of options' values: each option has one of these types, and is read as nothing else.
 
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, SocketAddrV4};
 
 use super::{Kind, Unit};
 use crate::topic::Ordering;
@@ -49,6 +49,43 @@ fn address(text: &str) -> Ipv4Addr {
     text.parse().unwrap_or(Ipv4Addr::UNSPECIFIED)
 }
 
+/// A number of 64 bits, as persistence has them.
+pub(super) fn identifier(text: &str) -> Option<u64> {
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    hexadecimal.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+}
+
+/// A group of stores: index and size.
+pub(super) fn group_of(text: &str) -> Option<(u8, u8)> {
+    let (index, size) = text.split_once(':')?;
+    Some((index.parse().ok()?, size.parse().ok()?))
+}
+
+/// A store of a source, as `ume_store` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreSpec {
+    /// Its address and port.
+    pub at: SocketAddrV4,
+    /// The source's registration id there; 0: by session, or the store gives one.
+    pub reg_id: u32,
+    /// The store's group.
+    pub group: u8,
+}
+
+impl StoreSpec {
+    /// Reads `[Domain:]Address:Port[:RegistrationId[:Group]]`. Domains of routers mean nothing here.
+    pub fn of(text: &str) -> Option<Self> {
+        let mut parts = text.split(':').peekable();
+        if !parts.peek()?.contains('.') {
+            parts.next()?.parse::<u32>().ok()?;
+        }
+        let at = SocketAddrV4::new(parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let reg_id = parts.next().map_or(Some(0), |text| text.parse().ok())?;
+        let group = parts.next().map_or(Some(0), |text| text.parse().ok())?;
+        (parts.next().is_none() && at.port() != 0).then_some(Self { at, reg_id, group })
+    }
+}
+
 values! {
     /// A count.
     Count: u64, NUMBER, Plain, number;
@@ -76,6 +113,12 @@ values! {
     Interface: &'a str, Kind::Interface, Plain, core::convert::identity;
     /// A resolver daemon: `[Interface[:LocalPort]->]Address:Port`. There may be several.
     Daemon: &'a str, Kind::Daemon, Plain, core::convert::identity;
+    /// A store of a source. There may be several: [`Options::stores`](super::Options::stores).
+    Store: Option<StoreSpec>, Kind::Store, Plain, StoreSpec::of;
+    /// A group of stores, index and size. There may be several: [`Options::store_groups`](super::Options::store_groups).
+    StoreGroup: Option<(u8, u8)>, Kind::StoreGroup, Plain, group_of;
+    /// A number of 64 bits.
+    Identifier: u64, Kind::Identifier, Plain, |text| identifier(text).unwrap_or(0);
     /// Any text.
     Text: &'a str, Kind::Text, Plain, core::convert::identity;
 }
@@ -117,8 +160,38 @@ macro_rules! choices {
 words!(Ordering: "1" => Ordered, "-1" => Arrival, "0" => ArrivalFragments);
 words!(Pacing: "source_paced" => Source, "receiver_paced" => Receiver);
 words!(PatternKind: "pcre" => Pcre, "regex" => Regex);
+words!(Intergroup: "any" => Any, "any-group" => Any, "majority" => Majority, "majority-group" => Majority, "all" => All, "all-group" => All,
+    "all-active" => AllActive, "all-active-group" => AllActive);
+words!(StoreBehavior: "quorum-consensus" => QuorumConsensus, "qc" => QuorumConsensus);
+
+/// `ume_retention_intergroup_stability_behavior`: of how many groups of stores a message has to be stable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Intergroup {
+    /// One is enough.
+    #[default]
+    Any,
+    /// More than half of them.
+    Majority,
+    /// All of them.
+    All,
+    /// All that have a quorum of stores that are there.
+    AllActive,
+}
+
+/// `ume_store_behavior`: how a source works with its stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreBehavior {
+    /// Numbers are what stores agree about; messages are stable by a quorum.
+    QuorumConsensus,
+}
 
 choices! {
+    /// `ume_retention_intragroup_stability_behavior`: how many stores of a group make a message stable there; a quorum is more than half of them.
+    Intragroup: "quorum" => Quorum, "all" => All;
+    /// `ume_consensus_sequence_number_behavior` of receivers: what is believed where stores differ about what was consumed.
+    Consensus: "majority" => Majority, "highest" => Highest, "lowest" => Lowest;
+    /// `ume_flight_size_behavior`: what becomes of a send when as many messages as may be are not stable.
+    FlightBehavior: "block" => Block, "notify" => Notify;
     /// `transport`: how messages of a source travel.
     TransportName: "tcp" => Tcp, "lbtrm" => Lbtrm, "lbtru" => Lbtru, "lbtipc" => Lbtipc, "lbtsmx" => Lbtsmx;
     /// `transport_tcp_multiple_receiver_behavior`: what a source does about receivers that read more slowly than it sends.

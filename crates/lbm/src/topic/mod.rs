@@ -47,6 +47,9 @@ pub trait TopicSink {
     /// So many in one gap are lost: more than `delivery_control_maximum_burst_loss`.
     fn burst_lost(&mut self, receiver: u32, first: u32, count: u32);
 
+    /// A control message that names the topic by its index came, with headers that are not known here.
+    fn control(&mut self, _receiver: u32, _message: &crate::wire::lbmc::Message<'_>) {}
+
     /// The source has ended. Once; it may begin again.
     fn end(&mut self, receiver: u32, reason: EndReason);
 }

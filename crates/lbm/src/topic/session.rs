@@ -203,6 +203,11 @@ impl Session {
                         self.with(topic, |delivery| delivery.last_sent(now, last, sink));
                     }
                 }
+                Ok(Header::TopicIndex { index, .. }) => {
+                    if let Some(receiver) = self.delivery(index).map(|delivery| delivery.receiver) {
+                        sink.control(receiver, message);
+                    }
+                }
                 Ok(_) => {}
                 Err(_) => self.malformed += 1,
             }

@@ -135,6 +135,11 @@ impl Source {
         self.next
     }
 
+    /// The next message has this number. For a source that has sent none yet, and goes on where another has ended.
+    pub fn begin_at(&mut self, sqn: u32) {
+        (self.first, self.next) = (sqn, sqn);
+    }
+
     /// Counters.
     pub fn stats(&self) -> SourceStats {
         SourceStats {

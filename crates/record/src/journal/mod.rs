@@ -680,6 +680,36 @@ impl<S: Store> Journal<S> {
         }
     }
 
+    /// Sequence number of the record that comes next.
+    pub const fn next_sequence(&self) -> u64 {
+        self.next
+    }
+
+    /// Removes the segments of which every record is before this sequence number: for who has written anew what they say. A failure is
+    /// counted: the next call tries it again.
+    pub fn forget_before(&mut self, sequence: u64) {
+        if self.remove_before(sequence).is_err() {
+            self.counters.failures += 1;
+        }
+    }
+
+    fn remove_before(&mut self, sequence: u64) -> std::io::Result<()> {
+        let mut segments: Vec<u64> = self.store.files()?.keys().filter_map(|name| segment_number(name)).collect();
+        segments.sort_unstable();
+        let newest = self.segment.as_ref().map(|open| open.number);
+        for pair in segments.windows(2) {
+            // A segment ends where the next one begins; what cannot be read is kept.
+            let next =
+                crate::segment::read_head(&self.store, &segment_name(pair[1])).map_or(u64::MAX, |head| head.first);
+            if Some(pair[0]) == newest || next > sequence {
+                break;
+            }
+            self.store.remove(&segment_name(pair[0]))?;
+            self.counters.removed += 1;
+        }
+        Ok(())
+    }
+
     /// Removes the oldest segments when they are too many or too old. A failure is counted: the next segment tries it again.
     fn keep_to_limits(&mut self, now: u64) {
         if self.remove_oldest(now).is_err() {

@@ -24,6 +24,24 @@ fn the_oldest_segments_go_by_size_and_by_age() {
     }
 }
 
+/// Who has written anew what earlier records say removes the segments that have nothing else, and no record behind.
+#[test]
+fn segments_that_are_wholly_before_a_record_go() {
+    let mut journal = written(500, small());
+    let before = journal.next_sequence();
+    journal.forget_before(before / 2);
+    let (half, clocks) = (journal.counters().removed, crate::at(1_000_000));
+    (500..600).for_each(|n| journal.append(Kind::Generic, None, clocks, &body(n)));
+    journal.sync(clocks);
+    journal.forget_before(before);
+    assert!(half > 1 && journal.counters().removed > half, "{half}");
+    let recording = Recording::open(close(journal)).expect("a recording");
+    assert_eq!(recording.damage(), []);
+    let read = bodies(&recording);
+    assert_eq!(read[read.len() - 100..], (500..600).map(body).collect::<Vec<_>>());
+    assert!(read.len() < 200, "{} records: one segment before them at most", read.len());
+}
+
 #[test]
 fn a_message_that_is_too_long_is_a_gap() {
     let mut journal = Journal::open(Memory::default(), small(), &mut Vec::new()).expect("memory");

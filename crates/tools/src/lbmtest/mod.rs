@@ -5,12 +5,14 @@
 //! with the figures of the reports' tables and one line of JSON, and fail if something was lost or the rate was not kept.
 
 mod payload;
+mod persistent;
 pub mod publish;
 mod round_trip;
 pub mod subscribe;
 mod tally;
 mod topic_args;
 
+pub use persistent::StoreArgs;
 pub use tally::{distribution_json, distribution_table};
 pub use topic_args::{Idle, Profile, TopicArgs};
 

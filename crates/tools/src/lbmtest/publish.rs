@@ -10,6 +10,7 @@ use lbm_io::{Context, Delivery, Events, SendError, SendFlags, SourceId, Sources}
 use serde_json::{Value, json};
 
 use super::payload::{MIN, Payload};
+use super::persistent::{self, Publishing, StoreArgs};
 use super::round_trip::RoundTrips;
 use super::topic_args::{self, Idle, TopicArgs};
 use crate::output::Output;
@@ -70,6 +71,10 @@ pub struct Args {
     #[arg(long)]
     pub ping: bool,
 
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub stores: StoreArgs,
+
     /// Round trips of the first so many seconds are left out
     #[arg(long, value_name = "S", default_value_t = 0.5)]
     pub warm_up: f64,
@@ -83,6 +88,7 @@ Examples (each in a second terminal, or on another host, after quoteway lbmsub):
   quoteway lbmpub --transport lbtipc --rate max --seconds 5  shared memory, as fast as it goes
   quoteway lbmsub --pong    and    quoteway lbmpub --ping --rate max --idle yield
   quoteway lbmsub -H        and    quoteway lbmpub -H --rate 10k, several of them: kill one
+  quoteway lbmpub --store 127.0.0.1:14567 --session-id 1     to a store (quoteway lbmstore); the next run goes on behind it
   quoteway lbmpub --options lbm.cfg -o 'context resolver_multicast_interface 10.1.0.0/16'
 
 The rate is a schedule: message n is due n/RATE seconds after the first, whatever happened before. Latency counts from there, \
@@ -133,7 +139,10 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     if args.payload < MIN {
         return Err(anyhow!("--payload {}: a test message has at least {MIN} bytes", args.payload));
     }
-    let options = args.common.options(&format!("source transport {}", args.transport))?;
+    let mut options = args.common.options(&format!("source transport {}", args.transport))?;
+    if args.stores.apply(&mut options)? {
+        return test_persistence(args, &options, out);
+    }
     let mut context = Context::new(&options)?;
     let mut publisher = Publisher::new(args, &mut context, &options)?;
     topic_args::warn(&mut context);
@@ -153,6 +162,25 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
         None if lost_trips > 0 => Err(anyhow!("{lost_trips} messages did not come back")),
         None => Ok(()),
     };
+    Ok((result, outcome))
+}
+
+/// A test of a source with stores.
+fn test_persistence(args: &Args, options: &Options, out: &mut Output) -> anyhow::Result<(Value, anyhow::Result<()>)> {
+    if args.ping || args.hot_failover || args.common.topics != 1 || args.common.observe.is_some() {
+        return Err(anyhow!("a source with stores is of one topic, without --ping, -H and --observe"));
+    }
+    let plan = Publishing {
+        common: &args.common,
+        payload: args.payload,
+        rate: args.rate,
+        count: args.count,
+        seconds_ns: seconds(args.seconds),
+        linger_ns: seconds(args.linger),
+    };
+    let result = persistent::publish(plan, options, out)?;
+    let left = result["in_flight"].as_u64().unwrap_or(0) + result["not_stable"].as_u64().unwrap_or(0);
+    let outcome = if left == 0 { Ok(()) } else { Err(anyhow!("{left} messages are not stable")) };
     Ok((result, outcome))
 }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::Parser;
 use lbm_io::Context;
+use lbm_io::options::{Options, Scope};
 use serde_json::{Value, json};
 
+use super::persistent::{self, Subscribing};
 use super::tally::{Tally, distribution_json, distribution_table};
 use super::topic_args::{self, Idle, TopicArgs};
 use crate::output::Output;
@@ -53,6 +55,11 @@ pub struct Args {
     #[arg(long, value_name = "TRANSPORT", default_value = "lbtrm", value_parser = ["lbtrm", "lbtru", "tcp", "lbtipc"])]
     pub transport: String,
 
+    /// Receive from stores what was missed, for a publisher with --store: the number by which stores know this program when it is started
+    /// again; 0 is nobody in particular, who gets all that they hold
+    #[arg(long, value_name = "N", conflicts_with_all = ["hot_failover", "pong", "pattern"])]
+    pub session_id: Option<u64>,
+
     /// Count messages from before the first one that came as lost
     #[arg(long)]
     pub strict: bool,
@@ -74,6 +81,7 @@ Examples:
   quoteway lbmsub --pattern '^quoteway\\.'      every topic that begins so
   quoteway lbmsub -H                           for several quoteway lbmpub -H: kill one
   quoteway lbmsub --pong                       for quoteway lbmpub --ping
+  quoteway lbmsub --session-id 2               for quoteway lbmpub --store: stopped and started again, it goes on where it was
   quoteway lbmsub -o 'receiver transport_lbtrm_nak_backoff_interval 20'
 
 Latencies are from the intended time in the message to the callback, on one clock: between hosts they mean nothing, and are \
@@ -112,7 +120,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// # Errors
 /// It could not be run at all.
 pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Result<()>)> {
-    let options = args.common.options(&format!("source transport {}", args.transport))?;
+    let mut options = args.common.options(&format!("source transport {}", args.transport))?;
+    if let Some(session) = args.session_id {
+        options.set(Scope::Receiver, "ume_session_id", &session.to_string())?;
+        return test_persistence(args, &options, out);
+    }
     let mut context = Context::new(&options)?;
     let mut tally = Tally::new(args.capacity, args.latency_every, args.common.observer(End::Receiver)?);
     tally.is_failover = args.hot_failover;
@@ -146,6 +158,18 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     }
     let result = subscriber.result();
     Ok((result, subscriber.outcome()))
+}
+
+/// A test of a receiver that gets from stores what it has missed.
+fn test_persistence(args: &Args, options: &Options, out: &mut Output) -> anyhow::Result<(Value, anyhow::Result<()>)> {
+    if args.common.topics != 1 || args.common.observe.is_some() {
+        return Err(anyhow!("--session-id is for one topic, without --observe"));
+    }
+    let plan = Subscribing { common: &args.common, sources: args.sources, seconds_ns: nanos(args.seconds) };
+    let result = persistent::subscribe(&plan, options, out)?;
+    let lost = result["lost"].as_u64().unwrap_or(0);
+    let outcome = if lost == 0 { Ok(()) } else { Err(anyhow!("{lost} messages are lost: no store has them")) };
+    Ok((result, outcome))
 }
 
 struct Subscriber<'a> {
