@@ -20,10 +20,13 @@
  *     _request_delete, _send_response                    yes                   yes, or QW_LBM_EDEADLOCK
  *   qw_lbm_src_create, _src_delete, _rcv_create,
  *     _wildcard_rcv_create, _hf_rcv_create, _rcv_delete,
+ *     _rcv_ume_ack, _src_send and _src_ume_send on a
+ *     source with stores,
  *     _context_fd, _context_stats                        QW_LBM_EINCALLBACK    yes, or QW_LBM_EDEADLOCK
  *   qw_lbm_context_create, _context_delete,
  *     _context_process_events                            QW_LBM_EINCALLBACK    QW_LBM_EINCALLBACK
  *   qw_lbm_context_unblock, attributes, qw_lbm_config,
+ *     _src_ume_event,
  *     qw_lbm_log, _errnum, _errmsg, _version,
  *     qw_lbm_observer_...                                yes                   yes
  *
@@ -133,6 +136,16 @@ int qw_lbm_context_stats(qw_lbm_context_t *ctx, char *text, size_t *size);
 typedef struct qw_lbm_src qw_lbm_src_t;
 
 #define QW_LBM_SRC_EVENT_WAKEUP 1 /* after QW_LBM_EWOULDBLOCK: the source can send again */
+/* Of sources with stores (attribute ume_store); qw_lbm_src_ume_event() says more. */
+#define QW_LBM_SRC_EVENT_UME_REGISTRATION_SUCCESS 2  /* a store has taken the source */
+#define QW_LBM_SRC_EVENT_UME_REGISTRATION_COMPLETE 3 /* enough stores have: messages can be sent, from number `first` on */
+#define QW_LBM_SRC_EVENT_UME_REGISTRATION_ERROR 4    /* a store refuses */
+#define QW_LBM_SRC_EVENT_UME_STORE_UNRESPONSIVE 5
+#define QW_LBM_SRC_EVENT_UME_MESSAGE_STABLE 6        /* messages `first` to `last`, their fragments counted */
+#define QW_LBM_SRC_EVENT_UME_MESSAGE_NOT_STABLE 7    /* message `first` was given up after ume_message_stability_lifetime */
+#define QW_LBM_SRC_EVENT_UME_DELIVERY_CONFIRMATION 8 /* the receiver of this registration id has consumed all up to `first` */
+#define QW_LBM_SRC_EVENT_FLIGHT_SIZE_NOTIFICATION 9  /* ume_flight_size_behavior notify: over it (`first` 1), or within it again (0) */
+#define QW_LBM_SRC_EVENT_UME_SUPERSEDED 10           /* another program has taken up the registration: nothing more can be sent */
 
 /* The return value has no meaning. */
 typedef int (*qw_lbm_src_cb_proc)(qw_lbm_src_t *src, int event, void *clientd);
@@ -152,6 +165,23 @@ int qw_lbm_src_send(qw_lbm_src_t *src, const void *msg, size_t len, int flags);
 
 /* Sends what waits for a fuller datagram in the source's session. */
 int qw_lbm_src_flush(qw_lbm_src_t *src);
+
+/* Sources with stores: those whose attributes name one (ume_store "10.1.1.5:14567", once for each). A send waits until stores admit it
+ * (ume_flight_size), or is refused with QW_LBM_EWOULDBLOCK: with QW_LBM_SRC_NONBLOCK, and always in a sequential context. They do not send
+ * from callbacks of their own context (QW_LBM_EINCALLBACK), nor requests nor hot failover.
+ *
+ * As qw_lbm_src_send; *number (if not NULL) is told the message's number, that of its last fragment: as events name it. */
+int qw_lbm_src_ume_send(qw_lbm_src_t *src, const void *msg, size_t len, int flags, uint32_t *number);
+
+typedef struct qw_lbm_src_ume_event {
+    uint32_t first;
+    uint32_t last;
+    uint32_t store; /* which one of those that were named, from 0 */
+    uint32_t registration_id;
+} qw_lbm_src_ume_event_t;
+
+/* What the event is about; within the source's callback, on its thread. */
+int qw_lbm_src_ume_event(qw_lbm_src_ume_event_t *event);
 
 /* Hot failover: several sources of a topic send the same messages under the same numbers, in ascending order; a receiver made by
  * qw_lbm_hf_rcv_create delivers each number once. Numbers may be left out (at most 1,073,741,824 in sequence). */
@@ -195,6 +225,7 @@ typedef struct qw_lbm_reply_to {
 #define QW_LBM_MSG_FLAG_HF_OPTIONAL 16     /* receivers may go without it */
 #define QW_LBM_MSG_FLAG_HF_PASS_THROUGH 32 /* it has no number: every source's is delivered */
 #define QW_LBM_MSG_FLAG_RETRANSMIT 1 /* came by late join or off-transport recovery */
+#define QW_LBM_MSG_FLAG_UME_RETRANSMIT 64  /* sent again by a store: an earlier process of this receiver may have had it */
 
 /* Valid only during the callback. */
 typedef struct qw_lbm_msg {
@@ -203,9 +234,9 @@ typedef struct qw_lbm_msg {
     const void *data; /* without message properties, if another product has sent some */
     size_t len;
     uint32_t sequence_number; /* of the last fragment */
-    uint32_t count;
+    uint32_t count; /* of losses; of data of a receiver with a session at stores: the source's number, for qw_lbm_rcv_ume_ack */
     const char *topic_name;
-    const char *source; /* transport session and topic index, as in LBTRM:10.1.1.10:14390:5e551d01:224.10.10.10:14400[7] */
+    const char *source; /* empty for a receiver with a session at stores; else transport session and topic index, as in LBTRM:10.1.1.10:14390:5e551d01:224.10.10.10:14400[7] */
     qw_lbm_reply_to_t reply_to;
     uint64_t hf_sequence_number; /* hot failover: the application's; of losses the first one. sequence_number is the source's own */
 } qw_lbm_msg_t;
@@ -213,7 +244,8 @@ typedef struct qw_lbm_msg {
 /* The return value has no meaning. */
 typedef int (*qw_lbm_rcv_cb_proc)(qw_lbm_rcv_t *rcv, const qw_lbm_msg_t *msg, void *clientd);
 
-/* Receives a topic from all sources that are found. */
+/* Receives a topic from all sources that are found. With a session (attribute ume_session_id, of receiver or context) it gets from the
+ * stores of its sources what it has missed since it was there last, in order; there is no beginning and no end of sources then. */
 int qw_lbm_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const char *topic, const qw_lbm_rcv_attr_t *attr,
                       qw_lbm_rcv_cb_proc proc, void *clientd);
 
@@ -228,6 +260,9 @@ int qw_lbm_wildcard_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const 
 
 /* No callback of it comes after this. */
 int qw_lbm_rcv_delete(qw_lbm_rcv_t *rcv);
+
+/* With ume_explicit_ack_only 1: all of this source up to this number was consumed. Not from a callback of the same context. */
+int qw_lbm_rcv_ume_ack(qw_lbm_rcv_t *rcv, uint32_t source, uint32_t number);
 
 /* ---- Requests and responses ---------------------------------------------------------------------------------------------- */
 

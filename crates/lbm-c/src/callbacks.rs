@@ -9,6 +9,10 @@ use std::sync::Arc;
 use lbm_io::failover::{FailoverNews, FailoverTopic, Mark, Number, Way};
 use lbm_io::{Delivery, EndReason, Events, Loss, ReceiverId, Request, RequestId, SourceId, Sources, Stream};
 
+use lbm_store::receiver::Delivered;
+use lbm_store::source::SourceEvent;
+use lbm_store_io::{ClientEvents, PersistentReceiver, PersistentSource};
+
 use crate::engine::Engine;
 use crate::error::{Code, Failure};
 use crate::receivers::Receiver;
@@ -91,8 +95,55 @@ impl<P: Copy, H> Copy for Callback<P, H> {}
 // context's thread; this library does not look behind them there.
 unsafe impl<P: Send, H> Send for Callback<P, H> {}
 
-/// `QW_LBM_SRC_EVENT_WAKEUP`.
+// `QW_LBM_SRC_EVENT_...`.
 const WAKEUP: c_int = 1;
+const REGISTRATION_SUCCESS: c_int = 2;
+const REGISTRATION_COMPLETE: c_int = 3;
+const REGISTRATION_ERROR: c_int = 4;
+const STORE_UNRESPONSIVE: c_int = 5;
+const MESSAGE_STABLE: c_int = 6;
+const MESSAGE_NOT_STABLE: c_int = 7;
+const DELIVERY_CONFIRMATION: c_int = 8;
+const FLIGHT_SIZE: c_int = 9;
+const SUPERSEDED: c_int = 10;
+/// `QW_LBM_MSG_FLAG_UME_RETRANSMIT`.
+const UME_RETRANSMIT: c_int = 64;
+
+/// `qw_lbm_src_ume_event_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UmeEvent {
+    first: u32,
+    last: u32,
+    store: u32,
+    registration_id: u32,
+}
+
+/// An event of a source with stores as C gets it; `None` for what the library does itself.
+fn ume_event_of(event: &SourceEvent) -> Option<(c_int, UmeEvent)> {
+    let of_store = |store: usize| UmeEvent { store: store as u32, ..UmeEvent::default() };
+    Some(match *event {
+        SourceEvent::Dial { .. } | SourceEvent::HangUp { .. } => return None,
+        SourceEvent::Registered { store, reg_id } => {
+            (REGISTRATION_SUCCESS, UmeEvent { registration_id: reg_id, ..of_store(store) })
+        }
+        SourceEvent::Ready { first } => (REGISTRATION_COMPLETE, UmeEvent { first, last: first, ..UmeEvent::default() }),
+        SourceEvent::Refused { store, .. } => (REGISTRATION_ERROR, of_store(store)),
+        SourceEvent::Unresponsive { store } => (STORE_UNRESPONSIVE, of_store(store)),
+        SourceEvent::Stable { first, last } => (MESSAGE_STABLE, UmeEvent { first, last, ..UmeEvent::default() }),
+        SourceEvent::NotStable { sqn } => {
+            (MESSAGE_NOT_STABLE, UmeEvent { first: sqn, last: sqn, ..UmeEvent::default() })
+        }
+        SourceEvent::Confirmed { store, receiver, sqn } => {
+            (DELIVERY_CONFIRMATION, UmeEvent { first: sqn, last: sqn, store: store as u32, registration_id: receiver })
+        }
+        SourceEvent::FlightSize { is_over } => {
+            (FLIGHT_SIZE, UmeEvent { first: u32::from(is_over), ..UmeEvent::default() })
+        }
+        SourceEvent::Writable => (WAKEUP, UmeEvent::default()),
+        SourceEvent::Superseded => (SUPERSEDED, UmeEvent::default()),
+    })
+}
 
 /// What this thread is inside of: a function of the application that the library has called.
 #[derive(Clone, Copy)]
@@ -105,6 +156,13 @@ pub(crate) enum Running {
 
 thread_local! {
     static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
+    /// What the callback of a source with stores is told, while it runs.
+    static UME_EVENT: Cell<Option<UmeEvent>> = const { Cell::new(None) };
+}
+
+/// What the callback of a source with stores that runs on this thread is told.
+pub(crate) fn ume_event() -> Option<UmeEvent> {
+    UME_EVENT.with(Cell::get)
 }
 
 /// The context whose callback runs on this thread.
@@ -168,6 +226,10 @@ pub(crate) struct Dispatch {
     pub(crate) sources: Vec<Option<Callback<SourceProc, Source>>>,
     /// By the stream's number.
     names: Vec<Option<Names>>,
+    /// By the persistent receiver's place: its function, and its topic as C wants it.
+    persistent_receivers: Vec<Option<(Callback<ReceiverProc, Receiver>, CString)>>,
+    /// By the persistent source's place.
+    persistent_sources: Vec<Option<Callback<SourceProc, Source>>>,
 }
 
 impl Dispatch {
@@ -177,6 +239,24 @@ impl Dispatch {
 
     pub(crate) fn set_source(&mut self, id: SourceId, callback: Option<Callback<SourceProc, Source>>) {
         set(&mut self.sources, id.index(), callback);
+    }
+
+    pub(crate) fn set_persistent_receiver(
+        &mut self,
+        id: PersistentReceiver,
+        topic: &str,
+        callback: Option<Callback<ReceiverProc, Receiver>>,
+    ) {
+        let topic = CString::new(topic.replace('\0', "?")).unwrap_or_default();
+        set(&mut self.persistent_receivers, id.index(), callback.map(|callback| (callback, topic)));
+    }
+
+    pub(crate) fn set_persistent_source(
+        &mut self,
+        id: PersistentSource,
+        callback: Option<Callback<SourceProc, Source>>,
+    ) {
+        set(&mut self.persistent_sources, id.index(), callback);
     }
 }
 
@@ -324,6 +404,46 @@ impl Events for Turn<'_> {
             // SAFETY: the application gave this function for these arguments; the message lives through the call.
             unsafe { (callback.proc)(callback.handle, &raw const message, callback.clientd) }
         });
+    }
+}
+
+impl Turn<'_> {
+    /// Tells a persistent receiver's function.
+    fn tell_persistent(&mut self, sources: &mut Sources, id: PersistentReceiver, mut message: Message) {
+        // A receiver that was deleted is told nothing.
+        let Some(Some((callback, topic))) = self.dispatch.persistent_receivers.get(id.index()) else { return };
+        (message.topic, message.source) = (topic.as_ptr(), c"".as_ptr());
+        let callback = *callback;
+        self.call(sources, || {
+            // SAFETY: the application gave this function for these arguments; message and text live through the call.
+            unsafe { (callback.proc)(callback.handle, &raw const message, callback.clientd) }
+        });
+    }
+}
+
+impl ClientEvents for Turn<'_> {
+    fn delivered(&mut self, sources: &mut Sources, id: PersistentReceiver, source: u32, message: &Delivered<'_>) {
+        let end = message.payload.len().saturating_sub(message.properties as usize);
+        let flags = if message.repeated { UME_RETRANSMIT } else { 0 };
+        let told = Message { flags, count: source, ..Message::new(DATA, message.sqn, &message.payload[..end]) };
+        self.tell_persistent(sources, id, told);
+    }
+
+    fn gone(&mut self, sources: &mut Sources, id: PersistentReceiver, _: u32, first: u32, count: u32) {
+        let kind = if count > 1 { LOSS_BURST } else { LOSS };
+        self.tell_persistent(sources, id, Message { count, ..Message::new(kind, first, &[]) });
+    }
+
+    fn source(&mut self, sources: &mut Sources, id: PersistentSource, event: &SourceEvent) {
+        // A source that was deleted, or wants no events, is told nothing.
+        let Some(Some(callback)) = self.dispatch.persistent_sources.get(id.index()).copied() else { return };
+        let Some((event, details)) = ume_event_of(event) else { return };
+        UME_EVENT.with(|cell| cell.set(Some(details)));
+        self.call(sources, || {
+            // SAFETY: the application gave this function for these arguments.
+            unsafe { (callback.proc)(callback.handle, event, callback.clientd) }
+        });
+        UME_EVENT.with(|cell| cell.set(None));
     }
 }
 

@@ -106,8 +106,8 @@ pub unsafe extern "C" fn qw_lbm_context_fd(
             )
         };
         let mut inner = handle.engine.lock()?;
-        *descriptor = inner.context.as_fd().as_raw_fd();
-        *milliseconds = match inner.context.timeout() {
+        *descriptor = inner.client.as_fd().as_raw_fd();
+        *milliseconds = match inner.client.timeout() {
             Some(at) => {
                 let left = at.saturating_sub(net::clock::now()).div_ceil(1_000_000);
                 c_int::try_from(left).unwrap_or(c_int::MAX)
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn qw_lbm_context_stats(
     guard(|| {
         // SAFETY: this function's contract.
         let (handle, size) = unsafe { (borrowed(context, "the context")?, borrowed_mut(size, "the size")?) };
-        let report = handle.engine.lock()?.context.report_text();
+        let report = handle.engine.lock()?.client.context().report_text();
         // SAFETY: this function's contract.
         unsafe { write_text(&report, text, size) }
     })

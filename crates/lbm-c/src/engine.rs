@@ -4,13 +4,14 @@
 //! ever: who would close such a circle is refused instead (`WAITS`).
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lbm_io::options::{ContextOption, OperationalMode, Options, WaitBehavior};
-use lbm_io::{Context, RequestId, Sources};
+use lbm_io::{RequestId, Sources};
+use lbm_store_io::Client;
 use net::Waker;
 use net::tcp::{Tcp, TcpConfig};
 use std::os::fd::AsFd as _;
@@ -22,6 +23,8 @@ use crate::requests::PendingRequest;
 
 /// A context sleeps at most so long: what a lost wake-up would cost.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
+/// Who waits for a turn of the driver looks again after so long.
+const TURN_MAX: Duration = Duration::from_millis(50);
 
 /// Which context's callback waits for which context, by their addresses: at most one line a context, since one thread at a time has it
 /// locked.
@@ -66,11 +69,15 @@ pub(crate) struct Engine {
     thread: Mutex<Option<JoinHandle<()>>>,
     is_embedded: bool,
     is_busy: bool,
+    /// Turns of the driver while somebody waits for one, and who is told of them.
+    turns: Mutex<u64>,
+    turned: Condvar,
+    waiting: AtomicUsize,
 }
 
 /// What the lock guards.
 pub(crate) struct Inner {
-    pub(crate) context: Context,
+    pub(crate) client: Client,
     pub(crate) dispatch: Dispatch,
     /// Why the context is of no use any more.
     broken: Option<String>,
@@ -79,19 +86,22 @@ pub(crate) struct Inner {
 impl Engine {
     /// Opens a context, and starts its thread if it is to have one.
     pub(crate) fn new(options: &Options) -> Result<Arc<Self>, Failure> {
-        let context = Context::new(options)?;
+        let client = Client::new(options)?;
         let mut set = Tcp::new(TcpConfig::default())?;
-        set.watch(context.as_fd(), 0)?;
+        set.watch(client.as_fd(), 0)?;
         let engine = Arc::new(Self {
             waker: set.waker(),
             set: Mutex::new(set),
-            inner: Mutex::new(Inner { context, dispatch: Dispatch::default(), broken: None }),
+            inner: Mutex::new(Inner { client, dispatch: Dispatch::default(), broken: None }),
             requests: Mutex::default(),
             sleeps_until: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             thread: Mutex::new(None),
             is_embedded: options.get(ContextOption::OPERATIONAL_MODE) == OperationalMode::Embedded,
             is_busy: options.get(ContextOption::FILE_DESCRIPTOR_MANAGEMENT_BEHAVIOR) == WaitBehavior::BusyWait,
+            turns: Mutex::new(0),
+            turned: Condvar::new(),
+            waiting: AtomicUsize::new(0),
         });
         if engine.is_embedded {
             let driven = Arc::clone(&engine);
@@ -134,15 +144,19 @@ impl Engine {
     fn work(self: &Arc<Self>) -> Result<(usize, u64), Failure> {
         let mut inner = self.lock()?;
         self.sleeps_until.store(0, Ordering::Relaxed);
-        let Inner { context, dispatch, .. } = &mut *inner;
-        let delivered = context
+        let Inner { client, dispatch, .. } = &mut *inner;
+        let delivered = client
             .poll(Some(Duration::ZERO), &mut Turn { engine: self, dispatch })
             .map_err(|e| Failure::new(Code::System, format!("the context broke: {e}")))?;
-        let warnings: Vec<String> = context.warnings().map(|warning| warning.to_string()).collect();
-        let next = context.timeout().unwrap_or(u64::MAX);
+        let warnings: Vec<String> = client.context().warnings().map(|warning| warning.to_string()).collect();
+        let next = client.timeout().unwrap_or(u64::MAX);
         self.sleeps_until.store(next.max(1), Ordering::Relaxed);
         // What the application does with them must not be done under the lock.
         drop(inner);
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            *unpoisoned(&self.turns) += 1;
+            self.turned.notify_all();
+        }
         for warning in &warnings {
             log::tell(warning);
         }
@@ -188,13 +202,43 @@ impl Engine {
             return result;
         }
         let mut inner = self.lock()?;
-        let result = once(inner.context.sources());
-        // What waits for its time may be due earlier now than the driver believes.
+        let result = once(inner.client.context().sources());
+        self.wake_in_time(&mut inner.client);
+        result
+    }
+
+    /// Works with persistent sources and receivers, from outside of callbacks of the context.
+    pub(crate) fn persisting<R>(&self, work: impl FnOnce(&mut Client) -> R) -> Result<R, Failure> {
+        let mut inner = self.lock()?;
+        let result = work(&mut inner.client);
+        self.wake_in_time(&mut inner.client);
+        Ok(result)
+    }
+
+    /// What waits for its time may be due earlier now than the driver believes.
+    fn wake_in_time(&self, client: &mut Client) {
         let until = self.sleeps_until.load(Ordering::Relaxed);
-        if until > 0 && inner.context.timeout().is_some_and(|at| at < until) {
+        if until > 0 && client.timeout().is_some_and(|at| at < until) {
             self.sleeps_until.store(0, Ordering::Relaxed);
             self.waker.wake();
         }
+    }
+
+    /// Tries `work` until it has a result, once for each turn of the driver.
+    pub(crate) fn until<R>(&self, mut work: impl FnMut() -> Option<R>) -> R {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let result = loop {
+            let before = *unpoisoned(&self.turns);
+            if let Some(result) = work() {
+                break result;
+            }
+            let turns = unpoisoned(&self.turns);
+            if *turns == before {
+                // A turn that ended between is made good by the bound.
+                let _ = self.turned.wait_timeout(turns, TURN_MAX);
+            }
+        };
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
         result
     }
 

@@ -6,6 +6,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lbm_io::{ContextError, SendError};
+use lbm_store::source::NotAdmitted;
+use lbm_store_io::{AddError, SendRefused};
 
 /// What `QW_LBM_E...` are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,25 @@ impl From<SendError> for Failure {
             _ => Code::Invalid,
         };
         Self::new(code, error.to_string())
+    }
+}
+
+impl From<SendRefused> for Failure {
+    fn from(refused: SendRefused) -> Self {
+        match refused {
+            SendRefused::Transport(error) => error.into(),
+            SendRefused::NotAdmitted(NotAdmitted::Superseded) => Self::new(Code::Gone, refused.to_string()),
+            SendRefused::NotAdmitted(_) => Self::new(Code::WouldBlock, refused.to_string()),
+        }
+    }
+}
+
+impl From<AddError> for Failure {
+    fn from(error: AddError) -> Self {
+        match error {
+            AddError::Stores(error) => Self::new(Code::Option, error.to_string()),
+            AddError::Context(error) => error.into(),
+        }
     }
 }
 

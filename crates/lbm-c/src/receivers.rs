@@ -3,20 +3,29 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
+use lbm_io::ReceiverId;
 use lbm_io::options::Scope;
-use lbm_io::{Context, ContextError, ReceiverId};
+use lbm_store_io::{Client, PersistentReceiver};
 
 use crate::arguments::{borrowed, hand_out, take_back, text};
 use crate::attributes::{self, Attributes};
 use crate::callbacks::{Callback, ReceiverProc};
 use crate::context::ContextHandle;
 use crate::engine::Engine;
-use crate::error::{Failure, guard};
+use crate::error::{Code, Failure, guard};
 
 /// `qw_lbm_rcv_t`.
 pub struct Receiver {
     engine: Arc<Engine>,
-    id: ReceiverId,
+    id: Id,
+}
+
+/// As what the engine has a receiver.
+#[derive(Clone, Copy)]
+enum Id {
+    Plain(ReceiverId),
+    /// Known to stores.
+    Persistent(PersistentReceiver),
 }
 
 /// # Safety
@@ -27,7 +36,7 @@ unsafe fn create(
     name: *const c_char,
     proc: Option<ReceiverProc>,
     clientd: *mut c_void,
-    add: impl FnOnce(&mut Context, &str) -> Result<ReceiverId, ContextError>,
+    add: impl FnOnce(&mut Client, &str) -> Result<Id, Failure>,
 ) -> Result<(), Failure> {
     if place.is_null() {
         return Err(Failure::null("the place for the receiver"));
@@ -36,11 +45,15 @@ unsafe fn create(
     // SAFETY: this function's contract.
     let (handle, name) = unsafe { (borrowed(context, "the context")?, text(name, "the topic or pattern")?) };
     let mut inner = handle.engine.lock()?;
-    let id = add(&mut inner.context, name)?;
+    let id = add(&mut inner.client, name)?;
     let receiver = Receiver { engine: Arc::clone(&handle.engine), id };
     // SAFETY: this function's contract.
     let receiver = unsafe { hand_out(place, receiver) }?;
-    inner.dispatch.set_receiver(id, Some(Callback { proc, clientd, handle: receiver }));
+    let callback = Some(Callback { proc, clientd, handle: receiver });
+    match id {
+        Id::Plain(id) => inner.dispatch.set_receiver(id, callback),
+        Id::Persistent(id) => inner.dispatch.set_persistent_receiver(id, name, callback),
+    }
     drop(inner);
     handle.engine.wake();
     Ok(())
@@ -63,7 +76,14 @@ pub unsafe extern "C" fn qw_lbm_rcv_create(
         // SAFETY: this function's contract.
         let options = unsafe { attributes::options(attributes, Scope::Receiver) }?;
         // SAFETY: this function's contract.
-        unsafe { create(place, context, topic, proc, clientd, |context, topic| context.receiver(topic, &options)) }
+        unsafe {
+            create(place, context, topic, proc, clientd, |client, topic| {
+                if client.is_persistent(&options) {
+                    return Ok(Id::Persistent(client.receiver(topic, &options)?));
+                }
+                Ok(Id::Plain(client.context().receiver(topic, &options)?))
+            })
+        }
     })
 }
 
@@ -85,7 +105,9 @@ pub unsafe extern "C" fn qw_lbm_hf_rcv_create(
         let options = unsafe { attributes::options(attributes, Scope::Receiver) }?;
         // SAFETY: this function's contract.
         unsafe {
-            create(place, context, topic, proc, clientd, |context, topic| context.failover_receiver(topic, &options))
+            create(place, context, topic, proc, clientd, |client, topic| {
+                Ok(Id::Plain(client.context().failover_receiver(topic, &options)?))
+            })
         }
     })
 }
@@ -115,7 +137,9 @@ pub unsafe extern "C" fn qw_lbm_wildcard_rcv_create(
         options.take(Scope::Wildcard, &wildcard);
         // SAFETY: this function's contract.
         unsafe {
-            create(place, context, pattern, proc, clientd, |context, pattern| context.wildcard(pattern, &options))
+            create(place, context, pattern, proc, clientd, |client, pattern| {
+                Ok(Id::Plain(client.context().wildcard(pattern, &options)?))
+            })
         }
     })
 }
@@ -130,10 +154,34 @@ pub unsafe extern "C" fn qw_lbm_rcv_delete(receiver: *mut Receiver) -> c_int {
         // SAFETY: this function's contract.
         let handle = unsafe { borrowed(receiver, "the receiver") }?;
         let mut inner = handle.engine.lock()?;
-        inner.context.remove_receiver(handle.id);
-        inner.dispatch.set_receiver(handle.id, None);
+        match handle.id {
+            Id::Plain(id) => {
+                inner.client.context().remove_receiver(id);
+                inner.dispatch.set_receiver(id, None);
+            }
+            Id::Persistent(id) => {
+                inner.client.remove_receiver(id);
+                inner.dispatch.set_persistent_receiver(id, "", None);
+            }
+        }
         drop(inner);
         // SAFETY: this function's contract.
         unsafe { take_back(receiver, "the receiver") }.map(drop)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The receiver is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_rcv_ume_ack(receiver: *mut Receiver, source: u32, number: u32) -> c_int {
+    guard(|| {
+        // SAFETY: this function's contract.
+        let handle = unsafe { borrowed(receiver, "the receiver") }?;
+        let Id::Persistent(id) = handle.id else {
+            return Err(Failure::new(Code::Invalid, "the receiver has no session at stores: attribute ume_session_id"));
+        };
+        handle.engine.persisting(|client| client.acknowledge(id, source, number))
     })
 }

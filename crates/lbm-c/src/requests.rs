@@ -44,9 +44,9 @@ pub unsafe extern "C" fn qw_lbm_send_request(
         let (handle, payload) = unsafe { (borrowed(source, "the source")?, bytes(message, length)?) };
         let flags = sources::flags(flags)?;
         let patience = Duration::from_millis(timeout_ms.into());
-        let engine = &handle.engine;
+        let (engine, own) = (&handle.engine, handle.plain()?);
         engine.sending(|sources| {
-            let id = sources.request(handle.id, payload, flags, patience)?;
+            let id = sources.request(own, payload, flags, patience)?;
             // Before the lock is given back: the response may be on its way.
             // SAFETY: this function's contract.
             let request = unsafe { hand_out(place, PendingRequest { engine: Arc::clone(engine), id }) }?;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use lbm_io::failover::{Mark, Number};
 use lbm_io::options::Scope;
 use lbm_io::{SendFlags, SourceId};
+use lbm_store_io::PersistentSource;
 
 use crate::arguments::{borrowed, bytes, hand_out, take_back, text};
 use crate::attributes::{self, Attributes};
-use crate::callbacks::{Callback, SourceProc};
+use crate::callbacks::{self, Callback, SourceProc, UmeEvent};
 use crate::context::ContextHandle;
 use crate::engine::Engine;
 use crate::error::{Code, Failure, guard};
@@ -17,7 +18,51 @@ use crate::error::{Code, Failure, guard};
 /// `qw_lbm_src_t`.
 pub struct Source {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) id: SourceId,
+    id: Id,
+}
+
+/// As what the engine has a source.
+#[derive(Clone, Copy)]
+enum Id {
+    Plain(SourceId),
+    /// With stores.
+    Persistent(PersistentSource),
+}
+
+impl Source {
+    /// The source as one without stores, for what those alone can do.
+    pub(crate) fn plain(&self) -> Result<SourceId, Failure> {
+        match self.id {
+            Id::Plain(id) => Ok(id),
+            Id::Persistent(_) => {
+                Err(Failure::new(Code::Invalid, "a source with stores (ume_store) sends plain messages alone"))
+            }
+        }
+    }
+
+    /// Sends to stores; waits for them unless it must not, or nobody else takes turns.
+    fn persist(&self, source: PersistentSource, payload: &[u8], send: c_int) -> Result<u32, Failure> {
+        let known = flags(send)?;
+        let try_now = || self.engine.persisting(|client| client.send(source, payload, known));
+        if send & NONBLOCK != 0 || !self.engine.is_embedded() {
+            return try_now()?.map_err(Failure::from);
+        }
+        self.engine.until(|| match try_now() {
+            Ok(Err(refused)) if refused.is_passing() => None,
+            Ok(sent) => Some(sent.map_err(Failure::from)),
+            Err(failure) => Some(Err(failure)),
+        })
+    }
+
+    fn send(&self, payload: &[u8], send: c_int) -> Result<u32, Failure> {
+        match self.id {
+            Id::Plain(id) => {
+                let send = flags(send)?;
+                self.engine.sending(|sources| sources.send(id, payload, send).map_err(Failure::from))
+            }
+            Id::Persistent(source) => self.persist(source, payload, send),
+        }
+    }
 }
 
 const FLUSH: c_int = 1;
@@ -66,11 +111,19 @@ pub unsafe extern "C" fn qw_lbm_src_create(
             )
         };
         let mut inner = handle.engine.lock()?;
-        let id = inner.context.source(topic, &options)?;
+        let id = if options.stores().next().is_some() {
+            Id::Persistent(inner.client.source(topic, &options)?)
+        } else {
+            Id::Plain(inner.client.context().source(topic, &options)?)
+        };
         let source = Source { engine: Arc::clone(&handle.engine), id };
         // SAFETY: this function's contract.
         let source = unsafe { hand_out(place, source) }?;
-        inner.dispatch.set_source(id, proc.map(|proc| Callback { proc, clientd, handle: source }));
+        let callback = proc.map(|proc| Callback { proc, clientd, handle: source });
+        match id {
+            Id::Plain(id) => inner.dispatch.set_source(id, callback),
+            Id::Persistent(id) => inner.dispatch.set_persistent_source(id, callback),
+        }
         drop(inner);
         handle.engine.wake();
         Ok(())
@@ -87,8 +140,16 @@ pub unsafe extern "C" fn qw_lbm_src_delete(source: *mut Source) -> c_int {
         // SAFETY: this function's contract.
         let handle = unsafe { borrowed(source, "the source") }?;
         let mut inner = handle.engine.lock()?;
-        inner.context.remove_source(handle.id);
-        inner.dispatch.set_source(handle.id, None);
+        match handle.id {
+            Id::Plain(id) => {
+                inner.client.context().remove_source(id);
+                inner.dispatch.set_source(id, None);
+            }
+            Id::Persistent(id) => {
+                inner.client.remove_source(id);
+                inner.dispatch.set_persistent_source(id, None);
+            }
+        }
         drop(inner);
         // SAFETY: this function's contract.
         unsafe { take_back(source, "the source") }.map(drop)
@@ -109,8 +170,50 @@ pub unsafe extern "C" fn qw_lbm_src_send(
     guard(|| {
         // SAFETY: this function's contract.
         let (handle, payload) = unsafe { (borrowed(source, "the source")?, bytes(message, length)?) };
-        let send = flags(send)?;
-        handle.engine.sending(|sources| sources.send(handle.id, payload, send).map_err(Failure::from)).map(|_| ())
+        handle.send(payload, send).map(|_| ())
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The source is null or valid; the message has so many bytes; the place is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_src_ume_send(
+    source: *mut Source,
+    message: *const c_void,
+    length: usize,
+    send: c_int,
+    number: *mut u32,
+) -> c_int {
+    guard(|| {
+        // SAFETY: this function's contract.
+        let (handle, payload) = unsafe { (borrowed(source, "the source")?, bytes(message, length)?) };
+        let sqn = handle.send(payload, send)?;
+        if !number.is_null() {
+            // SAFETY: this function's contract.
+            unsafe { number.write(sqn) };
+        }
+        Ok(())
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// The place is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_lbm_src_ume_event(place: *mut UmeEvent) -> c_int {
+    guard(|| {
+        let event = callbacks::ume_event().ok_or_else(|| {
+            Failure::new(Code::Invalid, "there is no event of a source with stores on this thread now")
+        })?;
+        if place.is_null() {
+            return Err(Failure::null("the place for the event"));
+        }
+        // SAFETY: this function's contract.
+        unsafe { place.write(event) };
+        Ok(())
     })
 }
 
@@ -143,7 +246,8 @@ pub unsafe extern "C" fn qw_lbm_hf_src_send(
         let (number, send) = failover(number, send)?;
         let mark = Mark { optional: send & HF_OPTIONAL != 0, ..Mark::new(number) };
         let send = flags(send & !HF_OPTIONAL)?;
-        let send = |sources: &mut lbm_io::Sources| sources.send_failover(handle.id, mark, payload, send);
+        let id = handle.plain()?;
+        let send = |sources: &mut lbm_io::Sources| sources.send_failover(id, mark, payload, send);
         handle.engine.sending(|sources| send(sources).map_err(Failure::from)).map(|_| ())
     })
 }
@@ -159,7 +263,8 @@ pub unsafe extern "C" fn qw_lbm_hf_src_send_rcv_reset(source: *mut Source, next:
         let handle = unsafe { borrowed(source, "the source") }?;
         let (next, send) = failover(next, send)?;
         let send = flags(send)?;
-        let reset = |sources: &mut lbm_io::Sources| sources.reset_failover(handle.id, next, send);
+        let id = handle.plain()?;
+        let reset = |sources: &mut lbm_io::Sources| sources.reset_failover(id, next, send);
         handle.engine.sending(|sources| reset(sources).map_err(Failure::from)).map(|_| ())
     })
 }
@@ -173,6 +278,9 @@ pub unsafe extern "C" fn qw_lbm_src_flush(source: *mut Source) -> c_int {
     guard(|| {
         // SAFETY: this function's contract.
         let handle = unsafe { borrowed(source, "the source") }?;
-        handle.engine.sending(|sources| sources.flush(handle.id).map_err(Failure::from))
+        match handle.id {
+            Id::Plain(id) => handle.engine.sending(|sources| sources.flush(id).map_err(Failure::from)),
+            Id::Persistent(id) => handle.engine.persisting(|client| client.flush(id))?.map_err(Failure::from),
+        }
     })
 }

@@ -1,8 +1,13 @@
 //! C programs, compiled against the header and linked with the library, run as processes of their own.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
+use lbm_io::options::Options;
+use lbm_store::store::StoreConfig;
+use lbm_store_io::{ServerConfig, StoreServer};
 use measure::observer::analysis::analyse;
 use measure::observer::{read_received, read_sent};
 
@@ -123,6 +128,30 @@ fn hot_failover_delivers_each_number_once() {
     let program = compile(&here().join("tests/c/failover.c"), folder.path(), true);
     let options = options(folder.path(), 5);
     let output = Command::new(program).arg(options).output().expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+/// A store in this process, for a program that has a source and a receiver of it.
+#[test]
+fn stores_keep_messages_for_a_receiver_that_comes_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&here().join("tests/c/persistence.c"), folder.path(), true);
+    let file = options(folder.path(), 6);
+    let mut lines = Options::new();
+    lines.parse("lbm.cfg", &std::fs::read_to_string(&file).expect("written")).expect("options");
+    let config = ServerConfig {
+        address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+        allow: Vec::new(),
+        folder: None,
+        log_bytes_min: 0,
+        store: StoreConfig::default(),
+    };
+    let mut server = StoreServer::new(&config, &lines).expect("a store");
+    let mut program = start(&program, &[file.to_str().expect("a path"), &server.address().to_string()]);
+    while program.try_wait().expect("it runs").is_none() {
+        server.poll(Some(Duration::from_millis(20))).expect("a turn");
+    }
+    let output = program.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{}", said(&output));
 }
 
