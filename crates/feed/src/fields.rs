@@ -146,7 +146,7 @@ pub fn write_fields(w: &mut Writer<'_>, write: impl FnOnce(&mut FieldWriter<'_, 
 }
 
 /// Enough for the largest field list here: 70 fields of at most 32 bytes.
-const FIELDS_ROOM: usize = 2_560;
+pub(crate) const FIELDS_ROOM: usize = 2_560;
 
 /// Writes the entries of one field list, each in the coding of its type. The first failure stays.
 #[derive(Debug)]

@@ -61,6 +61,17 @@ pub enum Join {
     Live,
 }
 
+/// The messages of a packet, as far as they are whole.
+pub fn messages(packet: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = packet.get(HEADER..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (length, behind) = rest.split_first_chunk::<2>()?;
+        let (message, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+        rest = behind;
+        Some(message)
+    })
+}
+
 /// Packets that were wrong, by kind; none of them stops anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BadPackets {

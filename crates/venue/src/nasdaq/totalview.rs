@@ -229,15 +229,21 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     #[inline]
     pub fn apply_all<M: Market<Message>>(&mut self, messages: &[&[u8]], market: &mut M) {
         for some in messages.chunks(Ahead::MOST) {
-            self.ahead.clear();
-            for message in some {
-                effects::look_at(message, &mut self.ahead);
-            }
-            self.books.look_ahead(&self.ahead);
+            self.look_ahead(some.iter().copied());
             for message in some {
                 let _counted = self.apply(message, market);
             }
         }
+    }
+
+    /// Looks ahead at what the next messages touch, at most [`Ahead::MOST`] of them: for who applies them one by one.
+    #[inline]
+    pub fn look_ahead<'m>(&mut self, messages: impl IntoIterator<Item = &'m [u8]>) {
+        self.ahead.clear();
+        for message in messages.into_iter().take(Ahead::MOST) {
+            effects::look_at(message, &mut self.ahead);
+        }
+        self.books.look_ahead(&self.ahead);
     }
 
     /// Applies a message that has been read.

@@ -6,6 +6,7 @@ use market::{BookId, Refused, Side};
 use proptest::prelude::*;
 use venue::TradeKind;
 use venue::nasdaq::itch::{Message, Unreadable};
+use venue::nasdaq::mold::{self, MoldPacket};
 use venue::nasdaq::{Bad, DayFile, TotalView};
 
 use crate::day::{Day, Settings};
@@ -297,4 +298,44 @@ fn an_execution_that_is_printed_again_in_a_cross_is_no_trade() {
     let left = day.books().best(BookId(7), Side::Ask).expect("a level");
     let shares = u64::from(u32::from_be_bytes([order[20], order[21], order[22], order[23]]));
     assert_eq!(left.size, shares - 18, "both took from the book");
+}
+
+/// Long enough that orders are found in the window of new numbers, behind it, and before there was one.
+#[test]
+fn a_day_in_batches_is_the_day_message_by_message() {
+    let mut source = Day::new(Settings { seed: 5, stocks: 40, longest_life: 4_000_000.0 });
+    let messages: Vec<Vec<u8>> = (0..150_000).map(|_| encoded(&source.next())).collect();
+    let file: Vec<u8> = messages.iter().flat_map(|m| [&(m.len() as u16).to_be_bytes()[..], m].concat()).collect();
+    let (mut single, mut together, mut reader) =
+        (TotalView::<true>::default(), TotalView::<true>::default(), DayFile::new());
+    for message in &messages {
+        single.apply(message, &mut ()).expect("a message");
+    }
+    // Pieces that end within messages, and within lengths.
+    for piece in file.chunks(10_007) {
+        reader.read_all(piece, |messages| together.apply_all(messages, &mut ()));
+    }
+    assert_eq!((reader.messages(), reader.torn()), (150_000, 0));
+    assert_eq!((single.bad_total(), together.bad_total()), (0, 0));
+    assert!(single.books().len() > 20_000, "{} orders stand", single.books().len());
+    together.books().check_invariants();
+    for book in (1..=40).map(BookId) {
+        for side in Side::BOTH {
+            assert!(single.books().orders(book, side).eq(together.books().orders(book, side)), "{book:?} {side:?}");
+        }
+    }
+}
+
+#[test]
+fn messages_of_a_packet_are_those_that_are_whole() {
+    let mut packet = MoldPacket::new(*b"SESSION001", 7);
+    for message in [&b"one"[..], b"", b"three"] {
+        assert!(packet.push(message));
+    }
+    let bytes = packet.bytes();
+    assert!(mold::messages(bytes).eq([&b"one"[..], b"", b"three"]));
+    assert!(mold::messages(&bytes[..bytes.len() - 1]).eq([&b"one"[..], b""]));
+    for cut in 0..=mold::HEADER + 1 {
+        assert_eq!(mold::messages(&bytes[..cut]).count(), 0);
+    }
 }

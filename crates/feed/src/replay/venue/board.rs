@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use market::{BookId, Event as BookEvent, Events, Level, LevelChange, ReadBooks, Side};
 use rwf::msg::{Domain, StatusMsg};
-use rwf::{DataState, MapAction, State, StateCode, StreamState};
+use rwf::wire::Writer;
+use rwf::{DataState, EncodeError, MapAction, State, StateCode, StreamState};
 
-use super::depth::{Depth, ENTRIES, LevelTimes, LevelTouch, OrderChange};
+use super::depth::{Depth, ENTRIES, LevelTimes, LevelTouch, OrderChange, update_room};
 use super::symbology::Symbology;
 use super::values::{Auction, Facts, Print, Status, Values};
-use crate::fields::{append, append_fields};
+use crate::fields::{FIELDS_ROOM, append_fields, write_fields};
 use crate::{Event, InstrumentId, Model, Payload, UpdateKind};
 
 /// No item.
@@ -87,15 +88,32 @@ struct Changes {
 /// Messages that wait for the end of what is being applied.
 #[derive(Default)]
 struct Outbox {
+    /// Memory for bodies, which is not cleared between them; those that wait are its first `used` bytes.
     bytes: Vec<u8>,
+    used: usize,
     /// Item, what it is, and where its body ends.
     entries: Vec<(u32, Model, Payload, usize)>,
 }
 
 impl Outbox {
-    fn put(&mut self, item: u32, model: Model, payload: Payload, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.bytes);
-        self.entries.push((item, model, payload, self.bytes.len()));
+    /// Puts a message of at most `room` bytes, which its shape guarantees: a failure is a mistake of this program and shows as an empty body.
+    fn put(
+        &mut self,
+        item: u32,
+        model: Model,
+        payload: Payload,
+        room: usize,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) {
+        let end = self.used + room;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        let mut w = Writer::new(&mut self.bytes[self.used..end]);
+        let result = write(&mut w);
+        debug_assert!(result.is_ok(), "{result:?}");
+        self.used += if result.is_ok() { w.position() } else { 0 };
+        self.entries.push((item, model, payload, self.used));
     }
 }
 
@@ -326,8 +344,8 @@ impl Board {
         let Self { items, outbox, is_silent, .. } = self;
         let item = &items[at as usize];
         if item.watched[PRICE] && !*is_silent {
-            outbox.put(at, Model::Price, Payload::Update(kind), |out| {
-                append_fields(out, |fields| write(&item.values, &item.facts, fields));
+            outbox.put(at, Model::Price, Payload::Update(kind), FIELDS_ROOM, |w| {
+                write_fields(w, |fields| write(&item.values, &item.facts, fields))
             });
         }
     }
@@ -428,8 +446,7 @@ impl Board {
         let status = StatusMsg { state: Some(state), ..StatusMsg::new(Domain::MARKET_PRICE, 0) };
         for model in [Model::Price, Model::ByOrder, Model::ByPrice] {
             if slot(model).is_some_and(|slot| self.items[at as usize].watched[slot]) {
-                let write = |out: &mut Vec<u8>| append(out, text.len() + 64, |w| status.encode(w));
-                self.outbox.put(at, model, Payload::Status, write);
+                self.outbox.put(at, model, Payload::Status, text.len() + 64, |w| status.encode(w));
             }
         }
     }
@@ -566,18 +583,18 @@ impl Board {
         let mut resolved = std::mem::take(&mut self.resolved);
         let item = &self.items[at as usize];
         if watched[PRICE] && !change.is_none() {
-            outbox.put(at, Model::Price, Payload::Update(UpdateKind::Quote), |out| {
-                append_fields(out, |fields| item.values.write_quote(&item.facts, change, fields));
+            outbox.put(at, Model::Price, Payload::Update(UpdateKind::Quote), FIELDS_ROOM, |w| {
+                write_fields(w, |fields| item.values.write_quote(&item.facts, change, fields))
             });
         }
         let depth = self.depth(item, books);
         let plain = Payload::Update(UpdateKind::Unspecified);
         for some in changes.orders.chunks(ENTRIES) {
-            outbox.put(at, Model::ByOrder, plain, |out| depth.append_orders(some, out));
+            outbox.put(at, Model::ByOrder, plain, update_room(some.len()), |w| depth.write_orders(some, w));
         }
         depth.resolve(&changes.levels, &mut resolved);
         for some in resolved.chunks(ENTRIES) {
-            outbox.put(at, Model::ByPrice, plain, |out| depth.append_levels(some, out));
+            outbox.put(at, Model::ByPrice, plain, update_room(some.len()), |w| depth.write_levels(some, w));
         }
         (self.outbox, self.resolved) = (outbox, resolved);
     }
@@ -588,11 +605,11 @@ impl Board {
         for model in [Model::Price, Model::ByOrder, Model::ByPrice] {
             let mut part = 0;
             while slot(model).is_some_and(|slot| self.items[at as usize].watched[slot]) {
-                let start = outbox.bytes.len();
-                let more = self.image(at, model, part, books, &mut outbox.bytes);
-                debug_assert!(outbox.bytes.len() > start, "an image without a byte");
+                let mut image = Vec::new();
+                let more = self.image(at, model, part, books, &mut image);
+                debug_assert!(!image.is_empty(), "an image without a byte");
                 let payload = Payload::ImagePart { part: part as u16, more, data: self.data_state(at) };
-                outbox.entries.push((at, model, payload, outbox.bytes.len()));
+                outbox.put(at, model, payload, image.len(), |w| w.bytes(&image));
                 part += 1;
                 if !more {
                     break;
@@ -604,7 +621,7 @@ impl Board {
 
     /// Gives what waits; returns how much that was.
     pub(super) fn flush(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> usize {
-        let Outbox { bytes, entries } = &mut self.outbox;
+        let Outbox { bytes, used, entries } = &mut self.outbox;
         let mut start = 0;
         for (item, model, payload, end) in entries.iter() {
             let body = &bytes[start..*end];
@@ -612,7 +629,7 @@ impl Board {
             start = *end;
         }
         let told = entries.len();
-        bytes.clear();
+        *used = 0;
         entries.clear();
         told
     }

@@ -34,6 +34,11 @@ pub(super) struct LevelTouch {
 pub(super) const ENTRIES: usize = 200;
 const ENTRY_ROOM: usize = 192;
 
+/// Enough for an update of so many entries.
+pub(super) fn update_room(entries: usize) -> usize {
+    ENTRY_ROOM * (entries + 1)
+}
+
 /// What all entries of a book have in common.
 pub(super) struct Depth<'a> {
     pub facts: &'a Facts,
@@ -75,26 +80,26 @@ impl Depth<'_> {
         more
     }
 
-    /// Appends an update of orders, at most [`ENTRIES`] of them.
-    pub(super) fn append_orders(&self, changes: &[OrderChange], out: &mut Vec<u8>) {
-        append(out, ENTRY_ROOM * (changes.len() + 1), |w| {
-            let mut map = MapEncoder::begin(w, head(Model::ByOrder))?;
-            for change in changes {
-                self.write_order(&mut map, change.action, &change.order)?;
-            }
-            map.finish()
-        });
+    /// Writes an update of orders, at most [`ENTRIES`] of them.
+    pub(super) fn write_orders(&self, changes: &[OrderChange], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let mut map = MapEncoder::begin(w, head(Model::ByOrder))?;
+        for change in changes {
+            self.write_order(&mut map, change.action, &change.order)?;
+        }
+        map.finish()
     }
 
-    /// Appends an update of levels, at most [`ENTRIES`] of them.
-    pub(super) fn append_levels(&self, changes: &[(MapAction, Side, Level)], out: &mut Vec<u8>) {
-        append(out, ENTRY_ROOM * (changes.len() + 1), |w| {
-            let mut map = MapEncoder::begin(w, head(Model::ByPrice))?;
-            for (action, side, level) in changes {
-                self.write_level(&mut map, *action, *side, level)?;
-            }
-            map.finish()
-        });
+    /// Writes an update of levels, at most [`ENTRIES`] of them.
+    pub(super) fn write_levels(
+        &self,
+        changes: &[(MapAction, Side, Level)],
+        w: &mut Writer<'_>,
+    ) -> Result<(), EncodeError> {
+        let mut map = MapEncoder::begin(w, head(Model::ByPrice))?;
+        for (action, side, level) in changes {
+            self.write_level(&mut map, *action, *side, level)?;
+        }
+        map.finish()
     }
 
     /// What levels that were touched are now, against what was told of them.
@@ -139,8 +144,8 @@ impl Depth<'_> {
         side: Side,
         level: &Level,
     ) -> Result<(), EncodeError> {
-        let key = format!("{}{}", level.price, if side == Side::Bid { 'B' } else { 'A' });
-        let key = Primitive::Buffer(key.as_bytes());
+        let key = Digits::of(level.price.unsigned_abs(), level.price < 0, if side == Side::Bid { b"B" } else { b"A" });
+        let key = Primitive::Buffer(key.bytes());
         if action == MapAction::DELETE {
             return map.delete(&key);
         }
@@ -164,14 +169,16 @@ impl Depth<'_> {
     /// Key: the venue's number of the order, in decimal; of a name of 16 bytes their base-64, which `ORDER_ID` has room for.
     fn write_order(&self, map: &mut MapEncoder<'_, '_>, action: MapAction, order: &Order) -> Result<(), EncodeError> {
         let name = self.books.order_name(order.reference);
-        let id = name.map_or_else(|| order.reference.to_string(), |name| Base64Unpadded::encode_string(&name));
-        let key = Primitive::Buffer(id.as_bytes());
+        let digits = Digits::of(order.reference, false, b"");
+        let name = name.map(|name| Base64Unpadded::encode_string(&name));
+        let id = name.as_ref().map_or(digits.bytes(), String::as_bytes);
+        let key = Primitive::Buffer(id);
         if action == MapAction::DELETE {
             return map.delete(&key);
         }
         map.entry(action, &key, |w| {
             write_fields(w, |fields| {
-                fields.text(fid::ORDER_ID, &id);
+                fields.value(fid::ORDER_ID, &Primitive::Rmtes(id));
                 price(fields, fid::ORDER_PRC, Some(order.price), self.facts);
                 fields.enumeration(fid::ORDER_SIDE, number(order.side));
                 size(fields, fid::ORDER_SIZE, order.size.into(), self.facts);
@@ -192,7 +199,53 @@ impl Depth<'_> {
     }
 }
 
+/// A number in decimal, without memory of its own.
+struct Digits {
+    all: [u8; 24],
+    begin: usize,
+}
+
+impl Digits {
+    /// With a minus before it and something behind it.
+    fn of(mut number: u64, is_negative: bool, behind: &[u8]) -> Self {
+        let mut all = [0; 24];
+        let mut begin = all.len() - behind.len();
+        all[begin..].copy_from_slice(behind);
+        loop {
+            begin -= 1;
+            all[begin] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        if is_negative {
+            begin -= 1;
+            all[begin] = b'-';
+        }
+        Self { all, begin }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.all[self.begin..]
+    }
+}
+
 fn head(model: Model) -> MapHead {
     let key_field_id = (model == Model::ByOrder).then_some(fid::ORDER_ID);
     MapHead { key_field_id, ..MapHead::new(DataType::BUFFER, DataType::FIELD_LIST) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digits;
+
+    #[test]
+    fn digits_are_those_of_the_standard_library() {
+        for number in [0, 7, 10, 1_001_500, i64::MAX, -1, -90, i64::MIN] {
+            let digits = Digits::of(number.unsigned_abs(), number < 0, b"A");
+            assert_eq!(digits.bytes(), format!("{number}A").as_bytes());
+        }
+        assert_eq!(Digits::of(u64::MAX, false, b"").bytes(), u64::MAX.to_string().as_bytes());
+    }
 }

@@ -60,6 +60,10 @@ impl Messages for ItchMessages {
         time_of(message).map(|time| self.midnight + time)
     }
 
+    fn look_ahead(&mut self, messages: &mut dyn Iterator<Item = &[u8]>) {
+        self.day.look_ahead(messages);
+    }
+
     fn apply(&mut self, message: &[u8], at: u64, board: &mut Board) {
         board.midnight = self.midnight;
         board.begin(at);

@@ -15,6 +15,9 @@ pub(super) trait Messages {
     /// When a message was sent, nanoseconds since 1970.
     fn time(&self, message: &[u8]) -> Option<u64>;
 
+    /// Brings near what the messages that come next will touch. Nothing changes.
+    fn look_ahead(&mut self, _messages: &mut dyn Iterator<Item = &[u8]>) {}
+
     /// Applies a message of that time, and settles the books that are fit to be published.
     fn apply(&mut self, message: &[u8], at: u64, board: &mut Board);
 

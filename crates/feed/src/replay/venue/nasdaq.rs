@@ -23,6 +23,8 @@ use crate::session::Nanos;
 pub(super) struct Nasdaq {
     source: Source,
     queue: Queue,
+    /// Steps until the queue is looked ahead at again.
+    looked_at: usize,
     messages: ItchMessages,
     /// The day's date is known; of a capture it is that of the packets.
     is_dated: bool,
@@ -50,6 +52,8 @@ struct MoldCapture {
 
 /// Messages at the beginning of a file that have to be such, as far as the beginning has them whole.
 const HELD_TO: usize = 8;
+/// Messages that are looked ahead at together.
+const TOGETHER: usize = 64;
 /// Longer messages are of no version: two letters are a length, too.
 const LONGEST: usize = 128;
 
@@ -104,7 +108,8 @@ impl Nasdaq {
 
     fn new(source: Source, date: Option<u32>) -> Self {
         let messages = date.map_or_else(ItchMessages::default, ItchMessages::of_date);
-        let mut new = Self { source, queue: Queue::default(), messages, is_dated: date.is_some(), now: 0 };
+        let mut new =
+            Self { source, queue: Queue::default(), looked_at: 0, messages, is_dated: date.is_some(), now: 0 };
         new.fill();
         new
     }
@@ -198,6 +203,11 @@ impl Input for Nasdaq {
     }
 
     fn step(&mut self, board: &mut Board) {
+        if self.looked_at == 0 {
+            self.messages.look_ahead(&mut self.queue.messages().take(TOGETHER));
+            self.looked_at = TOGETHER.min(self.queue.len());
+        }
+        self.looked_at = self.looked_at.saturating_sub(1);
         match self.queue.pop() {
             Some(Next::Message(range)) => self.messages.apply(self.queue.bytes(range), self.now, board),
             Some(Next::Change(change)) => self.messages.change(&change, board),

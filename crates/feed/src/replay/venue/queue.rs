@@ -36,7 +36,12 @@ impl Queue {
 
     /// The first message that waits.
     pub(super) fn first_message(&self) -> Option<&[u8]> {
-        self.entries.iter().find_map(|entry| match entry {
+        self.messages().next()
+    }
+
+    /// The messages that wait.
+    pub(super) fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries.iter().filter_map(|entry| match entry {
             Next::Message(range) => Some(self.bytes(range.clone())),
             Next::Change(_) => None,
         })
@@ -48,6 +53,11 @@ impl Queue {
 
     pub(super) fn bytes(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.bytes[range]
+    }
+
+    /// Messages and changes that wait.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {

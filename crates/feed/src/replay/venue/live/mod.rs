@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use venue::iex::tp::TpReceiver;
 use venue::lines::LINES;
-use venue::nasdaq::mold::{Join, Line, MoldReceiver};
+use venue::nasdaq::mold::{self, Join, Line, MoldReceiver};
 use venue::nasdaq::{end_of_snapshot, soup};
 use venue::sequence::{Change, Counts, Limits, Receiver};
 
@@ -307,6 +307,9 @@ impl LiveFeed {
     /// Takes a datagram.
     pub fn datagram(&mut self, origin: Origin, datagram: &[u8], clock: Clock) {
         let Self { board, messages, transport, tally, .. } = self;
+        if let Transport::Mold(_) = transport {
+            messages.look_ahead(&mut mold::messages(datagram));
+        }
         let taker = &mut Taker { messages: &mut **messages, board, tally, wall: clock.wall };
         match (transport, origin) {
             (Transport::Mold(mold), Origin::Line(line)) => {
