@@ -17,7 +17,6 @@
 //! assert_eq!(day.books().best(market::BookId(1), market::Side::Bid).map(|level| level.size), Some(100));
 //! ```
 
-mod effects;
 mod feed;
 mod file;
 pub mod itch;

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use market::{Ahead, BookId, NasdaqItch, Order, OrderBooks, Refused};
+use market::{Ahead, BookId, NasdaqItch, Order, OrderBooks, Refused, Side, Terms};
 
-use super::effects::{self, Effect};
 use super::itch::{
-    AddAttributed, AddOrder, Cancelled, Deleted, Executed, Message, Replaced, StockDirectory, Unreadable,
+    AddAttributed, AddOrder, Cancelled, Deleted, Executed, ExecutedAt, Message, Replaced, StockDirectory, Unreadable,
 };
 use super::layout::Text;
 use super::trades::Trades;
@@ -85,13 +84,13 @@ pub struct Stock {
 /// The stocks, books and trades of one day. `QUEUED` false keeps levels only.
 #[derive(Debug)]
 pub struct TotalView<const QUEUED: bool = true> {
-    pub(super) books: OrderBooks<NasdaqItch, QUEUED>,
+    books: OrderBooks<NasdaqItch, QUEUED>,
     stocks: Vec<Option<Stock>>,
     /// By locate: the directory has named it. Each order asks, and what is small stays in the caches.
-    pub(super) listed: Vec<bool>,
+    listed: Vec<bool>,
     locates: HashMap<Text<8>, u16>,
     doubted: Vec<bool>,
-    pub(super) trades: Trades,
+    trades: Trades,
     /// The batch that is being applied, for its memory.
     ahead: Ahead,
     messages: u64,
@@ -241,7 +240,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     pub fn look_ahead<'m>(&mut self, messages: impl IntoIterator<Item = &'m [u8]>) {
         self.ahead.clear();
         for message in messages.into_iter().take(Ahead::MOST) {
-            effects::look_at(message, &mut self.ahead);
+            look_at(message, &mut self.ahead);
         }
         self.books.look_ahead(&self.ahead);
     }
@@ -349,12 +348,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     }
 
     #[inline]
-    pub(super) fn hold_stock<M: Market<Message>>(
-        &mut self,
-        locate: u16,
-        done: Result<(BookId, Order), Refused>,
-        market: &mut M,
-    ) {
+    fn hold_stock<M: Market<Message>>(&mut self, locate: u16, done: Result<(BookId, Order), Refused>, market: &mut M) {
         match done {
             Ok((book, _)) => self.count_if(book.0 != u32::from(locate), Bad::WrongStock),
             Err(why) => self.refused(locate, &why, market),
@@ -362,7 +356,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     }
 
     #[cold]
-    pub(super) fn refused<M: Market<Message>>(&mut self, locate: u16, why: &Refused, market: &mut M) {
+    fn refused<M: Market<Message>>(&mut self, locate: u16, why: &Refused, market: &mut M) {
         self.count(match why {
             Refused::UnknownOrder(_) => Bad::UnknownOrder,
             Refused::DuplicateOrder(_) => Bad::DuplicateOrder,
@@ -380,11 +374,157 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     }
 
     #[inline]
-    pub(super) fn count_if(&mut self, is_bad: bool, kind: Bad) {
+    fn count_if(&mut self, is_bad: bool, kind: Bad) {
         self.bad[kind as usize] += u64::from(is_bad);
     }
 
-    pub(super) fn count(&mut self, kind: Bad) {
+    fn count(&mut self, kind: Bad) {
         self.bad[kind as usize] += 1;
+    }
+}
+
+/// A message of an order.
+trait Effect {
+    /// Stock locate and time.
+    fn head(&self) -> (u16, u64);
+    fn take_effect<M: Market<Message>, const QUEUED: bool>(&self, day: &mut TotalView<QUEUED>, market: &mut M);
+}
+
+macro_rules! effects {
+    ($($message:ty: $effect:expr;)*) => {$(
+        impl Effect for $message {
+            #[inline]
+            fn head(&self) -> (u16, u64) {
+                (self.locate, self.time)
+            }
+
+            #[inline]
+            fn take_effect<M: Market<Message>, const QUEUED: bool>(&self, day: &mut TotalView<QUEUED>, market: &mut M) {
+                $effect(self, day, market);
+            }
+        }
+    )*};
+}
+
+effects! {
+    AddOrder: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+        let new = NewOrder { reference: m.order, side: m.side, shares: m.shares, price: m.price, owner: 0 };
+        add(day, m.head(), new, market);
+    };
+    AddAttributed: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+        let owner = u32::from_be_bytes(m.mpid.0);
+        let new = NewOrder { reference: m.order, side: m.side, shares: m.shares, price: m.price, owner };
+        add(day, m.head(), new, market);
+    };
+    Executed: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+        let print = Print { number: m.match_number, price: None, counts: true };
+        execute(day, m.locate, (m.order, m.shares), print, market);
+    };
+    ExecutedAt: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+        let print = Print { number: m.match_number, price: Some(m.price), counts: m.printable != b'N' };
+        execute(day, m.locate, (m.order, m.shares), print, market);
+    };
+    Cancelled: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+        let done = day.books.cancel(m.order, u64::from(m.shares), market);
+        day.hold_stock(m.locate, done, market);
+    };
+    Deleted: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+        let done = day.books.delete(m.order, market);
+        day.hold_stock(m.locate, done, market);
+    };
+    Replaced: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+        let terms = Terms { price: i64::from(m.price), size: u64::from(m.shares), priority: m.time };
+        day.count_if(m.price == 0, Bad::PriceZero);
+        let done = day.books.replace(m.old, m.new, terms, market);
+        day.hold_stock(m.locate, done, market);
+    };
+}
+
+/// An order as its message tells of it.
+#[derive(Clone, Copy, Debug)]
+struct NewOrder {
+    reference: u64,
+    side: Side,
+    shares: u32,
+    price: u32,
+    owner: u32,
+}
+
+#[inline]
+fn add<M: Market<Message>, const QUEUED: bool>(
+    day: &mut TotalView<QUEUED>,
+    (locate, time): (u16, u64),
+    new: NewOrder,
+    market: &mut M,
+) {
+    let NewOrder { reference, side, shares, price, owner } = new;
+    let book = BookId(u32::from(locate));
+    day.count_if(price == 0, Bad::PriceZero);
+    if !day.listed.get(usize::from(locate)).copied().unwrap_or(false) {
+        day.count(Bad::NoDirectory);
+        day.books.open(book);
+    }
+    let order = Order { reference, side, price: i64::from(price), size: u64::from(shares), priority: time, owner };
+    if let Err(why) = day.books.add(book, &order, market) {
+        day.refused(locate, &why, market);
+    }
+}
+
+#[inline]
+fn execute<M: Market<Message>, const QUEUED: bool>(
+    day: &mut TotalView<QUEUED>,
+    locate: u16,
+    (order, shares): (u64, u32),
+    print: Print,
+    market: &mut M,
+) {
+    let done = day.books.fill(order, u64::from(shares), market);
+    if let Ok((book, left)) = done
+        && print.counts
+        && shares > 0
+    {
+        let kind = if print.price.is_some() { TradeKind::BookAtPrice } else { TradeKind::Book };
+        let trade = Trade {
+            number: print.number,
+            price: print.price.map_or(left.price, i64::from),
+            size: u64::from(shares),
+            aggressor: Some(left.side.opposite()),
+            order: Some(order),
+            kind,
+            is_eligible: true,
+        };
+        day.trades.keep(book.0 as u16, &trade);
+        market.trade(book, &trade);
+    }
+    day.hold_stock(locate, done, market);
+}
+
+/// How an execution is printed.
+#[derive(Clone, Copy, Debug)]
+struct Print {
+    number: u64,
+    /// `None`: at the order's price.
+    price: Option<u32>,
+    /// Part of time and sales; otherwise a cross trade tells of it again, and it would be counted twice.
+    counts: bool,
+}
+
+/// Says what a message will touch, if it is an order's.
+#[inline]
+fn look_at(message: &[u8], ahead: &mut Ahead) {
+    // Where all messages about an order have its number, and both about a new one its side and price.
+    let Some(head) = message.first_chunk::<19>() else { return };
+    match head[0] {
+        Deleted::CODE | Executed::CODE | Cancelled::CODE | ExecutedAt::CODE | Replaced::CODE => {
+            let [.., a, b, c, d, e, f, g, h] = *head;
+            ahead.order(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
+        }
+        AddOrder::CODE | AddAttributed::CODE => {
+            let Some(m) = message.first_chunk::<36>() else { return };
+            let side = if m[19] == b'B' { Side::Bid } else { Side::Ask };
+            let price = i64::from(u32::from_be_bytes([m[32], m[33], m[34], m[35]]));
+            ahead.add(BookId(u32::from(u16::from_be_bytes([m[1], m[2]]))), side, price);
+        }
+        _ => {}
     }
 }
