@@ -8,7 +8,6 @@ pub mod book;
 pub mod chains;
 pub mod composite;
 pub mod datafile;
-pub mod delay;
 pub mod fields;
 pub mod generator;
 pub mod image;

@@ -128,6 +128,8 @@ pub struct Journal<S> {
     held: Vec<Held>,
     keeping: Keeping,
     trouble: Option<Trouble>,
+    /// Records from this wall clock on are not removed for their age.
+    needed_from: u64,
     /// To be recorded before anything else.
     gap: Option<(GapReason, u64, Option<u64>, u64)>,
     counters: JournalCounters,
@@ -161,6 +163,7 @@ impl<S: Store> Journal<S> {
             held: Vec::new(),
             keeping: Keeping::new(),
             trouble: None,
+            needed_from: u64::MAX,
             gap: None,
             counters: JournalCounters::default(),
             store,
@@ -248,6 +251,12 @@ impl<S: Store> Journal<S> {
         if let Some((GapReason::Restart, from, ..)) = &mut self.gap {
             *from = wall.max(*from);
         }
+    }
+
+    /// Somebody who reads behind the writer has come so far: records from this wall clock on stay, however old they are (see
+    /// [`JournalConfig::keep_age_ns`]), as long as there is room for them ([`JournalConfig::keep_bytes`]).
+    pub const fn keep_from(&mut self, wall: u64) {
+        self.needed_from = wall;
     }
 
     /// Records the gap between the writer before and this one now, and not with the first message.
@@ -727,10 +736,11 @@ impl<S: Store> Journal<S> {
         for pair in segments.windows(2) {
             let (number, size) = pair[0];
             let is_over = self.config.keep_bytes.is_some_and(|most| bytes > most);
-            // A segment ends where the next one begins.
-            let end =
-                crate::segment::read_head(&self.store, &segment_name(pair[1].0)).map_or(u64::MAX, |head| head.created);
-            let is_old = self.config.keep_age_ns.is_some_and(|age| end.saturating_add(age) < now);
+            // A segment ends where the next one begins. Where the clock was set back, its records count as of a later time than that.
+            let next = crate::segment::read_head(&self.store, &segment_name(pair[1].0));
+            let (end, last) = next.map_or((u64::MAX, u64::MAX), |head| (head.created, head.created.max(head.before)));
+            let is_old =
+                self.config.keep_age_ns.is_some_and(|age| end.saturating_add(age) < now) && last <= self.needed_from;
             if Some(number) == newest || !is_over && !is_old {
                 break;
             }

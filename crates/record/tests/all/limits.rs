@@ -1,7 +1,7 @@
 //! How much is kept, and who may write.
 
 use crate::{bodies, body, close, small, written};
-use record::{Error, Folder, Journal, JournalConfig, Kind, Memory, Recording};
+use record::{Clocks, Error, Folder, Journal, JournalConfig, Kind, Memory, Recording};
 
 #[test]
 fn the_oldest_segments_go_by_size_and_by_age() {
@@ -40,6 +40,44 @@ fn segments_that_are_wholly_before_a_record_go() {
     let read = bodies(&recording);
     assert_eq!(read[read.len() - 100..], (500..600).map(body).collect::<Vec<_>>());
     assert!(read.len() < 200, "{} records: one segment before them at most", read.len());
+}
+
+/// So many records, one each 10 ms; behind half of them the clock is set back by a second.
+fn set_back(journal: &mut Journal<Memory>, records: u64) {
+    for n in 0..records {
+        let mono = 2_000_000_000 + n * 10_000_000;
+        let wall = if n < records / 2 { mono } else { mono - 1_000_000_000 };
+        journal.append(Kind::Generic, None, Clocks { wall, mono, source: None }, &body(n));
+    }
+}
+
+#[test]
+fn what_a_reader_has_still_to_read_stays_however_old_it_is() {
+    let config = JournalConfig { keep_age_ns: Some(100_000_000), segment_age_ns: 50_000_000, ..small() };
+    for (needed, is_left) in [(0, true), (2_000_000_000, true), (u64::MAX, false)] {
+        let mut journal = Journal::open(Memory::default(), config, &mut Vec::new()).expect("memory");
+        journal.keep_from(needed);
+        set_back(&mut journal, 400);
+        assert_eq!(journal.counters().removed == 0, is_left, "needed from {needed}");
+        let recording = Recording::open(close(journal)).expect("a recording");
+        assert_eq!(recording.next_sequence() - recording.segments().next().expect("one").first >= 400, is_left);
+    }
+}
+
+#[test]
+fn records_behind_a_clock_that_was_set_back_are_needed_as_long_as_their_time_says() {
+    let config = JournalConfig { keep_age_ns: Some(100_000_000), segment_age_ns: 50_000_000, ..small() };
+    let mut journal = Journal::open(Memory::default(), config, &mut Vec::new()).expect("memory");
+    // The latest time before the clock was set back is 3.99 s: all that comes behind counts as of then.
+    journal.keep_from(3_900_000_000);
+    set_back(&mut journal, 400);
+    let recording = Recording::open(close(journal)).expect("a recording");
+    let mut cursor = recording.from_time(0);
+    let mut from_there = 0;
+    while let Some(entry) = cursor.next().expect("memory") {
+        from_there += usize::from(entry.record.kind == Kind::Generic && entry.record.time >= 3_900_000_000);
+    }
+    assert_eq!(from_there, 200 + 10, "all since then");
 }
 
 #[test]

@@ -1,17 +1,37 @@
 //! `quoteway delay`: the data of a service so much later, under another name.
 //!
-//! It consumes the service at a P2PS, keeps a journal on disk ([`feed::delay`]), and publishes at a Source Distributor what is due.
+//! It consumes the service at a P2PS, keeps a journal on disk, and publishes at a Source Distributor what is due.
+//!
+//! The journal is a recording (crate `record`). A `Recorder` writes down what comes. A `Player` says it again when it is due; it
+//! begins with the images as they were then. Where nothing was written down (the process was not there, a segment is gone or broken) there is a hole: at its place in time
+//! every item is Suspect, and good again with the first good image behind it. A new life of the process synchronises before it plays anything: by that what was before it is
+//! known to be over. Time is an argument of both: wall clock in nanoseconds, since a journal outlives processes.
 
-mod files;
+mod alive;
+mod former;
+mod player;
+mod recorder;
 mod relay;
+mod rules;
+#[cfg(test)]
+mod tests;
 
 use crate::places::Places;
 use anyhow::{Context as _, anyhow};
 use clap::Args as ClapArgs;
-use feed::delay::Rule;
 use relay::Relay;
 use rssl_io::RsslIo;
+pub use rules::{Rule, RuleError};
 use std::path::PathBuf;
+
+/// An item of the service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    /// Number of its domain.
+    domain: u8,
+    /// Its name.
+    name: Box<str>,
+}
 
 const SECOND: u64 = 1_000_000_000;
 /// How often time is looked at when nothing happens, nanoseconds.
@@ -19,7 +39,7 @@ const TURN: u64 = SECOND / 20;
 
 /// Publish the data of a service later, under another name.
 ///
-/// It watches items of --service as a consumer, writes what comes into a journal on disk, and publishes it --delay seconds later as
+/// It watches items of --service as a consumer, writes what comes into a journal on disk, which is a recording as `quoteway record` makes it, and publishes it --delay seconds later as
 /// --as, as a non-interactive provider. The journal survives a restart. Where nothing was written down, the delayed items are Suspect at
 /// that place in time. Images and directory say how late they are (quality of service Delayed).
 #[derive(ClapArgs, Clone, Debug)]
@@ -61,10 +81,10 @@ pub struct Args {
     /// Folder of the journal
     #[arg(long, value_name = "FOLDER")]
     pub journal: PathBuf,
-    /// Most megabytes of the journal; beyond, the oldest minute goes, and is a hole
+    /// Most megabytes of the journal beside its newest segment; beyond, the oldest goes, and is a hole
     #[arg(long, value_name = "MEGABYTES", default_value_t = 10_000)]
     pub disk_limit: u64,
-    /// Seconds in a file of the journal
+    /// Seconds in a segment of the journal
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub file_seconds: u64,
     /// User name of both logins

@@ -1,14 +1,17 @@
 //! The consumer of a service, its journal, and the publisher of the same later.
 
-use super::files::Files;
-use super::{Args, SECOND, wall_clock};
+use super::alive::Alive;
+use super::player::{Play, Player};
+use super::recorder::{Recorder, RecorderConfig};
+use super::rules::Rules;
+use super::{Args, Key, SECOND, former, wall_clock};
 use crate::places::Places;
-use feed::delay::{Key, Play, Player, Recorder, RecorderConfig, Rules};
 use net::tcp::ConnId;
 use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
 use omm::publisher::{self, Publisher, PublisherConfig, StreamId};
 use omm::{ConnectionList, Server};
 use omm_io::{Client, Closed};
+use record::{Clocks, Folder};
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::image::Image;
 use rwf::msg::{Domain, Msg, MsgClass, RefreshMsg, StatusMsg, UpdateMsg};
@@ -18,6 +21,7 @@ use rwf::wire::Writer;
 use rwf::{Qos, Rate, State, Timeliness};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::path::PathBuf;
 
 /// Payload in a part of an image, bytes.
 const IMAGE_PART: usize = 30_000;
@@ -25,6 +29,8 @@ const IMAGE_PART: usize = 30_000;
 const ROOM: usize = 128_000;
 /// Records that one turn plays of each delay, so that both connections have their turns.
 const RECORDS: usize = 20_000;
+/// What was heard survives the process, and can be played, after so long, nanoseconds.
+const SYNC: u64 = SECOND / 20;
 
 /// The output.
 struct Output {
@@ -37,18 +43,20 @@ struct Output {
 pub(super) struct Relay {
     consumer: Client<Consumer, Places>,
     keys: HashMap<ItemId, Key>,
-    files: Files,
-    recorder: Recorder,
+    journal: PathBuf,
+    recorder: Recorder<Folder>,
+    alive: Alive,
     /// By their delays.
-    players: Vec<(u64, Player)>,
+    players: Vec<(u64, Player<Folder>)>,
+    /// Records that went before they were played, of all players.
+    removed: u64,
     output: Output,
     /// The images are to go out, on a new connection.
     begin: bool,
     /// Items whose lock is another one now.
     relocked: Vec<Key>,
+    sync_at: u64,
     alive_at: u64,
-    tidy_at: u64,
-    failed: Option<io::Error>,
 }
 
 impl Relay {
@@ -73,18 +81,26 @@ impl Relay {
         let login = login::Request { role: Some(login::ROLE_PROVIDER), ..login };
         let publisher =
             Publisher::new(PublisherConfig { connections: one(), login, services, login_timeout_ns: 45 * SECOND });
-        let recorder = Recorder::new(RecorderConfig {
-            segment: args.file_seconds * SECOND,
-            keep: longest,
-            bytes_max: args.disk_limit << 20,
-        });
+        let config =
+            RecorderConfig { segment: args.file_seconds * SECOND, keep: longest, bytes_max: args.disk_limit << 20 };
+        former::refuse(&args.journal)?;
+        // The folder is ours before anything in it is believed.
+        let folder = Folder::to_write(&args.journal).map_err(io::Error::other)?;
+        let alive = Alive::new(&args.journal);
+        let (recorder, damage) =
+            Recorder::new(folder, &args.service, config, alive.read()?).map_err(io::Error::other)?;
+        for found in damage {
+            tell(&format!("the journal: {found}"));
+        }
         let players = delays.into_iter().map(|delay| (delay, Player::new(delay, rules.clone()))).collect();
         Ok(Self {
             consumer: Client::new(consumer, from),
             keys,
-            files: Files::open(&args.journal)?,
+            journal: args.journal.clone(),
             recorder,
+            alive,
             players,
+            removed: 0,
             output: Output {
                 service_id: args.service_id,
                 publisher: Client::new(publisher, to),
@@ -93,9 +109,8 @@ impl Relay {
             },
             begin: false,
             relocked: Vec::new(),
+            sync_at: 0,
             alive_at: 0,
-            tidy_at: 0,
-            failed: None,
         })
     }
 
@@ -112,32 +127,30 @@ impl Relay {
             tell(&format!("{}: {error}; trying again", self.output.publisher.server()));
         }
         self.take_target_events();
-        if wall >= self.alive_at {
-            self.recorder.alive(wall, &mut self.files)?;
-            self.alive_at = wall + SECOND;
+        if now >= self.sync_at {
+            self.recorder.sync(Clocks { wall, mono: now, source: None }).map_err(io::Error::other)?;
+            self.sync_at = now + SYNC;
+            if now >= self.alive_at {
+                self.alive.write(wall)?;
+                self.alive_at = now + SECOND;
+            }
         }
         self.play(wall)?;
-        if wall >= self.tidy_at {
-            let early = self.recorder.tidy(wall, &mut self.files)?;
-            if early > 0 {
-                eprintln!("the journal is full (--disk-limit): {early} of its files went before they were published");
-            }
-            self.tidy_at = wall + 5 * SECOND;
-        }
         self.consumer.send(now, io);
         self.output.publisher.send(now, io);
-        self.failed.take().map_or(Ok(()), Err)
+        Ok(())
     }
 
     fn play(&mut self, wall: u64) -> io::Result<()> {
-        let Self { players, files, output, recorder, begin, relocked, .. } = self;
+        let Self { players, journal, output, recorder, begin, relocked, .. } = self;
         for (delay, player) in players.iter_mut() {
             let qos = quality(*delay);
-            player.advance(wall, RECORDS, files, &mut |key, play| match play {
+            let played = player.advance(wall, RECORDS, &|| Folder::to_read(journal), &mut |key, play| match play {
                 Play::Image(image) => output.image(key, image, qos, recorder.lock(key)),
                 Play::Update(update) => output.update(key, update),
                 Play::State(state) => output.state(key, state),
-            })?;
+            });
+            played.map_err(io::Error::other)?;
             if *begin {
                 for (key, image) in player.items() {
                     output.image(key, image, qos, recorder.lock(key));
@@ -151,15 +164,21 @@ impl Relay {
         }
         *begin = false;
         relocked.clear();
+        recorder.played(players.iter().map(|(_, player)| player.played()).min().unwrap_or_default());
+        let removed = self.players.iter().map(|(_, player)| player.removed()).sum();
+        if removed > self.removed {
+            let count = removed - self.removed;
+            eprintln!("the journal is full (--disk-limit): {count} messages went before they were published");
+            self.removed = removed;
+        }
         Ok(())
     }
 
     /// Writes down what came of an item. A change of its lock counts at once, not when it is due.
     fn record(&mut self, key: &Key, message: &[u8]) {
         let had = self.recorder.lock(key).map(<[u8]>::to_vec);
-        if let Err(error) = self.recorder.message(wall_clock(), key, message, &mut self.files) {
-            self.failed.get_or_insert(error);
-        }
+        let clocks = Clocks { wall: wall_clock(), mono: net::clock::now(), source: None };
+        self.recorder.message(clocks, key, message);
         let has_lock = matches!(rwf::peek::class(message), Some(MsgClass::REFRESH | MsgClass::STATUS));
         if has_lock && self.recorder.lock(key) != had.as_deref() {
             self.relocked.push(key.clone());

@@ -35,16 +35,16 @@ impl std::str::FromStr for Rule {
 
 /// All rules of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
+pub(super) struct Rules {
     /// The delay of items that no rule speaks of, nanoseconds.
-    pub delay: u64,
+    pub(super) delay: u64,
     /// Rules; the first that fits holds.
-    pub rules: Vec<Rule>,
+    pub(super) rules: Vec<Rule>,
 }
 
 impl Rules {
     /// All delays that there are, shortest first.
-    pub fn delays(&self) -> Vec<u64> {
+    pub(super) fn delays(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self.rules.iter().map(|rule| rule.delay).chain([self.delay]).collect();
         all.sort_unstable();
         all.dedup();
@@ -52,7 +52,7 @@ impl Rules {
     }
 
     /// The delay of the item with this image.
-    pub fn delay_of(&self, image: &RefreshMsg<'_>) -> u64 {
+    pub(super) fn delay_of(&self, image: &RefreshMsg<'_>) -> u64 {
         if self.rules.is_empty() || image.container != DataType::FIELD_LIST {
             return self.delay;
         }
