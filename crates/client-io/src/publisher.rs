@@ -3,7 +3,7 @@
 use crate::handle::lock;
 use crate::settings::{AddressError, servers};
 use client::fields::{self, WriteError};
-use client::publication::{Event, ItemName, Publication, PublicationConfig};
+use client::publication::{Event, ItemName, Publication, PublicationConfig, Watcher};
 use net::Waker;
 use net::tcp::{Close, ConnId, SocketOptions};
 use omm::{ConnectionList, Server};
@@ -77,6 +77,7 @@ enum Act {
     Publish,
     Image,
     End,
+    Generic(Watcher),
 }
 
 /// Something that is to be published: its name, then its body, in one block of bytes.
@@ -207,6 +208,14 @@ impl Publisher {
     /// The publisher is over.
     pub fn end(&self, domain: Domain, name: &str, text: &str) -> Result<(), PublishError> {
         self.give(Act::End, domain, name, DataType::NO_DATA, text.as_bytes())
+    }
+
+    /// Sends a generic message to one who watches an item and has sent one ([`Event::Generic`]). Who has left meanwhile hears nothing.
+    ///
+    /// # Errors
+    /// The publisher is over.
+    pub fn send_generic(&self, to: Watcher, container: DataType, body: &[u8]) -> Result<(), PublishError> {
+        self.give(Act::Generic(to), Domain::MARKET_PRICE, "", container, body)
     }
 
     fn give(&self, act: Act, domain: Domain, name: &str, container: DataType, body: &[u8]) -> Result<(), PublishError> {
@@ -395,6 +404,10 @@ impl Work {
                 Act::Image => self.publication.publish_image(&item, entry.container, body),
                 Act::End => {
                     self.publication.end(&item, &String::from_utf8_lossy(body));
+                    Ok(())
+                }
+                Act::Generic(to) => {
+                    self.publication.send_generic(to, entry.container, body);
                     Ok(())
                 }
             };

@@ -3,11 +3,12 @@
 use crate::connection::{Connection, Notice};
 use crate::handle::{Command, Commands, Shared, State, Worker, lock};
 use crate::settings::SessionConfig;
-use crate::subscription::{Ended, SubscribeError, Subscription};
+use crate::subscription::{Ended, PostFailure, SubscribeError, Subscription, written};
 use client::queue::{Batch, Queue, QueueConfig};
-use client::{Event, Interest};
+use client::{Event, Interest, PostError};
 use omm::consumer::{self, ItemRequest};
 use rwf::dictionary::Dictionary;
+use rwf::msg::{MsgKey, PostMsg};
 use rwf::rdm::login;
 use std::collections::VecDeque;
 use std::io;
@@ -179,6 +180,34 @@ impl Session {
     /// Changes the login, such as its token, here and at the server.
     pub fn reissue_login(&self, change: impl FnOnce(&mut login::Request) + Send + 'static) {
         self.give(Box::new(move |worker, _| worker.connection.client.reissue_login(change)));
+    }
+
+    /// Posts to an item that need not be open here, on the stream of the login. With `wants_ack` a notice tells the answer under the id that is given
+    /// here.
+    ///
+    /// # Errors
+    /// The server has no such service now, too many posts wait, the message cannot be written, or the session is over.
+    pub fn post_off_stream(
+        &self,
+        (service, name): (&str, &str),
+        post: &PostMsg<'_>,
+        wants_ack: bool,
+    ) -> Result<u32, PostFailure> {
+        let (service, name, bytes) = (service.to_owned(), name.to_owned(), written(post)?);
+        let (answer, answered) = mpsc::channel();
+        self.give(Box::new(move |worker, now| {
+            let client = &mut worker.connection.client;
+            let id = client.consumer().services().find(|known| known.name() == Some(&service)).map(|known| known.id);
+            let sent = PostMsg::decode(&bytes).ok().zip(id).ok_or(PostError::NotOpen);
+            let sent = sent.and_then(|(post, id)| {
+                let key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(id, name.as_bytes()) });
+                client.post_off_stream(now, &PostMsg { key, ..post }, wants_ack)
+            });
+            // The caller waits for the answer.
+            let _ = answer.send(sent);
+        }));
+        let over = || PostFailure::Ended(Ended(self.status().is_over.unwrap_or_else(|| "it has ended".to_owned())));
+        answered.recv().map_err(|_| over())?.map_err(PostFailure::Post)
     }
 
     /// Connects again after a refused login.

@@ -226,9 +226,7 @@ impl Subscription {
     /// # Errors
     /// The item is not open, too many posts wait, or the session is over.
     pub fn post(&self, item: u32, post: &PostMsg<'_>, wants_ack: bool) -> Result<u32, PostFailure> {
-        let mut bytes = Vec::new();
-        let end = encode_growing(&mut bytes, 0, 512, 1 << 24, |w| post.encode(w)).map_err(PostFailure::Unwritable)?;
-        bytes.truncate(end);
+        let bytes = written(post)?;
         let sent = self.ask(move |worker, now, id| {
             let post = PostMsg::decode(&bytes).map_err(|_| PostError::NotOpen)?;
             worker.connection.client.post(now, (id, item), &post, wants_ack)
@@ -267,6 +265,14 @@ impl Subscription {
         }));
         answered.recv().map_err(|_| Ended("the session is over".to_owned()))
     }
+}
+
+/// A post as bytes, for the session's thread.
+pub(crate) fn written(post: &PostMsg<'_>) -> Result<Vec<u8>, PostFailure> {
+    let mut bytes = Vec::new();
+    let end = encode_growing(&mut bytes, 0, 512, 1 << 24, |w| post.encode(w)).map_err(PostFailure::Unwritable)?;
+    bytes.truncate(end);
+    Ok(bytes)
 }
 
 impl Drop for Subscription {

@@ -5,7 +5,7 @@ use omm::provider::{self, Provider, ProviderConfig, Upstream};
 use omm::publisher::{self, Publisher, PublisherConfig, StreamId};
 use rwf::dictionary::Dictionary;
 use rwf::image::{Image, Plans};
-use rwf::msg::{Domain, NakCode, RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
+use rwf::msg::{Domain, GenericFlags, GenericMsg, NakCode, RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
 use rwf::wire::encode_growing;
 use rwf::{DataState, DataType, State, StateCode, StreamState};
@@ -91,6 +91,13 @@ impl PublicationConfig {
     }
 }
 
+/// A stream on which a consumer has an item open, at the interactive side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Watcher {
+    conn: u64,
+    stream_id: i32,
+}
+
 /// Messages of watchers to a publication.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -103,6 +110,17 @@ pub enum Event {
     Posted {
         /// The item.
         item: ItemName,
+        /// Type of the data.
+        container: DataType,
+        /// The data.
+        body: Vec<u8>,
+    },
+    /// A consumer has said something on an item's stream, which is for the application alone; [`Publication::send_generic`] answers.
+    Generic {
+        /// The item.
+        item: ItemName,
+        /// Who has said it.
+        by: Watcher,
         /// Type of the data.
         container: DataType,
         /// The data.
@@ -150,11 +168,13 @@ impl Publication {
             let services = vec![service.clone()];
             Publisher::new(PublisherConfig { connections, login, services, login_timeout_ns: 45_000_000_000 })
         });
-        let provider_config = ProviderConfig {
+        let mut provider_config = ProviderConfig {
             services: vec![service],
             dictionary: Some(Arc::clone(&config.dictionary)),
             ..ProviderConfig::default()
         };
+        // Servers and consumers ask the login whether posts are of any use.
+        provider_config.features.post = Some(config.takes_posts);
         Self {
             plans: Plans::new(Some(Arc::clone(&config.dictionary))),
             config,
@@ -355,17 +375,44 @@ impl Publication {
         // A connection that was closed says nothing any more.
         let Some((provider, names)) = self.providers.get_mut(&conn) else { return };
         self.unsent.insert(conn);
-        if let Some(Upstream::Post(post)) = provider.handle_message(msg) {
-            let name = post.key.as_ref().and_then(|key| key.name).map(|name| String::from_utf8_lossy(name).into());
-            let item = names.get(&post.stream_id).cloned().or(name.map(|name| ItemName { domain: post.domain, name }));
-            match item.filter(|_| self.config.takes_posts) {
-                Some(item) => {
-                    provider.acknowledge(&post, None, "");
-                    self.events.push_back(Event::Posted { item, container: post.container, body: post.body.to_vec() });
+        match provider.handle_message(msg) {
+            Some(Upstream::Post(post)) => {
+                let name = post.key.as_ref().and_then(|key| key.name).map(|name| String::from_utf8_lossy(name).into());
+                let item =
+                    names.get(&post.stream_id).cloned().or(name.map(|name| ItemName { domain: post.domain, name }));
+                match item.filter(|_| self.config.takes_posts) {
+                    Some(item) => {
+                        provider.acknowledge(&post, None, "");
+                        let body = post.body.to_vec();
+                        self.events.push_back(Event::Posted { item, container: post.container, body });
+                    }
+                    None => provider.acknowledge(&post, Some(NakCode::DENIED_BY_SRC), "no posts are taken here"),
                 }
-                None => provider.acknowledge(&post, Some(NakCode::DENIED_BY_SRC), "no posts are taken here"),
             }
+            Some(Upstream::Generic(generic)) => {
+                // A stream that was refused a moment ago has no item any more.
+                if let Some(item) = names.get(&generic.stream_id).cloned() {
+                    let by = Watcher { conn, stream_id: generic.stream_id };
+                    let body = generic.body.to_vec();
+                    self.events.push_back(Event::Generic { item, by, container: generic.container, body });
+                }
+            }
+            _ => {}
         }
+        self.take_provider_events(conn);
+    }
+
+    /// Sends a generic message to one who watches an item. Gives whether the stream is still open.
+    pub fn send_generic(&mut self, to: Watcher, container: DataType, body: &[u8]) -> bool {
+        let Some((provider, names)) = self.providers.get_mut(&to.conn) else { return false };
+        let Some(item) = names.get(&to.stream_id) else { return false };
+        let flags = GenericFlags::MESSAGE_COMPLETE;
+        self.unsent.insert(to.conn);
+        provider.send_generic(&GenericMsg { container, flags, body, ..GenericMsg::new(item.domain, to.stream_id) })
+    }
+
+    /// Does what a connection's consumer wants.
+    fn take_provider_events(&mut self, conn: u64) {
         while let Some((provider, names)) = self.providers.get_mut(&conn) {
             match provider.poll_event() {
                 Some(provider::Event::Login(request)) => provider.accept_login(&request, ""),

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use crate::certificates::Server;
 
 /// An elliptic key of an issuer, and the name it goes by.
-struct Key(EcdsaKeyPair, &'static str);
+pub(crate) struct Key(EcdsaKeyPair, &'static str);
 
 impl Key {
-    fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
@@ -40,7 +40,7 @@ impl Key {
     }
 
     /// For `alice`, until the year 2096.
-    fn token(&self) -> String {
+    pub(crate) fn token(&self) -> String {
         let parts = [json!({"alg": "ES256", "kid": self.1}), json!({"sub": "alice", "exp": 4_000_000_000_u64})];
         let signed = parts.map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
         let signature = self.0.sign(&SystemRandom::new(), signed.as_bytes()).expect("signed");
@@ -49,7 +49,7 @@ impl Key {
 }
 
 /// Puts a file in place at once, as issuers' tools do.
-fn publish(file: &Path, keys: &[&Key]) {
+pub(crate) fn publish(file: &Path, keys: &[&Key]) {
     let beside = file.with_extension("new");
     let keys: Vec<Value> = keys.iter().map(|key| key.jwk()).collect();
     fs::write(&beside, json!({"keys": keys}).to_string()).expect("written");
