@@ -47,6 +47,7 @@ test-python: ## the module for Python: its tests with pyarrow, pandas, polars an
 	scripts/python.sh stubs
 
 test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
+	$(CARGO) build --release --package client-io --example console
 	mvn -B -q -f interop/pom.xml test
 
 chaos: ## kills, standstills, partitions, loss and hostile clients at random, each image compared (root; SECONDS_OF_CHAOS=7200, FEATURES=aeron for Aeron too)
