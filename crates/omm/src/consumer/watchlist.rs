@@ -371,6 +371,9 @@ impl Watchlist {
             self.tell_stale(id, state, events);
         } else {
             self.remove(id);
+            // A login for which streams stay open, or a state that is no end by itself: of an item that nobody recovers it is one.
+            let is_over = state.stream != StreamState::OPEN;
+            let state = State { stream: if is_over { state.stream } else { StreamState::CLOSED_RECOVER }, ..state };
             events.push_back(Event::ItemState { item: ItemId(id), state: state.into() });
         }
     }

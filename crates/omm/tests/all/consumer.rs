@@ -151,6 +151,41 @@ fn what_is_closed_for_now_is_asked_for_again_after_a_rest() {
     assert_eq!((world.seen[&item].ended, world.consumer.items()), (Some(StreamState::CLOSED), 0));
 }
 
+/// Nobody recovers it, whatever the login says: an owner who is told that it is open would wait for ever.
+#[test]
+fn a_private_stream_that_is_closed_for_now_is_over() {
+    let mut world = world(None);
+    let request = ItemRequest { private: true, ..ItemRequest::new("FEED", "A") };
+    let item = world.consumer.open(world.now, request).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    assert_eq!(world.seen[&item].value, Some(0));
+    let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::NONE, "its provider is lost");
+    assert!(world.status(item, state));
+    world.settle();
+    assert_eq!(world.seen[&item].ended, Some(StreamState::CLOSED_RECOVER));
+    assert_eq!(world.consumer.items(), 0);
+}
+
+#[test]
+fn a_state_of_a_group_that_ends_its_items_without_suspect_data_says_so() {
+    let mut config = consumer_config(1);
+    config.login.attributes.single_open = Some(false);
+    config.login.attributes.allow_suspect_data = Some(false);
+    let mut world = World::new(config, provider_config(vec![service(1, "FEED", None)]));
+    world.values.insert("A".to_owned(), 1);
+    world.connect().unwrap();
+    world.settle();
+    let item = world.consumer.open(world.now, ItemRequest::new("FEED", "A")).unwrap();
+    world.settle();
+    let mut change = Service::new(1, Action::Update);
+    let status = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "the line is down");
+    change.state = Some(Part::Set(ServiceState { status: Some(status.into()), ..ServiceState::new(true) }));
+    change_service(&mut world, &change);
+    assert_eq!(world.seen[&item].ended, Some(StreamState::CLOSED_RECOVER));
+    assert_eq!(world.consumer.items(), 0);
+}
+
 #[test]
 fn updates_of_a_stream_that_was_opened_anew_by_a_crossing_request_wait_for_the_image() {
     let mut world = world(None);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use crate::chain::{From, Process, config_file, port_of, serve, start};
 use crate::tokens::{Key, publish};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const FEED: &str = "FEED";
 const BID: i16 = 22;
 
@@ -280,8 +280,8 @@ fn views_have_their_fields_and_snapshots_an_end() {
     assert_eq!(quote(&next(&mut whole).2, &layout()), Quote { bid: Some(3.0), ask: Some(4.0) });
 }
 
-#[test]
-fn a_private_stream_is_its_own_and_says_so() {
+/// Two private streams of the same item, and that both end when `ends` is done to provider and server: nobody recovers them.
+fn private_streams_end(ends: impl FnOnce(Publisher, Process)) {
     let provider = provider(0);
     provider.publish("A", &bid(1.0)).expect("a field");
     let (server, port) = server_of(&provider);
@@ -297,12 +297,32 @@ fn a_private_stream_is_its_own_and_says_so() {
         let (class, _, update) = next(stream);
         assert_eq!((class, quote(&update, &layout()).bid), (MsgClass::UPDATE, Some(2.0)));
     }
-    // A private stream is not recovered: with its server it ends.
-    drop(server);
+    ends(provider, server);
     for stream in &mut streams {
-        let (class, is_final, _) = next(stream);
-        assert_eq!((class, is_final), (MsgClass::STATUS, true));
+        let (class, is_final, status) = next(stream);
+        let Ok(Msg::Status(status)) = Msg::decode(&status) else { panic!("{class:?}") };
+        assert_eq!((status.state.map(|state| state.stream), is_final), (Some(StreamState::CLOSED_RECOVER), true));
     }
+}
+
+#[test]
+fn a_private_stream_is_its_own_and_ends_with_its_provider() {
+    let mut kept = None;
+    private_streams_end(|provider, server| {
+        drop(provider);
+        kept = Some(server);
+    });
+    assert!(kept.is_some());
+}
+
+#[test]
+fn a_private_stream_is_its_own_and_ends_with_its_server() {
+    let mut kept = None;
+    private_streams_end(|provider, server| {
+        drop(server);
+        kept = Some(provider);
+    });
+    assert!(kept.is_some());
 }
 
 #[test]
@@ -409,7 +429,9 @@ fn a_non_interactive_provider_publishes_unasked_and_comes_back_after_its_death()
     published.publish("B", &bid(1.0)).expect("a field");
     await_event(&published, "its login", |event| *event == Event::Ready);
     let session = session(port, "OWN");
-    ["A", "B"].iter().for_each(|name| await_published(&session, "OWN", name));
+    for name in ["A", "B"] {
+        await_published(&session, "OWN", name);
+    }
     let mut items = session.subscribe("OWN", ["A", "B"]).expect("room");
     let layout = layout();
     let mut images = Images::new(2, None);
@@ -443,6 +465,13 @@ fn free_port() -> String {
     spare.local_addr().expect("bound").port().to_string()
 }
 
+fn publish_all(publisher: &Publisher, names: &[String], value: f64) {
+    for name in names {
+        publisher.publish(name, &bid(value)).expect("a field");
+    }
+    publisher.flush();
+}
+
 #[test]
 fn consumers_and_providers_go_on_behind_the_death_of_their_server() {
     const ITEMS: usize = 200;
@@ -463,9 +492,10 @@ fn consumers_and_providers_go_on_behind_the_death_of_their_server() {
     let layout = layout();
     let mut watched = [FEED, "OWN"].map(|service| {
         let publisher = if service == FEED { &asked } else { &unasked };
-        names.iter().for_each(|name| publisher.publish(name, &bid(0.0)).expect("a field"));
-        publisher.flush();
-        names.iter().for_each(|name| await_published(&session, service, name));
+        publish_all(publisher, &names, 0.0);
+        for name in &names {
+            await_published(&session, service, name);
+        }
         let request = ItemRequest::new(service, "");
         let interest = Interest { request, names: names.clone() };
         let items = session.subscribe_to(interest, QueueConfig::default()).expect("room");
@@ -479,8 +509,7 @@ fn consumers_and_providers_go_on_behind_the_death_of_their_server() {
             assert!(status.lost.is_some(), "{status:?}");
         }
         for (.., publisher) in &watched {
-            names.iter().for_each(|name| publisher.publish(name, &bid(f64::from(round))).expect("a field"));
-            publisher.flush();
+            publish_all(publisher, &names, f64::from(round));
         }
         if server.is_none() {
             for (items, images, _) in &mut watched {

@@ -118,8 +118,9 @@ class ClientTest {
             provider.awaitOpen(name);
             consumer.next("refresh", name);
         }
-        mine.status(StreamStates.CLOSED, DataStates.SUSPECT, StateCodes.NOT_FOUND, "gone");
-        assertTrue(consumer.next("status", "MINE", "final")[3].contains("gone"));
+        // Nobody recovers a private stream: closed for now is closed.
+        mine.status(StreamStates.CLOSED_RECOVER, DataStates.SUSPECT, StateCodes.NONE, "gone");
+        assertTrue(consumer.next("status", "MINE", "final")[3].startsWith("CLOSED_RECOVER/SUSPECT/NONE \"gone\""));
         provider.onOpen(item -> item.status(StreamStates.CLOSED, DataStates.SUSPECT, StateCodes.NOT_FOUND, "no such name"));
         consumer.tell("open " + World.FEED + " NONE");
         assertTrue(consumer.next("status", "NONE", "final")[3].contains("no such name"));
@@ -159,8 +160,11 @@ class ClientTest {
         consumer.tell("open " + World.FEED + " A");
         provider.awaitOpen("A");
         consumer.next("refresh", "A");
+        consumer.tell("open " + World.FEED + " MINE private");
+        consumer.next("refresh", "MINE");
         provider.close();
         assertTrue(consumer.next("status", "A", "")[3].startsWith("OPEN/SUSPECT"));
+        assertTrue(consumer.next("status", "MINE", "final")[3].startsWith("CLOSED_RECOVER"));
         provider.onOpen(item -> item.refresh(Quotes.image(item.name(), 7)));
         provider.start();
         assertEquals(printed(Quotes.image("A", 7)), fields(consumer.next("refresh", "A", "", ""), 5));
