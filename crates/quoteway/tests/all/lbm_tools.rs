@@ -107,6 +107,35 @@ fn publishers_stand_in_for_each_other() {
     assert!(number(failover, "duplicates") > 500 && number(&received, "messages") > 8_000, "{received}");
 }
 
+/// A subscriber that is not there when a publisher is gets from the store what it has missed, and the next publisher goes on behind it.
+#[test]
+fn messages_outlive_their_publisher_in_a_store() {
+    let private = Private::new();
+    let folder = private.folder.path().join("log");
+    let mut store = private.start(&format!("lbmstore --port 0 --disk {}", folder.display()));
+    let address = store.wait_for("ready ", PATIENCE).expect("it listens");
+    let address = address.text.trim().rsplit(' ').next().expect("an address").to_owned();
+    let publish = |private: &Private| {
+        let words = format!("lbmpub --store {address} --session-id 1 --count 700 --rate max --linger 0 --json");
+        private.start(&words).json(PATIENCE).expect("a result")
+    };
+    let first = publish(&private);
+    assert_eq!(
+        (number(&first, "sent"), number(&first, "stable"), number(&first, "in_flight")),
+        (700, 701, 0),
+        "{first}"
+    );
+    let mut subscriber = private.start("lbmsub --session-id 2 --sources 2 --json --seconds 100");
+    let second = publish(&private);
+    assert_eq!(number(&second, "in_flight"), 0, "{second}");
+    assert!(second["stable_us"]["median"].as_f64().is_some_and(|us| us > 0.0), "{second}");
+    // The subscriber learns of the stores from a publisher that is there.
+    let _third = private.start(&format!("lbmpub --store {address} --session-id 1 --count 0 --linger 100 --json"));
+    let received = subscriber.json(PATIENCE).expect("a result");
+    assert_eq!((number(&received, "lost"), number(&received, "out_of_order")), (0, 0), "{received}");
+    assert_eq!(number(&received, "messages"), 1400, "{received}");
+}
+
 #[test]
 fn messages_of_every_size_come_in_both_profiles() {
     for (profile, payload) in [("latency", 16), ("latency", 20_000), ("throughput", 64), ("throughput", 20_000)] {
