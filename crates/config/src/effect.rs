@@ -78,10 +78,10 @@ pub(super) fn of_key(component: &str, key: &str) -> Option<&'static NoEffect> {
         .find(|e| e.kind == kind && e.names().any(|(n, _)| n.replace(['_', '*', '.'], "").eq_ignore_ascii_case(&key)))
 }
 
-const LOGS: &str = "the log goes to standard error, and to a file with [log] file, file_mb and files; level and QUOTEWAY_LOG choose how much (docs/operating/seeing.md)";
+const LOGS: &str = "the log goes to standard error, and to a file with [log] file, file_mb and files; level (selector) and QUOTEWAY_LOG choose how much, and syslog (install_system_action) what the system has (docs/operating/seeing.md)";
 const SHARED_MEMORY: &str = "statistics lie in no shared memory: GET /sharedmem/print/... and /sharedmem/classes/... of the HTTP port, quoteway ctl print (docs/operating/seeing.md)";
 const LATENCY: &str = "latency is measured end to end: quoteway test-client -tt -lmfile FILE";
-const DUMPS: &str = "there are no dump files; quoteway dump shows recorded traffic as text";
+const DUMPS: &str = "quoteway ctl dump FOLDER writes clients, items, services, providers and the rest to files when it is called (docs/operating/seeing.md); quoteway dump shows recorded traffic as text";
 const LICENCE: &str = "no licence is needed";
 const DACS: &str = "a DACS station's protocol is closed: a rights file says who may see what ([permissions], docs/operating/permissions.md)";
 const PERM_TEST: &str = "mode = \"test\" of [permissions] checks and logs without denying";
@@ -163,7 +163,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         LOGS,
-        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True install_system_action=False max_bytes max_swapfiles selector timeStampFormat logDiscoveryEvents logDtMsgTogether logItemError logMountRequests=True logNonRecoverableOpens",
+        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True max_bytes max_swapfiles timeStampFormat logDiscoveryEvents logDtMsgTogether logItemError logMountRequests=True logNonRecoverableOpens",
     ),
     none(Kind::P2ps, LICENCE, "licenseFile licenseValidatingTime"),
     none(Kind::P2ps, "a P2PS is known by hub.instance, or by its address", "serverId"),
@@ -234,7 +234,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::SrcDist,
         LOGS,
-        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True install_system_action=False logDtMsgTogether max_bytes max_swapfiles selector timeStampFormat",
+        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True logDtMsgTogether max_bytes max_swapfiles timeStampFormat",
     ),
     none(
         Kind::SrcDist,

@@ -35,6 +35,7 @@ mod section;
 mod service;
 mod service_qos;
 mod sockets;
+mod syslog;
 mod toml_file;
 mod users;
 mod value;
@@ -63,6 +64,7 @@ pub use rules::{INPUT_BYTES_MIN, INPUT_MESSAGES_MIN};
 pub use section::{AnySection, Info, Param, Section};
 pub use service::{Service, recovery_interval_ms};
 pub use sockets::{listening_address, listening_fault, socket_options};
+pub use syslog::{Selector, Syslog};
 pub use users::{Hashed, Role, User};
 pub use value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, Entries, HubTransport, JustInTime,

@@ -3,6 +3,7 @@
 //! A new section also gets a field in [`Config`](super::Config) and its place in `Config::sections`.
 
 use super::section::section;
+use super::syslog::Syslog;
 use super::value::{
     AbsentRights, AuditSync, CacheLocation, Compression, ConnectionType, DomainList, Entries, LogFormat,
     MarketfeedClients, PageSizeList, PermissionMode, ProviderChoice, RouteProtocol, ServerOrder, ServiceGroupList,
@@ -317,11 +318,12 @@ section! {
 section! {
     /// The log of a process, on standard error and in a file.
     Log = "log", "Log";
-    level: String = String::new(), "", "How much is logged: error, warn, info, debug, trace, or by module as QUOTEWAY_LOG, which wins at the start. Empty means info.";
+    level: String = String::new(), "selector" in "PROCESS", "How much is logged: error, warn, info, debug, trace, or by module as QUOTEWAY_LOG, which wins at the start. Empty means info.";
     file: String = String::new(), "", "File to which lines are appended, too. Empty: standard error alone has them.";
     file_mb: u32 = 100, "", "Size of file from which it is kept under a number behind its name, 1 the oldest, and another one begun, megabytes; 0 means any.";
     files: u32 = 10, "", "Full files that are kept, the newest ones; 0 keeps all.";
     standard_error: bool = true, "", "Lines go to standard error where there is a file, too; else only those that the file does not take.";
+    syslog: Syslog = Syslog::default(), "install_system_action" in "PROCESS", "Lines that go to the system's log (/dev/log), too: FACILITY.LEVEL, such as \"daemon.info\" or \"local0.warning\", what is logged at all and is that severe. Empty: none. In rmds.cnf True is daemon.info.";
     format: LogFormat = LogFormat::Text, "", "\"text\" for people, or \"json\": a line is an object with time, level and text.";
     operators_file: String = String::new(), "", "File to which what operators do (HTTP, quoteway ctl, signals, new rights) is appended as a line of JSON with time, who and what, whatever the level of the log. Empty: the log alone has it, at every level.";
 }

@@ -43,7 +43,7 @@ at_reload! {
         source_distributor_order source_distributor_failback_s source_distributor_pairs source_distributor_sequence_numbers connection_list enable_connect_config connection_order connection_standby_servers load_factor_interval_s;
     source_distributor: nip_max_mounts nip_max_incoming_bytes_per_second nip_max_incoming_messages_per_second provider_choice provides_sequence_numbers takeover_on_suspect failback_s request_timeout_s retry_limit recover_items_on_close non_recoverable_polling max_load_level recognition_time_s forward_item_priority_to_src_app stale_recovery_retry_time_s age_unwatched_item_time_s initial_open_limit item_priority_file;
     http: users;
-    log: level format file file_mb files standard_error;
+    log: level format file file_mb files standard_error syslog;
 }
 
 /// When a changed value of a parameter counts. What a route says counts with a reload: routes that are the same before and after keep

@@ -12,6 +12,7 @@
 
 pub mod files;
 pub mod operators;
+mod syslog;
 mod words;
 
 use std::collections::{HashMap, VecDeque};

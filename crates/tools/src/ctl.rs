@@ -1,10 +1,12 @@
 //! `quoteway ctl`: looks at a process and steers it, by its administration.
 
+mod dump;
+mod list;
 mod texts;
 
 use anyhow::anyhow;
-use std::fmt;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use argon2::Argon2;
@@ -13,10 +15,10 @@ use argon2::password_hash::{PasswordHasher as _, SaltString};
 use base64ct::{Base64, Encoding as _};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use record::Order;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
-use self::texts::{Table, image_text, json_text, lines, process_text, shown, table, time_text};
+use self::list::List;
+use self::texts::{image_text, json_text, lines, process_text, shown, table, time_text};
 use crate::administration::{Client, Target};
 
 /// Slice of time sharing of the program, which runs for milliseconds in all, by turns with the process that it asks.
@@ -178,6 +180,12 @@ pub enum Command {
     Print {
         /// Which
         what: Statistics,
+    },
+    /// Write what there is to know now to files of a new folder: the process, services, providers, the hub, clients, items and the last lines of the log
+    Dump {
+        /// The folder, which must not be there yet
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
     },
     /// The last lines of the log
     Events,
@@ -510,6 +518,7 @@ fn ask(client: &Client, command: &Command) -> anyhow::Result<Value> {
             act(&format!("replays/{}", escaped(&name)), json!({ "order": order.to_string(), "why": why }))
         }
         Command::Log { level } => act("log", json!({ "level": level })),
+        Command::Dump { folder } => dump::write(client, folder),
         Command::Clients { .. } | Command::Items { .. } => Err(anyhow!("lists come page by page")),
         Command::Password { .. } => Err(anyhow!("no process is asked for a password")),
     }
@@ -542,137 +551,6 @@ fn trace(client: &Client, begun: &Value, seconds: u64, output: &std::path::Path)
 
 fn escaped(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
-}
-
-/// A list that may be long: the process gives a page at a time.
-struct List<'a> {
-    name: &'static str,
-    filter: Vec<(&'static str, Option<&'a str>)>,
-    columns: &'static [&'static str],
-}
-
-/// Rows of a page: as many as an answer has at most. Each further page is another round through the process, behind its serving threads.
-const PAGE: &str = "1000";
-
-impl<'a> List<'a> {
-    fn of(command: &'a Command) -> Option<Self> {
-        match command {
-            Command::Clients { contains } => Some(Self {
-                name: "clients",
-                filter: vec![("contains", contains.as_deref())],
-                columns: &[
-                    "id",
-                    "address",
-                    "user",
-                    "application",
-                    "protocol",
-                    "items",
-                    "queued_bytes",
-                    "connected_s",
-                    "traffic.sent_bytes",
-                    "traffic.round_trip_us",
-                ],
-            }),
-            Command::Items { contains, service, state } => Some(Self {
-                name: "items",
-                filter: vec![
-                    ("contains", contains.as_deref()),
-                    ("service", service.as_deref()),
-                    ("state", state.as_deref()),
-                ],
-                columns: &["id", "service", "name", "domain", "state", "watchers", "held_watchers"],
-            }),
-            _ => None,
-        }
-    }
-
-    /// Each row of it, in order.
-    fn rows(&self, client: &Client, mut take: impl FnMut(Value)) -> anyhow::Result<()> {
-        let mut after: Option<String> = None;
-        loop {
-            let mut query = form_urlencoded::Serializer::new(String::new());
-            query.append_pair("limit", PAGE);
-            for (name, value) in &self.filter {
-                value.map(|value| query.append_pair(name, value));
-            }
-            after.as_ref().map(|after| query.append_pair("after", after));
-            let page = client.get_text(&format!("/api/v1/{}?{}", self.name, query.finish()))?;
-            let read = PageOf(&mut take).deserialize(&mut serde_json::Deserializer::from_slice(&page));
-            after = read.map_err(|e| anyhow!("the list of {} cannot be read: {e}", self.name))?;
-            if after.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn json(&self, client: &Client) -> anyhow::Result<String> {
-        let mut all = Vec::new();
-        self.rows(client, |row| all.push(row))?;
-        Ok(json_text(&Value::Array(all)))
-    }
-
-    fn text(&self, client: &Client) -> anyhow::Result<String> {
-        let mut table = Table::new(self.columns);
-        self.rows(client, |row| table.row(&row))?;
-        Ok(table.text())
-    }
-}
-
-/// A page of a list, each of whose rows is given away as soon as it is read: a thousand rows take no more memory than one. Gives where the
-/// list goes on.
-struct PageOf<'t, F>(&'t mut F);
-
-impl<'de, F: FnMut(Value)> DeserializeSeed<'de> for PageOf<'_, F> {
-    type Value = Option<String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de, F: FnMut(Value)> Visitor<'de> for PageOf<'_, F> {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a page of a list")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut page: A) -> Result<Self::Value, A::Error> {
-        let mut next = None;
-        while let Some(member) = page.next_key::<String>()? {
-            match member.as_str() {
-                "found" => page.next_value_seed(Rows(&mut *self.0))?,
-                "next" => next = page.next_value()?,
-                _ => drop(page.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(next)
-    }
-}
-
-struct Rows<'t, F>(&'t mut F);
-
-impl<'de, F: FnMut(Value)> DeserializeSeed<'de> for Rows<'_, F> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_seq(self)
-    }
-}
-
-impl<'de, F: FnMut(Value)> Visitor<'de> for Rows<'_, F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rows")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
-        while let Some(row) = rows.next_element()? {
-            (self.0)(row);
-        }
-        Ok(())
-    }
 }
 
 fn text(command: &Command, answer: &Value) -> String {
@@ -721,6 +599,7 @@ fn text(command: &Command, answer: &Value) -> String {
         Command::Blocked | Command::Locked => table(answer, &["service", "name", "why"]),
         Command::Permissions(what) => what.text(answer),
         Command::Print { .. } => answer.as_array().into_iter().flatten().map(texts::instance_text).collect(),
+        Command::Dump { .. } => table(answer, &["file", "rows", "left_out"]),
         Command::Events => {
             let of = |event: &Value| {
                 let (number, level) = (shown(&event["number"]), shown(&event["level"]));

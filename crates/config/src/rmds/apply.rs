@@ -4,6 +4,7 @@ use super::catalogue::{Catalogue, Given, Mapped, Meaning};
 use super::lookup::{Place, Weight};
 use super::syntax::{self, Line, Word};
 use crate::patterns::of_rmds;
+use crate::syslog::level_of_selector;
 use crate::{
     AnySection, Config, ConfigError, Loaded, Note, P2ps, Raw, Route, Section, Service, Weight as Gravity, rules,
 };
@@ -546,6 +547,9 @@ fn try_value(mapped: &Mapped, value: &str) -> Result<(), String> {
 fn put(section: &mut dyn AnySection, mapped: &Mapped, value: &str) -> Result<(), String> {
     if value.is_empty() {
         return Ok(());
+    }
+    if mapped.name == "selector" {
+        return section.set(mapped.index, &Raw::Text(level_of_selector(value)?));
     }
     let number = value.parse::<i64>().ok();
     if number.is_none()

@@ -141,6 +141,21 @@ fn a_blocked_item_is_nobodys() {
     assert!(text.contains("DIRECT_FEED  TRI.N  a test"), "{text}");
     let (done, text) = ctl(&["reload", "--why", "a test"]);
     assert!(done && text.contains("nothing has changed"), "{text}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let dumped = folder.path().join("dump");
+    let dumped = dumped.to_str().expect("text");
+    let (done, text) = ctl(&["dump", dumped]);
+    assert!(done && text.contains("clients.jsonl") && text.contains("items.jsonl"), "{text}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("dump").join(name)).expect(name);
+    let rows = |name: &str| -> Vec<Value> {
+        read(name).lines().map(|line| serde_json::from_str(line).expect("a row")).collect()
+    };
+    // A blocked item has no watchers, and so is in no list of what is watched.
+    assert!(rows("items.jsonl").iter().any(|item| item["name"] == "EUR="), "{}", read("items.jsonl"));
+    assert!(!rows("clients.jsonl").is_empty() && read("services.json").contains("DIRECT_FEED"));
+    assert!(read("blocked.json").contains("TRI.N") && read("log.json").contains("is blocked"));
+    let (done, text) = ctl(&["dump", dumped]);
+    assert!(!done && text.contains("exists"), "{text}");
     let (done, text) = ctl(&["permissions", "users"]);
     assert!(!done && text.contains("permissions are off"), "{text}");
     assert!(ctl(&["log-level", "debug"]).0);

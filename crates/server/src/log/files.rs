@@ -1,14 +1,15 @@
-//! The log in a file, beside standard error or in its place (`[log] file`).
+//! The log in a file, beside standard error or in its place (`[log] file`), and in that of the system (`[log] syslog`).
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use super::syslog::Syslog;
 use crate::rotated::Rotated;
 
 /// Where the lines of this process go.
 static TARGET: Mutex<Target> =
-    Mutex::new(Target { file: None, settings: None, spares_standard: false, is_failing: false });
+    Mutex::new(Target { file: None, settings: None, spares_standard: false, is_failing: false, system: None });
 
 /// Where lines go.
 #[derive(Debug)]
@@ -20,12 +21,13 @@ struct Target {
     spares_standard: bool,
     /// The file could not be written, and standard error has been told so.
     is_failing: bool,
+    system: Option<Syslog>,
 }
 
-/// Appends the lines of the log to a file from now on, as the configuration says; an empty name ends that.
+/// Appends the lines of the log to a file from now on, and sends them to the system, as the configuration says; an empty name ends that.
 ///
 /// # Errors
-/// The file cannot be opened: the lines go where they went.
+/// The file cannot be opened, or the system gives no socket: the lines go where they went.
 pub fn write_to(c: &config::Log) -> io::Result<()> {
     let mut target = TARGET.lock().unwrap_or_else(PoisonError::into_inner);
     target.set(c)
@@ -44,6 +46,10 @@ impl Target {
             self.is_failing = false;
         }
         self.spares_standard = !c.standard_error;
+        if self.system.as_ref().map(Syslog::selector) != c.syslog.0 {
+            let failed = |e: io::Error| io::Error::new(e.kind(), format!("log.syslog cannot be had: {e}"));
+            self.system = c.syslog.0.map(Syslog::new).transpose().map_err(failed)?;
+        }
         Ok(())
     }
 
@@ -66,6 +72,15 @@ impl Target {
 
     /// Writes a line where it belongs.
     fn put(&mut self, line: &[u8], standard: &mut impl Write) -> io::Result<()> {
+        let told = self.system.as_mut().and_then(|system| system.send(&without_colours(line)));
+        if let Some(told) = told {
+            self.put_here(&super::warning(&told), standard)?;
+        }
+        self.put_here(line, standard)
+    }
+
+    /// Writes a line to the file and standard error, as far as they are to have it.
+    fn put_here(&mut self, line: &[u8], standard: &mut impl Write) -> io::Result<()> {
         if self.file.is_none() {
             return standard.write_all(line);
         }
@@ -116,7 +131,7 @@ mod tests {
     use std::path::Path;
 
     fn nowhere() -> Target {
-        Target { file: None, settings: None, spares_standard: false, is_failing: false }
+        Target { file: None, settings: None, spares_standard: false, is_failing: false, system: None }
     }
 
     fn log(file: &Path, standard_error: bool) -> config::Log {
