@@ -89,6 +89,7 @@ pub(crate) fn args_of(replay: &Replay) -> anyhow::Result<replay::Args> {
         items: replay.item_patterns.clone(),
         domains: replay.domain_numbers(),
         at: replay.at_times.iter().map(|text| when::parse(text)).collect::<Result<_, _>>()?,
+        spin: false,
         interval: 0,
     })
 }

@@ -57,13 +57,13 @@ fn is_update(msg: &[u8]) -> bool {
 fn a_replay_gives_what_was_recorded_and_the_same_each_time() {
     let (folder, _) = market();
     let count = updates_in(folder.path());
-    let play = || {
-        let (_replay, port) = replay(folder.path(), &["--speed", "max", "--start-on-open", "3"]);
+    let play = |flags: &[&str]| {
+        let (_replay, port) = replay(folder.path(), &[&["--start-on-open", "3"], flags].concat());
         let mut watcher = Watcher::new(port, SERVICE, &ITEMS);
         watcher.until("all updates", |came| came.iter().filter(|(_, msg)| is_update(msg)).count() >= count);
         watcher
     };
-    let first = play();
+    let first = play(&["--speed", "max"]);
     let recording = open(folder.path());
     for (n, name) in ITEMS.iter().enumerate() {
         assert_eq!(first.of(n, MsgClass::UPDATE), recorded(&recording, 6, name, Kind::Update), "{name}");
@@ -74,7 +74,11 @@ fn a_replay_gives_what_was_recorded_and_the_same_each_time() {
             images.iter().map(body).collect::<Vec<_>>()
         );
     }
-    assert_eq!(play().came(), first.came(), "byte for byte");
+    assert_eq!(play(&["--speed", "max"]).came(), first.came(), "byte for byte");
+    let spun = play(&["--speed", "20", "--spin"]);
+    for (n, name) in ITEMS.iter().enumerate() {
+        assert_eq!(spun.of(n, MsgClass::UPDATE), first.of(n, MsgClass::UPDATE), "{name}, each at its time");
+    }
 }
 
 /// What a client has made of its messages, up to and with one of them, as a refresh's body.

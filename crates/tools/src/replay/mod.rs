@@ -125,6 +125,9 @@ pub struct Args {
     /// One more service, as of a time; may be given several times
     #[arg(long = "at", value_name = "TIME", value_parser = when::parse)]
     pub at: Vec<u64>,
+    /// Poll without a pause while a message waits for its time: sent within microseconds of it, and a processor is kept busy
+    #[arg(long)]
+    pub spin: bool,
     /// Seconds between two lines of progress; 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub interval: u64,
@@ -265,7 +268,7 @@ fn play_to(
     let begun = Begun { way, address, services: all, items: items.len(), from, to };
     let mut front = front(io.tcp().waker(), &begun)?;
     tell_services(&mut publisher);
-    turns(&mut io, &mut publisher, steering, around.stop, &mut *front)
+    turns(args.spin, &mut io, &mut publisher, steering, around.stop, &mut *front)
 }
 
 /// Listens, or dials; in words, and the address that is listened on.
@@ -383,7 +386,9 @@ fn tell_services(publisher: &mut Publisher<Replay<'_>>) {
     }
 }
 
+/// Turns until it is to end. With `spins` nothing sleeps while a message waits for its time; a replay that is paused or at its end does.
 fn turns(
+    spins: bool,
     io: &mut RsslIo,
     publisher: &mut Publisher<Replay<'_>>,
     steering: &Steering,
@@ -392,7 +397,10 @@ fn turns(
 ) -> anyhow::Result<()> {
     let mut now = net::clock::now();
     while !stop() {
-        let due = publisher.due(now, io).unwrap_or(u64::MAX).min(now + STOP_EVERY);
+        let due = match publisher.due(now, io) {
+            Some(_) if spins => now,
+            due => due.unwrap_or(u64::MAX).min(now + STOP_EVERY),
+        };
         now = publisher.turn(io, due).map_err(|e| anyhow!("sockets: {e}"))?;
         if let Some(error) = publisher.feed().take_failure() {
             return Err(anyhow!(error).context("the recording"));
