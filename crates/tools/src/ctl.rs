@@ -643,19 +643,6 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_read_row_by_row() {
-        let read = |text: &str| {
-            let mut rows = Vec::new();
-            let next = PageOf(&mut |row| rows.push(row)).deserialize(&mut serde_json::Deserializer::from_str(text));
-            (rows, next.map_err(drop))
-        };
-        let page = r#"{"found":[{"id":"0.1"},{"id":"0.2"}],"more":{"a":[1]},"next":"0.3"}"#;
-        assert_eq!(read(page), (vec![json!({ "id": "0.1" }), json!({ "id": "0.2" })], Ok(Some("0.3".to_owned()))));
-        assert_eq!(read(r#"{"found":[],"next":null}"#), (vec![], Ok(None)));
-        assert_eq!(read("[]").1, Err(()));
-    }
-
-    #[test]
     fn answers_are_tables_and_lines() {
         let offers = json!([{ "address": "h:1", "up": true, "silent": true, "open": 0 }, { "address": "h:2", "up": true, "open": 1200 },
             { "address": "h:3", "up": false, "open": 0 }]);

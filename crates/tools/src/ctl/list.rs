@@ -140,3 +140,22 @@ impl<'de, F: FnMut(Value)> Visitor<'de> for Rows<'_, F> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_page_is_read_row_by_row() {
+        let read = |text: &str| {
+            let mut rows = Vec::new();
+            let next = PageOf(&mut |row| rows.push(row)).deserialize(&mut serde_json::Deserializer::from_str(text));
+            (rows, next.map_err(drop))
+        };
+        let page = r#"{"found":[{"id":"0.1"},{"id":"0.2"}],"more":{"a":[1]},"next":"0.3"}"#;
+        assert_eq!(read(page), (vec![json!({ "id": "0.1" }), json!({ "id": "0.2" })], Ok(Some("0.3".to_owned()))));
+        assert_eq!(read(r#"{"found":[],"next":null}"#), (vec![], Ok(None)));
+        assert_eq!(read("[]").1, Err(()));
+    }
+}
