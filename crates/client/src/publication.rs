@@ -119,7 +119,7 @@ pub enum Event {
     Generic {
         /// The item.
         item: ItemName,
-        /// Who has said it.
+        /// The peer that has said so.
         by: Watcher,
         /// Type of the data.
         container: DataType,

@@ -43,7 +43,7 @@ section! {
     ripple: bool = true, "", "Merge so that fields which ripple, by the dictionary of this configuration, end as they would without.";
 }
 
-/// What both sections say of services that are conflated as a whole.
+/// Settings of both sections for services that are conflated as a whole.
 #[derive(Clone, Copy)]
 struct Whole<'a> {
     services: &'a [String],

@@ -89,7 +89,7 @@ fn ripples(config: &Config) -> Arc<Ripples> {
     if !c.ripple || c.update_aggregation.is_empty() {
         return Arc::default();
     }
-    // One that cannot be read ends the start elsewhere.
+    // A file that cannot be read ends the start elsewhere.
     let dictionary = dictionary(config).ok().flatten().unwrap_or_else(Dictionary::builtin);
     Arc::new(Ripples::of(&dictionary))
 }

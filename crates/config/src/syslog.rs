@@ -1,4 +1,4 @@
-//! What goes to the system's log: a selector as syslog has them, `FACILITY.LEVEL`.
+//! The lines that go to the system's log: a selector as syslog has them, `FACILITY.LEVEL`.
 
 use std::fmt;
 
@@ -93,7 +93,7 @@ impl Parameter for Syslog {
 /// The level of our log that a `selector` of RMDS asks for: that of the least severe lines of any facility that it lets through.
 ///
 /// # Errors
-/// What is no selector.
+/// The word that is no selector, with an example of one.
 pub(super) fn level_of_selector(text: &str) -> Result<&'static str, String> {
     let mut least = None;
     for word in text.split([';', ',', ' ', '\t']).filter(|word| !word.is_empty()) {

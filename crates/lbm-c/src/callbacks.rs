@@ -156,11 +156,11 @@ pub(crate) enum Running {
 
 thread_local! {
     static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
-    /// What the callback of a source with stores is told, while it runs.
+    /// Details for the callback of a source with stores, while it runs.
     static UME_EVENT: Cell<Option<UmeEvent>> = const { Cell::new(None) };
 }
 
-/// What the callback of a source with stores that runs on this thread is told.
+/// Details for the callback of a source with stores that runs on this thread.
 pub(crate) fn ume_event() -> Option<UmeEvent> {
     UME_EVENT.with(Cell::get)
 }

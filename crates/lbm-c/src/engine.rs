@@ -23,7 +23,7 @@ use crate::requests::PendingRequest;
 
 /// A context sleeps at most so long: what a lost wake-up would cost.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-/// Who waits for a turn of the driver looks again after so long.
+/// A thread that waits for a turn of the driver looks again after so long.
 const TURN_MAX: Duration = Duration::from_millis(50);
 
 /// Which context's callback waits for which context, by their addresses: at most one line a context, since one thread at a time has it
@@ -215,7 +215,7 @@ impl Engine {
         Ok(result)
     }
 
-    /// What waits for its time may be due earlier now than the driver believes.
+    /// Timers may be due earlier now than the driver believes.
     fn wake_in_time(&self, client: &mut Client) {
         let until = self.sleeps_until.load(Ordering::Relaxed);
         if until > 0 && client.timeout().is_some_and(|at| at < until) {

@@ -21,7 +21,7 @@ use lbm_store_io::{Client, ClientEvents, PersistentReceiver, PersistentSource, S
 /// Messages between two turns of the source.
 const BURST: u64 = 64;
 
-/// What is measured.
+/// The set-up that is measured.
 struct Setup {
     time: Duration,
     bytes: usize,

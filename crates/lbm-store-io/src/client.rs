@@ -228,7 +228,7 @@ impl Client {
         [self.context.timeout(), self.lines.tcp.timeout(), machines].into_iter().flatten().min()
     }
 
-    /// One turn: waits at most `timeout`, and handles what has come. Returns how many messages the context has received.
+    /// A turn: waits at most `timeout`, and handles what has come. Returns how many messages the context has received.
     ///
     /// # Errors
     /// Only what makes the client unusable.

@@ -14,7 +14,7 @@ struct Line {
     deframer: Deframer,
 }
 
-/// What has happened to a connection.
+/// An event of a connection.
 pub(crate) enum LineEvent<'a> {
     /// Somebody has connected.
     Accepted,
@@ -36,7 +36,7 @@ pub(crate) struct Lines {
     /// Bytes that may wait for one connection.
     queue_max: usize,
     connections_max: usize,
-    /// Who may connect; empty: this host alone.
+    /// Addresses that may connect; empty: this host alone.
     allow: Vec<Network>,
     /// Connections of others, which were closed.
     refused: u64,

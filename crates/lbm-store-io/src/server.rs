@@ -53,7 +53,7 @@ pub enum ServerError {
     Port {
         /// Where it was to be.
         address: SocketAddrV4,
-        /// What the system says.
+        /// The system's reason.
         source: io::Error,
     },
     /// The log.
@@ -98,7 +98,7 @@ pub struct StoreServer {
     receivers: HashMap<Box<[u8]>, ReceiverId>,
     events: Vec<Event>,
     scratch: Vec<u8>,
-    /// What was found damaged in the log, for the operator.
+    /// Damage that was found in the log, for the operator.
     damage: Vec<String>,
 }
 
@@ -183,7 +183,7 @@ impl StoreServer {
         self.address
     }
 
-    /// What was found damaged in the log; told once.
+    /// Damage that was found in the log; told once.
     pub fn damage(&mut self) -> Vec<String> {
         std::mem::take(&mut self.damage)
     }
@@ -208,7 +208,7 @@ impl StoreServer {
         self.store.each_source(each);
     }
 
-    /// One turn: waits at most `timeout`, and handles what has come.
+    /// A turn: waits at most `timeout`, and handles what has come.
     ///
     /// # Errors
     /// Only what makes the server unusable.

@@ -11,7 +11,7 @@
 //!   end EUR=X the text
 //! ```
 //!
-//! It ends with its input.
+//! The program ends with its input.
 
 #![allow(clippy::disallowed_macros, reason = "an example prints")]
 

@@ -61,7 +61,7 @@ impl HubStream {
         if waiting.is_empty() || self.is_swapped || !waiting.release_before(event, writer) {
             return writer.event(event);
         }
-        // It belongs behind what went out before it.
+        // The message belongs behind what went out before.
         let here = writer.next_position();
         let mut event = *event;
         if let Event::Image { position, .. } | Event::Answered { position, .. } = &mut event {
@@ -114,7 +114,7 @@ impl HubStream {
         self.waiting.release_due(now, &mut self.writer);
     }
 
-    /// What became of updates that waited, since the last call.
+    /// Counts of what became of updates that waited, since the last call.
     pub(crate) fn take_released(&mut self) -> Released {
         self.waiting.take_released()
     }

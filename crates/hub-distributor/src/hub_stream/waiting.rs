@@ -20,7 +20,7 @@ pub(crate) struct Released {
     pub(crate) unwritable: u64,
 }
 
-/// What waits, by item.
+/// Updates that wait, by item.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     updates: TimeConflation<Handle>,

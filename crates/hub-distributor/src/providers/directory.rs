@@ -221,7 +221,7 @@ impl SourceDistributor {
         self.providers.apply_state(id, service, state);
         let time = self.providers.rules(&self.config, service).recognition;
         let session = &mut self.providers.sessions[id];
-        // What is published here is not asked for.
+        // Services that are published here are not asked for.
         if session.origin != Origin::NonInteractive
             && let Some(offer) = session.offer_mut(service)
             && let Some(until) = offer.rest(self.now, before.is_some_and(|(up, _)| up), time)

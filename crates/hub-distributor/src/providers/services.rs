@@ -38,7 +38,7 @@ impl Publishing {
     }
 }
 
-/// What becomes of the content of a service's messages before it goes on.
+/// Changes to the content of a service's messages before it goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Treatment {
     /// The filter of the service; everything passes if `None`.

@@ -50,10 +50,10 @@ fn typed(stream: i32, kind: UpdateType, fields: &[(i16, &[u8])]) -> Vec<u8> {
     bytes_of(|w| update.encode(w))
 }
 
-/// What came over the hub: of an update its fields and how many it stands for, of all else the kind.
+/// A message that came over the hub: of an update its fields and how many it stands for, of all else the kind.
 type Published = (Kind, Vec<(i16, Vec<u8>)>, u16);
 
-/// What came over the hub since the last call, in order.
+/// The messages that came over the hub since the last call, in order.
 fn told(world: &mut World) -> Vec<Published> {
     let events = world.events().into_iter();
     let told = |event: Ev| match event.kind {
@@ -100,7 +100,7 @@ fn quotes_go_out_once_an_interval_and_the_last_values_count() {
     assert_eq!(told(&mut world), [update(&[(22, b"4"), (25, b"9")], 4)]);
     assert_eq!((world.sd.counters().updates, world.sd.counters().updates_conflated), (1, 3));
     assert!(world.sd.timeout().is_none_or(|at| at > world.now), "nothing is due any more");
-    // One alone goes out as it came.
+    // A single update goes out as it came.
     world.update(0, stream, &[(22, b"5")]);
     world.pass(3);
     assert_eq!(told(&mut world), [update(&[(22, b"5")], 1)]);

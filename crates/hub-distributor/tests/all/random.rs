@@ -386,7 +386,7 @@ impl Run {
                 None => self.world.pass(2),
             }
         }
-        // What waits for its interval goes out.
+        // Updates that wait for their interval go out.
         self.world.pass(1);
         self.check();
         for (id, p2ps) in &self.p2ps {

@@ -34,7 +34,7 @@ impl PersistentReceiver {
 pub enum AddError {
     /// The stores are not named as they have to be: the caller's fault.
     Stores(StoreListError),
-    /// What the context says.
+    /// The reason that the context gives.
     Context(ContextError),
 }
 
@@ -60,7 +60,7 @@ impl From<ContextError> for AddError {
 pub enum SendRefused {
     /// Too many messages are not stable, or too few stores have answered: [`SourceEvent::Writable`] tells when.
     NotAdmitted(NotAdmitted),
-    /// What the transport says.
+    /// The reason that the transport gives.
     Transport(SendError),
 }
 

@@ -10,7 +10,7 @@ use super::events::{ClientEvents, PersistentReceiver};
 use super::parts::{Parts, SourceEntry, ToApplication};
 use crate::lines::{LineEvent, Lines};
 
-/// What a connection belongs to.
+/// The owner of a connection.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     /// A source, and the store's place.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::processes::{Record, Role, StoreProcess, lines, with_stores};
 use crate::roles;
 
-/// What listens on loopback.
+/// A process that listens on loopback.
 struct Capture {
     child: Child,
     seen: mpsc::Receiver<String>,

@@ -163,7 +163,7 @@ pub(crate) fn with_stores<'a>(options: &str, stores: impl IntoIterator<Item = &'
     lines
 }
 
-/// What all processes of a test have said, over all their lives.
+/// The lines that all processes of a test have written, over all their lives.
 #[derive(Default, Debug)]
 pub(crate) struct Record {
     /// Messages that a source was told are stable.

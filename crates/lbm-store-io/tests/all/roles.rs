@@ -85,7 +85,7 @@ fn store(options: &Options) {
     }
 }
 
-/// What a process has seen.
+/// The events that a process has seen.
 #[derive(Default)]
 struct Seen {
     ready: bool,

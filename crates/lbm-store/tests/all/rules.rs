@@ -316,7 +316,7 @@ fn a_source_that_goes_on_over_its_flight_size_is_told() {
         .collect();
     assert_eq!(told, [&over(true), &over(false)], "once each, and no word of what is stable");
     assert_eq!((rig.source.in_flight(), rig.held(0).0), (0, (0, 9)));
-    // What is retained has its bound all the same.
+    // Retained messages have their bound all the same.
     let retention_size_limit = 100;
     let mut rig = self::rig(SourceConfig { flight_behavior, retention_size_limit, ..source_config(1) });
     rig.run(1_000);

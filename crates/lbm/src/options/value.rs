@@ -167,7 +167,7 @@ words!(StoreBehavior: "quorum-consensus" => QuorumConsensus, "qc" => QuorumConse
 /// `ume_retention_intergroup_stability_behavior`: of how many groups of stores a message has to be stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Intergroup {
-    /// One is enough.
+    /// Any one of them is enough.
     #[default]
     Any,
     /// More than half of them.

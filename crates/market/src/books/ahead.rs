@@ -38,7 +38,7 @@ impl<T: Copy> Few<T> {
     }
 }
 
-/// What a batch of messages is about: made once, filled for each batch, given to [`OrderBooks::look_ahead`].
+/// The orders and levels that a batch of messages is about: made once, filled for each batch, given to [`OrderBooks::look_ahead`].
 #[derive(Clone, Debug)]
 pub struct Ahead {
     /// Numbers of orders that stand.

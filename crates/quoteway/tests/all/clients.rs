@@ -78,7 +78,7 @@ fn open(session: &Session, names: &[&str], change: impl FnOnce(&mut ItemRequest)
     session.subscribe_to(Interest { request, names }, QueueConfig::default()).expect("room")
 }
 
-/// What comes next: class, whether it is the last, the message.
+/// The next message: class, whether it is the last, the message.
 fn next(items: &mut Subscription) -> (MsgClass, bool, Vec<u8>) {
     let message = items.next(Some(PATIENCE)).expect("it goes on").expect("a message in time");
     (message.class, message.is_final, message.msg.to_vec())
@@ -349,7 +349,7 @@ fn posts_are_taken_on_and_off_stream_or_refused() {
     assert_eq!(posted, ["A", "OTHER"]);
     assert_eq!((await_answer(&session, on_stream), await_answer(&session, off_stream)), (Ok(()), Ok(())));
     assert_eq!(next(&mut items).0, MsgClass::ACK, "as it came, too");
-    // What the application publishes of it, all see.
+    // All see what the application publishes of the item.
     provider.publish_body(Domain::MARKET_PRICE, "A", DataType::FIELD_LIST, &body).expect("it goes on");
     assert_eq!(quote(&next(&mut items).2, &layout()).bid, Some(7.5));
     assert!(session.post_off_stream(("NO_SUCH_SERVICE", "A"), &post(&body), true).is_err());

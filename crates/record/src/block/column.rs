@@ -63,7 +63,7 @@ impl<'a> Given<'a> {
 
     /// Marks and numbers of all values, if this form can give all back.
     fn parse(self, form: Form) -> Option<(Vec<u8>, Numbers)> {
-        // One loop for each form.
+        // A loop for each form.
         match form {
             Form::Fixed(width) => self.parse_by(|value| Form::Fixed(width).parse(value)),
             Form::Real => self.parse_by(|value| Form::Real.parse(value)),
@@ -295,7 +295,7 @@ fn write_bytes(values: Given<'_>, rows: &Rows, written: &mut Written) {
 /// Rows in which a column has values.
 #[derive(Debug)]
 pub(super) struct Own {
-    /// Those that are read.
+    /// The rows that are read.
     rows: Vec<u32>,
     /// Of each of them: how many values are before its own. None: all rows are read.
     places: Option<Vec<u32>>,

@@ -230,7 +230,7 @@ fn put_columns(
     let mut done: Vec<Option<Numbers>> = Vec::new();
     for (at, ((key, slot), values)) in shapes.keys.iter().zip(values).enumerate() {
         let values = values.of(bodies);
-        // What was planned by a few values is planned again by many.
+        // A plan made by a few values is made again by many.
         let sample = values.len().min(effort.sample);
         let known = plans.get(&(*key, *slot)).filter(|(_, by)| sample <= by * 2);
         let known = known.and_then(|(plan, _)| column::write(values, plan.for_block(shapes, at), rows, &done));

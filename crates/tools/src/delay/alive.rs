@@ -13,7 +13,7 @@ pub(super) struct Alive {
 }
 
 impl Alive {
-    /// That of a journal.
+    /// The mark of a journal; nothing is written yet.
     pub(super) fn new(journal: &Path) -> Self {
         Self { path: journal.join(NAME) }
     }

@@ -1,6 +1,6 @@
 //! `quoteway delay`: the data of a service so much later, under another name.
 //!
-//! It consumes the service at a P2PS, keeps a journal on disk, and publishes at a Source Distributor what is due.
+//! `quoteway delay` consumes the service at a P2PS, keeps a journal on disk, and publishes at a Source Distributor what is due.
 //!
 //! The journal is a recording (crate `record`). A `Recorder` writes down what comes. A `Player` says it again when it is due; it
 //! begins with the images as they were then. Where nothing was written down (the process was not there, a segment is gone or broken) there is a hole: at its place in time

@@ -289,7 +289,7 @@ const fn hole() -> State<'static> {
     State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED, HOLE)
 }
 
-/// What a record is for a player and when it counts, and for how many records it stands.
+/// A record as a player has it, when it counts, and for how many records it stands.
 fn what(entry: &Entry<'_>) -> (Option<(u64, What)>, u64) {
     let record = &entry.record;
     match record.kind {

@@ -29,7 +29,7 @@ const IMAGE_PART: usize = 30_000;
 const ROOM: usize = 128_000;
 /// Records that one turn plays of each delay, so that both connections have their turns.
 const RECORDS: usize = 20_000;
-/// What was heard survives the process, and can be played, after so long, nanoseconds.
+/// Messages survive the process, and can be played, so long after they were heard, nanoseconds.
 const SYNC: u64 = SECOND / 20;
 
 /// The output.

@@ -51,7 +51,7 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 /// Messages between two turns while they go as fast as they can.
 const BURST: u64 = 64;
 
-/// What a publisher has been told.
+/// Counts of what a publisher has been told.
 #[derive(Default)]
 struct Published {
     ready: bool,
@@ -119,7 +119,7 @@ impl Published {
     }
 }
 
-/// What a publisher with stores is to do.
+/// A publisher with stores, as the command asks for it.
 pub(super) struct Publishing<'a> {
     pub(super) common: &'a TopicArgs,
     /// Bytes of a message.
@@ -132,7 +132,7 @@ pub(super) struct Publishing<'a> {
     pub(super) linger_ns: u64,
 }
 
-/// What a subscriber of a publisher with stores is to do.
+/// A subscriber of a publisher with stores, as the command asks for it.
 pub(super) struct Subscribing<'a> {
     pub(super) common: &'a TopicArgs,
     /// Ends of publishers that are waited for.
@@ -260,7 +260,7 @@ pub(super) fn publish(plan: Publishing<'_>, options: &Options, out: &mut Output)
     }))
 }
 
-/// What a subscriber has received.
+/// Counts of what a subscriber has received.
 #[derive(Default)]
 struct Received {
     messages: u64,
