@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# EMA Java 3.9.1: a consumer's item that its provider closes and asks to be opened again (ClosedRecover).
+# EMA Java 3.9.1: what items of a consumer hear of streams that the provider closes.
 #
-# Guess: the consumer asks again after a while, as it does for a connection (reconnectMinDelay, a second), and the application hears so once.
-# Seen: a request goes out as soon as the answer is there, and each answer is told to the application as Open/Suspect: on one machine 1,000 to 2,000
-# requests a second for a single item, for as long as the provider answers in that way ("No resources" as its code changes nothing).
-# What follows: a provider that is out of room says so once for many items, or waits before it answers; a server between the two takes such
-# answers for the slow kind and asks again by a timer of its own.
+# Guess: an item closed to be opened again (ClosedRecover) is asked for after a while, as a connection is dialled (reconnectMinDelay, a second); and when
+# the provider closes the login, each open item is told Closed or Suspect, since nothing can come on it any more.
+# Seen: a request goes out as soon as the answer is there, and each answer is told to the application as Open/Suspect: on one machine 1,500 to 2,300
+# requests a second for a single item, for as long as the provider answers in that way ("No resources" as its code changes nothing). Of a closed login
+# the login's own client hears Closed/Suspect, if the application has registered one; items' clients hear nothing (looked at for 8 s).
+# What follows: a provider that is out of room waits before it answers; a server between the two asks again by a timer of its own. An application
+# that does not watch its login takes the last prices for current ones, for as long as the connection stays.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -44,19 +46,24 @@ cat > EmaConfig.xml <<'CONFIG'
 <RdmFieldDictionaryFileName value="./RDMFieldDictionary"/><EnumTypeDefFileName value="./enumtype.def"/></Dictionary></DictionaryList></DictionaryGroup>
 </EmaConfig>
 CONFIG
-cat > Again.java <<'JAVA'
+cat > Closed.java <<'JAVA'
 import com.refinitiv.ema.access.*;
 import com.refinitiv.ema.rdm.EmaRdm;
 import java.net.ServerSocket;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-public class Again {
+public class Closed {
     static final ConcurrentLinkedQueue<Long> asked = new ConcurrentLinkedQueue<>();
 
     static class Provider implements OmmProviderClient {
+        volatile long login;
+        volatile OmmProvider provider;
+
         @Override public void onReqMsg(ReqMsg req, OmmProviderEvent event) {
             OmmProvider provider = event.provider();
             if (req.domainType() == EmaRdm.MMT_LOGIN) {
+                login = event.handle();
+                this.provider = provider;
                 provider.submit(EmaFactory.createRefreshMsg().domainType(EmaRdm.MMT_LOGIN).name(req.name()).nameType(EmaRdm.USER_NAME).complete(true)
                         .solicited(true).state(OmmState.StreamState.OPEN, OmmState.DataState.OK, OmmState.StatusCode.NONE, "in")
                         .attrib(EmaFactory.createElementList()), event.handle());
@@ -77,6 +84,11 @@ public class Again {
                 provider.submit(EmaFactory.createRefreshMsg().domainType(EmaRdm.MMT_DIRECTORY).filter(EmaRdm.SERVICE_INFO_FILTER | EmaRdm.SERVICE_STATE_FILTER)
                         .clearCache(true).complete(true).solicited(true)
                         .state(OmmState.StreamState.OPEN, OmmState.DataState.OK, OmmState.StatusCode.NONE, "").payload(map), event.handle());
+            } else if (req.name().equals("GOOD")) {
+                FieldList fields = EmaFactory.createFieldList();
+                fields.add(EmaFactory.createFieldEntry().real(22, 100, OmmReal.MagnitudeType.EXPONENT_0));
+                provider.submit(EmaFactory.createRefreshMsg().serviceName("SERVICE").name(req.name()).complete(true).solicited(true)
+                        .state(OmmState.StreamState.OPEN, OmmState.DataState.OK, OmmState.StatusCode.NONE, "").payload(fields), event.handle());
             } else if (req.domainType() == EmaRdm.MMT_MARKET_PRICE) {
                 asked.add(System.nanoTime());
                 provider.submit(EmaFactory.createStatusMsg().serviceName("SERVICE").name(req.name())
@@ -93,33 +105,54 @@ public class Again {
     }
 
     public static void main(String[] a) throws Exception {
+        Provider client = new Provider();
         int port;
         try (ServerSocket free = new ServerSocket(0)) { port = free.getLocalPort(); }
         OmmProvider provider = EmaFactory.createOmmProvider(EmaFactory.createOmmIProviderConfig().port("" + port)
                 .adminControlDirectory(OmmIProviderConfig.AdminControl.USER_CONTROL)
-                .adminControlDictionary(OmmIProviderConfig.AdminControl.USER_CONTROL), new Provider());
+                .adminControlDictionary(OmmIProviderConfig.AdminControl.USER_CONTROL), client);
         OmmConsumer consumer = EmaFactory.createOmmConsumer(EmaFactory.createOmmConsumerConfig().host("localhost:" + port).username("user"));
-        int[] told = {0};
-        consumer.registerClient(EmaFactory.createReqMsg().serviceName("SERVICE").name("ITEM"), new OmmConsumerClient() {
-            @Override public void onStatusMsg(StatusMsg m, OmmConsumerEvent e) { told[0]++; if (told[0] == 1) System.out.println("told: " + m.state()); }
-            @Override public void onRefreshMsg(RefreshMsg m, OmmConsumerEvent e) {}
+        OmmConsumerClient printer = new OmmConsumerClient() {
+            private boolean isTold;
+            @Override public void onStatusMsg(StatusMsg m, OmmConsumerEvent e) {
+                if (!e.closure().equals("again") || !isTold) System.out.println(e.closure() + " status " + m.state());
+                isTold |= e.closure().equals("again");
+            }
+            @Override public void onRefreshMsg(RefreshMsg m, OmmConsumerEvent e) { System.out.println(e.closure() + " refresh " + m.state()); }
             @Override public void onUpdateMsg(UpdateMsg m, OmmConsumerEvent e) {}
             @Override public void onGenericMsg(GenericMsg m, OmmConsumerEvent e) {}
             @Override public void onAckMsg(AckMsg m, OmmConsumerEvent e) {}
             @Override public void onAllMsg(Msg m, OmmConsumerEvent e) {}
-        });
+        };
+        consumer.registerClient(EmaFactory.createReqMsg().domainType(EmaRdm.MMT_LOGIN), printer, "login");
+        boolean isAgain = a[0].equals("again");
+        consumer.registerClient(EmaFactory.createReqMsg().serviceName("SERVICE").name(isAgain ? "AGAIN" : "GOOD"), printer, a[0]);
         Thread.sleep(5000);
-        System.out.println("requests in 5 s: " + asked.size() + ", statuses told: " + told[0]);
+        if (isAgain) {
+            System.out.println("requests in 5 s: " + asked.size());
+            System.exit(0);
+        }
+        System.out.println("-- the provider closes the login");
+        client.provider.submit(EmaFactory.createStatusMsg().domainType(EmaRdm.MMT_LOGIN).name("user").nameType(EmaRdm.USER_NAME)
+                .state(OmmState.StreamState.CLOSED, OmmState.DataState.SUSPECT, OmmState.StatusCode.NONE, "out"), client.login);
+        Thread.sleep(8000);
         System.exit(0);
     }
 }
 JAVA
-java -cp "$(cat classpath)" Again.java > seen 2> log || { cat log; exit 1; }
-cat seen
+for part in again good; do
+    java -cp "$(cat classpath)" Closed.java $part > "seen-$part" 2> log || { cat log; exit 1; }
+    cat "seen-$part"
+done
 python3 - <<'PYTHON'
-import re
-told, count = open("seen").read().splitlines()[:2]
-assert told.startswith("told: Open / Suspect"), told
-assert int(re.search(r"in 5 s: (\d+)", count)[1]) > 100, count
+login, status, count = open("seen-again").read().splitlines()[:3]
+assert status == "again status Open / Suspect / No resources / 'later'", status
+assert int(count.removeprefix("requests in 5 s: ")) > 100, count
+assert open("seen-good").read().splitlines() == [
+    "login refresh Open / Ok / None / 'in'",
+    "good refresh Open / Ok / None / ''",
+    "-- the provider closes the login",
+    "login status Closed / Suspect / None / 'out'",
+]
 PYTHON
 echo "as it was"
