@@ -25,6 +25,8 @@ pub(crate) struct Rows {
     pub(crate) first: u64,
     /// Wall clock of the first.
     pub(crate) wall: u64,
+    /// How many of the bytes the tail has, when the rows are given to be packed.
+    pub(crate) in_tail: usize,
 }
 
 impl Rows {

@@ -514,7 +514,8 @@ impl<S: Store> Journal<S> {
         let is_due = open.since_images >= CHECKPOINT_MIN.max(open.last_images * CHECKPOINT_SHARE);
         let images = if is_due { self.images() } else { None };
         let before = std::mem::replace(&mut self.given, self.latest);
-        let rows = std::mem::replace(&mut self.rows, std::mem::take(&mut self.spare));
+        let mut rows = std::mem::replace(&mut self.rows, std::mem::take(&mut self.spare));
+        rows.in_tail = std::mem::take(&mut self.in_tail).0;
         Some(Job { rows, before, images })
     }
 
@@ -531,8 +532,7 @@ impl<S: Store> Journal<S> {
             self.fault("a block lacks rows");
         }
         if !self.write(&out, "writing a block") {
-            // The records stay in memory no longer, nor do those behind them: what the tail has of them is all that can be had.
-            self.lose_block(&rows);
+            self.lose_block(rows);
             self.changed_again(images.map(|(images, ..)| images));
             return;
         }

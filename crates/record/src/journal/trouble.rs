@@ -21,16 +21,23 @@ pub(super) struct Trouble {
 }
 
 impl<S: Store> Journal<S> {
-    /// A block that found no room: its records are lost, and those that came since. They take no sequence numbers.
-    pub(super) fn lose_block(&mut self, rows: &Rows) {
-        let (first, wall) = (rows.first, rows.wall);
+    /// A block that found no room. What the tail has of it was synchronised, so that somebody may count on it: these records wait for the disk,
+    /// in memory and in the tail. The others are lost, and those that came since. They take no sequence numbers.
+    pub(super) fn lose_block(&mut self, mut rows: Rows) {
         let since = std::mem::take(&mut self.rows);
         let (mut lost, mut all, mut untold, mut gaps) = (Count::default(), Count::default(), 0, 0);
         let mut kinds: Vec<(Kind, u64)> = Vec::with_capacity(rows.count + since.count);
-        for rows in [rows, &since] {
+        let (mut kept, mut latest, mut from) = (Count::default(), self.ended, u64::MAX);
+        for (rows, in_tail) in [(&rows, rows.in_tail), (&since, 0)] {
             let mut input = Input::new(&rows.bytes);
             while let Some(row) = (!input.is_empty()).then(|| read_row(&mut input)).flatten() {
                 let bytes = row.body.len() as u64;
+                if rows.bytes.len() - input.rest().len() <= in_tail {
+                    kept = Count { messages: kept.messages + 1, bytes: kept.bytes + bytes };
+                    latest = latest.max(Some(row.clocks.wall));
+                    continue;
+                }
+                from = from.min(row.clocks.wall);
                 kinds.push((row.kind, bytes));
                 all = Count { messages: all.messages + 1, bytes: all.bytes + bytes };
                 gaps += u64::from(row.kind == Kind::Gap);
@@ -42,10 +49,11 @@ impl<S: Store> Journal<S> {
                 }
             }
         }
-        self.next = first;
-        (self.latest, self.given) = (self.ended, self.ended);
+        let next = rows.first + kept.messages;
+        self.next = next;
+        (self.latest, self.given) = (latest, self.ended);
         if let Some(open) = &mut self.segment {
-            open.index.gaps.retain(|place| place.sequence < first);
+            open.index.gaps.retain(|place| place.sequence < next);
             for (kind, bytes) in kinds {
                 let count = &mut open.index.counts[kind as usize - 1];
                 count.messages = count.messages.saturating_sub(1);
@@ -59,9 +67,15 @@ impl<S: Store> Journal<S> {
         if let Some(trouble) = &mut self.trouble {
             trouble.lost.messages += lost.messages + untold;
             trouble.lost.bytes += lost.bytes;
-            trouble.from = trouble.from.min(wall);
+            trouble.from = trouble.from.min(from);
         }
-        self.forget_tail();
+        if kept.messages == 0 {
+            return self.forget_tail();
+        }
+        rows.bytes.truncate(rows.in_tail);
+        (rows.count, rows.raw) = (kept.messages as usize, kept.bytes as usize);
+        self.in_tail = (rows.bytes.len(), next);
+        self.rows = rows;
     }
 
     /// Records of a lost block in the tail must not be taken for what comes later under the same sequence numbers.

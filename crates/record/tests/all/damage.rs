@@ -2,7 +2,7 @@
 
 use crate::{at, bodies, body, close, item, recorded, small, written};
 use record::{Damage, Error, GapReason, Journal, JournalConfig, Kind, Memory, Recording, Store};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 /// A recording of one segment.
@@ -149,6 +149,73 @@ fn a_full_disk_is_a_gap_and_images_behind_it_are_right() {
     assert!(!image.is_in_gap);
 }
 
+/// What `sync` has made safe survives whatever the disk takes afterwards, and a process that is killed meanwhile.
+#[test]
+fn what_was_synchronised_outlives_a_full_disk_and_a_kill() {
+    for seed in 1..=60u64 {
+        let mut random = seed;
+        let mut below = move |n: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % n
+        };
+        let config = JournalConfig { segment_bytes: if seed % 2 == 0 { 3_000 } else { u64::MAX }, ..small() };
+        let mut journal = Journal::open(Memory::default(), config, &mut Vec::new()).expect("memory");
+        let ibm = journal.item(crate::item("IBM.N"));
+        let (mut now, mut count, mut lost) = (0, 0, 0);
+        let (mut safe, mut waiting) = (Vec::new(), Vec::new());
+        let mut sent = HashMap::new();
+        let read_of = |store: Memory, sent: &HashMap<Vec<u8>, u64>| -> Vec<u64> {
+            let recording = Recording::open(store).expect("a recording");
+            bodies(&recording).iter().map(|body| sent[body]).collect()
+        };
+        for step in 0..150 {
+            now += 100_000_000;
+            for _ in 0..below(6) {
+                journal.append(Kind::Update, Some(ibm), crate::at(now), &body(count));
+                sent.insert(body(count), count);
+                waiting.push(count);
+                count += 1;
+            }
+            if below(3) > 0 {
+                journal.sync(crate::at(now));
+                if journal.trouble().is_none() {
+                    // As who acknowledges by it: nothing of what a loss may concern is called safe.
+                    let is_whole = std::mem::replace(&mut lost, journal.counters().lost.messages) == lost;
+                    safe.extend(waiting.drain(..).filter(|_| is_whole));
+                }
+            }
+            if below(12) == 0 {
+                let held: usize = journal.store().files.values().map(Vec::len).sum();
+                journal.store_mut().room = (below(4) > 0).then(|| held + below(120) as usize);
+            }
+            // Killed here.
+            let mut killed = journal.store().clone();
+            killed.room = None;
+            if killed.files.is_empty() {
+                continue;
+            }
+            let read = read_of(killed.clone(), &sent);
+            assert!(read.is_sorted(), "seed {seed}, step {step}: {read:?}");
+            let missing = |read: &[u64]| safe.iter().filter(|n| read.binary_search(n).is_err()).count();
+            assert_eq!(missing(&read), 0, "seed {seed}, step {step}: of {safe:?} there is {read:?}");
+            if below(10) == 0 {
+                let again = Journal::open(killed, config, &mut Vec::new()).expect("it is repaired");
+                let read = read_of(close(again), &sent);
+                assert_eq!(missing(&read), 0, "seed {seed}, step {step}, repaired");
+            }
+        }
+        journal.store_mut().room = None;
+        now += 2_000_000_000;
+        journal.sync(crate::at(now));
+        let lost = journal.counters().lost.messages;
+        let recording = Recording::open(close(journal)).expect("a recording");
+        let told: u64 = recording.info().gaps.iter().filter_map(|(_, gap)| gap.messages).sum();
+        let read: Vec<u64> = bodies(&recording).iter().map(|body| sent[body]).collect();
+        assert_eq!((read.len() as u64 + lost, told), (count, lost), "seed {seed}");
+        assert!(safe.iter().all(|n| read.contains(n)), "seed {seed}");
+    }
+}
+
 #[test]
 fn an_item_that_ends_while_the_disk_is_full_is_not_shown_as_good() {
     let store = Memory { room: Some(usize::MAX), ..Memory::default() };
@@ -253,9 +320,9 @@ impl Store for Stuck {
     }
 }
 
-/// The tail of a lost block cannot be emptied while the disk takes nothing: it is emptied before anything else is written.
+/// Of a block that found no room, what the tail has is written again, before anything that comes later; the rest is not taken for that.
 #[test]
-fn a_tail_of_what_was_lost_is_not_taken_for_what_came_later() {
+fn what_the_tail_has_of_a_lost_block_is_written_again() {
     let mut journal = Journal::open(Stuck::default(), one_segment(), &mut Vec::new()).expect("memory");
     let item = journal.item(item("IBM.N"));
     let update = |journal: &mut Journal<Stuck>, n: u64, at_ms: u64| {
@@ -273,6 +340,8 @@ fn a_tail_of_what_was_lost_is_not_taken_for_what_came_later() {
     assert_eq!(journal.trouble(), None);
     // Killed here.
     let recording = Recording::open(journal.store().files.clone()).expect("it is read");
-    assert_eq!(bodies(&recording), [body(100), body(101)]);
+    assert_eq!(bodies(&recording), [0, 1, 2, 3, 4, 100, 101].map(body));
+    let lost: Vec<_> = recording.info().gaps.iter().map(|(_, gap)| (gap.reason, gap.messages)).collect();
+    assert_eq!(lost, [(GapReason::Disk, Some(15))]);
     assert_eq!(journal.counters().internal_faults, 0);
 }
