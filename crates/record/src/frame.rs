@@ -4,7 +4,9 @@ use crate::bytes::{Input, checksum};
 use std::borrow::Cow;
 
 /// The newest version of the format, which is written; older ones are read.
-pub(crate) const VERSION: u16 = 2;
+pub(crate) const VERSION: u16 = 3;
+/// The first version whose index tells items by ranges.
+pub(crate) const RANGES_FROM: u16 = 3;
 /// Beginning of every file: no text, and changed by whoever takes it for one.
 const MAGIC: [u8; 8] = *b"\x89QWREC\r\n";
 /// Bytes of a file's head.
@@ -72,6 +74,8 @@ impl FrameKind {
 /// The head of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileHead {
+    /// Of the format: by it the segment is read, and ended if its writer did not.
+    pub(crate) version: u16,
     /// The recording that it belongs to.
     pub(crate) recording: u64,
     /// Number of the segment.
@@ -99,7 +103,7 @@ impl FileHead {
     pub(crate) fn encode(&self) -> [u8; FILE_HEAD_LEN] {
         let mut out = [0; FILE_HEAD_LEN];
         out[..8].copy_from_slice(&MAGIC);
-        out[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        out[8..10].copy_from_slice(&self.version.to_le_bytes());
         let numbers = [self.recording, self.number, self.first, self.created, self.before];
         for (place, number) in out[16..56].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
@@ -126,7 +130,7 @@ impl FileHead {
         let mut numbers = || {
             input.bytes(6)?;
             let (recording, number, first) = (input.u64()?, input.u64()?, input.u64()?);
-            Some(Self { recording, number, first, created: input.u64()?, before: input.u64()? })
+            Some(Self { version, recording, number, first, created: input.u64()?, before: input.u64()? })
         };
         numbers().ok_or(HeadFault::Damaged)
     }
@@ -226,14 +230,14 @@ mod tests {
 
     #[test]
     fn the_head_of_a_file_says_what_is_wrong_with_it() {
-        let head = FileHead { recording: 1, number: 2, first: 3, created: 4, before: 5 };
+        let head = FileHead { version: 2, recording: 1, number: 2, first: 3, created: 4, before: 5 };
         let bytes = head.encode();
         assert_eq!(FileHead::decode(&bytes), Ok(head));
         assert_eq!(FileHead::decode(b"PAR1"), Err(HeadFault::Foreign));
         assert_eq!(FileHead::decode(&bytes[..30]), Err(HeadFault::Damaged));
         let mut other = bytes;
-        other[8] = 3;
-        assert_eq!(FileHead::decode(&other), Err(HeadFault::Version(3)));
+        other[8] = 4;
+        assert_eq!(FileHead::decode(&other), Err(HeadFault::Version(4)));
         for at in 10..FILE_HEAD_LEN {
             let mut wrong = bytes;
             wrong[at] ^= 1;

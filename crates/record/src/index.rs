@@ -2,7 +2,8 @@
 
 use crate::block::{Head, decode, slices};
 use crate::bytes::{Input, put_counted, put_varint};
-use crate::frame::FrameKind;
+use crate::frame::{FrameKind, RANGES_FROM};
+use crate::item_set::ItemSet;
 use crate::record::{Gap, Item, ItemNumber, Kind};
 
 /// Where a block is.
@@ -21,8 +22,8 @@ pub(crate) struct BlockPlace {
     /// When it begins and ends, by the recording's time.
     pub(crate) begin: u64,
     pub(crate) end: u64,
-    /// Items that it has records of, in order.
-    pub(crate) items: Vec<ItemNumber>,
+    /// Items that it has records of.
+    pub(crate) items: ItemSet,
 }
 
 impl BlockPlace {
@@ -30,6 +31,7 @@ impl BlockPlace {
     pub(crate) fn of(offset: u64, kind: FrameKind, block: &[u8]) -> Option<Self> {
         let head = Head::decode(block)?;
         let items = if kind == FrameKind::Sliced { slices::items(block)? } else { decode::items(block)? };
+        let items = items.into_iter().collect();
         let (first, count, raw) = (head.first, u64::from(head.count), u64::from(head.raw));
         Some(Self { offset, len: block.len(), first, count, raw, begin: head.begin(), end: head.end, items })
     }
@@ -49,8 +51,8 @@ pub(crate) struct ImagesPlace {
     pub(crate) len: usize,
     /// The checkpoint holds what was so before the record of this sequence number.
     pub(crate) sequence: u64,
-    /// Items of which it has the image, in order.
-    pub(crate) items: Vec<ItemNumber>,
+    /// Items of which it has the image.
+    pub(crate) items: ItemSet,
 }
 
 /// A gap and where it is.
@@ -128,7 +130,11 @@ impl Index {
         self.blocks.last().map(BlockPlace::next)
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// As it stands in a segment of a version.
+    pub(crate) fn encode(&self, version: u16) -> Vec<u8> {
+        let put_set = |items: &ItemSet, out: &mut Vec<u8>| {
+            if version >= RANGES_FROM { items.put(out) } else { items.put_list(out) }
+        };
         let mut out = Vec::new();
         put_items(1, &self.items, &mut out);
         put_varint(&mut out, self.blocks.len() as u64);
@@ -137,14 +143,14 @@ impl Index {
             {
                 put_varint(&mut out, number);
             }
-            put_numbers(&block.items, &mut out);
+            put_set(&block.items, &mut out);
         }
         put_varint(&mut out, self.images.len() as u64);
         for images in &self.images {
             for number in [images.offset, images.len as u64, images.sequence] {
                 put_varint(&mut out, number);
             }
-            put_numbers(&images.items, &mut out);
+            put_set(&images.items, &mut out);
         }
         put_varint(&mut out, self.gaps.len() as u64);
         for place in &self.gaps {
@@ -160,19 +166,23 @@ impl Index {
         out
     }
 
-    /// Reads an index; `None` if it is none. What a later version adds behind it is not looked at.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Reads the index of a segment of a version; `None` if it is none. What a later version adds behind it is not looked at.
+    pub(crate) fn decode(bytes: &[u8], version: u16) -> Option<Self> {
         let mut input = Input::new(bytes);
         let (_, items) = read_items(&mut input)?;
+        let known = items.len();
+        let read_set = |input: &mut Input<'_>| {
+            if version >= RANGES_FROM { ItemSet::read(input, known) } else { ItemSet::read_list(input) }
+        };
         let blocks = read_list(&mut input, |input| {
             let (offset, len, first, count) = (input.varint()?, input.count()?, input.varint()?, input.varint()?);
-            let (raw, begin, end, items) = (input.varint()?, input.varint()?, input.varint()?, read_numbers(input)?);
+            let (raw, begin, end, items) = (input.varint()?, input.varint()?, input.varint()?, read_set(input)?);
             first.checked_add(count)?;
             Some(BlockPlace { offset, len, first, count, raw, begin, end, items })
         })?;
         let images = read_list(&mut input, |input| {
             let (offset, len, sequence) = (input.varint()?, input.count()?, input.varint()?);
-            Some(ImagesPlace { offset, len, sequence, items: read_numbers(input)? })
+            Some(ImagesPlace { offset, len, sequence, items: read_set(input)? })
         })?;
         let gaps = read_list(&mut input, |input| {
             let (sequence, time, gap) = (input.varint()?, input.varint()?, Gap::decode(input.counted()?)?);
@@ -198,26 +208,6 @@ pub(crate) fn read_list<'a, T>(
     (0..count).map(|_| each(input)).collect()
 }
 
-/// Numbers that grow, by how much each is more than the one before.
-fn put_numbers(numbers: &[ItemNumber], out: &mut Vec<u8>) {
-    put_varint(out, numbers.len() as u64);
-    let mut last = 0;
-    for number in numbers {
-        put_varint(out, u64::from(*number - last));
-        last = *number;
-    }
-}
-
-fn read_numbers(input: &mut Input<'_>) -> Option<Vec<ItemNumber>> {
-    let count = input.count().filter(|count| *count <= input.len())?;
-    let mut last = 0u32;
-    let next = |_| {
-        last = last.checked_add(u32::try_from(input.varint()?).ok()?)?;
-        Some(last)
-    };
-    (0..count).map(next).collect()
-}
-
 /// Appends a table of items, the first of which has this number.
 pub(crate) fn put_items(first: ItemNumber, items: &[Item], out: &mut Vec<u8>) {
     put_varint(out, u64::from(first));
@@ -237,4 +227,54 @@ pub(crate) fn read_items(input: &mut Input<'_>) -> Option<(ItemNumber, Vec<Item>
         Some(Item { service: text(input.counted()?)?, domain: input.u8()?, name: text(input.counted()?)? })
     })?;
     Some((first, items))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn index(blocks: &[(u64, Vec<u32>)]) -> Index {
+        let item = |n: u32| Item { service: "FEED".into(), domain: 6, name: format!("I{n}").into() };
+        let mut index = Index { items: (0..40).map(item).collect(), ..Index::default() };
+        let mut first = 0;
+        for (count, items) in blocks {
+            let mut items = items.clone();
+            items.sort_unstable();
+            let items: ItemSet = items.into_iter().collect();
+            let (offset, sequence) = (64 + 100 * first, first);
+            index.images.push(ImagesPlace { offset, len: 9, sequence, items: items.clone() });
+            let (raw, begin, end) = (*count * 50, first, first + count);
+            index.blocks.push(BlockPlace { offset, len: 90, first, count: *count, raw, begin, end, items });
+            first += count;
+        }
+        index.count(Kind::Update, 77);
+        index
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+        /// As it was written, in either way; and whatever is changed in it, it is an index or none, with no more than its bytes can hold.
+        #[test]
+        fn an_index_comes_back_or_is_none(
+            blocks in proptest::collection::vec((1u64..1 << 20, proptest::collection::vec(0u32..=40, 0..30)), 0..6),
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let index = index(&blocks);
+            for version in 1..=3 {
+                let mut bytes = index.encode(version);
+                prop_assert_eq!(Index::decode(&bytes, version), Some(index.clone()));
+                for (at, byte) in &changes {
+                    let at = at.index(bytes.len());
+                    bytes[at] = *byte;
+                }
+                let _ = Index::decode(&bytes[..cut.index(bytes.len())], version);
+                if let Some(changed) = Index::decode(&bytes, version) {
+                    prop_assert!(changed.blocks.len() + changed.images.len() + changed.items.len() <= bytes.len());
+                }
+            }
+        }
+    }
 }

@@ -37,6 +37,7 @@ mod error;
 mod frame;
 mod images;
 mod index;
+mod item_set;
 mod journal;
 mod merge;
 mod packing;

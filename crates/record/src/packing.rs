@@ -120,7 +120,7 @@ impl BlockMaker {
             raw: u64::from(head.raw),
             begin: head.begin(),
             end: head.end,
-            items: self.slicer.items(),
+            items: self.slicer.items().collect(),
         }
     }
 }

@@ -327,9 +327,8 @@ impl<S: Store> Recording<S> {
     ) -> Result<u64, Error> {
         for segment in self.segments[..=last].iter().rev() {
             let Some(number) = segment.number_of(item) else { continue };
-            let is_in_time = |images: &&ImagesPlace| {
-                images.items.binary_search(&number).is_ok() && segment.index.ended_before(images) <= at
-            };
+            let is_in_time =
+                |images: &&ImagesPlace| images.items.contains(number) && segment.index.ended_before(images) <= at;
             for images in segment.index.images.iter().rev().filter(is_in_time) {
                 let Some(payload) = segment.images_of(&self.store, images, number)? else {
                     continue;
@@ -372,7 +371,7 @@ impl<S: Store> Recording<S> {
 
 /// Whether a block has records of an item, or gaps.
 fn has(segment: &Segment, place: &BlockPlace, number: Option<ItemNumber>) -> bool {
-    let has_item = number.is_some_and(|number| place.items.binary_search(&number).is_ok());
+    let has_item = number.is_some_and(|number| place.items.contains(number));
     has_item || segment.has_gap(place)
 }
 

@@ -51,9 +51,9 @@ pub(crate) fn read_head(store: &impl Store, name: &str) -> Result<FileHead, Erro
     })
 }
 
-/// Appends the frames with which a segment ends, which is so long so far.
-pub(crate) fn put_end(index: &Index, len: u64, out: &mut Vec<u8>) {
-    crate::frame::put_packed(FrameKind::Index, &index.encode(), out);
+/// Appends the frames with which a segment of a version ends, which is so long so far.
+pub(crate) fn put_end(version: u16, index: &Index, len: u64, out: &mut Vec<u8>) {
+    crate::frame::put_packed(FrameKind::Index, &index.encode(version), out);
     put_frame(FrameKind::End, &len.to_le_bytes(), out);
 }
 
@@ -108,9 +108,9 @@ impl Segment {
             .and_then(|head| head.payload(end.get(FRAME_HEAD_LEN..)?).and_then(|payload| Input::new(&payload).u64()));
         let Some(offset) = offset.filter(|offset| *offset < at) else { return Ok(None) };
         let bytes = self.read(store, offset, usize::try_from(at - offset).unwrap_or(usize::MAX))?;
-        let index = FrameHead::decode(&bytes)
-            .filter(|head| head.kind == FrameKind::Index)
-            .and_then(|head| head.payload(bytes.get(FRAME_HEAD_LEN..)?).and_then(|payload| Index::decode(&payload)));
+        let index = FrameHead::decode(&bytes).filter(|head| head.kind == FrameKind::Index).and_then(|head| {
+            head.payload(bytes.get(FRAME_HEAD_LEN..)?).and_then(|payload| Index::decode(&payload, self.head.version))
+        });
         Ok(index)
     }
 
@@ -179,6 +179,7 @@ impl Segment {
                 let (sequence, images) = read_images(&payload)?;
                 let mut items: Vec<ItemNumber> = images.into_iter().map(|(item, _)| item).collect();
                 items.sort_unstable();
+                let items = items.into_iter().collect();
                 self.index.images.push(ImagesPlace { offset, len: head.len, sequence, items });
             }
             FrameKind::Index | FrameKind::End | FrameKind::Rows => {}

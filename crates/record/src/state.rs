@@ -115,7 +115,7 @@ impl<S: Store> Recording<S> {
             }
             let numbers = numbers(&segment.index.items, places);
             let is_new =
-                |number: &ItemNumber| place_of(&numbers, *number).is_some_and(|place| state.next[place].is_none());
+                |number: ItemNumber| place_of(&numbers, number).is_some_and(|place| state.next[place].is_none());
             if !images.items.iter().any(is_new) {
                 continue;
             }
@@ -150,8 +150,7 @@ impl State {
     /// Whether a block has a record that is not in an item's checkpoint already, or a gap.
     fn needs(&self, segment: &Segment, block: &BlockPlace, numbers: &[Option<usize>]) -> bool {
         let last = block.next().saturating_sub(1);
-        let is_wanted =
-            |number: &ItemNumber| place_of(numbers, *number).is_some_and(|place| self.is_behind(place, last));
+        let is_wanted = |number: ItemNumber| place_of(numbers, number).is_some_and(|place| self.is_behind(place, last));
         block.items.iter().any(is_wanted) || segment.has_gap(block)
     }
 
@@ -166,7 +165,7 @@ impl State {
 
     /// A block cannot be read.
     fn lose(&mut self, block: &BlockPlace, numbers: &[Option<usize>]) {
-        for place in block.items.iter().filter_map(|number| place_of(numbers, *number)) {
+        for place in block.items.iter().filter_map(|number| place_of(numbers, number)) {
             if self.is_behind(place, block.next().saturating_sub(1)) {
                 self.held[place].is_in_gap = true;
             }

@@ -267,18 +267,55 @@ def read_rows(payload):
         sequence += 1
 
 
+def read_index(payload, version):
+    """Of each block where it is and which items it has, and of each checkpoint likewise."""
+    items = {}
+    data = Input(payload)
+    _, count = data.varint(), data.varint()
+    for number in range(count):
+        items[number + 1] = (data.counted().decode(), data.u(1), data.counted().decode())
+
+    def numbers():
+        found = []
+        following = 0
+        for _ in range(data.varint()):
+            if version < 3:
+                following += data.varint()
+                found.append(following)
+            else:
+                first = following + data.varint()
+                following = first + data.varint() + 1
+                found.extend(range(first, following))
+        return found
+
+    blocks = []
+    for _ in range(data.varint()):
+        offset, _, first, count, *_ = (data.varint() for _ in range(7))
+        blocks.append((offset, first, count, numbers()))
+    for _ in range(data.varint()):
+        _, _, _, has = data.varint(), data.varint(), data.varint(), numbers()
+        assert set(has) <= set(items)
+    return blocks
+
+
 def read_segment(path):
     with open(path, "rb") as file:
         data = file.read()
-    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] in (b"\1\0", b"\2\0") and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
+    assert data[:8] == b"\x89QWREC\r\n" and data[8:10] in (b"\1\0", b"\2\0", b"\3\0") and zlib.crc32(data[:60]) == int.from_bytes(data[60:64], "little")
     items, following = {}, int.from_bytes(data[32:40], "little")
     time = int.from_bytes(data[48:56], "little")
     is_finished = False
+    blocks = []
     for kind, payload in frames(data, 64):
         if kind in (1, 7):
+            begin, has = following, set()
             for record in read_block(payload) if kind == 1 else read_sliced(payload):
                 following, time = record[0] + 1, record[1]
+                has.add(record[3])
                 yield record, items
+            blocks.append((begin, following - begin, sorted(has)))
+        elif kind == 4:
+            assert [block[1:] for block in read_index(payload, data[8])] == blocks
         elif kind == 2:
             read_items(payload, items)
         is_finished = kind == 5

@@ -203,8 +203,8 @@ impl Slicer {
     }
 
     /// The items that were counted, in order.
-    pub(crate) fn items(&self) -> Vec<ItemNumber> {
-        self.items.iter().map(|(item, _)| *item).collect()
+    pub(crate) fn items(&self) -> impl Iterator<Item = ItemNumber> {
+        self.items.iter().map(|(item, _)| *item)
     }
 
     /// Cuts records that were counted into slices of about so many each; a slice has all records of its items.

@@ -7,7 +7,7 @@ mod trouble;
 
 use crate::checkpoint::Images;
 use crate::error::{Damage, Error};
-use crate::frame::{FILE_HEAD_LEN, FileHead, FrameKind, put_frame, put_packed};
+use crate::frame::{FILE_HEAD_LEN, FileHead, FrameKind, VERSION, put_frame, put_packed};
 use crate::images::{Held, Keeping, parts};
 use crate::index::{BlockPlace, Count, GapPlace, ImagesPlace, Index, put_items};
 use crate::packing::{Job, Packed, Packer, Rows};
@@ -217,7 +217,7 @@ impl<S: Store> Journal<S> {
             }
             put_frame(FrameKind::Block, &tail, &mut out);
         }
-        put_end(&segment.index, segment.len + out.len() as u64, &mut out);
+        put_end(segment.head.version, &segment.index, segment.len + out.len() as u64, &mut out);
         self.store
             .append(&name, &out)
             .map_err(Error::store(&name, "ending the segment of a writer that was killed"))?;
@@ -431,6 +431,7 @@ impl<S: Store> Journal<S> {
         if let Err(e) = self.store.append(&name, &head.encode()) {
             // Nothing of it may stay: the name is wanted again.
             let _ = self.store.remove(&name);
+            version: VERSION,
             return self.fail("beginning a segment", &e, clocks);
         }
         self.next_number += 1;
@@ -460,7 +461,7 @@ impl<S: Store> Journal<S> {
         let Some(open) = self.segment.as_ref().filter(|_| self.trouble.is_none()) else { return };
         let (name, tail) = (segment_name(open.number), tail_name(open.number));
         let mut out = Vec::new();
-        put_end(&open.index, open.len, &mut out);
+        put_end(VERSION, &open.index, open.len, &mut out);
         if self.write(&out, "ending a segment") {
             if let Err(e) = self.store.sync(&name) {
                 return self.fail("synchronising", &e, self.last.unwrap_or_default());
@@ -621,7 +622,8 @@ impl<S: Store> Journal<S> {
         }
         if let Some(open) = &mut self.segment {
             open.in_segment = open.index.items.len();
-            open.index.images.push(ImagesPlace { offset, len, sequence: images.sequence, items: images.numbers });
+            let items = images.numbers.into_iter().collect();
+            open.index.images.push(ImagesPlace { offset, len, sequence: images.sequence, items });
             open.since_images = 0;
             open.last_images = len as u64;
         }

@@ -104,6 +104,43 @@ fn what_is_no_recording_is_refused_with_a_reason() {
     assert!(Recording::open(Memory::default()).expect_err("empty").to_string().contains("no segment"));
 }
 
+/// Who reads an earlier version may be of that version: what its writer left without an end gets that version's.
+#[test]
+fn a_segment_of_an_earlier_version_is_read_and_ended_in_it() {
+    let store = recorded(60, one_segment());
+    let file = &store.files[NAME];
+    let index = u64::from_le_bytes(*file.last_chunk().expect("it has an end")) as usize;
+    let as_of = |version: u8| {
+        let mut earlier = store.clone();
+        let file = earlier.files.get_mut(NAME).expect("it is there");
+        file.truncate(index);
+        file[8] = version;
+        let check = crc32fast::hash(&file[..60]);
+        file[60..64].copy_from_slice(&check.to_le_bytes());
+        earlier
+    };
+    let ended = |version: u8| {
+        let earlier = as_of(version);
+        assert_eq!(numbers(&Recording::open(earlier.clone()).expect("a recording"), 60).len(), 60);
+        let mut journal = Journal::open(earlier, one_segment(), &mut Vec::new()).expect("it is repaired");
+        journal.end();
+        let recording = Recording::open(journal.store().clone()).expect("a recording");
+        assert_eq!((numbers(&recording, 60).len(), recording.damage(), recording.info().is_open), (60, &[][..], false));
+        let items: Vec<_> = recording.items().into_iter().cloned().collect();
+        for item in &items {
+            let mut own = recording.of_item(item, 0);
+            assert!(own.next().expect("memory").is_some(), "{item:?} is in the index");
+        }
+        let file = journal.store().files[NAME].clone();
+        assert_eq!(file[8], version);
+        file[index..].to_vec()
+    };
+    let [first, second, third] = [1, 2, 3].map(ended);
+    assert_eq!(first, second);
+    assert_ne!(second, third, "items are told by ranges");
+    assert_eq!(third, file[index..]);
+}
+
 #[test]
 fn a_segment_that_is_gone_is_a_gap() {
     let mut store = recorded(200, small());
