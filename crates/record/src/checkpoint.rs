@@ -2,7 +2,7 @@
 //!
 //! A checkpoint of the first version is one slice without a directory: `read_images` reads what either becomes when it is unpacked.
 
-use crate::block::decode::unpack;
+use crate::block::decode::{UNPACKED_OF_A_BYTE, unpack};
 use crate::bytes::{Input, checksum, put_counted, put_varint};
 use crate::frame::{FRAME_HEAD_LEN, FrameKind, LEVEL, UNPACKED_MAX, put_frame};
 use crate::index::read_list;
@@ -163,7 +163,7 @@ impl Place {
             out.extend_from_slice(slice);
         } else {
             // zstd makes no more than so much of a byte.
-            let raw = Some(self.raw).filter(|raw| *raw <= self.len.saturating_mul(1 << 17))?;
+            let raw = Some(self.raw).filter(|raw| *raw <= self.len.saturating_mul(UNPACKED_OF_A_BYTE))?;
             out.extend_from_slice(&unpack(slice, raw)?);
         }
         Some(())

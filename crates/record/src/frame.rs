@@ -200,7 +200,7 @@ impl FrameHead {
         let (len, packed) = kept.split_first_chunk::<4>()?;
         let len = u32::from_le_bytes(*len) as usize;
         // zstd makes no more than so much of a byte: what says otherwise shall not make us ask for memory.
-        if len > UNPACKED_MAX || len > packed.len().saturating_mul(1 << 17) {
+        if len > UNPACKED_MAX || len > packed.len().saturating_mul(crate::block::decode::UNPACKED_OF_A_BYTE) {
             return None;
         }
         crate::block::decode::unpack(packed, len).map(Cow::Owned)

@@ -12,6 +12,11 @@ use std::cell::RefCell;
 /// Sections of one block: two of each column, and those that are not of columns.
 const SECTIONS_MAX: usize = 2 * (super::shape::COLUMNS_MAX + 16) + 16;
 
+/// Bytes that zstd makes of a byte at most.
+pub(crate) const UNPACKED_OF_A_BYTE: usize = 1 << 17;
+/// Bytes of messages that a packed byte stands for at most, but for blocks of messages that are much alike.
+const LIKELY: usize = 64;
+
 /// Records of a block: all, or those of an item.
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -104,6 +109,17 @@ struct Section<'a> {
     bytes: &'a [u8],
 }
 
+impl Section<'_> {
+    /// Whether so few bytes can be so many unpacked.
+    fn can_unpack(&self) -> bool {
+        match self.packing {
+            0 => self.bytes.len() == self.raw as usize,
+            FILL => self.bytes.len() == 1,
+            _ => self.raw as usize <= self.bytes.len().saturating_mul(UNPACKED_OF_A_BYTE),
+        }
+    }
+}
+
 /// The two sections of a column, unpacked.
 type TokensAndMarks<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
@@ -140,18 +156,24 @@ impl<'a> Opened<'a> {
         is_sound.then_some(Self { head, all })
     }
 
+    /// Whether the sections can have the records that the head tells of: of each there is a byte at least in these.
+    pub(super) fn has_room_for_records(&self, is_slice: bool) -> bool {
+        let wanted = [section::ITEMS, section::SHAPE].into_iter().chain(is_slice.then_some(section::ROWS));
+        let count = self.head.count;
+        let mut found = wanted.map(|number| self.all.iter().find(|section| section.number == number));
+        found.all(|section| section.is_some_and(|section| section.can_unpack() && section.raw >= count))
+    }
+
     /// The bytes of a section; none if it is not there.
     fn get(&self, number: u16) -> Option<Cow<'a, [u8]>> {
         let Ok(at) = self.all.binary_search_by_key(&number, |section| section.number) else {
             return Some((&[][..]).into());
         };
         let Section { packing, raw, bytes, .. } = self.all[at];
-        match packing {
-            0 => (bytes.len() == raw as usize).then_some(bytes.into()),
-            FILL => match bytes {
-                [byte] => Some(vec![*byte; raw as usize].into()),
-                _ => None,
-            },
+        match (packing, bytes) {
+            _ if !self.all[at].can_unpack() => None,
+            (0, _) => Some(bytes.into()),
+            (FILL, [byte]) => Some(vec![*byte; raw as usize].into()),
             _ => unpack(bytes, raw as usize).map(Cow::Owned),
         }
     }
@@ -315,6 +337,12 @@ impl<'a> Opened<'a> {
     }
 }
 
+/// Bytes to have ready for the messages of a block: as many as its head says, if that is no more than blocks are packed by. Where more come, more is asked for
+/// as they come: what a damaged head says costs no memory.
+pub(super) fn likely_raw(head: &Head, block: &[u8]) -> usize {
+    (head.raw as usize).min(block.len().saturating_mul(LIKELY))
+}
+
 /// Which items a block has records of, in order; `None` if it is damaged.
 pub(crate) fn items(block: &[u8]) -> Option<Vec<ItemNumber>> {
     let mut all = Opened::read(block)?.items()?;
@@ -325,9 +353,10 @@ pub(crate) fn items(block: &[u8]) -> Option<Vec<ItemNumber>> {
 
 /// Reads a block that is not sliced; `None` if it is damaged.
 pub(crate) fn decode(block: &[u8]) -> Option<Block> {
-    let opened = Opened::read(block)?;
+    let opened = Opened::read(block).filter(|opened| opened.has_room_for_records(false))?;
     let head = opened.head;
-    let (mut entries, mut bytes) = (Vec::with_capacity(head.count as usize), Vec::with_capacity(head.raw as usize));
+    let mut bytes = Vec::with_capacity(likely_raw(&head, block));
+    let mut entries = Vec::with_capacity(head.count as usize);
     opened.read_records(false, None, &mut entries, &mut bytes)?;
     let block = Block { head, entries, bytes };
     block.timed()

@@ -2,9 +2,9 @@
 //!
 //! A slice is laid out as a plain block is, with one section more, which says where in the block its records stand.
 
-use super::decode::{Block, Entry, Opened};
+use super::decode::{Block, Entry, Opened, likely_raw};
 use super::encode::Encoder;
-use super::{HEAD_LEN, Head, RAW_MAX};
+use super::{HEAD_LEN, Head};
 use crate::bytes::{Input, checksum};
 use crate::record::ItemNumber;
 
@@ -103,7 +103,7 @@ impl Place {
         if slice.len() != self.len || checksum(&[slice]) != self.check {
             return None;
         }
-        Opened::read(slice).filter(|opened| opened.head.count == self.count)
+        Opened::read(slice).filter(|opened| opened.head.count == self.count && opened.has_room_for_records(true))
     }
 }
 
@@ -111,11 +111,14 @@ impl Place {
 pub(crate) fn decode(block: &[u8]) -> Option<Block> {
     let sliced = Sliced::read(block)?;
     let head = sliced.head;
-    let mut bytes = Vec::with_capacity((head.raw as usize).min(RAW_MAX));
+    let open = |place: &Place| place.open(place.of(block)?);
+    let opened: Vec<Opened<'_>> = sliced.slices.iter().map(open).collect::<Option<_>>()?;
+    // Memory is asked for when every slice has been found whole, with as many records as the directory says.
+    let mut bytes = Vec::with_capacity(likely_raw(&head, block));
     let mut entries = vec![Entry::MISSING; head.count as usize];
     let mut slice_entries = Vec::new();
-    for place in &sliced.slices {
-        place.open(place.of(block)?)?.read_records(true, None, &mut slice_entries, &mut bytes)?;
+    for slice in &opened {
+        slice.read_records(true, None, &mut slice_entries, &mut bytes)?;
         for entry in slice_entries.drain(..) {
             let free = entries.get_mut(entry.row as usize).filter(|entry| entry.row == Entry::MISSING.row)?;
             *free = entry;

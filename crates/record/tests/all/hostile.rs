@@ -31,6 +31,27 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+
+    /// Changes of whole recordings, with right checksums down to those of slices.
+    #[test]
+    fn changes_of_what_a_writer_has_made_keep_the_rules(
+        which in any::<[u8; 2]>(),
+        changes in proptest::collection::vec(any::<[u8; 5]>(), 1..5),
+    ) {
+        targets::changed(&[&which[..], changes.as_flattened()].concat());
+    }
+}
+
+/// What is changed has slices, and its checksums are made as the writer makes them, or the changes would not get into the slices.
+#[test]
+fn changes_reach_into_slices() {
+    assert!(targets::mends_what_is_whole());
+    let (blocks, images) = targets::sliced_frames();
+    assert!(blocks >= 4 && images >= 3, "{blocks} sliced blocks, {images} sliced checkpoints");
+}
+
 /// Inputs that coverage-guided fuzzing has learnt keep the rules.
 #[test]
 fn kept_inputs_keep_the_rules() {
