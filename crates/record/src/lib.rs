@@ -63,4 +63,4 @@ pub use recorder::{Clock, Handover, ItemId, Recorder, RecorderConfig, RecorderSt
 pub use steer::{
     KNOWN_ORDERS, NoOrder, NotDone, Order, Overview, Pace, PlayedGap, Standing, State as ReplayState, Steering,
 };
-pub use store::{Folder, Memory, Store};
+pub use store::{Folder, Memory, Store, Synchronise};

@@ -210,6 +210,14 @@ impl Packer {
 
     /// The thread begins with the first full block: short recordings need none. A system that has none to give leaves the work here.
     fn start(&mut self) {
+    /// As [`Packer::wait`], if it is ready; `None` if nothing is.
+    pub(crate) fn poll(&mut self) -> Option<Packed> {
+        let Self::Beside(thread) = self else { return None };
+        let packed = thread.is_busy.then(|| thread.done.try_recv().ok()).flatten()?;
+        thread.is_busy = false;
+        Some(packed)
+    }
+
         let Self::Here(here) = self else { return };
         let Ok(mut maker) = BlockMaker::new(Effort::LIVE, here.slice_records) else { return };
         let (jobs, received) = sync_channel::<Job>(1);

@@ -23,8 +23,8 @@ const CHUNK: usize = 64 << 10;
 const CHUNKS_MAX: usize = 1024;
 /// How long the writer rests when there is nothing to do.
 const REST: Duration = Duration::from_millis(2);
-/// Records survive the process after so long, and as long again if the disk is slow.
-const SYNC: Duration = Duration::from_millis(50);
+/// Records survive the process after so long or twice that ([`Journal::keep_up`]), and as long again if the disk is slow.
+const SYNC: Duration = Duration::from_millis(40);
 /// A wall clock that is farther from where the monotonic one has it is followed, nanoseconds.
 const FOLLOW: u64 = 1_000;
 
@@ -308,7 +308,7 @@ impl<S: Store> Writer<S> {
             let ends = self.shared.ends.load(Ordering::Acquire);
             let did_something = self.turn();
             if synced.elapsed() >= SYNC {
-                self.journal.sync(clock.now());
+                self.journal.keep_up(clock.now());
                 synced = Instant::now();
                 self.tell();
             }

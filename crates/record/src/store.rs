@@ -19,6 +19,9 @@ const READING_MAX: usize = 4;
 /// The file that whoever writes has locked.
 const LOCK: &str = "recording.lock";
 
+/// Synchronises a file: see [`Store::synchroniser`].
+pub type Synchronise = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
 /// A folder of files, by name.
 pub trait Store {
     /// Name of the store, for messages.
@@ -53,6 +56,14 @@ pub trait Store {
     /// # Errors
     /// The bytes may not survive.
     fn sync(&mut self, name: &str) -> io::Result<()>;
+
+    /// Does what [`Store::sync`] does with what was written so far, from any thread. `None`: this store has no other way than that.
+    ///
+    /// # Errors
+    /// The file cannot be had.
+    fn synchroniser(&mut self, _name: &str) -> io::Result<Option<Synchronise>> {
+        Ok(None)
+    }
 
     /// Removes a file.
     ///
@@ -226,6 +237,11 @@ impl Store for Folder {
 
     fn sync(&mut self, name: &str) -> io::Result<()> {
         self.file(name)?.sync_data()
+    }
+
+    fn synchroniser(&mut self, name: &str) -> io::Result<Option<Synchronise>> {
+        let file = self.file(name)?.try_clone()?;
+        Ok(Some(Box::new(move || file.sync_data())))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {

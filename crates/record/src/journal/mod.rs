@@ -3,6 +3,8 @@
 //! A record waits in memory until its block is full. What waits is written to the *tail* at every [`Journal::sync`], so that a process
 //! that is killed loses what came since then; when the block is written, the tail is emptied.
 
+mod limits;
+mod surviving;
 mod trouble;
 
 use crate::checkpoint::Images;
@@ -15,6 +17,7 @@ use crate::record::{Clocks, Gap, GapReason, Item, ItemNumber, Kind};
 use crate::segment::{Segment, put_end, put_row};
 use crate::store::{Store, segment_name, segment_number, tail_name};
 use rwf::image::Image;
+use surviving::{Beside, Mark};
 use trouble::Trouble;
 
 /// Bytes of a message that can be recorded: RWF has none of more.
@@ -122,8 +125,12 @@ pub struct Journal<S> {
     spare: Rows,
     /// How many bytes of them the tail has, and the sequence number of the first record that it lacks.
     in_tail: (usize, u64),
-    /// Time at the end of the last block that was given to be packed.
+    /// Time at the end of the last block that was given to be packed, and the sequence number of its first record.
     given: Option<u64>,
+    given_first: u64,
+    /// How far it was at the last [`Journal::keep_up`], and who synchronises files beside.
+    mark: Mark,
+    beside: Beside,
     items: Vec<Item>,
     held: Vec<Held>,
     keeping: Keeping,
@@ -159,6 +166,9 @@ impl<S: Store> Journal<S> {
             spare: Rows::default(),
             in_tail: (0, 0),
             given: None,
+            given_first: 0,
+            mark: Mark::default(),
+            beside: Beside::default(),
             items: Vec::new(),
             held: Vec::new(),
             keeping: Keeping::new(),
@@ -421,6 +431,7 @@ impl<S: Store> Journal<S> {
         }
         let number = self.next_number;
         let head = FileHead {
+            version: VERSION,
             recording: self.recording,
             number,
             first: self.next,
@@ -431,7 +442,6 @@ impl<S: Store> Journal<S> {
         if let Err(e) = self.store.append(&name, &head.encode()) {
             // Nothing of it may stay: the name is wanted again.
             let _ = self.store.remove(&name);
-            version: VERSION,
             return self.fail("beginning a segment", &e, clocks);
         }
         self.next_number += 1;
@@ -517,6 +527,7 @@ impl<S: Store> Journal<S> {
         let before = std::mem::replace(&mut self.given, self.latest);
         let mut rows = std::mem::replace(&mut self.rows, std::mem::take(&mut self.spare));
         rows.in_tail = std::mem::take(&mut self.in_tail).0;
+        self.given_first = rows.first;
         Some(Job { rows, before, images })
     }
 
@@ -652,105 +663,9 @@ impl<S: Store> Journal<S> {
         }
     }
 
-    /// Makes what was recorded so far survive the process, and what could be written the machine. To be called every 100 ms at most.
-    pub fn sync(&mut self, clocks: Clocks) {
-        if self.trouble.is_some() && !self.try_again(clocks) {
-            return;
-        }
-        // What the tail has of the block before has to be in the segment before anything comes behind it.
-        self.settle();
-        if self.trouble.is_some() {
-            return;
-        }
-        // Without a segment nothing was recorded since the last one ended.
-        let Some(open) = &mut self.segment else { return };
-        let (name, tail) = (segment_name(open.number), tail_name(open.number));
-        let (known, first) = self.in_tail;
-        if self.rows.bytes.len() > known {
-            let mut out = Vec::new();
-            put_new_items(open.in_tail.max(open.in_segment), &open.index.items, &mut out);
-            let mut rows = first.to_le_bytes().to_vec();
-            rows.extend_from_slice(&self.rows.bytes[known..]);
-            put_frame(FrameKind::Rows, &rows, &mut out);
-            let written = self.store.append(&tail, &out).and_then(|()| self.store.sync(&tail));
-            if let Err(e) = written {
-                // The records are still to be in the block: they go with it, and the tail is as long as it was.
-                let _ = self.store.truncate(&tail, open.tail_len);
-                return self.fail("writing the tail", &e, clocks);
-            }
-            self.in_tail = (self.rows.bytes.len(), self.next);
-            open.tail_len += out.len() as u64;
-            open.in_tail = open.index.items.len();
-            self.counters.file_bytes += out.len() as u64;
-        }
-        if open.is_dirty {
-            open.is_dirty = false;
-            if let Err(e) = self.store.sync(&name) {
-                self.fail("synchronising", &e, clocks);
-            }
-        }
-    }
-
     /// Sequence number of the record that comes next.
     pub const fn next_sequence(&self) -> u64 {
         self.next
-    }
-
-    /// Removes the segments of which every record is before this sequence number: for who has written anew what they say. A failure is
-    /// counted: the next call tries it again.
-    pub fn forget_before(&mut self, sequence: u64) {
-        if self.remove_before(sequence).is_err() {
-            self.counters.failures += 1;
-        }
-    }
-
-    fn remove_before(&mut self, sequence: u64) -> std::io::Result<()> {
-        let mut segments: Vec<u64> = self.store.files()?.keys().filter_map(|name| segment_number(name)).collect();
-        segments.sort_unstable();
-        let newest = self.segment.as_ref().map(|open| open.number);
-        for pair in segments.windows(2) {
-            // A segment ends where the next one begins; what cannot be read is kept.
-            let next =
-                crate::segment::read_head(&self.store, &segment_name(pair[1])).map_or(u64::MAX, |head| head.first);
-            if Some(pair[0]) == newest || next > sequence {
-                break;
-            }
-            self.store.remove(&segment_name(pair[0]))?;
-            self.counters.removed += 1;
-        }
-        Ok(())
-    }
-
-    /// Removes the oldest segments when they are too many or too old. A failure is counted: the next segment tries it again.
-    fn keep_to_limits(&mut self, now: u64) {
-        if self.remove_oldest(now).is_err() {
-            self.counters.failures += 1;
-        }
-    }
-
-    fn remove_oldest(&mut self, now: u64) -> std::io::Result<()> {
-        let files = self.store.files()?;
-        let mut segments: Vec<(u64, u64)> =
-            files.iter().filter_map(|(name, size)| Some((segment_number(name)?, *size))).collect();
-        segments.sort_unstable();
-        let mut bytes: u64 = segments.iter().map(|(_, size)| size).sum();
-        let newest = self.segment.as_ref().map(|open| open.number);
-        for pair in segments.windows(2) {
-            let (number, size) = pair[0];
-            let is_over = self.config.keep_bytes.is_some_and(|most| bytes > most);
-            // A segment ends where the next one begins. Where the clock was set back, its records count as of a later time than that.
-            let next = crate::segment::read_head(&self.store, &segment_name(pair[1].0));
-            let (end, last) = next.map_or((u64::MAX, u64::MAX), |head| (head.created, head.created.max(head.before)));
-            let is_old =
-                self.config.keep_age_ns.is_some_and(|age| end.saturating_add(age) < now) && last <= self.needed_from;
-            if Some(number) == newest || !is_over && !is_old {
-                break;
-            }
-            self.store.remove(&segment_name(number))?;
-            bytes -= size;
-            self.counters.removed += 1;
-        }
-        Ok(())
     }
 
     /// Ends the recording: everything is in blocks, the segment has its index. What cannot be written is told by [`Journal::trouble`].
