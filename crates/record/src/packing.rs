@@ -90,13 +90,15 @@ impl BlockMaker {
             waiting.push(Waiting { item: row.item, wall: row.clocks.wall, at });
         }
         let push = |encoder: &mut Encoder, record: &Waiting| {
-            let row = rows.bytes.get(record.at as usize..).and_then(|bytes| read_row(&mut Input::new(bytes)));
-            if let Some(row) = row {
-                encoder.push(row.kind, row.item, row.clocks, row.body);
+            let Some(mut input) = rows.bytes.get(record.at as usize..).map(Input::new) else { return };
+            if let Some(row) = read_row(&mut input) {
+                // The message is the end of its row.
+                let start = rows.bytes.len() - input.len() - row.body.len();
+                encoder.put(row.kind, row.item, row.clocks, (row.body, start as u32));
             }
         };
         slicer.count(waiting);
-        let sliced = slicer.encode(encoder, waiting, *slice_records, (rows.first, before), payload, push);
+        let sliced = slicer.encode(encoder, waiting, *slice_records, (&rows.bytes, rows.first, before), payload, push);
         let (kind, head) = if let Some(head) = sliced {
             (FrameKind::Sliced, head)
         } else {
@@ -104,7 +106,7 @@ impl BlockMaker {
             for record in &*waiting {
                 push(encoder, record);
             }
-            (FrameKind::Block, encoder.finish(rows.first, before, payload)?)
+            (FrameKind::Block, encoder.finish_from(&rows.bytes, rows.first, before, payload)?)
         };
         encoder.end_block();
         put_frame(kind, payload, out);
@@ -208,8 +210,6 @@ impl Packer {
         thread.done.recv().ok()
     }
 
-    /// The thread begins with the first full block: short recordings need none. A system that has none to give leaves the work here.
-    fn start(&mut self) {
     /// As [`Packer::wait`], if it is ready; `None` if nothing is.
     pub(crate) fn poll(&mut self) -> Option<Packed> {
         let Self::Beside(thread) = self else { return None };
@@ -218,6 +218,8 @@ impl Packer {
         Some(packed)
     }
 
+    /// The thread begins with the first full block: short recordings need none. A system that has none to give leaves the work here.
+    fn start(&mut self) {
         let Self::Here(here) = self else { return };
         let Ok(mut maker) = BlockMaker::new(Effort::LIVE, here.slice_records) else { return };
         let (jobs, received) = sync_channel::<Job>(1);

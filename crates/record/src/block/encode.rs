@@ -43,8 +43,9 @@ pub(crate) struct Encoder {
     clocks: Vec<Clocks>,
     shape_of: Vec<u32>,
     values: Vec<Values>,
-    /// The messages, one behind the other, and where in the one that was put in last its values are.
+    /// The messages that were put in as copies, one behind the other; the bytes of all; and where in the one that was put in last its values are.
     bodies: Vec<u8>,
+    raw: usize,
     spans: Vec<(u32, u32)>,
     packed: Vec<u8>,
     plans: Plans,
@@ -57,10 +58,7 @@ type Plans = FxHashMap<(ColumnKey, Slot), (KeptPlan, usize)>;
 
 impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Encoder")
-            .field("records", &self.items.len())
-            .field("raw", &self.bodies.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Encoder").field("records", &self.items.len()).field("raw", &self.raw).finish_non_exhaustive()
     }
 }
 
@@ -80,6 +78,7 @@ impl Encoder {
             shape_of: Vec::new(),
             values: Vec::new(),
             bodies: Vec::new(),
+            raw: 0,
             spans: Vec::new(),
             packed: Vec::new(),
             plans: FxHashMap::default(),
@@ -89,11 +88,18 @@ impl Encoder {
 
     /// Whether a message of so many bytes has room.
     pub(crate) const fn has_room(&self, len: usize) -> bool {
-        self.items.len() < RECORDS_MAX && self.bodies.len() + len <= RAW_MAX
+        self.items.len() < RECORDS_MAX && self.raw + len <= RAW_MAX
     }
 
-    /// Puts a record in, for which there is room.
+    /// Puts a copy of a record in, for which there is room.
     pub(crate) fn push(&mut self, kind: Kind, item: ItemNumber, clocks: Clocks, body: &[u8]) {
+        let start = self.bodies.len() as u32;
+        self.bodies.extend_from_slice(body);
+        self.put(kind, item, clocks, (body, start));
+    }
+
+    /// Puts a record in, for which there is room and whose message begins at `start` of the bytes that [`Encoder::finish_slice`] or [`Encoder::finish_from`] gets.
+    pub(crate) fn put(&mut self, kind: Kind, item: ItemNumber, clocks: Clocks, (body, start): (&[u8], u32)) {
         let row = self.items.len() as u32;
         let shape = self.shapes.follow(kind, body, &mut self.spans).or_else(|| self.split(kind, body));
         // Whole messages always find room for their shape.
@@ -104,8 +110,7 @@ impl Encoder {
         if self.values.len() < self.shapes.keys.len() {
             self.values.resize_with(self.shapes.keys.len(), Values::default);
         }
-        let start = self.bodies.len() as u32;
-        self.bodies.extend_from_slice(body);
+        self.raw += body.len();
         for (part, (at, len)) in self.shapes.all[shape as usize].parts.iter().zip(&self.spans) {
             self.values[part.column].push(row, (start + at, *len));
         }
@@ -127,12 +132,27 @@ impl Encoder {
     /// Appends what was put in as a plain block and is empty again; nothing if nothing was put in. `first` is the sequence number of the first
     /// record, `before` the latest wall clock before it, if there was one. Gives the head.
     pub(crate) fn finish(&mut self, first: u64, before: Option<u64>, out: &mut Vec<u8>) -> Option<Head> {
-        self.write(first, before, None, out)
+        let bodies = std::mem::take(&mut self.bodies);
+        let head = self.write(first, before, None, &bodies, out);
+        self.bodies = bodies;
+        self.bodies.clear();
+        head
     }
 
-    /// Appends what was put in as a slice, whose records stand at these places of the block; else as [`Encoder::finish`].
-    pub(crate) fn finish_slice(&mut self, first: u64, rows: &[u32], out: &mut Vec<u8>) -> Option<Head> {
-        self.write(first + u64::from(*rows.first()?), None, Some(rows), out)
+    /// As [`Encoder::finish`], of messages that stand in `bodies`.
+    pub(crate) fn finish_from(
+        &mut self,
+        bodies: &[u8],
+        first: u64,
+        before: Option<u64>,
+        out: &mut Vec<u8>,
+    ) -> Option<Head> {
+        self.write(first, before, None, bodies, out)
+    }
+
+    /// Appends what was put in as a slice, whose records stand at these places of the block, and their messages in `bodies`; else as [`Encoder::finish`].
+    pub(crate) fn finish_slice(&mut self, bodies: &[u8], first: u64, rows: &[u32], out: &mut Vec<u8>) -> Option<Head> {
+        self.write(first + u64::from(*rows.first()?), None, Some(rows), bodies, out)
     }
 
     /// A block is over, with all its slices: plans grow old.
@@ -143,7 +163,14 @@ impl Encoder {
         }
     }
 
-    fn write(&mut self, first: u64, before: Option<u64>, rows: Option<&[u32]>, out: &mut Vec<u8>) -> Option<Head> {
+    fn write(
+        &mut self,
+        first: u64,
+        before: Option<u64>,
+        rows: Option<&[u32]>,
+        bodies: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Head> {
         let first_clocks = *self.clocks.first()?;
         let latest = self.clocks.iter().map(|clocks| clocks.wall).max().unwrap_or(0);
         let before = before.unwrap_or(first_clocks.wall);
@@ -174,13 +201,12 @@ impl Encoder {
         put_shapes(&self.shapes.all, &mut bytes);
         sections.put(section::SHAPES, &bytes);
         let rows = Rows::new(&self.items, self.clocks.iter().map(|clocks| clocks.wall).collect());
-        let heads =
-            put_columns(&self.shapes, &self.values, &self.bodies, &rows, self.effort, &mut self.plans, &mut sections);
+        let heads = put_columns(&self.shapes, &self.values, bodies, &rows, self.effort, &mut self.plans, &mut sections);
         sections.put(section::COLUMNS, &heads);
         let head = Head {
             first,
             count: self.items.len() as u32,
-            raw: self.bodies.len() as u32,
+            raw: self.raw as u32,
             before,
             end: latest.max(before),
             wall: first_clocks.wall,
@@ -201,7 +227,7 @@ impl Encoder {
         self.shape_of.clear();
         self.values.iter_mut().for_each(Values::clear);
         self.shapes.clear();
-        self.bodies.clear();
+        self.raw = 0;
     }
 }
 

@@ -236,13 +236,13 @@ impl Slicer {
     }
 
     /// Appends a sliced block of the records that were counted to `out`; nothing and `None` if it would have a single slice. `push` gives the encoder a
-    /// record.
+    /// record, whose message stands in `bodies`.
     pub(crate) fn encode(
         &mut self,
         encoder: &mut Encoder,
         waiting: &[Waiting],
         slice_records: usize,
-        (first, before): (u64, Option<u64>),
+        (bodies, first, before): (&[u8], u64, Option<u64>),
         out: &mut Vec<u8>,
         mut push: impl FnMut(&mut Encoder, &Waiting),
     ) -> Option<Head> {
@@ -264,7 +264,7 @@ impl Slicer {
                 push(encoder, &waiting[*row as usize]);
             }
             self.out.clear();
-            let head = encoder.finish_slice(first, &self.rows, &mut self.out)?;
+            let head = encoder.finish_slice(bodies, first, &self.rows, &mut self.out)?;
             raw += head.raw;
             if self.rows.first() == Some(&0) {
                 mono = head.mono;
