@@ -10,13 +10,13 @@ use lbm::options::{
 };
 use lbm::resolver::ResolverStats;
 use lbm::subscriber::SubscribeConfig;
-use lbm::topic::{Ordering, SourceConfig, decode_reply};
+use lbm::topic::{DeliveryConfig, Ordering, SourceConfig, decode_reply};
 use lbm::transport::tcp::Deframer;
 use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbmr::{Advert, PatternKind};
-use lbm::wire::lbmr_option::{Functionality, IGNORE, LateJoin, TopicOption};
+use lbm::wire::lbmr_option::{Functionality, IGNORE, LateJoin, SenderKind, TopicOption};
 use net::clock;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch};
 
@@ -29,7 +29,7 @@ use crate::io::{Io, Role, Watch};
 use crate::outbound::{Key, ReadySocket};
 use crate::report::{self, Reporter};
 use crate::requests::Requests;
-use crate::resolution::Resolution;
+use crate::resolution::{Heard, Resolution};
 use crate::stats::Stats;
 use crate::{Sources, Warning, failover, interface, random};
 
@@ -46,7 +46,7 @@ pub struct Context {
     options: Options,
     sources: Sources,
     inbound: Inbound,
-    resolution: Resolution,
+    pub(crate) resolution: Resolution,
     scratch: Scratch,
     events: Vec<Event>,
     warnings: Vec<Warning>,
@@ -57,6 +57,8 @@ pub struct Context {
     groups: u32,
     busy: Busy,
     reporter: Option<Reporter>,
+    /// Receivers take fragments as they are, for a router.
+    forwards: bool,
 }
 
 /// A turn that does not wait leaves out the poll of the set, since a system call costs more than the turn: the set is asked every few turns, and
@@ -90,11 +92,16 @@ impl Context {
     /// # Errors
     /// An interface that this host does not have, or what the operating system refuses.
     pub fn new(options: &Options) -> Result<Self, ContextError> {
+        Self::open(options, (SenderKind::Application, 0))
+    }
+
+    /// As [`Context::new`], for a context that is `sender` in a domain.
+    pub(crate) fn open(options: &Options, sender: (SenderKind, u32)) -> Result<Self, ContextError> {
         let mut warnings = Vec::new();
         let group = options.get(C::RESOLVER_MULTICAST_ADDRESS);
         let interface = interface::multicast(options, group)?;
         let mut io = Io::new()?;
-        let resolution = Resolution::new(options, &mut io, interface, clock::now(), &mut warnings)?;
+        let resolution = Resolution::new(options, &mut io, interface, clock::now(), sender, &mut warnings)?;
         let is_seen = options.get(C::STATISTICS);
         let reporter = if is_seen { Reporter::open(&mut io) } else { None };
         Ok(Self {
@@ -110,6 +117,7 @@ impl Context {
             groups: random::id(),
             busy: Busy::default(),
             reporter,
+            forwards: sender.0 == SenderKind::Router,
         })
     }
 
@@ -129,7 +137,7 @@ impl Context {
     /// # Errors
     /// A bad name, or no socket for the session.
     pub fn source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
-        self.add_source(topic, options, 0)
+        self.add_source(topic, options, 0, &[])
     }
 
     /// As [`Context::source`], for a source that has stores: its advertisement says so.
@@ -137,10 +145,17 @@ impl Context {
     /// # Errors
     /// As [`Context::source`], or no request port.
     pub fn persistent_source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
-        self.add_source(topic, options, Functionality::PERSISTENCE)
+        self.add_source(topic, options, Functionality::PERSISTENCE, &[])
     }
 
-    fn add_source(&mut self, topic: &str, options: &Options, functions: u32) -> Result<SourceId, ContextError> {
+    /// `more`: what the advertisement says beside what the context itself knows.
+    pub(crate) fn add_source(
+        &mut self,
+        topic: &str,
+        options: &Options,
+        functions: u32,
+        more: &[TopicOption<'_>],
+    ) -> Result<SourceId, ContextError> {
         let (effective, config) = self.source_config(options);
         let filters = effective.get(S::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR) == SourceSideFiltering::Inclusion;
         if config.late_join.is_some() || filters || functions != 0 {
@@ -153,7 +168,7 @@ impl Context {
         };
         let late_join = config.late_join.is_some();
         let index = outbound.topics.add(config);
-        let mut buffer = [0; 64];
+        let mut buffer = [0; 160];
         let mut w = lbm::wire::Writer::new(&mut buffer);
         if let Some(requests) = self.sources.requests.address() {
             let (transport, port, address) = (session as u32, requests.port(), *requests.ip());
@@ -169,6 +184,10 @@ impl Context {
             }
             // The buffer holds both.
             let _ = encoded.and_then(|()| TopicOption::Functionality(functionality).encode(&mut w));
+        }
+        if more.iter().try_for_each(|option| option.encode(&mut w)).is_err() {
+            outbound.topics.remove(index);
+            return Err(ContextError::Unsupported("the options of the advertisement are too long".to_owned()));
         }
         let options = lbm::wire::lbmr_option::TopicOptions::from_encoded(w.written());
         let advert =
@@ -301,7 +320,7 @@ impl Context {
         }
         let effective = options.within(&self.options);
         let config = SubscribeConfig {
-            delivery: effective.delivery(),
+            delivery: DeliveryConfig { fragments: self.forwards, ..effective.delivery() },
             // Seeds are drawn for each session.
             lbtrm: effective.lbtrm_receiver(0),
             lbtru: effective.lbtru_client(0),
@@ -614,7 +633,13 @@ impl Context {
 
     fn resolve(&mut self, now: u64, daemon: Option<usize>, events: &mut impl Events) {
         let Self { resolution, inbound, sources, warnings, .. } = self;
-        resolution.receive(now, daemon, |found| inbound.found(now, found, sources, warnings, events));
+        resolution.receive(now, daemon, |heard| match heard {
+            Heard::Packet(packet) => {
+                events.resolution(packet);
+                true
+            }
+            Heard::Found(found) => inbound.found(now, found, sources, warnings, events),
+        });
     }
 
     fn on_timer(&mut self, events: &mut impl Events) {

@@ -2,7 +2,7 @@
 
 use lbm::transport::EndReason;
 use lbm::wire::lbmc::{Headers, Kind, Message};
-use lbm::wire::lbmr::Transport;
+use lbm::wire::lbmr::{Advert, Packet, Transport};
 use lbm_failover::{Lost, Number, Way};
 
 use crate::handles::{ReceiverId, Request, RequestId, SourceId};
@@ -109,6 +109,14 @@ pub trait Events {
 
     /// A control message came to the request port that is not for the context itself. What is put into `answers` goes back.
     fn question(&mut self, _sources: &mut Sources, _message: &Message<'_>, _answers: &mut Vec<u8>) {}
+
+    /// A packet of topic resolution has come, before the context itself looks at it.
+    fn resolution(&mut self, _packet: &Packet<'_>) {}
+
+    /// Whether a source that was found is to be received. One that is not is asked about again with its next advertisement.
+    fn accepts(&mut self, _advert: &Advert<'_>) -> bool {
+        true
+    }
 
     /// The source was heard: once, before any message of it.
     fn begin(&mut self, _sources: &mut Sources, _stream: &Stream<'_>) {}

@@ -157,6 +157,9 @@ impl Inbound {
         warnings: &mut Vec<Warning>,
         events: &mut impl Events,
     ) -> bool {
+        if !events.accepts(&found.advert) {
+            return false;
+        }
         let (receiver, transport) = (ReceiverId(found.token), found.advert.transport);
         if let Some(number) = self.streams.find(&transport, found.advert.topic) {
             let is_new = |e: &mut streams::Entry| !e.receivers.iter().any(|target| target.receiver == receiver);

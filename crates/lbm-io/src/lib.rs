@@ -97,6 +97,7 @@ mod random;
 mod report;
 mod requests;
 mod resolution;
+mod router;
 mod run;
 mod sources;
 mod stats;

@@ -5,8 +5,10 @@ use std::os::fd::AsFd;
 
 use lbm::options::{ContextOption as C, Opt, Options, OwnGroup, Port};
 use lbm::resolver::unicast::DaemonLink;
-use lbm::resolver::{Found, Resolver};
-use lbm::wire::lbmr::Packet;
+use lbm::resolver::{Found, Resolver, ResolverConfig};
+use lbm::wire::lbmr::{Body, Packet};
+use lbm::wire::lbmr_option::{self, PacketOptions, SenderKind};
+use lbm::wire::{Full, Writer};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
 use crate::error::ContextError;
@@ -15,6 +17,8 @@ use crate::{Warning, interface, random};
 
 /// Calls that receive, a turn.
 const RECEIVE_TURN: usize = 16;
+/// Bytes of a packet of our own.
+const SAID_MAX: usize = 1_400;
 
 struct Multicast {
     receive: UdpSocket,
@@ -27,9 +31,19 @@ struct DaemonLine {
     alive: bool,
 }
 
+/// What topic resolution hears.
+pub(crate) enum Heard<'a> {
+    /// A packet, before it is looked at.
+    Packet(Packet<'a>),
+    /// A source that a receiver looks for; the answer is whether it is known now.
+    Found(Found<'a>),
+}
+
 /// See the module.
 pub(crate) struct Resolution {
     pub(crate) resolver: Resolver,
+    /// The options behind packets of our own.
+    sender: [u8; lbmr_option::SENDER_LENGTH],
     multicast: Option<Multicast>,
     daemons: Vec<DaemonLine>,
     slabs: Slabs,
@@ -43,11 +57,14 @@ impl Resolution {
         io: &mut Io,
         interface: Ipv4Addr,
         now: u64,
+        (sender, domain): (SenderKind, u32),
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, ContextError> {
         let seed = random::bits();
+        let config = options.resolver(seed.to_be_bytes(), seed.rotate_left(32));
         let mut resolution = Self {
-            resolver: Resolver::new(options.resolver(seed.to_be_bytes(), seed.rotate_left(32))),
+            resolver: Resolver::new(ResolverConfig { sender, domain, ..config }),
+            sender: lbmr_option::sender(seed.to_be_bytes(), sender, domain),
             multicast: None,
             daemons: Vec::new(),
             slabs: Slabs::new(8),
@@ -67,8 +84,8 @@ impl Resolution {
     }
 
     /// Packets have come by multicast, or from a daemon.
-    pub(crate) fn receive(&mut self, now: u64, daemon: Option<usize>, mut found: impl FnMut(&Found<'_>) -> bool) {
-        let Self { resolver, multicast, daemons, slabs, malformed } = self;
+    pub(crate) fn receive(&mut self, now: u64, daemon: Option<usize>, mut heard: impl FnMut(&Heard<'_>) -> bool) {
+        let Self { resolver, multicast, daemons, slabs, malformed, .. } = self;
         let mut line = daemon.and_then(|index| daemons.get_mut(index));
         for _ in 0..RECEIVE_TURN {
             let socket = match (&mut line, &mut *multicast) {
@@ -92,7 +109,8 @@ impl Resolution {
                         resolver.renew(now);
                     }
                 }
-                resolver.receive(now, &packet, |f| found(&f));
+                heard(&Heard::Packet(packet));
+                resolver.receive(now, &packet, |found| heard(&Heard::Found(found)));
             }
         }
     }
@@ -104,6 +122,26 @@ impl Resolution {
     pub(crate) fn timeout(&self) -> Option<u64> {
         let resolver = if self.has_way() { self.resolver.timeout() } else { None };
         resolver.into_iter().chain(self.daemons.iter().map(|line| line.link.timeout())).min()
+    }
+
+    /// Sends a packet of our own to those with whom topics are resolved. One that no way takes now is like a lost one.
+    pub(crate) fn say(&mut self, body: Body<'_>) -> Result<(), Full> {
+        let mut buffer = [0; SAID_MAX];
+        let mut w = Writer::new(&mut buffer);
+        let options = Some(PacketOptions::from_encoded(&self.sender));
+        Packet { version: 1, body, options }.encode(&mut w)?;
+        if let Some(socket) = self.way() {
+            let _ = socket.send(None, w.written());
+        }
+        Ok(())
+    }
+
+    /// The socket by which others are reached.
+    fn way(&mut self) -> Option<&mut UdpSocket> {
+        match &mut self.multicast {
+            Some(multicast) => Some(&mut multicast.send),
+            None => self.daemons.iter_mut().find(|line| line.alive).map(|line| &mut line.socket),
+        }
     }
 
     /// Advertises, asks, and tells daemons that we live.

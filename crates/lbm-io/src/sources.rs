@@ -5,6 +5,7 @@ use std::time::Duration;
 use lbm::options::{ContextOption, Options};
 use lbm::topic::SourceStats;
 use lbm::wire::header::{Header, Request as RequestHeader};
+use lbm::wire::lbmc::Message;
 use lbm::wire::lbmr::Transport;
 use lbm_failover::{Encoded, Mark, Number};
 use net::clock;
@@ -212,12 +213,7 @@ impl Sources {
                 Err(error) => return Err(error.into()),
             }
             if flags.nonblock() {
-                if let Some(Some(entry)) = self.table.get_mut(source.index())
-                    && !std::mem::replace(&mut entry.refused, true)
-                {
-                    session.refused.push(source);
-                }
-                self.waiting = true;
+                self.refuse(source, index);
                 return Err(SendError::WouldBlock);
             }
             if session.is_writable(now, &self.io) && !first {
@@ -230,6 +226,80 @@ impl Sources {
             // A failure of the set itself is reported by the context's next turn.
             let _ = self.io.poll_aside(Duration::from_nanos(wait));
         }
+    }
+
+    /// The source is told when its session takes messages again.
+    fn refuse(&mut self, source: SourceId, index: u32) {
+        if let Some(Some(entry)) = self.table.get_mut(source.index())
+            && !std::mem::replace(&mut entry.refused, true)
+            && let Some(Some(session)) = self.sessions.get_mut(index as usize)
+        {
+            session.refused.push(source);
+        }
+        self.waiting = true;
+    }
+
+    /// Sends a message or fragment that another source has numbered, under its number and with its extension headers: what a router
+    /// does. Numbers ascend; those that are left out are lost, which receivers see. Never waits.
+    ///
+    /// # Errors
+    /// As [`Sources::send`] with [`SendFlags::NONBLOCK`]; too long is what does not fit a datagram of the session.
+    #[inline]
+    pub fn forward(&mut self, source: SourceId, message: &Message<'_>, flags: SendFlags) -> Result<u32, SendError> {
+        self.tick();
+        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let (index, topic) = (entry.session, entry.topic);
+        let session = self.sessions[index as usize].as_mut().ok_or(SendError::NoSource)?;
+        let leave = if flags.batches() {
+            Leave::Full
+        } else if flags.flush() || !self.delivering || !session.gathers() {
+            Leave::Now
+        } else {
+            Leave::Soon
+        };
+        let was_dirty = session.dirty;
+        match session.forward(self.now, &mut self.io, topic, message, leave) {
+            Ok(sqn) => {
+                if session.dirty && !was_dirty {
+                    self.dirty.push(index);
+                }
+                if leave == Leave::Soon {
+                    self.gather();
+                }
+                Ok(sqn)
+            }
+            Err(lbm::topic::SendError::WouldBlock) => {
+                self.refuse(source, index);
+                Err(SendError::WouldBlock)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Leaves out all numbers of the source before this one: receivers see that they are lost, by the next message or by the source's
+    /// sequence number information.
+    ///
+    /// # Errors
+    /// There is no such source.
+    pub fn skip_to(&mut self, source: SourceId, sqn: u32) -> Result<(), SendError> {
+        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let session = self.sessions[entry.session as usize].as_mut().ok_or(SendError::NoSource)?;
+        session.source(entry.topic).ok_or(SendError::NoSource)?.skip_to(sqn);
+        Ok(())
+    }
+
+    /// Opens a request without sending it: the header that a message needs for replies to come to
+    /// [`Events::response`](crate::Events::response) of this context.
+    ///
+    /// # Errors
+    /// The context has no request port.
+    pub fn open_request(&mut self, patience: Duration) -> Result<(RequestId, RequestHeader), SendError> {
+        let address = self.requests.open_port(&mut self.io).map_err(|_| SendError::NoRequestPort)?;
+        let now = self.tick();
+        let patience = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let index = self.requests.replies.open(now.saturating_add(patience));
+        let header = RequestHeader { flags: 0, transport: 0, index, port: address.port(), address: *address.ip() };
+        Ok((RequestId(index), header))
     }
 
     /// Sends a control message on the source's session: what receivers of its topic are to know.
@@ -290,15 +360,11 @@ impl Sources {
         flags: SendFlags,
         patience: Duration,
     ) -> Result<RequestId, SendError> {
-        let address = self.requests.open_port(&mut self.io).map_err(|_| SendError::NoRequestPort)?;
-        let now = self.tick();
-        let patience = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let index = self.requests.replies.open(now.saturating_add(patience));
-        let header = RequestHeader { flags: 0, transport: 0, index, port: address.port(), address: *address.ip() };
+        let (request, header) = self.open_request(patience)?;
         match self.send_headed(source, &[Header::Request(header)], payload, flags) {
-            Ok(_) => Ok(RequestId(index)),
+            Ok(_) => Ok(request),
             Err(error) => {
-                self.requests.replies.close(index);
+                self.requests.replies.close(request.0);
                 Err(error)
             }
         }

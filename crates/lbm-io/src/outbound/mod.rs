@@ -1,6 +1,7 @@
 //! Sending transport sessions: the state machine of each with its sockets.
 
 mod filter;
+mod forward;
 mod lbtipc;
 mod lbtrm;
 mod lbtru;
@@ -231,14 +232,20 @@ impl Outbound {
                 return sent;
             }
         };
+        self.took(now, io, leave, full);
+        Ok(sqn)
+    }
+
+    /// The session has taken a message: hands on what is to leave now. `full`: a train is.
+    #[inline]
+    fn took(&mut self, now: u64, io: &mut Io, leave: Leave, full: bool) {
         self.dirty = true;
-        if flush || full || self.each && leave != Leave::Soon {
+        if leave == Leave::Now || full || self.each && leave != Leave::Soon {
             self.pump(now, io);
         }
         if leave == Leave::Soon {
             (self.dirty, self.flush_due) = (true, true);
         }
-        Ok(sqn)
     }
 
     /// Sends a control message, behind all that waits.

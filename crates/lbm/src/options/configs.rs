@@ -8,6 +8,7 @@ use crate::topic::{CatchUpConfig, DeliveryConfig, RetentionConfig, SourceConfig}
 use crate::transport::ipc::Pacing;
 use crate::transport::lbtru::ClientConfig;
 use crate::transport::{ReceiverConfig, SenderConfig};
+use crate::wire::lbmr_option::SenderKind;
 
 /// The largest UDP payload over IPv4.
 const UDP_MAX: usize = 65_507;
@@ -233,6 +234,8 @@ impl Options {
             query_bps: larger(C::RESOLVER_INITIAL_QUERY_BPS, C::RESOLVER_SUSTAIN_QUERY_BPS),
             queries_per_second: self.get(C::RESOLVER_INITIAL_QUERIES_PER_SECOND),
             source_id,
+            sender: SenderKind::Application,
+            domain: 0,
             seed,
         }
     }

@@ -13,7 +13,8 @@ use schedule::{Phases, Progress, Schedule};
 
 use crate::transport::limiter::Limiter;
 use crate::wire::lbmr::{Advert, Body, Builder, Packet, PatternKind, Query, TOPIC_NAME_MAX, Transport};
-use crate::wire::lbmr_option::{self, TopicOptions};
+use crate::wire::lbmr_management::Management;
+use crate::wire::lbmr_option::{self, SenderKind, TopicOptions};
 use crate::wire::{Full, Writer};
 
 /// How topics are resolved; durations in ns, names as in the options without `resolver_`. Limits of 0 are none.
@@ -45,6 +46,10 @@ pub struct ResolverConfig {
     pub queries_per_second: u64,
     /// Random, one per context; we do not listen to ourselves twice.
     pub source_id: [u8; 8],
+    /// What the context is.
+    pub sender: SenderKind,
+    /// The domain that the context knows itself in, 0 for none.
+    pub domain: u32,
     /// Spreads first queries.
     pub seed: u64,
 }
@@ -215,7 +220,7 @@ impl Resolver {
             sustain_duration: 0,
         };
         Self {
-            trailer: lbmr_option::sender(config.source_id),
+            trailer: lbmr_option::sender(config.source_id, config.sender, config.domain),
             sources: Vec::new(),
             sources_by_name: HashMap::new(),
             receivers: Vec::new(),
@@ -379,6 +384,7 @@ impl Resolver {
                 }
             }
             Body::ResolutionRequest { flags } => self.resolution_request(now, flags),
+            Body::Management { records, .. } => self.use_queries(now, records),
             _ => {}
         }
     }
@@ -428,7 +434,8 @@ impl Resolver {
     }
 
     fn resolution_request(&mut self, now: u64, flags: u16) {
-        if !self.affords(now, PATTERN_COST + self.sources.len() + self.receivers.len()) {
+        let all = self.sources.len() + self.receivers.len() + self.wildcards.len();
+        if !self.affords(now, PATTERN_COST + all) {
             return;
         }
         if flags & 4 != 0 {
@@ -437,13 +444,55 @@ impl Resolver {
             }
         }
         if flags & 2 != 0 {
-            for (index, entry) in self.receivers.iter_mut().enumerate() {
-                // One that is due waits in the queue already.
-                if let Some(entry) = entry.as_mut().filter(|entry| entry.progress.due > now) {
-                    entry.progress.due = now;
-                    self.ask.push(now, index as u32);
+            for index in 0..self.receivers.len() {
+                self.ask_at_once(now, index as u32);
+            }
+        }
+        if flags & 1 != 0 {
+            for index in 0..self.wildcards.len() {
+                self.ask_wildcard_at_once(now, index as u32);
+            }
+        }
+    }
+
+    /// Who keeps interest in topics asks whether somebody still uses one: whoever does asks for it again.
+    fn use_queries(&mut self, now: u64, records: &[u8]) {
+        for record in Management::iter(records) {
+            if record.kind != Management::USE || record.is_response() {
+                continue;
+            }
+            if record.pattern.is_none() {
+                let list = self.receivers_by_name.get(record.name).cloned().unwrap_or_default();
+                for index in list {
+                    self.ask_at_once(now, index);
+                }
+                continue;
+            }
+            for index in 0..self.wildcards.len() {
+                let same = |e: &WildcardEntry| e.text.as_bytes() == record.name && Some(e.kind) == record.pattern;
+                if self.wildcards[index].as_ref().is_some_and(same) {
+                    self.ask_wildcard_at_once(now, index as u32);
                 }
             }
+        }
+    }
+
+    fn ask_at_once(&mut self, now: u64, index: u32) {
+        // One that is due waits in the queue already.
+        if let Some(Some(entry)) = self.receivers.get_mut(index as usize)
+            && entry.progress.due > now
+        {
+            entry.progress.due = now;
+            self.ask.push(now, index);
+        }
+    }
+
+    fn ask_wildcard_at_once(&mut self, now: u64, index: u32) {
+        if let Some(Some(entry)) = self.wildcards.get_mut(index as usize)
+            && entry.progress.due > now
+        {
+            entry.progress.due = now;
+            self.ask_wildcard.push(now, index);
         }
     }
 

@@ -27,6 +27,8 @@ pub struct DeliveryConfig {
     pub ordering: Ordering,
     /// A longer gap is one event: `delivery_control_maximum_burst_loss`.
     pub burst_loss_max: u32,
+    /// Whether ordered delivery leaves fragments as they are: one by one, in order.
+    pub fragments: bool,
     /// The longest message that is put together.
     pub message_max: usize,
     /// Late join and off-transport recovery; for ordered delivery only.
@@ -38,6 +40,7 @@ impl Default for DeliveryConfig {
         Self {
             ordering: Ordering::Ordered,
             burst_loss_max: 1024,
+            fragments: false,
             message_max: 64 << 20,
             catch_up: CatchUpConfig::default(),
         }
@@ -356,7 +359,7 @@ impl Delivery {
             self.undeliverable(message.sqn, sink);
             return;
         };
-        let whole = if self.config.ordering == Ordering::ArrivalFragments {
+        let whole = if self.config.fragments || self.config.ordering == Ordering::ArrivalFragments {
             Added::Whole(payload)
         } else {
             self.reassembly.add(fragment, payload, in_order)

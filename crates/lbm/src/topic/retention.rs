@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::wire::distance;
+
 /// How much is kept.
 #[derive(Clone, Debug)]
 pub struct RetentionConfig {
@@ -27,7 +29,7 @@ struct Kept {
     message: Vec<u8>,
 }
 
-/// Encoded messages, oldest first, with consecutive numbers.
+/// Encoded messages, oldest first, with ascending numbers: consecutive ones, unless the source has left numbers out.
 #[derive(Debug)]
 pub struct Retention {
     config: RetentionConfig,
@@ -89,7 +91,7 @@ impl Retention {
         let bytes: usize = self.kept.iter().map(|kept| kept.message.len()).sum();
         assert_eq!(self.bytes, bytes, "bytes kept");
         for (i, kept) in self.kept.iter().rev().enumerate() {
-            assert_eq!(kept.sqn, next.wrapping_sub(1 + i as u32), "numbers follow one another up to the newest");
+            assert!(distance(kept.sqn, next) > i as i32, "numbers ascend up to the newest");
         }
         let largest = self.kept.back().map_or(0, |kept| kept.message.len());
         assert!(bytes <= self.config.size_limit.max(largest), "{bytes} bytes of {}", self.config.size_limit);
@@ -97,6 +99,11 @@ impl Retention {
 
     pub(super) fn get(&self, sqn: u32) -> Option<&[u8]> {
         let index = sqn.wrapping_sub(self.kept.front()?.sqn) as usize;
-        Some(&self.kept.get(index)?.message)
+        if let Some(kept) = self.kept.get(index).filter(|kept| kept.sqn == sqn) {
+            return Some(&kept.message);
+        }
+        // The source has left numbers out.
+        let index = self.kept.partition_point(|kept| distance(kept.sqn, sqn) > 0);
+        self.kept.get(index).filter(|kept| kept.sqn == sqn).map(|kept| &*kept.message)
     }
 }

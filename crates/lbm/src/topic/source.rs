@@ -248,6 +248,44 @@ impl Source {
         Ok(sqn)
     }
 
+    /// Sends a message, or a fragment, that another source has numbered, under its number and with its extension headers: what a router
+    /// does. Numbers ascend; those that are left out are lost, which receivers see.
+    ///
+    /// # Errors
+    /// See [`SendError`]; it is too long if it does not fit a datagram of this session.
+    #[inline]
+    pub fn forward<C: Carrier>(
+        &mut self,
+        now: u64,
+        carrier: &mut C,
+        message: &lbmc::Message<'_>,
+        flush: bool,
+    ) -> Result<u32, SendError> {
+        let total = message.tail.len() + DATA_HEADER;
+        if total > carrier.message_max() {
+            return Err(SendError::TooLong);
+        }
+        carrier.admit(now, total)?;
+        self.skip_to(message.sqn);
+        let copy = lbmc::Message { kind: Kind::Message, topic: self.topic, ..*message };
+        let claimed = carrier.claim(now, total);
+        copy.encode(&mut Writer::new(claimed))?;
+        if let Some(retention) = &mut self.retention {
+            retention.keep(now, message.sqn, claimed);
+        }
+        carrier.commit(now, flush);
+        self.sent(now, 1);
+        Ok(message.sqn)
+    }
+
+    /// Leaves out all numbers before this one. Before the first message it is where the topic begins.
+    pub fn skip_to(&mut self, sqn: u32) {
+        if self.first == self.next && self.last_sent_at == 0 {
+            self.first = sqn;
+        }
+        self.next = sqn;
+    }
+
     /// Each fragment has a datagram of its own; all but the last are full.
     fn send_fragments<C: Carrier>(
         &mut self,

@@ -270,7 +270,7 @@ pub enum PacketOption<'a> {
         flags: u16,
         id: [u8; 8],
     },
-    /// 0 application, 1 router, 2 store.
+    /// What the context is: [`SenderKind`].
     SourceType {
         flags: u8,
         kind: u8,
@@ -389,6 +389,12 @@ impl<'a> PacketOptions<'a> {
         })
     }
 
+    /// Whether the packet is a router's.
+    pub fn is_of_router(self) -> bool {
+        let kind = SenderKind::Router as u8;
+        self.iter().any(|option| matches!(option, Ok(PacketOption::SourceType { kind: of, .. }) if of == kind))
+    }
+
     pub(crate) fn encode(self, w: &mut Writer<'_>) -> Result<(), Full> {
         let start = w.position();
         for option in self.iter() {
@@ -408,15 +414,27 @@ fn end_options(w: &mut Writer<'_>, start: usize) -> Result<(), Full> {
 /// Bytes of the options that a context sends: [`sender`].
 pub const SENDER_LENGTH: usize = 36;
 
-/// The options of an application's packets: its random id, its type, this project's version and domain 0.
-pub fn sender(id: [u8; 8]) -> [u8; SENDER_LENGTH] {
+/// What a context that sends packets of topic resolution is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SenderKind {
+    /// A program with sources or receivers.
+    Application = 0,
+    /// A router between domains, whose queries stand for receivers elsewhere.
+    Router = 1,
+    /// A store.
+    Store = 2,
+}
+
+/// The options of a context's packets: its random id, what it is, this project's version and its domain (0 where it knows none).
+pub fn sender(id: [u8; 8], kind: SenderKind, domain: u32) -> [u8; SENDER_LENGTH] {
     let mut bytes = [0; SENDER_LENGTH];
     let mut w = Writer::new(&mut bytes);
     let options = [
         PacketOption::SourceId { flags: IGNORE, id },
-        PacketOption::SourceType { flags: 0x80, kind: 0 },
+        PacketOption::SourceType { flags: 0x80, kind: kind as u8 },
         PacketOption::Version { flags: IGNORE, version: 0x0001_0000 },
-        PacketOption::Domain { flags: IGNORE, domain: 0 },
+        PacketOption::Domain { flags: IGNORE, domain },
     ];
     let written = options.iter().try_for_each(|o| o.encode(&mut w)).and_then(|()| end_options(&mut w, 0));
     debug_assert!(written.is_ok(), "the buffer has this size");

@@ -8,6 +8,7 @@ pub mod filtering;
 pub mod header;
 pub mod lbmc;
 pub mod lbmr;
+pub mod lbmr_management;
 pub mod lbmr_option;
 pub mod lbtrm;
 pub mod lbtru;

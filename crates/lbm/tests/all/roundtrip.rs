@@ -196,7 +196,7 @@ proptest! {
         let adverts: Vec<Advert<'_>> = adverts.iter().zip(&options).map(|((name, (ttl, topic), _, transport), options)| {
             Advert { name, ttl: *ttl, topic: *topic, options: TopicOptions::from_encoded(options), transport: *transport }
         }).collect();
-        let trailer = lbmr_option::sender(id);
+        let trailer = lbmr_option::sender(id, lbmr_option::SenderKind::Application, 0);
         let mut scratch = vec![0; 65_536];
         let mut builder = Builder::new(&mut scratch, &trailer, false).expect("room");
         for name in &queries {
