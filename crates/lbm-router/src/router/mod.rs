@@ -1,0 +1,15 @@
+//! The router.
+
+mod domains;
+mod onward;
+mod peers;
+mod portal;
+mod report;
+mod route;
+mod stream;
+mod tables;
+mod times;
+
+pub use portal::PortalStats;
+pub use report::TopicView;
+pub use tables::{Router, RouterStats};

@@ -1,0 +1,6 @@
+//! Routers as state machines: rules one by one, and whole worlds by seed.
+
+mod hostile;
+mod rules;
+mod seeds;
+mod world;
