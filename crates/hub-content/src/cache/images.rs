@@ -165,10 +165,13 @@ impl Places {
         if !latest.is_due() {
             return;
         }
-        if let Some(cached) = &mut self.all[place as usize].image {
-            cached.image.take_in(latest, plans);
-        } else {
+        let Some(cached) = &mut self.all[place as usize].image else {
             hub_items::fault!("an update is kept beside an image that is not there: place {place}");
+            return;
+        };
+        if let Err(error) = cached.image.take_in(latest, plans) {
+            cached.standing = Standing::Blank;
+            hub_items::fault!("an update was kept that cannot be applied: {error}");
         }
     }
 

@@ -1,8 +1,10 @@
 //! Payloads that updates can be applied to.
 
+use super::item::rippling;
 use super::lists::{Elements, Fields};
 use super::rows::{Filters, Map, Series, Vector};
 use super::{Ahead, ApplyError, Latest, Plans, Schema};
+use crate::msg::UpdateMsg;
 use crate::page::Page;
 use crate::wire::Writer;
 use crate::{DataType, EncodeError};
@@ -105,11 +107,48 @@ impl Payload {
     }
 
     /// Takes in what is kept beside a field list.
-    pub(super) fn take_in(&mut self, latest: &mut Latest, plans: &mut Plans, seq_num: &mut Option<u32>) {
-        match &mut self.content {
-            Content::Fields(fields) => plans.give(latest, fields, seq_num),
+    ///
+    /// # Errors
+    /// An update cannot be applied; the payload is not [sound](Payload::is_sound) any more.
+    #[inline]
+    pub(super) fn take_in(
+        &mut self,
+        latest: &mut Latest,
+        plans: &mut Plans,
+        seq_num: &mut Option<u32>,
+    ) -> Result<(), ApplyError> {
+        let Content::Fields(fields) = &mut self.content else {
+            plans.forget(latest);
+            return Ok(());
+        };
+        if plans.give(latest, fields, seq_num) { Ok(()) } else { self.take_in_again(latest, plans, seq_num) }
+    }
+
+    /// As [`Self::take_in`], of what is there to be applied again.
+    #[inline(never)]
+    fn take_in_again(
+        &mut self,
+        latest: &mut Latest,
+        plans: &mut Plans,
+        seq_num: &mut Option<u32>,
+    ) -> Result<(), ApplyError> {
+        let (updates, len) = plans.begin_updates(latest);
+        let mut applied = Ok(());
+        for message in updates.chunks_exact(len.max(1)) {
+            if self.update_planned(message, plans, seq_num) {
+                continue;
+            }
+            let one = UpdateMsg::decode(message).map_err(ApplyError::from).and_then(|update| {
+                *seq_num = update.seq_num.or(*seq_num);
+                self.update(update.container, update.body, &rippling(&update, &plans.schema()))
+            });
+            applied = applied.and(one);
+        }
+        match &self.content {
+            Content::Fields(fields) => plans.end_updates(latest, fields, updates),
             _ => plans.forget(latest),
         }
+        applied
     }
 
     fn apply(

@@ -65,14 +65,13 @@ impl Copying {
 /// So many bytes from a place on.
 #[inline]
 pub(super) fn at<const LEN: usize>(bytes: &[u8], place: u16) -> [u8; LEN] {
-    let place = usize::from(place);
-    bytes[place..place + LEN].try_into().expect("as many as that")
+    *bytes[usize::from(place)..].first_chunk().expect("as many as that")
 }
 
 #[inline]
 fn put<const LEN: usize>(held: &mut [u8], place: u16, bytes: [u8; LEN]) {
-    let place = usize::from(place);
-    held[place..place + LEN].copy_from_slice(&bytes);
+    // Whole, and not slice to slice: that is a call where the compiler does not see the length.
+    *held[usize::from(place)..].first_chunk_mut().expect("as many as that") = bytes;
 }
 
 impl Copies {

@@ -231,10 +231,16 @@ impl Image {
         }
     }
 
-    /// Takes in the update that is kept beside this image, if there is one.
-    pub fn take_in(&mut self, latest: &mut Latest, plans: &mut Plans) {
-        if let Some(whole) = self.whole.as_mut().filter(|_| latest.is_due()) {
-            whole.take_in(latest, plans, &mut self.seq_num);
+    /// Takes in what is kept beside this image, if there is anything.
+    ///
+    /// # Errors
+    /// An update that was kept cannot be applied to the image, which is [suspect](Image::is_suspect) then until the next refresh. What has a plan, as all that is kept
+    /// has, can be applied: this would be a fault of the plan.
+    #[inline]
+    pub fn take_in(&mut self, latest: &mut Latest, plans: &mut Plans) -> Result<(), ApplyError> {
+        match &mut self.whole {
+            Some(whole) if latest.is_due() => whole.take_in(latest, plans, &mut self.seq_num),
+            _ => Ok(()),
         }
     }
 
@@ -404,7 +410,7 @@ impl Image {
 
 /// What an update is to be read with: its flags may say that nothing ripples.
 #[inline]
-fn rippling<'a>(update: &UpdateMsg<'_>, schema: &Schema<'a>) -> Schema<'a> {
+pub(super) fn rippling<'a>(update: &UpdateMsg<'_>, schema: &Schema<'a>) -> Schema<'a> {
     Schema { ripple: schema.ripple && !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE), ..*schema }
 }
 

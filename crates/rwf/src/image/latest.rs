@@ -4,7 +4,9 @@
 //! need not have been written. So the values of the last one are kept in one place, all together ([`Latest`]), and go into the image when somebody wants to read or
 //! change it. A quote touches one line of memory then, and not those of the image, which are eight where fields lie here and there.
 //!
-//! That is so for an update that changes no length of a value. Of a field that ripples its last values are kept, as many as there are fields that they ripple to.
+//! Of a field that ripples its last values are kept, as many as there are fields that they ripple to. Where an update changes the length of a value or brings fields,
+//! as the first ones of an item do whose image had blanks, the values have no places yet in the list: there the updates themselves are written again with what is kept,
+//! and applied one after the other, as many as leave a trace.
 
 use super::copies::{Copies, Copying, Entry, at};
 use super::lists::Fields;
@@ -71,10 +73,19 @@ impl Latest {
 pub(super) struct Gather {
     inward: Copies,
     /// All but the values that ripple.
-    outward: Copies,
+    outward: Outward,
     ripples: Box<[Ripple]>,
     /// The sequence number is the first of the values.
     has_seq_num: bool,
+}
+
+/// Where values that are kept belong.
+#[derive(Debug)]
+enum Outward {
+    /// In the list: no value gets another length.
+    List(Copies),
+    /// In updates of their make, of which this is one.
+    Update { message: Box<[u8]>, values: Copies },
 }
 
 /// A field whose value ripples to others when it gets another one. Its last values are kept, the newest first, as many as there are places for: what the list
@@ -85,8 +96,21 @@ struct Ripple {
     at: usize,
     /// Bytes of a value.
     len: usize,
-    /// Where the values belong in the list, the newest first.
+    /// Values that are kept at most.
+    kept: usize,
+    /// Where the values belong in the list, the newest first; of an update that is written again, where its value belongs there.
     places: Box<[u16]>,
+}
+
+/// An entry of an update for [`Gather::again`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Again {
+    /// Where its value begins in the message.
+    pub(super) from: usize,
+    /// Bytes of the value.
+    pub(super) len: usize,
+    /// Fields that the value stands in one after the other, the entry's own among them; 1 if it does not ripple.
+    pub(super) fields: usize,
 }
 
 impl Ripple {
@@ -97,7 +121,8 @@ impl Ripple {
         let chain = |moves: &[(usize, usize, usize)]| {
             let (newest, _, len) = *moves.last()?;
             let places = std::iter::once(newest).chain(moves.iter().rev().map(|(_, to, _)| *to));
-            Some(Self { at: 0, len, places: places.map(|place| place as u16).collect() })
+            let places: Box<[u16]> = places.map(|place| place as u16).collect();
+            Some(Self { at: 0, len, kept: places.len(), places })
         };
         let chains: Vec<Self> = of_chain.map(chain).collect::<Option<_>>()?;
         let is_brought = |place: &u16| entries.iter().any(|entry| entry.to + Entry::HEAD == usize::from(*place));
@@ -108,7 +133,7 @@ impl Ripple {
     /// Makes room for a newer value.
     #[inline]
     fn shift(&self, values: &mut [u8; ROOM]) {
-        let older = self.len * (self.places.len() - 1);
+        let older = self.len * (self.kept - 1);
         values.copy_within(self.at..self.at + older, self.at + self.len);
     }
 
@@ -150,8 +175,35 @@ impl Gather {
             }
             end += kept;
         }
-        let (inward, outward, ripples) = (inward.end(), outward.end(), ripples.into());
+        let (inward, outward, ripples) = (inward.end(), Outward::List(outward.end()), ripples.into());
         Some(Self { inward, outward, ripples, has_seq_num: seq_num_at.is_some() })
+    }
+
+    /// For updates that are applied again when somebody wants the image, since lengths change by them or fields come. `message` is one of them.
+    ///
+    /// `None` if the values are more than are kept.
+    pub(super) fn again(message: &[u8], entries: &[Again], seq_num_at: Option<u16>) -> Option<Self> {
+        let (mut inward, mut values, mut ripples, mut end) = (Copying::default(), Copying::default(), Vec::new(), 0);
+        if let Some(place) = seq_num_at {
+            inward.add(place.into(), 0, size_of::<u32>(), 0);
+            values.add(0, place.into(), size_of::<u32>(), 0);
+            end = size_of::<u32>();
+        }
+        for Again { from, len, fields } in entries.iter().copied() {
+            // Nothing ripples of a blank, which has no bytes.
+            if end + fields * len > ROOM || (fields > 1 && len == 0) {
+                return None;
+            }
+            inward.add(from, end, len, 0);
+            if fields > 1 {
+                ripples.push(Ripple { at: end, len, kept: fields, places: [from as u16].into() });
+            } else {
+                values.add(end, from, len, 0);
+            }
+            end += fields * len;
+        }
+        let outward = Outward::Update { message: message.into(), values: values.end() };
+        Some(Self { inward: inward.end(), outward, ripples: ripples.into(), has_seq_num: seq_num_at.is_some() })
     }
 
     /// Keeps the values of an update.
@@ -166,15 +218,38 @@ impl Gather {
         self.inward.carry_out(message, &mut latest.values);
     }
 
-    /// Puts the values where they belong.
+    /// Puts the values where they belong in the list. False, and nothing has changed, if that is for updates to do ([`Self::write_updates`]).
     #[inline]
-    pub(super) fn give(&self, latest: &Latest, fields: &mut Fields, seq_num: &mut Option<u32>) {
+    pub(super) fn give(&self, latest: &Latest, fields: &mut Fields, seq_num: &mut Option<u32>) -> bool {
+        let Outward::List(outward) = &self.outward else { return false };
         if self.has_seq_num {
             *seq_num = Some(u32::from_be_bytes(at(&latest.values, 0)));
         }
         for ripple in &self.ripples {
             ripple.give(&latest.values, latest.count.into(), fields.bytes_mut());
         }
-        self.outward.carry_out(&latest.values, fields.bytes_mut());
+        outward.carry_out(&latest.values, fields.bytes_mut());
+        true
+    }
+
+    /// Writes updates that do to the list what those did that were kept: one behind the other, each of as many bytes as it gives. The last one of all is the last one
+    /// that was kept; of those before it as many are written as there are fields for a value to ripple through, and what each of them brings is overwritten by the
+    /// last but for what has rippled. All have the last one's sequence number.
+    pub(super) fn write_updates(&self, latest: &Latest, updates: &mut Vec<u8>) -> usize {
+        updates.clear();
+        let Outward::Update { message, values } = &self.outward else { return 0 };
+        let most = self.ripples.iter().map(|ripple| ripple.kept).max().unwrap_or(1);
+        for number in (0..most.min(latest.count.into())).rev() {
+            let start = updates.len();
+            updates.extend_from_slice(message);
+            let update = &mut updates[start..];
+            values.carry_out(&latest.values, update);
+            for Ripple { at, len, kept, places } in &self.ripples {
+                // What came before all that are kept of this field has rippled out of its last place.
+                let (from, to) = (at + number.min(kept - 1) * len, usize::from(places[0]));
+                update[to..to + len].copy_from_slice(&latest.values[from..from + len]);
+            }
+        }
+        message.len()
     }
 }

@@ -59,6 +59,8 @@ pub struct Plans {
     heads: Vec<u32>,
     /// A list that is written anew.
     room: Vec<u8>,
+    /// Updates that were kept, and are applied again.
+    updates: Vec<u8>,
     /// Attempts to plan that are left.
     credit: u32,
     /// Updates without a plan, and layouts that found no room.
@@ -113,6 +115,7 @@ impl Plans {
             index: HashTable::new(),
             heads: Vec::new(),
             room: Vec::new(),
+            updates: Vec::new(),
             credit: MAX_CREDIT,
             misses: 0,
             strangers: 0,
@@ -242,7 +245,8 @@ impl Plans {
         let make = Make::of(message, &update, dictionary)?;
         let becomes = self.layout_of_heads()?;
         rebuild.set_layout(self.first + becomes);
-        Some(Plan { make, near: Box::default(), work: Work::Anew(rebuild) })
+        let gather = rebuild.again().and_then(|entries| Gather::again(message, entries, make.seq_num_at));
+        Some(Plan { make, near: Box::default(), work: Work::Anew(rebuild), gather })
     }
 
     /// Has a list whose image has just come know its layout, if there is room for that one. Such lists are no sign that those that are known
@@ -319,7 +323,7 @@ impl Plans {
             Some(usize::from(latest.plan)).filter(|plan| layout.plans[*plan].is_for(message))
         };
         let Some(found) = found else { return false };
-        let Work::InPlace { gather: Some(gather), .. } = &layout.plans[found].work else { return false };
+        let Some(gather) = &layout.plans[found].gather else { return false };
         gather.keep(message, latest);
         (latest.plan, latest.state) = (found as u8, Held::Values);
         self.kept += usize::from(is_new);
@@ -336,15 +340,38 @@ impl Plans {
         (latest.layout, latest.state) = if is_known { (layout, Held::Open) } else { (0, Held::Closed) };
     }
 
-    /// Puts values that are kept into their list.
-    pub(super) fn give(&mut self, latest: &mut Latest, fields: &mut Fields, seq_num: &mut Option<u32>) {
+    /// Puts values that are kept into their list. False, and nothing has changed, if they go there by updates: see [`Self::begin_updates`].
+    pub(super) fn give(&mut self, latest: &mut Latest, fields: &mut Fields, seq_num: &mut Option<u32>) -> bool {
         debug_assert_eq!(fields.layout(), latest.layout, "the list has changed since values were kept");
-        let layout = self.layouts.get(latest.layout.wrapping_sub(self.first) as usize);
-        match layout.and_then(|layout| layout.plans.get(usize::from(latest.plan))).map(|plan| &plan.work) {
-            Some(Work::InPlace { gather: Some(gather), .. }) => gather.give(latest, fields, seq_num),
-            _ => debug_assert!(false, "values were kept for which nothing is planned"),
+        let is_given = self.gather(latest).is_some_and(|gather| gather.give(latest, fields, seq_num));
+        if is_given {
+            self.forget(latest);
         }
+        is_given
+    }
+
+    /// Updates that do to a list what those did that are kept beside it, one behind the other, and the bytes of each of them. They are to be applied, and then
+    /// [`Self::end_updates`] is due.
+    pub(super) fn begin_updates(&mut self, latest: &Latest) -> (Vec<u8>, usize) {
+        let mut updates = std::mem::take(&mut self.updates);
+        let len = self.gather(latest).map_or(0, |gather| gather.write_updates(latest, &mut updates));
+        debug_assert_ne!(len, 0, "values were kept for which nothing is planned");
+        (updates, len)
+    }
+
+    /// The updates of [`Self::begin_updates`] are in the list.
+    pub(super) fn end_updates(&mut self, latest: &mut Latest, fields: &Fields, updates: Vec<u8>) {
+        self.updates = updates;
         self.forget(latest);
+        if latest.is_open() {
+            self.open(latest, fields);
+        }
+    }
+
+    /// How the values came to be kept.
+    fn gather(&self, latest: &Latest) -> Option<&Gather> {
+        let layout = self.layouts.get(latest.layout.wrapping_sub(self.first) as usize)?;
+        layout.plans.get(usize::from(latest.plan))?.gather.as_ref()
     }
 
     /// Values that are kept are of no use any more.
@@ -385,6 +412,8 @@ struct Plan {
     /// Bytes of the list from each of the lines that the work reads or writes, where it leaves others alone.
     near: Box<[u16]>,
     work: Work,
+    /// How its values may be kept beside the list, if they find room.
+    gather: Option<Gather>,
 }
 
 /// What there is to be done.
@@ -394,8 +423,8 @@ struct Plan {
     reason = "the larger one is that of nearly all updates, and a box would be one more place to read"
 )]
 enum Work {
-    /// The layout stays: what ripples within what is held, then what comes from the message. Values that find room may be kept beside the list.
-    InPlace { moves: Copies, copies: Copies, gather: Option<Gather> },
+    /// The layout stays: what ripples within what is held, then what comes from the message.
+    InPlace { moves: Copies, copies: Copies },
     /// The layout becomes another one.
     Anew(Rebuild),
 }
@@ -525,7 +554,7 @@ impl Plan {
         let make = Make::of(message, update, dictionary)?;
         let near: Box<[u16]> = near(moves.held(true).chain(copies.held(false)));
         let gather = Gather::new(&entries, &rippled, make.seq_num_at);
-        Some(Self { make, near, work: Work::InPlace { moves, copies, gather } })
+        Some(Self { make, near, work: Work::InPlace { moves, copies }, gather })
     }
 
     #[inline]
@@ -540,7 +569,7 @@ impl Plan {
             *seq_num = Some(u32::from_be_bytes(at(message, place)));
         }
         match &self.work {
-            Work::InPlace { moves, copies, .. } => {
+            Work::InPlace { moves, copies } => {
                 moves.carry_out_within(fields.bytes_mut());
                 copies.carry_out(message, fields.bytes_mut());
             }

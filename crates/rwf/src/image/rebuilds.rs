@@ -4,6 +4,7 @@
 //! The first update of an item is such a one as a rule: its image had blanks, or numbers of other lengths. Where many items are alike, the
 //! second of them does not look for its fields any more.
 
+use super::latest::Again;
 use super::lists::{ENTRY, Fields, LONG, MAX_RIPPLE, head};
 use crate::dictionary::{Dictionary, FieldDef};
 use std::ops::Range;
@@ -29,6 +30,8 @@ pub(super) struct Rebuild {
     count: u16,
     /// The number of its layout.
     layout: u32,
+    /// How often each entry's value is to be kept, so that updates of this make can be applied later; `None` if they cannot.
+    again: Option<Box<[Again]>>,
 }
 
 /// An entry of the list as it becomes: whose field id it has, and whose length and value.
@@ -65,19 +68,26 @@ impl Rebuild {
         if let Some(dictionary) = rippling {
             ripple(&mut list, &update, dictionary);
         }
+        let brought: Vec<(i16, Source)> = update.iter().map(|entry| (entry.fid, entry.value)).collect();
         for entry in update {
             match list.iter_mut().find(|held| held.fid == entry.fid) {
                 Some(held) => *held = entry,
                 None => list.push(entry),
             }
         }
+        let again = again(&list, &brought, rippling);
         heads.clear();
         heads.extend(list.iter().map(|Entry { fid, value, .. }| {
             let [hi, lo] = fid.to_be_bytes();
             u32::from_le_bytes([hi, lo, value.len as u8, 0])
         }));
         let count = u16::try_from(list.len()).ok()?;
-        Some(Self { stretches: stretches(&list)?, count, layout: 0 })
+        Some(Self { stretches: stretches(&list)?, count, layout: 0, again })
+    }
+
+    /// The entries of the update, if those of this make can be applied later, one after the other.
+    pub(super) fn again(&self) -> Option<&[Again]> {
+        self.again.as_deref()
     }
 
     pub(super) const fn set_layout(&mut self, layout: u32) {
@@ -166,6 +176,18 @@ fn follow(list: &[Entry], fid: i16, dictionary: &Dictionary) -> Vec<usize> {
         next = next_of(fid);
     }
     chain
+}
+
+/// The entries of an update, with the fields of the list as it becomes that each of their values ripples through from the next update on. `None` if one of those
+/// fields has another value by the update itself.
+fn again(list: &[Entry], brought: &[(i16, Source)], rippling: Option<&Dictionary>) -> Option<Box<[Again]>> {
+    let is_brought = |at: &usize| brought.iter().any(|(fid, _)| *fid == list[*at].fid);
+    let entry = |&(fid, Source { start, len, .. }): &(i16, Source)| {
+        let chain = rippling.map_or_else(Vec::new, |dictionary| follow(list, fid, dictionary));
+        let is_simple = !chain.iter().skip(1).any(is_brought);
+        is_simple.then(|| Again { from: start + HEAD, len, fields: chain.len().max(1) })
+    };
+    brought.iter().map(entry).collect()
 }
 
 /// The stretches to write one behind the other; those that lie side by side are one.

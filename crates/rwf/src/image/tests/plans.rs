@@ -1,6 +1,6 @@
 //! Images whose updates are planned, beside others that take the same updates one by one.
 
-use super::super::{Image, Plans, Schema};
+use super::super::{Image, Latest, Plans, Schema};
 use super::{encode, field_list, refresh, whole};
 use crate::DataType;
 use crate::dictionary::Dictionary;
@@ -117,6 +117,91 @@ proptest! {
                 plans = Plans::new(dictionary.clone());
             }
         }
+    }
+}
+
+proptest! {
+    /// Updates that are kept beside an image, whether they change lengths or not, do what the others do once they are taken in.
+    #[test]
+    fn updates_that_were_kept_do_what_the_others_do(
+        makes in prop::collection::vec(make(0..12), 1..3),
+        changes in prop::collection::vec(make(0..5), 1..4),
+        steps in prop::collection::vec((0..4_usize, 0..8_usize, any::<u8>()), 0..120),
+        with_dictionary in any::<bool>(),
+    ) {
+        let dictionary = with_dictionary.then(|| Arc::clone(&DICTIONARY));
+        let schema = Schema { dictionary: dictionary.as_deref(), ripple: with_dictionary, ..Schema::NONE };
+        let mut plans = Plans::new(dictionary.clone());
+        let mut images: Vec<_> = (0..4).map(|_| (Image::new(), Image::new(), Latest::default())).collect();
+        for (number, (plain, kept, latest)) in images.iter_mut().enumerate() {
+            for image in [plain, &mut *kept] {
+                let _ = refresh(image, DataType::FIELD_LIST, &list(&makes[number % makes.len()], number as u8));
+            }
+            kept.note_layout(&mut plans);
+            kept.open(latest, &plans);
+        }
+        for (number, change, seed) in steps.into_iter().chain((0..4).map(|number| (number, 7, 0))) {
+            let (plain, kept, latest) = &mut images[number];
+            if change == 7 {
+                prop_assert_eq!(kept.take_in(latest, &mut plans), Ok(()));
+                prop_assert_eq!(whole(plain), whole(kept));
+                prop_assert_eq!(plain.seq_num(), kept.seq_num());
+                continue;
+            }
+            // Some makes come more often, so that updates of one make follow each other.
+            let body = list(&changes[change.saturating_sub(3) % changes.len()], seed);
+            let seq_num = (seed % 5 > 0).then_some(u32::from(seed));
+            let mut msg = UpdateMsg { seq_num, container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
+            msg.flags.set(UpdateFlags::DO_NOT_RIPPLE, seed % 16 == 1);
+            let bytes = encode(|w| msg.encode(w));
+            let expected = plain.update(&msg, &schema);
+            if !plans.keep(latest, &bytes) {
+                prop_assert_eq!(kept.take_in(latest, &mut plans), Ok(()));
+                prop_assert_eq!(kept.update_planned(&bytes, &mut plans), expected);
+                kept.open(latest, &plans);
+            }
+        }
+        let due = images.iter().filter(|(_, _, latest)| latest.is_due()).count();
+        prop_assert_eq!(due, plans.kept());
+    }
+}
+
+/// An image whose chain of last trades is blank: each of the first updates of an item changes the lengths of values. The first item's are planned, and all of the
+/// others' are kept.
+#[test]
+fn the_first_updates_of_all_items_but_one_are_kept() {
+    let dictionary = Arc::clone(&DICTIONARY);
+    let schema = Schema { dictionary: Some(&dictionary), ripple: true, ..Schema::NONE };
+    let mut plans = Plans::new(Some(Arc::clone(&dictionary)));
+    let blank: Make = (0..6).map(|at| (at, 0)).collect();
+    for item in 0..4_u8 {
+        let (mut plain, mut kept, mut latest) = (Image::new(), Image::new(), Latest::default());
+        for image in [&mut plain, &mut kept] {
+            refresh(image, DataType::FIELD_LIST, &list(&blank, 0)).unwrap();
+        }
+        kept.note_layout(&mut plans);
+        kept.open(&mut latest, &plans);
+        for seed in 0..9 {
+            let body = list(&[(0, 3), (5, 2), (10, 4)], item * 16 + seed);
+            let msg = UpdateMsg {
+                seq_num: Some(seed.into()),
+                container: DataType::FIELD_LIST,
+                body: &body,
+                ..UpdateMsg::new(Domain::MARKET_PRICE, 5)
+            };
+            let bytes = encode(|w| msg.encode(w));
+            plain.update(&msg, &schema).unwrap();
+            let is_kept = plans.keep(&mut latest, &bytes);
+            assert!(is_kept || item == 0, "update {seed} of item {item}");
+            if !is_kept {
+                kept.take_in(&mut latest, &mut plans).unwrap();
+                kept.update_planned(&bytes, &mut plans).unwrap();
+                kept.open(&mut latest, &plans);
+            }
+        }
+        kept.take_in(&mut latest, &mut plans).unwrap();
+        assert_eq!(whole(&plain), whole(&kept), "item {item}");
+        assert_eq!(kept.seq_num(), Some(8));
     }
 }
 
