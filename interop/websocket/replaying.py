@@ -55,7 +55,7 @@ def await_recorded(folder, updates):
 
 @contextlib.contextmanager
 def replayed(server, item):
-    """A server in front of a replay of ten updates, a moment, and ten more; and the replay."""
+    """A server in front of a replay of ten updates, a moment, and ten more; the replay; and the moment, of which there is a service beside."""
     with tempfile.TemporaryDirectory() as folder:
         recorder = Tool("is recorded into", "record", folder, "--server", f"127.0.0.1:{server.port}", "--service", SERVICE,
                         "--item-list", item, "--interval", "0")
@@ -70,12 +70,12 @@ def replayed(server, item):
         recorder.end()
         # The replay itself waits for items that nobody opens.
         replay = Tool(r"is replayed on \S+:(\d+),", "replay", folder, "--port", "0", "--interval", "0", "--speed", "max",
-                      "--from", moment, "--start-on-open", "1000000")
+                      "--from", moment, "--start-on-open", "1000000", "--at", moment)
         own = Server("[source_distributor]\nrecovery_interval_ms = 100\n"
                      f'[[route]]\nhost_list = ["127.0.0.1:{replay.ready.group(1)}"]\n')
         try:
             server.awake(own.port)
-            yield own, replay
+            yield own, replay, moment
         finally:
             own.stop()
             replay.process.kill()
@@ -86,7 +86,7 @@ def test_the_libraries_have_the_image_of_a_time_and_what_came_from_there_on(serv
     for name in LIBRARIES:
         item = f"PAST.{name}"
         then = plain({**image(item, server.provider.generation), **values(item, 10)})
-        with replayed(server, item) as (own, replay), library(name, own) as (ld, _):
+        with replayed(server, item) as (own, replay, _), library(name, own) as (ld, _):
             refreshes, updates = queue.Queue(), queue.Queue()
             stream = ld.content.pricing.Definition([item]).get_stream()
             stream.on_refresh(lambda fields, *_: refreshes.put(fields))
@@ -97,3 +97,29 @@ def test_the_libraries_have_the_image_of_a_time_and_what_came_from_there_on(serv
             # Two messages that come together the library may hand on in either order.
             got = sorted((updates.get(timeout=SECONDS) for _ in range(10)), key=lambda fields: fields["TRDVOL_1"])
             assert list(map(plain, got)) == [plain(values(item, sequence)) for sequence in range(11, 21)], got
+
+
+def test_the_libraries_name_a_time_in_an_item_or_in_a_service(server):
+    for name in LIBRARIES:
+        item = f"NAMED.{name}"
+        then = plain({**image(item, server.provider.generation), **values(item, 10)})
+        with replayed(server, item) as (own, _, moment), library(name, own) as (ld, _):
+            # A service is named as it is served: without zeros at the end of its seconds.
+            of_then = f"{SERVICE}@{re.sub(r'[.]?(000)*Z$', 'Z', moment)}"
+            # Who watches the same time shares where it has come to; so this is another one, at which everything was the same.
+            sooner = datetime.datetime.fromisoformat(moment) - datetime.timedelta(milliseconds=1)
+            sooner = sooner.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            for wanted, service in ((f"{item}@{sooner}", SERVICE), (item, of_then)):
+                snapshots, updates = queue.Queue(), queue.Queue()
+                stream = ld.content.pricing.Definition([wanted], service=service).get_stream()
+                stream.on_refresh(lambda fields, *_: snapshots.put(plain(fields)))
+                stream.open(with_updates=False)
+                assert snapshots.get(timeout=SECONDS) == then, (wanted, service)
+                stream.close()
+                # As fast as possible, so that the library may have merged the first updates into what it calls the image.
+                stream = ld.content.pricing.Definition([wanted], service=service).get_stream()
+                stream.on_update(lambda fields, *_: updates.put(plain(fields)))
+                stream.open()
+                while updates.get(timeout=SECONDS) != plain(values(item, 20)):
+                    pass
+                stream.close()

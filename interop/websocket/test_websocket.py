@@ -31,7 +31,8 @@ from libraries import LIBRARIES, library, plain
 from permissions import (test_a_user_is_forced_out_and_comes_back, test_denied_items_among_granted_ones,  # noqa: F401
                          test_late_joiners_from_a_cache_are_checked, test_locks_and_rights_change_while_streams_are_open,
                          test_positions_are_counted, test_posts_need_a_right, test_the_source_of_rights_is_lost_and_back)
-from replaying import test_the_libraries_have_the_image_of_a_time_and_what_came_from_there_on  # noqa: F401
+from replaying import (test_the_libraries_have_the_image_of_a_time_and_what_came_from_there_on,  # noqa: F401
+                       test_the_libraries_name_a_time_in_an_item_or_in_a_service)
 from scenarios import test_a_json_consumer_passes_the_scenarios  # noqa: F401
 from streams import (test_a_private_stream_is_its_clients_own, test_generic_messages_go_both_ways,  # noqa: F401
                      test_items_rest_while_they_are_paused)
