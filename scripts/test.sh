@@ -62,6 +62,7 @@ prepare >"$logs/prepared" 2>&1 &
 preparing=$!
 
 cargo test --workspace --no-run --message-format=json-render-diagnostics >"$logs/built.json"
+echo "$SECONDS s to build" >"$logs/durations"
 wait "$preparing" || { cat "$logs/prepared" >&2; echo "what the tests need beside this project could not be fetched or built" >&2; exit 1; }
 preparing=
 # A line each: the folder of the package, the program. Those that take longest begin.
@@ -70,23 +71,24 @@ sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo\.toml".*"profile":{[^}]*"test":true
     >"$logs/programs"
 [ "$(wc -l <"$logs/programs")" -ge 10 ] || { echo "cargo names too few test programs" >&2; exit 1; }
 
-report() { # name, exit code, log: one thing's output at once
+report() { # name, exit code, log, when it began: one thing's output at once
+    echo "$((EPOCHSECONDS - $4)) s $1" >>"$logs/durations"
     { flock 9; printf '\n== %s\n' "$1"; cat "$3"; } 9>"$logs/lock"
     case $2 in 124 | 137) printf 'error: %s had not ended after %s s and was stopped; see which test "has been running" above\n' "$1" "$limit" | tee -a "$3" ;; esac
     [ "$2" = 0 ] || echo "$1" >>"$logs/failed"
 }
 run_program() { # threads, folder, program
-    local name log code=0
+    local name log code=0 begun=$EPOCHSECONDS
     name="$(basename "$2") $(basename "$3")"
     log="$logs/$(basename "$3").log"
     (cd "$2" && RUST_TEST_THREADS=${RUST_TEST_THREADS:-$1} timeout --foreground -k 10 "$limit" "$3") >"$log" 2>&1 || code=$?
-    report "$name" "$code" "$log"
+    report "$name" "$code" "$log" "$begun"
 }
 run() { # name, command...
-    local name=$1 code=0
+    local name=$1 code=0 begun=$EPOCHSECONDS
     shift
     timeout --foreground -k 10 "$limit" bash -c '"$@"' "$name" "$@" >"$logs/$name.log" 2>&1 || code=$?
-    report "$name" "$code" "$logs/$name.log"
+    report "$name" "$code" "$logs/$name.log" "$begun"
 }
 websocket() {
     export QUOTEWAY_NODE_MODULES="$PWD/target/interop-node/node_modules"
@@ -134,6 +136,10 @@ if [ -s "$logs/failed" ]; then
             || { grep -aE -A 12 '^\[ERROR\]|^(FAIL|ERROR|error(\[E[0-9]+\])?): |FAILED|^failed|[Aa]ssertion.*(Error|Failed)' "$log" || tail -n 30 "$log"; } | head -n 120 || true
     done <"$logs/failed"
 fi
+
+# Where the time goes, so that whoever adds a test sees what it costs.
+printf '\n%s s in all; what took longest:\n' "$SECONDS"
+sort -rn "$logs/durations" | sed -n 1,12p
 
 # cargo: "test result: ok. 12 passed; 0 failed; ..."; interop: "interop: 12 passed, 0 failed, 0 skipped".
 sed 's/\x1b\[[0-9;]*m//g' "$logs"/*.log | awk '
