@@ -280,7 +280,17 @@ impl<S: Servers> World<S> {
         words.end()?;
         let number = self.enter(name, Role::Interactive(route - 1), offered);
         self.actor_mut(name)?.features = features;
-        self.servers.session_up(number, at, Some(route - 1))
+        self.servers.session_up(number, at, Some(route - 1))?;
+        // Between processes the requests of a session may be on their way for longer than the servers take to be at rest.
+        self.patiently(|world| {
+            let actor = world.actor(name)?;
+            let is_asked = |told: &ReceivedMessage| told.class == "REQUEST" && told.domain == Domain::SOURCE;
+            if actor.closed.is_some() || actor.aside.iter().any(is_asked) {
+                Ok(())
+            } else {
+                Err(format!("its directory was not asked for: {}", actor.lines()))
+            }
+        })
     }
 
     fn publishes(&mut self, name: &str, services: &str, words: &[String]) -> Result<(), String> {
