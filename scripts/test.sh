@@ -51,7 +51,7 @@ prepare() {
         && { [ -x "$columns/bin/python" ] || python3 -m venv "$columns"; } \
         && "$columns/bin/pip" -q install duckdb==2.0.1 polars==2.1.0 pandas==3.1.1 pyarrow==26.0.1 \
         && { [ -x "$books/bin/python" ] || python3 -m venv "$books"; } \
-        && "$books/bin/pip" -q install meatpy==0.5.0 \
+        && "$books/bin/pip" -q install meatpy==0.5.0 itchfeed==1.6.4 iex-parser==1.7.0 \
         && scripts/s3-server.sh "${CARGO_TARGET_DIR:-target}/peers" \
         && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
         && mvn -B -q -Dstyle.color=never -f interop/pom.xml test-compile || return

@@ -3,7 +3,7 @@
 //! `cargo run -p venue --example book_lines -- write-itch FILE MESSAGES STOCKS` writes a generated day of TotalView-ITCH. `-- itch FILE` and
 //! `-- deep FILE` read messages behind their lengths (two bytes, big endian) and print a line for each that is of a book: its stock's locate or
 //! symbol, then bids and asks from the best on. A level of ITCH is `price:order*shares,order*shares;`, in the order of its queue, one of IEX DEEP
-//! `price:size;`.
+//! `price:size;`. `-- itch-fields FILE` and `-- iex-fields FILE` print each message itself, as Rust shows it.
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program that prints")]
 
 #[path = "../tests/support/day.rs"]
@@ -16,7 +16,7 @@ use std::io::{BufWriter, Write};
 
 use day::{Day, Settings};
 use market::{BookId, Side};
-use venue::iex::IexDay;
+use venue::iex::{self, IexDay};
 use venue::nasdaq::itch::Message;
 use venue::nasdaq::{DayFile, Text, TotalView};
 
@@ -109,12 +109,25 @@ fn deep(path: &str) -> Result<(), Box<dyn Error>> {
     })
 }
 
+fn itch_fields(path: &str) -> Result<(), Box<dyn Error>> {
+    print_each(path, |bytes, line| Ok(write!(line, "{:?}", Message::decode(bytes)?)?))
+}
+
+fn iex_fields(path: &str) -> Result<(), Box<dyn Error>> {
+    print_each(path, |bytes, line| Ok(write!(line, "{:?}", iex::messages::Message::decode(bytes)?)?))
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["write-itch", path, messages, stocks] => Ok(write_itch(path, messages.parse()?, stocks.parse()?)?),
         ["itch", path] => itch(path),
         ["deep", path] => deep(path),
-        _ => Err("book_lines write-itch FILE MESSAGES STOCKS | itch FILE | deep FILE".into()),
+        ["itch-fields", path] => itch_fields(path),
+        ["iex-fields", path] => iex_fields(path),
+        _ => Err(
+            "book_lines write-itch FILE MESSAGES STOCKS | itch FILE | deep FILE | itch-fields FILE | iex-fields FILE"
+                .into(),
+        ),
     }
 }
