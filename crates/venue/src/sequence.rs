@@ -166,8 +166,12 @@ impl Arbiter {
         }
     }
 
-    /// Forgets everything and begins at `next`, as a new session does.
+    /// Forgets everything and begins at `next`, as a new session does. What was not given on of the session before never is, and counts as lost; a snapshot
+    /// that was awaited would have made up for it.
     pub fn begin(&mut self, next: u64) {
+        if !self.is_paused {
+            self.counts.lost += self.end - self.next;
+        }
         self.forget_held();
         (self.next, self.end, self.hole, self.request) = (next, next, None, None);
         (self.is_paused, self.is_lost) = (false, false);

@@ -47,6 +47,9 @@ pub enum Refused {
     /// An order of size 0, which no venue has.
     #[error("order {0} is of size 0")]
     NoSize(u64),
+    /// An order without a price, which has no place in a book. Told by handlers of venues that have a value for it.
+    #[error("order {0} has no price")]
+    NoPrice(u64),
     /// More was taken than the order had: nothing can be left of it, so it is gone.
     #[error("{by} were taken from order {reference}, which had {had}")]
     Exceeds {

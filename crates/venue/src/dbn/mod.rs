@@ -32,6 +32,8 @@ pub struct BadRecords {
     pub bad_add: u64,
     /// More was cancelled than the order had.
     pub exceeds: u64,
+    /// An order or a trade without a price.
+    pub no_price: u64,
     /// An unknown action, or an order without a side.
     pub unknown: u64,
     /// Instruments that this channel cannot hold.
@@ -104,6 +106,7 @@ impl MboBooks {
             b'C' => self.cancel(record, market),
             b'M' => self.modify(book, record, market),
             b'R' => self.books.clear(book, side_of(record.side), market),
+            b'T' if record.price == UNDEFINED_PRICE => self.bad.no_price += 1,
             b'T' => trade(book, record, market),
             b'F' => {
                 let told = self.books.fill(record.order, u64::from(record.size), market);
@@ -145,10 +148,7 @@ impl MboBooks {
     }
 
     fn add<M: Market<Mbo>>(&mut self, book: BookId, record: &Mbo, market: &mut M) {
-        let Some(order) = order_of(record) else {
-            self.bad.unknown += 1;
-            return;
-        };
+        let Some(order) = self.order_of(book, record, market) else { return };
         if let Err(why) = self.books.add(book, &order, market) {
             self.bad.bad_add += 1;
             market.doubt(book, &why);
@@ -164,14 +164,26 @@ impl MboBooks {
     }
 
     fn modify<M: Market<Mbo>>(&mut self, book: BookId, record: &Mbo, market: &mut M) {
-        let Some(order) = order_of(record) else {
-            self.bad.unknown += 1;
-            return;
-        };
+        let Some(order) = self.order_of(book, record, market) else { return };
         if let Err(why) = self.books.change(&order, market) {
             self.bad.unknown_order += 1;
             market.doubt(book, &why);
         }
+    }
+
+    /// The order of a record; `None`, which is counted: it has no side or no price.
+    fn order_of<M: Market<Mbo>>(&mut self, book: BookId, record: &Mbo, market: &mut M) -> Option<Order> {
+        let Some(side) = side_of(record.side) else {
+            self.bad.unknown += 1;
+            return None;
+        };
+        if record.price == UNDEFINED_PRICE {
+            self.bad.no_price += 1;
+            market.doubt(book, &Refused::NoPrice(record.order));
+            return None;
+        }
+        let (size, priority) = (u64::from(record.size), record.head.event_time_ns);
+        Some(Order { reference: record.order, side, price: record.price, size, priority, owner: 0 })
     }
 }
 
@@ -195,15 +207,4 @@ fn side_of(side: u8) -> Option<Side> {
         b'A' => Some(Side::Ask),
         _ => None,
     }
-}
-
-fn order_of(record: &Mbo) -> Option<Order> {
-    Some(Order {
-        reference: record.order,
-        side: side_of(record.side)?,
-        price: record.price,
-        size: u64::from(record.size),
-        priority: record.head.event_time_ns,
-        owner: 0,
-    })
 }

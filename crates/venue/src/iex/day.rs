@@ -21,6 +21,8 @@ pub struct Bad {
     pub unknown_trade: u64,
     /// Symbols that are more than a feed has.
     pub too_many: u64,
+    /// Levels and trades at a price of 0 or below it, which are taken as told: no share has one.
+    pub price: u64,
 }
 
 /// Symbols of a feed at most.
@@ -155,6 +157,7 @@ impl IexDay {
         market: &mut M,
     ) {
         self.in_event[book.0 as usize] = flags & EVENT_COMPLETE == 0;
+        self.bad.price += u64::from(price <= 0 && size > 0);
         let level = Level { price, size: u64::from(size), orders: 0 };
         // IEX deletes levels that are not there now and then; that says nothing of the others.
         if self.books.set(book, side, level, market).is_err() {
@@ -163,6 +166,7 @@ impl IexDay {
     }
 
     fn trade<M: Market<Message>>(&mut self, book: BookId, m: &TradeReport, market: &mut M) {
+        self.bad.price += u64::from(m.price <= 0);
         let trade = Trade {
             number: m.id as u64,
             price: m.price,

@@ -1,6 +1,7 @@
 //! Effects of the messages of a TotalView-ITCH day on its books.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use market::{Ahead, BookId, NasdaqItch, Order, OrderBooks, Refused, Side, Terms};
 
@@ -59,6 +60,27 @@ impl Bad {
         Self::PriceZero,
         Self::UnknownTrade,
     ];
+}
+
+impl fmt::Display for Bad {
+    /// What was counted, for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "messages without a byte",
+            Self::Short => "messages that are too short",
+            Self::Type => "messages of an unknown type",
+            Self::Value => "messages with an impossible value",
+            Self::UnknownOrder => "messages about orders that are not there",
+            Self::DuplicateOrder => "new orders whose number is in use",
+            Self::NoShares => "orders of no shares",
+            Self::Exceeds => "more executed or cancelled than the order had",
+            Self::Uncountable => "sums that cannot be counted",
+            Self::WrongStock => "messages of another stock than their order's",
+            Self::NoDirectory => "orders of stocks that no directory has named",
+            Self::PriceZero => "prices of 0",
+            Self::UnknownTrade => "breaks of trades that are not known",
+        })
+    }
 }
 
 impl From<Unreadable> for Bad {
@@ -361,6 +383,7 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
             Refused::UnknownOrder(_) => Bad::UnknownOrder,
             Refused::DuplicateOrder(_) => Bad::DuplicateOrder,
             Refused::NoSize(_) => Bad::NoShares,
+            Refused::NoPrice(_) => Bad::Value,
             Refused::Exceeds { .. } => Bad::Exceeds,
             Refused::Uncountable(_) | Refused::UnknownBook(_) => Bad::Uncountable,
         });

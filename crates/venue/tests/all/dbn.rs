@@ -148,6 +148,61 @@ fn a_snapshot_begins_a_book_with_a_clear_or_without() {
     }
 }
 
+/// What the market is told of doubts and trades.
+#[derive(Default)]
+struct Told {
+    doubts: Vec<String>,
+    trades: Vec<i64>,
+}
+
+impl market::Events for Told {
+    fn event(&mut self, _book: market::BookId, _event: &Event) {}
+}
+
+impl venue::Market<Mbo> for Told {
+    fn trade(&mut self, _book: market::BookId, trade: &venue::Trade) {
+        self.trades.push(trade.price);
+    }
+
+    fn doubt(&mut self, _book: market::BookId, why: &market::Refused) {
+        self.doubts.push(why.to_string());
+    }
+}
+
+#[test]
+fn an_order_without_a_price_stands_nowhere_and_negative_prices_are_prices() {
+    let record = |action, order, price| Mbo {
+        head: venue::dbn::Head { rtype: 0xA0, publisher: 1, instrument: 9, event_time_ns: 5 },
+        order,
+        price,
+        size: 3,
+        flags: LAST,
+        channel: 0,
+        action,
+        side: b'B',
+        receive_time_ns: 6,
+        sequence: 7,
+    };
+    let (mut books, mut told) = (MboBooks::new(), Told::default());
+    for (action, order, price) in [
+        (b'A', 1, -37_630_000_000),
+        (b'A', 2, UNDEFINED_PRICE),
+        (b'A', 3, 0),
+        (b'M', 3, UNDEFINED_PRICE),
+        (b'T', 0, UNDEFINED_PRICE),
+        (b'T', 0, -1),
+    ] {
+        books.apply(&record(action, order, price), &mut told);
+    }
+    let book = books.book(9).expect("a book");
+    let prices: Vec<i64> = books.books().levels(book, Side::Bid).map(|level| level.price).collect();
+    assert_eq!((prices, books.bad().no_price), (vec![0, -37_630_000_000], 3));
+    assert_eq!(
+        (told.trades, told.doubts),
+        (vec![-1], vec!["order 2 has no price".into(), "order 3 has no price".into()])
+    );
+}
+
 #[test]
 fn best_prices_are_read() {
     let Some(bytes) = recorded("futures_mbp-1_2024-07-01T23-58_2024-07-02T00-02.dbn.zst") else { return };

@@ -342,3 +342,16 @@ fn what_is_cut_foreign_or_no_segment_is_counted_and_stops_nothing() {
     tp.receive(0, &whole, 4, &mut applied);
     assert_eq!(prices(&applied), [2, 1]);
 }
+
+#[test]
+fn prices_that_no_share_has_are_taken_as_told_and_counted() {
+    let mut day = IexDay::new();
+    let trade = TradeReport { flags: 0, time: 2, symbol: symbol(0), size: 5, price: 0, id: 1 };
+    let all = [level(100, 5), level(0, 5), level(-100, 5), level(-100, 0), encoded(&Message::TradeReport(trade))];
+    for message in all {
+        day.apply(&message, &mut ()).expect("a message");
+    }
+    let book = day.number(symbol(0)).expect("a book");
+    let prices: Vec<i64> = day.books().levels(book, Side::Bid).map(|level| level.price).collect();
+    assert_eq!((prices, day.bad().price), (vec![100, 0], 3));
+}

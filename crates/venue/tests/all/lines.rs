@@ -327,6 +327,23 @@ fn one_strange_packet_empties_no_book_and_a_new_session_does() {
 }
 
 #[test]
+fn what_a_session_that_is_over_still_lacked_counts_as_lost() {
+    let messages = messages_of(5, 30);
+    let (mut mold, mut stream) = (MoldReceiver::new(Join::Beginning, Limits::default()), Stream::default());
+    mold.receive(Line::Feed(0), &packet_of(&messages, 1, 5), 0, &mut stream);
+    mold.receive(Line::Feed(0), &packet_of(&messages, 8, 2), MS, &mut stream);
+    mold.on_timer(mold.timer().expect("a hole"), &mut stream);
+    for (from, at) in [(1, 7), (3, 8)] {
+        let mut packet = packet_of(&messages, from, 2);
+        packet[..10].copy_from_slice(b"day2      ");
+        mold.receive(Line::Feed(0), &packet, at * MS, &mut stream);
+    }
+    assert_eq!(mold.session(), "day2");
+    // 6 and 7 never came, and 8 and 9 waited for them.
+    assert_eq!((mold.counts().gaps, mold.counts().repairs, mold.counts().lost), (1, 0, 4));
+}
+
+#[test]
 fn what_is_held_is_bounded_and_asked_for_again() {
     let messages = messages_of(6, 400);
     let limits = Limits { window: 64, held_bytes: 1_000, ..Limits::default() };
