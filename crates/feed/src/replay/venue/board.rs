@@ -293,6 +293,7 @@ impl Board {
 
     /// The best prices, of a venue that tells no books.
     pub(super) fn quote(&mut self, item: u32, bid: Option<Level>, ask: Option<Level>) {
+        self.is_fresh = false;
         let changes = &mut self.items[item as usize].changes;
         (changes.book, changes.quote) = (true, Some([bid, ask]));
         self.touch(item);

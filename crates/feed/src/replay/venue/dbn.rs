@@ -325,6 +325,7 @@ impl Input for Dbn {
             ("orders that are not there", bad.unknown_order),
             ("orders that cannot be added", bad.bad_add),
             ("cancels of more than there was", bad.exceeds),
+            ("orders and trades without a price", bad.no_price),
             ("unknown actions and sides", bad.unknown),
             ("records of too many instruments", bad.too_many + self.levels.too_many()),
             ("records of types that are not read", self.other),

@@ -85,6 +85,7 @@ impl Messages for IexMessages {
             ("deletions of levels that are not there", day.unknown_level),
             ("breaks of trades that are not there", day.unknown_trade),
             ("symbols too many", day.too_many),
+            ("levels and trades at a price of 0 or below it", day.price),
         ];
         let mut bad: Vec<_> = kinds.iter().map(|(what, count)| ((*what).to_owned(), *count)).collect();
         let mut unreadable: Vec<_> = self.unreadable.iter().collect();

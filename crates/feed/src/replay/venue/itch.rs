@@ -104,7 +104,7 @@ impl Messages for ItchMessages {
     }
 
     fn bad(&self) -> Vec<(String, u64)> {
-        Bad::ALL.iter().map(|kind| (format!("{kind:?}"), self.day.bad(*kind))).collect()
+        Bad::ALL.iter().map(|kind| (kind.to_string(), self.day.bad(*kind))).collect()
     }
 }
 

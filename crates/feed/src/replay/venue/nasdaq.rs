@@ -8,7 +8,7 @@ use market::ReadBooks;
 use venue::lines::LINES;
 use venue::nasdaq::DayFile;
 use venue::nasdaq::itch::Message;
-use venue::nasdaq::mold::{Header, Join, Line, MoldReceiver};
+use venue::nasdaq::mold::{self, Header, Join, Line, MoldReceiver};
 
 use super::board::Board;
 use super::bytes::Bytes;
@@ -50,30 +50,32 @@ struct MoldCapture {
     has_ended: bool,
 }
 
-/// Messages at the beginning of a file that have to be such, as far as the beginning has them whole.
+/// Messages at the beginning of a file that tell what it is, as far as the beginning has them whole.
 const HELD_TO: usize = 8;
 /// Messages that are looked ahead at together.
 const TOGETHER: usize = 64;
 /// Longer messages are of no version: two letters are a length, too.
 const LONGEST: usize = 128;
 
-/// Whether the beginning of a file is that of a day file: messages of known types behind their lengths.
+/// Whether the beginning of a file is that of a day file: lengths that messages have, and behind most of them messages of known types. One that cannot be
+/// read makes no file another one: it is counted when the file is played.
 pub(super) fn is_day_file(head: &[u8]) -> bool {
-    let mut rest = head;
-    for n in 0..HELD_TO {
-        let message = rest.split_first_chunk::<2>().and_then(|(length, behind)| {
-            let length = usize::from(u16::from_be_bytes(*length));
-            // A file that is shorter, or a message that is not whole yet.
-            (length <= LONGEST).then(|| behind.split_at_checked(length))
-        });
-        match message {
-            Some(Some((message, behind))) if Message::decode(message).is_ok() => rest = behind,
-            Some(None) => return n > 0,
-            None => return n > 0 && rest.len() < 2,
-            Some(Some(_)) => return false,
+    let (mut rest, mut good, mut bad) = (head, 0, 0);
+    for _ in 0..HELD_TO {
+        let Some((length, behind)) = rest.split_first_chunk::<2>() else { break };
+        let length = usize::from(u16::from_be_bytes(*length));
+        if length > LONGEST {
+            return false;
         }
+        // A file that is shorter, or a message that is not whole yet.
+        let Some((message, behind)) = behind.split_at_checked(length) else { break };
+        // Nothing is the end of a session.
+        if !message.is_empty() {
+            *(if Message::decode(message).is_ok() { &mut good } else { &mut bad }) += 1;
+        }
+        rest = behind;
     }
-    true
+    good > bad
 }
 
 /// Whether a datagram is of `MoldUDP64` with ITCH in it, or a sign of life of such a session.
@@ -81,7 +83,17 @@ pub(super) fn is_mold(payload: &[u8]) -> bool {
     let Some(header) = Header::read(payload) else { return false };
     let is_text = header.session.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
     let is_silent = header.count == 0 || header.count == 0xFFFF;
-    is_text && header.sequence > 0 && (is_silent && payload.len() == 20 || is_day_file(&payload[20..]))
+    let is_like_a_day = || is_day_file(&payload[20..]) || is_filled(payload, &header);
+    is_text && header.sequence > 0 && (is_silent && payload.len() == 20 || is_like_a_day())
+}
+
+/// Whether a packet is filled by the messages that it counts, of which one at least can be read.
+fn is_filled(payload: &[u8], header: &Header) -> bool {
+    let all: Vec<&[u8]> = mold::messages(payload).collect();
+    let filled = 20 + all.iter().map(|message| 2 + message.len()).sum::<usize>();
+    filled == payload.len()
+        && all.len() == usize::from(header.count)
+        && all.iter().any(|message| Message::decode(message).is_ok())
 }
 
 impl Nasdaq {

@@ -148,3 +148,22 @@ fn what_never_comes_leaves_all_items_suspect_until_the_next_session() {
     assert_eq!(seen.orders, expected(&next, 3)["S1"].orders);
     assert!(replay.remarks().expect("a gap").contains("not in the capture 10"), "{:?}", replay.remarks());
 }
+
+/// A packet is one of the feed though half of it cannot be read, also where nothing else says which feed it is.
+#[test]
+fn a_capture_that_begins_with_a_message_of_an_unknown_type_is_read_from_there_on() {
+    let all = messages(11, 2, 400);
+    let mut lines = Lines::new(1);
+    lines.send(0, BEGIN, &mold(SESSION, 1, &[b"~of another version".to_vec(), all[0].clone()]));
+    lines.send(0, BEGIN + 1_000_000, &mold(SESSION, 3, &all[1..30]));
+    for (n, some) in all[30..].chunks(20).enumerate() {
+        lines.send(0, BEGIN + (n as u64 + 2) * 1_000_000, &mold(SESSION, 32 + n as u64 * 20, some));
+    }
+    let file = lines.file();
+    let mut replay = open(&file.path, config());
+    assert_eq!(replay.file(), VenueFile::NasdaqMold);
+    let seen = play(&mut replay, &["S1"], 4);
+    expected(&all, 2)["S1"].hold(&seen["S1"], "S1");
+    let remarks = replay.remarks().expect("a message that cannot be read");
+    assert!(remarks.ends_with("played to the end, 400 messages; messages of an unknown type: 1"), "{remarks}");
+}

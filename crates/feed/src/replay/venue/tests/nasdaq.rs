@@ -91,9 +91,30 @@ fn what_is_no_day_is_not_taken_for_one() {
         let file = file("day", &whole[..length]);
         assert_eq!(VenueFile::of(&file.path, false).expect("a file"), Some(VenueFile::NasdaqDay), "{length} bytes");
     }
-    let mut third = whole.clone();
-    third[2 + 12 + 2 + 39 + 2] = b'?';
-    assert_eq!(VenueFile::of(&file("day", &third).path, false).expect("a file"), None);
+}
+
+/// Those that cannot be read are counted, and make no file another one; if most of them are such, it is one of another version.
+#[test]
+fn a_day_whose_first_messages_are_not_all_such_is_a_day_and_one_of_another_version_is_none() {
+    let good = messages(3, 2, 40);
+    let of = |messages: &[Vec<u8>]| {
+        let file = file("day", &day_file(messages));
+        VenueFile::of(&file.path, false).expect("a file").map(|kind| (kind, open(&file.path, config())))
+    };
+    for at in 0..4 {
+        for (wrong, told) in [(b"?".to_vec(), "unknown type"), (good[0][..10].to_vec(), "too short"), (vec![], "")] {
+            let mut all = good.clone();
+            all.insert(at, wrong);
+            let (kind, mut replay) = of(&all).expect("a file of a venue");
+            assert_eq!(kind, VenueFile::NasdaqDay);
+            play(&mut replay, &["S1"], 4);
+            let remarks = replay.remarks().unwrap_or_default();
+            assert!(remarks.contains(told), "{told}: {remarks}");
+        }
+    }
+    // As version 4.1 has it: seconds in messages of their own.
+    let older: Vec<Vec<u8>> = (0..20u32).map(|n| [&b"T"[..], &n.to_be_bytes()].concat()).collect();
+    assert!(of(&older).is_none() && of(&[&older[..5], &good[..3]].concat()).is_none());
 }
 
 #[test]
@@ -180,5 +201,5 @@ fn a_message_that_names_no_order_makes_its_stock_suspect_and_no_other() {
     assert_eq!(states("S1"), [DataState::OK, DataState::SUSPECT]);
     assert_eq!(states("S2"), [DataState::OK]);
     assert!(seen["S1"].states[1].1.contains("is in no book"), "{:?}", seen["S1"].states);
-    assert_eq!(replay.remarks().map(|text| text.ends_with("UnknownOrder: 1")), Some(true));
+    assert_eq!(replay.remarks().map(|text| text.ends_with("messages about orders that are not there: 1")), Some(true));
 }
