@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use feed::replay::venue::live::LiveItems as _;
 use feed::{InstrumentId, MarketSource as _, Model, Payload};
+use net::tcp::{Event, Tcp, TcpConfig};
 use net::tls::{TlsServer, TlsSession};
 use rssl::ws::frame::{self, OpCode};
 use rssl::ws::{Limits, Role, Sink, Socket, upgrade};
@@ -240,8 +242,8 @@ enum Fate {
 #[derive(Default)]
 struct Signals {
     is_over: AtomicBool,
-    /// All of the day has been sent.
-    is_done: AtomicBool,
+    /// The books of the end, once all of the day has been sent.
+    at_the_end: OnceLock<BTreeMap<String, Book>>,
     connections: AtomicUsize,
     bodies: AtomicUsize,
 }
@@ -277,7 +279,7 @@ struct Server {
     port: u16,
     certificate: PathBuf,
     signals: Arc<Signals>,
-    thread: Option<JoinHandle<BTreeMap<String, Book>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Server {
@@ -304,20 +306,13 @@ impl Server {
     }
 
     /// The books of the end.
-    fn end(mut self) -> BTreeMap<String, Book> {
-        self.signals.is_over.store(true, Ordering::Release);
-        self.thread.take().expect("a thread").join().expect("books")
+    fn books(&self) -> &BTreeMap<String, Book> {
+        self.signals.at_the_end.get().expect("all of the day has been sent")
     }
 }
 
 /// Takes connections until the test is over; one of texts at a time, and beside it fetches.
-fn serve(
-    listener: &TcpListener,
-    tls: &TlsServer,
-    mut exchange: impl Exchange,
-    fates: &[Fate],
-    signals: &Signals,
-) -> BTreeMap<String, Book> {
+fn serve(listener: &TcpListener, tls: &TlsServer, mut exchange: impl Exchange, fates: &[Fate], signals: &Signals) {
     listener.set_nonblocking(true).expect("a listener");
     let (mut talk, mut sent, mut fetches): (Option<(Peer, Socket, Fate)>, usize, Vec<Peer>) = (None, 0, Vec::new());
     while !signals.is_over.load(Ordering::Acquire) {
@@ -369,7 +364,6 @@ fn serve(
             talk = None;
         }
     }
-    exchange.books().clone()
 }
 
 #[derive(Default)]
@@ -410,7 +404,7 @@ fn speak(
                 *sent += 1;
                 texts.extend(Some(text).filter(|_| !is_lost));
             }
-            None => signals.is_done.store(true, Ordering::Release),
+            None => drop(signals.at_the_end.get_or_init(|| exchange.books().clone())),
         }
     }
     texts.extend(exchange.beat());
@@ -510,8 +504,36 @@ fn open(server: &Server, site: &str, with: impl FnOnce(&mut SiteArgs)) -> WebSou
     WebSource::open(place, site, None).expect("sockets")
 }
 
-/// Watches all products until the day has been sent and all is good; levels of each product.
-fn run(source: &mut WebSource, server: &Server, is_done: impl Fn(&WebSource) -> bool) -> BTreeMap<String, Holder> {
+/// Waits as the owner of a source does.
+struct Waiter {
+    tcp: Tcp,
+    events: Vec<Event>,
+    start: u64,
+    /// Watched by `tcp` for as long.
+    _wake: OwnedFd,
+}
+
+impl Waiter {
+    fn new(source: &WebSource) -> Self {
+        let (mut tcp, wake) = (Tcp::new(TcpConfig::default()).expect("a poll"), source.wake().expect("a descriptor"));
+        tcp.watch(wake.as_fd(), 0).expect("a poll");
+        Self { tcp, events: Vec::new(), start: net::clock::now(), _wake: wake }
+    }
+
+    /// Time of the source's clock.
+    fn now(&self) -> u64 {
+        net::clock::now() - self.start
+    }
+
+    /// Until something has come, or something of the source is due.
+    fn wait(&mut self, source: &WebSource) {
+        let due = source.due().map_or(SECOND, |due| due.saturating_sub(self.now()));
+        self.tcp.poll(Some(Duration::from_nanos(due.min(SECOND))), &mut self.events).expect("a poll");
+    }
+}
+
+/// Watches all products until the day has been sent, all is good, and what is held is what the exchange has; levels of each product.
+fn run(source: &mut WebSource, server: &Server) -> BTreeMap<String, Holder> {
     let names = source.symbols();
     let ids: Vec<InstrumentId> = names.iter().map(|name| source.find(name).expect("an item")).collect();
     let mut consumer = Consumer::default();
@@ -523,21 +545,19 @@ fn run(source: &mut WebSource, server: &Server, is_done: impl Fn(&WebSource) -> 
         let payload = Payload::ImagePart { part: 0, more: false, data };
         consumer.take(&feed::Event { instrument: *id, model: Model::ByPrice, payload, body: &body });
     }
-    let (start, end) = (net::clock::now(), net::clock::now() + 100 * SECOND);
-    let mut quiet = 0;
-    // The last of it may be on its way: it is over when nothing has come for a while and all is good.
-    while quiet < 100 {
-        let now = net::clock::now();
-        assert!(now < end, "what is expected does not come: {:?}", source.remarks());
-        let mut told = 0;
-        source.advance(now - start, 1_000, &mut |event| {
-            told += 1;
-            consumer.take(&event);
-        });
+    let (mut waiter, end) = (Waiter::new(source), net::clock::now() + 100 * SECOND);
+    loop {
+        assert!(net::clock::now() < end, "what is expected does not come: {:?}", source.remarks());
+        source.advance(waiter.now(), 1_000, &mut |event| consumer.take(&event));
         let is_good = ids.iter().all(|id| source.data_state(*id, Model::ByPrice) == DataState::OK);
-        let is_settled = server.signals.is_done.load(Ordering::Acquire) && is_good && told == 0 && is_done(source);
-        quiet = if is_settled { quiet + 1 } else { 0 };
-        std::thread::sleep(Duration::from_millis(2));
+        let is_held = |(id, name): (&InstrumentId, &String)| {
+            let (books, item) = (server.signals.at_the_end.get()?, consumer.items.get(&id.0)?);
+            Some(item.0.book == *books.get(name)? && item.0.states.last() == Some(&DataState::OK))
+        };
+        if is_good && ids.iter().zip(&names).all(|pair| is_held(pair) == Some(true)) {
+            break;
+        }
+        waiter.wait(source);
     }
     ids.iter().zip(names).map(|(id, name)| (name, consumer.items.remove(&id.0).expect("an item").0)).collect()
 }
@@ -551,13 +571,15 @@ fn coinbase(script: Vec<serde_json::Value>, products: &[String], cut: usize) {
     let server = Server::start(folder.path(), exchange, vec![Fate::Cut(cut), Fate::Refused, Fate::Whole]);
     let mut source = open(&server, &format!("coinbase:{}", products.join(",")), |_| {});
     assert!(!source.is_ready(), "a service without its venue is down");
-    let held = run(&mut source, &server, |_| true);
+    let held = run(&mut source, &server);
     let (figures, connections) = (source.intake().feed().figures(), server.signals.connections.load(Ordering::Relaxed));
     assert!(source.is_ready() && connections == 3 && figures.dials == 3, "{figures:?}");
     assert_eq!((figures.stream.gaps, figures.stream.repairs), (held.len() as u64 + 1, held.len() as u64 + 1));
-    let books = server.end();
     for (name, holder) in held {
-        assert!(holder.book == books[&name] && !holder.book.is_empty(), "{name} is another book than the exchange's");
+        assert!(
+            holder.book == server.books()[&name] && !holder.book.is_empty(),
+            "{name} is another book than the exchange's"
+        );
         let gaps = if name == loser { 3 } else { 2 };
         assert!(holder.states == GAP.repeat(gaps), "{name}: {:?}", holder.states);
     }
@@ -623,12 +645,14 @@ fn books_of_bitstamp_begin_with_what_is_fetched_though_fetches_fail() {
     let server = Server::start(folder.path(), exchange, vec![Fate::Cut(20_000), Fate::Whole]);
     let http = format!("https://localhost:{}", server.port);
     let mut source = open(&server, "bitstamp:btcusd,ethusd", |args| args.http_server = Some(http));
-    let held = run(&mut source, &server, |_| true);
+    let held = run(&mut source, &server);
     let figures = source.intake().feed().figures();
     assert!(figures.bad.contains(&("fetches that brought nothing".to_owned(), 2)), "{figures:?}");
-    let books = server.end();
     for (name, holder) in held {
-        assert!(holder.book == books[&name] && !holder.book.is_empty(), "{name} is another book than the exchange's");
+        assert!(
+            holder.book == server.books()[&name] && !holder.book.is_empty(),
+            "{name} is another book than the exchange's"
+        );
         assert!(holder.states.ends_with(&GAP) && holder.states.len() <= 4, "{name}: {:?}", holder.states);
     }
 }
@@ -646,11 +670,11 @@ fn a_server_with_a_certificate_of_others_is_dialled_again_and_never_spoken_to() 
     let server = Server::start(folder.path(), made(), vec![Fate::Whole]);
     let stranger = Server::start(other.path(), made(), vec![Fate::Whole]);
     let mut source = open(&server, "coinbase:A-USD", |args| args.ca_file = Some(stranger.certificate.clone()));
-    let (start, end) = (net::clock::now(), net::clock::now() + 60 * SECOND);
+    let (mut waiter, end) = (Waiter::new(&source), net::clock::now() + 60 * SECOND);
     while source.intake().feed().figures().dials < 2 {
         assert!(net::clock::now() < end, "it is dialled again");
-        source.advance(net::clock::now() - start, 100, &mut |_| {});
-        std::thread::sleep(Duration::from_millis(2));
+        source.advance(waiter.now(), 100, &mut |_| {});
+        waiter.wait(&source);
     }
     assert!(!source.is_ready() && server.signals.connections.load(Ordering::Relaxed) == 0);
 }
