@@ -192,7 +192,7 @@ impl Context {
         let options = lbm::wire::lbmr_option::TopicOptions::from_encoded(w.written());
         let advert =
             Advert { name: topic.as_bytes(), ttl: ADVERT_TTL, topic: index, options, transport: outbound.transport };
-        match self.resolution.resolver.add_source(clock::now(), &advert) {
+        match self.resolution.add_source(clock::now(), &advert) {
             Ok(handle) => Ok(self.sources.insert(session, index, topic, handle)),
             Err(error) => {
                 outbound.topics.remove(index);
@@ -256,7 +256,7 @@ impl Context {
     /// last of an LBT-TCP session.
     pub fn remove_source(&mut self, source: SourceId) {
         if let Some(handle) = self.sources.remove(source) {
-            self.resolution.resolver.remove_source(handle);
+            self.resolution.remove_source(handle);
         }
     }
 
@@ -303,10 +303,7 @@ impl Context {
         }
         let now = clock::now();
         let id = ReceiverId(self.inbound.receivers.len() as u32);
-        let query = match pattern {
-            None => self.resolution.resolver.add_receiver(now, topic.as_bytes(), id.0)?,
-            Some(kind) => self.resolution.resolver.add_wildcard(now, kind, topic, id.0)?,
-        };
+        let query = self.resolution.add_receiver(now, topic, pattern, id.0)?;
         let entry = ReceiverEntry { wildcard: pattern.is_some(), query, config, options: effective, failover };
         self.inbound.receivers.push(Some(entry));
         Ok(id)
@@ -332,11 +329,7 @@ impl Context {
     /// Receives no more. There is no event for what it was receiving.
     pub fn remove_receiver(&mut self, receiver: ReceiverId) {
         if let Some(entry) = self.inbound.remove_receiver(receiver, &mut self.sources.io) {
-            if entry.wildcard {
-                self.resolution.resolver.remove_wildcard(entry.query);
-            } else {
-                self.resolution.resolver.remove_receiver(entry.query);
-            }
+            self.resolution.remove_receiver(entry.query, entry.wildcard);
         }
     }
 
@@ -543,14 +536,19 @@ impl Context {
                 };
                 self.sources.io.set_role(conn, role);
             }
-            Event::Connected { conn } => {
-                if let Some(Role::Session { session, .. }) = self.sources.io.role(conn) {
+            Event::Connected { conn } => match self.sources.io.role(conn) {
+                Some(Role::Session { session, .. }) => {
                     let session = *session;
                     self.inbound.connected(now, session, conn, &mut self.sources, events);
                 }
-            }
+                Some(Role::Service(link)) => {
+                    let link = *link;
+                    self.resolution.services.iter_mut().for_each(|services| services.connected(now, link));
+                }
+                _ => {}
+            },
             Event::Readable { conn } => self.on_readable(now, conn, events),
-            Event::Closed { conn, .. } => match self.sources.io.forget(conn) {
+            Event::Closed { conn, why } => match self.sources.io.forget(conn) {
                 Role::Client { session, .. } => {
                     if let Some(Some(session)) = self.sources.sessions.get_mut(session) {
                         session.gone(conn);
@@ -562,6 +560,10 @@ impl Context {
                 }
                 Role::Questions { session, .. } => self.inbound.questions_gone(session, conn),
                 Role::Replies(to) => self.sources.requests.gone(to, conn),
+                Role::Service(link) => {
+                    let Self { resolution, warnings, .. } = self;
+                    resolution.services.iter_mut().for_each(|services| services.closed(now, link, why, warnings));
+                }
                 Role::Peer(_) | Role::None => {}
             },
             Event::AcceptFailed { .. } | Event::Drained { .. } | Event::Woken => {}
@@ -596,6 +598,9 @@ impl Context {
             }
             Role::Questions { session, deframer } => {
                 self.inbound.receive_answers(now, (*session, conn), deframer, bytes, sources, events)
+            }
+            Role::Service(link) => {
+                self.resolution.services.as_mut().is_some_and(|services| services.receive(now, *link, bytes))
             }
             // Nothing is expected here.
             Role::Replies(_) | Role::None => true,
@@ -649,12 +654,23 @@ impl Context {
         self.reap(now);
         if self.resolution.timeout().is_some_and(|at| at <= now) {
             self.resolution.on_timer(now);
+            self.serve(now, events);
         }
     }
 
+    /// What resolution services have told, and what they are told.
+    fn serve(&mut self, now: u64, events: &mut impl Events) {
+        let Self { resolution, inbound, sources, warnings, .. } = self;
+        if resolution.services.is_none() {
+            return;
+        }
+        resolution.take_told(now, |found| inbound.found(now, found, sources, warnings, events));
+        resolution.services.iter_mut().for_each(|services| services.turn(now, &mut sources.io, warnings));
+    }
+
     fn reap(&mut self, now: u64) {
-        let resolver = &mut self.resolution.resolver;
-        self.inbound.reap(&mut self.sources.io, |transport| resolver.forget(now, transport));
+        let resolution = &mut self.resolution;
+        self.inbound.reap(&mut self.sources.io, |transport| resolution.forget(now, transport));
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) enum Role {
         session: usize,
         deframer: Deframer,
     },
+    /// Our connection to a resolution service, by its place in the list.
+    Service(usize),
     /// Our replies to a requester.
     Replies(SocketAddrV4),
 }

@@ -45,7 +45,8 @@
 //!
 //! # What happens
 //!
-//! *Topic resolution.* A source advertises its topic, a receiver asks for it, both by multicast (or through `resolver_unicast_daemon`).
+//! *Topic resolution.* A source advertises its topic, a receiver asks for it, both by multicast (or through `resolver_unicast_daemon`),
+//! and over TCP if services are named (`resolver_service`).
 //! A receiver joins the session of every source that it finds: [`Events::begin`], messages, [`Events::end`]. Events belong to a
 //! [`Stream`]: one topic of one source at one receiver.
 //!
@@ -99,7 +100,9 @@ mod requests;
 mod resolution;
 mod router;
 mod run;
+mod services;
 mod sources;
+mod srs;
 mod stats;
 mod streams;
 mod waiting_transports;
@@ -111,10 +114,12 @@ pub use error::{ContextError, SendError};
 pub use events::{Delivery, Events, Loss, Stream};
 pub use handles::{ReceiverId, Request, RequestId, SendFlags, SourceId};
 pub use lbm::options;
+pub use lbm::resolver::service::{ClientStats, Standing};
 pub use lbm::transport::EndReason;
 pub use lbm::wire::lbmr::Transport;
 pub use report::SOCKET_PREFIX;
 pub use run::Idle;
 pub use sources::Sources;
+pub use srs::{ServiceConfig, ServiceStats, Srs, SrsConfig};
 pub use stats::{ReceivingStats, ReceivingTopic, SendingStats, SendingTopic, Stats};
 pub use warning::Warning;

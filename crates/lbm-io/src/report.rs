@@ -76,6 +76,9 @@ pub(crate) fn text(stats: &Stats, name: &str) -> String {
             ("queries_received", stats.resolver.queries_received),
             ("adverts_received", stats.resolver.adverts_received),
             ("sources_found", stats.resolver.found),
+            ("services", stats.services_registered as u64),
+            ("services_known", stats.services.known as u64),
+            ("services_broken", stats.services.broken),
         ],
     );
     for s in &stats.sending {

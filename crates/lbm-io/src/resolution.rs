@@ -1,18 +1,19 @@
-//! Topic resolution with its sockets: by multicast, or through resolver daemons if any are named.
+//! Topic resolution with its sockets: by multicast, or through resolver daemons if any are named; and over TCP, if services are.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
 use lbm::options::{ContextOption as C, Opt, Options, OwnGroup, Port};
 use lbm::resolver::unicast::DaemonLink;
-use lbm::resolver::{Found, Resolver, ResolverConfig};
-use lbm::wire::lbmr::{Body, Packet};
+use lbm::resolver::{Found, ResolveError, Resolver, ResolverConfig};
+use lbm::wire::lbmr::{Advert, Body, Packet, PatternKind, Transport};
 use lbm::wire::lbmr_option::{self, PacketOptions, SenderKind};
 use lbm::wire::{Full, Writer};
 use net::udp::{Slabs, UdpOptions, UdpSocket};
 
 use crate::error::ContextError;
 use crate::io::{self, Io, Watch};
+use crate::services::Services;
 use crate::{Warning, interface, random};
 
 /// Calls that receive, a turn.
@@ -46,6 +47,9 @@ pub(crate) struct Resolution {
     sender: [u8; lbmr_option::SENDER_LENGTH],
     multicast: Option<Multicast>,
     daemons: Vec<DaemonLine>,
+    pub(crate) services: Option<Services>,
+    /// By the resolver's handle of a source: the services'.
+    told: Vec<u32>,
     slabs: Slabs,
     /// Packets that are none.
     pub(crate) malformed: u64,
@@ -61,15 +65,29 @@ impl Resolution {
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, ContextError> {
         let seed = random::bits();
+        if sender != SenderKind::Application && options.services().next().is_some() {
+            // Services are not told from where a source comes, nor do they tell who looks for one.
+            return Err(ContextError::Unsupported(
+                "resolver_service: a router's contexts resolve topics by multicast or through lbmrd".to_owned(),
+            ));
+        }
         let config = options.resolver(seed.to_be_bytes(), seed.rotate_left(32));
         let mut resolution = Self {
             resolver: Resolver::new(ResolverConfig { sender, domain, ..config }),
             sender: lbmr_option::sender(seed.to_be_bytes(), sender, domain),
             multicast: None,
             daemons: Vec::new(),
+            services: Services::open(options, seed.to_be_bytes(), now)?,
+            told: Vec::new(),
             slabs: Slabs::new(8),
             malformed: 0,
         };
+        if options.get(C::RESOLVER_DISABLE_UDP_TOPIC_RESOLUTION) {
+            if resolution.services.is_none() {
+                warnings.push(Warning::NoResolution);
+            }
+            return Ok(resolution);
+        }
         for daemon in options.daemons() {
             let line = daemon_line(daemon, options, now)?;
             io.watch(line.socket.as_fd(), Watch::Daemon(resolution.daemons.len()))?;
@@ -81,6 +99,80 @@ impl Resolution {
             resolution.multicast = Some(multicast);
         }
         Ok(resolution)
+    }
+
+    /// Advertises a topic; returns a handle for [`Resolution::remove_source`].
+    pub(crate) fn add_source(&mut self, now: u64, advert: &Advert<'_>) -> Result<u32, ResolveError> {
+        let handle = self.resolver.add_source(now, advert)?;
+        if let Some(services) = &mut self.services {
+            let place = handle as usize;
+            if self.told.len() <= place {
+                self.told.resize(place + 1, u32::MAX);
+            }
+            self.told[place] = services.client.add_source(advert);
+        }
+        Ok(handle)
+    }
+
+    pub(crate) fn remove_source(&mut self, handle: u32) {
+        self.resolver.remove_source(handle);
+        if let (Some(services), Some(told)) = (&mut self.services, self.told.get(handle as usize)) {
+            services.client.remove_source(*told);
+        }
+    }
+
+    /// Looks for a topic, or with a kind of pattern for what matches; returns a handle for [`Resolution::remove_receiver`].
+    pub(crate) fn add_receiver(
+        &mut self,
+        now: u64,
+        topic: &str,
+        pattern: Option<PatternKind>,
+        token: u32,
+    ) -> Result<u32, ResolveError> {
+        let handle = match pattern {
+            None => self.resolver.add_receiver(now, topic.as_bytes(), token)?,
+            Some(kind) => self.resolver.add_wildcard(now, kind, topic, token)?,
+        };
+        match (&mut self.services, pattern) {
+            (Some(services), None) => services.client.add_receiver(now, topic.as_bytes()),
+            (Some(services), Some(_)) => services.client.add_pattern(now, topic),
+            (None, _) => {}
+        }
+        Ok(handle)
+    }
+
+    pub(crate) fn remove_receiver(&mut self, handle: u32, is_wildcard: bool) {
+        if let Some(services) = &mut self.services {
+            if is_wildcard {
+                if let Some(pattern) = self.resolver.wildcard_text(handle) {
+                    services.client.remove_pattern(pattern);
+                }
+            } else if let Some(topic) = self.resolver.receiver_name(handle) {
+                services.client.remove_receiver(topic);
+            }
+        }
+        if is_wildcard {
+            self.resolver.remove_wildcard(handle);
+        } else {
+            self.resolver.remove_receiver(handle);
+        }
+    }
+
+    /// A session has ended: its sources are not known any more.
+    pub(crate) fn forget(&mut self, now: u64, transport: &Transport) {
+        self.resolver.forget(now, transport);
+        if let Some(services) = &mut self.services {
+            services.client.forget(now, transport);
+        }
+    }
+
+    /// What services have told: sources are offered to receivers, and forgotten.
+    pub(crate) fn take_told(&mut self, now: u64, mut found: impl FnMut(&Found<'_>) -> bool) {
+        let Self { resolver, services: Some(services), .. } = self else { return };
+        for ended in services.client.take_ended() {
+            resolver.forget_source(&ended.topic, &ended.transport, ended.index);
+        }
+        services.client.offer_due(now, |advert| resolver.offer(advert, |f| found(&f)));
     }
 
     /// Packets have come by multicast, or from a daemon.
@@ -121,7 +213,8 @@ impl Resolution {
 
     pub(crate) fn timeout(&self) -> Option<u64> {
         let resolver = if self.has_way() { self.resolver.timeout() } else { None };
-        resolver.into_iter().chain(self.daemons.iter().map(|line| line.link.timeout())).min()
+        let services = self.services.as_ref().and_then(|services| services.client.timeout());
+        resolver.into_iter().chain(services).chain(self.daemons.iter().map(|line| line.link.timeout())).min()
     }
 
     /// Sends a packet of our own to those with whom topics are resolved. One that no way takes now is like a lost one.

@@ -1,6 +1,7 @@
 //! Counts of what a context has done.
 
 use lbm::resolver::ResolverStats;
+use lbm::resolver::service::{Client, ClientStats, Standing};
 use lbm::topic::{SessionStats, SourceStats};
 use lbm::transport::{ReceiverStats, SenderStats};
 use lbm::wire::lbmr::Transport;
@@ -20,6 +21,10 @@ pub struct Stats {
     pub receiving: Vec<ReceivingStats>,
     /// Topic resolution.
     pub resolver: ResolverStats,
+    /// Resolution services, all together.
+    pub services: ClientStats,
+    /// Of them, those that tell what they know now.
+    pub services_registered: usize,
     /// Datagrams of sessions that nobody here wants.
     pub unwanted: u64,
     /// Datagrams that are no packets of their protocol.
@@ -92,8 +97,12 @@ pub struct ReceivingTopic {
 impl Stats {
     /// Collects the counters of a context's parts.
     pub(crate) fn of(sources: &mut Sources, inbound: &Inbound, resolution: &Resolution) -> Self {
+        let client = resolution.services.as_ref().map(|services| &services.client);
+        let registered = |client: &Client| client.standings().filter(|s| *s == Standing::Registered).count();
         let mut stats = Self {
             resolver: *resolution.resolver.stats(),
+            services: client.map(Client::stats).unwrap_or_default(),
+            services_registered: client.map_or(0, registered),
             unwanted: inbound.subscriber.unknown(),
             malformed: inbound.malformed + resolution.malformed,
             receive_failures: inbound.receive_failures,

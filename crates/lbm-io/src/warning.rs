@@ -1,6 +1,7 @@
 //! Warnings: of what the operator should know though nothing has failed.
 
 use std::fmt;
+use std::net::SocketAddrV4;
 
 use lbm::options::{Bytes, Opt};
 use net::udp::{Granted, UdpOptions, UdpSocket};
@@ -34,6 +35,15 @@ pub enum Warning {
         /// Why not.
         reason: String,
     },
+    /// A resolution service cannot be reached, or its connection is broken; that is tried again for ever, and told once each time.
+    Service {
+        /// Where it should be.
+        service: SocketAddrV4,
+        /// What has happened.
+        reason: String,
+    },
+    /// `resolver_disable_udp_topic_resolution` is set and no `resolver_service` is named: nobody is found.
+    NoResolution,
 }
 
 impl Warning {
@@ -75,6 +85,13 @@ impl fmt::Display for Warning {
                      lost loses them all; if the network loses any, set context {option} {fits}"
                 )
             }
+            Self::Service { service, reason } => write!(
+                f,
+                "the resolution service {service} is away: {reason}; the connection is tried again (is quoteway lbmsrs running there, and does it allow this host?)"
+            ),
+            Self::NoResolution => f.write_str(
+                "resolver_disable_udp_topic_resolution is 1 and no resolver_service is named: sources and receivers do not find each other",
+            ),
             Self::Session { session, reason } => write!(f, "cannot receive {session}: {reason}"),
         }
     }

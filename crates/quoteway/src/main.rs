@@ -126,6 +126,8 @@ enum Command {
     Lbmstat(tools::lbmstat::Args),
     /// Resolve topics between contexts that cannot use multicast
     Lbmrd(tools::lbmrd::Args),
+    /// Resolve topics between contexts over TCP: know every source, and tell who wants it
+    Lbmsrs(tools::lbmsrs::Args),
     /// Hold the messages of LBM sources until receivers that were away come back
     Lbmstore(tools::lbmstore::Args),
     /// Look at a running process and steer it: services, clients, items, disconnect, drain, level of the log
@@ -194,6 +196,7 @@ fn main() -> ExitCode {
         Command::Lbmsub(args) => tools::lbmtest::subscribe::run(&args),
         Command::Lbmstat(args) => tools::lbmstat::run(&args),
         Command::Lbmrd(args) => tools::lbmrd::run(&args),
+        Command::Lbmsrs(args) => tools::lbmsrs::run(&args),
         Command::Lbmstore(args) => tools::lbmstore::run(&args),
         Command::Ctl(args) => tools::ctl::run(&args).and_then(shown),
         Command::Top(args) => tools::top::run(&args),

@@ -12,4 +12,5 @@ mod memory;
 mod process;
 mod report_options;
 mod resolution;
+mod srs;
 mod world;

@@ -11,9 +11,9 @@ use core::net::Ipv4Addr;
 pub use table::{ContextOption, Entry, Opt, ReceiverOption, SourceOption, TABLE, WildcardOption};
 pub use value::{
     ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Consensus, Count, Daemon, FdManagement, Flag,
-    FlightBehavior, Group, Identifier, Interface, Intergroup, Intragroup, Millis, OperationalMode, OwnGroup, Port,
-    Seconds, SendOrder, SignedMillis, SlowReceivers, SourceSideFiltering, Store, StoreBehavior, StoreGroup, StoreSpec,
-    Text, TransportId, TransportName, Value, WaitBehavior,
+    FlightBehavior, Group, Identifier, InterestMode, Interface, Intergroup, Intragroup, Millis, OperationalMode,
+    OwnGroup, Port, Seconds, SendOrder, Services, SignedMillis, SlowReceivers, SourceSideFiltering, Store,
+    StoreBehavior, StoreGroup, StoreSpec, Text, TransportId, TransportName, Value, WaitBehavior,
 };
 
 /// What an option belongs to.
@@ -66,6 +66,8 @@ pub enum Kind {
     Interface,
     /// `[Interface[:LocalPort]->]Address:Port`.
     Daemon,
+    /// `[Interface[:LocalPort]->]Host:Port`, several with commas or semicolons between them.
+    Services,
     /// `[Domain:]Address:Port[:RegistrationId[:Group]]`.
     Store,
     /// `Index:Size`.
@@ -120,6 +122,7 @@ impl Kind {
                 let parsed = remote.rsplit_once(':').map(|(a, p)| (a.parse::<Ipv4Addr>(), p.parse::<u16>()));
                 matches!(parsed, Some((Ok(_), Ok(_))))
             }
+            Self::Services => value::services(value).all(value::is_service),
             Self::Store => StoreSpec::of(value).is_some(),
             Self::StoreGroup => value::group_of(value).is_some(),
             Self::Identifier => value::identifier(value).is_some(),
@@ -129,7 +132,7 @@ impl Kind {
 
     /// Whether each line adds a value, in the place of none.
     const fn is_list(self) -> bool {
-        matches!(self, Self::Daemon | Self::Store | Self::StoreGroup)
+        matches!(self, Self::Daemon | Self::Services | Self::Store | Self::StoreGroup)
     }
 }
 
@@ -146,6 +149,7 @@ impl fmt::Display for Kind {
             }
             Self::Interface => f.write_str("an IPv4 address, address/bits, or the name of an interface"),
             Self::Daemon => f.write_str("[interface[:port]->]address:port"),
+            Self::Services => f.write_str("[interface[:port]->]host:port, several with commas between them"),
             Self::Store => f.write_str("[domain:]address:port[:registration id[:group]]"),
             Self::StoreGroup => f.write_str("index:size, both from 0 to 255"),
             Self::Identifier => f.write_str("a whole number of 64 bits, decimal or hexadecimal after 0x"),
@@ -398,6 +402,15 @@ impl Options {
     pub fn daemons(&self) -> impl Iterator<Item = &str> {
         let index = ContextOption::RESOLVER_UNICAST_DAEMON.index;
         self.set.iter().filter(move |(other, _)| *other == index).map(|(_, value)| value.as_str())
+    }
+
+    /// The resolution services that were named, each `[Interface[:LocalPort]->]Host:Port`. `0.0.0.0:0` takes back those named before it.
+    pub fn services(&self) -> impl Iterator<Item = &str> {
+        let index = ContextOption::RESOLVER_SERVICE.index;
+        let values = self.set.iter().filter(move |(other, _)| *other == index);
+        let all: Vec<&str> = values.flat_map(|(_, value)| value::services(value)).collect();
+        let from = all.iter().rposition(|service| *service == "0.0.0.0:0").map_or(0, |at| at + 1);
+        all.into_iter().skip(from)
     }
 
     /// The stores that were named for sources, in order.
@@ -712,6 +725,26 @@ mod tests {
         options.take(Scope::Receiver, &other);
         options.take(Scope::Source, &other);
         assert_eq!((options.get(ReceiverOption::USE_OTR), options.get(SourceOption::LATE_JOIN)), (1, false));
+    }
+
+    #[test]
+    fn services_add_up_until_they_are_taken_back() {
+        let mut options = Options::new();
+        options
+            .parse("a.cfg", "context resolver_service 10.0.0.9:1\ncontext resolver_service 0.0.0.0:0")
+            .expect("good");
+        assert_eq!(options.services().count(), 0);
+        let text = "context resolver_service 10.0.0.1:27000, host.example.com:12000\n\
+                    CONTEXT RESOLVER_SERVICE eth0:14402->10.0.0.2:27000;10.0.0.0/24->10.0.0.3:27000\n\
+                    context resolver_service_interest_mode FLOOD\n";
+        assert_eq!(options.load("a.cfg", text), Ok(Vec::new()));
+        let expected =
+            ["10.0.0.1:27000", "host.example.com:12000", "eth0:14402->10.0.0.2:27000", "10.0.0.0/24->10.0.0.3:27000"];
+        assert_eq!(options.services().collect::<Vec<_>>(), expected);
+        assert_eq!(options.get(ContextOption::RESOLVER_SERVICE_INTEREST_MODE), InterestMode::Flood);
+        for bad in ["10.0.0.1", ":27000", "a b:1", "10.0.0.1:99999", "a->", "10.0.0.1:1,,10.0.0.2:2"] {
+            assert!(options.set(Scope::Context, "resolver_service", bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

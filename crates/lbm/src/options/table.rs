@@ -5,9 +5,9 @@ use core::marker::PhantomData;
 
 use super::value::{
     ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Consensus, Count, Daemon, FdManagement, Flag,
-    FlightBehavior, Group, Identifier, Interface, Intergroup, Intragroup, Millis, OperationalMode, OwnGroup, Port,
-    Seconds, SendOrder, SignedMillis, SlowReceivers, SourceSideFiltering, Store, StoreBehavior, StoreGroup, Text,
-    TransportId, TransportName, Value, WaitBehavior,
+    FlightBehavior, Group, Identifier, InterestMode, Interface, Intergroup, Intragroup, Millis, OperationalMode,
+    OwnGroup, Port, Seconds, SendOrder, Services, SignedMillis, SlowReceivers, SourceSideFiltering, Store,
+    StoreBehavior, StoreGroup, Text, TransportId, TransportName, Value, WaitBehavior,
 };
 use super::{Kind, Scope, Unit};
 use crate::topic::Ordering;
@@ -259,7 +259,7 @@ options! {
     Context RESOLVER_CONTEXT_NAME_QUERY_MAXIMUM_INTERVAL: Millis = "1000", "";
     Context RESOLVER_CONTEXT_NAME_QUERY_MINIMUM_INTERVAL: Millis = "100", "";
     Context RESOLVER_DATAGRAM_MAX_SIZE: Bytes [500, 65_535] = "8192", "longest topic-resolution packet";
-    Context RESOLVER_DISABLE_UDP_TOPIC_RESOLUTION: Count = "0", "";
+    Context RESOLVER_DISABLE_UDP_TOPIC_RESOLUTION: Flag = "0", "1: topics are resolved by resolver_service alone, neither by multicast nor through daemons";
     Context RESOLVER_DOMAIN_ID_ACTIVE_PROPAGATION_TIMEOUT: Count = "0", "";
     Context RESOLVER_INITIAL_ADVERTISEMENT_BPS: BitsPerSecond = "1000000", "limit of advertisements, 0 = none; the larger of this and the sustaining one holds";
     Context RESOLVER_INITIAL_ADVERTISEMENTS_PER_SECOND: Count = "1000", "limit of advertisements, 0 = none";
@@ -272,6 +272,8 @@ options! {
     Receiver RESOLVER_QUERY_SUSTAIN_INTERVAL: Millis = "1000", "sustaining phase of a receiver: interval";
     Context RESOLVER_RECEIVER_DATAGRAM_MAX_SIZE: Bytes = "0", "";
     Context RESOLVER_RECEIVER_MAP_TABLESZ: Count = "131111", "";
+    Context RESOLVER_SERVICE: Services = "", "resolution services, each [interface[:port]->]host:port; at most five, each line adds some, 0.0.0.0:0 takes back those before it";
+    Context RESOLVER_SERVICE_INTEREST_MODE: InterestMode = "filter", "of which sources a resolution service tells: filter, of topics that receivers want; flood, of all";
     Source RESOLVER_SEND_FINAL_ADVERTISEMENTS: Count = "0", "the format of these is not known; has no effect here";
     Source RESOLVER_SEND_INITIAL_ADVERTISEMENT: Flag = "1", "";
     Context RESOLVER_SOURCE_DATAGRAM_MAX_SIZE: Bytes = "0", "";

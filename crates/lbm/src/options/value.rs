@@ -113,6 +113,8 @@ values! {
     Interface: &'a str, Kind::Interface, Plain, core::convert::identity;
     /// A resolver daemon: `[Interface[:LocalPort]->]Address:Port`. There may be several.
     Daemon: &'a str, Kind::Daemon, Plain, core::convert::identity;
+    /// Resolution services. There may be several: [`Options::services`](super::Options::services).
+    Services: &'a str, Kind::Services, Plain, core::convert::identity;
     /// A store of a source. There may be several: [`Options::stores`](super::Options::stores).
     Store: Option<StoreSpec>, Kind::Store, Plain, StoreSpec::of;
     /// A group of stores, index and size. There may be several: [`Options::store_groups`](super::Options::store_groups).
@@ -206,10 +208,30 @@ choices! {
         "wsaeventselect" => WsaEventSelect, "wincompport" => WinCompPort, "wincpt" => WinCpt;
     /// `transport_source_side_filtering_behavior`: whether a source leaves out what a receiver does not want.
     SourceSideFiltering: "none" => None, "inclusion" => Inclusion;
+    /// `resolver_service_interest_mode`: of which sources a context is told.
+    InterestMode: "filter" => Filter, "flood" => Flood;
     /// `transport_tcp_activity_method`: how a silent connection is noticed.
     ActivityMethod: "timer" => Timer, "SO_KEEPALIVE" => Keepalive;
     /// `transport_tcp_multiple_receiver_send_order`: which receiver is sent to first.
     SendOrder: "serial" => Serial, "random" => Random;
     /// `null_channel_behavior`, `unrecognized_channel_behavior`: what becomes of messages on no channel, or on an unknown one.
     ChannelBehavior: "deliver" => Deliver, "discard" => Discard;
+}
+
+/// The services of a value, each as it is written.
+pub(super) fn services(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ';']).map(str::trim)
+}
+
+/// Whether a text has the form of a service.
+pub(super) fn is_service(text: &str) -> bool {
+    let (local, remote) = text.rsplit_once("->").map_or((None, text), |(local, remote)| (Some(local), remote));
+    let Some((host, port)) = remote.trim().rsplit_once(':') else { return false };
+    let is_name =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"./-_".contains(&b));
+    let is_local = |text: &str| {
+        let (interface, port) = text.trim().split_once(':').map_or((text.trim(), "0"), |(i, p)| (i.trim(), p.trim()));
+        Kind::Interface.accepts(interface) && port.parse::<u16>().is_ok()
+    };
+    is_name(host) && port.parse::<u16>().is_ok() && local.is_none_or(is_local)
 }

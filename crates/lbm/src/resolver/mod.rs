@@ -1,8 +1,9 @@
 //! Topic resolution: sources advertise, receivers ask, and each hears what concerns it. By multicast, or through a resolver daemon
-//! ([`unicast`]).
+//! ([`unicast`]). Over TCP, a [`service`] is told of both and tells what concerns whom.
 
 mod known;
 mod schedule;
+pub mod service;
 pub mod unicast;
 
 use std::collections::HashMap;
@@ -341,6 +342,34 @@ impl Resolver {
         }
     }
 
+    /// A resolution service has told that a source is no more: it is not known any more. What is received of it goes on until its session
+    /// ends: messages may still be on their way.
+    pub fn forget_source(&mut self, name: &[u8], transport: &Transport, topic: u32) {
+        for index in self.receivers_by_name.get(name).into_iter().flatten() {
+            let Some(Some(entry)) = self.receivers.get_mut(*index as usize) else { continue };
+            self.known.remove(transport, Seeker::Receiver(*index), topic);
+            entry.found.retain(|found| *found != (*transport, topic));
+        }
+        for (index, entry) in self.wildcards.iter_mut().enumerate() {
+            let Some(entry) = entry else { continue };
+            let seeker = Seeker::Wildcard(index as u32);
+            if self.known.has(transport, seeker, topic) {
+                self.known.remove(transport, seeker, topic);
+                entry.found.retain(|found| *found != (*transport, topic));
+            }
+        }
+    }
+
+    /// The topic of a receiver.
+    pub fn receiver_name(&self, receiver: u32) -> Option<&[u8]> {
+        self.receivers.get(receiver as usize)?.as_ref().map(|entry| &*entry.name)
+    }
+
+    /// The pattern of a wildcard receiver.
+    pub fn wildcard_text(&self, wildcard: u32) -> Option<&str> {
+        self.wildcards.get(wildcard as usize)?.as_ref().map(|entry| &*entry.text)
+    }
+
     /// Advertises and asks for everything anew: whoever passes our packets on (a resolver daemon) was not there before.
     pub fn renew(&mut self, now: u64) {
         for (index, entry) in self.sources.iter_mut().enumerate() {
@@ -380,6 +409,7 @@ impl Resolver {
                 }
                 for advert in adverts.iter() {
                     self.stats.adverts_received += 1;
+                    // What was not taken is advertised again.
                     self.advert(&advert, &mut found);
                 }
             }
@@ -496,30 +526,39 @@ impl Resolver {
         }
     }
 
-    fn advert(&mut self, advert: &Advert<'_>, found: &mut impl FnMut(Found<'_>) -> bool) {
+    /// A source of which a resolution service has told; `found` as in [`Resolver::receive`]. Returns whether all receivers here that look for
+    /// it have it now: if not, it is to be offered again.
+    pub fn offer(&mut self, advert: &Advert<'_>, mut found: impl FnMut(Found<'_>) -> bool) -> bool {
+        self.advert(advert, &mut found)
+    }
+
+    fn advert(&mut self, advert: &Advert<'_>, found: &mut impl FnMut(Found<'_>) -> bool) -> bool {
         let Self { known, receivers, receivers_by_name, wildcards, stats, config, .. } = self;
         let (transport, topic) = (advert.transport, advert.topic);
         let mut tell = |known: &mut Known, has_room: bool, seeker, token, into: &mut Vec<(Transport, u32)>| {
-            if !has_room || known.is_full() {
-                stats.shed += 1;
-            } else if found(Found { token, advert: *advert }) {
+            let is_taken = has_room && !known.is_full() && found(Found { token, advert: *advert });
+            if is_taken {
                 known.add(transport, seeker, topic);
                 into.push((transport, topic));
                 stats.found += 1;
+            } else if !has_room || known.is_full() {
+                stats.shed += 1;
             }
+            is_taken
         };
+        let mut all = true;
         for index in receivers_by_name.get(advert.name).into_iter().flatten() {
             let Some(Some(entry)) = receivers.get_mut(*index as usize) else { continue };
             let seeker = Seeker::Receiver(*index);
             if known.has(&transport, seeker, topic) {
                 continue;
             }
-            tell(known, true, seeker, entry.token, &mut entry.found);
+            all &= tell(known, true, seeker, entry.token, &mut entry.found);
             if entry.found.len() as u64 >= config.sources_threshold {
                 entry.progress.due = u64::MAX;
             }
         }
-        let Ok(name) = core::str::from_utf8(advert.name) else { return };
+        let Ok(name) = core::str::from_utf8(advert.name) else { return all };
         for (index, entry) in wildcards.iter_mut().enumerate() {
             let Some(entry) = entry else { continue };
             let seeker = Seeker::Wildcard(index as u32);
@@ -529,8 +568,9 @@ impl Resolver {
             // Checked last, so that what is shed was wanted.
             let max = config.wildcard_sources_max;
             let has_room = max == 0 || (entry.found.len() as u64) < max;
-            tell(known, has_room, seeker, entry.token, &mut entry.found);
+            all &= tell(known, has_room, seeker, entry.token, &mut entry.found);
         }
+        all
     }
 
     /// When [`Resolver::on_timer`] is to be called.

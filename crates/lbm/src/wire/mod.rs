@@ -1,7 +1,7 @@
 //! Packets: borrowed views of received bytes, and encoders into the caller's buffer.
 //!
 //! A datagram of LBT-RM ([`lbtrm`]) or LBT-RU ([`lbtru`]) carries one or more messages ([`lbmc`]), each with a chain of extension
-//! headers ([`header`]). Topic resolution ([`lbmr`]) has datagrams of its own. Everything is big-endian, unaligned and without
+//! headers ([`header`]). Topic resolution ([`lbmr`]) has datagrams of its own, and over TCP records ([`srs`]) in frames ([`rsocket`]). Everything is big-endian, unaligned and without
 //! checksums. `docs/wire/lbm.md` has the layouts.
 
 pub mod filtering;
@@ -13,6 +13,8 @@ pub mod lbmr_option;
 pub mod lbtrm;
 pub mod lbtru;
 pub mod properties;
+pub mod rsocket;
+pub mod srs;
 
 use core::fmt;
 

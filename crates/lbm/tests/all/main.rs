@@ -7,6 +7,7 @@ mod hostile;
 mod memory;
 mod resolution;
 mod roundtrip;
+mod services;
 mod topics;
 mod trains;
 mod transports;

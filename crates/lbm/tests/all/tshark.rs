@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lbm::resolver::service::{self, Service, ServiceConfig};
 use lbm::resolver::unicast::{Daemon, DaemonLimits, DaemonLink};
 use lbm::resolver::{Resolver, ResolverConfig};
 use lbm::topic::{
@@ -25,6 +26,7 @@ const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 10);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 20);
 const RESOLUTION: (Ipv4Addr, u16) = (Ipv4Addr::new(224, 9, 10, 11), 12_965);
 const DAEMON: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 1, 1, 30), 15_380);
+const SERVICE: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 1, 1, 40), 27_000);
 const GROUP: (Ipv4Addr, u16) = (Ipv4Addr::new(224, 10, 10, 10), 14_400);
 const FRAMING: Lbtrm = Lbtrm { unicast_port: 14_390, session_id: 0x5E55_1D01, group_size: 3 };
 const RU_SESSION: u32 = 0x7C90_0002;
@@ -178,6 +180,65 @@ fn daemon(capture: &mut Capture) {
     daemon.on_timer(500 * MS, |to, packet| capture.udp(DAEMON, (*to.ip(), to.port()), packet));
 }
 
+/// Two contexts and a resolution service, until everything that is said has been said.
+fn service(capture: &mut Capture) {
+    let config = |session, address| service::ClientConfig { session, address, ..service::ClientConfig::default() };
+    let mut service = Service::new(ServiceConfig::default(), 0);
+    let mut clients = [service::Client::new(config(1, SOURCE), 0), service::Client::new(config(2, RECEIVER), 0)];
+    let mut said = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
+    for (at, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.actions(0).collect::<Vec<_>>(), [service::Action::Dial(0)]);
+        client.connected(0, 0);
+        service.accepted(0, at as u64);
+    }
+    let transports = [
+        Transport::Tcp { address: SOURCE, session_id: Some(TCP_SESSION), port: 14_371 },
+        Transport::Lbtru { address: SOURCE, session_id: Some(RU_SESSION), port: 14_380 },
+        Transport::Lbtipc { host: 0xA0_0001, session_id: 0x7C90_0003, transport: 20_001 },
+        Transport::Lbtrm {
+            source: SOURCE,
+            group: GROUP.0,
+            session_id: FRAMING.session_id,
+            destination_port: GROUP.1,
+            unicast_port: FRAMING.unicast_port,
+        },
+    ];
+    let mut handles = Vec::new();
+    for turn in 0..12u64 {
+        match turn {
+            2 => {
+                for (topic, transport) in transports.into_iter().enumerate() {
+                    let (topic, options) = (topic as u32, TopicOptions::default());
+                    let advert = Advert { name: b"md.ibm", ttl: 60, topic, options, transport };
+                    handles.push(clients[0].add_source(&advert));
+                }
+            }
+            3 => clients[1].add_receiver(0, b"md.ibm"),
+            4 => clients[1].add_pattern(0, "^md\\..*$"),
+            7 => clients[0].remove_source(handles[0]),
+            8 => clients[1].remove_pattern("^md\\..*$"),
+            9 => clients[1].remove_receiver(b"md.ibm"),
+            10 => clients.iter_mut().for_each(|client| client.on_timer(4_000 * MS)),
+            _ => {}
+        }
+        for (at, client) in clients.iter_mut().enumerate() {
+            let bytes = client.output(0);
+            said[at].0.extend_from_slice(&bytes);
+            service.receive(0, at as u64, &bytes).expect("ours");
+        }
+        for at in service.ready() {
+            let bytes = service.take(at, 1 << 20);
+            said[at as usize].1.extend_from_slice(&bytes);
+            clients[at as usize].receive(0, 0, &bytes).expect("ours");
+        }
+    }
+    assert_eq!((clients[1].stats().ended, service.stats().sources), (1, 3));
+    for (at, (request, answer)) in said.iter().enumerate() {
+        let from = [SOURCE, RECEIVER][at];
+        capture.tcp((from, 40_100), SERVICE, request, answer);
+    }
+}
+
 fn multicast(capture: &mut Capture) {
     let config = SenderConfig { datagram_max: 1_472, retransmit_rate_limit_bps: 6_000_000, ..SenderConfig::default() };
     let mut sender = Sender::new(FRAMING, config);
@@ -317,7 +378,9 @@ fn streams(capture: &mut Capture) {
 }
 
 fn tshark(binary: &Path, file: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(binary).arg("-2").arg("-r").arg(file).args(arguments).output();
+    // By its preferences alone another dissector, which goes by the first bytes, may take the connection.
+    let service = format!("tcp.port=={},lbmsrs", SERVICE.1);
+    let output = Command::new(binary).args(["-d", &service]).arg("-2").arg("-r").arg(file).args(arguments).output();
     let output = output.unwrap_or_else(|e| {
         panic!("{}: {e}; install the package tshark, or set QUOTEWAY_TSHARK=none to do without", binary.display())
     });
@@ -333,6 +396,7 @@ fn wireshark_reads_everything_without_errors() {
     }
     let mut capture = Capture::new();
     resolution(&mut capture);
+    service(&mut capture);
     multicast(&mut capture);
     unicast(&mut capture);
     streams(&mut capture);
@@ -344,7 +408,23 @@ fn wireshark_reads_everything_without_errors() {
     assert!(!report.lines().any(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit())), "{report}");
     assert_eq!(count("_ws.malformed"), 0);
     assert_eq!(count("udp && !(lbmr || lbtrm || lbtru)"), 0);
-    assert_eq!(count("tcp.len > 0 && !lbttcp"), 0);
+    assert_eq!(count("tcp.len > 0 && !(lbttcp || lbmsrs)"), 0);
+    let records = tshark(&binary, &file, &["-Y", "lbmsrs", "-V"]);
+    for (name, times) in [
+        ("SRS_REGISTRATION_REQUEST", 2),
+        ("SRS_REGISTRATION_RESPONSE", 2),
+        ("SRS_STREAM_REQUEST", 2),
+        ("SRS_SRC_DELETE", 1),
+        ("SRS_RCV_INFO", 1),
+        ("SRS_RCV_DELETE", 1),
+        ("SRS_WRCV_INFO", 1),
+        ("SRS_WRCV_DELETE", 1),
+        ("SER:Topic:md.ibm", 1),
+        ("Source: LBTRM:10.1.1.10:14390:5e551d01:224.10.10.10:14400", 3),
+        ("Frame Type: KEEPALIVE", 4),
+    ] {
+        assert_eq!(records.matches(name).count(), times, "{name} in {records}");
+    }
     assert!(count("ip.addr == 10.1.1.30 && lbmr") >= 4, "signs of life, both ways");
     assert_eq!(count("lbmr.tir.transport_type == 0x40"), 1);
     assert_eq!(count("lbmr.tqr"), 2);
