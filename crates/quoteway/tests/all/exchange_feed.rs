@@ -13,6 +13,7 @@ mod mdp;
 
 mod cme;
 mod live;
+mod rate;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
