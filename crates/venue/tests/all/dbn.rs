@@ -150,16 +150,16 @@ fn a_snapshot_begins_a_book_with_a_clear_or_without() {
 
 /// What the market is told of doubts and trades.
 #[derive(Default)]
-struct Told {
+struct DoubtsAndTrades {
     doubts: Vec<String>,
     trades: Vec<i64>,
 }
 
-impl market::Events for Told {
+impl market::Events for DoubtsAndTrades {
     fn event(&mut self, _book: market::BookId, _event: &Event) {}
 }
 
-impl venue::Market<Mbo> for Told {
+impl venue::Market<Mbo> for DoubtsAndTrades {
     fn trade(&mut self, _book: market::BookId, trade: &venue::Trade) {
         self.trades.push(trade.price);
     }
@@ -183,7 +183,7 @@ fn an_order_without_a_price_stands_nowhere_and_negative_prices_are_prices() {
         receive_time_ns: 6,
         sequence: 7,
     };
-    let (mut books, mut told) = (MboBooks::new(), Told::default());
+    let (mut books, mut told) = (MboBooks::new(), DoubtsAndTrades::default());
     for (action, order, price) in [
         (b'A', 1, -37_630_000_000),
         (b'A', 2, UNDEFINED_PRICE),
