@@ -80,7 +80,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cnf = dir.path().join("rmds.cnf");
         let text = "*FEED*contribFieldList : 22, 25\n*FEED*contribMaxUpdateRate : 5000\n*FEED*contribMinUpdateRate : 500\n\
-                    *FEED*contribPositiveTemplateIdList : 80,81\n*contribNegativeTemplateIdList : 90\n";
+                    *FEED*contribPositiveTemplateIdList : 80,81\n*contribNegativeTemplateIdList : 90\n*FEED*contribInsertRTL : True\n*contribInsertRTL : False\n";
         std::fs::write(&cnf, text).unwrap();
         let loaded = load(&cnf, &Selection::default()).expect("no fault");
         assert!(loaded.notes.iter().all(|note| !note.text.contains("no effect")), "{:?}", loaded.notes);
@@ -88,6 +88,7 @@ mod tests {
         assert!(rules.fields["FEED"].has(25) && !rules.fields["FEED"].has(30));
         assert_eq!((rules.rates["FEED"], rules.least_rates["FEED"]), (5_000, 500));
         assert_eq!((&rules.templates["FEED"], &rules.not_templates[""]), (&[80, 81].into(), &[90].into()));
+        assert_eq!(rules.levels, [("FEED".to_owned(), true), (String::new(), false)].into());
         for wrong in ["contrib_positive_template_id_list = \"FEED:\"", "contrib_negative_template_id_list = \"70000\""]
         {
             let fault =

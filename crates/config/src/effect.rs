@@ -80,7 +80,7 @@ pub(super) fn of_key(component: &str, key: &str) -> Option<&'static NoEffect> {
 
 const LOGS: &str = "the log goes to standard error, and to a file with [log] file, file_mb and files; level (selector) and QUOTEWAY_LOG choose how much, and syslog (install_system_action) what the system has (docs/operating/seeing.md)";
 const SHARED_MEMORY: &str = "statistics lie in no shared memory: GET /sharedmem/print/... and /sharedmem/classes/... of the HTTP port, quoteway ctl print (docs/operating/seeing.md)";
-const LATENCY: &str = "latency is measured end to end: quoteway test-client -tt -lmfile FILE";
+const LATENCY: &str = "always measured, of one turn in 32: quoteway_turn_latency_seconds of /metrics, by class of client quoteway_client_latency_seconds, and latency... of a Process in /sharedmem; round trips of each mount are in its statistics; end to end: quoteway test-client -tt -lmfile FILE (docs/operating/seeing.md)";
 const DUMPS: &str = "quoteway ctl dump FOLDER writes clients, items, services, providers and the rest to files when it is called (docs/operating/seeing.md); quoteway dump shows recorded traffic as text";
 const LICENCE: &str = "no licence is needed";
 const DACS: &str = "a DACS station's protocol is closed: a rights file says who may see what ([permissions], docs/operating/permissions.md)";
@@ -89,7 +89,7 @@ const AUDIT: &str = "the audit says everything of logins, watches and denials: a
 const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean: override_lock_service_id and translate_lock_service_ids of its [services.NAME]";
 const HEADLINES: &str = "an update that has permission data of its own goes to those who satisfy it, as a headline is to; where a headline has its code in a field, source_distributor.headline_permission_field says in which (docs/operating/permissions.md)";
 const SSL: &str = "the older SSL protocol is not spoken: its wire format is not public; clients use RSSL (rsslPort), over which they can have Marketfeed (p2ps.marketfeed, marketfeed_port); quoteway marketfeed-lines gives records by lines of text on port 8101";
-const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields and seqNumFollowsMarketfeedRules count; docs/wire/marketfeed.md)";
+const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields, seqNumFollowsMarketfeedRules, convertToIDNStyle and useTemplateNumber count; docs/wire/marketfeed.md)";
 const CONFLATION: &str = "quotes are conflated and trades never; intervals by exchange are aggregation_interval_values of [conflation], at the Source Distributor of [source_conflation] (docs/operating/conflation.md)";
 const STANDBY: &str = "hot standby of Source Distributors is p2ps.source_distributor_pairs, of providers source_distributor.provider_choice (docs/operating/standby.md)";
 const BACKBONE: &str = "the backbone is not RRCP; see docs/operating/if-you-know-rmds.md";
@@ -98,15 +98,20 @@ const BIAS: &str = "a turn reads at most 256 KB of each connection, so that all 
 const THREADS: &str =
     "that thread does not exist here; writerThreadCount and bindWriteThread.N place the threads there are";
 const CACHE: &str = "what is cached is said by cacheLocation, nonCachingItemList, and enableCache, maxCacheSize and the domains of the P2PS (docs/operating/cache.md)";
+const P2PS_UNWATCHED: &str = "a P2PS gives an item back with its last watcher; the Source Distributor keeps it open for all P2PSs (ageUnwatchedItemTime), and with cacheLocation ssl gives its image from memory to who comes back";
+const HOT_TIMES: &str = "both providers of a pair are read all the time, so that nothing has to be learnt and no rate bounded; which updates the one has and the other has not is told by their sequence numbers (provides_sequence_numbers), not by time, and a silent one is found by its session's pings (docs/operating/standby.md)";
+const HOT_POSTS: &str =
+    "a post goes to the provider in use alone, and is the standby's by what that one's own source makes of it";
 const PERSISTENCE: &str = "what has changed is written every persistent_interval_ms, and at a stop, to one file that grows as it has to (docs/operating/cache.md)";
 const RESILIENCY: &str = "cache_resiliency_hosts names the hub ports of those whose images a Source Distributor copies when it starts (docs/operating/cache.md)";
 const P2PS_PERSISTENCE: &str =
     "a P2PS keeps nothing over a restart: images that outlive one are the Source Distributor's";
 const DISCOVERY: &str = "P2PSs are told of each other by their Source Distributors (p2ps.enable_connect_config), and clients of those that are less full first; p2ps.connection_list names others";
+const BALANCE: &str = "clients go to the P2PS of the lowest LoadFactor, by the larger of its clients and its items, times scalingFactor (docs/operating/discovery.md); what numbers other than 1 mean is not public";
 const SERVICES: &str = "every service that a provider offers is served";
-const GROUPS: &str = "service groups are source_distributor.service_group_list (docs/operating/standby.md), for all clients; permissions say who sees which service";
+const GROUPS: &str = "how the value is written is not public: service groups are source_distributor.service_group_list, those that clients of one P2PS see p2ps.service_group_list, and disableServiceGroupAppIds hides them from applications (docs/operating/standby.md)";
 const RECOVERY: &str = "an item is asked for again retryLimit times or for ever, with a pause that grows from 1 s to normalRetryTime, and one that is refused for good is not";
-const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, and contribFieldList, contribMaxUpdateRate, contribMinUpdateRate and the lists of templates what may be posted (docs/operating/running.md); a post goes on at once and as it came";
+const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, contribFieldList, contribMaxUpdateRate, contribMinUpdateRate and the lists of templates what may be posted, and contribInsertRTL numbers posts (docs/operating/running.md); a post goes on at once, and lies in no file; what an exchange's field list does to it is not public";
 const DELAY: &str = "the servers delay nothing: quoteway delay does, a process of its own with its own flags";
 const FILTER: &str = "fields are taken out by remove_fields of [filters], of the items that filter_field and filter_field_values of it select (docs/operating/filters.md)";
 const PREEMPTION: &str = "whether items are preempted, and which are not, is source_distributor.preemption and locked_item_list (docs/operating/running.md)";
@@ -117,8 +122,6 @@ const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as i
 const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const TUNNEL: &str = "a tunnel stream goes to the provider as its client opened it, with that client's login: streams are not aggregated and have no users and buffers of their own";
-const IDN_STYLE: &str =
-    "prices in Marketfeed always have IDN's zero and blank: 0 and +0 are blank, -0 is zero (docs/wire/marketfeed.md)";
 const OUTAGE: &str = "clients see the service down, and are closed where disconnectSrcDown or disconnectSingleSrcDown of the P2PS says so";
 
 const fn none(kind: Kind, why: &'static str, names: &'static str) -> NoEffect {
@@ -134,7 +137,6 @@ pub(super) const TABLE: &[NoEffect] = &[
         SSL,
         "allowSSLConnections=False portList sslMsgPacking pingInterval pingKillInterval tcpService sslMountVersion",
     ),
-    none(Kind::P2ps, IDN_STYLE, "convertToIDNStyle=True"),
     none(Kind::P2ps, "addresses of clients are never looked up", "disableHostLookup=True"),
     none(Kind::P2ps, NEEDLESS, "hashTableSize"),
     none(
@@ -147,8 +149,9 @@ pub(super) const TABLE: &[NoEffect] = &[
         SHARED_MEMORY,
         "sessionStatsWindow semaphoreKey sharedMemoryKey sharedMemorySize softwareStatsReportTime",
     ),
-    none(Kind::P2ps, LATENCY, "latencyCalcEnabled=False latencyCalcMountBased=False numLatencySamples=0"),
-    none(Kind::P2ps, CACHE, "consumerAgeUnwatchedItemTime cascadedMode=False"),
+    none(Kind::P2ps, LATENCY, "latencyCalcEnabled=True latencyCalcMountBased=False numLatencySamples=0"),
+    none(Kind::P2ps, P2PS_UNWATCHED, "consumerAgeUnwatchedItemTime"),
+    none(Kind::P2ps, CACHE, "cascadedMode=False"),
     none(Kind::P2ps, DACS, "agentList marketDataAgentList hrmDisabledList hrmHost hrmTimer hrmTrace=False hrmUserName"),
     none(
         Kind::P2ps,
@@ -163,7 +166,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         LOGS,
-        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True max_bytes max_swapfiles timeStampFormat logDiscoveryEvents logDtMsgTogether logItemError logMountRequests=True logNonRecoverableOpens",
+        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True max_bytes max_swapfiles timeStampFormat logDiscoveryEvents=False logDtMsgTogether=False logItemError=False logNonRecoverableOpens=False",
     ),
     none(Kind::P2ps, LICENCE, "licenseFile licenseValidatingTime"),
     none(Kind::P2ps, "a P2PS is known by hub.instance, or by its address", "serverId"),
@@ -171,8 +174,9 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         DISCOVERY,
-        "discoveryHeartbeat discoveryNetwork ndistDiscoveryInterval ndsHostList ndsNetwork ndsNetworkTimeout ndsPort ndsSyncCallTimeout disableLocalRedirect loadBalanceAlgorithm scalingFactor",
+        "discoveryHeartbeat discoveryNetwork ndistDiscoveryInterval ndsHostList ndsNetwork ndsNetworkTimeout ndsPort ndsSyncCallTimeout disableLocalRedirect",
     ),
+    none(Kind::P2ps, BALANCE, "loadBalanceAlgorithm=1"),
     none(Kind::P2ps, SESSION, "keepAlive*keepAliveTimeout keepAlive*networkDelay keepAliveTimeout enableFirewall"),
     none(
         Kind::P2ps,
@@ -241,14 +245,11 @@ pub(super) const TABLE: &[NoEffect] = &[
         "opens are paced by initialOpenLimit and the provider's OpenWindow",
         "downloadPaceTime sinkCleanupPace",
     ),
-    none(
-        Kind::SrcDist,
-        STANDBY,
-        "enableHotStandby=False enableHotStandbyInserts=False hotStandbyFailoverPace insertHSTimeout",
-    ),
+    none(Kind::SrcDist, STANDBY, "enableHotStandby=False hotStandbyFailoverPace"),
+    none(Kind::SrcDist, HOT_POSTS, "enableHotStandbyInserts=False insertHSTimeout"),
     none(Kind::SrcDist, NEEDLESS, "hashTableSize"),
     none(Kind::SrcDist, SESSION, "keepAlive*keepAliveTimeout keepAlive*networkDelay ssl3SrcAppPingRequestInterval"),
-    none(Kind::SrcDist, LATENCY, "latencyCalcEnabled=False latencyCalcServerBased=False numLatencySamples=0"),
+    none(Kind::SrcDist, LATENCY, "latencyCalcEnabled=True latencyCalcServerBased=False numLatencySamples=0"),
     none(Kind::SrcDist, LICENCE, "licenseFile licenseValidatingTime"),
     none(Kind::SrcDist, "enableNIPServer opens the port of non-interactive providers", "listenOnSourcePort"),
     none(Kind::SrcDist, "server*ipc*transmissionBus*maxMounts bounds the providers that dial in", "maxClients"),
@@ -301,8 +302,14 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         STANDBY,
-        "HSAutoFailback*decisionTime HSAutoFailback*enable=False HSAutoFailback*network activeStandbyPairs hotStandby*handleOutOfOrderUpdates hotStandby*heartbeat hotStandby*learnTime hotStandby*maxUpdateRate hotStandby*retryTime hotStandby*standbyForwardInsertToSrcApp hotStandby*temporalDifference hotStandby*timeout useP2PForHotStandbyHeartbeat maxOperDuringFailover",
+        "HSAutoFailback*network activeStandbyPairs useP2PForHotStandbyHeartbeat=False maxOperDuringFailover",
     ),
+    none(
+        Kind::Service,
+        HOT_TIMES,
+        "hotStandby*handleOutOfOrderUpdates=False hotStandby*heartbeat hotStandby*learnTime hotStandby*maxUpdateRate hotStandby*retryTime hotStandby*temporalDifference hotStandby*timeout",
+    ),
+    none(Kind::Service, HOT_POSTS, "hotStandby*standbyForwardInsertToSrcApp"),
     none(Kind::Service, "items are asked for when a client wants them", "cacheType=sinkDriven"),
     none(Kind::Service, CACHE, "domainsCached=ALL domainsNotCached nonCachingItemFile pollCache broadcastThreshold"),
     none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
@@ -310,10 +317,9 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         CONTRIBUTIONS,
-        "contribDataFileDirectory contribExchangeFieldList contribInsertRTL=False insertAction=lowest insertFlushInterval",
+        "contribDataFileDirectory contribExchangeFieldList insertAction=lowest insertFlushInterval",
     ),
-    none(Kind::Service, MARKETFEED, "priorityAwareMarketfeed providesSequenceNumbers updateMatching useTemplateNumber"),
-    none(Kind::Service, IDN_STYLE, "convertToIDNStyle=True"),
+    none(Kind::Service, MARKETFEED, "priorityAwareMarketfeed providesSequenceNumbers updateMatching=False"),
     none(Kind::Service, OUTAGE, "disconnectServiceDown=False"),
     none(Kind::Service, FILTER, "featureEnabled=False"),
     none(Kind::Service, PERSISTENCE, "fileDirectory fileSize logFlushInterval"),
@@ -321,7 +327,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::Service,
         "load is what the provider's directory says",
-        "forwardServerMode includeUnwatchedItemsInLoad normalizedLoadLevelThresholdForConcurrentRequests",
+        "forwardServerMode normalizedLoadLevelThresholdForConcurrentRequests",
     ),
     none(Kind::Service, HEADLINES, "headlinePermissioning=True"),
     none(Kind::Service, LOCK_SERVICE, "overrideLockServiceId"),
@@ -329,7 +335,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, LOGS, "logNonRecoverableOpens"),
     none(Kind::Service, BIAS, "readBias serviceQueueTimerMilliseconds"),
     none(Kind::Service, NEEDLESS, "maxOutputBuffers maxSemaphores"),
-    none(Kind::Service, RECOVERY, "serviceRestartTime"),
     none(
         Kind::Service,
         "a request has its place in the open window until it is answered, or retryTimer is over",

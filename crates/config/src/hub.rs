@@ -50,7 +50,8 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         services: service::of_distributor(config),
         service_groups: c.service_group_list.0.clone(),
         site: site(&c.site),
-        failback: u64::from(c.failback_s) * SECOND,
+        failback: if c.auto_failback { u64::from(c.failback_s) * SECOND } else { 0 },
+        restart: u64::from(c.service_restart_time_s) * SECOND,
         age_unwatched: u64::from(c.age_unwatched_item_time_s) * SECOND,
         age_unpublished: u64::from(c.age_unpublished_s) * SECOND,
         publication_patience: u64::from(c.publication_patience_ms) * 1_000_000,
@@ -63,6 +64,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         recover_on_close: c.recover_items_on_close,
         poll_refused: c.non_recoverable_polling,
         max_load: c.max_load_level,
+        counts_unwatched: c.include_unwatched_items_in_load,
         recognition: u64::from(c.recognition_time_s) * SECOND,
         forward_priority: c.forward_item_priority_to_src_app,
         stale_recovery_retry: u64::from(c.stale_recovery_retry_time_s) * SECOND,
@@ -106,6 +108,7 @@ fn contributions(c: &super::SourceDistributor) -> distributor::ContributionRules
         rates: by_service::numbers(&c.contrib_max_update_rate).unwrap_or_default(),
         least_rates: by_service::numbers(&c.contrib_min_update_rate).unwrap_or_default(),
         templates: by_service::sets(&c.contrib_positive_template_id_list).unwrap_or_default(),
+        levels: by_service::flags(&c.contrib_insert_rtl).unwrap_or_default(),
         not_templates: by_service::sets(&c.contrib_negative_template_id_list).unwrap_or_default(),
     }
 }
@@ -201,7 +204,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         conflation: conflation::settings(&config.conflation),
         service_ids: c.service_ids.0.clone(),
         service_list: c.service_list.clone(),
-        blocked_service_list: c.blocked_service_list.clone(),
+        blocked_service_list: c.blocked_service_list.iter().cloned().chain(hidden_groups(config)).collect(),
         services: service::of_p2ps(config),
         disable_single_open: c.disable_single_open_list.clone(),
         disable_service_groups: c.disable_service_group_app_ids.clone(),
@@ -213,6 +216,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         support_warm_standby: c.support_warm_standby,
         connections: connections(c),
         load_factor_interval: u64::from(c.load_factor_interval_s) * SECOND,
+        load_scale: c.scaling_factor,
         // Each egress shard has its part of the clients, and tells of itself.
         mounts_when_full: c.max_mounts.div_ceil(u32::from(c.writer_thread_count.max(1))),
         max_mounts_per_user: c.max_mounts_per_user,
@@ -251,6 +255,13 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         permissions: permission_settings(&config.permissions),
         ..p2ps::Config::default()
     }
+}
+
+/// Service groups that clients of this P2PS do not see.
+fn hidden_groups(config: &Config) -> impl Iterator<Item = String> {
+    let (all, shown) = (&config.source_distributor.service_group_list.0, &config.p2ps.service_group_list);
+    let is_hidden = |name: &&String| !shown.is_empty() && !shown.contains(name);
+    all.iter().map(|group| &group.name).filter(is_hidden).cloned()
 }
 
 /// The list of other servers for clients.

@@ -163,6 +163,12 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
         "must be ONE|OTHER, with each Source Distributor in one pair at most",
     );
     rule(p.work_per_turn > 0, "work_per_turn", "must be over 0");
+    rule(p.scaling_factor > 0, "scaling_factor", "must be at least 1");
+    let is_group = |name: &str| config.source_distributor.service_group_list.0.iter().any(|group| group.name == name);
+    let groups = p.service_group_list.iter().map(String::as_str);
+    rule(groups.clone().all(is_group), "service_group_list", GROUPS);
+    let mut of_groups = p.disable_service_group_app_ids.iter().filter_map(|entry| entry.rsplit_once(':'));
+    rule(of_groups.all(|(name, _)| is_group(name)), "disable_service_group_app_ids", GROUPS);
     rule((1..=255).contains(&p.max_priority_class), "max_priority_class", "must be from 1 to 255");
     rule(
         (1..=p.max_priority_class).contains(&p.default_priority_class),
@@ -182,6 +188,9 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
     rule(p.shard_rest_us <= 100_000, "shard_rest_us", "must be at most 100000");
     found
 }
+
+/// A rule on names of service groups.
+const GROUPS: &str = "must name groups of source_distributor.service_group_list";
 
 fn of_permissions(rights: &Permissions) -> Option<Broken> {
     let broken = |key, what| Some(Broken { section: Permissions::NAME, key, what });
@@ -222,6 +231,7 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     let lists = [
         ("supports_snapshots", &s.supports_snapshots),
         ("supports_out_of_band_snapshots", &s.supports_out_of_band_snapshots),
+        ("contrib_insert_rtl", &s.contrib_insert_rtl),
     ];
     for (key, list) in lists {
         rule(by_service::flags(list).is_some(), key, by_service::FLAGS);
@@ -457,6 +467,8 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     );
     let no_groups = s.service_group_list.0.is_empty();
     idle(no_groups, p2ps, "disable_service_group_app_ids", "there is a source_distributor.service_group_list");
+    idle(p.load_factor_interval_s == 0, p2ps, "scaling_factor", "load_factor_interval_s is over 0");
+    idle(s.failback_s == 0, sd, "auto_failback", "failback_s is over 0");
     idle(!p.timed_writes, p2ps, "flush_interval_ms", "timed_writes is true");
     idle(p.server_cert_file.is_empty(), p2ps, "encrypted_port", "server_cert_file is set");
     idle(!p.enable_websocket_port, p2ps, "websocket_port", "enable_websocket_port is true");

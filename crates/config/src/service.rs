@@ -21,9 +21,13 @@ section! {
     recover_items_on_close: Option<bool> = None, "recoverItemsOnClose" in "SERVICE", "As source_distributor.recover_items_on_close.";
     non_recoverable_polling: Option<bool> = None, "nonRecoverablePolling" in "SERVICE", "As source_distributor.non_recoverable_polling.";
     max_load_level: Option<u32> = None, "maxLoadLevel" in "SERVICE", "As source_distributor.max_load_level.";
+    include_unwatched_items_in_load: Option<bool> = None, "includeUnwatchedItemsInLoad" in "SERVICE", "As source_distributor.include_unwatched_items_in_load.";
     recognition_time_s: Option<u32> = None, "recognitionTime" in "SERVICE", "As source_distributor.recognition_time_s, seconds.";
     forward_item_priority_to_src_app: Option<bool> = None, "forwardItemPriorityToSrcApp" in "SERVICE", "As source_distributor.forward_item_priority_to_src_app.";
     stale_recovery_retry_time_s: Option<u32> = None, "staleRecoveryRetryTime" in "SERVICE", "As source_distributor.stale_recovery_retry_time_s, seconds.";
+    service_restart_time_s: Option<u32> = None, "serviceRestartTime" in "SERVICE", "As source_distributor.service_restart_time_s, seconds.";
+    failback_s: Option<u32> = None, "decisionTime" in "SERVICE*HSAutoFailback", "As source_distributor.failback_s, seconds.";
+    auto_failback: Option<bool> = None, "enable" in "SERVICE*HSAutoFailback", "As source_distributor.auto_failback.";
     preemption_retry_s: Option<u32> = None, "preemptionRetryTime" in "SERVICE", "As source_distributor.preemption_retry_s, seconds.";
     max_pending_out_insert: Option<u32> = None, "maxPendingOutInsert" in "SERVICE", "Posts to this service that may await the acks of its providers, within source_distributor.max_pending_out_insert of all; a further one gets a NAK.";
     cache_location: Option<CacheLocation> = None, "cacheLocation" in "SERVICE", "As source_distributor.cache_location, whatever source_distributor.cached_services says.";
@@ -35,6 +39,8 @@ section! {
     discourage_requests_on_outage: Option<bool> = None, "discourageRequestsOnOutage" in "SERVICE", "As p2ps.discourage_requests_on_outage.";
     expanded_enum_fields: Option<bool> = None, "expandedEnumFields" in "SERVICE", "As p2ps.expanded_enum_fields.";
     seq_num_follows_marketfeed_rules: Option<bool> = None, "seqNumFollowsMarketfeedRules" in "SERVICE", "As p2ps.seq_num_follows_marketfeed_rules.";
+    convert_to_idn_style: Option<bool> = None, "convertToIDNStyle" in "SERVICE", "As p2ps.convert_to_idn_style.";
+    use_template_number: Option<bool> = None, "useTemplateNumber" in "SERVICE", "As p2ps.use_template_number.";
     use_point_to_point_data: Option<bool> = None, "usePointToPointData" in "SERVICE", "As hub.use_point_to_point_data.";
     field_file: Option<String> = None, "fieldDictionary" in "SERVICE", "RDMFieldDictionary file of this service. Servers have one dictionary for all clients: it gets what this file has beyond dictionary.field_file, and says in the log what is another field in both.";
     enum_file: Option<String> = None, "enumFile" in "SERVICE", "enumtype.def file of this service, likewise.";
@@ -88,7 +94,7 @@ macro_rules! at_once {
 
 at_once! {
     age_unwatched_item_time_s request_timeout_s normal_retry_time_s retry_limit recover_items_on_close forward_item_priority_to_src_app stale_recovery_retry_time_s
-    preemption_retry_s max_pending_out_insert post_timeout_s non_recoverable_polling max_load_level recognition_time_s
+    preemption_retry_s max_pending_out_insert post_timeout_s non_recoverable_polling max_load_level include_unwatched_items_in_load recognition_time_s service_restart_time_s failback_s auto_failback
 }
 
 /// Takes over what counts with a reload, also of services of which nothing was said, or nothing is said any more.
@@ -111,12 +117,15 @@ fn seconds(of: Option<u32>) -> Option<u64> {
 pub(super) fn of_distributor(config: &Config) -> BTreeMap<String, distributor::ServiceConfig> {
     let of = |own: &Service| distributor::ServiceConfig {
         age_unwatched: seconds(own.age_unwatched_item_time_s),
+        failback: failback(config, own),
+        restart: seconds(own.service_restart_time_s),
         request_timeout: seconds(own.request_timeout_s),
         retry_max_interval: seconds(own.normal_retry_time_s.map(|seconds| seconds.max(1))),
         retry_limit: own.retry_limit,
         recover_on_close: own.recover_items_on_close,
         poll_refused: own.non_recoverable_polling,
         max_load: own.max_load_level,
+        counts_unwatched: own.include_unwatched_items_in_load,
         recognition: seconds(own.recognition_time_s),
         forward_priority: own.forward_item_priority_to_src_app,
         stale_recovery_retry: seconds(own.stale_recovery_retry_time_s),
@@ -127,6 +136,14 @@ pub(super) fn of_distributor(config: &Config) -> BTreeMap<String, distributor::S
         max_pending_posts: own.max_pending_out_insert.map(|posts| posts as usize),
     };
     config.services.iter().map(|(name, own)| (name.clone(), of(own))).collect()
+}
+
+/// When items of a service go back to its first provider, if it says something of that for itself.
+fn failback(config: &Config, own: &Service) -> Option<u64> {
+    own.auto_failback.or(own.failback_s.map(|_| config.source_distributor.auto_failback)).map(|goes_back| {
+        let time = own.failback_s.unwrap_or(config.source_distributor.failback_s);
+        if goes_back { u64::from(time) * SECOND } else { 0 }
+    })
 }
 
 /// Settings of single services at a P2PS.
@@ -180,6 +197,27 @@ mod tests {
         let config = parse(text);
         let pauses = config.routes.iter().map(|route| super::recovery_interval_ms(&config, route));
         assert_eq!(pauses.collect::<Vec<_>>(), [3_000, 40, 700]);
+    }
+
+    #[test]
+    fn fail_back_and_restart_are_said_by_service_in_an_rmds_cnf_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let cnf = dir.path().join("rmds.cnf");
+        let text = "*HSAutoFailback*decisionTime : 60\n*FEED*HSAutoFailback*decisionTime : 20\n*OLD*HSAutoFailback*enable : False\n\
+                    *adh*NEW*HSAutoFailback*enable : True\n*serviceRestartTime : 600\n*FEED*serviceRestartTime : 30\n\
+                    *FEED*retryLimit : 2\n";
+        std::fs::write(&cnf, text).unwrap();
+        let loaded = crate::load(&cnf, &crate::Selection::default()).expect("no fault");
+        assert!(loaded.notes.iter().all(|note| !note.text.contains("no effect")), "{:?}", loaded.notes);
+        let sd = distributor_config(&loaded.config);
+        assert_eq!((sd.failback, sd.restart), (60 * SECOND, 600 * SECOND));
+        let of = |name: &str| (sd.services[name].failback, sd.services[name].restart);
+        assert_eq!(of("FEED"), (Some(20 * SECOND), Some(30 * SECOND)));
+        assert_eq!((of("OLD"), of("NEW")), ((Some(0), None), (Some(60 * SECOND), None)));
+        assert_eq!(sd.services.len(), 3, "no level is a service: {:?}", sd.services.keys());
+        std::fs::write(&cnf, "*hotStandby*enable : False\n").unwrap();
+        let fault = crate::load(&cnf, &crate::Selection::default()).unwrap_err().to_string();
+        assert!(fault.contains("*SERVICE*HSAutoFailback*enable"), "{fault}");
     }
 
     #[test]

@@ -168,6 +168,9 @@ pub struct Config {
     /// With [`Balance::First`] and [`Balance::Hot`]: how long a provider has to have a service again before the items of later ones go back to it; 0 leaves
     /// them where they are.
     pub failback: u64,
+    /// How long a service is kept that no provider offers any more, its items Suspect, before it is deleted and they are closed; 0 for ever
+    /// (`serviceRestartTime`). Services of non-interactive providers are not concerned.
+    pub restart: u64,
     /// How long an item stays open upstream when nobody watches it any more; 0 closes it at once
     /// (`ageUnwatchedItemTime`).
     pub age_unwatched: u64,
@@ -195,6 +198,9 @@ pub struct Config {
     pub poll_refused: bool,
     /// A provider whose `LoadFactor` for a service is above this is asked for no more items of it; 0 for none (`maxLoadLevel`).
     pub max_load: u32,
+    /// Items that nobody watches, and that are open at a provider still, count where the provider with the fewest items is asked
+    /// (`includeUnwatchedItemsInLoad`).
+    pub counts_unwatched: bool,
     /// How long a provider that is connected has to have had a service up before it is asked for items of it; 0 asks at once (`recognitionTime`).
     pub recognition: u64,
     /// How long a provider may leave an item Suspect that it has open before an image is asked for; 0 for ever (`staleRecoveryRetryTime`).
@@ -337,6 +343,7 @@ impl Default for Config {
             service_groups: Vec::new(),
             site: String::new(),
             failback: 0,
+            restart: 0,
             age_unwatched: 0,
             age_unpublished: 0,
             publication_patience: 0,
@@ -348,6 +355,7 @@ impl Default for Config {
             recover_on_close: false,
             poll_refused: false,
             max_load: 0,
+            counts_unwatched: true,
             recognition: 0,
             stale_recovery_retry: 0,
             forward_priority: true,

@@ -105,6 +105,8 @@ pub struct Counters {
     pub record_ends_lost: u64,
     /// Services that nobody offered any more and that had no item, forgotten.
     pub services_aged: u64,
+    /// Services deleted since no provider has offered them for as long as they are kept.
+    pub services_given_up: u64,
     /// Images of interactive items given out of the cache; those of several parts count once.
     pub images_from_cache: u64,
     /// Images given out of the cache, as Suspect, of items that were lost.

@@ -45,6 +45,11 @@ pub enum Notice {
         /// Address of the provider.
         provider: String,
     },
+    /// A service that no provider has offered for as long as it is kept is deleted.
+    ServiceGivenUp {
+        /// The service's name.
+        service: String,
+    },
     /// A provider of the other kind takes a service over: those that offered it are gone.
     ServiceTakenOver {
         /// The service's name.
@@ -186,6 +191,10 @@ impl fmt::Display for Notice {
             Self::GroupServedFrom { group, served_from, provider } => {
                 write!(f, "service group {group} is served from service {served_from} of provider {provider}")
             }
+            Self::ServiceGivenUp { service } => write!(
+                f,
+                "service {service} is deleted and its items are closed: no provider has offered it for as long as it is kept (service_restart_time_s)"
+            ),
             Self::NoServiceIds { service, provider } => write!(
                 f,
                 "service {service} of provider {provider} is not taken: all 65534 ids are in use; one is free again when a service that nobody offers is forgotten (age_unpublished_s)"

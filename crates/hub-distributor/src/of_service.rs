@@ -36,12 +36,15 @@ macro_rules! by_service {
 
 by_service! {
     age_unwatched: u64;
+    failback: u64;
+    restart: u64;
     request_timeout: u64;
     retry_max_interval: u64;
     retry_limit: u32;
     recover_on_close: bool;
     poll_refused: bool;
     max_load: u32;
+    counts_unwatched: bool;
     recognition: u64;
     stale_recovery_retry: u64;
     post_timeout: u64;

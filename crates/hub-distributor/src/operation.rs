@@ -9,7 +9,7 @@ impl SourceDistributor {
         let own = &mut self.config;
         own.age_unwatched = config.age_unwatched;
         let becomes_hot = own.balance != config.balance;
-        (own.balance, own.failback) = (config.balance, config.failback);
+        (own.balance, own.failback, own.restart) = (config.balance, config.failback, config.restart);
         if std::mem::replace(&mut own.sequence_numbers, config.sequence_numbers) != config.sequence_numbers {
             self.hot_standby.forget_numbers();
         }
@@ -19,6 +19,7 @@ impl SourceDistributor {
         own.recover_on_close = config.recover_on_close;
         own.poll_refused = config.poll_refused;
         (own.max_load, own.recognition) = (config.max_load, config.recognition);
+        own.counts_unwatched = config.counts_unwatched;
         own.stale_recovery_retry = config.stale_recovery_retry;
         own.post_timeout = config.post_timeout;
         own.forward_priority = config.forward_priority;

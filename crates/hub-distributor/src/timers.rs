@@ -31,6 +31,8 @@ pub(crate) enum Timer {
     Dictionaries(SessionId, u32),
     /// A provider may have had a service for long enough that items go back to it: service.
     FailBack(u16),
+    /// A service may have been without a provider for long enough to be deleted: service.
+    Restart(u16),
     /// A service may have items that lack a mirror: service.
     Mirrors(u16),
     /// The operator is to hear of items that have gone over because of what their providers say.

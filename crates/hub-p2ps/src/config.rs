@@ -24,7 +24,7 @@ pub struct Config {
     pub blocked_service_list: Vec<String>,
     /// Application ids of clients for which nothing is recovered here, as if their logins had `SingleOpen` 0.
     pub disable_single_open: Vec<String>,
-    /// Application ids of clients whose directories do not show the services of `service_groups`.
+    /// Application ids of clients whose directories do not show the services of `service_groups`; `GROUP:ID` is about one of these.
     pub disable_service_groups: Vec<String>,
     /// Names of services that are groups of others.
     pub service_groups: Vec<String>,
@@ -54,6 +54,9 @@ pub struct Config {
     pub load_percents: super::Percents,
     /// How often the load factor of the services is worked out that is told of this server, nanoseconds; 0 tells of none.
     pub load_factor_interval: u64,
+    /// Times that this server counts as it is full for that: a weaker one more, so that it is as full as another with fewer clients
+    /// (`scalingFactor`).
+    pub load_scale: u32,
     /// Logins at which this server is full for that; 0 leaves them out of account.
     pub mounts_when_full: u32,
     /// When the opens that wait are told of.
@@ -173,9 +176,16 @@ impl Config {
         (self.service_list.is_empty() || is_in(&self.service_list)) && !is_in(&self.blocked_service_list)
     }
 
-    /// Whether the directories of a login show no service groups.
-    pub(crate) fn hides_groups_from(&self, request: &login::Request) -> bool {
-        is_in(&self.disable_service_groups, request)
+    /// The service groups that the directories of a login do not show, by their places in `service_groups`.
+    pub(crate) fn groups_hidden_from(&self, request: &login::Request) -> Box<[u16]> {
+        let Some(id) = request.attributes.application_id.as_ref() else { return Box::default() };
+        let hides = |group: &String| {
+            self.disable_service_groups.iter().any(|entry| match entry.rsplit_once(':') {
+                Some((of, known)) => of == group && known == id,
+                None => entry == id,
+            })
+        };
+        (0..).zip(&self.service_groups).filter(|(_, group)| hides(group)).map(|(place, _)| place).collect()
     }
 
     /// The limit of a service's open items; 0 for any number.
@@ -264,6 +274,7 @@ impl Default for Config {
             service_item_limits: BTreeMap::new(),
             load_percents: super::Percents::default(),
             load_factor_interval: 0,
+            load_scale: 1,
             mounts_when_full: 0,
             open_queue: super::QueueMarks::default(),
             blocked: super::BlockedList::default(),

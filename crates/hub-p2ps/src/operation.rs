@@ -70,7 +70,7 @@ impl P2ps {
         own.service_open_windows.clone_from(&config.service_open_windows);
         own.load_percents = config.load_percents;
         own.load_factor_interval = config.load_factor_interval;
-        own.mounts_when_full = config.mounts_when_full;
+        (own.mounts_when_full, own.load_scale) = (config.mounts_when_full, config.load_scale);
         own.connections.clone_from(&config.connections);
         own.open_queue = config.open_queue;
         (own.open_window, own.open_window_for_polls) = (config.open_window, config.open_window_for_polls);

@@ -49,6 +49,16 @@ pub enum RtlRule {
     SequenceNumber,
 }
 
+/// How a price says that it is zero, and that it is blank (`convertToIDNStyle`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PriceStyle {
+    /// As IDN's records: a zero without a minus is blank, and `-0` is zero; blank is written `+0`.
+    #[default]
+    Idn,
+    /// As any other number: zero is zero, whatever its sign, and blank is empty.
+    Plain,
+}
+
 /// Choices of a [`Converter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
@@ -56,6 +66,11 @@ pub struct Options {
     pub rtl: RtlRule,
     /// Enumerations are written as the text that a screen shows, where there is one (`expandedEnumFields`).
     pub expands_enums: bool,
+    /// What zero and blank of prices are.
+    pub prices: PriceStyle,
+    /// The template number of an image's record becomes that of the field list in [`Converter::read_opaque`] (`useTemplateNumber`); otherwise the field
+    /// list has none.
+    pub keeps_templates: bool,
 }
 
 /// What an RWF message has that a record has not.
@@ -89,8 +104,13 @@ impl Converter {
         self.options = options;
     }
 
-    pub(crate) const fn rtl_rule(&self) -> RtlRule {
-        self.options.rtl
+    pub(crate) const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether zero and blank of a field are written as IDN's prices have them.
+    fn has_idn_zeros(&self, def: &FieldDef) -> bool {
+        self.options.prices == PriceStyle::Idn && is_price(def)
     }
 
     /// What was lost so far.
@@ -178,7 +198,7 @@ impl Converter {
             if def.is_some_and(|def| is_short_field_written(def, fid, text, &mut list)) {
                 continue;
             }
-            match field_to_rwf(dictionary, def, fid, text.bytes(), &mut list) {
+            match self.field_to_rwf(dictionary, def, fid, text.bytes(), &mut list) {
                 Ok(()) => {}
                 Err(value::Error::Encode(error)) => return Err(error.into()),
                 Err(value::Error::Lost(loss)) => self.losses.add(fid, loss),
@@ -304,17 +324,17 @@ impl Converter {
     ) -> Result<Option<Loss>, value::Error> {
         let wrong = |_: DecodeError| value::Error::Lost(Loss::Value);
         if data.is_empty() {
-            return write_blank(w, def);
+            return self.write_blank(w, def);
         }
         match def.data_type() {
             DataType::REAL => match primitive::real(data).map_err(wrong)? {
                 Some(real) => {
-                    if real.mantissa == 0 && is_price(def) {
+                    if real.mantissa == 0 && self.has_idn_zeros(def) {
                         w.u8(b'-')?;
                     }
                     value::write_real(w, real)
                 }
-                None => write_blank(w, def),
+                None => self.write_blank(w, def),
             },
             DataType::ENUM => {
                 let number = primitive::enumeration(data).map_err(wrong)?;
@@ -328,7 +348,7 @@ impl Converter {
                 value::write_binary(w, primitive::uint(data).map_err(wrong)?, def.length())?;
                 Ok(None)
             }
-            DataType::UINT | DataType::INT if is_price(def) && is_zero(def, data).map_err(wrong)? => {
+            DataType::UINT | DataType::INT if self.has_idn_zeros(def) && is_zero(def, data).map_err(wrong)? => {
                 Ok(w.bytes(value::ZERO_PRICE).map(|()| None)?)
             }
             DataType::UINT => Ok(value::write_uint(w, primitive::uint(data).map_err(wrong)?).map(|()| None)?),
@@ -347,16 +367,53 @@ impl Converter {
             _ => Err(value::Error::Lost(Loss::Type)),
         }
     }
-}
 
-/// Nothing, or what a price's blank is.
-fn write_blank(w: &mut Writer<'_>, def: &FieldDef) -> Result<Option<Loss>, value::Error> {
-    // A price of one character cannot say it, and a blank that is left out would leave the old price.
-    let is_said = is_price(def) && (def.length() == 0 || usize::from(def.length()) >= value::BLANK_PRICE.len());
-    if is_said {
-        w.bytes(value::BLANK_PRICE)?;
+    /// Nothing, or what a price's blank is.
+    fn write_blank(&self, w: &mut Writer<'_>, def: &FieldDef) -> Result<Option<Loss>, value::Error> {
+        // A price of one character cannot say it, and a blank that is left out would leave the old price.
+        let is_sayable = def.length() == 0 || usize::from(def.length()) >= value::BLANK_PRICE.len();
+        if is_sayable && self.has_idn_zeros(def) {
+            w.bytes(value::BLANK_PRICE)?;
+        }
+        Ok(None)
     }
-    Ok(None)
+
+    /// Writes a field of a record into a field list.
+    #[inline(never)]
+    fn field_to_rwf(
+        &self,
+        dictionary: &Dictionary,
+        def: Option<&FieldDef>,
+        fid: i16,
+        text: &[u8],
+        list: &mut FieldListEncoder<'_, '_>,
+    ) -> Result<(), value::Error> {
+        // Text of a field that nobody defines is passed on as it is: whoever knows the field can read it.
+        let Some(def) = def else { return Ok(list.raw(fid, text)?) };
+        let data_type = def.data_type();
+        if is_text(def) {
+            return Ok(list.raw(fid, text)?);
+        }
+        if value::is_blank(text) || self.has_idn_zeros(def) && value::is_blank_price(text) {
+            return Ok(list.blank(fid)?);
+        }
+        let value = match data_type {
+            DataType::REAL => value::real(text).map(Primitive::Real),
+            DataType::UINT if def.marketfeed_type() == MarketfeedType::BINARY => {
+                value::binary(text).map(Primitive::UInt)
+            }
+            DataType::UINT => value::uint(text).map(Primitive::UInt),
+            DataType::INT => value::int(text).map(Primitive::Int),
+            DataType::DATE => value::date(text).map(Primitive::Date),
+            DataType::TIME if def.marketfeed_type() == MarketfeedType::INTEGER => {
+                value::time_of_count(text, def.rwf_length()).map(Primitive::Time)
+            }
+            DataType::TIME => value::time(text).map(Primitive::Time),
+            DataType::ENUM => enumeration(dictionary, def, text).map(Primitive::Enum),
+            _ => return Err(value::Error::Lost(Loss::Type)),
+        };
+        Ok(list.field(fid, &value.ok_or(value::Error::Lost(Loss::Value))?)?)
+    }
 }
 
 fn is_zero(def: &FieldDef, data: &[u8]) -> Result<bool, DecodeError> {
@@ -446,41 +503,7 @@ fn is_short_field_written(def: &FieldDef, fid: i16, text: Text<'_>, list: &mut F
     }
 }
 
-/// Writes a field of a record into a field list.
-#[inline(never)]
-fn field_to_rwf(
-    dictionary: &Dictionary,
-    def: Option<&FieldDef>,
-    fid: i16,
-    text: &[u8],
-    list: &mut FieldListEncoder<'_, '_>,
-) -> Result<(), value::Error> {
-    // Text of a field that nobody defines is passed on as it is: whoever knows the field can read it.
-    let Some(def) = def else { return Ok(list.raw(fid, text)?) };
-    let data_type = def.data_type();
-    if is_text(def) {
-        return Ok(list.raw(fid, text)?);
-    }
-    if value::is_blank(text) || is_price(def) && value::is_blank_price(text) {
-        return Ok(list.blank(fid)?);
-    }
-    let value = match data_type {
-        DataType::REAL => value::real(text).map(Primitive::Real),
-        DataType::UINT if def.marketfeed_type() == MarketfeedType::BINARY => value::binary(text).map(Primitive::UInt),
-        DataType::UINT => value::uint(text).map(Primitive::UInt),
-        DataType::INT => value::int(text).map(Primitive::Int),
-        DataType::DATE => value::date(text).map(Primitive::Date),
-        DataType::TIME if def.marketfeed_type() == MarketfeedType::INTEGER => {
-            value::time_of_count(text, def.rwf_length()).map(Primitive::Time)
-        }
-        DataType::TIME => value::time(text).map(Primitive::Time),
-        DataType::ENUM => enumeration(dictionary, def, text).map(Primitive::Enum),
-        _ => return Err(value::Error::Lost(Loss::Type)),
-    };
-    Ok(list.field(fid, &value.ok_or(value::Error::Lost(Loss::Value))?)?)
-}
-
-/// Whether zero and blank of a field are written as prices have them.
+/// Whether a field is a price, whose zero and blank may be written as IDN has them.
 #[inline]
 fn is_price(def: &FieldDef) -> bool {
     def.marketfeed_type() == MarketfeedType::PRICE && !is_text(def)
@@ -541,18 +564,18 @@ QUOTED_F \"Q\" 16 NULL PRICE 17 RMTES_STRING 17
     }
 
     /// What both ways of writing a field write, the short one by [`Converter::fields_to_rwf`].
-    fn read(dictionary: &Dictionary, record: &Record<'_>) -> [(Vec<u8>, Losses); 2] {
-        let mut converter = Converter::default();
+    fn read(dictionary: &Dictionary, record: &Record<'_>, prices: PriceStyle) -> [(Vec<u8>, Losses); 2] {
+        let mut converter = Converter::new(Options { prices, ..Options::default() });
         let (mut quick, mut slow) = ([0; 400], [0; 400]);
         let mut w = Writer::new(&mut quick);
         converter.fields_to_rwf(dictionary, record, None, &mut w).unwrap();
-        let quick = (w.written().to_vec(), converter.losses);
+        let quick = (w.written().to_vec(), std::mem::take(&mut converter.losses));
         let mut w = Writer::new(&mut slow);
         let mut losses = Losses::default();
         let mut list = FieldListEncoder::begin(&mut w).unwrap();
         for field in record.fields() {
             let crate::Field { fid, value } = field.unwrap();
-            match field_to_rwf(dictionary, dictionary.field(fid), fid, value, &mut list) {
+            match converter.field_to_rwf(dictionary, dictionary.field(fid), fid, value, &mut list) {
                 Ok(()) => {}
                 Err(value::Error::Lost(loss)) => losses.add(fid, loss),
                 Err(error) => panic!("{error:?}"),
@@ -574,13 +597,17 @@ QUOTED_F \"Q\" 16 NULL PRICE 17 RMTES_STRING 17
             }
             bytes.push(crate::FS);
             let record = Record::parse(&bytes).unwrap();
-            let [quick, slow] = read(&dictionary(), &record);
-            prop_assert_eq!(quick, slow);
+            for prices in [PriceStyle::Idn, PriceStyle::Plain] {
+                let [quick, slow] = read(&dictionary(), &record, prices);
+                prop_assert_eq!(quick, slow);
+            }
         }
 
         #[test]
         fn short_values_are_written_as_all_others_are(field in 0..IDS.len(), data in any_data(), room in 0_usize..40) {
-            let (dictionary, converter) = (dictionary(), Converter::default());
+            let dictionary = dictionary();
+            let prices = if data.len() % 2 == 0 { PriceStyle::Idn } else { PriceStyle::Plain };
+            let converter = Converter::new(Options { prices, ..Options::default() });
             let fid = IDS[field];
             let Some(def) = dictionary.field(fid) else { return Ok(()) };
             let (mut quick, mut slow) = ([0; 200], [0; 200]);

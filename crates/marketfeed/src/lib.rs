@@ -32,7 +32,7 @@ mod record;
 mod value;
 mod words;
 
-pub use convert::{ConvertError, Converter, Options, RtlRule, RwfHeader};
+pub use convert::{ConvertError, Converter, Options, PriceStyle, RtlRule, RwfHeader};
 pub use edit::{EditError, FieldCache, has_edit};
 pub use encode::RecordEncoder;
 pub use losses::{Loss, Losses};

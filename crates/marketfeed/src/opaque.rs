@@ -3,6 +3,7 @@
 //! RWF has no type of its own for Marketfeed; OPAQUE is decoded by every SDK. The header of the message stays RWF's: stream, state, key,
 //! permission data.
 
+use rwf::container::FieldListInfo;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Conflation, Domain, Msg, MsgClass, RefreshFlags, RefreshMsg, StatusMsg, UpdateMsg, UpdateType};
 use rwf::wire::Writer;
@@ -11,6 +12,8 @@ use rwf::{DataType, State, peek};
 use crate::convert::{drop_state, update_type};
 use crate::{ConvertError, Converter, Record, RecordType, RtlRule};
 
+/// `DictionaryId` of the RDM's field dictionary, by which records are converted.
+const DICTIONARY_ID: u16 = 1;
 /// Room for what a header may grow by, bytes.
 const HEADROOM: usize = 512;
 /// A record's fields as RWF take at most so many times the bytes.
@@ -59,7 +62,7 @@ impl Converter {
         w: &mut Writer<'_>,
     ) -> Result<(), ConvertError> {
         let container = DataType::FIELD_LIST;
-        let rtl = record.rtl.filter(|_| self.rtl_rule() == RtlRule::SequenceNumber).map(u32::from);
+        let rtl = record.rtl.filter(|_| self.options().rtl == RtlRule::SequenceNumber).map(u32::from);
         let is_image = matches!(record.record_type, RecordType::IMAGE | RecordType::SNAPSHOT);
         match (msg, record.record_type) {
             (_, RecordType::STATUS | RecordType::DROP) => {
@@ -104,7 +107,9 @@ impl Converter {
             }
             (other, _) => return Err(ConvertError::Class(other.class())),
         }
-        self.fields_to_rwf(dictionary, record, None, w)
+        let keeps_template = is_image && self.options().keeps_templates;
+        let template = record.field_list.filter(|_| keeps_template);
+        self.fields_to_rwf(dictionary, record, template.map(|num| FieldListInfo { dict_id: DICTIONARY_ID, num }), w)
     }
 
     /// Writes an RWF message with its field list as a record, behind what `out` holds: the same message, whose payload is OPAQUE. False,

@@ -489,6 +489,7 @@ impl ReceivedMessage {
             Msg::Ack(m) => {
                 self.class = "ACK";
                 self.words.push(format!("id={}", m.ack_id));
+                self.option("seq", m.seq_num);
                 self.option("nak", m.nak_code.map(|code| name!(code)));
                 self.text = String::from_utf8_lossy(m.text.unwrap_or_default()).into_owned();
             }
@@ -505,6 +506,7 @@ impl ReceivedMessage {
                 self.class = "POST";
                 self.flags(m.flags.0, PostFlags::NAMES.iter().map(|(flag, name)| (flag.0, *name)));
                 self.option("id", m.post_id);
+                self.option("seq", m.seq_num);
                 self.option("part", m.part_num);
                 self.words.push(format!("user-info={}/{}", m.post_user_info.ip(), m.post_user_info.id));
                 self.key(m.key.as_ref(), services);

@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
     /// The line that counts for a parameter.
     fn choose(&self, mapped: &Mapped, given: Given<'_>) -> Option<&'a Line> {
         let fits = |line: &'a Line| {
-            let is_of_one = mapped.is_of_services() && Mapped::service_of(&line.key).is_some()
+            let is_of_one = mapped.is_of_services() && mapped.service_of(&line.key).is_some()
                 || mapped.is_of_routes && route_name(line).is_some();
             if is_of_one {
                 return None;
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
                 else {
                     continue;
                 };
-                let (service, weight) = (Mapped::service_of(&line.key), Weight::new(host, levels));
+                let (service, weight) = (mapped.service_of(&line.key), Weight::new(host, levels));
                 match chosen.iter_mut().find(|(of, ..)| *of == service) {
                     Some(known) if known.1 > weight => {}
                     Some(known) => (known.1, known.2) = (weight, line),
@@ -280,9 +280,9 @@ impl<'a> Reader<'a> {
         let (catalogue, lines) = (self.catalogue, self.lines);
         let of_services = || catalogue.mapped().iter().filter(|m| m.section == Service::NAME);
         let named = |line: &'a Line| {
-            let is_it = self.place.host_weight(&line.key).is_some()
-                && of_services().any(|m| m.weigh(&line.key, Given::default()).is_some());
-            Mapped::service_of(&line.key).filter(|_| is_it && !line.value.is_empty())
+            let is_here = self.place.host_weight(&line.key).is_some() && !line.value.is_empty();
+            let mut mapped = of_services().filter(|m| is_here && m.weigh(&line.key, Given::default()).is_some());
+            mapped.find_map(|m| m.service_of(&line.key))
         };
         let names: BTreeSet<&str> = lines.iter().filter_map(named).collect();
         for (route, &name) in names.iter().enumerate() {
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
     fn choose_for(&mut self, mapped: &Mapped, service: &str) -> Option<&'a Line> {
         let lines = self.lines;
         let weigh = |line: &'a Line| {
-            let of = Mapped::service_of(&line.key);
+            let of = mapped.service_of(&line.key);
             let host = self.place.host_weight(&line.key).filter(|_| of.is_none_or(|of| of == service))?;
             let weight = Weight::new(host, mapped.weigh(&line.key, Given::default())?);
             (!line.value.is_empty()).then_some((weight, of.is_some(), line))
@@ -479,7 +479,7 @@ fn entry(mapped: &Mapped, service: Option<&str>, value: &str) -> Option<String> 
 }
 
 /// Parameters whose lines are True or False, and say as much when they are False.
-const FLAGS: [&str; 2] = ["supportsSnapshots", "supportsOutofBandSnapshots"];
+const FLAGS: [&str; 3] = ["contribInsertRTL", "supportsSnapshots", "supportsOutofBandSnapshots"];
 /// Lists of regular expressions.
 const EXPRESSIONS: [&str; 2] = ["serverPartitionList", "serverPartitionNegationList"];
 /// The lists by service whose lines are True or False, and that have those services for which they are True.

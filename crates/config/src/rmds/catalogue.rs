@@ -67,6 +67,9 @@ impl Mapped {
 
     /// How specifically a key names this parameter, a number a level; `None` if it does not.
     pub(crate) fn weigh(&self, key: &Key, given: Given<'_>) -> Option<Vec<u8>> {
+        if !self.has_levels_of_service(key) {
+            return None;
+        }
         let weigh = |shape: &Vec<Option<Level<'_>>>| {
             let levels: Vec<Level<'_>> = shape.iter().copied().flatten().collect();
             let mut weights = level_weights(&key.words, &levels)?.into_iter();
@@ -80,9 +83,24 @@ impl Mapped {
         self.scope == SERVICES
     }
 
-    /// The service that a line of such a parameter names.
-    pub(crate) fn service_of(key: &Key) -> Option<&str> {
-        match key.words.len().checked_sub(2).map(|at| &key.words[at].1) {
+    /// The levels between a service and the name.
+    fn levels_of_service(&self) -> impl DoubleEndedIterator<Item = &'static str> {
+        let levels = self.scope.strip_prefix("SERVICE*").unwrap_or_default();
+        levels.split('*').filter(|level| !level.is_empty())
+    }
+
+    /// Whether a key has these levels, which no line may leave out: their names, such as `enable`, say too little without.
+    fn has_levels_of_service(&self, key: &Key) -> bool {
+        let mut before = key.words.iter().rev().skip(1).map(|(_, word)| word);
+        self.levels_of_service().rev().all(|level| match before.next() {
+            Some(Word::Name(name)) => name.eq_ignore_ascii_case(level),
+            Some(Word::Any) | None => false,
+        })
+    }
+
+    /// The service that a line of this parameter names: the word before its own levels and its name.
+    pub(crate) fn service_of<'k>(&self, key: &'k Key) -> Option<&'k str> {
+        match key.words.len().checked_sub(2 + self.levels_of_service().count()).map(|at| &key.words[at].1) {
             Some(Word::Name(name)) if !is_component(name) => Some(name),
             _ => None,
         }
@@ -90,7 +108,7 @@ impl Mapped {
 
     /// Whether a line may be for one service: such a one is for a [`Service`], and one without a service for all.
     pub(crate) fn is_of_services(&self) -> bool {
-        self.scope == "SERVICE"
+        self.scope.split('*').next() == Some("SERVICE")
     }
 
     /// Whether RMDS has a value for each route and we have one for all.
@@ -101,7 +119,7 @@ impl Mapped {
     /// How it is written.
     pub(crate) fn example(&self) -> String {
         match self.section {
-            _ if self.scope == "SERVICE" => format!("*SERVICE*{}", self.name),
+            _ if self.is_of_services() => format!("*{}*{}", self.scope, self.name),
             _ if self.is_by_service() && self.components == ANY_COMPONENT => format!("*SERVICE*{}", self.name),
             _ if self.is_by_service() => format!("*{}*SERVICE*{}", self.components[0], self.name),
             Route::NAME => {
@@ -146,7 +164,7 @@ impl Catalogue {
                         ("P2PS", "") if name != "rsslPort" => (P2PS, "PORT"),
                         // A P2PS has parameters of the same names.
                         _ if section.name() == SourceConflation::NAME => (SRC_DIST, info.scope),
-                        (_, "SERVICE") => (ANY_COMPONENT, "SERVICE"),
+                        (_, scope) if scope.split('*').next() == Some("SERVICE") => (ANY_COMPONENT, scope),
                         ("Src_Dist", SERVICES) => (ANY_COMPONENT, SERVICES),
                         (_, "PROCESS") => (ANY_COMPONENT, ""),
                         ("P2PS", scope) => (P2PS, scope),

@@ -157,10 +157,11 @@ impl SourceDistributor {
             return;
         }
         self.leave_if_suspect(handle, out);
-        if becomes_good && self.config.failback > 0 && self.config.takeover_on_suspect {
+        let failback = self.providers.rules(&self.config, self.items[handle].service()).failback;
+        if becomes_good && failback > 0 && self.config.takeover_on_suspect {
             // The one that has just been left is not good: nothing is noted of it here.
             let is_good = self.hot_standby.mirror(handle).is_some_and(|mirror| mirror.good_since.is_some());
-            let due = is_good.then(|| self.now.saturating_add(self.config.failback));
+            let due = is_good.then(|| self.now.saturating_add(failback));
             self.hot_standby.await_return(handle, due);
         }
     }
@@ -183,16 +184,15 @@ impl SourceDistributor {
             self.hot_standby.await_return(handle, None);
             let item = &self.items[handle];
             let (service, is_watched) = (item.service(), item.is_watched());
+            let failback = self.providers.rules(&self.config, service).failback;
             let at = self.hot_standby.mirror_session(handle);
             let first = self.providers.service(service).and_then(Service::first);
             // A provider that has the service again only now gets its items with all others.
-            if first
-                .is_none_or(|(first, since)| Some(first) != at || self.now.saturating_sub(since) < self.config.failback)
-            {
+            if first.is_none_or(|(first, since)| Some(first) != at || self.now.saturating_sub(since) < failback) {
                 continue;
             }
             if !is_watched {
-                self.hot_standby.await_return(handle, Some(self.now.saturating_add(self.config.failback)));
+                self.hot_standby.await_return(handle, Some(self.now.saturating_add(failback)));
                 continue;
             }
             self.swap(handle, (Former::StandsBy, true), "", out);

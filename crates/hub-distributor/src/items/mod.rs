@@ -8,11 +8,12 @@ use state::Filing;
 pub(crate) use state::{Item, Kind, Left, News, Part, Place, UnwatchedTimer};
 
 use super::SessionId;
-use super::ids::{Epoch, GroupId, Handle, ImageSlot, StreamId};
+use super::ids::{Epoch, GroupId, Handle, ImageSlot, Slot, StreamId};
 use crate::hash_seed::HashSeed;
 use crate::item::{HashedKey, ItemHash, ItemKey};
 use crate::roster::Roster;
 use hub_items::item_index::ItemIndex;
+use rustc_hash::FxHashMap;
 use std::ops::{Index, IndexMut};
 
 /// The text for those who have asked for an item that nobody publishes.
@@ -65,6 +66,8 @@ struct Rosters {
     groups: Roster,
     /// One list.
     unpublished: Roster,
+    /// How many items on streams of a session nobody watches, by session and service; without those of which there are none.
+    unwatched: FxHashMap<(SessionId, u16), u32>,
 }
 
 impl Rosters {
@@ -74,6 +77,22 @@ impl Rosters {
         self.offers.refile(handle.0, from.offer, to.offer);
         self.groups.refile(handle.0, from.group, to.group);
         self.unpublished.refile(handle.0, from.unpublished, to.unpublished);
+        if from.unwatched != to.unwatched {
+            self.recount_unwatched(from.unwatched, to.unwatched);
+        }
+    }
+
+    fn recount_unwatched(&mut self, from: Option<(SessionId, u16)>, to: Option<(SessionId, u16)>) {
+        if let Some(from) = from {
+            let count = self.unwatched.get_mut(&from).expect("an item was counted where it was unwatched");
+            *count -= 1;
+            if *count == 0 {
+                self.unwatched.remove(&from);
+            }
+        }
+        if let Some(to) = to {
+            *self.unwatched.entry(to).or_default() += 1;
+        }
     }
 }
 
@@ -217,6 +236,16 @@ impl Items {
         self.change(handle, Item::become_shared);
     }
 
+    /// See [`Item::watch`].
+    pub(crate) fn watch(&mut self, handle: Handle, slot: Slot) {
+        self.change(handle, |item| item.watch(slot));
+    }
+
+    /// See [`Item::unwatch`].
+    pub(crate) fn unwatch(&mut self, handle: Handle, slot: Slot) {
+        self.change(handle, |item| item.unwatch(slot));
+    }
+
     /// The item is in this group, as its provider says.
     pub(crate) fn set_group(&mut self, handle: Handle, group: GroupId) {
         self.change(handle, |item| item.set_group(group));
@@ -235,6 +264,11 @@ impl Items {
     /// The items of a service that a session has on its streams, in no order.
     pub(crate) fn at(&self, session: SessionId, service: u16) -> impl ExactSizeIterator<Item = Handle> + '_ {
         self.rosters.offers.of(state::offered(session, service)).iter().copied().map(Handle)
+    }
+
+    /// How many items of a service that a session has on its streams nobody watches.
+    pub(crate) fn unwatched_at(&self, session: SessionId, service: u16) -> u32 {
+        self.rosters.unwatched.get(&(session, service)).copied().unwrap_or(0)
     }
 
     /// The items in a group, in no order. Some may be at another session by now, or at none.
@@ -279,6 +313,8 @@ impl Items {
             listed, expected,
             "items on the lists of services, of sessions, of groups, and of those not published"
         );
+        let unwatched = rosters.unwatched.values().map(|&count| count as usize).sum::<usize>();
+        assert_eq!(unwatched, counted(|f| f.unwatched.is_some()), "items that nobody watches");
     }
 
     /// As [`Self::check_all`], for the next few of them: each has its turn.
@@ -295,7 +331,7 @@ impl Items {
 
     fn check(&self, handle: Handle, item: &Item) {
         item.check(handle);
-        let Filing { service, offer, group, unpublished } = item.filing();
+        let Filing { service, offer, group, unpublished, unwatched } = item.filing();
         if let Some(key) = service {
             self.rosters.services.check(handle.0, key);
         }
@@ -308,6 +344,7 @@ impl Items {
         if let Some(key) = unpublished {
             self.rosters.unpublished.check(handle.0, key);
         }
+        assert!(unwatched.is_none_or(|at| self.rosters.unwatched.contains_key(&at)), "not counted: {item:?}");
         if item.is_listed() {
             assert_eq!(self.find(item.service(), item.key()), Some(handle), "another item has its key: {item:?}");
         }

@@ -248,6 +248,8 @@ pub(super) struct Filing {
     pub(super) group: Option<ListKey>,
     /// The item's image is held, and no provider publishes it.
     pub(super) unpublished: Option<ListKey>,
+    /// The item has a stream at this session, and nobody watches it: counted, and on no list.
+    pub(super) unwatched: Option<(SessionId, u16)>,
 }
 
 /// The list of a service's items that have ended, or that have not.
@@ -316,6 +318,7 @@ impl Item {
             offer: session.map(|session| offered(session, self.service)),
             group: (self.group != GroupId::NONE).then_some(in_group(self.group)),
             unpublished: (self.is_cached() && self.stage == Stage::Idle).then_some(UNPUBLISHED),
+            unwatched: session.filter(|_| !self.has_interest()).map(|session| (session, self.service)),
         }
     }
 
@@ -415,12 +418,12 @@ impl Item {
         self.has_interest() && !self.is_ended()
     }
 
-    pub(crate) fn watch(&mut self, slot: Slot) {
+    pub(super) fn watch(&mut self, slot: Slot) {
         assert!(!self.is_ended(), "an item that has ended is not found, and so not opened");
         self.interest.insert(slot);
     }
 
-    pub(crate) fn unwatch(&mut self, slot: Slot) {
+    pub(super) fn unwatch(&mut self, slot: Slot) {
         self.interest.remove(slot);
     }
 

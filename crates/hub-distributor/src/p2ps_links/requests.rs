@@ -151,10 +151,11 @@ impl SourceDistributor {
                 return self.hub.event(&Event::Refused { target, token, state });
             }
         };
-        let item = &mut self.items[handle];
+        let item = &self.items[handle];
         let was_watched = item.has_interest();
         let is_new = !item.interest().contains(slot);
-        item.watch(slot);
+        self.items.watch(handle, slot);
+        let item = &self.items[handle];
         let (cached, snapshot) = (item.is_cached(), item.is_cached_snapshot());
         if is_new {
             let items = &self.items;
@@ -283,8 +284,8 @@ impl SourceDistributor {
     /// A P2PS has given an item back, or is gone.
     pub(crate) fn lose_interest(&mut self, handle: Handle, slot: Slot, out: &mut dyn ProviderSink) {
         self.upstream.unwatch(handle, slot);
-        let item = &mut self.items[handle];
-        item.unwatch(slot);
+        self.items.unwatch(handle, slot);
+        let item = &self.items[handle];
         if item.has_interest() || item.is_cached() {
             // The others may all have paused.
             if item.is_open() && self.upstream.is_to_pause(handle, item.interest().len()) {

@@ -2,6 +2,8 @@
 
 use crate::SourceDistributor;
 use crate::filter::rules::FieldSet;
+use crate::hash_seed::{HashSeed, SeededMap};
+use crate::ids::Handle;
 use rustc_hash::FxHashMap;
 use rwf::msg::{Msg, NakCode, PostMsg, PostUserInfo};
 use rwf::{DataType, FieldList, SetScope};
@@ -24,6 +26,9 @@ pub struct ContributionRules {
     pub templates: BTreeMap<String, BTreeSet<u16>>,
     /// Templates that posts may not be of, likewise (`contribNegativeTemplateIdList`).
     pub not_templates: BTreeMap<String, BTreeSet<u16>>,
+    /// Whether posts without a sequence number get one on their way to the provider, the record transaction level of their item, likewise
+    /// (`contribInsertRTL`).
+    pub levels: BTreeMap<String, bool>,
 }
 
 /// Contributors of a second that are told apart; further ones have no posts of their own. Their names are the posts' own words.
@@ -32,6 +37,38 @@ const CONTRIBUTORS_MAX: usize = 10_000;
 impl ContributionRules {
     fn of<'a, T>(all: &'a BTreeMap<String, T>, service: &str) -> Option<&'a T> {
         all.get(service).or_else(|| all.get(""))
+    }
+}
+
+/// Items of a service whose transactions are counted, each for itself: further ones are counted together, so that their numbers grow, too.
+const ITEMS_COUNTED_MAX: usize = 10_000;
+
+/// Record transaction levels: how many posts of an item have got a number. Posts choose the names of items.
+#[derive(Debug)]
+pub(crate) struct TransactionLevels {
+    services: FxHashMap<u16, SeededMap<Box<[u8]>, u16>>,
+    /// Of the items of a service beyond [`ITEMS_COUNTED_MAX`].
+    of_others: FxHashMap<u16, u16>,
+    seed: HashSeed,
+}
+
+impl TransactionLevels {
+    pub(crate) fn new(seed: HashSeed) -> Self {
+        Self { services: FxHashMap::default(), of_others: FxHashMap::default(), seed }
+    }
+
+    /// The next number of an item, from 1; behind 65,535 follows 1, since 0 is none.
+    fn next(&mut self, service: u16, item: &[u8]) -> u32 {
+        let counted = self.services.entry(service).or_insert_with(|| SeededMap::with_hasher(self.seed));
+        let level = if let Some(level) = counted.get_mut(item) {
+            level
+        } else if counted.len() < ITEMS_COUNTED_MAX {
+            counted.entry(item.into()).or_default()
+        } else {
+            self.of_others.entry(service).or_default()
+        };
+        *level = level.checked_add(1).unwrap_or(1);
+        u32::from(*level)
     }
 }
 
@@ -80,6 +117,27 @@ impl Contributions {
 }
 
 impl SourceDistributor {
+    /// The sequence number that a post gets here, if its service has it so and its poster has given none.
+    pub(super) fn transaction_level(
+        &mut self,
+        service: u16,
+        handle: Option<Handle>,
+        post: &PostMsg<'_>,
+    ) -> Option<u32> {
+        let levels = &self.config.contributions.levels;
+        if levels.is_empty() || post.seq_num.is_some() {
+            return None;
+        }
+        // Of a service that there is not nothing is posted.
+        let name = &self.providers.service(service)?.name;
+        if !ContributionRules::of(levels, name).copied().unwrap_or(false) {
+            return None;
+        }
+        let of_stream = handle.and_then(|handle| self.items.get(handle)).and_then(|item| item.item_key().name);
+        let item = of_stream.or_else(|| post.key.as_ref()?.name).unwrap_or_default();
+        Some(self.posts.levels.next(service, item))
+    }
+
     /// Whether a post to a service may go on. One of several parts is as many posts.
     pub(super) fn check_contribution(
         &mut self,
@@ -159,4 +217,23 @@ fn is_of_template(only: Option<&BTreeSet<u16>>, not: Option<&BTreeSet<u16>>, con
     };
     only.is_none_or(|only| number.is_some_and(|number| only.contains(&number)))
         && !not.is_some_and(|not| number.is_some_and(|number| not.contains(&number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_begin_anew_at_one_and_further_items_are_counted_together() {
+        let mut levels = TransactionLevels::new(HashSeed::default());
+        for expected in (1..=65_535).chain([1, 2]) {
+            assert_eq!(levels.next(1, b"A"), expected);
+        }
+        assert_eq!(levels.next(2, b"A"), 1, "another service");
+        for item in 1..ITEMS_COUNTED_MAX {
+            assert_eq!(levels.next(1, format!("{item}").as_bytes()), 1);
+        }
+        assert_eq!((levels.next(1, b"X"), levels.next(1, b"Y"), levels.next(1, b"X")), (1, 2, 3));
+        assert_eq!((levels.next(1, b"A"), levels.next(1, b"7")), (3, 2), "those that are counted go on");
+    }
 }

@@ -13,8 +13,8 @@ use crate::p2ps_links::Links;
 use crate::providers::{LOGIN_STREAM, Phase};
 use crate::stream::{Event, HubError, Kind};
 use crate::timers::Timer;
-use crate::{CloseReason, Counters, ProviderSink, SessionId, SourceDistributor};
-use contributions::Contributions;
+use crate::{CloseReason, Config, Counters, ProviderSink, SessionId, SourceDistributor};
+use contributions::{Contributions, TransactionLevels};
 use rustc_hash::FxHashMap;
 use rwf::msg::{AckMsg, Domain, Msg, NakCode, PostFlags, PostMsg};
 use rwf::{DataType, peek};
@@ -28,6 +28,8 @@ struct Poster {
     token: u32,
     domain: Domain,
     seq_num: Option<u32>,
+    /// The post got a sequence number here: its poster knows of none.
+    is_numbered_here: bool,
 }
 
 /// Where a post goes.
@@ -40,9 +42,10 @@ struct Target {
 }
 
 /// Posts that have not been acknowledged, by the id that the provider knows them by.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Posts {
     contributions: Contributions,
+    levels: TransactionLevels,
     pending: FxHashMap<u32, (Poster, SessionId)>,
     /// How many of them are for each service that has any.
     of_services: FxHashMap<u16, usize>,
@@ -50,6 +53,17 @@ pub(crate) struct Posts {
 }
 
 impl Posts {
+    /// Nothing is posted yet.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            contributions: Contributions::default(),
+            levels: TransactionLevels::new(config.hash_seed),
+            pending: FxHashMap::default(),
+            of_services: FxHashMap::default(),
+            last_id: 0,
+        }
+    }
+
     fn add(&mut self, poster: Poster, session: SessionId) -> u32 {
         loop {
             self.last_id = self.last_id.wrapping_add(1);
@@ -148,7 +162,8 @@ impl SourceDistributor {
         self.counters.posts += 1;
         let malformed = HubError::Malformed { kind: Kind::Post, what: "post in it" };
         let post = PostMsg::decode(rwf).map_err(|_| malformed)?;
-        let poster = Poster { slot, service, token, domain: post.domain, seq_num: post.seq_num };
+        let (domain, seq_num) = (post.domain, post.seq_num);
+        let mut poster = Poster { slot, service, token, domain, seq_num, is_numbered_here: false };
         let outcome = match self.providers.service(service).filter(|service| service.advertised) {
             None => Err((NakCode::SOURCE_UNKNOWN, "Service is not known to the Source Distributor")),
             Some(known) => {
@@ -172,7 +187,11 @@ impl SourceDistributor {
             Ok(Some(_)) if token != 0 && is_full => {
                 self.refuse_post(&poster, (NakCode::NO_RESOURCES, "Too many posts wait for their acks"));
             }
-            Ok(Some(target)) => self.forward_post(poster, &post, target, out),
+            Ok(Some(target)) => {
+                let level = self.transaction_level(service, handle, &post);
+                poster.is_numbered_here = level.is_some();
+                self.forward_post(poster, &PostMsg { seq_num: level.or(seq_num), ..post }, target, out);
+            }
         }
         Ok(())
     }
@@ -264,7 +283,15 @@ impl SourceDistributor {
         };
         self.posts.remove(ack.ack_id);
         let target = self.links.number(poster.slot);
-        self.hub.event(&Event::Ack { target, token: poster.token, rwf: msg });
+        if poster.is_numbered_here && ack.seq_num.is_some() {
+            // An ack that cannot be written is counted, and its poster hears of it in time.
+            let own = AckMsg { seq_num: None, ..ack };
+            if let Some(rwf) = self.composer.write(&mut self.counters, |w| own.encode(w)) {
+                self.hub.event(&Event::Ack { target, token: poster.token, rwf });
+            }
+        } else {
+            self.hub.event(&Event::Ack { target, token: poster.token, rwf: msg });
+        }
         Ok(())
     }
 

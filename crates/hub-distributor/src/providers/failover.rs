@@ -164,8 +164,9 @@ impl SourceDistributor {
         };
         let is_news = known.note_first(self.now, first);
         let is_ordered = self.config.balance.is_ordered() || known.is_group;
-        if is_news && first.is_some() && self.config.failback > 0 && is_ordered {
-            self.timers.set(self.now.saturating_add(self.config.failback), Timer::FailBack(service));
+        let failback = self.providers.rules(&self.config, service).failback;
+        if is_news && first.is_some() && failback > 0 && is_ordered {
+            self.timers.set(self.now.saturating_add(failback), Timer::FailBack(service));
         }
         self.tell_roles(service, out);
         self.tell_served_from(service, first);
@@ -214,8 +215,9 @@ impl SourceDistributor {
     pub(crate) fn failback_timer(&mut self, service: u16, out: &mut dyn ProviderSink) {
         self.note_first_provider(service, out);
         let first = self.providers.services.get(service).and_then(super::services::Service::first);
+        let failback = self.providers.rules(&self.config, service).failback;
         if let Some((first, since)) = first
-            && self.now.saturating_sub(since) >= self.config.failback
+            && self.now.saturating_sub(since) >= failback
         {
             self.leave_later_providers(service, first, false, out);
         }

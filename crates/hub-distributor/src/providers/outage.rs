@@ -13,7 +13,8 @@ use crate::items::Former;
 use crate::keyed_queue::KeyedQueue;
 use crate::status_texts::StatusTexts;
 use crate::stream::Event;
-use crate::{ProviderSink, SessionId, SourceDistributor};
+use crate::timers::Timer;
+use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -189,6 +190,32 @@ impl SourceDistributor {
         }
     }
 
+    /// The last provider of a service may be gone: it is kept for the time in which one may come back, if there is one.
+    fn await_restart(&mut self, service: u16) {
+        let restart = self.providers.rules(&self.config, service).restart;
+        let known = &mut self.providers.services[service];
+        // The images of non-interactive providers have an age of their own.
+        if restart > 0 && known.advertised && !known.cached && known.providers().is_empty() {
+            let at = self.now.saturating_add(restart);
+            known.deleted_at = Some(at);
+            self.timers.set(at, Timer::Restart(service));
+        }
+    }
+
+    /// A service may have been without a provider for as long as it is kept: it is deleted, as by a provider that has it no more.
+    pub(crate) fn restart_timer(&mut self, service: u16, out: &mut dyn ProviderSink) {
+        // The timer may be of an earlier outage, or the service gone for another reason.
+        let Some(known) = self.providers.services.get_mut(service) else { return };
+        if !known.advertised || known.deleted_at.take_if(|at| *at <= self.now).is_none() {
+            return;
+        }
+        let name = known.name.clone();
+        self.counters.services_given_up += 1;
+        self.notices.push(Notice::ServiceGivenUp { service: name });
+        self.begin_deletion(service);
+        self.work_outages(out);
+    }
+
     /// P2PSs know the service no more.
     pub(crate) fn tell_gone(&mut self, service: u16) {
         if std::mem::replace(&mut self.providers.services[service].advertised, false) {
@@ -330,6 +357,7 @@ impl SourceDistributor {
             self.note_first_provider(service, out);
             self.take_over(service, out);
             self.advertise(service);
+            self.await_restart(service);
         }
         self.ask_queued(service, out);
         self.explain_waits(&waited_for);

@@ -166,13 +166,13 @@ impl SourceDistributor {
         let is_up =
             self.providers.sessions.offer(id, bound.service).is_some_and(|offer| offer.is_offered() && offer.up);
         let has_items = self.items.at(id, service).len() + self.hot_standby.at(id, service).len() > 0;
+        let failback = self.providers.rules(&self.config, service).failback;
         let session = &mut self.providers.sessions[id];
         if !is_up || !has_items || best.place >= bound.place {
             session.better_members.remove(&service);
             // A member that is up and takes no requests now has items still.
             return best.service == bound.service || is_up && has_items;
         }
-        let failback = self.config.failback;
         let (better, since) = *session.better_members.entry(service).or_insert((best, self.now));
         if better == best && since < self.now && failback > 0 && self.now - since >= failback {
             session.better_members.remove(&service);

@@ -64,6 +64,8 @@ pub(crate) struct Service {
     pub(crate) is_group: bool,
     /// The first provider of a service group that takes requests, and the member that it is served from there, as the operator knows it.
     pub(crate) served_from: Option<(SessionId, u16)>,
+    /// When it is deleted unless a provider offers it, monotonic nanoseconds; `None` while one does, or it is kept for ever.
+    pub(crate) deleted_at: Option<u64>,
     /// When a provider has offered it that had not before, monotonic nanoseconds.
     pub(crate) offered_at: Option<u64>,
     /// How far its non-interactive providers are with what they publish.
@@ -146,6 +148,7 @@ impl Service {
         if !self.providers.contains(&id) {
             self.providers.push(id);
             self.is_restored = false;
+            self.deleted_at = None;
             self.sort_providers(rank);
         }
     }

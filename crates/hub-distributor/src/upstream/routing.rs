@@ -3,7 +3,7 @@
 use crate::Config;
 use crate::ids::Handle;
 use crate::item::{ItemKey, KeyQos};
-use crate::items::Item;
+use crate::items::{Item, Items};
 use crate::providers::{Offer, Phase, Providers, Session};
 use crate::status_texts::StatusTexts;
 use crate::{SessionId, SourceDistributor};
@@ -62,9 +62,14 @@ impl Providers {
     }
 
     /// The provider to ask for an item, of those that may be asked; one that is silent only if there is no other.
-    fn route_among(&self, config: &Config, item: &Item, may: &dyn Fn(SessionId) -> bool) -> Result<SessionId, Wait> {
-        match self.route_of(config, item, may, false) {
-            Err(wait) if wait != Wait::Window => self.route_of(config, item, may, true),
+    fn route_among(
+        &self,
+        (config, items): (&Config, &Items),
+        item: &Item,
+        may: &dyn Fn(SessionId) -> bool,
+    ) -> Result<SessionId, Wait> {
+        match self.route_of((config, items), item, may, false) {
+            Err(wait) if wait != Wait::Window => self.route_of((config, items), item, may, true),
             route => route,
         }
     }
@@ -72,7 +77,7 @@ impl Providers {
     /// The provider to ask for an item, of those that may be asked and, unless `even_silent`, are not silent.
     fn route_of(
         &self,
-        config: &Config,
+        (config, items): (&Config, &Items),
         item: &Item,
         may: &dyn Fn(SessionId) -> bool,
         even_silent: bool,
@@ -83,6 +88,7 @@ impl Providers {
         let mut full: Option<u16> = None;
         let mut wait = Wait::NoProvider;
         let known = &self[item.service()];
+        let counts_unwatched = self.rules(config, item.service()).counts_unwatched;
         for &id in known.providers().iter().filter(|&&id| may(id)) {
             let Some(session) = self.get(id).filter(|session| session.phase == Phase::Ready) else {
                 continue;
@@ -114,7 +120,8 @@ impl Providers {
                 continue;
             }
             let cost = route.map_or(0, |route| route.server_cost);
-            let load = (member, cost, offer.load_factor, offer.open + offer.outstanding);
+            let idle = if counts_unwatched { 0 } else { items.unwatched_at(id, item.service()) };
+            let load = (member, cost, offer.load_factor, (offer.open + offer.outstanding).saturating_sub(idle));
             if best.is_none_or(|(least, _)| load < least) {
                 best = Some((load, id));
             }
@@ -130,8 +137,9 @@ impl SourceDistributor {
     /// The provider to ask for an item: another than the one that has failed it last, and than those that are silent, if there is one.
     pub(super) fn route(&self, handle: Handle) -> Result<SessionId, Wait> {
         let (item, failed) = (&self.items[handle], self.upstream.failed_at.get(&handle).copied());
-        match self.providers.route_among(&self.config, item, &|id| Some(id) != failed) {
-            Err(_) if failed.is_some() => self.providers.route_among(&self.config, item, &|_| true),
+        let known = (&self.config, &self.items);
+        match self.providers.route_among(known, item, &|id| Some(id) != failed) {
+            Err(_) if failed.is_some() => self.providers.route_among(known, item, &|_| true),
             route => route,
         }
     }
@@ -141,9 +149,9 @@ impl SourceDistributor {
         let item = &self.items[handle];
         let may = |id| id != without;
         let route = if even_silent {
-            self.providers.route_among(&self.config, item, &may)
+            self.providers.route_among((&self.config, &self.items), item, &may)
         } else {
-            self.providers.route_of(&self.config, item, &may, false)
+            self.providers.route_of((&self.config, &self.items), item, &may, false)
         };
         matches!(route, Ok(_) | Err(Wait::Window))
     }
@@ -168,7 +176,8 @@ impl SourceDistributor {
         let origin = |id| self.providers.get(id).map(|session| session.origin);
         let of_used = origin(used);
         let is_pair = |id| of_used.zip(origin(id)).is_some_and(|(used, other)| self.config.are_a_pair(used, other));
-        self.providers.route_among(&self.config, &self.items[handle], &|id| id != used && is_pair(id))
+        let may = |id| id != used && is_pair(id);
+        self.providers.route_among((&self.config, &self.items), &self.items[handle], &may)
     }
 }
 

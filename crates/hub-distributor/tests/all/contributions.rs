@@ -5,7 +5,7 @@ use hub_content::filter::rules::FieldSet;
 use hub_distributor::{Config, ContributionRules, RouteConfig};
 use hub_stream::{Kind, Request};
 use rwf::DataType;
-use rwf::msg::{Domain, Msg, MsgKey, NakCode, PostFlags, PostMsg, UpdateMsg};
+use rwf::msg::{AckMsg, Domain, Msg, MsgKey, NakCode, PostFlags, PostMsg, UpdateMsg};
 
 /// A world with a provider on each of two routes, whose services have these rules.
 fn world(contributions: ContributionRules) -> World {
@@ -147,4 +147,37 @@ fn posts_are_of_the_templates_that_are_named() {
         let inside = bytes_of(|w| Msg::Update(update.clone()).encode(w));
         assert_eq!(post(&mut world, service, DataType::MSG, &inside), refusal, "{service} {template:?} within");
     }
+}
+
+#[test]
+fn posts_without_a_number_get_one_by_item_and_their_posters_hear_of_none() {
+    let levels = [("FEED".to_owned(), true)].into();
+    let mut world = world(ContributionRules { levels, ..ContributionRules::default() });
+    let mut number = |service: u16, name: &[u8], seq_num: Option<u32>| {
+        let post = PostMsg {
+            flags: PostFlags::ACK | PostFlags::POST_COMPLETE,
+            post_id: Some(1),
+            seq_num,
+            key: Some(MsgKey::item(service, name)),
+            ..PostMsg::new(Domain::MARKET_PRICE, 1)
+        };
+        let rwf = bytes_of(|w| post.encode(w));
+        world.request(1, &Request::Post { service, handle: None, token: 3, rwf: &rwf }).unwrap();
+        let sent = world.sent(1);
+        let Msg::Post(post) = Msg::decode(&sent[0]).unwrap() else { panic!("{sent:?}") };
+        // The provider's answer names the number that it has got.
+        let ack = AckMsg { seq_num: post.seq_num, ..AckMsg::new(Domain::MARKET_PRICE, post.stream_id) };
+        let ack = AckMsg { ack_id: post.post_id.unwrap(), ..ack };
+        world.message(1, |w| ack.encode(w));
+        let events = world.events();
+        let ack = events.iter().find(|event| event.kind == Kind::Ack).expect("an answer");
+        assert_eq!(ack.ack().seq_num, seq_num);
+        post.seq_num
+    };
+    assert_eq!(number(1, b"A", None), Some(1));
+    assert_eq!(number(1, b"A", None), Some(2));
+    assert_eq!(number(1, b"B", None), Some(1), "each item has its own");
+    assert_eq!(number(1, b"A", Some(70)), Some(70), "its poster's");
+    assert_eq!(number(1, b"A", None), Some(3));
+    assert_eq!(number(2, b"A", None), None, "another service");
 }

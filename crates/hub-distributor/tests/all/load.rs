@@ -3,6 +3,7 @@
 use crate::world::*;
 use hub_distributor::{Balance, Config, ServiceConfig};
 use hub_stream::Kind;
+use rwf::msg::RefreshFlags;
 use rwf::rdm::directory::{Action, Load, Part, Service};
 
 fn load(id: u16, factor: u64) -> Service {
@@ -89,4 +90,29 @@ fn a_provider_that_has_just_come_is_asked_when_it_is_recognised() {
     world.pass(5);
     assert!(asked(&mut world)[0] > 0);
     world.sd.check_invariants();
+}
+
+#[test]
+fn items_that_nobody_watches_count_unless_that_is_set_otherwise() {
+    for (counts_unwatched, expected) in [(true, 0), (false, 1)] {
+        let mut world =
+            world(Config { balance: Balance::Load, age_unwatched: 60 * SECOND, counts_unwatched, ..Config::default() });
+        world.open_imaged(1, "A");
+        let handle = world.open(1, "B");
+        let stream = world.requests(1).last().expect("a request").0;
+        world.refresh(1, stream, &[(22, b"1")], RefreshFlags::SOLICITED | RefreshFlags::REFRESH_COMPLETE);
+        world.events();
+        world.close(1, handle);
+        asked(&mut world);
+        world.open(1, "C");
+        let names = |world: &mut World, id| world.requests(id).into_iter().map(|(_, name, _)| name).collect::<Vec<_>>();
+        let of_each = [0, 1].map(|id| names(&mut world, id));
+        assert!(of_each[expected].contains(&"C".to_owned()), "{counts_unwatched}: {of_each:?}");
+        world.sd.check_invariants();
+        // Who comes back for it watches it again, and it goes with its provider.
+        world.open(1, "B");
+        world.sd.check_invariants();
+        world.down(1);
+        world.sd.check_invariants();
+    }
 }

@@ -1,7 +1,7 @@
 //! What nobody publishes or offers any more is forgotten in the end, and makes room before where there is none.
 
 use crate::world::*;
-use hub_distributor::{Config, Notice};
+use hub_distributor::{Config, Notice, ServiceConfig};
 use hub_stream::{Kind, flags};
 use rwf::StateCode;
 
@@ -168,4 +168,41 @@ fn services_without_an_id_are_said_and_come_in_when_there_is_room() {
     assert_eq!(world.sd.counters().services_aged, 100);
     let late = world.sd.service_overview().find(|service| service.name == "LATE");
     assert!(late.is_some(), "it is let in");
+}
+
+#[test]
+fn a_service_that_no_provider_offers_any_more_is_deleted_after_its_time() {
+    let own = ServiceConfig { restart: Some(10 * SECOND), ..ServiceConfig::default() };
+    let mut world = World::new(Config { services: [("FEED".to_owned(), own)].into(), ..Config::default() });
+    world.p2ps_up(1);
+    let come = |world: &mut World| {
+        world.route_up(0);
+        world.directory(0, vec![service(7, "FEED"), service(8, "OTHER")]);
+        world.events();
+    };
+    let gone = |world: &mut World| world.events().iter().filter(|event| event.kind == Kind::ServiceGone).count();
+    come(&mut world);
+    let (handle, _) = world.open_imaged(1, "A");
+    // A provider that comes back in time finds it; the time of before counts no more.
+    world.down(0);
+    world.pass(9);
+    assert_eq!(gone(&mut world), 0, "its time is not over");
+    come(&mut world);
+    world.pass(5);
+    world.down(0);
+    world.pass(9);
+    assert_eq!((gone(&mut world), world.sd.items()), (0, 1));
+    world.pass(2);
+    assert_eq!(gone(&mut world), 1, "the one service");
+    world.close(1, handle);
+    assert_eq!(world.sd.items(), 0, "its item is over, and goes when its P2PS has given it back");
+    assert_eq!(world.sd.counters().services_given_up, 1);
+    let notices: Vec<Notice> = world.sd.notices().collect();
+    assert!(notices.contains(&Notice::ServiceGivenUp { service: "FEED".to_owned() }), "{notices:?}");
+    world.sd.check_invariants();
+    // The provider offers it anew.
+    come(&mut world);
+    world.sent(0);
+    world.open(1, "B");
+    assert_eq!(world.requests(0).len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Providers in an order: the first has the items, the others stand by; items go back to the first, or where an operator wants them.
 
 use crate::world::*;
-use hub_distributor::{Balance, Config, Notice, SwitchError};
+use hub_distributor::{Balance, Config, Notice, ServiceConfig, SwitchError};
 use hub_stream::{Kind, flags};
 use rwf::msg::{Msg, RefreshFlags};
 use rwf::rdm::directory::{self, Load};
@@ -246,4 +246,25 @@ fn items_are_switched_in_turns() {
     world.turn();
     assert_eq!(world.requests(1).len(), 10);
     assert_eq!(switched(&mut world).iter().map(|(_, _, items, _)| items).sum::<usize>(), 10);
+}
+
+#[test]
+fn items_go_back_in_the_one_service_for_which_that_is_set() {
+    let own = ServiceConfig { failback: Some(3 * SECOND), ..ServiceConfig::default() };
+    let services = [("FEED".to_owned(), own)].into();
+    let mut world = world(|config| (config.failback, config.services) = (0, services));
+    taken_over(&mut world, 0, 1);
+    back(&mut world, 0);
+    world.pass(2);
+    assert!(world.requests(0).is_empty(), "not before its time");
+    world.pass(2);
+    assert_eq!((world.requests(0).len(), world.closes(1).len()), (1, 1));
+    // Where it is set that none go back, they stay, whatever is said for all.
+    let own = ServiceConfig { failback: Some(0), ..ServiceConfig::default() };
+    let services = [("FEED".to_owned(), own)].into();
+    let mut world = self::world(|config| config.services = services);
+    taken_over(&mut world, 0, 1);
+    back(&mut world, 0);
+    world.pass(3 * DECISION);
+    assert!(world.requests(0).is_empty() && world.closes(1).is_empty());
 }

@@ -210,7 +210,7 @@ impl P2ps {
         let mut bodies: Vec<(Variant, Option<BodyId>)> = Vec::new();
         for client in self.clients.ids() {
             let Some(known) = self.clients.get(client).filter(|known| !known.directories.is_empty()) else { continue };
-            if (self.gate.is_on() || known.hides_groups) && !self.shows(client, id) {
+            if (self.gate.is_on() || !known.hidden_groups.is_empty()) && !self.shows(client, id) {
                 continue;
             }
             let policy = known.policy;

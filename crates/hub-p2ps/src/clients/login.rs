@@ -128,11 +128,11 @@ impl P2ps {
         let login = Login { round_trip, ..login_of(&request, user) };
         self.clients.count_login(&login, true);
         let policy = self.config.policy_of(&request);
-        let hides_groups = self.config.hides_groups_from(&request);
+        let hidden_groups = self.config.groups_hidden_from(&request);
         if let Some(known) = self.clients.get_mut(client) {
             known.streams.insert(stream, Open::Login, WatchState::default());
             known.policy = policy;
-            known.hides_groups = hides_groups;
+            known.hidden_groups = hidden_groups;
             known.unwanted = unwanted_by(&request);
             known.login = Some(login);
         }

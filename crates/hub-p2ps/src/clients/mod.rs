@@ -141,8 +141,8 @@ pub(crate) struct Client {
     pub(crate) is_leaving: bool,
     /// The client's connection is gone, and not all of its streams have ended.
     pub(crate) is_gone: bool,
-    /// The client's directories show no service groups.
-    pub(crate) hides_groups: bool,
+    /// Service groups that the client's directories do not show, by their places in the configuration.
+    pub(crate) hidden_groups: Box<[u16]>,
     /// Types of updates that its login leaves out of the streams that it opens.
     pub(crate) unwanted: UpdateTypes,
     /// The client's messages go to it as JSON.
@@ -165,7 +165,7 @@ impl Client {
             items: 0,
             load: LoadState::Normal,
             posts: BTreeSet::new(),
-            hides_groups: false,
+            hidden_groups: Box::default(),
             unwanted: UpdateTypes::NONE,
             closing: false,
             is_leaving: false,
@@ -531,8 +531,9 @@ impl Clients {
         self.get(client)?.login.as_ref().map(|login: &Login| login.stream)
     }
 
-    pub(crate) fn hides_groups(&self, client: ClientId) -> bool {
-        self.get(client).is_some_and(|known| known.hides_groups)
+    /// Service groups that the directories of a client do not show.
+    pub(crate) fn hidden_groups(&self, client: ClientId) -> &[u16] {
+        self.get(client).map_or(&[], |known| &known.hidden_groups)
     }
 
     /// True if a client gets permission data.

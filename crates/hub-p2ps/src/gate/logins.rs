@@ -273,9 +273,11 @@ impl P2ps {
 
     /// Whether the directory of a client shows a service.
     pub(crate) fn shows(&self, client: ClientId, service: ServiceId) -> bool {
-        if self.clients.hides_groups(client) {
+        let hidden = self.clients.hidden_groups(client);
+        if !hidden.is_empty() {
             let name = self.sources.services().get(service).map(|service| &service.name);
-            if name.is_some_and(|name| self.config.service_groups.contains(name)) {
+            let group = |place: &u16| self.config.service_groups.get(usize::from(*place));
+            if name.is_some_and(|name| hidden.iter().filter_map(group).any(|group| group == name)) {
                 return false;
             }
         }
@@ -291,13 +293,13 @@ impl P2ps {
     fn shown_services(&self) -> FxHashMap<ClientId, Vec<ServiceId>> {
         // Without permissions all directories show the same, always.
         let Some(permissions) = &self.gate.permissions else { return FxHashMap::default() };
-        let mut by_profile: FxHashMap<(ProfileId, bool), Vec<ServiceId>> = FxHashMap::default();
+        let mut by_profile: FxHashMap<(ProfileId, Box<[u16]>), Vec<ServiceId>> = FxHashMap::default();
         let mut shown = FxHashMap::default();
         for (client, known) in self.clients.iter().filter(|(_, known)| !known.directories.is_empty()) {
             debug_assert!(known.login.is_some(), "a directory of one who is not logged in");
             let profile = self.gate.logins.get(&client).and_then(|login| permissions.profile(login.id));
             let Some(profile) = profile else { continue };
-            let services = by_profile.entry((profile, known.hides_groups)).or_insert_with(|| {
+            let services = by_profile.entry((profile, known.hidden_groups.clone())).or_insert_with(|| {
                 let alive = self.sources.services().iter().filter(|service| service.alive).map(|service| service.id);
                 alive.filter(|id| self.shows(client, *id)).collect()
             });

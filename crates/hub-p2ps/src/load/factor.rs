@@ -57,7 +57,8 @@ impl P2ps {
             self.load.factor.due = self.now + interval;
             let mounts = factor(self.counters.mounts, self.config.mounts_when_full);
             let items = factor(self.counters.watchers, self.config.total_item_limit);
-            let now = (interval > 0).then_some(mounts.max(items));
+            let full = mounts.max(items).saturating_mul(u64::from(self.config.load_scale)).min(FULL);
+            let now = (interval > 0).then_some(full);
             if now != self.load.factor.told {
                 self.load.factor.told = now;
                 self.load.factor.waiting = self.sources.services().ids().collect();

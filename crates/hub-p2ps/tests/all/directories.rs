@@ -103,6 +103,13 @@ fn clients_are_told_how_full_the_server_is_in_the_load_of_its_services() {
     assert_eq!(told(&update(&mut world, 1).services), Some(65_535 / 2));
     world.pass(10 * SECOND);
     assert_eq!(world.take(1), [""; 0], "nothing has changed");
+    // One that counts twice is full with half as many.
+    world.p2ps.reconfigure(&Config { load_scale: 3, ..on.clone() });
+    world.pass(10 * SECOND);
+    assert_eq!(told(&update(&mut world, 1).services), Some(65_535), "at most");
+    world.p2ps.reconfigure(&on);
+    world.pass(10 * SECOND);
+    assert_eq!(told(&update(&mut world, 1).services), Some(65_535 / 2));
     // A client that comes later has it from the beginning, and so has a service that comes later.
     world.send_with(3, |w| request(2, None, 0x3F).encode(w));
     assert_eq!(told(&refresh(&mut world, 3).services), Some(65_535 / 2));

@@ -306,7 +306,7 @@ fn shown(world: &mut World, client: u32) -> Vec<String> {
 fn some_applications_see_no_service_groups() {
     let mut world = World::with_feed_and(Config {
         service_groups: vec!["GROUP".to_owned(), "LATER".to_owned()],
-        disable_service_groups: vec!["12".to_owned()],
+        disable_service_groups: vec!["12".to_owned(), "LATER:13".to_owned()],
         ..Config::default()
     });
     world.publish(0, |p| {
@@ -314,16 +314,18 @@ fn some_applications_see_no_service_groups() {
     });
     logged_in_from(&mut world, 1, "12");
     logged_in_from(&mut world, 2, "256");
+    logged_in_from(&mut world, 3, "13");
     assert_eq!(shown(&mut world, 1), ["FEED"]);
     assert_eq!(shown(&mut world, 2), ["FEED", "GROUP"]);
+    assert_eq!(shown(&mut world, 3), ["FEED", "GROUP"]);
     world.publish(0, |p| {
         p.service(42, "LATER");
     });
-    assert_eq!((world.raw(1).len(), world.raw(2).len()), (0, 1));
+    assert_eq!([1, 2, 3].map(|client| world.raw(client).len()), [0, 1, 0]);
     world.publish(0, |p| {
         p.service(43, "OTHER");
     });
-    assert_eq!((world.raw(1).len(), world.raw(2).len()), (1, 1));
+    assert_eq!([1, 2, 3].map(|client| world.raw(client).len()), [1, 1, 1]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! RWF to Marketfeed and back: what is not counted as lost comes back.
 
-use marketfeed::{Converter, Loss, Options, Record, RecordType, RtlRule, RwfHeader};
+use marketfeed::{Converter, Loss, Options, PriceStyle, Record, RecordType, RtlRule, RwfHeader};
 use proptest::prelude::*;
 use rwf::dictionary::FieldDef;
 use rwf::msg::{Conflation, Domain, Msg, RefreshMsg, StatusMsg, UpdateMsg, UpdateType};
@@ -176,13 +176,16 @@ fn each_loss_has_its_reason() {
 
 /// The fields of a record that becomes RWF, each with its value, a blank one without.
 fn read(fields: &[(i16, &str)]) -> Vec<(i16, Option<Real>)> {
+    read_with(&mut Converter::default(), fields)
+}
+
+fn read_with(converter: &mut Converter, fields: &[(i16, &str)]) -> Vec<(i16, Option<Real>)> {
     let mut record = b"\x1c312\x1f\x1dADE.J\x1f7".to_vec();
     for (fid, text) in fields {
         record.extend_from_slice(format!("\x1e{fid}\x1f{text}").as_bytes());
     }
     record.push(0x1c);
-    let mut converter = Converter::default();
-    let rwf = to_rwf(&mut converter, &record);
+    let rwf = to_rwf(converter, &record);
     assert_eq!(converter.losses().all(), vec![]);
     let value = |data: &[u8]| match Primitive::decode(DataType::REAL, data).unwrap() {
         Primitive::Real(real) => real,
@@ -273,6 +276,35 @@ fn prices_say_zero_and_blank_apart() {
     assert_eq!(written_raw(ACVOL, b""), "");
     assert_eq!(written(ACVOL, zero(RealHint::EXPONENT0)), "0");
     assert_eq!(written_raw(3, b""), "");
+}
+
+#[test]
+fn without_idn_style_a_price_is_a_number_as_any_other() {
+    let options = Options { prices: PriceStyle::Plain, ..Options::default() };
+    let zero = |hint| Some(Real::new(0, hint));
+    let read = |text| read_with(&mut Converter::new(options), &[(BID, text)]);
+    for text in ["0", "+0", "-0"] {
+        assert_eq!(read(text), [(BID, zero(RealHint::EXPONENT0))], "{text:?}");
+    }
+    assert_eq!(read("0.00"), [(BID, zero(RealHint::EXPONENT_2))]);
+    assert_eq!(read(""), [(BID, None)]);
+    let written = |data: &[u8]| {
+        let mut buffer = [0; 500];
+        let mut w = Writer::new(&mut buffer);
+        let update = UpdateMsg { container: DataType::FIELD_LIST, ..UpdateMsg::new(Domain::MARKET_PRICE, 5) };
+        update.encode_header(&mut w).unwrap();
+        let mut list = FieldListEncoder::begin(&mut w).unwrap();
+        list.raw(BID, data).unwrap();
+        list.finish().unwrap();
+        let record = to_marketfeed(&mut Converter::new(options), w.written());
+        let text = Record::parse(&record).unwrap().fields().next().unwrap().unwrap().value.to_vec();
+        String::from_utf8(text).unwrap()
+    };
+    assert_eq!((written(b"").as_str(), written(&[0x20]).as_str()), ("", ""));
+    let mut buffer = [0; 20];
+    let mut w = Writer::new(&mut buffer);
+    Primitive::Real(Real::new(0, RealHint::EXPONENT_2)).encode(&mut w).unwrap();
+    assert_eq!(written(w.written()), "0.00");
 }
 
 #[test]

@@ -175,3 +175,19 @@ proptest! {
         prop_assert_eq!(record.fields().count() as u64 + converter.losses().dropped(), fields.len() as u64);
     }
 }
+
+#[test]
+fn the_template_number_of_an_image_is_kept_where_that_is_wanted() {
+    let (image, update) =
+        (b"\x1c340\x1f\x1dGBP=\x1f80\x1f7\x1e22\x1f1.5\x1c", b"\x1c316\x1f\x1dGBP=\x1f1\x1e22\x1f1.5\x1c");
+    for (keeps_templates, record, expected) in
+        [(true, &image[..], Some((1, 80))), (false, &image[..], None), (true, &update[..], None)]
+    {
+        let mut converter = Converter::new(Options { keeps_templates, ..Options::default() });
+        let mut out = Vec::new();
+        assert_eq!(converter.read_opaque(&DICTIONARY, &opaque(5, record), &mut out), Ok(true));
+        let decoded = Msg::decode(&out).unwrap();
+        let list = FieldList::decode(decoded.body(), &SetScope::NONE).unwrap();
+        assert_eq!(list.info.map(|info| (info.dict_id, info.num)), expected);
+    }
+}

@@ -189,6 +189,9 @@ fn statistics_are_found_where_scripts_for_rtds_look() {
     let counted = process[0]["Variables"].as_array().expect("variables").iter();
     let opened = counted.filter(|variable| variable["Name"] == "openItems").map(|variable| variable["Value"].as_u64());
     assert_eq!(opened.collect::<Vec<_>>(), [Some(1)]);
+    let samples =
+        process[0]["Variables"].as_array().into_iter().flatten().find(|known| known["Name"] == "latencySamples");
+    assert!(samples.is_some_and(|samples| samples["Value"].is_u64()), "{process:?}");
     for class in members("/sharedmem/classes") {
         let path = format!("/sharedmem/classes/{}/instances", class.as_str().expect("a name"));
         for name in members(&path) {

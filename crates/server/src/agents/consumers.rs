@@ -153,6 +153,8 @@ struct Limits {
     packing: bool,
     /// The limits of what each client may send.
     input: InputLimit,
+    /// Clients that come and go are lines of the log; else of its level debug alone.
+    logs_mounts: bool,
 }
 
 impl Limits {
@@ -162,6 +164,7 @@ impl Limits {
             flush_interval_ns: c.timed_writes.then_some(u64::from(c.flush_interval_ms) * 1_000_000),
             packing: c.rssl_msg_packing,
             input: input_limit(c),
+            logs_mounts: c.log_mount_requests,
         }
     }
 }
@@ -252,6 +255,7 @@ impl Consumers {
         self.outage.configure(&config.p2ps);
         self.redirect.clone_from(&config.p2ps.redirect_text);
         self.limits.input = input_limit(&config.p2ps);
+        self.limits.logs_mounts = config.p2ps.log_mount_requests;
         self.open_rate = OpenRate::new(config.p2ps.open_rate);
         self.p2ps.reconfigure(&config::p2ps_limits(config));
     }
@@ -608,7 +612,11 @@ impl Handler for Consumers {
             self.clients.resize_with(number + 1, || None);
         }
         let name = opened.peer.to_string();
-        tracing::info!("client {name} is up ({})", opened.spoken);
+        if self.limits.logs_mounts {
+            tracing::info!("client {name} is up ({})", opened.spoken);
+        } else {
+            tracing::debug!("client {name} is up ({})", opened.spoken);
+        }
         if self.limits.input.is_on() {
             self.rates.opened(number, name.clone(), self.limits.input);
         }
@@ -690,7 +698,11 @@ impl Handler for Consumers {
         // A connection whose handshake never ended was a mount, and no client.
         let Some(id) = self.numbers.leave(conn) else { return };
         if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
-            tracing::info!("client {} is gone: {}", client.name, ended.why);
+            if self.limits.logs_mounts {
+                tracing::info!("client {} is gone: {}", client.name, ended.why);
+            } else {
+                tracing::debug!("client {} is gone: {}", client.name, ended.why);
+            }
             self.rates.closed(id.0 as usize);
             if client.json.is_some() {
                 self.json.left();

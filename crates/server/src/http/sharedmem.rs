@@ -241,16 +241,26 @@ async fn services(api: &Api) -> Result<Vec<Service>, Fault> {
     Ok(facts::merge(all))
 }
 
+/// The longer of two times, of which either may not be known.
+fn slower(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::max)
+}
+
 async fn process(api: &Api) -> Result<Instance, Fault> {
     let answers = api.threads.ask_all(facts::totals).await;
     let is_up = answers.iter().all(Result::is_ok);
     let has_shards = answers.len() > 1 && api.about.rssl.is_some();
     let (mut totals, mut received, mut sent) = (Totals::default(), 0, 0);
+    let (mut sampled, mut median, mut tail) = (0, None, None);
     for (n, answer) in answers.into_iter().enumerate() {
         let (thread, counted) = answer.unwrap_or_else(|_| facts::silent_thread());
         totals.add(&counted, has_shards && n > 0);
         received += thread.bytes_received;
         sent += thread.bytes_sent;
+        sampled += thread.sampled_turns;
+        // Of several threads the slowest.
+        median = slower(median, thread.latency_p50_us);
+        tail = slower(tail, thread.latency_p99_us);
     }
     let about = &api.about;
     let services = services(api).await?;
@@ -278,6 +288,9 @@ async fn process(api: &Api) -> Result<Instance, Fault> {
             counter("requestsRejected", totals.requests_refused),
             counter("bytesReceived", received),
             counter("bytesSent", sent),
+            counter("latencySamples", sampled),
+            variable("latencyMedianMicroseconds", Kind::Gauge, median),
+            variable("latency99thPercentileMicroseconds", Kind::Gauge, tail),
         ],
         children: services.into_iter().map(|service| Child { class: Class::Service, instance: service.name }).collect(),
     })

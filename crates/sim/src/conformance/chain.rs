@@ -185,6 +185,10 @@ impl Set {
                 let fields = FieldSet::new([(field, field)]);
                 self.distributor.contributions.fields.insert(service.to_owned(), fields);
             }
+            "contrib-rtl" => {
+                let (service, inserts) = of_service(value)?;
+                self.distributor.contributions.levels.insert(service.to_owned(), inserts == "true");
+            }
             "contrib-services" => _ = self.distributor.contributions.services.insert(value.to_owned()),
             "service-group" => {
                 let (name, members) = of_service(value)?;
@@ -230,6 +234,9 @@ impl Set {
             "recover-on-close" => of_distributor.recover_on_close = Some(number != 0),
             "retry-limit" => of_distributor.retry_limit = Some(number as u32),
             "stale-retry-s" => of_distributor.stale_recovery_retry = Some(number * SECOND),
+            "include-unwatched" => of_distributor.counts_unwatched = Some(number != 0),
+            "restart-s" => of_distributor.restart = Some(number * SECOND),
+            "failback-s" => of_distributor.failback = Some(number * SECOND),
             "age-unwatched-s" => of_distributor.age_unwatched = Some(number * SECOND),
             "request-timeout-s" => of_distributor.request_timeout = Some(number * SECOND),
             "max-pending-posts" => of_distributor.max_pending_posts = Some(number as usize),

@@ -228,3 +228,27 @@ fn routes_have_pauses_users_and_names_of_services_of_their_own() {
     let notes = read("r.cnf", idle, &place("box", "1")).expect("it is read").loaded.notes;
     assert!(notes.len() == 1 && notes[0].text.contains("has no effect unless service_list has"), "{notes:?}");
 }
+
+/// The page that says why a name of RMDS has no effect has each of them. `QUOTEWAY_BLESS=1` writes its table anew.
+#[test]
+fn the_page_for_who_knows_rmds_explains_every_name_without_effect() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating/if-you-know-rmds.md");
+    let page = std::fs::read_to_string(&path).expect("the page is there");
+    let mut table = String::from("| parameters | why |\n|---|---|\n");
+    for entry in crate::effect::TABLE {
+        let name = |(name, always): (&str, Option<&str>)| {
+            let always = always.map_or(String::new(), |value| format!(" ({value} is as it is here)"));
+            format!("`{}{name}`{always}", entry.kind.prefix())
+        };
+        let names: Vec<String> = entry.names().map(name).collect();
+        table.push_str(&format!("| {} | {} |\n", names.join(", "), entry.why().replace('|', "\\|")));
+    }
+    let head = "## Names without effect\n";
+    let (before, section) = page.split_once(head).expect("its section");
+    let text_end = section.find("| parameters |").expect("its table");
+    if std::env::var_os("QUOTEWAY_BLESS").is_some() {
+        let anew = format!("{before}{head}{}{table}", &section[..text_end]);
+        return std::fs::write(&path, anew).expect("the page is written");
+    }
+    assert_eq!(&section[text_end..], table, "QUOTEWAY_BLESS=1 writes {} anew", path.display());
+}

@@ -13,13 +13,18 @@ mod to_clients;
 pub(super) use from_providers::{Conversion, FromProviders};
 pub(super) use to_clients::{ToClients, Wants};
 
-use marketfeed::{Converter, Loss, Options, RtlRule};
+use marketfeed::{Converter, Loss, Options, PriceStyle, RtlRule};
 use of_services::ServiceOptions;
 use rustc_hash::FxHashSet;
 
+const fn price_style(is_idn: bool) -> PriceStyle {
+    if is_idn { PriceStyle::Idn } else { PriceStyle::Plain }
+}
+
 fn options(c: &config::P2ps) -> Options {
     let rtl = if c.seq_num_follows_marketfeed_rules { RtlRule::SequenceNumber } else { RtlRule::Counted };
-    Options { rtl, expands_enums: c.expanded_enum_fields }
+    let (prices, keeps_templates) = (price_style(c.convert_to_idn_style), c.use_template_number);
+    Options { rtl, expands_enums: c.expanded_enum_fields, prices, keeps_templates }
 }
 
 /// The losses that the log has told of: each field and reason once, since they come with every message.

@@ -6,7 +6,7 @@ use config::Config;
 use hub::p2ps::P2ps;
 use marketfeed::{Options, RtlRule};
 
-use super::options;
+use super::{options, price_style};
 
 /// Options of services, over those of all.
 #[derive(Debug, Default)]
@@ -28,7 +28,12 @@ impl ServiceOptions {
                 Some(false) => RtlRule::Counted,
                 None => of_all.rtl,
             };
-            Options { rtl, expands_enums: service.expanded_enum_fields.unwrap_or(of_all.expands_enums) }
+            Options {
+                rtl,
+                expands_enums: service.expanded_enum_fields.unwrap_or(of_all.expands_enums),
+                prices: service.convert_to_idn_style.map_or(of_all.prices, price_style),
+                keeps_templates: service.use_template_number.unwrap_or(of_all.keeps_templates),
+            }
         };
         let own = config.services.iter().map(|(name, service)| (name.clone(), of(service)));
         let named = own.filter(|(_, options)| *options != of_all).collect();
@@ -73,16 +78,18 @@ impl ServiceOptions {
 mod tests {
     use super::ServiceOptions;
     use config::Config;
-    use marketfeed::RtlRule;
+    use marketfeed::{PriceStyle, RtlRule};
 
     #[test]
     fn a_service_has_the_options_that_it_says() {
-        let text = "[p2ps]\nseq_num_follows_marketfeed_rules = true\n[service.A]\nexpanded_enum_fields = true\n[service.B]\nseq_num_follows_marketfeed_rules = false\n[service.C]\nretry_limit = 1\n";
+        let text = "[p2ps]\nseq_num_follows_marketfeed_rules = true\n[service.A]\nexpanded_enum_fields = true\n[service.B]\nseq_num_follows_marketfeed_rules = false\n[service.C]\nretry_limit = 1\n[service.E]\nconvert_to_idn_style = false\nuse_template_number = true\n";
         let options = ServiceOptions::new(&Config::parse("test.toml", text).expect("a configuration"));
         let of = |name| (options.of_name(name).expands_enums, options.of_name(name).rtl);
         assert_eq!(of("A"), (true, RtlRule::SequenceNumber));
         assert_eq!(of("B"), (false, RtlRule::Counted));
         assert_eq!((of("C"), of("D")), ((false, RtlRule::SequenceNumber), (false, RtlRule::SequenceNumber)));
+        assert_eq!((options.of_name("E").prices, options.of_name("E").keeps_templates), (PriceStyle::Plain, true));
+        assert_eq!((options.of_name("D").prices, options.of_name("D").keeps_templates), (PriceStyle::Idn, false));
         assert!(!options.are_of_all() && ServiceOptions::new(&Config::default()).are_of_all());
     }
 }

@@ -124,6 +124,9 @@ impl Setup {
                     "recover-on-close" => format!("recover_items_on_close = {}", number != "0"),
                     "retry-limit" => format!("retry_limit = {number}"),
                     "stale-retry-s" => format!("stale_recovery_retry_time_s = {number}"),
+                    "include-unwatched" => format!("include_unwatched_items_in_load = {}", number != "0"),
+                    "restart-s" => format!("service_restart_time_s = {number}"),
+                    "failback-s" => format!("failback_s = {number}"),
                     "age-unwatched-s" => format!("age_unwatched_item_time_s = {number}"),
                     "request-timeout-s" => format!("request_timeout_s = {number}"),
                     "max-pending-posts" => format!("max_pending_out_insert = {number}"),
@@ -142,6 +145,7 @@ impl Setup {
             "supports-snapshots" => ("source_distributor", listed("supports_snapshots")?),
             "service-items" => ("p2ps", listed("service_item_limit")?),
             "contrib-fields" => ("source_distributor", listed("contrib_field_list")?),
+            "contrib-rtl" => ("source_distributor", listed("contrib_insert_rtl")?),
             "contrib-services" => ("source_distributor", format!("contrib_service_list = [\"{value}\"]")),
             "service-qos" => {
                 let (service, qos) = of_service()?;

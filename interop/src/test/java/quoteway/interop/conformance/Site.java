@@ -95,6 +95,9 @@ final class Site implements AutoCloseable {
                     case "recover-on-close" -> "recover_items_on_close = " + on;
                     case "retry-limit" -> "retry_limit = " + parts[2];
                     case "stale-retry-s" -> "stale_recovery_retry_time_s = " + parts[2];
+                    case "include-unwatched" -> "include_unwatched_items_in_load = " + on;
+                    case "restart-s" -> "service_restart_time_s = " + parts[2];
+                    case "failback-s" -> "failback_s = " + parts[2];
                     case "age-unwatched-s" -> "age_unwatched_item_time_s = " + parts[2];
                     case "request-timeout-s" -> "request_timeout_s = " + parts[2];
                     case "max-pending-posts" -> "max_pending_out_insert = " + parts[2];
@@ -111,6 +114,7 @@ final class Site implements AutoCloseable {
             case "stale-retry-s" -> add("source_distributor", "stale_recovery_retry_time_s = " + value);
             case "supports-snapshots" -> add("source_distributor", "supports_snapshots = " + listed);
             case "contrib-fields" -> add("source_distributor", "contrib_field_list = " + listed);
+            case "contrib-rtl" -> add("source_distributor", "contrib_insert_rtl = " + listed);
             case "contrib-services" -> add("source_distributor", "contrib_service_list = [\"" + value + "\"]");
             case "max-posts-per-client" -> add("p2ps", "max_posts_per_client = " + value);
             case "max-views-per-item" -> add("p2ps", "max_views_per_item = " + value);
