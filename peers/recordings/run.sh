@@ -1,5 +1,5 @@
 #!/bin/sh
-# Recordings beside NATS JetStream and Chronicle Queue, by turns in one call on one disk; see README.md.
+# Recordings beside NATS JetStream, Chronicle Queue and Aeron Archive, by turns in one call on one disk; see README.md.
 #     peers/recordings/run.sh [MILLIONS] [TURNS] [FOLDER]
 set -eu
 millions=${1:-2}
@@ -18,12 +18,16 @@ if [ -z "$ours" ]; then
     ours=$(ls -t "${CARGO_TARGET_DIR:-$root/target}"/release/deps/write-* | grep -v '\.d$' | head -1)
 fi
 "$root/scripts/nats-server.sh" "$work"
-cp -r "$here/jetstream" "$here/chronicle" "$work"
+cp -r "$here/jetstream" "$here/chronicle" "$here/aeron-archive" "$work"
 (cd "$work/jetstream" && go mod tidy && go build -o ../jetstream-peer .)
 [ -s "$work/chronicle.classpath" ] ||
     mvn -q -B dependency:build-classpath -f "$work/chronicle/pom.xml" -Dmdep.outputFile="$work/chronicle.classpath"
 classes=$work/chronicle/classes:$(cat "$work/chronicle.classpath")
 javac -d "$work/chronicle/classes" -cp "$classes" "$work/chronicle/Chronicle.java"
+[ -s "$work/aeron.classpath" ] ||
+    mvn -q -B dependency:build-classpath -f "$work/aeron-archive/pom.xml" -Dmdep.outputFile="$work/aeron.classpath"
+aeron_classes=$work/aeron-archive/classes:$(cat "$work/aeron.classpath")
+javac -d "$work/aeron-archive/classes" -cp "$aeron_classes" "$work/aeron-archive/AeronPeer.java"
 
 # What its documentation asks of a JVM from 17 on. Without the first property each start of a queue is told to Google.
 chronicle() {
@@ -34,6 +38,12 @@ chronicle() {
         --add-opens=java.base/java.io=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED \
         --add-opens=java.base/sun.nio.ch=ALL-UNNAMED \
         -cp "$classes" Chronicle "$work/queue" "$messages" 2> "$work/chronicle.log"
+}
+
+# Without and with synchronisation of what was recorded.
+aeron() {
+    java --add-opens=java.base/sun.nio.ch=ALL-UNNAMED --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED \
+        --add-opens=java.base/java.util.zip=ALL-UNNAMED -cp "$aeron_classes" AeronPeer "$work/aeron" "$messages" "$1" 2> "$work/aeron.log"
 }
 
 jetstream() {
@@ -50,9 +60,11 @@ jetstream() {
 turn=0
 while [ "$turn" -lt "$turns" ]; do
     turn=$((turn + 1))
-    rm -rf "$work/ours" "$work/streams" "$work/queue"
+    rm -rf "$work/ours" "$work/streams" "$work/queue" "$work/aeron"
     "$ours" "$millions" "$items" long "$work/ours" | sed -n 's/^\(written\|read\|played\) *\([0-9.]*\) M.*/ours \1 \2 M\/s/p'
     jetstream | sed 's/^/JetStream /'
     chronicle | sed 's/^/Chronicle Queue /'
+    aeron 0 | sed 's/^/Aeron Archive /'
+    aeron 1 | sed 's/^/Aeron Archive, synchronised, /'
 done
-rm -rf "$work/ours" "$work/streams" "$work/queue"
+rm -rf "$work/ours" "$work/streams" "$work/queue" "$work/aeron"
