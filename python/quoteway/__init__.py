@@ -20,9 +20,9 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
-from ._native import Batch, NativeBook, NativePublisher, NativeSession, QuotewayError, Tick
+from ._native import Batch, NativeBook, NativeFollowed, NativePublisher, NativeSession, QuotewayError, Tick
 
-__all__ = ["Batch", "Book", "Publisher", "QuotewayError", "Session", "Tick", "connect"]
+__all__ = ["Batch", "Book", "Members", "Publisher", "QuotewayError", "Session", "Tick", "connect"]
 
 #: Ticks after which an asynchronous iteration lets other tasks run, though more are there.
 _FAIR = 1_000
@@ -31,7 +31,7 @@ _SHOWN = 8
 
 
 def connect(
-    servers: str | Iterable[str],
+    servers: str | Iterable[str | Iterable[str]],
     user: str | None = None,
     *,
     timeout: float = 10.0,
@@ -41,22 +41,38 @@ def connect(
     tls: bool = False,
     roots: str | None = None,
     websocket: bool = False,
+    standby: str | None = None,
+    preferred: str | None = None,
+    fall_back: float | None = None,
 ) -> Session:
     """Connects, logs in, and waits for a service and the dictionary.
 
-    ``servers`` is ``HOST:PORT``, or several, tried in turn now and after each loss. ``dictionary`` is the paths of an RDMFieldDictionary and an
+    ``servers`` is ``HOST:PORT``, or several, tried in turn now and after each loss. A list of such lists (``[["a:1", "b:1"], ["c:1"]]``, or the text
+    ``"a:1,b:1 | c:1"``) is connections that are held at the same time, one out of each: each item is open at one of them, or, with ``standby``
+    ``"login"`` or ``"service"``, one serves (all services, or each its own) and the others stand by. ``preferred`` is a server that is tried first after
+    every loss and, with ``fall_back``, gone back to after so many seconds elsewhere. ``dictionary`` is the paths of an RDMFieldDictionary and an
     enumtype.def; without it the dictionary is downloaded. ``roots`` is a PEM file of certificates to trust (and means ``tls``).
 
     Raises ConnectionError when nobody has answered in ``timeout`` seconds, or the login is refused.
     """
-    text = servers if isinstance(servers, str) else ",".join(servers)
-    native = NativeSession(text, user or getpass.getuser(), application, password, dictionary, tls, roots, websocket)
+    native = NativeSession(
+        _servers(servers), user or getpass.getuser(), application, password, dictionary, tls, roots, websocket, standby, preferred, fall_back
+    )
     try:
         native.wait_ready(timeout)
     except BaseException:
         native.close()
         raise
     return Session(native)
+
+
+def _servers(servers: str | Iterable[str | Iterable[str]]) -> str:
+    if isinstance(servers, str):
+        return servers
+    lists = list(servers)
+    if all(isinstance(entry, str) for entry in lists):
+        return ",".join(entry for entry in lists if isinstance(entry, str))
+    return "|".join(entry if isinstance(entry, str) else ",".join(entry) for entry in lists)
 
 
 class Session:
@@ -78,8 +94,17 @@ class Session:
 
     @property
     def server(self) -> str | None:
-        """Host and port of the server, while there is a connection."""
+        """Host and port of the server that serves, while there is a connection."""
         return self._native.status()[1]
+
+    @property
+    def links(self) -> list[tuple[str | None, bool, bool]]:
+        """Of each connection that is held at a time: the server, whether it is logged in, and whether it serves in a warm standby."""
+        return self._native.links()
+
+    def fall_back(self) -> int:
+        """Leaves servers for the preferred one; how many were left."""
+        return self._native.fall_back()
 
     @property
     def is_logged_in(self) -> bool:
@@ -129,6 +154,21 @@ class Session:
                 if tick.is_final:
                     left.discard(tick.item)
             return {name: None if name in left else image for name, image in images.items()}
+
+    def follow(
+        self,
+        name: str,
+        *,
+        kind: str = "chain",
+        fields: Iterable[str] | None = None,
+        service: str | None = None,
+        limit_bytes: int = 64 << 20,
+    ) -> Members:
+        """Follows a chain, or with ``kind="list"`` a symbol list: its members are watched, and as they come and go."""
+        if kind not in ("chain", "list"):
+            raise ValueError(f'kind={kind!r}: give "chain" or "list"')
+        wanted = None if fields is None else ([fields] if isinstance(fields, str) else list(fields))
+        return Members(self._native.follow(service or self._only_service(), name, kind == "list", wanted, limit_bytes))
 
     def notices(self, timeout: float = 0.0) -> Iterator[str]:
         """What has happened to connection, login and services, as text, until nothing happens for ``timeout`` seconds."""
@@ -244,6 +284,39 @@ class Book(Mapping[str, "dict[str, Any] | None"]):
         names, rows = self._rows()
         row = lambda cells, tag: "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"  # noqa: E731
         return "<table>" + row(["item", *names], "th") + "".join(row(cells, "td") for cells in rows) + "</table>"
+
+
+class Members:
+    """The members of a chain or symbol list; :meth:`Session.follow` makes them."""
+
+    def __init__(self, native: NativeFollowed) -> None:
+        self._native = native
+
+    def __enter__(self) -> Members:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the members now, in order."""
+        return self._native.members()[0]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole chain or list is known, and its members told."""
+        return self._native.members()[1]
+
+    def events(self, timeout: float | None = None) -> Iterator[tuple[str, str, Tick | None]]:
+        """What happens, in order: ``("joined", name, None)``, ``("message", name, tick)``, ``("left", name, None)``, and ``("broken", name, None)`` when a
+        record of the chain, or the list, has ended. Ends when nothing has come for ``timeout`` seconds."""
+        while (event := self._native.next(timeout)) is not None:
+            yield event
+
+    def close(self) -> None:
+        """Closes all."""
+        self._native.close()
 
 
 class Updates(Iterator[Tick], AsyncIterator[Tick]):

@@ -6,6 +6,7 @@
 
 mod book;
 mod columns;
+mod followed;
 mod publisher;
 mod session;
 mod tick;
@@ -25,6 +26,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("QuotewayError", module.py().get_type::<QuotewayError>())?;
     module.add_class::<session::NativeSession>()?;
     module.add_class::<book::NativeBook>()?;
+    module.add_class::<followed::NativeFollowed>()?;
     module.add_class::<tick::Tick>()?;
     module.add_class::<columns::Batch>()?;
     module.add_class::<publisher::NativePublisher>()?;

@@ -2,10 +2,11 @@
 
 use crate::QuotewayError;
 use crate::book::NativeBook;
-use client::Interest;
+use crate::followed::NativeFollowed;
+use client::members::Kind;
 use client::queue::{Overflow, QueueConfig};
-use client_io::{Encryption, Notice, Session, SessionConfig, Transport};
-use net::tls::TlsClient;
+use client::{Arrangement, Interest};
+use client_io::{Notice, Session, SessionConfig, Transport};
 use omm::consumer::{Event, ItemRequest};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
@@ -54,6 +55,15 @@ pub(crate) fn dictionary_of(paths: Option<(PathBuf, PathBuf)>) -> PyResult<Optio
     Ok(Some(Arc::new(dictionary)))
 }
 
+fn view_of(names: &[String], dictionary: &Dictionary) -> PyResult<View> {
+    let fid = |name: &String| {
+        let field = dictionary.field_named(name);
+        let unknown = || client::fields::UnknownField(name.clone()).to_string();
+        field.map(|field| field.fid()).ok_or_else(|| PyValueError::new_err(unknown()))
+    };
+    Ok(View::Fields(names.iter().map(fid).collect::<PyResult<_>>()?))
+}
+
 impl NativeSession {
     fn get(&self) -> PyResult<Arc<Session>> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +74,7 @@ impl NativeSession {
 #[pymethods]
 impl NativeSession {
     #[new]
-    #[pyo3(signature = (servers, user, application, password, dictionary, tls, roots, websocket))]
+    #[pyo3(signature = (servers, user, application, password, dictionary, tls, roots, websocket, standby, preferred, fall_back))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword in Python")]
     fn new(
         servers: &str,
@@ -75,8 +85,32 @@ impl NativeSession {
         tls: bool,
         roots: Option<PathBuf>,
         websocket: bool,
+        standby: Option<&str>,
+        preferred: Option<&str>,
+        fall_back: Option<f64>,
     ) -> PyResult<Self> {
         let mut config = SessionConfig::new(servers, user).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        config.client.arrangement = match standby {
+            None => Arrangement::Routing,
+            Some("login") => Arrangement::StandbyByLogin,
+            Some("service") => Arrangement::StandbyByService,
+            Some(other) => {
+                let text = format!("standby={other:?}: give \"login\" or \"service\", or leave it out");
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        let fall_back = seconds(fall_back)?.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        match preferred {
+            Some(preferred) => {
+                config.prefer(preferred, fall_back).map_err(|e| PyValueError::new_err(e.to_string()))?;
+            }
+            None if fall_back.is_some() => {
+                return Err(PyValueError::new_err(
+                    "fall_back: name the server to go back to as preferred=\"HOST:PORT\"",
+                ));
+            }
+            None => {}
+        }
         config.client.dictionary = dictionary_of(dictionary)?;
         let login = &mut config.client.consumer.login;
         login.attributes.application_name = Some("python".to_owned());
@@ -86,11 +120,7 @@ impl NativeSession {
             config.transport = Transport::WebSocket;
         }
         if tls || roots.is_some() {
-            let client = match roots {
-                Some(roots) => TlsClient::with_roots_from(&roots),
-                None => TlsClient::with_system_roots(),
-            };
-            config.encryption = Encryption::Tls(client.map_err(|e| QuotewayError::new_err(e.to_string()))?);
+            config.encrypt(roots.as_deref()).map_err(|e| QuotewayError::new_err(e.to_string()))?;
         }
         let session = Session::connect(config).map_err(|e| QuotewayError::new_err(e.to_string()))?;
         Ok(Self { session: Mutex::new(Some(Arc::new(session))) })
@@ -131,6 +161,19 @@ impl NativeSession {
         Ok(self.get()?.status().services)
     }
 
+    /// Leaves servers for the preferred ones of their lists; how many are left.
+    fn fall_back(&self, py: Python<'_>) -> PyResult<usize> {
+        let session = self.get()?;
+        py.detach(|| session.fall_back()).map_err(|e| QuotewayError::new_err(e.to_string()))
+    }
+
+    /// Of each connection that is held: the server, whether it is logged in, and whether it serves in a warm standby.
+    fn links(&self) -> PyResult<Vec<(Option<String>, bool, bool)>> {
+        let links = self.get()?.status().links;
+        let serves = |link: &client_io::Link| link.serves || !link.serves_in.is_empty();
+        Ok(links.iter().map(|link| (link.server.clone(), link.is_logged_in, serves(link))).collect())
+    }
+
     /// Whether it is logged in, the server, lost connections, and why the last was lost.
     fn status(&self) -> PyResult<(bool, Option<String>, u64, Option<String>)> {
         let status = self.get()?.status();
@@ -163,17 +206,7 @@ impl NativeSession {
                 return Err(PyValueError::new_err(format!("slow={other:?}: give \"wait\", \"latest\" or \"cut\"")));
             }
         };
-        let view = match &fields {
-            None => None,
-            Some(names) => {
-                let fid = |name: &String| {
-                    let field = dictionary.field_named(name);
-                    let unknown = || client::fields::UnknownField(name.clone()).to_string();
-                    field.map(|field| field.fid()).ok_or_else(|| PyValueError::new_err(unknown()))
-                };
-                Some(View::Fields(names.iter().map(fid).collect::<PyResult<_>>()?))
-            }
-        };
+        let view = fields.as_deref().map(|names| view_of(names, &dictionary)).transpose()?;
         let request =
             ItemRequest { domain: domain(domain_name)?, streaming: !snapshot, view, ..ItemRequest::new(service, "") };
         let queue = QueueConfig { limit_bytes, overflow };
@@ -185,6 +218,28 @@ impl NativeSession {
         Ok(NativeBook::new(py, subscription, dictionary, fields, is_lazy))
     }
 
+    /// Follows a chain or, if `is_list`, a symbol list; its members are market prices of these fields.
+    fn follow(
+        &self,
+        py: Python<'_>,
+        service: &str,
+        name: &str,
+        is_list: bool,
+        fields: Option<Vec<String>>,
+        limit_bytes: usize,
+    ) -> PyResult<NativeFollowed> {
+        let session = self.get()?;
+        let dictionary = session.status().dictionary;
+        let dictionary = dictionary
+            .ok_or_else(|| QuotewayError::new_err("there is no dictionary yet; wait_ready() waits for it"))?;
+        let view = fields.as_deref().map(|names| view_of(names, &dictionary)).transpose()?;
+        let request = ItemRequest { view, ..ItemRequest::new(service, "") };
+        let kind = if is_list { Kind::SymbolList } else { Kind::Chain };
+        let queue = QueueConfig { limit_bytes, overflow: Overflow::Wait };
+        let followed = py.detach(|| session.follow(kind, name, request, queue));
+        Ok(NativeFollowed::new(followed.map_err(|e| QuotewayError::new_err(e.to_string()))?, dictionary))
+    }
+
     /// The next notice of login, services and connection as text; `None` after so many seconds without.
     #[pyo3(signature = (timeout=0.0))]
     fn next_notice(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
@@ -192,9 +247,9 @@ impl NativeSession {
         let timeout = seconds(Some(timeout))?.unwrap_or_default();
         let notice = py.detach(|| session.next_notice(timeout));
         Ok(notice.map(|notice| match notice {
-            Notice::Connected { server } => format!("connected to {server}"),
-            Notice::Lost { server, why } => format!("lost {server}: {why}"),
-            Notice::Client(client::Event::Consumer(event)) => match *event {
+            Notice::Connected { server, .. } => format!("connected to {server}"),
+            Notice::Lost { server, why, .. } => format!("lost {server}: {why}"),
+            Notice::Client(client::Event::Consumer { event, .. }) => match *event {
                 Event::LoggedIn(_) => "logged in".to_owned(),
                 Event::LoginRefused(state) => format!("login refused: {}", state.as_state()),
                 Event::LoginState(state) => format!("login: {}", state.as_state()),
@@ -203,6 +258,10 @@ impl NativeSession {
                 Event::Dictionary(dictionary) => format!("dictionary of {} fields", dictionary.len()),
                 other => format!("{other:?}"),
             },
+            Notice::Client(client::Event::Serves { link, service }) => {
+                let of = service.map_or_else(|| "all services".to_owned(), |service| format!("service {service}"));
+                format!("connection {} serves {of}", link.index() + 1)
+            }
             other => format!("{other:?}"),
         }))
     }
@@ -212,10 +271,10 @@ impl NativeSession {
     fn renew_login(&self, token: Option<String>, password: Option<String>) -> PyResult<()> {
         self.get()?.reissue_login(move |login| {
             if token.is_some() {
-                login.authentication_token = token;
+                login.authentication_token.clone_from(&token);
             }
             if password.is_some() {
-                login.password = password;
+                login.password.clone_from(&password);
             }
         });
         Ok(())

@@ -52,6 +52,24 @@ typedef struct qw_publisher qw_publisher_t;
 #define QW_LATEST 1  /* what has no room becomes the item's image */
 #define QW_CUT 2     /* the subscription ends */
 
+/* Use of several connections at a time. */
+#define QW_ROUTING 0             /* each item is open at one of them */
+#define QW_STANDBY_BY_LOGIN 1    /* one serves, the others stand by (warm standby) */
+#define QW_STANDBY_BY_SERVICE 2  /* for each service one serves, the others stand by */
+
+/* How a session connects, for qw_connect_with; zeros are what qw_connect does. */
+typedef struct qw_session_options {
+    const char *application_id; /* NULL: "256" */
+    const char *password;       /* or NULL */
+    const char *roots;          /* a PEM file of certificates to trust (connections are encrypted then), or NULL */
+    const char *preferred;      /* a server of the list that is tried first after every loss, or NULL */
+    double fall_back_s;         /* it is gone back to after so many seconds elsewhere; 0: not before the next loss */
+    uint8_t arrangement;        /* QW_ROUTING, QW_STANDBY_BY_LOGIN, QW_STANDBY_BY_SERVICE */
+    uint8_t is_encrypted;       /* TLS, with the certificates that this machine trusts if roots is NULL */
+    uint8_t is_websocket;       /* RWF in WebSocket frames */
+    uint8_t reserved[5];        /* zeros */
+} qw_session_options_t;
+
 /* A message of an item. Pointers are valid until the next qw_next of the subscription, the name's as long as the subscription. */
 typedef struct qw_message {
     const char *name;          /* of the item */
@@ -106,6 +124,13 @@ const char *qw_version(void);
 /* Connects to the first server of a list ("HOST:PORT,HOST:PORT") that answers, logs in, and waits for a service and the dictionary. After a loss the
    session goes through the list by itself, and asks again for what was open. */
 int qw_connect(const char *servers, const char *user, double timeout_s, qw_session_t **session);
+/* The same with options, which may be NULL. Lists with | between them are connections that are held at the same time, one out of each
+   ("a:14002,b:14002 | c:14002"); options say what each is for. */
+int qw_connect_with(const char *servers, const char *user, const qw_session_options_t *options, double timeout_s, qw_session_t **session);
+/* Leaves servers for the preferred one, where it is another; gives how many were left. */
+int qw_session_fall_back(const qw_session_t *session);
+/* Host and port of the server that serves, as a text (see qw_field_text): 1; there is no connection: 0, and the text is empty. */
+int qw_session_server(const qw_session_t *session, char *text, size_t size, size_t *length);
 /* Logs out. */
 int qw_session_close(qw_session_t *session);
 /* Whether it is logged in now (1, 0), and the connections that were lost so far. */

@@ -153,6 +153,12 @@ public:
         detail::checked(qw_connect(servers.c_str(), user.c_str(), timeout_s, &handle));
         handle_.reset(handle);
     }
+    /// With options; servers with | between their lists are connections that are held at the same time.
+    session(const std::string &servers, const std::string &user, const qw_session_options_t &options, double timeout_s = 10.0) {
+        qw_session_t *handle = nullptr;
+        detail::checked(qw_connect_with(servers.c_str(), user.c_str(), &options, timeout_s, &handle));
+        handle_.reset(handle);
+    }
     subscription subscribe(const std::string &service, const std::vector<std::string> &items, const std::vector<std::string> &fields = {}, qw_options_t options = {}) {
         auto names = detail::pointers(items), wanted = detail::pointers(fields);
         options.fields = wanted.empty() ? nullptr : wanted.data();
@@ -161,6 +167,14 @@ public:
         detail::checked(qw_subscribe(handle_.get(), service.c_str(), names.data(), names.size(), &options, &handle));
         return subscription(handle);
     }
+    /// Host and port of the server that serves; empty without a connection.
+    std::string server() const {
+        return detail::text([&](char *to, std::size_t size, std::size_t *length) {
+            detail::checked(qw_session_server(handle_.get(), to, size, length));
+        });
+    }
+    /// Leaves servers for the preferred one; how many were left.
+    int fall_back() { return detail::checked(qw_session_fall_back(handle_.get())); }
     bool is_logged_in() const { return detail::checked(qw_session_status(handle_.get(), nullptr)) == 1; }
 
 private:

@@ -1,7 +1,7 @@
-//! A client with its connection, driven by its owner: no thread, no queue.
+//! A client with its connections, driven by its owner: no thread, no queue.
 
 use crate::settings::{Encryption, SessionConfig, Transport};
-use client::{Client, Delivery, Event};
+use client::{Client, Delivery, Event, LinkId};
 use net::tcp::{ConnId, SocketOptions};
 use omm::Server;
 use rssl::ws::upgrade::Protocol;
@@ -13,7 +13,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
-/// Events of a connection's client.
+/// Events of the client and of its links.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Notice {
@@ -21,11 +21,15 @@ pub enum Notice {
     Client(Event),
     /// A server has taken the connection; the login goes out.
     Connected {
+        /// The link: most clients have one.
+        link: LinkId,
         /// Its host and port.
         server: String,
     },
     /// A connection is gone, or could not be made. Another attempt is made in its time.
     Lost {
+        /// The link.
+        link: LinkId,
         /// Host and port of the server.
         server: String,
         /// The reason.
@@ -38,13 +42,20 @@ pub struct Connection {
     io: RsslIo,
     /// The client: subscriptions, posts. What it wants to say is sent in the next turn.
     pub client: Client,
-    link: Link,
+    links: Links,
     transport: Transport,
     encryption: Encryption,
 }
 
-/// The connection that there is, or is being made.
+/// The connections that there are, or are being made, by place of the client's link.
+struct Links {
+    all: Vec<Link>,
+    is_reading: bool,
+    notices: VecDeque<Notice>,
+}
+
 struct Link {
+    id: LinkId,
     conn: Option<ConnId>,
     server: Option<Server>,
     /// The version that the server is greeted with.
@@ -55,16 +66,25 @@ struct Link {
     attempts: usize,
     /// Close the connection when all is sent.
     leaves: bool,
-    is_reading: bool,
-    notices: VecDeque<Notice>,
 }
 
 /// Notices that are kept for an owner who does not take them.
 const NOTICES_MAX: usize = 4_096;
 
 impl Link {
+    const fn new(id: LinkId) -> Self {
+        Self { id, conn: None, server: None, version: Version::V14, redials: false, attempts: 0, leaves: false }
+    }
+
     fn place(&self) -> String {
         self.server.as_ref().map(|server| format!("{}:{}", server.host, server.port)).unwrap_or_default()
+    }
+}
+
+impl Links {
+    /// The link of a connection: there are few.
+    fn of(&mut self, conn: ConnId) -> Option<&mut Link> {
+        self.all.iter_mut().find(|link| link.conn == Some(conn))
     }
 
     fn note(&mut self, notice: Notice) {
@@ -76,8 +96,8 @@ impl Link {
 
     fn take_events(&mut self, client: &mut Client) {
         while let Some(event) = client.poll_event() {
-            if Client::asks_to_disconnect(&event).is_some() {
-                self.leaves = true;
+            if let Some((link, _)) = Client::asks_to_disconnect(&event) {
+                self.all[link.index()].leaves = true;
             } else {
                 self.note(Notice::Client(event));
             }
@@ -86,27 +106,15 @@ impl Link {
 }
 
 impl Connection {
-    /// A connection that is not made yet; [`Connection::turn`] dials.
+    /// Connections that are not made yet; [`Connection::turn`] dials.
     ///
     /// # Errors
     /// The process has no descriptors left.
     pub fn new(config: SessionConfig) -> io::Result<Self> {
-        Ok(Self {
-            io: RsslIo::new(net::clock::now())?,
-            client: Client::new(config.client),
-            link: Link {
-                conn: None,
-                server: None,
-                version: Version::V14,
-                redials: false,
-                attempts: 0,
-                leaves: false,
-                is_reading: true,
-                notices: VecDeque::new(),
-            },
-            transport: config.transport,
-            encryption: config.encryption,
-        })
+        let client = Client::new(config.client);
+        let links = Links { all: client.links().map(Link::new).collect(), is_reading: true, notices: VecDeque::new() };
+        let (transport, encryption) = (config.transport, config.encryption);
+        Ok(Self { io: RsslIo::new(net::clock::now())?, client, links, transport, encryption })
     }
 
     /// Wakes a turn that waits, from any thread.
@@ -122,72 +130,79 @@ impl Connection {
     pub fn turn(&mut self, deadline: Option<u64>, sink: &mut impl FnMut(u64, Delivery<'_>)) -> io::Result<u64> {
         let now = net::clock::now();
         self.client.handle_timeout(now, &mut |d| sink(now, d));
-        self.dial(now, sink);
-        // The owner may have ended the session since the last turn: the connection closes behind what is sent now, not when input comes.
-        self.link.take_events(&mut self.client);
+        for at in 0..self.links.all.len() {
+            self.dial(now, at, sink);
+        }
+        // The owner may have ended the session since the last turn: connections close behind what is sent now, not when input comes.
+        self.links.take_events(&mut self.client);
         self.send(now);
         let due = [deadline, self.client.timeout()].into_iter().flatten().min();
-        let mut served = Served { client: &mut self.client, link: &mut self.link, sink };
+        let mut served = Served { client: &mut self.client, links: &mut self.links, sink };
         let now = self.io.turn(due, &mut served)?;
-        self.link.take_events(&mut self.client);
+        self.links.take_events(&mut self.client);
         self.send(now);
         Ok(now)
     }
 
     /// The next event since the last call.
     pub fn poll_notice(&mut self) -> Option<Notice> {
-        self.link.take_events(&mut self.client);
-        self.link.notices.pop_front()
+        self.links.take_events(&mut self.client);
+        self.links.notices.pop_front()
     }
 
     /// Stops or resumes reading: for an owner who cannot take more.
     pub fn set_reading(&mut self, reading: bool) {
-        self.link.is_reading = reading;
-        if let Some(conn) = self.link.conn {
+        self.links.is_reading = reading;
+        for conn in self.links.all.iter().filter_map(|link| link.conn) {
             self.io.set_reading(conn, reading);
         }
     }
 
     /// Whether there is a connection, or one is being made or ended.
-    pub const fn is_connected(&self) -> bool {
-        self.link.conn.is_some()
+    pub fn is_connected(&self) -> bool {
+        self.links.all.iter().any(|link| link.conn.is_some())
     }
 
-    fn dial(&mut self, now: u64, sink: &mut impl FnMut(u64, Delivery<'_>)) {
-        if self.link.conn.is_some() {
+    /// Dials for the link of a place, if it is time for that.
+    fn dial(&mut self, now: u64, at: usize, sink: &mut impl FnMut(u64, Delivery<'_>)) {
+        let link = &mut self.links.all[at];
+        if link.conn.is_some() {
             return;
         }
-        if !std::mem::take(&mut self.link.redials) {
-            let Some(server) = self.client.poll_connect(now) else { return };
-            self.link.server = Some(server.clone());
+        if !std::mem::take(&mut link.redials) {
+            let Some(server) = self.client.poll_connect(now, link.id) else { return };
+            link.server = Some(server.clone());
         }
-        self.link.leaves = false;
-        let Some(server) = self.link.server.clone() else { return };
-        let dialled = self.connect(now, &server);
-        self.link.attempts = self.link.attempts.wrapping_add(1);
+        link.leaves = false;
+        let Some(server) = link.server.clone() else { return };
+        let dialled = self.connect(now, at, &server);
+        let is_reading = self.links.is_reading;
+        let link = &mut self.links.all[at];
+        link.attempts = link.attempts.wrapping_add(1);
         match dialled {
             Ok(conn) => {
-                self.link.conn = Some(conn);
-                self.io.set_reading(conn, self.link.is_reading);
+                link.conn = Some(conn);
+                self.io.set_reading(conn, is_reading);
             }
             Err(why) => {
-                let server = self.link.place();
-                self.link.note(Notice::Lost { server, why });
-                self.client.handle_disconnected(now, &mut |d| sink(now, d));
+                let (link, server) = (link.id, link.place());
+                self.links.note(Notice::Lost { link, server, why });
+                self.client.handle_disconnected(now, link, &mut |d| sink(now, d));
             }
         }
     }
 
-    fn connect(&mut self, now: u64, server: &Server) -> Result<ConnId, String> {
+    fn connect(&mut self, now: u64, at: usize, server: &Server) -> Result<ConnId, String> {
         let addresses = (server.host.as_str(), server.port).to_socket_addrs().map_err(|e| e.to_string())?;
         let mut addresses: Vec<SocketAddr> = addresses.collect();
         addresses.sort_by_key(SocketAddr::is_ipv6);
-        let at = self.link.attempts.checked_rem(addresses.len()).ok_or("no address has this name")?;
+        let link = &self.links.all[at];
+        let at = link.attempts.checked_rem(addresses.len()).ok_or("no address has this name")?;
         let tls = match &self.encryption {
             Encryption::Plain => None,
             Encryption::Tls(tls) => Some(tls.connect(&server.host).map_err(|e| e.to_string())?),
         };
-        let config = Arc::new(ClientConfig { version: self.link.version, ..ClientConfig::default() });
+        let config = Arc::new(ClientConfig { version: link.version, ..ClientConfig::default() });
         let options = SocketOptions::default();
         let dialled = match self.transport {
             Transport::Rssl => self.io.connect(now, addresses[at], &options, config, tls),
@@ -206,15 +221,17 @@ impl Connection {
     }
 
     fn send(&mut self, now: u64) {
-        let Some(conn) = self.link.conn else { return };
-        let client = &mut self.client;
-        self.io.send(now, conn, |packer| {
-            while let Some(msg) = client.poll_transmit() {
-                packer.push(msg, None);
+        let Self { io, client, links, .. } = self;
+        for link in &mut links.all {
+            let Some(conn) = link.conn else { continue };
+            io.send(now, conn, |packer| {
+                while let Some(msg) = client.poll_transmit(link.id) {
+                    packer.push(msg, None);
+                }
+            });
+            if std::mem::take(&mut link.leaves) {
+                io.close_drained(conn, "the session is over");
             }
-        });
-        if std::mem::take(&mut self.link.leaves) {
-            self.io.close_drained(conn, "the session is over");
         }
     }
 }
@@ -222,37 +239,35 @@ impl Connection {
 /// A turn's handler.
 struct Served<'t, S> {
     client: &'t mut Client,
-    link: &'t mut Link,
+    links: &'t mut Links,
     sink: &'t mut S,
 }
 
 impl<S: FnMut(u64, Delivery<'_>)> Handler for Served<'_, S> {
     fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
-        if self.link.conn == Some(conn) {
-            let server = self.link.place();
-            self.link.note(Notice::Connected { server });
-            self.client.handle_connected(now, &mut |d| (self.sink)(now, d));
+        if let Some(link) = self.links.of(conn) {
+            let (link, server) = (link.id, link.place());
+            self.links.note(Notice::Connected { link, server });
+            self.client.handle_connected(now, link, &mut |d| (self.sink)(now, d));
         }
     }
 
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
-        if self.link.conn == Some(conn) {
-            self.client.handle_message(now, msg, &mut |d| (self.sink)(now, d));
+        if let Some(link) = self.links.of(conn) {
+            self.client.handle_message(now, link.id, msg, &mut |d| (self.sink)(now, d));
         }
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.link.conn != Some(conn) {
-            return;
-        }
-        self.link.conn = None;
-        self.link.version = ended.next_version.unwrap_or(Version::V14);
-        self.link.redials = ended.next_version.is_some();
-        if !self.link.redials {
-            self.link.take_events(self.client);
-            let server = self.link.place();
-            self.link.note(Notice::Lost { server, why: ended.why.to_string() });
-            self.client.handle_disconnected(now, &mut |d| (self.sink)(now, d));
+        let Some(link) = self.links.of(conn) else { return };
+        link.conn = None;
+        link.version = ended.next_version.unwrap_or(Version::V14);
+        link.redials = ended.next_version.is_some();
+        if !link.redials {
+            let (link, server) = (link.id, link.place());
+            self.links.take_events(self.client);
+            self.links.note(Notice::Lost { link, server, why: ended.why.to_string() });
+            self.client.handle_disconnected(now, link, &mut |d| (self.sink)(now, d));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! State that a session's thread and its owner's handles share.
 
 use crate::connection::{Connection, Notice};
-use client::SubscriptionId;
 use client::queue::{Batch, Queue};
+use client::{Interest, SubscriptionId};
 use net::Waker;
+use omm::consumer::OpenError;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task;
 
@@ -122,6 +123,40 @@ impl Worker {
             self.end(now, id);
         }
         self.connection.set_reading(self.holding.is_empty());
+    }
+
+    /// Opens further items for a subscription. Gives the place of the first; `None`: it has ended.
+    pub(crate) fn extend(
+        &mut self,
+        now: u64,
+        id: SubscriptionId,
+        interest: &Interest,
+    ) -> Result<Option<u32>, OpenError> {
+        let Self { connection, subscriptions, .. } = self;
+        if let Some(Some((shared, _))) = subscriptions.get(id.index()) {
+            lock(&shared.state).queue.grow(interest.names.len());
+        }
+        let opened = connection.client.extend(now, id, interest, &mut |d| {
+            let client::Delivery { subscription, item, class, is_final, msg } = d;
+            if let Some(Some((_, batch))) = subscriptions.get_mut(subscription.index()) {
+                batch.push(client::queue::Message { item, received_ns: now, class, is_final, msg });
+            }
+        });
+        self.hand_over(now);
+        opened
+    }
+
+    /// Leaves servers for preferred ones: items that are lost with them are told so.
+    pub(crate) fn fall_back(&mut self, now: u64) -> usize {
+        let Self { connection, subscriptions, .. } = self;
+        let left = connection.client.fall_back(now, &mut |d| {
+            let client::Delivery { subscription, item, class, is_final, msg } = d;
+            if let Some(Some((_, batch))) = subscriptions.get_mut(subscription.index()) {
+                batch.push(client::queue::Message { item, received_ns: now, class, is_final, msg });
+            }
+        });
+        self.hand_over(now);
+        left
     }
 
     pub(crate) fn end(&mut self, now: u64, id: SubscriptionId) {

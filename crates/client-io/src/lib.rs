@@ -14,6 +14,7 @@
 //! | type | for whom |
 //! |---|---|
 //! | [`Session`] and [`Subscription`] | a thread of the session's own reads; the application takes messages when it likes: it blocks ([`Subscription::next`], [`Subscription::next_batch`]), or awaits [`Subscription::ready_batch`] in whatever runtime it has |
+//! | [`Followed`] | the members of a chain or symbol list, as they come and go |
 //! | [`Connection`] | no thread: the application calls [`Connection::turn`], and is called back with each message where it lies |
 //! | [`Publisher`] | a service of the application's own, as an interactive provider or at a server |
 //!
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod followed;
 mod handle;
 mod publisher;
 mod session;
@@ -28,7 +30,8 @@ mod settings;
 mod subscription;
 
 pub use connection::{Connection, Notice};
+pub use followed::{FollowError, Followed, Step};
 pub use publisher::{PublishError, Publisher, PublisherStatus};
-pub use session::{Session, Status};
+pub use session::{Link, Session, Status};
 pub use settings::{AddressError, Encryption, SessionConfig, Transport};
 pub use subscription::{Ended, PostFailure, SubscribeError, Subscription};

@@ -5,10 +5,10 @@ use crate::handle::{Command, Commands, Shared, State, Worker, lock};
 use crate::settings::SessionConfig;
 use crate::subscription::{Ended, PostFailure, SubscribeError, Subscription, written};
 use client::queue::{Batch, Queue, QueueConfig};
-use client::{Event, Interest, PostError};
+use client::{Event, Interest, LinkId, PostError};
 use omm::consumer::{self, ItemRequest};
 use rwf::dictionary::Dictionary;
-use rwf::msg::{MsgKey, PostMsg};
+use rwf::msg::PostMsg;
 use rwf::rdm::login;
 use std::collections::VecDeque;
 use std::io;
@@ -19,10 +19,12 @@ use std::time::{Duration, Instant};
 /// How a session is.
 #[derive(Debug, Clone, Default)]
 pub struct Status {
-    /// The login is accepted.
+    /// A login is accepted.
     pub is_logged_in: bool,
-    /// Host and port of the server, while there is a connection.
+    /// Host and port of the server that serves, or was logged in at first, while there is a connection; before that of one that was connected to.
     pub server: Option<String>,
+    /// The connections that are held at a time, most sessions one.
+    pub links: Vec<Link>,
     /// Why the last login was refused, until one is accepted.
     pub refusal: Option<String>,
     /// Why the last connection was lost or not made, until one is.
@@ -37,6 +39,21 @@ pub struct Status {
     pub notices_lost: u64,
     /// The session is over: why.
     pub is_over: Option<String>,
+}
+
+/// One of the connections that a session holds at a time.
+#[derive(Debug, Clone, Default)]
+pub struct Link {
+    /// Host and port of its server, while there is a connection.
+    pub server: Option<String>,
+    /// Its login is accepted.
+    pub is_logged_in: bool,
+    /// Warm standby by login: it is the one that serves.
+    pub serves: bool,
+    /// Services that can be used at it.
+    pub services: Vec<String>,
+    /// Warm standby by service: those that it serves.
+    pub serves_in: Vec<String>,
 }
 
 #[derive(Default)]
@@ -54,34 +71,87 @@ impl Report {
     fn note(&mut self, notice: Notice) {
         let status = &mut self.status;
         match &notice {
-            Notice::Connected { server } => {
-                (status.server, status.lost) = (Some(server.clone()), None);
+            Notice::Connected { link, server } => {
+                status.link(*link).server = Some(server.clone());
+                status.lost = None;
             }
-            Notice::Lost { server, why } => {
-                (status.server, status.is_logged_in) = (None, false);
+            Notice::Lost { link, server, why } => {
+                *status.link(*link) = Link::default();
                 status.lost = Some(format!("{server}: {why}"));
                 status.connections_lost += 1;
-                status.services.clear();
             }
-            Notice::Client(Event::Consumer(event)) => match &**event {
-                consumer::Event::LoggedIn(_) => (status.is_logged_in, status.refusal) = (true, None),
-                consumer::Event::LoginRefused(state) => {
-                    (status.is_logged_in, status.refusal) = (false, Some(state.as_state().to_string()));
+            Notice::Client(Event::Consumer { link, event }) => status.note(*link, event),
+            Notice::Client(Event::Serves { link, service }) => {
+                for (at, known) in status.links.iter_mut().enumerate() {
+                    match service {
+                        None => known.serves = at == link.index(),
+                        Some(service) => {
+                            known.serves_in.retain(|served| served != service);
+                            if at == link.index() {
+                                known.serves_in.push(service.clone());
+                            }
+                        }
+                    }
                 }
-                consumer::Event::ServiceUp { name, .. } if !status.services.contains(name) => {
-                    status.services.push(name.clone());
-                }
-                consumer::Event::ServiceDown { name, .. } => status.services.retain(|up| up != name),
-                consumer::Event::Dictionary(dictionary) => status.dictionary = Some(Arc::clone(dictionary)),
-                _ => {}
-            },
+            }
             Notice::Client(_) => {}
         }
+        status.sum_up();
         if self.notices.len() >= NOTICES_MAX {
             self.notices.pop_front();
             self.status.notices_lost += 1;
         }
         self.notices.push_back(notice);
+    }
+}
+
+impl Status {
+    fn link(&mut self, link: LinkId) -> &mut Link {
+        if self.links.len() <= link.index() {
+            self.links.resize_with(link.index() + 1, Link::default);
+        }
+        &mut self.links[link.index()]
+    }
+
+    fn note(&mut self, link: LinkId, event: &consumer::Event) {
+        match event {
+            consumer::Event::LoggedIn(_) => {
+                self.link(link).is_logged_in = true;
+                self.refusal = None;
+            }
+            consumer::Event::LoginRefused(state) => {
+                self.link(link).is_logged_in = false;
+                self.refusal = Some(state.as_state().to_string());
+            }
+            consumer::Event::ServiceUp { name, .. } => {
+                let services = &mut self.link(link).services;
+                if !services.contains(name) {
+                    services.push(name.clone());
+                }
+            }
+            consumer::Event::ServiceDown { name, .. } => {
+                let link = self.link(link);
+                link.services.retain(|up| up != name);
+                link.serves_in.retain(|served| served != name);
+            }
+            consumer::Event::Dictionary(dictionary) => self.dictionary = Some(Arc::clone(dictionary)),
+            _ => {}
+        }
+    }
+
+    /// What follows from the links.
+    fn sum_up(&mut self) {
+        let best =
+            self.links.iter().find(|link| link.serves).or_else(|| self.links.iter().find(|link| link.is_logged_in));
+        let server = best.and_then(|link| link.server.clone());
+        self.server = server.or_else(|| self.links.iter().find_map(|link| link.server.clone()));
+        self.is_logged_in = self.links.iter().any(|link| link.is_logged_in);
+        self.services.retain(|service| self.links.iter().any(|link| link.services.contains(service)));
+        for service in self.links.iter().flat_map(|link| &link.services) {
+            if !self.services.contains(service) {
+                self.services.push(service.clone());
+            }
+        }
     }
 }
 
@@ -127,7 +197,7 @@ impl Session {
     /// # Errors
     /// Too many items, or the session is over.
     pub fn subscribe_to(&self, interest: Interest, queue: QueueConfig) -> Result<Subscription, SubscribeError> {
-        let names: Arc<[String]> = interest.names.clone().into();
+        let names = interest.names.clone();
         let queue = Queue::new(queue, names.len());
         let state = State { queue, task: None, is_over: None, id: None };
         let shared = Arc::new(Shared { state: Mutex::new(state), ready: Condvar::new() });
@@ -137,8 +207,7 @@ impl Session {
             // The caller waits for the answer.
             let _ = answer.send(subscribe(worker, now, &interest, of_thread));
         }));
-        let over = || SubscribeError::Ended(Ended(self.status().is_over.unwrap_or_else(|| "it has ended".to_owned())));
-        answered.recv().map_err(|_| over())?.map_err(SubscribeError::Open)?;
+        answered.recv().map_err(|_| SubscribeError::Ended(self.ended()))?.map_err(SubscribeError::Open)?;
         Ok(Subscription { names, shared, commands: Arc::clone(&self.commands), batch: Batch::default(), at: 0 })
     }
 
@@ -177,8 +246,25 @@ impl Session {
         }
     }
 
-    /// Changes the login, such as its token, here and at the server.
-    pub fn reissue_login(&self, change: impl FnOnce(&mut login::Request) + Send + 'static) {
+    /// Leaves servers for the preferred ones of their lists, where they are others (EMA's `fallbackPreferredHost`). Gives how many are left.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub fn fall_back(&self) -> Result<usize, Ended> {
+        let (answer, answered) = mpsc::channel();
+        self.give(Box::new(move |worker, now| {
+            // The caller waits for the answer.
+            let _ = answer.send(worker.fall_back(now));
+        }));
+        answered.recv().map_err(|_| self.ended())
+    }
+
+    fn ended(&self) -> Ended {
+        Ended(self.status().is_over.unwrap_or_else(|| "it has ended".to_owned()))
+    }
+
+    /// Changes the login, such as its token, here and at all servers.
+    pub fn reissue_login(&self, change: impl Fn(&mut login::Request) + Send + 'static) {
         self.give(Box::new(move |worker, _| worker.connection.client.reissue_login(change)));
     }
 
@@ -196,18 +282,13 @@ impl Session {
         let (service, name, bytes) = (service.to_owned(), name.to_owned(), written(post)?);
         let (answer, answered) = mpsc::channel();
         self.give(Box::new(move |worker, now| {
-            let client = &mut worker.connection.client;
-            let id = client.consumer().services().find(|known| known.name() == Some(&service)).map(|known| known.id);
-            let sent = PostMsg::decode(&bytes).ok().zip(id).ok_or(PostError::NotOpen);
-            let sent = sent.and_then(|(post, id)| {
-                let key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(id, name.as_bytes()) });
-                client.post_off_stream(now, &PostMsg { key, ..post }, wants_ack)
-            });
+            let sent = PostMsg::decode(&bytes)
+                .map_err(|_| PostError::NotOpen)
+                .and_then(|post| worker.connection.client.post_off_stream(now, (&service, &name), &post, wants_ack));
             // The caller waits for the answer.
             let _ = answer.send(sent);
         }));
-        let over = || PostFailure::Ended(Ended(self.status().is_over.unwrap_or_else(|| "it has ended".to_owned())));
-        answered.recv().map_err(|_| over())?.map_err(PostFailure::Post)
+        answered.recv().map_err(|_| PostFailure::Ended(self.ended()))?.map_err(PostFailure::Post)
     }
 
     /// Connects again after a refused login.
@@ -242,8 +323,12 @@ fn subscribe(
     shared: Arc<Shared>,
 ) -> Result<(), consumer::OpenError> {
     let mut batch = Batch::default();
-    let id = worker.connection.client.subscribe(now, interest, &mut |d| {
-        let client::Delivery { item, class, is_final, msg, .. } = d;
+    let Worker { connection, subscriptions, .. } = worker;
+    let id = connection.client.subscribe(now, interest, &mut |d| {
+        let client::Delivery { subscription, item, class, is_final, msg } = d;
+        // The number of the new subscription is nobody's yet.
+        let place = subscriptions.get_mut(subscription.index()).and_then(Option::as_mut);
+        let batch = place.map_or(&mut batch, |(_, batch)| batch);
         batch.push(client::queue::Message { item, received_ns: now, class, is_final, msg });
     })?;
     lock(&shared.state).id = Some(id);
@@ -280,7 +365,7 @@ impl End<'_> {
             }
             if self.worker.is_ending && until.is_none() {
                 until = Some(now + FAREWELL);
-                self.worker.connection.client.shut_down(&mut |_| {});
+                self.worker.connection.client.shut_down(now, &mut |_| {});
                 self.worker.connection.set_reading(true);
             }
             if until.is_some_and(|until| now >= until || !self.worker.connection.is_connected()) {

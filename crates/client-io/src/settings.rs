@@ -1,10 +1,11 @@
 //! The settings of a session.
 
-use client::ClientConfig;
-use net::tls::TlsClient;
+use client::{ClientConfig, LINKS_MAX};
+use net::tls::{TlsClient, TlsError};
 use omm::consumer::ConsumerConfig;
 use omm::{ConnectionList, Server};
 use std::fmt;
+use std::path::Path;
 
 /// How bytes travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,11 +49,33 @@ pub struct SessionConfig {
 
 /// A text that is no list of servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressError(String);
+#[non_exhaustive]
+pub enum AddressError {
+    /// An entry is no server.
+    NoServer(String),
+    /// More connections at a time than there may be.
+    TooMany(usize),
+    /// The preferred server is none of the list.
+    NotListed(String),
+}
 
 impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no server; write HOST:PORT, of several with commas between them", self.0)
+        match self {
+            Self::NoServer(text) => {
+                write!(
+                    f,
+                    "{text:?} is no server; write HOST:PORT, of several with commas between them, of connections that are held at a time with |"
+                )
+            }
+            Self::TooMany(count) => write!(
+                f,
+                "{count} connections at a time are too many; write {LINKS_MAX} lists with | between them at most"
+            ),
+            Self::NotListed(text) => {
+                write!(f, "{text:?} is not in the list of servers, so it cannot be preferred; write it as it is there")
+            }
+        }
     }
 }
 
@@ -63,7 +86,7 @@ const PORT: u16 = 14_002;
 
 pub(crate) fn servers(text: &str) -> Result<Vec<Server>, AddressError> {
     let server = |entry: &str| {
-        let bad = || AddressError(entry.to_owned());
+        let bad = || AddressError::NoServer(entry.to_owned());
         let (host, port) = match entry.rsplit_once(':') {
             // An address of IPv6 has colons of its own, and is written in brackets if a port follows.
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
@@ -79,18 +102,52 @@ pub(crate) fn servers(text: &str) -> Result<Vec<Server>, AddressError> {
 
 impl SessionConfig {
     /// A session with the servers of a list (`HOST:PORT`, with commas between them, tried in order and round and round; port 14002 if none is
-    /// written), logged in as `user`.
+    /// written), logged in as `user`. Lists with `|` between them are connections that are held at the same time, one out of each
+    /// ([`client::Arrangement`]).
     ///
     /// # Errors
-    /// The list has an entry that is no server.
+    /// The list has an entry that is no server, or there are more than [`client::LINKS_MAX`] connections.
     pub fn new(list: &str, user: impl Into<String>) -> Result<Self, AddressError> {
-        let mut consumer = ConsumerConfig::new(ConnectionList::new(servers(list)?), user);
+        let lists: Result<Vec<_>, _> = list.split('|').map(|list| servers(list).map(ConnectionList::new)).collect();
+        let mut lists = lists?;
+        if lists.len() > LINKS_MAX {
+            return Err(AddressError::TooMany(lists.len()));
+        }
+        let mut consumer = ConsumerConfig::new(lists.remove(0), user);
         consumer.login.attributes.application_name = Some("quoteway".to_owned());
         Ok(Self {
-            client: ClientConfig::new(consumer),
+            client: ClientConfig { beside: lists, ..ClientConfig::new(consumer) },
             transport: Transport::default(),
             encryption: Encryption::default(),
         })
+    }
+
+    /// Encrypts connections; certificates must be of those in a PEM file, or without one of those that this machine trusts.
+    ///
+    /// # Errors
+    /// The file cannot be read or has no certificate; this machine trusts none.
+    pub fn encrypt(&mut self, roots: Option<&Path>) -> Result<(), TlsError> {
+        let client = roots.map_or_else(TlsClient::with_system_roots, TlsClient::with_roots_from)?;
+        self.encryption = Encryption::Tls(client);
+        Ok(())
+    }
+
+    /// Prefers a server of the lists: it is tried first after every loss and, with `fall_back_ns`, gone back to when a connection to another one of
+    /// its list has lasted so long.
+    ///
+    /// # Errors
+    /// The text is no server, or none of the lists.
+    pub fn prefer(&mut self, server: &str, fall_back_ns: Option<u64>) -> Result<(), AddressError> {
+        let preferred = servers(server)?;
+        let client = &mut self.client;
+        let lists = std::iter::once(&mut client.consumer.connections).chain(&mut client.beside);
+        let mut is_listed = false;
+        for list in lists {
+            if let Some(at) = list.servers.iter().position(|known| preferred.first() == Some(known)) {
+                (list.preferred, list.fall_back_ns, is_listed) = (Some(at), fall_back_ns, true);
+            }
+        }
+        if is_listed && preferred.len() == 1 { Ok(()) } else { Err(AddressError::NotListed(server.to_owned())) }
     }
 }
 
@@ -106,5 +163,18 @@ mod tests {
         for bad in ["", "a,,b", "a:b", ":7", "a:0", "a:70000"] {
             assert!(servers(bad).expect_err(bad).to_string().contains("HOST:PORT"), "{bad}");
         }
+    }
+
+    #[test]
+    fn lists_are_connections_and_a_server_of_them_can_be_preferred() {
+        let mut config = SessionConfig::new("a:1,b:1 | c:1", "user").expect("servers");
+        assert_eq!((config.client.consumer.connections.servers.len(), config.client.beside.len()), (2, 1));
+        config.prefer("b:1", Some(5)).expect("one of the list");
+        let list = &config.client.consumer.connections;
+        assert_eq!((list.preferred, list.fall_back_ns, config.client.beside[0].preferred), (Some(1), Some(5), None));
+        assert_eq!(config.prefer("d:1", None), Err(AddressError::NotListed("d:1".to_owned())));
+        assert!(SessionConfig::new("a:1 |", "user").is_err() && config.prefer("a:1,b:1", None).is_err());
+        let many = vec!["a:1"; LINKS_MAX + 1].join("|");
+        assert_eq!(SessionConfig::new(&many, "user").err(), Some(AddressError::TooMany(LINKS_MAX + 1)));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::handle::{Commands, Shared, lock};
 use client::queue::{Batch, Counts, Message};
-use client::{PostError, SubscriptionId};
+use client::{Interest, PostError, SubscriptionId};
 use omm::consumer::OpenError;
 use rwf::msg::{GenericMsg, PostMsg};
 use rwf::wire::encode_growing;
@@ -73,7 +73,7 @@ impl std::error::Error for PostFailure {}
 ///
 /// Messages of one item come in their order. A message is looked at where it lies until the next one is taken.
 pub struct Subscription {
-    pub(crate) names: Arc<[String]>,
+    pub(crate) names: Vec<String>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) commands: Arc<Commands>,
     pub(crate) batch: Batch,
@@ -84,6 +84,28 @@ impl Subscription {
     /// Names of the items, by place.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// Opens further items. Gives the place of the first: places go on from those that there are.
+    ///
+    /// # Errors
+    /// Too many items, or the subscription or its session is over.
+    pub fn extend(&mut self, interest: Interest) -> Result<u32, SubscribeError> {
+        let names = interest.names.clone();
+        let opened = self.ask(move |worker, now, id| worker.extend(now, id, &interest));
+        let first = opened.map_err(SubscribeError::Ended)?.map_err(SubscribeError::Open)?;
+        let over = || SubscribeError::Ended(Ended("it has ended".to_owned()));
+        let first = first.ok_or_else(over)?;
+        self.names.extend(names);
+        Ok(first)
+    }
+
+    /// Closes an item; what waits of it is given still.
+    ///
+    /// # Errors
+    /// The subscription or its session is over.
+    pub fn close(&self, item: u32) -> Result<(), Ended> {
+        self.ask(move |worker, now, id| worker.connection.client.drop_item(now, id, item))
     }
 
     /// What was queued, merged, dropped.

@@ -3,7 +3,7 @@
 use client::images::{Condition, Images};
 use client::publication::{Event, ItemName, PublicationConfig, Unpublished};
 use client::queue::{Overflow, QueueConfig};
-use client::{Fields, Interest, Layout};
+use client::{Arrangement, Fields, Interest, Layout, LinkId};
 use client_io::{Connection, Notice, Publisher, Session, SessionConfig, Subscription};
 use omm::consumer::ItemRequest;
 use rwf::dictionary::Dictionary;
@@ -35,12 +35,18 @@ fn patient_publisher(address: SocketAddr) -> Publisher {
 }
 
 fn session(servers: &[SocketAddr]) -> Session {
+    Session::connect(session_config(servers, ",")).expect("sockets")
+}
+
+fn session_config(servers: &[SocketAddr], between: &str) -> SessionConfig {
     let list: Vec<String> = servers.iter().map(ToString::to_string).collect();
-    let mut config = SessionConfig::new(&list.join(","), "user").expect("servers");
-    config.client.consumer.connections.retry_min_ns = 10_000_000;
-    config.client.consumer.connections.retry_max_ns = 20_000_000;
-    config.client.consumer.retry_ns = 10_000_000;
-    Session::connect(config).expect("sockets")
+    let mut config = SessionConfig::new(&list.join(between), "user").expect("servers");
+    let client = &mut config.client;
+    for list in std::iter::once(&mut client.consumer.connections).chain(&mut client.beside) {
+        (list.retry_min_ns, list.retry_max_ns) = (10_000_000, 20_000_000);
+    }
+    client.consumer.retry_ns = 10_000_000;
+    config
 }
 
 #[derive(Fields, Default, Debug, PartialEq)]
@@ -70,11 +76,31 @@ fn quote(images: &Images, item: u32, layout: &Layout<Quote>) -> Quote {
 
 #[test]
 fn images_equal_the_providers_after_kills_of_both_servers() {
+    live_through_kills(|servers| session_config(servers, ","));
+}
+
+#[test]
+fn images_equal_the_providers_where_items_are_routed() {
+    live_through_kills(|servers| session_config(servers, "|"));
+}
+
+#[test]
+fn images_equal_the_providers_where_one_stands_by() {
+    for arrangement in [Arrangement::StandbyByLogin, Arrangement::StandbyByService] {
+        live_through_kills(|servers| {
+            let mut config = session_config(servers, "|");
+            config.client.arrangement = arrangement;
+            config
+        });
+    }
+}
+
+fn live_through_kills(config: impl FnOnce(&[SocketAddr]) -> SessionConfig) {
     const ITEMS: usize = 500;
     let names: Vec<String> = (0..ITEMS).map(|n| format!("ITEM{n}")).collect();
     let mut providers = [Some(patient_publisher(anywhere())), Some(patient_publisher(anywhere()))];
     let addresses = providers.each_ref().map(|p| p.as_ref().and_then(Publisher::address).expect("an address"));
-    let session = session(&addresses);
+    let session = Session::connect(config(&addresses)).expect("sockets");
     let mut subscription = session.subscribe("FEED", names.clone()).expect("room");
     let dictionary = Arc::new(Dictionary::builtin());
     let layout = Layout::<Quote>::of(&dictionary).expect("known fields");
@@ -111,6 +137,41 @@ fn images_equal_the_providers_after_kills_of_both_servers() {
     }
     let status = session.status();
     assert!(status.connections_lost >= 2 && status.is_logged_in, "{status:?}");
+    // Both are there again, if the session holds a connection to each.
+    let links = status.links.len();
+    let status = session.wait(PATIENCE, |status| status.links.iter().all(|link| link.services == ["FEED"]));
+    assert!(status.links.len() == links && status.links.iter().all(|link| link.services == ["FEED"]), "{status:?}");
+}
+
+#[test]
+fn a_preferred_server_is_gone_back_to_when_it_is_asked_for() {
+    let providers = [publisher(anywhere()), publisher(anywhere())];
+    let addresses = providers.each_ref().map(|p| p.address().expect("an address"));
+    for provider in &providers {
+        provider.publish("A", &[("BID", Primitive::Double(1.0))]).expect("a field");
+    }
+    let [first, other] = addresses.map(|address| address.to_string());
+    let mut config = session_config(&addresses, ",");
+    config.prefer(&first, None).expect("one of the list");
+    let session = Session::connect(config).expect("sockets");
+    let is_at = |server: &str| {
+        let status = session.wait(PATIENCE, |status| status.is_logged_in && status.server.as_deref() == Some(server));
+        assert_eq!((status.is_logged_in, status.server.as_deref()), (true, Some(server)));
+    };
+    is_at(&first);
+    assert_eq!(session.fall_back(), Ok(0), "it is there");
+    let [preferred, kept] = providers;
+    drop(preferred);
+    is_at(&other);
+    let again = publisher(addresses[0]);
+    again.publish("A", &[("BID", Primitive::Double(2.0))]).expect("a field");
+    let mut subscription = session.subscribe("FEED", ["A"]).expect("room");
+    subscription.next(Some(PATIENCE)).expect("it goes on").expect("an image");
+    assert_eq!(session.fall_back(), Ok(1));
+    is_at(&first);
+    let layout = Layout::<Quote>::of(kept.dictionary()).expect("known fields");
+    let mut images = Images::new(1, None);
+    until(&mut subscription, &mut images, |images| quote(images, 0, &layout).bid == Some(2.0));
 }
 
 #[test]
@@ -138,11 +199,11 @@ fn a_session_that_is_ended_does_not_wait_for_input_to_close() {
     let address = provider.address().expect("an address").to_string();
     let mut connection = Connection::new(SessionConfig::new(&address, "user").expect("a server")).expect("sockets");
     let end = Instant::now() + PATIENCE;
-    while !(connection.client.consumer().has_directory() && connection.client.dictionary().is_some()) {
+    while !(connection.client.consumer(LinkId::FIRST).has_directory() && connection.client.dictionary().is_some()) {
         assert!(Instant::now() < end);
         connection.turn(Some(net::clock::now() + 100_000_000), &mut |_, _| {}).expect("sockets");
     }
-    connection.client.shut_down(&mut |_| {});
+    connection.client.shut_down(net::clock::now(), &mut |_| {});
     let begun = Instant::now();
     while connection.is_connected() {
         // A provider says nothing to a logout: without a close of this side each turn would last as long as it may.

@@ -1,14 +1,14 @@
-//! Subscriptions over one consumer.
+//! Subscriptions over the consumers of a client's links.
 
+use crate::links::{Arrangement, LinkId, Links};
 use crate::posts::{Poster, Posts};
-use crate::streams::{Delivery, Streams};
+use crate::streams::{Delivery, Sequel, StreamId, Streams};
 use crate::subscription::{Interest, SubscriptionId};
 use omm::consumer::{self, Consumer, ConsumerConfig, ItemId, ItemRequest, OpenError};
-use omm::{Disconnect, Server};
-use rwf::StreamState;
+use omm::{ConnectionList, Disconnect, Server};
 use rwf::dictionary::Dictionary;
 use rwf::image::{Image, Plans};
-use rwf::msg::{AckMsg, GenericMsg, Msg, MsgClass, NakCode, PostFlags, PostMsg};
+use rwf::msg::{AckMsg, GenericMsg, Msg, MsgClass, MsgKey, NakCode, PostFlags, PostMsg};
 use rwf::rdm::login;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,6 +18,13 @@ use std::sync::Arc;
 pub struct ClientConfig {
     /// Connection list, login, recovery; whether the dictionary is downloaded.
     pub consumer: ConsumerConfig,
+    /// Further connections, held at the same time as the one of `consumer`: the servers of each; at most [`LINKS_MAX`](crate::LINKS_MAX) in all.
+    /// Everything else is as `consumer` says.
+    pub beside: Vec<ConnectionList>,
+    /// The use of several connections.
+    pub arrangement: Arrangement,
+    /// Warm standby: how long a server that has taken over may take to send the image of an item, nanoseconds; it is asked for then.
+    pub takeover_timeout_ns: u64,
     /// The dictionary, if the application has one; it goes before one that is downloaded.
     pub dictionary: Option<Arc<Dictionary>>,
     /// Most posts that wait for an acknowledgement.
@@ -29,7 +36,15 @@ pub struct ClientConfig {
 impl ClientConfig {
     /// A client of this consumer; 100,000 posts may wait, 15 s each.
     pub const fn new(consumer: ConsumerConfig) -> Self {
-        Self { consumer, dictionary: None, posts_max: 100_000, post_timeout_ns: 15_000_000_000 }
+        Self {
+            consumer,
+            beside: Vec::new(),
+            arrangement: Arrangement::Routing,
+            takeover_timeout_ns: 5_000_000_000,
+            dictionary: None,
+            posts_max: 100_000,
+            post_timeout_ns: 15_000_000_000,
+        }
     }
 }
 
@@ -38,7 +53,19 @@ impl ClientConfig {
 #[non_exhaustive]
 pub enum Event {
     /// Of login, services, dictionary and connection. The states of items are deliveries.
-    Consumer(Box<consumer::Event>),
+    Consumer {
+        /// The link of which it is.
+        link: LinkId,
+        /// The event.
+        event: Box<consumer::Event>,
+    },
+    /// Warm standby: a link has become the one that serves.
+    Serves {
+        /// The link.
+        link: LinkId,
+        /// The service; `None`: all.
+        service: Option<String>,
+    },
     /// A post was answered.
     PostAnswered {
         /// The post.
@@ -84,67 +111,84 @@ impl std::fmt::Display for PostError {
 
 impl std::error::Error for PostError {}
 
-/// A client, without I/O. Driven as a [`Consumer`] is (see [`omm`]), with a sink for messages of items.
+/// A client, without I/O. Each of its links is driven as a [`Consumer`] is (see [`omm`]), with a sink for messages of items.
 #[derive(Debug)]
 pub struct Client {
-    consumer: Consumer,
-    streams: Streams,
-    /// The items of each subscription, by place; `None`: ended.
-    subscriptions: Vec<Option<Vec<Option<ItemId>>>>,
+    pub(crate) links: Links,
+    pub(crate) streams: Streams,
+    /// The streams of each subscription, by place; `None`: ended.
+    subscriptions: Vec<Option<Vec<Option<StreamId>>>>,
     free: Vec<u32>,
     posts: Posts,
     dictionary: Option<Arc<Dictionary>>,
-    has_own_dictionary: bool,
-    events: VecDeque<Event>,
+    pub(crate) events: VecDeque<Event>,
+    /// Streams whose image is owed by who has taken over, by the time until which it is awaited.
+    pub(crate) takeovers: VecDeque<(u64, StreamId)>,
+    pub(crate) takeover_timeout_ns: u64,
 }
 
 impl Client {
     /// A client that has no connection yet.
     pub fn new(mut config: ClientConfig) -> Self {
         config.consumer.dictionary &= config.dictionary.is_none();
+        let links = Links::new(config.consumer, config.beside, config.arrangement);
         Self {
-            consumer: Consumer::new(config.consumer),
-            streams: Streams::new(Plans::new(config.dictionary.clone())),
+            streams: Streams::new(links.ids().count(), Plans::new(config.dictionary.clone())),
+            links,
             subscriptions: Vec::new(),
             free: Vec::new(),
             posts: Posts::new(config.posts_max, config.post_timeout_ns),
-            has_own_dictionary: config.dictionary.is_some(),
             dictionary: config.dictionary,
             events: VecDeque::new(),
+            takeovers: VecDeque::new(),
+            takeover_timeout_ns: config.takeover_timeout_ns,
         }
     }
 
-    /// The server to connect to now.
-    pub fn poll_connect(&mut self, now: u64) -> Option<&Server> {
-        self.consumer.poll_connect(now)
+    /// The connections that are held at a time.
+    pub fn links(&self) -> impl Iterator<Item = LinkId> + use<> {
+        self.links.ids()
     }
 
-    /// The connection is there.
-    pub fn handle_connected(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
-        self.consumer.handle_connected(now);
-        self.take_events(sink);
+    /// The server that a link is to connect to now.
+    pub fn poll_connect(&mut self, now: u64, link: LinkId) -> Option<&Server> {
+        self.links.poll_connect(now, link)
     }
 
-    /// The connection is gone, or could not be made.
-    pub fn handle_disconnected(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
-        self.consumer.handle_disconnected(now);
-        self.streams.abandon_refreshes();
-        self.take_events(sink);
-        while let Some((id, by)) = self.posts.any() {
+    /// The connection of a link is there.
+    pub fn handle_connected(&mut self, now: u64, link: LinkId, sink: &mut impl FnMut(Delivery<'_>)) {
+        self.links.of(link).handle_connected(now);
+        self.settle(now, sink);
+    }
+
+    /// The connection of a link is gone, or could not be made.
+    pub fn handle_disconnected(&mut self, now: u64, link: LinkId, sink: &mut impl FnMut(Delivery<'_>)) {
+        self.links.of(link).handle_disconnected(now);
+        self.links.first_is_decided(link);
+        self.streams.abandon_refreshes(link);
+        self.settle(now, sink);
+        for (id, by) in self.posts.lost(link) {
             self.events.push_back(Event::PostUnanswered { id, by });
         }
     }
 
-    /// Takes a message of the server.
+    /// Takes a message of a link's server.
     #[inline]
-    pub fn handle_message(&mut self, now: u64, msg: &[u8], sink: &mut impl FnMut(Delivery<'_>)) {
-        if let Some(given) = self.consumer.handle_message(now, msg) {
+    pub fn handle_message(&mut self, now: u64, link: LinkId, msg: &[u8], sink: &mut impl FnMut(Delivery<'_>)) {
+        if let Some(given) = self.links.of(link).handle_message(now, msg) {
             if rwf::peek::class(msg) == Some(MsgClass::ACK) {
                 self.acknowledged(msg);
             }
-            self.streams.message(&self.consumer, given.item, given.msg, sink);
+            let sequel = self.streams.message(link, self.links.get(link), (given.item, given.msg), sink);
+            match sequel {
+                Sequel::None => {}
+                Sequel::Gap(id) => self.ask_after_gap(now, id, sink),
+                Sequel::Ended(id) => self.end(now, id),
+            }
         }
-        self.take_events(sink);
+        if self.take_events(now, link, sink) {
+            self.settle(now, sink);
+        }
     }
 
     fn acknowledged(&mut self, msg: &[u8]) {
@@ -152,52 +196,39 @@ impl Client {
         self.answered(ack_id, nak_code, text.unwrap_or_default());
     }
 
-    fn answered(&mut self, id: u32, nak: Option<NakCode>, text: &[u8]) {
+    pub(crate) fn answered(&mut self, id: u32, nak: Option<NakCode>, text: &[u8]) {
         if let Some(by) = self.posts.end(id) {
             let text = String::from_utf8_lossy(text).into_owned();
             self.events.push_back(Event::PostAnswered { id, by, nak, text });
         }
     }
 
-    fn take_events(&mut self, sink: &mut impl FnMut(Delivery<'_>)) {
-        while let Some(event) = self.consumer.poll_event() {
-            match event {
-                consumer::Event::ItemState { item, state } => {
-                    let is_final = state.stream != StreamState::OPEN;
-                    self.streams.state(item, &state, is_final, sink);
-                }
-                consumer::Event::LoginAck { ack_id, nak_code, text } => {
-                    self.answered(ack_id, nak_code, text.as_bytes());
-                }
-                consumer::Event::Dictionary(dictionary) => {
-                    if !self.has_own_dictionary {
-                        self.streams.plans = Plans::new(Some(Arc::clone(&dictionary)));
-                        self.dictionary = Some(Arc::clone(&dictionary));
-                    }
-                    self.events.push_back(Event::Consumer(Box::new(consumer::Event::Dictionary(dictionary))));
-                }
-                other => self.events.push_back(Event::Consumer(Box::new(other))),
-            }
-        }
+    /// The dictionary is whole, of the link that was first to have it.
+    pub(crate) fn take_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
+        self.streams.plans = Plans::new(Some(Arc::clone(dictionary)));
+        self.dictionary = Some(Arc::clone(dictionary));
+        self.links.all().for_each(Consumer::forgo_dictionary);
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
-        self.consumer.handle_timeout(now);
+        self.links.all().for_each(|consumer| consumer.handle_timeout(now));
         while let Some((id, by)) = self.posts.overdue(now) {
             self.events.push_back(Event::PostUnanswered { id, by });
         }
-        self.take_events(sink);
+        self.settle(now, sink);
+        self.ask_overdue(now, sink);
     }
 
     /// When [`Client::handle_timeout`] or [`Client::poll_connect`] has something to do.
     pub fn timeout(&self) -> Option<u64> {
-        [self.consumer.timeout(), self.posts.timeout()].into_iter().flatten().min()
+        let takeover = self.takeovers.front().map(|(due, _)| *due);
+        [self.links.timeout(), self.posts.timeout(), takeover].into_iter().flatten().min()
     }
 
-    /// The next message to send; all of them before the owner waits.
-    pub fn poll_transmit(&mut self) -> Option<&[u8]> {
-        self.consumer.poll_transmit()
+    /// The next message to send on a link; all of them before the owner waits.
+    pub fn poll_transmit(&mut self, link: LinkId) -> Option<&[u8]> {
+        self.links.of(link).poll_transmit()
     }
 
     /// The next event since the last call.
@@ -216,71 +247,163 @@ impl Client {
         interest: &Interest,
         sink: &mut impl FnMut(Delivery<'_>),
     ) -> Result<SubscriptionId, OpenError> {
-        let request = |name: &str| ItemRequest { name: name.to_owned(), ..interest.request.clone() };
         let id = SubscriptionId::new(self.free.last().copied().unwrap_or(self.subscriptions.len() as u32));
-        let mut items = vec![None; interest.names.len()];
-        let mut fresh: Vec<&str> = Vec::new();
-        let mut places: Vec<u32> = Vec::new();
-        let mut again: Vec<u32> = Vec::new();
-        let mut named: HashSet<&str> = HashSet::new();
-        let shares = interest.request.streaming && !interest.request.private;
-        for (place, name) in interest.names.iter().enumerate() {
-            if shares && (!named.insert(name) || self.streams.open(&request(name)).is_some()) {
-                again.push(place as u32);
-            } else {
-                fresh.push(name);
-                places.push(place as u32);
-            }
-        }
-        let opened = match fresh.as_slice() {
-            [] => Vec::new(),
-            [name] => vec![self.consumer.open(now, request(name))?],
-            names => self.consumer.open_batch(now, &interest.request, names)?,
-        };
-        for ((item, name), place) in opened.into_iter().zip(&fresh).zip(&places) {
-            self.streams.insert(item, request(name), (id, *place));
-            items[*place as usize] = Some(item);
-        }
-        for place in again {
-            let item = self.streams.open(&request(&interest.names[place as usize]));
-            items[place as usize] = item;
-            if let Some(item) = item {
-                self.streams.join(item, (id, place), sink);
-            }
-        }
+        let items = self.open_items(now, (id, 0), interest, sink)?;
         if self.free.pop().is_some() {
             self.subscriptions[id.index()] = Some(items);
         } else {
             self.subscriptions.push(Some(items));
         }
-        self.take_events(sink);
+        self.settle(now, sink);
         Ok(id)
+    }
+
+    /// Opens further items for a subscription, as [`Client::subscribe`] does. Gives the place of the first; `None`: the subscription has ended.
+    ///
+    /// # Errors
+    /// There are too many items; none is opened.
+    pub fn extend(
+        &mut self,
+        now: u64,
+        id: SubscriptionId,
+        interest: &Interest,
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) -> Result<Option<u32>, OpenError> {
+        let Some(Some(known)) = self.subscriptions.get(id.index()) else { return Ok(None) };
+        let first = known.len() as u32;
+        let items = self.open_items(now, (id, first), interest, sink)?;
+        if let Some(Some(known)) = self.subscriptions.get_mut(id.index()) {
+            known.extend(items);
+        }
+        self.settle(now, sink);
+        Ok(Some(first))
+    }
+
+    /// Closes one item of a subscription; nothing more comes of it. Its place is not used again.
+    pub fn drop_item(&mut self, now: u64, id: SubscriptionId, place: u32) {
+        let known = self.subscriptions.get_mut(id.index()).and_then(Option::as_mut);
+        let stream = known.and_then(|items| items.get_mut(place as usize)).and_then(Option::take);
+        if let Some(stream) = stream.filter(|stream| self.streams.leave(*stream, id, place)) {
+            self.end(now, stream);
+        }
+    }
+
+    /// The streams of an interest's items, joined or opened, for the places from `first` on.
+    fn open_items(
+        &mut self,
+        now: u64,
+        (id, first): (SubscriptionId, u32),
+        interest: &Interest,
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) -> Result<Vec<Option<StreamId>>, OpenError> {
+        let request = |name: &str| ItemRequest { name: name.to_owned(), ..interest.request.clone() };
+        let mut items = vec![None; interest.names.len()];
+        let mut fresh: Vec<&str> = Vec::new();
+        let mut places: Vec<usize> = Vec::new();
+        let mut again: Vec<usize> = Vec::new();
+        let mut named: HashSet<&str> = HashSet::new();
+        let shares = interest.request.streaming && !interest.request.private;
+        for (place, name) in interest.names.iter().enumerate() {
+            if shares && (!named.insert(name) || self.streams.open(&request(name)).is_some()) {
+                again.push(place);
+            } else {
+                fresh.push(name);
+                places.push(place);
+            }
+        }
+        let service = &interest.request.service;
+        let is_everywhere = shares && self.links.stand_by();
+        let source = if is_everywhere { self.links.serving(service) } else { self.links.asked_for(service) };
+        let legs = self.open_legs(now, interest, &fresh, source);
+        let legs = legs.inspect_err(|_| self.settle(now, sink))?;
+        for (at, (name, place)) in fresh.iter().zip(&places).enumerate() {
+            let stream = self.streams.insert(request(name), source, (id, first + *place as u32));
+            for (link, opened) in &legs {
+                self.streams.put_leg(stream, *link, opened[at]);
+            }
+            items[*place] = Some(stream);
+        }
+        for place in again {
+            items[place] = self.streams.open(&request(&interest.names[place]));
+            if let Some(stream) = items[place] {
+                self.streams.join(stream, (id, first + place as u32), sink);
+            }
+        }
+        Ok(items)
+    }
+
+    /// Asks for items at the links at which they are to be open: the items by place of `names`.
+    fn open_legs(
+        &mut self,
+        now: u64,
+        interest: &Interest,
+        names: &[&str],
+        source: LinkId,
+    ) -> Result<Vec<(LinkId, Vec<ItemId>)>, OpenError> {
+        let request = &interest.request;
+        let is_everywhere = self.links.stand_by() && request.streaming && !request.private;
+        let mut legs: Vec<(LinkId, Vec<ItemId>)> = Vec::new();
+        for link in self.links.ids().filter(|link| is_everywhere || *link == source) {
+            let consumer = self.links.of(link);
+            let opened = match names {
+                [] => Ok(Vec::new()),
+                [name] => consumer
+                    .open(now, ItemRequest { name: (*name).to_owned(), ..request.clone() })
+                    .map(|item| vec![item]),
+                names => consumer.open_batch(now, request, names),
+            };
+            match opened {
+                Ok(items) => legs.push((link, items)),
+                Err(error) => {
+                    for (link, items) in legs {
+                        for item in items {
+                            self.links.of(link).close(now, item);
+                        }
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(legs)
     }
 
     /// Ends a subscription: nothing more comes of it. Streams that nobody else watches are closed.
     pub fn unsubscribe(&mut self, now: u64, id: SubscriptionId) {
         let Some(items) = self.subscriptions.get_mut(id.index()).and_then(Option::take) else { return };
         self.free.push(id.index() as u32);
-        for (place, item) in items.into_iter().enumerate() {
-            if let Some(item) = item.filter(|item| self.streams.leave(*item, id, place as u32)) {
-                self.consumer.close(now, item);
+        for (place, stream) in items.into_iter().enumerate() {
+            if let Some(stream) = stream.filter(|stream| self.streams.leave(*stream, id, place as u32)) {
+                self.end(now, stream);
             }
         }
     }
 
+    /// A stream is no more; what is open of it is closed.
+    pub(crate) fn end(&mut self, now: u64, id: StreamId) {
+        for (link, item) in self.streams.remove(id) {
+            self.links.of(link).close(now, item);
+        }
+    }
+
     /// The stream of an item; `None` if there never was such.
-    fn item(&self, id: SubscriptionId, place: u32) -> Option<ItemId> {
+    fn stream(&self, id: SubscriptionId, place: u32) -> Option<StreamId> {
         *self.subscriptions.get(id.index())?.as_ref()?.get(place as usize)?
+    }
+
+    /// Where an item is open, and its stream there.
+    fn source(&self, id: SubscriptionId, place: u32) -> Option<(LinkId, ItemId)> {
+        let stream = self.streams.get(self.stream(id, place)?)?;
+        Some((stream.source, stream.legs[stream.source.index()]?))
     }
 
     /// The held image of an item.
     pub fn image(&self, id: SubscriptionId, place: u32) -> Option<&Image> {
-        self.streams.image(self.item(id, place)?)
+        self.streams.image(self.stream(id, place)?)
     }
 
     /// Writes the held image of an item as a refresh; false if there is no whole one.
     pub fn write_image(&self, id: SubscriptionId, place: u32, out: &mut Vec<u8>) -> bool {
-        self.item(id, place).is_some_and(|item| self.streams.write_image(item, out))
+        self.stream(id, place).is_some_and(|stream| self.streams.write_image(stream, out))
     }
 
     /// Posts to an item of a subscription, on its stream. With `wants_ack` the answer comes as an [`Event`] with the id that is given here, in its
@@ -295,31 +418,41 @@ impl Client {
         post: &PostMsg<'_>,
         wants_ack: bool,
     ) -> Result<u32, PostError> {
-        let item = self.item(id, place).ok_or(PostError::NotOpen)?;
-        self.send_post(now, Some((id, place)), post, wants_ack, |consumer, post| consumer.post(item, post))
+        let (link, item) = self.source(id, place).ok_or(PostError::NotOpen)?;
+        self.send_post((now, link), Some((id, place)), post, wants_ack, |consumer, post| consumer.post(item, post))
     }
 
-    /// Posts on the stream of the login, to the item that the post's key names.
+    /// Posts on the stream of a login, to an item that need not be open: at the link that serves its service.
     ///
     /// # Errors
-    /// There is no login, or too many posts wait.
-    pub fn post_off_stream(&mut self, now: u64, post: &PostMsg<'_>, wants_ack: bool) -> Result<u32, PostError> {
-        self.send_post(now, None, post, wants_ack, Consumer::post_off_stream)
+    /// No server that is logged in at has the service, or too many posts wait.
+    pub fn post_off_stream(
+        &mut self,
+        now: u64,
+        (service, name): (&str, &str),
+        post: &PostMsg<'_>,
+        wants_ack: bool,
+    ) -> Result<u32, PostError> {
+        let link = self.links.serving(service);
+        let known = self.links.get(link).services().find(|known| known.name() == Some(service));
+        let id = known.map(|known| known.id).ok_or(PostError::NotOpen)?;
+        let key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(id, name.as_bytes()) });
+        self.send_post((now, link), None, &PostMsg { key, ..post.clone() }, wants_ack, Consumer::post_off_stream)
     }
 
     fn send_post(
         &mut self,
-        now: u64,
+        (now, link): (u64, LinkId),
         poster: Poster,
         post: &PostMsg<'_>,
         wants_ack: bool,
         send: impl FnOnce(&mut Consumer, &PostMsg<'_>) -> bool,
     ) -> Result<u32, PostError> {
-        let post_id = if wants_ack { self.posts.begin(now, poster).ok_or(PostError::TooManyWait)? } else { 0 };
+        let post_id = if wants_ack { self.posts.begin(now, link, poster).ok_or(PostError::TooManyWait)? } else { 0 };
         let mut post = PostMsg { post_id: wants_ack.then_some(post_id).or(post.post_id), ..post.clone() };
         post.flags |= PostFlags::POST_COMPLETE;
         post.flags.set(PostFlags::ACK, wants_ack);
-        if send(&mut self.consumer, &post) {
+        if send(self.links.of(link), &post) {
             return Ok(post_id);
         }
         self.posts.end(post_id);
@@ -328,23 +461,31 @@ impl Client {
 
     /// Sends a generic message on the stream of an item. Gives whether the item is open.
     pub fn send_generic(&mut self, (id, place): (SubscriptionId, u32), generic: &GenericMsg<'_>) -> bool {
-        self.item(id, place).is_some_and(|item| self.consumer.send_generic(item, generic))
+        let source = self.source(id, place);
+        source.is_some_and(|(link, item)| self.links.of(link).send_generic(item, generic))
     }
 
-    /// Changes the login, such as its token, here and at the server.
-    pub fn reissue_login(&mut self, change: impl FnOnce(&mut login::Request)) {
-        self.consumer.reissue_login(change);
+    /// Changes the login, such as its token, here and at all servers.
+    pub fn reissue_login(&mut self, change: impl Fn(&mut login::Request)) {
+        self.links.all().for_each(|consumer| consumer.reissue_login(&change));
     }
 
-    /// Ends the session in order; then [`consumer::Event::Disconnect`] comes.
-    pub fn shut_down(&mut self, sink: &mut impl FnMut(Delivery<'_>)) {
-        self.consumer.shut_down();
-        self.take_events(sink);
+    /// Leaves servers for the preferred ones of their lists, where they are others. Gives how many are left.
+    pub fn fall_back(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) -> usize {
+        let left = self.links.all().map(|consumer| usize::from(consumer.fall_back(now))).sum();
+        self.settle(now, sink);
+        left
     }
 
-    /// Connects again after a refused login or [`Client::shut_down`].
+    /// Ends the session in order; then [`consumer::Event::Disconnect`] comes for each link that has a connection.
+    pub fn shut_down(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
+        self.links.all().for_each(Consumer::shut_down);
+        self.settle(now, sink);
+    }
+
+    /// Connects again after refused logins or [`Client::shut_down`].
     pub fn restart(&mut self, now: u64) {
-        self.consumer.restart(now);
+        self.links.all().for_each(|consumer| consumer.restart(now));
     }
 
     /// The dictionary: the application's own, or the one that was downloaded.
@@ -352,24 +493,48 @@ impl Client {
         self.dictionary.as_ref()
     }
 
-    /// The consumer below, for what it knows of login, services and server.
-    pub const fn consumer(&self) -> &Consumer {
-        &self.consumer
+    /// The consumer of a link, for what it knows of login, services and server.
+    pub fn consumer(&self, link: LinkId) -> &Consumer {
+        self.links.get(link)
+    }
+
+    /// The link that serves all services, or that was logged in first: for what concerns no item.
+    pub fn main_link(&self) -> LinkId {
+        self.links.main()
+    }
+
+    /// Links at which a service can be used.
+    pub fn links_with(&self, service: &str) -> &[LinkId] {
+        self.links.having(service)
+    }
+
+    /// The link at which an item is open, or asked for.
+    pub fn link_of(&self, id: SubscriptionId, place: u32) -> Option<LinkId> {
+        self.source(id, place).map(|(link, _)| link)
     }
 
     /// Streams that are open or asked for.
-    pub fn streams(&self) -> usize {
+    pub const fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// Whether an event asks the owner to close the connection behind what there is to send.
-    pub fn asks_to_disconnect(event: &Event) -> Option<Disconnect> {
+    /// Whether an event asks the owner to close the connection of a link behind what there is to send.
+    pub fn asks_to_disconnect(event: &Event) -> Option<(LinkId, Disconnect)> {
         match event {
-            Event::Consumer(event) => match **event {
-                consumer::Event::Disconnect(why) => Some(why),
+            Event::Consumer { link, event } => match **event {
+                consumer::Event::Disconnect(why) => Some((*link, why)),
                 _ => None,
             },
             _ => None,
         }
+    }
+
+    /// Checks what must hold between calls; for tests.
+    ///
+    /// # Panics
+    /// Something does not hold.
+    pub fn check_invariants(&self) {
+        self.links.check_invariants();
+        self.streams.check_invariants(&self.links);
     }
 }

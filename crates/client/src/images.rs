@@ -38,6 +38,21 @@ impl Images {
         Self { images, plans: Plans::new(dictionary) }
     }
 
+    /// Items.
+    pub const fn len(&self) -> usize {
+        self.images.len()
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.images.is_empty()
+    }
+
+    /// Further items, of which no image has come.
+    pub fn grow(&mut self, items: usize) {
+        self.images.extend((0..items).map(|_| (Image::new(), Condition::Waiting)));
+    }
+
     /// The dictionary has come.
     pub fn set_dictionary(&mut self, dictionary: Arc<Dictionary>) {
         self.plans = Plans::new(Some(dictionary));

@@ -4,8 +4,10 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`Client`] | subscriptions of many items; requests that are equal share one stream; posts and their acknowledgements |
+//! | [`Arrangement`] | several connections at a time: items routed to one of them, or one that serves and others that stand by |
 //! | [`queue`] | what waits for an application that is slower than its data: bounded, and what happens at the bound |
 //! | [`fields`] | values by name, decoded when they are looked at; structs of fields ([`Fields`], `#[derive(Fields)]`) |
+//! | [`members`] | the members of chains and symbol lists, followed as they change |
 //! | [`publication`] | the other side: items that an application publishes, as interactive and as non-interactive provider |
 //! | [`images`] | held images of a subscription's items, on the application's side |
 //!
@@ -16,6 +18,9 @@
 mod client;
 pub mod fields;
 pub mod images;
+mod links;
+pub mod members;
+mod places;
 mod posts;
 pub mod publication;
 pub mod queue;
@@ -25,5 +30,6 @@ mod subscription;
 pub use client::{Client, ClientConfig, Event, PostError};
 pub use client_derive::Fields;
 pub use fields::{Fields, Layout};
+pub use links::{Arrangement, LINKS_MAX, LinkId};
 pub use streams::Delivery;
 pub use subscription::{Interest, SubscriptionId};

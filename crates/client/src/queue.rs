@@ -161,6 +161,11 @@ impl Queue {
         }
     }
 
+    /// The subscription has further items.
+    pub fn grow(&mut self, items: usize) {
+        self.is_missed.resize(self.is_missed.len() + items, false);
+    }
+
     /// The counts so far.
     pub const fn counts(&self) -> Counts {
         self.counts

@@ -1,12 +1,16 @@
-//! Streams of a client's consumer, and who watches each: requests that are equal share one.
+//! Streams of a client, where each is open, and who watches it: requests that are equal share one.
+//!
+//! A stream has a *leg* at each link at which it is open or asked for: the item of that link's consumer. One link is its *source*, whose messages
+//! are given to those who watch; legs elsewhere are warm, and only their consumers look at what comes on them.
 
+use crate::links::{LinkId, Links};
 use crate::subscription::SubscriptionId;
 use omm::consumer::{Consumer, ItemId, ItemRequest};
 use rustc_hash::FxHashMap;
 use rwf::image::{Image, Plans};
-use rwf::msg::{Domain, Msg, MsgClass, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
-use rwf::rdm::state::StateBuf;
+use rwf::msg::{Msg, MsgClass, MsgKey, RefreshFlags, RefreshMsg, StatusMsg};
 use rwf::wire::encode_growing;
+use rwf::{DataState, State, StreamState};
 use std::collections::HashMap;
 
 /// Longest image that is given to somebody who joins, bytes.
@@ -23,7 +27,7 @@ pub struct Delivery<'m> {
     pub class: MsgClass,
     /// Nothing comes of the item behind this.
     pub is_final: bool,
-    /// The message, RWF. Its stream id is that of the stream which equal requests share.
+    /// The message, RWF. Its stream id is that of the connection on which it came.
     pub msg: &'m [u8],
 }
 
@@ -36,11 +40,54 @@ pub(crate) struct Watch {
     is_late: bool,
 }
 
+/// A stream, as long as it is there. The number of one that has ended is used again, with another generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamId {
+    slot: u32,
+    generation: u32,
+}
+
+/// What a source owes since it took a stream over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owed {
+    Nothing,
+    /// An image, of its own accord.
+    Image,
+    /// An image that it was asked for. What it says before is older.
+    Answer,
+}
+
+/// What a message of a source asks the client to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sequel {
+    None,
+    /// A new source sends changes, and no image came before: what was missed is not known.
+    Gap(StreamId),
+    /// The stream has ended with this message: it has no leg to be left elsewhere.
+    Ended(StreamId),
+}
+
 #[derive(Debug)]
-struct Stream {
-    request: ItemRequest,
+pub(crate) struct Stream {
+    pub(crate) request: ItemRequest,
     watchers: Vec<Watch>,
     image: Image,
+    /// By place of the link.
+    pub(crate) legs: Vec<Option<ItemId>>,
+    pub(crate) source: LinkId,
+    pub(crate) owed: Owed,
+    /// Until when what is owed is awaited.
+    pub(crate) owed_until: u64,
+    /// Those who watch were told that the data is not current.
+    pub(crate) is_stale: bool,
+    /// Links that have closed the item for now, or have not answered, since its last image.
+    pub(crate) refusals: u32,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    stream: Option<Stream>,
 }
 
 /// Service, name and domain: few requests differ in anything else.
@@ -50,120 +97,234 @@ fn key(request: &ItemRequest) -> Key {
     (request.service.clone(), request.name.clone(), request.domain.0)
 }
 
-/// Streams by their items.
+const fn is_shared(request: &ItemRequest) -> bool {
+    request.streaming && !request.private
+}
+
+/// Streams by the items of their legs.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    by_item: FxHashMap<ItemId, Stream>,
-    shared: HashMap<Key, Vec<ItemId>>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// By place of the link.
+    by_item: Vec<FxHashMap<ItemId, StreamId>>,
+    shared: HashMap<Key, Vec<StreamId>>,
     pub(crate) plans: Plans,
-    /// An image, as a refresh.
+    /// An image, or a status, as a message.
     room: Vec<u8>,
 }
 
 impl Streams {
-    pub(crate) fn new(plans: Plans) -> Self {
-        Self { by_item: FxHashMap::default(), shared: HashMap::new(), plans, room: Vec::new() }
+    pub(crate) fn new(links: usize, plans: Plans) -> Self {
+        let by_item = vec![FxHashMap::default(); links];
+        Self { slots: Vec::new(), free: Vec::new(), by_item, shared: HashMap::new(), plans, room: Vec::new() }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.by_item.len()
+    pub(crate) const fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
+        let slot = self.slots.get(id.slot as usize)?;
+        slot.stream.as_ref().filter(|_| slot.generation == id.generation)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+        let slot = self.slots.get_mut(id.slot as usize)?;
+        slot.stream.as_mut().filter(|_| slot.generation == id.generation)
+    }
+
+    /// All streams, with their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamId, &Stream)> {
+        self.slots
+            .iter()
+            .zip(0..)
+            .filter_map(|(slot, at)| Some((StreamId { slot: at, generation: slot.generation }, slot.stream.as_ref()?)))
+    }
+
+    /// The stream of a link's item.
+    pub(crate) fn of(&self, link: LinkId, item: ItemId) -> Option<StreamId> {
+        self.by_item[link.index()].get(&item).copied()
     }
 
     /// The stream that an equal request has open.
-    pub(crate) fn open(&self, request: &ItemRequest) -> Option<ItemId> {
-        if request.private || !request.streaming {
+    pub(crate) fn open(&self, request: &ItemRequest) -> Option<StreamId> {
+        if !is_shared(request) {
             return None;
         }
         let same = self.shared.get(&key(request))?;
-        same.iter().copied().find(|item| self.by_item.get(item).is_some_and(|stream| stream.request == *request))
+        same.iter().copied().find(|id| self.get(*id).is_some_and(|stream| stream.request == *request))
     }
 
-    /// A stream that was opened, with the one who wants it.
-    pub(crate) fn insert(&mut self, item: ItemId, request: ItemRequest, watch: (SubscriptionId, u32)) {
-        if !request.private && request.streaming {
-            self.shared.entry(key(&request)).or_default().push(item);
+    /// A stream with the one who wants it, without a leg.
+    pub(crate) fn insert(&mut self, request: ItemRequest, source: LinkId, watch: (SubscriptionId, u32)) -> StreamId {
+        let shared = is_shared(&request).then(|| key(&request));
+        let (subscription, item) = watch;
+        let stream = Stream {
+            request,
+            watchers: vec![Watch { subscription, item, is_late: false }],
+            image: Image::new(),
+            legs: vec![None; self.by_item.len()],
+            source,
+            owed: Owed::Nothing,
+            owed_until: 0,
+            is_stale: false,
+            refusals: 0,
+        };
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        if slot as usize == self.slots.len() {
+            self.slots.push(Slot::default());
         }
-        let (subscription, place) = watch;
-        let watchers = vec![Watch { subscription, item: place, is_late: false }];
-        self.by_item.insert(item, Stream { request, watchers, image: Image::new() });
+        let place = &mut self.slots[slot as usize];
+        place.stream = Some(stream);
+        let id = StreamId { slot, generation: place.generation };
+        if let Some(key) = shared {
+            self.shared.entry(key).or_default().push(id);
+        }
+        id
+    }
+
+    /// A stream is asked for at a link.
+    pub(crate) fn put_leg(&mut self, id: StreamId, link: LinkId, item: ItemId) {
+        let Some(stream) = self.get_mut(id) else { return };
+        debug_assert!(stream.legs[link.index()].is_none(), "two legs at one link");
+        stream.legs[link.index()] = Some(item);
+        self.by_item[link.index()].insert(item, id);
+    }
+
+    /// A stream is not open at a link any more. Gives the item that it had there.
+    pub(crate) fn take_leg(&mut self, id: StreamId, link: LinkId) -> Option<ItemId> {
+        let item = self.get_mut(id)?.legs[link.index()].take()?;
+        self.by_item[link.index()].remove(&item);
+        Some(item)
     }
 
     /// Somebody joins an open stream: the image that is held is for them alone, if it is whole.
-    pub(crate) fn join(
-        &mut self,
-        item: ItemId,
-        (subscription, place): (SubscriptionId, u32),
-        sink: &mut impl FnMut(Delivery<'_>),
-    ) {
-        let Self { by_item, room, .. } = self;
-        let Some(stream) = by_item.get_mut(&item) else { return };
+    pub(crate) fn join(&mut self, id: StreamId, watch: (SubscriptionId, u32), sink: &mut impl FnMut(Delivery<'_>)) {
+        if self.get(id).is_none() {
+            return;
+        }
+        let mut room = std::mem::take(&mut self.room);
+        let Some(stream) = self.get_mut(id) else { return };
+        let (subscription, item) = watch;
         let is_late = stream.image.is_refreshing();
-        let watch = Watch { subscription, item: place, is_late };
+        let watch = Watch { subscription, item, is_late };
         stream.watchers.push(watch);
         room.clear();
-        if !is_late && stream.write_image(item, RefreshFlags::SOLICITED, room) {
-            sink(watch.delivery(MsgClass::REFRESH, false, room));
+        if !is_late && stream.write_image(RefreshFlags::SOLICITED, &mut room) {
+            sink(watch.delivery(MsgClass::REFRESH, false, &room));
         }
+        self.room = room;
     }
 
-    /// Parts of refreshes that are under way will not be completed.
-    pub(crate) fn abandon_refreshes(&mut self) {
-        self.by_item.values_mut().for_each(|stream| stream.image.abandon_refresh());
-    }
-
-    /// Somebody leaves; true if nobody is left.
-    pub(crate) fn leave(&mut self, item: ItemId, subscription: SubscriptionId, place: u32) -> bool {
-        let Some(stream) = self.by_item.get_mut(&item) else { return false };
-        stream.watchers.retain(|watch| (watch.subscription, watch.item) != (subscription, place));
-        let is_left = stream.watchers.is_empty();
-        if is_left {
-            self.remove(item);
-        }
-        is_left
-    }
-
-    fn remove(&mut self, item: ItemId) {
-        let Some(stream) = self.by_item.remove(&item) else { return };
-        let key = key(&stream.request);
-        if let Some(same) = self.shared.get_mut(&key) {
-            same.retain(|other| *other != item);
-            if same.is_empty() {
-                self.shared.remove(&key);
+    /// Parts of refreshes that are under way at a link will not be completed.
+    pub(crate) fn abandon_refreshes(&mut self, link: LinkId) {
+        for stream in self.slots.iter_mut().filter_map(|slot| slot.stream.as_mut()) {
+            if stream.source == link {
+                stream.image.abandon_refresh();
             }
         }
     }
 
+    /// Somebody leaves; true if nobody is left.
+    pub(crate) fn leave(&mut self, id: StreamId, subscription: SubscriptionId, place: u32) -> bool {
+        let Some(stream) = self.get_mut(id) else { return false };
+        stream.watchers.retain(|watch| (watch.subscription, watch.item) != (subscription, place));
+        stream.watchers.is_empty()
+    }
+
+    /// The stream is no more. Gives the legs that it had, which are to be closed.
+    pub(crate) fn remove(&mut self, id: StreamId) -> Vec<(LinkId, ItemId)> {
+        if self.get(id).is_none() {
+            return Vec::new();
+        }
+        let slot = &mut self.slots[id.slot as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        let Some(stream) = slot.stream.take() else { return Vec::new() };
+        self.free.push(id.slot);
+        let key = key(&stream.request);
+        if let Some(same) = self.shared.get_mut(&key) {
+            same.retain(|other| *other != id);
+            if same.is_empty() {
+                self.shared.remove(&key);
+            }
+        }
+        let legs = stream.legs.iter().zip(0..).filter_map(|(item, at)| Some((LinkId::new(at), (*item)?)));
+        let legs: Vec<_> = legs.collect();
+        for (link, item) in &legs {
+            self.by_item[link.index()].remove(item);
+        }
+        legs
+    }
+
     /// Writes the image of an item as an unsolicited refresh; false if there is no whole one.
-    pub(crate) fn write_image(&self, item: ItemId, out: &mut Vec<u8>) -> bool {
-        self.by_item.get(&item).is_some_and(|stream| stream.write_image(item, RefreshFlags::NONE, out))
+    pub(crate) fn write_image(&self, id: StreamId, out: &mut Vec<u8>) -> bool {
+        self.get(id).is_some_and(|stream| stream.write_image(RefreshFlags::NONE, out))
     }
 
-    pub(crate) fn image(&self, item: ItemId) -> Option<&Image> {
-        self.by_item.get(&item).map(|stream| &stream.image)
+    pub(crate) fn image(&self, id: StreamId) -> Option<&Image> {
+        self.get(id).map(|stream| &stream.image)
     }
 
-    /// Takes a message of an item: into its image, and to those who watch. `consumer` knows whether the item goes on.
+    /// Another link is the source of a stream from now on.
+    pub(crate) fn change_source(&mut self, id: StreamId, source: LinkId, owed: Owed) {
+        let Some(stream) = self.get_mut(id) else { return };
+        stream.image.abandon_refresh();
+        (stream.source, stream.owed) = (source, owed);
+    }
+
+    /// Takes a message of a link's item: into its image, and to those who watch. `consumer` knows whether the item goes on.
     #[inline]
     pub(crate) fn message(
         &mut self,
+        link: LinkId,
         consumer: &Consumer,
-        item: ItemId,
-        msg: &[u8],
+        (item, msg): (ItemId, &[u8]),
         sink: &mut impl FnMut(Delivery<'_>),
-    ) {
-        let Self { by_item, plans, room, .. } = self;
-        let (Some(stream), Some(class)) = (by_item.get_mut(&item), rwf::peek::class(msg)) else { return };
+    ) -> Sequel {
+        let (Some(id), Some(class)) = (self.of(link, item), rwf::peek::class(msg)) else { return Sequel::None };
+        let Self { slots, plans, .. } = self;
+        let Some(stream) = slots[id.slot as usize].stream.as_mut() else { return Sequel::None };
+        if stream.source != link {
+            // The image of a source is that of its provider; what stands by has nothing to add to it.
+            if consumer.request(item).is_none() {
+                self.take_leg(id, link);
+            }
+            return Sequel::None;
+        }
         if class == MsgClass::UPDATE {
+            if stream.owed != Owed::Nothing {
+                return if stream.owed == Owed::Image { Sequel::Gap(id) } else { Sequel::None };
+            }
             // An update that cannot be applied makes the image Suspect, which whoever joins is told.
             let _ = stream.image.update_planned(msg, plans);
             for watch in stream.watchers.iter().filter(|watch| !watch.is_late) {
                 sink(watch.delivery(class, false, msg));
             }
-            return;
+            return Sequel::None;
         }
+        self.rare_message(id, consumer, (item, class, msg), sink)
+    }
+
+    /// Takes a message that is no update.
+    fn rare_message(
+        &mut self,
+        id: StreamId,
+        consumer: &Consumer,
+        (item, class, msg): (ItemId, MsgClass, &[u8]),
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) -> Sequel {
+        let Self { slots, plans, room, .. } = self;
+        let Some(stream) = slots[id.slot as usize].stream.as_mut() else { return Sequel::None };
         let mut is_final = false;
         match Msg::decode(msg) {
             Ok(Msg::Refresh(refresh)) => {
+                if stream.owed != Owed::Nothing && refresh.part_num.is_some_and(|part| part > 0) {
+                    // The first part was the standby's, and is not here.
+                    return Sequel::None;
+                }
+                (stream.owed, stream.refusals) = (Owed::Nothing, 0);
+                stream.is_stale = refresh.state.data == DataState::SUSPECT;
                 if refresh.flags.contains(RefreshFlags::CLEAR_CACHE) {
                     stream.image.abandon_refresh();
                 }
@@ -172,7 +333,13 @@ impl Streams {
                 stream.image.note_layout(plans);
                 is_final = consumer.request(item).is_none();
             }
-            Ok(Msg::Status(StatusMsg { state: Some(state), .. })) => stream.image.set_state(&state),
+            Ok(Msg::Status(StatusMsg { state: Some(state), .. })) => {
+                if stream.owed == Owed::Answer && state.data == DataState::OK {
+                    // The item may be good at the server; what is here is not until the image has come.
+                    return Sequel::None;
+                }
+                stream.note_state(&state);
+            }
             _ => {}
         }
         for watch in stream.watchers.iter().filter(|watch| !watch.is_late) {
@@ -183,60 +350,82 @@ impl Streams {
             && stream.watchers.iter().any(|watch| watch.is_late)
         {
             room.clear();
-            let is_written = stream.write_image(item, RefreshFlags::SOLICITED, room);
+            let is_written = stream.write_image(RefreshFlags::SOLICITED, room);
             for watch in stream.watchers.iter_mut().filter(|watch| is_written && watch.is_late) {
                 watch.is_late = false;
                 sink(watch.delivery(class, is_final, room));
             }
         }
-        if is_final {
-            self.remove(item);
-        }
+        if is_final { Sequel::Ended(id) } else { Sequel::None }
     }
 
-    /// The consumer says a state of an item itself: as a status message to those who watch.
-    pub(crate) fn state(
-        &mut self,
-        item: ItemId,
-        state: &StateBuf,
-        is_final: bool,
-        sink: &mut impl FnMut(Delivery<'_>),
-    ) {
-        let Self { by_item, room, .. } = self;
-        let Some(stream) = by_item.get_mut(&item) else { return };
+    /// A state of an item that no message says just so: as a status to those who watch.
+    pub(crate) fn state(&mut self, id: StreamId, state: &State<'_>, sink: &mut impl FnMut(Delivery<'_>)) {
+        let mut room = std::mem::take(&mut self.room);
+        let Some(stream) = self.get_mut(id) else { return };
+        let is_final = state.stream != StreamState::OPEN;
         stream.image.abandon_refresh();
-        stream.image.set_state(&state.as_state());
-        let status = StatusMsg {
-            state: Some(state.as_state()),
-            ..StatusMsg::new(Domain(stream.request.domain.0), item.stream_id())
-        };
+        stream.note_state(state);
+        let stream_id = stream.legs[stream.source.index()].map_or(0, ItemId::stream_id);
+        let status = StatusMsg { state: Some(*state), ..StatusMsg::new(stream.request.domain, stream_id) };
         room.clear();
-        if let Ok(end) = encode_growing(room, 0, 256, 1 << 20, |w| status.encode(w)) {
+        if let Ok(end) = encode_growing(&mut room, 0, 256, 1 << 20, |w| status.encode(w)) {
             for watch in &stream.watchers {
                 sink(watch.delivery(MsgClass::STATUS, is_final, &room[..end]));
             }
         }
-        if is_final {
-            self.remove(item);
+        self.room = room;
+    }
+
+    /// Checks what must hold between calls; for tests.
+    pub(crate) fn check_invariants(&self, links: &Links) {
+        let mut legs = 0;
+        for (id, stream) in self.iter() {
+            assert!(!stream.watchers.is_empty(), "a stream that nobody watches");
+            for (link, item) in links.ids().zip(&stream.legs) {
+                let Some(item) = item else { continue };
+                legs += 1;
+                assert_eq!(self.of(link, *item), Some(id));
+                assert!(links.get(link).request(*item).is_some(), "a leg at {link:?} that its consumer does not know");
+            }
+            assert!(stream.legs[stream.source.index()].is_some(), "a stream is asked for at its source");
+            let elsewhere = stream.legs.iter().flatten().count() - 1;
+            assert!(elsewhere == 0 || (links.stand_by() && is_shared(&stream.request)), "legs without a standby");
         }
+        assert_eq!(self.by_item.iter().map(FxHashMap::len).sum::<usize>(), legs, "legs of streams that have ended");
+        let items: usize = links.iter().map(Consumer::items).sum();
+        assert_eq!(items, legs, "items of consumers that no stream has");
     }
 }
 
 impl Watch {
-    fn delivery<'m>(&self, class: MsgClass, is_final: bool, msg: &'m [u8]) -> Delivery<'m> {
+    const fn delivery<'m>(&self, class: MsgClass, is_final: bool, msg: &'m [u8]) -> Delivery<'m> {
         Delivery { subscription: self.subscription, item: self.item, class, is_final, msg }
     }
 }
 
 impl Stream {
-    fn write_image(&self, item: ItemId, flags: RefreshFlags, out: &mut Vec<u8>) -> bool {
+    /// Whether it has legs at all links of a warm standby.
+    pub(crate) const fn is_shared(&self) -> bool {
+        is_shared(&self.request)
+    }
+
+    fn note_state(&mut self, state: &State<'_>) {
+        self.image.set_state(state);
+        if state.data != DataState::NO_CHANGE {
+            self.is_stale = state.data == DataState::SUSPECT;
+        }
+    }
+
+    fn write_image(&self, flags: RefreshFlags, out: &mut Vec<u8>) -> bool {
         if !self.image.is_whole() {
             return false;
         }
+        let stream_id = self.legs[self.source.index()].map_or(0, ItemId::stream_id);
         let header = RefreshMsg {
             flags,
             key: Some(MsgKey { name: Some(self.request.name.as_bytes()), ..MsgKey::EMPTY }),
-            ..RefreshMsg::new(self.request.domain, item.stream_id())
+            ..RefreshMsg::new(self.request.domain, stream_id)
         };
         let written = encode_growing(out, 0, 1_024, IMAGE_MAX, |w| {
             self.image.write(header.clone(), 0, usize::MAX, w).map(|_| ())

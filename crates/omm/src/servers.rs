@@ -64,6 +64,11 @@ impl Walk {
         self.list.servers.get(index)
     }
 
+    /// The number of the preferred server.
+    pub(crate) const fn preferred(&self) -> Option<usize> {
+        self.list.preferred
+    }
+
     /// The server in use, of this number, has said which ones there are: they are tried first, in its order, and those that the program has named
     /// behind them. What was said before counts no more. Gives the number that the server in use has now.
     pub(crate) fn learn(&mut self, current: usize, told: impl Iterator<Item = Server>) -> usize {

@@ -211,14 +211,28 @@ impl Session {
                 false
             }
             Phase::Up { leave_at: Some(at), .. } if at <= now => {
-                self.walk.lost(now);
-                self.close_login();
-                self.disconnect = Some(Disconnect::PreferredServer);
-                self.phase = Phase::Closing;
+                self.leave_for_preferred(now);
                 true
             }
             _ => false,
         }
+    }
+
+    fn leave_for_preferred(&mut self, now: u64) {
+        self.walk.lost(now);
+        self.close_login();
+        self.disconnect = Some(Disconnect::PreferredServer);
+        self.phase = Phase::Closing;
+    }
+
+    /// Leaves a server that is not the preferred one for that one. Gives whether there was such to leave.
+    pub(crate) fn fall_back(&mut self, now: u64) -> bool {
+        let Phase::Up { server, .. } = self.phase else { return false };
+        let is_other = self.walk.preferred().is_some_and(|preferred| preferred != server);
+        if is_other {
+            self.leave_for_preferred(now);
+        }
+        is_other
     }
 
     /// Why the owner is to close the connection, once.

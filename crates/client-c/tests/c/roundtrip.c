@@ -106,8 +106,52 @@ static int round_trip(void) {
     return 0;
 }
 
+/* Two servers, of which the standby takes over. */
+static int standby(void) {
+    qw_publisher_t *publishers[2];
+    qw_session_t *session = NULL;
+    qw_subscription_t *quotes = NULL;
+    qw_session_options_t options;
+    qw_message_t message;
+    qw_value_t value = number("BID", 1.25);
+    const char *items[] = {"A"};
+    char servers[80], first[32], other[32], text[32];
+    double bid = 0;
+    int n;
+
+    for (n = 0; n < 2; n++) {
+        CHECK(qw_publisher_listen("FEED", "127.0.0.1:0", &publishers[n]) == 0);
+        CHECK(qw_publish(publishers[n], "A", &value, 1) == 0 && qw_publisher_flush(publishers[n]) == 0);
+    }
+    snprintf(first, sizeof first, "127.0.0.1:%d", qw_publisher_port(publishers[0]));
+    snprintf(other, sizeof other, "127.0.0.1:%d", qw_publisher_port(publishers[1]));
+    snprintf(servers, sizeof servers, "%s | %s", first, other);
+    memset(&options, 0, sizeof options);
+    options.arrangement = 9;
+    CHECK(qw_connect_with(servers, "me", &options, 30, &session) == -1 && strstr(qw_errmsg(), "QW_STANDBY_BY_LOGIN"));
+    options.arrangement = QW_STANDBY_BY_LOGIN;
+    options.fall_back_s = 1;
+    CHECK(qw_connect_with(servers, "me", &options, 30, &session) == -1 && strstr(qw_errmsg(), "preferred"));
+    options.fall_back_s = 0;
+    CHECK(qw_connect_with(servers, "me", &options, 30, &session) == 0);
+    CHECK(qw_session_server(session, text, sizeof text, NULL) == 1 && strcmp(text, first) == 0);
+    CHECK(qw_session_fall_back(session) == 0);
+    CHECK(qw_subscribe(session, "FEED", items, 1, NULL, &quotes) == 0);
+    CHECK(qw_next(quotes, 30, &message) == 1 && message.message_class == QW_REFRESH);
+    CHECK(qw_publisher_close(publishers[0]) == 0);
+    value = number("BID", 2.5);
+    CHECK(qw_publish(publishers[1], "A", &value, 1) == 0);
+    while (bid != 2.5) {
+        CHECK(qw_next(quotes, 30, &message) == 1);
+        if (message.message_class != QW_STATUS) CHECK(qw_field_double(quotes, "BID", &bid) == 1);
+    }
+    CHECK(qw_session_server(session, text, sizeof text, NULL) == 1 && strcmp(text, other) == 0);
+    CHECK(qw_subscription_close(quotes) == 0 && qw_session_close(session) == 0 && qw_publisher_close(publishers[1]) == 0);
+    return 0;
+}
+
 int main(void) {
-    if (errors() || round_trip()) return line > 0;
+    if (errors() || round_trip() || standby()) return line > 0;
     puts("all as it should be");
     return 0;
 }

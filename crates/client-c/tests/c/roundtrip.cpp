@@ -37,6 +37,11 @@ int main() try {
     } catch (const qw::error &error) {
         CHECK(error.code() == QW_EFIELD && std::string(error.what()).find("BIDD") != std::string::npos);
     }
+    qw_session_options_t options{};
+    const auto server = "127.0.0.1:" + std::to_string(publisher.port());
+    options.preferred = server.c_str();
+    qw::session preferring("127.0.0.1:1," + server, "me", options, 30);
+    CHECK(preferring.server() == server && preferring.fall_back() == 0);
     std::cout << "all as it should be\n";
     return 0;
 } catch (const std::exception &error) {

@@ -121,14 +121,14 @@ fn line(name: &str, is_final: bool, msg: &[u8], dictionary: &Dictionary) -> Stri
 impl Watch {
     fn notice(&mut self, notice: Notice) {
         match notice {
-            Notice::Connected { server } => println!("connected\t{server}"),
-            Notice::Lost { server, why } => println!("lost\t{server}\t{why}"),
+            Notice::Connected { server, .. } => println!("connected\t{server}"),
+            Notice::Lost { server, why, .. } => println!("lost\t{server}\t{why}"),
             Notice::Client(Event::PostAnswered { id, nak, text, .. }) => {
                 let nak = nak.map(|nak| nak.0.to_string()).unwrap_or_default();
                 println!("answered\t{id}\t{nak}\t{text}");
             }
             Notice::Client(Event::PostUnanswered { id, .. }) => println!("unanswered\t{id}"),
-            Notice::Client(Event::Consumer(event)) => self.of_consumer(*event),
+            Notice::Client(Event::Consumer { event, .. }) => self.of_consumer(*event),
             _ => {}
         }
     }

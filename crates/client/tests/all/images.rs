@@ -1,6 +1,7 @@
 //! Whatever dies and whenever, in the end each image is the provider's, and none that is older is called good.
 
 use crate::world::{SECOND, World};
+use client::LinkId;
 use client::images::Condition;
 use client::queue::{Overflow, QueueConfig};
 use proptest::prelude::*;
@@ -96,7 +97,7 @@ proptest! {
         }
         world.settle();
         prop_assert_eq!(world.client.streams(), 0);
-        prop_assert_eq!(world.client.consumer().items(), 0);
+        prop_assert_eq!(world.client.consumer(LinkId::FIRST).items(), 0);
         prop_assert_eq!(world.provider.as_ref().map(omm::provider::Provider::streams), Some(0));
     }
 
@@ -111,7 +112,7 @@ proptest! {
             msg[4..8].copy_from_slice(&[0, 0, 0, stream]);
         }
         let now = world.now;
-        world.client.handle_message(now, &msg, &mut |_| {});
-        world.client.consumer().check_invariants();
+        world.client.handle_message(now, LinkId::FIRST, &msg, &mut |_| {});
+        world.client.check_invariants();
     }
 }

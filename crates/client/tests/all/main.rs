@@ -1,5 +1,8 @@
 //! A client against the provider of `omm`, without sockets.
 
 mod images;
+mod links;
 mod sharing;
+mod sites;
+mod takeovers;
 mod world;

@@ -1,6 +1,6 @@
 //! Equal requests share a stream; posts are answered.
 
-use crate::world::{SECOND, World};
+use crate::world::{SECOND, SERVICE, World};
 use client::images::Condition;
 use client::queue::{Overflow, QueueConfig};
 use client::{Event, PostError};
@@ -95,9 +95,7 @@ fn posts_are_answered_on_and_off_stream_or_told_unanswered() {
     world.settle();
     let now = world.now;
     let on = world.client.post(now, at, &post, true).expect("open");
-    let mut key = post.clone();
-    key.key = Some(rwf::msg::MsgKey::item(1, b"B"));
-    let off = world.client.post_off_stream(now, &key, true).expect("logged in");
+    let off = world.client.post_off_stream(now, (SERVICE, "B"), &post, true).expect("logged in");
     world.talk(usize::MAX);
     let late = world.client.post(world.now, at, &post, true).expect("open");
     world.pass(16 * SECOND);

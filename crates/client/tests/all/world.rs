@@ -2,7 +2,7 @@
 
 use client::images::{Condition, Images};
 use client::queue::{Batch, Message, Queue, QueueConfig};
-use client::{Client, ClientConfig, Delivery, Event, Interest, SubscriptionId};
+use client::{Client, ClientConfig, Delivery, Event, Interest, LinkId, SubscriptionId};
 use omm::consumer::{ConsumerConfig, ItemRequest};
 use omm::provider::{self, Provider, ProviderConfig, Upstream};
 use omm::{ConnectionList, Server};
@@ -114,12 +114,12 @@ impl World {
     }
 
     pub(crate) fn connect(&mut self) -> bool {
-        if self.provider.is_some() || self.client.poll_connect(self.now).is_none() {
+        if self.provider.is_some() || self.client.poll_connect(self.now, LinkId::FIRST).is_none() {
             return false;
         }
         self.provider = Some(Provider::new(Arc::clone(&self.config)));
         let Self { client, apps, now, .. } = self;
-        client.handle_connected(*now, &mut |d| deliver(apps, *now, d));
+        client.handle_connected(*now, LinkId::FIRST, &mut |d| deliver(apps, *now, d));
         true
     }
 
@@ -129,7 +129,7 @@ impl World {
         }
         self.owed.clear();
         let Self { client, apps, now, .. } = self;
-        client.handle_disconnected(*now, &mut |d| deliver(apps, *now, d));
+        client.handle_disconnected(*now, LinkId::FIRST, &mut |d| deliver(apps, *now, d));
         self.take_events();
     }
 
@@ -142,12 +142,12 @@ impl World {
     /// Both talk until they are silent, or `most` messages have passed.
     pub(crate) fn talk(&mut self, most: usize) {
         for _ in 0..most {
-            if let Some(msg) = self.client.poll_transmit().map(<[u8]>::to_vec) {
+            if let Some(msg) = self.client.poll_transmit(LinkId::FIRST).map(<[u8]>::to_vec) {
                 self.at_provider(&msg);
             } else if let Some(msg) = self.provider.as_mut().and_then(|p| p.poll_transmit().map(<[u8]>::to_vec)) {
                 let Self { client, apps, now, .. } = self;
-                client.handle_message(*now, &msg, &mut |d| deliver(apps, *now, d));
-                client.consumer().check_invariants();
+                client.handle_message(*now, LinkId::FIRST, &msg, &mut |d| deliver(apps, *now, d));
+                client.check_invariants();
                 self.take_events();
             } else {
                 return;

@@ -3,10 +3,12 @@
 mod answer;
 mod dictionary;
 mod item;
+mod standby;
 mod watchlist;
 
 pub use answer::{Answer, Change, ItemStream};
 pub use item::{ItemId, ItemRequest};
+pub use standby::StandbyMode;
 
 use crate::directory::{Changes, Directory};
 use crate::servers::{ConnectionList, Server};
@@ -17,6 +19,7 @@ use rwf::msg::{AckMsg, GenericMsg, Msg, MsgClass, NakCode, PostMsg};
 use rwf::rdm::directory::{self, Info, Part, Service};
 use rwf::rdm::login;
 use rwf::rdm::state::{Recovery, StateBuf};
+use standby::Roles;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use watchlist::Watchlist;
@@ -33,6 +36,8 @@ const FIRST_ITEM: i32 = 5;
 pub struct ConsumerConfig {
     /// Where to connect.
     pub connections: ConnectionList,
+    /// Warm standby: what servers are told of their part ([`Consumer::set_standby`], [`Consumer::set_standby_in`]); `None`: nothing.
+    pub warm_standby: Option<StandbyMode>,
     /// The login: user name, application, position. Its `SingleOpen` says whether items are recovered here; where it asks for them
     /// (`DownloadConnectionConfig`), the servers that the answer names are tried before those of `connections`.
     pub login: login::Request,
@@ -61,6 +66,7 @@ impl ConsumerConfig {
         };
         Self {
             connections,
+            warm_standby: None,
             login: login::Request {
                 name: user.into(),
                 attributes,
@@ -171,6 +177,7 @@ pub struct Consumer {
     download: Download,
     wants_dictionary: bool,
     watchlist: Watchlist,
+    roles: Roles,
     events: VecDeque<Event>,
 }
 
@@ -186,6 +193,7 @@ impl Consumer {
             download: Download::default(),
             wants_dictionary: config.dictionary,
             watchlist,
+            roles: Roles::new(config.warm_standby),
             events: VecDeque::new(),
         }
     }
@@ -258,6 +266,7 @@ impl Consumer {
             }
             Login::Accepted(refresh) => {
                 self.events.push_back(Event::LoggedIn(refresh));
+                self.roles.logged_in(&mut self.session);
                 let filter = directory::filter::INFO
                     | directory::filter::STATE
                     | directory::filter::GROUP
@@ -281,6 +290,7 @@ impl Consumer {
             self.events.push_back(Event::ServiceDown { id, name });
         }
         for id in gone {
+            self.roles.gone(id);
             self.watchlist.service_lost(id, &mut self.events);
         }
         for (id, state) in statuses {
@@ -289,6 +299,7 @@ impl Consumer {
         for (id, group) in groups {
             self.watchlist.group_status(now, id, &group, &mut self.events);
         }
+        self.roles.tell_of(&up, &self.directory, &mut self.session);
         for id in up {
             let name = self.directory.get(id).and_then(Service::name).unwrap_or_default().to_owned();
             self.events.push_back(Event::ServiceUp { id, name });
@@ -378,6 +389,56 @@ impl Consumer {
     /// Changes what is asked for of an item: its view, priority, or whether it is paused. Name, service and domain stay.
     pub fn reissue(&mut self, item: ItemId, change: impl FnOnce(&mut ItemRequest)) {
         self.watchlist.reissue(item, change, &mut self.session);
+    }
+
+    /// Asks for the image of an open item once more; updates go on meanwhile. Gives whether the item is open.
+    pub fn ask_again(&mut self, item: ItemId) -> bool {
+        self.watchlist.ask_again(item, &mut self.session)
+    }
+
+    /// Whether the server knows the stream of an item: it is asked for, or open.
+    pub fn is_open(&self, item: ItemId) -> bool {
+        self.watchlist.open_domain(item).is_some()
+    }
+
+    /// Whether the whole image of an item is in, its stream is open, and the server has not said since that it is Suspect.
+    pub fn is_good(&self, item: ItemId) -> bool {
+        self.watchlist.is_good(item)
+    }
+
+    /// Whether the whole image of an item has come, and its stream is open.
+    pub fn is_live(&self, item: ItemId) -> bool {
+        self.watchlist.is_live(item)
+    }
+
+    /// Says to the server, now and after each login, whether it stands by instead of serving this consumer, in all services; for
+    /// [`StandbyMode::Login`]. At the beginning it serves.
+    pub fn set_standby(&mut self, stands_by: bool) {
+        self.roles.set(stands_by, &mut self.session);
+    }
+
+    /// As [`Consumer::set_standby`], in one service; for [`StandbyMode::Service`].
+    pub fn set_standby_in(&mut self, service: &str, stands_by: bool) {
+        self.roles.set_in(service, stands_by, &self.directory, &mut self.session);
+    }
+
+    /// Whether the server of this connection understands what it is told of its part; one that does not sends updates whatever its part is.
+    pub fn knows_standby(&self) -> bool {
+        self.roles.is_understood(&self.session)
+    }
+
+    /// Leaves the server for the preferred one, if it is another. Gives whether it is left: [`Event::Disconnect`] comes then.
+    pub fn fall_back(&mut self, now: u64) -> bool {
+        let is_left = self.session.fall_back(now);
+        if is_left {
+            self.leave(true);
+        }
+        is_left
+    }
+
+    /// The dictionary is to be had elsewhere: none is downloaded that is not under way.
+    pub const fn forgo_dictionary(&mut self) {
+        self.wants_dictionary = false;
     }
 
     /// The request for an item; `None` if it is none any more.

@@ -117,6 +117,24 @@ impl Watchlist {
         self.items.get(&item.0).map(|item| &item.request)
     }
 
+    /// Whether the item's image is whole, and as good as the server says.
+    pub(super) fn is_good(&self, item: ItemId) -> bool {
+        self.items.get(&item.0).is_some_and(|item| item.phase == Phase::Live && !item.stale)
+    }
+
+    pub(super) fn is_live(&self, item: ItemId) -> bool {
+        self.items.get(&item.0).is_some_and(|item| item.phase == Phase::Live)
+    }
+
+    /// Asks for the image of an open item once more.
+    pub(super) fn ask_again(&mut self, id: ItemId, session: &mut Session) -> bool {
+        let item = self.items.get(&id.0).filter(|item| item.is_open());
+        if let Some(item) = item {
+            send_request(id.0, item, false, session);
+        }
+        item.is_some()
+    }
+
     fn reserve(&mut self, count: usize) -> Result<i32, OpenError> {
         let ids = i32::try_from(count).ok().and_then(|count| self.next_stream.checked_add(count));
         match ids {

@@ -205,7 +205,7 @@ fn a_token_logs_in_is_refused_and_another_one_is_tried() {
     let why = status.refusal.expect("it is refused");
     assert!(why.contains("a key that is not known here") && !status.is_logged_in, "{why}");
     let token = known.token();
-    session.reissue_login(move |login| login.authentication_token = Some(token));
+    session.reissue_login(move |login| login.authentication_token = Some(token.clone()));
     session.restart();
     await_service(&session, FEED);
     // A new token for an open login is confirmed, and nothing else happens.
@@ -213,7 +213,7 @@ fn a_token_logs_in_is_refused_and_another_one_is_tried() {
     provider.publish("A", &bid(1.0)).expect("a field");
     assert_eq!(next(&mut items).0, MsgClass::REFRESH);
     let token = known.token();
-    session.reissue_login(move |login| login.authentication_token = Some(token));
+    session.reissue_login(move |login| login.authentication_token = Some(token.clone()));
     provider.publish("A", &bid(2.0)).expect("a field");
     assert_eq!(next(&mut items).0, MsgClass::UPDATE);
     assert_eq!(session.status().connections_lost, 1, "that of the refusal");

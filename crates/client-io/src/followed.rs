@@ -1,0 +1,246 @@
+//! A subscription to whatever a chain or a symbol list names.
+
+use crate::session::Session;
+use crate::subscription::{Ended, SubscribeError, Subscription};
+use client::Interest;
+use client::images::{Condition, Images};
+use client::members::{Changes, Kind, Members};
+use client::queue::{Message, QueueConfig};
+use omm::consumer::{ItemRequest, OpenError};
+use rwf::msg::Domain;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// What happens to the members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'b> {
+    /// An item is a member from now on; its messages have this place.
+    Joined {
+        /// Its place.
+        item: u32,
+    },
+    /// An item is a member no more, and is closed. Messages that were on their way are not given.
+    Left {
+        /// Its place.
+        item: u32,
+    },
+    /// A message of a member.
+    Message(Message<'b>),
+    /// A record of the chain, or the list, is refused or has ended: its members leave, and those of the records behind it.
+    Broken {
+        /// The place of the record.
+        record: u32,
+    },
+}
+
+enum Membership {
+    Joined(u32),
+    Left(u32),
+    Broken(u32),
+}
+
+/// The members of a chain or symbol list. Dropped, all is closed.
+pub struct Followed {
+    subscription: Subscription,
+    members: Members,
+    /// Images of the records, by their order of opening; `at` has the places.
+    images: Images,
+    at: BTreeMap<u32, u32>,
+    /// Places of the members.
+    places: BTreeMap<String, u32>,
+    is_member: Vec<bool>,
+    record_request: ItemRequest,
+    request: ItemRequest,
+    told: VecDeque<Membership>,
+    malformed: u64,
+}
+
+impl Session {
+    /// Follows a chain, or a symbol list: its members are opened as `request` says (its service is also that of the chain; its name is not looked at),
+    /// and closed when they are members no more.
+    ///
+    /// # Errors
+    /// Too many items, or the session is over.
+    pub fn follow(
+        &self,
+        kind: Kind,
+        name: &str,
+        request: ItemRequest,
+        queue: QueueConfig,
+    ) -> Result<Followed, SubscribeError> {
+        Followed::begin(self, kind, name, request, queue)
+    }
+}
+
+impl Followed {
+    fn begin(
+        session: &Session,
+        kind: Kind,
+        name: &str,
+        request: ItemRequest,
+        queue: QueueConfig,
+    ) -> Result<Self, SubscribeError> {
+        let domain = match kind {
+            Kind::Chain => Domain::MARKET_PRICE,
+            Kind::SymbolList => Domain::SYMBOL_LIST,
+        };
+        let record_request = ItemRequest { domain, ..ItemRequest::new(request.service.clone(), "") };
+        let interest = Interest { request: record_request.clone(), names: vec![name.to_owned()] };
+        Ok(Self {
+            subscription: session.subscribe_to(interest, queue)?,
+            members: Members::new(kind, name, 0),
+            images: Images::new(1, None),
+            at: BTreeMap::from([(0, 0)]),
+            places: BTreeMap::new(),
+            is_member: vec![false],
+            record_request,
+            request,
+            told: VecDeque::new(),
+            malformed: 0,
+        })
+    }
+
+    /// The name of an item or record, by place.
+    pub fn name(&self, item: u32) -> &str {
+        self.subscription.names().get(item as usize).map_or("", String::as_str)
+    }
+
+    /// Names of the members now, in order of the records.
+    pub fn members(&self) -> Vec<&str> {
+        self.members.names()
+    }
+
+    /// Whether the whole chain or list is known, and its members told.
+    pub fn is_complete(&self) -> bool {
+        self.members.is_complete() && self.told.is_empty()
+    }
+
+    /// Images of records that could not be read; the members stayed what they were.
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// The next thing that happens. Waits for it: at most as long as `timeout` says, for ever without. `None`: the time is over.
+    ///
+    /// # Errors
+    /// The session is over, the application was too slow for its queue, or there are more members than items may be open.
+    pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Step<'_>>, FollowError> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            if let Some(told) = self.told.pop_front() {
+                return Ok(Some(match told {
+                    Membership::Joined(item) => Step::Joined { item },
+                    Membership::Left(item) => Step::Left { item },
+                    Membership::Broken(record) => Step::Broken { record },
+                }));
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let Some(message) = self.subscription.next(left)? else { return Ok(None) };
+            let item = message.item;
+            if let Some(&record) = self.at.get(&item) {
+                let message = Message { item: record, ..message };
+                self.images.apply(&message);
+                self.read(item, record)?;
+            } else if self.is_member.get(item as usize).is_some_and(|is_member| *is_member) {
+                return Ok(self.subscription.current().map(Step::Message));
+            }
+        }
+    }
+
+    /// The image of a record has changed.
+    fn read(&mut self, place: u32, record: u32) -> Result<(), FollowError> {
+        let mut room = Vec::new();
+        let changes = match self.images.condition(record) {
+            Condition::Closed => {
+                self.told.push_back(Membership::Broken(place));
+                self.members.ended(place)
+            }
+            // An image that is Suspect says what it said.
+            Condition::Waiting | Condition::Suspect => return Ok(()),
+            Condition::Ok | Condition::Snapshot => {
+                let Some(body) = self.images.payload(record, &mut room) else { return Ok(()) };
+                let Ok(changes) = self.members.image(place, body) else {
+                    self.malformed += 1;
+                    return Ok(());
+                };
+                changes
+            }
+        };
+        self.make(changes)
+    }
+
+    fn make(&mut self, changes: Changes) -> Result<(), FollowError> {
+        for name in changes.left {
+            let Some(place) = self.places.remove(&name) else { continue };
+            self.is_member[place as usize] = false;
+            self.subscription.close(place)?;
+            self.told.push_back(Membership::Left(place));
+        }
+        for place in changes.close {
+            self.at.remove(&place);
+            self.subscription.close(place)?;
+        }
+        if !changes.joined.is_empty() {
+            let names = changes.joined;
+            let interest = Interest { request: self.request.clone(), names: names.clone() };
+            let first = self.subscription.extend(interest)?;
+            self.is_member.resize(first as usize + names.len(), true);
+            for (name, place) in names.into_iter().zip(first..) {
+                self.places.insert(name, place);
+                self.told.push_back(Membership::Joined(place));
+            }
+        }
+        if let Some(name) = changes.open {
+            let interest = Interest { request: self.record_request.clone(), names: vec![name] };
+            let place = self.subscription.extend(interest)?;
+            self.is_member.resize(place as usize + 1, false);
+            self.at.insert(place, self.images.len() as u32);
+            self.images.grow(1);
+            self.members.opened(place);
+        }
+        Ok(())
+    }
+}
+
+/// Why members are followed no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// The session is over, or the application was too slow.
+    Ended(Ended),
+    /// There are more members than items may be open.
+    TooMany(OpenError),
+}
+
+impl From<Ended> for FollowError {
+    fn from(ended: Ended) -> Self {
+        Self::Ended(ended)
+    }
+}
+
+impl From<SubscribeError> for FollowError {
+    fn from(error: SubscribeError) -> Self {
+        match error {
+            SubscribeError::Open(error) => Self::TooMany(error),
+            SubscribeError::Ended(ended) => Self::Ended(ended),
+        }
+    }
+}
+
+impl fmt::Display for FollowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(error) => error.fmt(f),
+            Self::TooMany(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FollowError {}
+
+impl fmt::Debug for Followed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Followed").field("members", &self.places.len()).finish_non_exhaustive()
+    }
+}

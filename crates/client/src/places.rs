@@ -1,0 +1,282 @@
+//! Where the streams of a client are: what becomes of them when links and services come and go.
+
+use crate::client::{Client, Event};
+use crate::links::LinkId;
+use crate::streams::{Delivery, Owed, Stream, StreamId};
+use omm::consumer::{self, ItemId};
+use rwf::rdm::state::StateBuf;
+use rwf::{DataState, State, StateCode, StreamState};
+
+const fn suspect(text: &str) -> State<'_> {
+    State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text)
+}
+
+impl Client {
+    /// Takes what all consumers have to say, until none has: an item that is moved is opened elsewhere, of which that link may say something.
+    pub(crate) fn settle(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
+        loop {
+            let mut said = false;
+            for link in self.links.ids() {
+                said |= self.take_events(now, link, sink);
+            }
+            if !said {
+                return;
+            }
+        }
+    }
+
+    /// Takes what the consumer of a link has to say. Gives whether there was something.
+    pub(crate) fn take_events(&mut self, now: u64, link: LinkId, sink: &mut impl FnMut(Delivery<'_>)) -> bool {
+        let mut said = false;
+        if !self.links.get(link).is_logged_in() {
+            let (is_lost, is_taken_over) = self.links.notice_loss(link);
+            said = is_lost;
+            if is_taken_over {
+                self.take_over(now, None, sink);
+            }
+        }
+        // Streams that their source does not have any more.
+        let mut unplaced: Vec<StreamId> = Vec::new();
+        while let Some(event) = self.links.of(link).poll_event() {
+            said = true;
+            match &event {
+                consumer::Event::ItemState { item, state } => {
+                    unplaced.extend(self.item_state(now, (link, *item), state, sink));
+                    continue;
+                }
+                consumer::Event::LoginAck { ack_id, nak_code, text } => {
+                    self.answered(*ack_id, *nak_code, text.as_bytes());
+                    continue;
+                }
+                consumer::Event::Dictionary(_) if self.dictionary().is_some() => continue,
+                consumer::Event::Dictionary(dictionary) => self.take_dictionary(dictionary),
+                consumer::Event::LoggedIn(_) if self.links.logged_in(link) => self.take_over(now, None, sink),
+                consumer::Event::ServiceUp { name, .. } => {
+                    if self.links.service_up(link, name) {
+                        self.take_over(now, Some(name.as_str()), sink);
+                    }
+                    self.reroute_waiting(now, link, name);
+                }
+                consumer::Event::ServiceDown { name, .. } => {
+                    if self.links.service_down(link, name) {
+                        self.take_over(now, Some(name.as_str()), sink);
+                    }
+                    self.reroute_lost(now, link, name, sink);
+                }
+                _ => {}
+            }
+            self.events.push_back(Event::Consumer { link, event: Box::new(event) });
+        }
+        for id in unplaced {
+            self.reroute(now, link, id);
+        }
+        said
+    }
+
+    /// The consumer of a link says a state of an item itself. Gives the stream if it is not open at its only link any more.
+    fn item_state(
+        &mut self,
+        now: u64,
+        (link, item): (LinkId, ItemId),
+        state: &StateBuf,
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) -> Option<StreamId> {
+        let id = self.streams.of(link, item)?;
+        let is_final = state.stream != StreamState::OPEN;
+        let is_open = self.links.get(link).is_open(item);
+        let stands_by = self.links.stand_by();
+        let stream = self.streams.get_mut(id)?;
+        if stream.source != link {
+            if is_final {
+                self.streams.take_leg(id, link);
+            }
+            return None;
+        }
+        if is_final {
+            self.streams.state(id, &state.as_state(), sink);
+            self.end(now, id);
+            return None;
+        }
+        if !is_open {
+            stream.owed = Owed::Nothing;
+        } else if stream.owed == Owed::Answer && state.data == DataState::OK {
+            return None;
+        }
+        let is_everywhere = stands_by && stream.is_shared();
+        let is_unplaced = !is_open && !is_everywhere;
+        self.streams.state(id, &state.as_state(), sink);
+        is_unplaced.then_some(id)
+    }
+
+    /// A stream is not open at its link: it goes to the next one that has its service. Where all have closed it for now it rests at the last, and
+    /// is asked for there in its time.
+    fn reroute(&mut self, now: u64, from: LinkId, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.source == from) else { return };
+        let having = self.links.having(&stream.request.service);
+        if having.contains(&from) {
+            stream.refusals += 1;
+            if stream.refusals.is_multiple_of(having.len() as u32) {
+                return;
+            }
+        }
+        if let Some(to) = self.links.next(&stream.request.service, from) {
+            self.relocate(now, id, to);
+        }
+    }
+
+    /// A service can be used at a link: streams that wait for it elsewhere wait no more.
+    fn reroute_waiting(&mut self, now: u64, link: LinkId, service: &str) {
+        if self.links.ids().count() == 1 {
+            return;
+        }
+        let having = self.links.having(service);
+        let stands_by = self.links.stand_by();
+        let waits = self.streams.iter().filter(|(_, stream)| {
+            let is_everywhere = stands_by && stream.is_shared();
+            stream.request.service == service && !is_everywhere && !having.contains(&stream.source) && {
+                let item = stream.legs[stream.source.index()];
+                // A service that is down may have its items open still.
+                item.is_none_or(|item| !self.links.get(stream.source).is_open(item))
+            }
+        });
+        let waiting: Vec<StreamId> = waits.map(|(id, _)| id).collect();
+        for id in waiting {
+            self.relocate(now, id, link);
+        }
+    }
+
+    /// A service can not be used at a link any more: streams that are open there alone go where it can. Private ones stay: nobody recovers them.
+    fn reroute_lost(&mut self, now: u64, link: LinkId, service: &str, sink: &mut impl FnMut(Delivery<'_>)) {
+        let Some(to) = self.links.next(service, link) else { return };
+        let stands_by = self.links.stand_by();
+        let is_there = |stream: &Stream| {
+            let is_everywhere = stands_by && stream.is_shared();
+            stream.source == link && stream.request.service == service && !is_everywhere && !stream.request.private
+        };
+        let ids: Vec<StreamId> = self.streams.iter().filter(|(_, stream)| is_there(stream)).map(|(id, _)| id).collect();
+        for id in ids {
+            if self.streams.get(id).is_some_and(|stream| !stream.is_stale) {
+                self.streams.state(id, &suspect("The service is lost at the server; another one is asked"), sink);
+            }
+            self.relocate(now, id, to);
+        }
+    }
+
+    /// A stream is asked for at another link in place of its source. It stays where it is if that link has no room for it.
+    fn relocate(&mut self, now: u64, id: StreamId, to: LinkId) {
+        let Some(stream) = self.streams.get(id) else { return };
+        let (from, request) = (stream.source, stream.request.clone());
+        let Ok(item) = self.links.of(to).open(now, request) else { return };
+        if let Some(old) = self.streams.take_leg(id, from) {
+            self.links.of(from).close(now, old);
+        }
+        self.streams.put_leg(id, to, item);
+        self.streams.change_source(id, to, Owed::Nothing);
+    }
+
+    /// Warm standby: another link serves a service, or all. Streams that are good there go on with the image that it owes; the others are told
+    /// Suspect until they have theirs.
+    fn take_over(&mut self, now: u64, service: Option<&str>, sink: &mut impl FnMut(Delivery<'_>)) {
+        let is_of = |name: &str| service.is_none_or(|service| service == name);
+        let streams = self.streams.iter().filter(|(_, stream)| stream.is_shared() && is_of(&stream.request.service));
+        let ids: Vec<StreamId> = streams.map(|(id, _)| id).collect();
+        for id in ids {
+            self.take_over_stream(now, id, sink);
+        }
+        let link = service.map_or_else(|| self.links.main(), |service| self.links.serving(service));
+        self.events.push_back(Event::Serves { link, service: service.map(str::to_owned) });
+    }
+
+    fn take_over_stream(&mut self, now: u64, id: StreamId, sink: &mut impl FnMut(Delivery<'_>)) {
+        let Some(stream) = self.streams.get(id) else { return };
+        let to = self.links.serving(&stream.request.service);
+        if to == stream.source {
+            return;
+        }
+        let is_stale = stream.is_stale;
+        // An answer that is under way is of the time when the server stood by: what has changed since is not in it.
+        let is_answered = |item: &ItemId| self.links.get(to).is_live(*item) || !self.links.get(to).is_open(*item);
+        let leg = stream.legs[to.index()].filter(is_answered);
+        let Some(item) = leg else {
+            return self.take_over_anew(now, id, to, sink);
+        };
+        let consumer = self.links.of(to);
+        let is_good = consumer.is_good(item);
+        let owed = match (consumer.is_live(item), consumer.knows_standby()) {
+            (false, _) => Owed::Nothing,
+            (true, true) => Owed::Image,
+            (true, false) => {
+                // Its updates have come all along, and nobody has looked at them.
+                consumer.ask_again(item);
+                Owed::Answer
+            }
+        };
+        self.streams.change_source(id, to, owed);
+        if owed != Owed::Nothing {
+            self.await_owed(now, id);
+        }
+        if !is_good && !is_stale {
+            self.streams.state(id, &suspect("The server is lost, and the standby does not have the item yet"), sink);
+        }
+    }
+
+    /// A link that serves now has ended the item before, or its answer is under way.
+    fn take_over_anew(&mut self, now: u64, id: StreamId, to: LinkId, sink: &mut impl FnMut(Delivery<'_>)) {
+        let Some(stream) = self.streams.get(id) else { return };
+        let (is_stale, request) = (stream.is_stale, stream.request.clone());
+        if let Some(partial) = self.streams.take_leg(id, to) {
+            self.links.of(to).close(now, partial);
+        }
+        let Ok(item) = self.links.of(to).open(now, request) else {
+            let text = "The server is lost, and the standby has no room for the item";
+            let state = State::new(StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::TOO_MANY_ITEMS, text);
+            self.streams.state(id, &state, sink);
+            return self.end(now, id);
+        };
+        self.streams.put_leg(id, to, item);
+        self.streams.change_source(id, to, Owed::Nothing);
+        if !is_stale {
+            self.streams.state(id, &suspect("The server is lost, and the standby does not have the item"), sink);
+        }
+    }
+
+    /// A server that has taken over sends changes of an item before its image.
+    pub(crate) fn ask_after_gap(&mut self, now: u64, id: StreamId, sink: &mut impl FnMut(Delivery<'_>)) {
+        self.ask_for_owed(id, "Changes may have been missed since another server serves; the image is asked for", sink);
+        self.await_owed(now, id);
+    }
+
+    /// An image is owed: it has its time from now. The time is the same for each, so that the queue is in order.
+    fn await_owed(&mut self, now: u64, id: StreamId) {
+        let until = now.saturating_add(self.takeover_timeout_ns);
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.owed_until = until;
+            self.takeovers.push_back((until, id));
+        }
+    }
+
+    /// Asks for the images that have not come in time since a link took over.
+    pub(crate) fn ask_overdue(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
+        while let Some(&(due, id)) = self.takeovers.front().filter(|(due, _)| *due <= now) {
+            self.takeovers.pop_front();
+            let stream = self.streams.get(id).filter(|stream| stream.owed != Owed::Nothing);
+            // One that was asked for since has its time once more.
+            if stream.is_some_and(|stream| stream.owed_until == due) {
+                self.ask_for_owed(id, "No image has come since another server serves; it is asked for", sink);
+                self.await_owed(now, id);
+            }
+        }
+    }
+
+    fn ask_for_owed(&mut self, id: StreamId, text: &str, sink: &mut impl FnMut(Delivery<'_>)) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.owed = Owed::Answer;
+        let (source, is_stale) = (stream.source, stream.is_stale);
+        if let Some(item) = stream.legs[source.index()] {
+            self.links.of(source).ask_again(item);
+        }
+        if !is_stale {
+            self.streams.state(id, &suspect(text), sink);
+        }
+    }
+}
