@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The module for Python: `scripts/python.sh build` makes a wheel in python/target/wheels, `test` installs it in a virtual environment and runs its
-# tests (pyarrow, pandas, polars, DuckDB and mypy come from PyPI), `stubs` checks the types that are declared against those that are there.
+# tests (pyarrow, pandas, polars, DuckDB and mypy come from PyPI), `stubs` checks the types that are declared against those that are there. `check` is
+# what `make test` runs: both, on an unoptimised build laid out as an installed one, with the interpreter of QUOTEWAY_PYTHON, which has all of these.
 set -euo pipefail
 cd "$(dirname "$0")/../python"
 venv=${QUOTEWAY_VENV:-target/venv}
@@ -28,9 +29,20 @@ case ${1:-} in
         cd "$(mktemp -d)"
         "$python" -m unittest discover -s "$tests" "${@:2}"
         ;;
+    check)
+        python=$(realpath -s "${QUOTEWAY_PYTHON:?name an interpreter that has pyarrow, pandas, polars, duckdb and mypy}")
+        cargo build -q --features pyo3/extension-module --target-dir target/check
+        site=$PWD/target/check/site tests=$PWD/tests
+        rm -rf "$site" && mkdir -p "$site" && cp -r quoteway "$site"
+        cp target/check/debug/lib_native.so "$site/quoteway/_native.abi3.so"
+        cd "$(mktemp -d)"
+        export PYTHONPATH=$site
+        "$python" "$tests/test_quoteway.py"
+        "$python" -m mypy.stubtest --ignore-missing-stub quoteway
+        ;;
     stubs)
         install mypy
         "$venv/bin/stubtest" --ignore-missing-stub quoteway
         ;;
-    *) sed -n '2,3s/^# //p' "$0"; exit 2 ;;
+    *) sed -n '2,5s/^# //p' "$0"; exit 2 ;;
 esac

@@ -49,7 +49,7 @@ prepare() {
         && "$venv/bin/pip" -q install websocket-client==1.9.2 websockets==17.4 pyjwt==2.15.1 zstandard==0.25.0 cryptography==50.0.2 \
             lseg-data==2.1.1 refinitiv-data==1.6.2 openapi-spec-validator==0.7.1 pyte==0.8.2 \
         && { [ -x "$columns/bin/python" ] || python3 -m venv "$columns"; } \
-        && "$columns/bin/pip" -q install duckdb==2.0.1 polars==2.1.0 pandas==3.1.1 pyarrow==26.0.1 \
+        && "$columns/bin/pip" -q install duckdb==2.0.1 polars==2.1.0 pandas==3.1.1 pyarrow==26.0.1 mypy==2.4.1 \
         && { [ -x "$books/bin/python" ] || python3 -m venv "$books"; } \
         && "$books/bin/pip" -q install meatpy==0.5.0 itchfeed==1.6.4 iex-parser==1.7.0 \
         && scripts/s3-server.sh "${CARGO_TARGET_DIR:-target}/peers" \
@@ -109,7 +109,10 @@ books() {
     # Built with the tests.
     QUOTEWAY_BOOK_LINES="${CARGO_TARGET_DIR:-target}/debug/examples/book_lines" target/interop-books/bin/python interop/books/test_books.py
 }
-export -f report run_program websocket browser terminal columns books
+module() {
+    QUOTEWAY_PYTHON="$PWD/target/interop-columns/bin/python" scripts/python.sh check
+}
+export -f report run_program websocket browser terminal columns books module
 
 # One after the other: both want cargo's lock. The scheduler gives an idle process what no other wants, so no test waits for it.
 {
@@ -119,6 +122,7 @@ export -f report run_program websocket browser terminal columns books
 run documents python3 scripts/documents.py check
 export QUOTEWAY_BIN="$PWD/target/debug/quoteway"
 { run websocket websocket; run browser browser; run terminal terminal; run columns columns; run books books; } &
+run module module &
 run snippets python3 interop/test_snippets.py &
 run interop mvn -B -q -Dstyle.color=never -f interop/pom.xml test &
 # Tests between processes wait more than they compute: more of them than cores run at once.

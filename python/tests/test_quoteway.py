@@ -181,6 +181,69 @@ class Watching(unittest.TestCase):
         self.assertEqual((open_descriptors(), threading.active_count(), len(os.listdir("/proc/self/task"))), before)
 
 
+class Following(unittest.TestCase):
+    def test_a_chain_is_followed_as_it_changes(self):
+        with qw.Publisher("FEED", listen="127.0.0.1:0", wait_for_unpublished=True) as publisher, connect(publisher) as session:
+            for name in "ABC":
+                publisher.publish(name, BID=1)
+            publisher.publish("0#X", LINK_1="A", LINK_2="B", NEXT_LR="")
+            with self.assertRaises(ValueError):
+                session.follow("0#X", kind="lists")
+            with session.follow("0#X", fields=["BID"]) as members:
+                seen, imaged = set(), set()
+                for kind, name, tick in members.events(timeout=PATIENCE):
+                    if kind == "joined":
+                        seen.add(name)
+                    elif kind == "left":
+                        seen.discard(name)
+                        imaged.discard(name)
+                    elif tick is not None and tick.kind == "refresh":
+                        self.assertEqual((tick.item, tick["BID"]), (name, 1.0))
+                        imaged.add(name)
+                    if imaged == {"A", "B"} and "A" in seen:
+                        self.assertEqual((members.names, members.is_complete), (["A", "B"], True))
+                        publisher.publish("0#X", LINK_1="C")
+                    if imaged == seen == {"B", "C"}:
+                        break
+                self.assertEqual(members.names, ["C", "B"])
+
+
+class SeveralServers(unittest.TestCase):
+    def setUp(self):
+        self.publishers = [qw.Publisher("FEED", listen="127.0.0.1:0") for _ in range(2)]
+        for publisher in self.publishers:
+            publisher.publish("A", BID=1)
+            publisher.flush()
+        self.addresses = [publisher.address for publisher in self.publishers]
+
+    def tearDown(self):
+        for publisher in self.publishers:
+            publisher.close()
+
+    def test_a_standby_takes_over(self):
+        with qw.connect([[address] for address in self.addresses], "tester", timeout=PATIENCE, standby="login") as session:
+            self.assertEqual(session.server, self.addresses[0])
+            book = session.subscribe("A", fields=["BID"])
+            self.assertTrue(book.wait(PATIENCE))
+            self.publishers[0].close()
+            self.publishers[1].publish("A", BID=2)
+            for tick in book.updates(timeout=PATIENCE):
+                if tick.get("BID") == 2.0:
+                    break
+            self.assertEqual(session.server, self.addresses[1])
+            self.assertEqual([serves for _, _, serves in session.links], [False, True])
+            self.assertIn("connection 2 serves all services", list(session.notices()))
+
+    def test_items_are_routed_and_a_preferred_server_is_gone_back_to(self):
+        with qw.connect(" | ".join(self.addresses), "tester", timeout=PATIENCE) as session:
+            self.assertEqual(next(session.subscribe("A").updates(timeout=PATIENCE))["BID"], 1.0)
+        with qw.connect(["127.0.0.1:1", self.addresses[1]], "tester", timeout=PATIENCE, preferred=self.addresses[1]) as session:
+            self.assertEqual((session.server, session.fall_back()), (self.addresses[1], 0))
+        for wrong in ({"standby": "both"}, {"preferred": "elsewhere:1"}, {"fall_back": 1.0}):
+            with self.assertRaises(ValueError):
+                qw.connect(self.addresses, "tester", **wrong)
+
+
 class Columns(unittest.TestCase):
     """The same rows, as four readers have them."""
 
@@ -300,6 +363,42 @@ class Examples(unittest.TestCase):
             finally:
                 provider.kill()
 
+    def test_those_of_the_training_series(self):
+        sys.path.insert(0, str(EXAMPLES))
+        import training
+
+        providers = [qw.Publisher("FEED", listen="127.0.0.1:0") for _ in range(2)]
+        over = threading.Event()
+
+        def move():
+            n = 0
+            while not over.wait(0.02):
+                n += 1
+                for provider in providers:
+                    provider.publish("A", BID=n, ASK=n + 1)
+                    provider.publish("B", BID=n)
+
+        mover = threading.Thread(target=move)
+        mover.start()
+        first, second = (provider.address for provider in providers)
+        servers = {"470": f"{first}|{second}", "500": f"127.0.0.1:1,{second}", "510": f"{first}|{second}"}
+        try:
+            # A publisher of Python has market prices alone, and no WebSocket: those examples run at a server.
+            providers[0].publish("0#X", LINK_1="A", NEXT_LR="")
+            for number in sorted(set(training.EXAMPLES) - {"140", "180", "210", "270"}):
+                items = ["0#X"] if number == "chain" else ["A", "B"]
+                with self.subTest(number):
+                    self.assertTrue(self.run_example("training.py", number, servers.get(number, first), "FEED", *items))
+        finally:
+            over.set()
+            mover.join()
+            for provider in providers:
+                provider.close()
+
 
 if __name__ == "__main__":
-    unittest.main()
+    result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
+    failed = len(result.failures) + len(result.errors)
+    # As `scripts/test.sh` counts.
+    print(f"interop: {result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
+    sys.exit(not result.wasSuccessful())

@@ -4,6 +4,7 @@ mod batches;
 mod cascade;
 mod certificates;
 mod chain;
+mod client_links;
 mod clients;
 mod config;
 mod delay;
