@@ -1,6 +1,7 @@
 //! Topics over one session without a network: the test decides which datagrams arrive, when and in which order.
 
 mod catch_up;
+mod forwarding;
 
 use lbm::topic::{
     DeliveryConfig, Message, Ordering, Reply, SendError, Session, Source, SourceConfig, TopicSink, decode_reply,
