@@ -79,6 +79,8 @@ struct Receiver {
     name: &'static str,
     context: Context,
     came: u64,
+    /// The number of the last message.
+    last: u64,
 }
 
 impl Receiver {
@@ -86,29 +88,33 @@ impl Receiver {
         let options = options(domain, transport)?;
         let mut context = Context::new(&options)?;
         context.receiver("hop", &options)?;
-        Ok(Self { name, context, came: 0 })
+        Ok(Self { name, context, came: 0, last: 0 })
     }
 
     fn turn(&mut self) -> anyhow::Result<()> {
-        let came = &mut self.came;
-        self.context.poll(Some(Duration::ZERO), &mut |_: &mut Sources, _: &Delivery<'_>| *came += 1)?;
+        let Self { context, came, last, .. } = self;
+        context.poll(Some(Duration::ZERO), &mut |_: &mut Sources, delivery: &Delivery<'_>| {
+            *came += 1;
+            *last = delivery.payload.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        })?;
         Ok(())
     }
 }
 
-/// Times of single messages, ns.
+/// Times of single messages, ns. Messages begin with a number, so that none is taken for another one.
 fn round(
     publisher: &mut Context,
     source: SourceId,
     receiver: &mut Receiver,
-    count: usize,
-    payload: &[u8],
+    (first, count): (u64, usize),
+    payload: &mut [u8],
 ) -> anyhow::Result<Vec<u64>> {
     let mut times = Vec::with_capacity(count);
-    for _ in 0..count {
-        let (before, began) = (receiver.came, Instant::now());
+    for number in first..first + count as u64 {
+        payload[..8].copy_from_slice(&number.to_be_bytes());
+        let began = Instant::now();
         publisher.send(source, payload, SendFlags::FLUSH)?;
-        while receiver.came == before {
+        while receiver.last != number {
             receiver.turn()?;
             std::thread::yield_now();
             ensure!(began.elapsed() < Duration::from_secs(10), "{}: a message did not come", receiver.name);
@@ -139,7 +145,9 @@ fn main() -> anyhow::Result<()> {
         Receiver::new("one", 2, &transport)?,
         Receiver::new("two", 3, &transport)?,
     ];
-    let payload = vec![1; bytes];
+    ensure!(bytes >= 8, "a message has 8 bytes at least");
+    let mut payload = vec![0; bytes];
+    let mut next = 1;
     let began = Instant::now();
     while receivers.iter().any(|receiver| receiver.came < 10) {
         ensure!(began.elapsed() < Duration::from_mins(1), "receivers do not hear the source");
@@ -157,7 +165,8 @@ fn main() -> anyhow::Result<()> {
             for _ in 0..1_000 {
                 receiver.turn()?;
             }
-            let times = round(&mut publisher, source, receiver, count, &payload)?;
+            let times = round(&mut publisher, source, receiver, (next, count), &mut payload)?;
+            next += count as u64;
             medians.push((times[times.len() / 2], times[times.len() * 99 / 100]));
         }
     }

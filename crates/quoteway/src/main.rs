@@ -128,6 +128,8 @@ enum Command {
     Lbmrd(tools::lbmrd::Args),
     /// Resolve topics between contexts over TCP: know every source, and tell who wants it
     Lbmsrs(tools::lbmsrs::Args),
+    /// Pass LBM topics between domains, to where somebody wants them
+    Lbmrouter(tools::lbmrouter::Args),
     /// Hold the messages of LBM sources until receivers that were away come back
     Lbmstore(tools::lbmstore::Args),
     /// Look at a running process and steer it: services, clients, items, disconnect, drain, level of the log
@@ -197,6 +199,7 @@ fn main() -> ExitCode {
         Command::Lbmstat(args) => tools::lbmstat::run(&args),
         Command::Lbmrd(args) => tools::lbmrd::run(&args),
         Command::Lbmsrs(args) => tools::lbmsrs::run(&args),
+        Command::Lbmrouter(args) => tools::lbmrouter::run(&args),
         Command::Lbmstore(args) => tools::lbmstore::run(&args),
         Command::Ctl(args) => tools::ctl::run(&args).and_then(shown),
         Command::Top(args) => tools::top::run(&args),

@@ -24,6 +24,7 @@ pub mod exchange_feed;
 pub mod flags;
 pub mod hubstat;
 pub mod lbmrd;
+pub mod lbmrouter;
 pub mod lbmsrs;
 pub mod lbmstat;
 pub mod lbmstore;

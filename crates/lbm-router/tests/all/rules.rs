@@ -109,6 +109,30 @@ fn a_circle_of_routers_sends_nothing_round_and_keeps_nothing_alive() {
 }
 
 #[test]
+fn a_circle_behind_a_router_that_is_gone_keeps_nothing_alive() {
+    let mut world = World::new(Plan::new(&[&[1], &[], &[2], &[3]], &[(0, 1), (1, 2), (2, 3), (3, 1)]));
+    let source = world.add_source(1, "orders");
+    world.add_source(2, "trades");
+    world.want(2, "orders");
+    world.want(3, "orders");
+    world.want(1, "trades");
+    world.run(2 * SECOND);
+    send(&mut world, source, 10);
+    assert_eq!((world.numbers(2, source), world.numbers(3, source)), (from_first(10), from_first(10)));
+    world.kill(0);
+    world.run(15 * SECOND);
+    for node in 1..4 {
+        let router = world.router(node);
+        assert_eq!(router.topics().count(), 0, "router {node} has {:?}", router.topics().next());
+        assert_eq!(router.wanted(), 1, "router {node}: nobody wants trades any more");
+    }
+    world.start(0);
+    world.run(2 * SECOND);
+    send(&mut world, source, 10);
+    assert_eq!(world.numbers(3, source), from_first(20));
+}
+
+#[test]
 fn of_two_routers_one_serves_and_the_other_when_that_is_gone() {
     let mut plan = Plan::new(&[&[1, 2], &[1, 2]], &[]);
     for (_, standby) in &mut plan.routers[1] {

@@ -4,7 +4,7 @@
 use crate::world::{MS, Plan, Random, SECOND, World};
 
 fn plan(random: &mut Random) -> Plan {
-    let mut plan = match random.below(6) {
+    let mut plan = match random.below(7) {
         // A line.
         0 => Plan::new(&[&[1], &[2], &[3]], &[(0, 1), (1, 2)]),
         // A circle of three.
@@ -15,7 +15,9 @@ fn plan(random: &mut Random) -> Plan {
         3 => Plan::new(&[&[1], &[2, 3]], &[(0, 1), (0, 1)]),
         // Two routers between the same domains.
         4 => Plan::new(&[&[1, 2], &[1, 2]], &[]),
-        // The same, joined, and a third behind them.
+        // A circle behind a router.
+        5 => Plan::new(&[&[1], &[], &[2], &[3]], &[(0, 1), (1, 2), (2, 3), (3, 1)]),
+        // Two routers between the same domains, joined, and a third behind them.
         _ => Plan::new(&[&[1, 2], &[1, 2], &[3]], &[(0, 1), (1, 2), (2, 0)]),
     };
     if random.below(2) == 0 {

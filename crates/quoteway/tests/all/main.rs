@@ -18,6 +18,7 @@ mod http_strangers;
 mod hub;
 mod lan;
 mod lbm_hosts;
+mod lbm_routes;
 mod lbm_tools;
 mod log;
 mod operation;
