@@ -674,6 +674,13 @@ impl Context {
     }
 }
 
+impl Drop for Context {
+    fn drop(&mut self) {
+        let Self { resolution, sources, .. } = self;
+        resolution.services.iter_mut().for_each(|services| services.leave(&mut sources.io));
+    }
+}
+
 /// Messages that came to the request port. False if the peer is to be cut off.
 fn peer(now: u64, conn: ConnId, messages: &[u8], sources: &mut Sources, events: &mut impl Events) -> bool {
     let mut answers = Vec::new();

@@ -93,6 +93,19 @@ impl Services {
         }
     }
 
+    /// The context ends: the services are told that its sources do, else they would keep them for the time of a context that is lost. What a socket does not take
+    /// now is not told.
+    pub(crate) fn leave(&mut self, io: &mut Io) {
+        self.client.remove_sources();
+        for link in 0..self.lines.len() {
+            let Some(conn) = self.lines[link].conn else { continue };
+            let bytes = self.client.output(link);
+            if !bytes.is_empty() {
+                io.tcp.send(conn, &bytes);
+            }
+        }
+    }
+
     fn dial(&mut self, now: u64, link: usize, io: &mut Io, warnings: &mut Vec<Warning>) {
         let line = &mut self.lines[link];
         let options = SocketOptions { local: Some(line.local), ..SocketOptions::default() };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::world::{PATIENCE, World, options, with};
-use lbm_io::{SendFlags, Srs, SrsConfig, Warning};
+use lbm_io::{Context, SendFlags, Srs, SrsConfig, Warning};
 
 fn service(port: u16) -> Srs {
     Srs::new(&SrsConfig::new(format!("127.0.0.1:{port}").parse().expect("an address"))).expect("a service")
@@ -145,6 +145,21 @@ fn ends_of_sources_and_receivers_are_told() {
         world.turn();
         services.iter_mut().flatten().for_each(|service| service.poll(Some(Duration::ZERO)).expect("a turn"));
     }
+}
+
+/// A context that ends in order is not one that is lost, whose sources are kept for a while.
+#[test]
+fn a_context_that_ends_takes_its_sources_with_it() {
+    let mut services = [Some(service(0))];
+    let mut world = world(&[services[0].as_ref().expect("there")], "source transport tcp");
+    let options = world.options.clone();
+    let source = world.left.source("a", &options).expect("a source");
+    world.left.source("b", &options).expect("a source");
+    world.right.receiver("a", &options).expect("a receiver");
+    until(&mut world, &mut services, "the source", |world| hears(world, "a", source, 0));
+    world.left = Context::new(&options).expect("another context");
+    until(&mut world, &mut services, "the end", |world| world.right.stats().services.ended == 2);
+    assert_eq!(services[0].as_ref().map(|service| service.stats().sources), Some(0));
 }
 
 const COUNT: usize = 10_000;

@@ -107,6 +107,34 @@ fn publishers_stand_in_for_each_other() {
     assert!(number(failover, "duplicates") > 500 && number(&received, "messages") > 8_000, "{received}");
 }
 
+/// Two resolution services, no multicast: one is killed, the other does; and the first is told everything when it is started again.
+#[test]
+fn topics_are_resolved_over_tcp_while_one_of_two_services_is_there() {
+    let private = Private::new();
+    let service = |port: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quoteway"));
+        let mut service = Process::start("lbmsrs", command.args(["lbmsrs", "--port", port])).expect("it starts");
+        let ready = service.wait_for("ready ", PATIENCE).expect("it listens");
+        (service, ready.text.trim().rsplit(' ').next().expect("an address").to_owned())
+    };
+    let ((first, one), (second, two)) = (service("0"), service("0"));
+    let lines = std::fs::read_to_string(&private.file).expect("lines");
+    let services = "context resolver_disable_udp_topic_resolution 1\ncontext resolver_service";
+    std::fs::write(&private.file, format!("{lines}\n{services} {one},{two}")).expect("written");
+    let run = |what: &str| {
+        let (published, received) =
+            private.run("lbmsub --topics 3 --strict", "lbmpub --topics 3 --count 600 --rate 3000 --linger 0.3");
+        assert_eq!((number(&published, "sent"), number(&received, "messages")), (600, 600), "{what}: {received}");
+    };
+    run("both are there");
+    drop(first);
+    run("the second alone");
+    let (_first, again) = service(one.rsplit(':').next().expect("a port"));
+    assert_eq!(again, one);
+    drop(second);
+    run("the first alone, which was started again");
+}
+
 /// A subscriber that is not there when a publisher is gets from the store what it has missed, and the next publisher goes on behind it.
 #[test]
 fn messages_outlive_their_publisher_in_a_store() {

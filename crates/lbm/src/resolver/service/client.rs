@@ -267,6 +267,11 @@ impl Client {
         }
     }
 
+    /// All sources are no more: the context ends.
+    pub fn remove_sources(&mut self) {
+        (0..self.sources.len() as u32).for_each(|handle| self.remove_source(handle));
+    }
+
     /// There is a receiver of a topic.
     pub fn add_receiver(&mut self, now: u64, topic: &[u8]) {
         let receivers = self.topics.entry(topic.into()).or_default();
