@@ -13,6 +13,8 @@ pub(super) struct State {
     pub(super) sequence: u32,
     /// A message with a sequence number has come.
     pub(super) numbered: bool,
+    /// The server has told a state of it while its image was awaited: the request has its answer.
+    pub(super) told: bool,
     /// Its phase.
     pub(super) stream: ItemStream,
 }

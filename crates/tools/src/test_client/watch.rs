@@ -3,7 +3,7 @@
 //! What an answer means for the stream of an item is `omm`'s ([`omm::consumer::ItemStream`]); recovery and repetition are not, so that what is measured is
 //! the server.
 //!
-//! INVARIANT: `answered + outstanding == requested <= names`.
+//! INVARIANT: `answered + outstanding + told == requested <= names`.
 
 use super::args::Depth;
 use super::field_types::FieldTypes;
@@ -11,7 +11,7 @@ use super::streams::{Column, Streams};
 use measure::latency::Latency;
 use measure::observer::{Observer, id_of, item_key};
 use measure::stamp;
-use omm::consumer::{Answer, Change};
+use omm::consumer::{Answer, Change, ItemStream};
 use rwf::msg::{Domain, MsgClass, MsgKey, Priority, RequestFlags, RequestMsg, UpdateFlags};
 use rwf::wire::Writer;
 use rwf::{DataType, FieldList, Qos, SetScope, StreamState, msg::Msg, peek};
@@ -128,6 +128,9 @@ pub struct Watchlist {
     column: Column,
     requested: usize,
     outstanding: usize,
+    /// Items of which a state was told and no image yet: they take no place in the window, or who waits for all items to be open before it sends an image
+    /// would wait for ever.
+    told: usize,
     answered: usize,
     domain: Domain,
     request_flags: RequestFlags,
@@ -156,7 +159,7 @@ impl Watchlist {
     pub fn new(names: &[u32], streams: &Streams, mount: usize, domain: Domain, request_flags: u16) -> Self {
         let (names, column) = (names.into(), streams.column(mount));
         let request_flags = RequestFlags(request_flags);
-        Self { names, column, requested: 0, outstanding: 0, answered: 0, domain, request_flags, qos: None }
+        Self { names, column, requested: 0, outstanding: 0, told: 0, answered: 0, domain, request_flags, qos: None }
     }
 
     /// The same, of this quality of service.
@@ -189,10 +192,10 @@ impl Watchlist {
     pub fn reset(&mut self, streams: &mut Streams) {
         for item in 0..self.names.len() {
             let state = streams.at(self.column, item);
-            state.numbered = false;
+            (state.numbered, state.told) = (false, false);
             state.stream.reset();
         }
-        (self.requested, self.outstanding, self.answered) = (0, 0, 0);
+        (self.requested, self.outstanding, self.told, self.answered) = (0, 0, 0, 0);
     }
 
     /// Writes the requests that the window has room for.
@@ -301,17 +304,22 @@ impl Watchlist {
             Msg::Status(status) => Answer::of_status(status),
             _ => return None,
         };
-        let (name, change) = (self.names[index], item.stream.answer(answer));
+        let (name, change, was_told) = (self.names[index], item.stream.answer(answer), item.told);
         match change {
             Change::Imaged => {
-                meter.counts.images += 1;
-                self.answer();
+                (meter.counts.images, item.told) = (meter.counts.images + 1, false);
+                self.answer(was_told);
             }
             Change::Refused => {
-                meter.counts.refused += 1;
-                self.answer();
+                (meter.counts.refused, item.told) = (meter.counts.refused + 1, false);
+                self.answer(was_told);
             }
             Change::Unexpected => meter.counts.strange += 1,
+            Change::None if item.stream == ItemStream::Asked && !was_told && matches!(answer, Answer::State(_)) => {
+                item.told = true;
+                self.outstanding -= 1;
+                self.told += 1;
+            }
             Change::None | Change::Lost => {}
         }
         let (Answer::State(Some(state)) | Answer::Over(state)) = answer else { return None };
@@ -319,8 +327,13 @@ impl Watchlist {
         Some(Note::State { name, text: state.to_string(), closed: state.stream != StreamState::OPEN })
     }
 
-    fn answer(&mut self) {
-        self.outstanding -= 1;
+    /// An item is imaged or refused, of which a state was told before or not.
+    const fn answer(&mut self, was_told: bool) {
+        if was_told {
+            self.told -= 1;
+        } else {
+            self.outstanding -= 1;
+        }
         self.answered += 1;
     }
 }
@@ -439,6 +452,35 @@ mod tests {
         assert_eq!((sent.len(), list.is_complete(), meter.counts.images), (5, true, 5));
         list.reset(&mut streams);
         assert!(!list.is_complete() && list.wants_request(1));
+    }
+
+    /// A replay that begins when all items are open has images of none of them before.
+    #[test]
+    fn an_item_that_is_open_without_an_image_leaves_its_place_in_the_window() {
+        let ((mut list, mut streams), names, mut meter) = (watchlist(), names(), meter(9_000));
+        let suspect = State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, "no image yet");
+        let status = |index: i32| {
+            let status = StatusMsg::new(Domain::MARKET_PRICE, FIRST_STREAM + index);
+            encoded(&Msg::Status(StatusMsg { state: Some(suspect), ..status }))
+        };
+        let mut sent = 0;
+        for index in 0..5 {
+            list.request(7, 1, &names, &mut streams, |_| sent += 1);
+            assert_eq!((sent, list.wants_request(1)), (index + 1, false));
+            for _ in 0..2 {
+                list.take(0, &status(index), &mut streams, &mut meter);
+            }
+        }
+        assert_eq!((list.answered(), meter.counts.statuses), (0, 10), "no image is there yet");
+        for index in 0..5 {
+            list.take(0, &image(index, 1), &mut streams, &mut meter);
+            list.take(0, &status(index), &mut streams, &mut meter);
+        }
+        assert_eq!((list.is_complete(), meter.counts.images, list.outstanding, list.told), (true, 5, 0, 0));
+        // Another session asks for all of them again.
+        list.reset(&mut streams);
+        list.request(7, 2, &names, &mut streams, |_| sent += 1);
+        assert_eq!((sent, list.wants_request(2)), (7, false));
     }
 
     #[test]
