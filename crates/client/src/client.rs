@@ -1,90 +1,20 @@
 //! Subscriptions over the consumers of a client's links.
 
-use crate::links::{Arrangement, LinkId, Links};
-use crate::posts::{Poster, Posts};
-use crate::streams::{Delivery, Sequel, StreamId, Streams};
+use crate::config::ClientConfig;
+use crate::events::Event;
+use crate::links::LinkId;
+use crate::places::Places;
+use crate::posts::Poster;
+use crate::streams::{Delivery, Sequel, StreamId};
 use crate::subscription::{Interest, SubscriptionId};
-use omm::consumer::{self, Consumer, ConsumerConfig, ItemId, ItemRequest, OpenError};
-use omm::{ConnectionList, Disconnect, Server};
+use omm::consumer::{self, Consumer, ItemId, ItemRequest, OpenError};
+use omm::{Disconnect, Server};
 use rwf::dictionary::Dictionary;
-use rwf::image::{Image, Plans};
-use rwf::msg::{AckMsg, GenericMsg, Msg, MsgClass, MsgKey, NakCode, PostFlags, PostMsg};
+use rwf::image::Image;
+use rwf::msg::{GenericMsg, MsgClass, MsgKey, PostFlags, PostMsg};
 use rwf::rdm::login;
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
-
-/// The settings of a client.
-#[derive(Debug, Clone)]
-pub struct ClientConfig {
-    /// Connection list, login, recovery; whether the dictionary is downloaded.
-    pub consumer: ConsumerConfig,
-    /// Further connections, held at the same time as the one of `consumer`: the servers of each; at most [`LINKS_MAX`](crate::LINKS_MAX) in all.
-    /// Everything else is as `consumer` says.
-    pub beside: Vec<ConnectionList>,
-    /// The use of several connections.
-    pub arrangement: Arrangement,
-    /// Warm standby: how long a server that has taken over may take to send the image of an item, nanoseconds; it is asked for then.
-    pub takeover_timeout_ns: u64,
-    /// The dictionary, if the application has one; it goes before one that is downloaded.
-    pub dictionary: Option<Arc<Dictionary>>,
-    /// Most posts that wait for an acknowledgement.
-    pub posts_max: usize,
-    /// How long an acknowledgement is awaited, nanoseconds.
-    pub post_timeout_ns: u64,
-}
-
-impl ClientConfig {
-    /// A client of this consumer; 100,000 posts may wait, 15 s each.
-    pub const fn new(consumer: ConsumerConfig) -> Self {
-        Self {
-            consumer,
-            beside: Vec::new(),
-            arrangement: Arrangement::Routing,
-            takeover_timeout_ns: 5_000_000_000,
-            dictionary: None,
-            posts_max: 100_000,
-            post_timeout_ns: 15_000_000_000,
-        }
-    }
-}
-
-/// Events apart from messages of items.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Event {
-    /// Of login, services, dictionary and connection. The states of items are deliveries.
-    Consumer {
-        /// The link of which it is.
-        link: LinkId,
-        /// The event.
-        event: Box<consumer::Event>,
-    },
-    /// Warm standby: a link has become the one that serves.
-    Serves {
-        /// The link.
-        link: LinkId,
-        /// The service; `None`: all.
-        service: Option<String>,
-    },
-    /// A post was answered.
-    PostAnswered {
-        /// The post.
-        id: u32,
-        /// Who has posted; `None`: off-stream.
-        by: Option<(SubscriptionId, u32)>,
-        /// The reason of a refusal; `None`: taken.
-        nak: Option<NakCode>,
-        /// Text of the answer.
-        text: String,
-    },
-    /// A post was not answered in time, or its connection was lost: whether it was taken is not known.
-    PostUnanswered {
-        /// The post.
-        id: u32,
-        /// Who has posted; `None`: off-stream.
-        by: Option<(SubscriptionId, u32)>,
-    },
-}
 
 /// Why a post was not sent: all are the caller's to do something about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,126 +44,88 @@ impl std::error::Error for PostError {}
 /// A client, without I/O. Each of its links is driven as a [`Consumer`] is (see [`omm`]), with a sink for messages of items.
 #[derive(Debug)]
 pub struct Client {
-    pub(crate) links: Links,
-    pub(crate) streams: Streams,
+    /// Where the streams are.
+    places: Places,
     /// The streams of each subscription, by place; `None`: ended.
     subscriptions: Vec<Option<Vec<Option<StreamId>>>>,
     free: Vec<u32>,
-    posts: Posts,
-    dictionary: Option<Arc<Dictionary>>,
-    pub(crate) events: VecDeque<Event>,
-    /// Streams whose image is owed by who has taken over, by the time until which it is awaited.
-    pub(crate) takeovers: VecDeque<(u64, StreamId)>,
-    pub(crate) takeover_timeout_ns: u64,
 }
 
 impl Client {
     /// A client that has no connection yet.
-    pub fn new(mut config: ClientConfig) -> Self {
-        config.consumer.dictionary &= config.dictionary.is_none();
-        let links = Links::new(config.consumer, config.beside, config.arrangement);
-        Self {
-            streams: Streams::new(links.ids().count(), Plans::new(config.dictionary.clone())),
-            links,
-            subscriptions: Vec::new(),
-            free: Vec::new(),
-            posts: Posts::new(config.posts_max, config.post_timeout_ns),
-            dictionary: config.dictionary,
-            events: VecDeque::new(),
-            takeovers: VecDeque::new(),
-            takeover_timeout_ns: config.takeover_timeout_ns,
-        }
+    pub fn new(config: ClientConfig) -> Self {
+        Self { places: Places::new(config), subscriptions: Vec::new(), free: Vec::new() }
     }
 
     /// The connections that are held at a time.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + use<> {
-        self.links.ids()
+        self.places.links.ids()
     }
 
     /// The server that a link is to connect to now.
     pub fn poll_connect(&mut self, now: u64, link: LinkId) -> Option<&Server> {
-        self.links.poll_connect(now, link)
+        self.places.links.poll_connect(now, link)
     }
 
     /// The connection of a link is there.
     pub fn handle_connected(&mut self, now: u64, link: LinkId, sink: &mut impl FnMut(Delivery<'_>)) {
-        self.links.of(link).handle_connected(now);
-        self.settle(now, sink);
+        self.places.links.of(link).handle_connected(now);
+        self.places.settle(now, sink);
     }
 
     /// The connection of a link is gone, or could not be made.
     pub fn handle_disconnected(&mut self, now: u64, link: LinkId, sink: &mut impl FnMut(Delivery<'_>)) {
-        self.links.of(link).handle_disconnected(now);
-        self.links.first_is_decided(link);
-        self.streams.abandon_refreshes(link);
-        self.settle(now, sink);
-        for (id, by) in self.posts.lost(link) {
-            self.events.push_back(Event::PostUnanswered { id, by });
+        self.places.links.of(link).handle_disconnected(now);
+        self.places.links.first_is_decided(link);
+        self.places.streams.abandon_refreshes(link);
+        self.places.settle(now, sink);
+        for (id, by) in self.places.posts.lost(link) {
+            self.places.events.push_back(Event::PostUnanswered { id, by });
         }
     }
 
     /// Takes a message of a link's server.
     #[inline]
     pub fn handle_message(&mut self, now: u64, link: LinkId, msg: &[u8], sink: &mut impl FnMut(Delivery<'_>)) {
-        if let Some(given) = self.links.of(link).handle_message(now, msg) {
+        if let Some(given) = self.places.links.of(link).handle_message(now, msg) {
             if rwf::peek::class(msg) == Some(MsgClass::ACK) {
-                self.acknowledged(msg);
+                self.places.acknowledged(msg);
             }
-            let sequel = self.streams.message(link, self.links.get(link), (given.item, given.msg), sink);
+            let sequel = self.places.streams.message(link, self.places.links.get(link), (given.item, given.msg), sink);
             match sequel {
                 Sequel::None => {}
-                Sequel::Gap(id) => self.ask_after_gap(now, id, sink),
-                Sequel::Ended(id) => self.end(now, id),
+                Sequel::Gap(id) => self.places.ask_after_gap(now, id, sink),
+                Sequel::Ended(id) => self.places.end(now, id),
             }
         }
-        if self.take_events(now, link, sink) {
-            self.settle(now, sink);
+        if self.places.take_events(now, link, sink) {
+            self.places.settle(now, sink);
         }
-    }
-
-    fn acknowledged(&mut self, msg: &[u8]) {
-        let Ok(Msg::Ack(AckMsg { ack_id, nak_code, text, .. })) = Msg::decode(msg) else { return };
-        self.answered(ack_id, nak_code, text.unwrap_or_default());
-    }
-
-    pub(crate) fn answered(&mut self, id: u32, nak: Option<NakCode>, text: &[u8]) {
-        if let Some(by) = self.posts.end(id) {
-            let text = String::from_utf8_lossy(text).into_owned();
-            self.events.push_back(Event::PostAnswered { id, by, nak, text });
-        }
-    }
-
-    /// The dictionary is whole, of the link that was first to have it.
-    pub(crate) fn take_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
-        self.streams.plans = Plans::new(Some(Arc::clone(dictionary)));
-        self.dictionary = Some(Arc::clone(dictionary));
-        self.links.all().for_each(Consumer::forgo_dictionary);
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
-        self.links.all().for_each(|consumer| consumer.handle_timeout(now));
-        while let Some((id, by)) = self.posts.overdue(now) {
-            self.events.push_back(Event::PostUnanswered { id, by });
+        self.places.links.all().for_each(|consumer| consumer.handle_timeout(now));
+        while let Some((id, by)) = self.places.posts.overdue(now) {
+            self.places.events.push_back(Event::PostUnanswered { id, by });
         }
-        self.settle(now, sink);
-        self.ask_overdue(now, sink);
+        self.places.settle(now, sink);
+        self.places.ask_overdue(now, sink);
     }
 
     /// When [`Client::handle_timeout`] or [`Client::poll_connect`] has something to do.
     pub fn timeout(&self) -> Option<u64> {
-        let takeover = self.takeovers.front().map(|(due, _)| *due);
-        [self.links.timeout(), self.posts.timeout(), takeover].into_iter().flatten().min()
+        self.places.timeout()
     }
 
     /// The next message to send on a link; all of them before the owner waits.
     pub fn poll_transmit(&mut self, link: LinkId) -> Option<&[u8]> {
-        self.links.of(link).poll_transmit()
+        self.places.links.of(link).poll_transmit()
     }
 
     /// The next event since the last call.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.places.events.pop_front()
     }
 
     /// Opens the items of an interest. Those that are open for an equal request already are joined: their held images are given at once, and
@@ -254,7 +146,7 @@ impl Client {
         } else {
             self.subscriptions.push(Some(items));
         }
-        self.settle(now, sink);
+        self.places.settle(now, sink);
         Ok(id)
     }
 
@@ -275,7 +167,7 @@ impl Client {
         if let Some(Some(known)) = self.subscriptions.get_mut(id.index()) {
             known.extend(items);
         }
-        self.settle(now, sink);
+        self.places.settle(now, sink);
         Ok(Some(first))
     }
 
@@ -283,8 +175,8 @@ impl Client {
     pub fn drop_item(&mut self, now: u64, id: SubscriptionId, place: u32) {
         let known = self.subscriptions.get_mut(id.index()).and_then(Option::as_mut);
         let stream = known.and_then(|items| items.get_mut(place as usize)).and_then(Option::take);
-        if let Some(stream) = stream.filter(|stream| self.streams.leave(*stream, id, place)) {
-            self.end(now, stream);
+        if let Some(stream) = stream.filter(|stream| self.places.streams.leave(*stream, id, place)) {
+            self.places.end(now, stream);
         }
     }
 
@@ -304,7 +196,7 @@ impl Client {
         let mut named: HashSet<&str> = HashSet::new();
         let shares = interest.request.streaming && !interest.request.private;
         for (place, name) in interest.names.iter().enumerate() {
-            if shares && (!named.insert(name) || self.streams.open(&request(name)).is_some()) {
+            if shares && (!named.insert(name) || self.places.streams.open(&request(name)).is_some()) {
                 again.push(place);
             } else {
                 fresh.push(name);
@@ -312,21 +204,22 @@ impl Client {
             }
         }
         let service = &interest.request.service;
-        let is_everywhere = shares && self.links.stand_by();
-        let source = if is_everywhere { self.links.serving(service) } else { self.links.asked_for(service) };
+        let is_everywhere = shares && self.places.links.stand_by();
+        let source =
+            if is_everywhere { self.places.links.serving(service) } else { self.places.links.asked_for(service) };
         let legs = self.open_legs(now, interest, &fresh, source);
-        let legs = legs.inspect_err(|_| self.settle(now, sink))?;
+        let legs = legs.inspect_err(|_| self.places.settle(now, sink))?;
         for (at, (name, place)) in fresh.iter().zip(&places).enumerate() {
-            let stream = self.streams.insert(request(name), source, (id, first + *place as u32));
+            let stream = self.places.streams.insert(request(name), source, (id, first + *place as u32));
             for (link, opened) in &legs {
-                self.streams.put_leg(stream, *link, opened[at]);
+                self.places.streams.put_leg(stream, *link, opened[at]);
             }
             items[*place] = Some(stream);
         }
         for place in again {
-            items[place] = self.streams.open(&request(&interest.names[place]));
+            items[place] = self.places.streams.open(&request(&interest.names[place]));
             if let Some(stream) = items[place] {
-                self.streams.join(stream, (id, first + place as u32), sink);
+                self.places.streams.join(stream, (id, first + place as u32), sink);
             }
         }
         Ok(items)
@@ -341,10 +234,10 @@ impl Client {
         source: LinkId,
     ) -> Result<Vec<(LinkId, Vec<ItemId>)>, OpenError> {
         let request = &interest.request;
-        let is_everywhere = self.links.stand_by() && request.streaming && !request.private;
+        let is_everywhere = self.places.links.stand_by() && request.streaming && !request.private;
         let mut legs: Vec<(LinkId, Vec<ItemId>)> = Vec::new();
-        for link in self.links.ids().filter(|link| is_everywhere || *link == source) {
-            let consumer = self.links.of(link);
+        for link in self.places.links.ids().filter(|link| is_everywhere || *link == source) {
+            let consumer = self.places.links.of(link);
             let opened = match names {
                 [] => Ok(Vec::new()),
                 [name] => consumer
@@ -357,7 +250,7 @@ impl Client {
                 Err(error) => {
                     for (link, items) in legs {
                         for item in items {
-                            self.links.of(link).close(now, item);
+                            self.places.links.of(link).close(now, item);
                         }
                     }
                     return Err(error);
@@ -372,16 +265,9 @@ impl Client {
         let Some(items) = self.subscriptions.get_mut(id.index()).and_then(Option::take) else { return };
         self.free.push(id.index() as u32);
         for (place, stream) in items.into_iter().enumerate() {
-            if let Some(stream) = stream.filter(|stream| self.streams.leave(*stream, id, place as u32)) {
-                self.end(now, stream);
+            if let Some(stream) = stream.filter(|stream| self.places.streams.leave(*stream, id, place as u32)) {
+                self.places.end(now, stream);
             }
-        }
-    }
-
-    /// A stream is no more; what is open of it is closed.
-    pub(crate) fn end(&mut self, now: u64, id: StreamId) {
-        for (link, item) in self.streams.remove(id) {
-            self.links.of(link).close(now, item);
         }
     }
 
@@ -392,18 +278,18 @@ impl Client {
 
     /// Where an item is open, and its stream there.
     fn source(&self, id: SubscriptionId, place: u32) -> Option<(LinkId, ItemId)> {
-        let stream = self.streams.get(self.stream(id, place)?)?;
+        let stream = self.places.streams.get(self.stream(id, place)?)?;
         Some((stream.source, stream.legs[stream.source.index()]?))
     }
 
     /// The held image of an item.
     pub fn image(&self, id: SubscriptionId, place: u32) -> Option<&Image> {
-        self.streams.image(self.stream(id, place)?)
+        self.places.streams.image(self.stream(id, place)?)
     }
 
     /// Writes the held image of an item as a refresh; false if there is no whole one.
     pub fn write_image(&self, id: SubscriptionId, place: u32, out: &mut Vec<u8>) -> bool {
-        self.stream(id, place).is_some_and(|stream| self.streams.write_image(stream, out))
+        self.stream(id, place).is_some_and(|stream| self.places.streams.write_image(stream, out))
     }
 
     /// Posts to an item of a subscription, on its stream. With `wants_ack` the answer comes as an [`Event`] with the id that is given here, in its
@@ -433,8 +319,8 @@ impl Client {
         post: &PostMsg<'_>,
         wants_ack: bool,
     ) -> Result<u32, PostError> {
-        let link = self.links.serving(service);
-        let known = self.links.get(link).services().find(|known| known.name() == Some(service));
+        let link = self.places.links.serving(service);
+        let known = self.places.links.get(link).services().find(|known| known.name() == Some(service));
         let id = known.map(|known| known.id).ok_or(PostError::NotOpen)?;
         let key = Some(MsgKey { name_type: Some(1), ..MsgKey::item(id, name.as_bytes()) });
         self.send_post((now, link), None, &PostMsg { key, ..post.clone() }, wants_ack, Consumer::post_off_stream)
@@ -448,64 +334,65 @@ impl Client {
         wants_ack: bool,
         send: impl FnOnce(&mut Consumer, &PostMsg<'_>) -> bool,
     ) -> Result<u32, PostError> {
-        let post_id = if wants_ack { self.posts.begin(now, link, poster).ok_or(PostError::TooManyWait)? } else { 0 };
+        let post_id =
+            if wants_ack { self.places.posts.begin(now, link, poster).ok_or(PostError::TooManyWait)? } else { 0 };
         let mut post = PostMsg { post_id: wants_ack.then_some(post_id).or(post.post_id), ..post.clone() };
         post.flags |= PostFlags::POST_COMPLETE;
         post.flags.set(PostFlags::ACK, wants_ack);
-        if send(self.links.of(link), &post) {
+        if send(self.places.links.of(link), &post) {
             return Ok(post_id);
         }
-        self.posts.end(post_id);
+        self.places.posts.end(post_id);
         Err(PostError::NotOpen)
     }
 
     /// Sends a generic message on the stream of an item. Gives whether the item is open.
     pub fn send_generic(&mut self, (id, place): (SubscriptionId, u32), generic: &GenericMsg<'_>) -> bool {
         let source = self.source(id, place);
-        source.is_some_and(|(link, item)| self.links.of(link).send_generic(item, generic))
+        source.is_some_and(|(link, item)| self.places.links.of(link).send_generic(item, generic))
     }
 
     /// Changes the login, such as its token, here and at all servers.
     pub fn reissue_login(&mut self, change: impl Fn(&mut login::Request)) {
-        self.links.all().for_each(|consumer| consumer.reissue_login(&change));
+        self.places.links.all().for_each(|consumer| consumer.reissue_login(&change));
     }
 
     /// Leaves servers for the preferred ones of their lists, where they are others. Gives how many are left.
     pub fn fall_back(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) -> usize {
-        let left = self.links.all().map(|consumer| usize::from(consumer.fall_back(now))).sum();
-        self.settle(now, sink);
+        let left = self.places.links.all().map(|consumer| usize::from(consumer.fall_back(now))).sum();
+        self.places.settle(now, sink);
         left
     }
 
     /// Ends the session in order; then [`consumer::Event::Disconnect`] comes for each link that has a connection.
     pub fn shut_down(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
-        self.links.all().for_each(Consumer::shut_down);
-        self.settle(now, sink);
+        self.places.links.all().for_each(Consumer::shut_down);
+        self.places.settle(now, sink);
     }
 
     /// Connects again after refused logins or [`Client::shut_down`].
     pub fn restart(&mut self, now: u64) {
-        self.links.all().for_each(|consumer| consumer.restart(now));
+        self.places.links.all().for_each(|consumer| consumer.restart(now));
     }
 
     /// The dictionary: the application's own, or the one that was downloaded.
     pub const fn dictionary(&self) -> Option<&Arc<Dictionary>> {
-        self.dictionary.as_ref()
+        self.places.dictionary.as_ref()
     }
 
     /// The consumer of a link, for what it knows of login, services and server.
     pub fn consumer(&self, link: LinkId) -> &Consumer {
-        self.links.get(link)
+        self.places.links.get(link)
     }
 
     /// The link that serves all services, or that was logged in first: for what concerns no item.
     pub fn main_link(&self) -> LinkId {
-        self.links.main()
+        self.places.links.main()
     }
 
     /// Links at which a service can be used.
     pub fn links_with(&self, service: &str) -> &[LinkId] {
-        self.links.having(service)
+        self.places.links.having(service)
     }
 
     /// The link at which an item is open, or asked for.
@@ -515,7 +402,7 @@ impl Client {
 
     /// Streams that are open or asked for.
     pub const fn streams(&self) -> usize {
-        self.streams.len()
+        self.places.streams.len()
     }
 
     /// Whether an event asks the owner to close the connection of a link behind what there is to send.
@@ -534,7 +421,7 @@ impl Client {
     /// # Panics
     /// Something does not hold.
     pub fn check_invariants(&self) {
-        self.links.check_invariants();
-        self.streams.check_invariants(&self.links);
+        self.places.links.check_invariants();
+        self.places.streams.check_invariants(&self.places.links);
     }
 }

@@ -16,6 +16,8 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod config;
+mod events;
 pub mod fields;
 pub mod images;
 mod links;
@@ -27,8 +29,10 @@ pub mod queue;
 mod streams;
 mod subscription;
 
-pub use client::{Client, ClientConfig, Event, PostError};
+pub use client::{Client, PostError};
 pub use client_derive::Fields;
+pub use config::ClientConfig;
+pub use events::Event;
 pub use fields::{Fields, Layout};
 pub use links::{Arrangement, LINKS_MAX, LinkId};
 pub use streams::Delivery;

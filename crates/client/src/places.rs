@@ -1,17 +1,85 @@
 //! Where the streams of a client are: what becomes of them when links and services come and go.
 
-use crate::client::{Client, Event};
-use crate::links::LinkId;
-use crate::streams::{Delivery, Owed, Stream, StreamId};
-use omm::consumer::{self, ItemId};
+use crate::config::ClientConfig;
+use crate::events::Event;
+use crate::links::{LinkId, Links};
+use crate::posts::Posts;
+use crate::streams::{Delivery, Owed, Stream, StreamId, Streams};
+use omm::consumer::{self, Consumer, ItemId};
+use rwf::dictionary::Dictionary;
+use rwf::image::Plans;
+use rwf::msg::{AckMsg, Msg, NakCode};
 use rwf::rdm::state::StateBuf;
 use rwf::{DataState, State, StateCode, StreamState};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 const fn suspect(text: &str) -> State<'_> {
     State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text)
 }
 
-impl Client {
+/// The streams of a client, the links at which they are open, and what those have said.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) links: Links,
+    pub(crate) streams: Streams,
+    pub(crate) posts: Posts,
+    pub(crate) dictionary: Option<Arc<Dictionary>>,
+    pub(crate) events: VecDeque<Event>,
+    /// Streams whose image is owed by who has taken over, by the time until which it is awaited.
+    takeovers: VecDeque<(u64, StreamId)>,
+    takeover_timeout_ns: u64,
+}
+
+impl Places {
+    /// No connection is there yet, and no stream.
+    pub(crate) fn new(mut config: ClientConfig) -> Self {
+        config.consumer.dictionary &= config.dictionary.is_none();
+        let links = Links::new(config.consumer, config.beside, config.arrangement);
+        Self {
+            streams: Streams::new(links.ids().count(), Plans::new(config.dictionary.clone())),
+            links,
+            posts: Posts::new(config.posts_max, config.post_timeout_ns),
+            dictionary: config.dictionary,
+            events: VecDeque::new(),
+            takeovers: VecDeque::new(),
+            takeover_timeout_ns: config.takeover_timeout_ns,
+        }
+    }
+
+    /// When there is something to do at a link, for a post or for an image that is owed.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        let takeover = self.takeovers.front().map(|(due, _)| *due);
+        [self.links.timeout(), self.posts.timeout(), takeover].into_iter().flatten().min()
+    }
+
+    /// The acknowledgement of a post.
+    pub(crate) fn acknowledged(&mut self, msg: &[u8]) {
+        let Ok(Msg::Ack(AckMsg { ack_id, nak_code, text, .. })) = Msg::decode(msg) else { return };
+        self.answered(ack_id, nak_code, text.unwrap_or_default());
+    }
+
+    fn answered(&mut self, id: u32, nak: Option<NakCode>, text: &[u8]) {
+        if let Some(by) = self.posts.end(id) {
+            let text = String::from_utf8_lossy(text).into_owned();
+            self.events.push_back(Event::PostAnswered { id, by, nak, text });
+        }
+    }
+
+    /// The dictionary is whole, of the link that was first to have it.
+    fn take_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
+        self.streams.plans = Plans::new(Some(Arc::clone(dictionary)));
+        self.dictionary = Some(Arc::clone(dictionary));
+        self.links.all().for_each(Consumer::forgo_dictionary);
+    }
+
+    /// A stream is no more; what is open of it is closed.
+    pub(crate) fn end(&mut self, now: u64, id: StreamId) {
+        for (link, item) in self.streams.remove(id) {
+            self.links.of(link).close(now, item);
+        }
+    }
+
     /// Takes what all consumers have to say, until none has: an item that is moved is opened elsewhere, of which that link may say something.
     pub(crate) fn settle(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
         loop {
@@ -48,7 +116,7 @@ impl Client {
                     self.answered(*ack_id, *nak_code, text.as_bytes());
                     continue;
                 }
-                consumer::Event::Dictionary(_) if self.dictionary().is_some() => continue,
+                consumer::Event::Dictionary(_) if self.dictionary.is_some() => continue,
                 consumer::Event::Dictionary(dictionary) => self.take_dictionary(dictionary),
                 consumer::Event::LoggedIn(_) if self.links.logged_in(link) => self.take_over(now, None, sink),
                 consumer::Event::ServiceUp { name, .. } => {
