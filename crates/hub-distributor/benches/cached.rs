@@ -222,8 +222,9 @@ fn main() {
             let figures = measure(items, cache, rounds);
             let mut warm = figures[figures.len() / 2..].to_vec();
             warm.sort_by(f64::total_cmp);
-            let first = figures.iter().take(FIRST_ROUNDS).map(|figure| format!("{figure:6.1}")).collect::<String>();
-            println!("{name:8} ns an update: rounds from the first on{first}, warm {:6.1}", warm[warm.len() / 2]);
+            let first: Vec<String> = figures.iter().take(FIRST_ROUNDS).map(|figure| format!("{figure:.1}")).collect();
+            let (first, warm) = (first.join(" "), warm[warm.len() / 2]);
+            println!("{name:8} ns an update: rounds from the first on {first}, warm {warm:.1}");
         }
     }
 }

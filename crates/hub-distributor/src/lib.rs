@@ -407,7 +407,14 @@ impl SourceDistributor {
             Timer::Mirrors(service) => self.mirrors_timer(service),
             Timer::Swapped => self.tell_swapped(),
             Timer::FailBack(service) => self.failback_timer(service, out),
-            Timer::Restart(service) => self.restart_timer(service, out),
+            Timer::Restart(service) => {
+                if let Some(name) = self.providers.given_up(self.now, service) {
+                    self.counters.services_given_up += 1;
+                    self.notices.push(Notice::ServiceGivenUp { service: name });
+                    self.begin_deletion(service);
+                    self.work_outages(out);
+                }
+            }
             Timer::Lease(slot, serial) => self.lease_timer(slot, serial, out),
             Timer::Publication(handle, epoch) => self.publication_timer(handle, epoch),
             Timer::Retention => self.retention_timer(out),

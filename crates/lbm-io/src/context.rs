@@ -29,7 +29,7 @@ use crate::io::{Io, Role, Watch};
 use crate::outbound::{Key, ReadySocket};
 use crate::report::{self, Reporter};
 use crate::requests::Requests;
-use crate::resolution::{Heard, Resolution};
+use crate::resolution::{Received, Resolution};
 use crate::stats::Stats;
 use crate::{Sources, Warning, failover, interface, random};
 
@@ -639,11 +639,11 @@ impl Context {
     fn resolve(&mut self, now: u64, daemon: Option<usize>, events: &mut impl Events) {
         let Self { resolution, inbound, sources, warnings, .. } = self;
         resolution.receive(now, daemon, |heard| match heard {
-            Heard::Packet(packet) => {
+            Received::Packet(packet) => {
                 events.resolution(packet);
                 true
             }
-            Heard::Found(found) => inbound.found(now, found, sources, warnings, events),
+            Received::Found(found) => inbound.found(now, found, sources, warnings, events),
         });
     }
 

@@ -33,7 +33,7 @@ struct DaemonLine {
 }
 
 /// What topic resolution hears.
-pub(crate) enum Heard<'a> {
+pub(crate) enum Received<'a> {
     /// A packet, before it is looked at.
     Packet(Packet<'a>),
     /// A source that a receiver looks for; the answer is whether it is known now.
@@ -176,7 +176,7 @@ impl Resolution {
     }
 
     /// Packets have come by multicast, or from a daemon.
-    pub(crate) fn receive(&mut self, now: u64, daemon: Option<usize>, mut heard: impl FnMut(&Heard<'_>) -> bool) {
+    pub(crate) fn receive(&mut self, now: u64, daemon: Option<usize>, mut heard: impl FnMut(&Received<'_>) -> bool) {
         let Self { resolver, multicast, daemons, slabs, malformed, .. } = self;
         let mut line = daemon.and_then(|index| daemons.get_mut(index));
         for _ in 0..RECEIVE_TURN {
@@ -201,8 +201,8 @@ impl Resolution {
                         resolver.renew(now);
                     }
                 }
-                heard(&Heard::Packet(packet));
-                resolver.receive(now, &packet, |found| heard(&Heard::Found(found)));
+                heard(&Received::Packet(packet));
+                resolver.receive(now, &packet, |found| heard(&Received::Found(found)));
             }
         }
     }

@@ -21,7 +21,7 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is no TOML, or has a name that is not known.
+    /// The file is no TOML, or has a name that is not known.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
     /// A value that cannot be.
@@ -125,7 +125,7 @@ fn many() -> usize {
 pub struct EndpointTable {
     /// The domain's number, not 0: the same at every router that is in it.
     pub domain: u32,
-    /// What it costs to take a source from here.
+    /// Cost of taking a source from here.
     #[serde(default = "cost")]
     pub cost: u32,
     /// Files of LBM options, relative to the configuration's folder.
@@ -159,7 +159,7 @@ pub struct PeerTable {
     /// Networks that may connect, beside this host.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// What it costs to take a source from there.
+    /// Cost of taking a source from there.
     #[serde(default = "cost")]
     pub cost: u32,
     /// Topics that pass; none: all.
@@ -354,7 +354,7 @@ impl PeerTable {
     /// Networks that may connect.
     ///
     /// # Errors
-    /// One that is none.
+    /// An address that is none.
     pub fn networks(&self, at: usize) -> Result<Vec<Network>, ConfigError> {
         let bad = |text: &String| ConfigError::Value {
             place: format!("[[peer]] {}", at + 1),

@@ -26,7 +26,7 @@ const NEWS_MAX: usize = 100_000;
 /// Sources that were sent to and not flushed, at most: more are flushed at once.
 const TOUCHED_MAX: usize = 1_024;
 
-/// What an endpoint has done.
+/// Counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointStats {
     /// Messages sent by proxy sources.
@@ -114,7 +114,7 @@ impl Forward for ToProxies<'_> {
 }
 
 /// Takes what happens in an endpoint's context.
-struct Heard<'a> {
+struct Intake<'a> {
     now: u64,
     router: &'a mut Router,
     state: &'a mut State,
@@ -149,7 +149,7 @@ impl Endpoint {
     /// A turn of the context, without waiting. Returns how many messages were received.
     pub(crate) fn poll(&mut self, now: u64, router: &mut Router, others: &mut Endpoints) -> std::io::Result<usize> {
         let Self { context, state, .. } = self;
-        context.poll(Some(Duration::ZERO), &mut Heard { now, router, state, others })
+        context.poll(Some(Duration::ZERO), &mut Intake { now, router, state, others })
     }
 
     /// What was heard in the domain, since the last time.
@@ -419,14 +419,14 @@ fn is_proxy(advert: &Advert<'_>) -> bool {
     advert.options.iter().any(|option| matches!(option, Ok(TopicOption::Cost { hops: 1.., .. })))
 }
 
-impl Heard<'_> {
+impl Intake<'_> {
     /// Whether the receiver is the one of a stream that counts.
     fn counts(&self, stream: &Stream<'_>) -> bool {
         self.state.streams.get(&stream.number).is_some_and(|of| of.receivers.first() == Some(&stream.receiver))
     }
 }
 
-impl Events for Heard<'_> {
+impl Events for Intake<'_> {
     #[inline]
     fn message(&mut self, _: &mut Sources, delivery: &Delivery<'_>) {
         if !self.counts(&delivery.stream) {

@@ -22,7 +22,7 @@ const EXPIRE_NS: u64 = 5_000_000_000;
 /// A router could not be opened, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// What the file says.
+    /// The configuration, as the file has it.
     #[error("{0}")]
     Config(#[from] ConfigError),
     /// The context of an endpoint.

@@ -1,4 +1,4 @@
-//! What a router asks its owner for.
+//! Tasks that a router has for its owner.
 
 use std::net::SocketAddrV4;
 
@@ -7,7 +7,7 @@ use crate::interest::Interest;
 use crate::origin::Origin;
 use crate::wire::BadFrame;
 
-/// What the owner of a router is to do.
+/// A task for the owner of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Look for sources of an interest in a domain.
@@ -76,7 +76,7 @@ pub struct ProxyAdvert {
     pub origin: Origin,
     /// Routers between, this one included.
     pub hops: u8,
-    /// What the path costs.
+    /// Costs of the path.
     pub cost: u32,
 }
 
@@ -84,7 +84,7 @@ pub struct ProxyAdvert {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PeerFault {
-    /// What came is no frame.
+    /// The bytes are no frame.
     Frame(BadFrame),
     /// A frame says what cannot be.
     Claim(&'static str),

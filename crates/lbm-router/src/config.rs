@@ -47,7 +47,7 @@ impl Default for Limits {
 pub struct EndpointConfig {
     /// The domain; 0 is none.
     pub domain: u32,
-    /// What it costs to take a source from this domain.
+    /// Cost of taking a source from this domain.
     pub cost: u32,
     /// Topics that pass.
     pub filter: Filter,
@@ -68,7 +68,7 @@ impl EndpointConfig {
 /// A portal to another router.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
-    /// What it costs to take a source from there.
+    /// Cost of taking a source from there.
     pub cost: u32,
     /// Topics that pass.
     pub filter: Filter,

@@ -88,7 +88,7 @@ pub struct Neighbour {
 
 /// News for a neighbour: the path to be told, or none any more.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct News {
     /// To whom.
     pub portal: PortalId,
     /// Where the interest is.
@@ -198,7 +198,7 @@ impl Interests {
     }
 
     /// What neighbours are to be told of an interest that has changed; they count as told. Forgets the interest if nobody wants it.
-    pub fn tell(&mut self, interest: &Interest, neighbours: &[Neighbour], mut each: impl FnMut(Told)) {
+    pub fn tell(&mut self, interest: &Interest, neighbours: &[Neighbour], mut each: impl FnMut(News)) {
         let router = self.router;
         let Some(wanted) = self.all.get_mut(interest) else { return };
         wanted.places.retain(|place, reach| {
@@ -211,7 +211,7 @@ impl Interests {
                     Some(path) => drop(reach.told.insert(neighbour.portal, path.clone())),
                     None => drop(reach.told.remove(&neighbour.portal)),
                 }
-                each(Told { portal: neighbour.portal, place: *place, path });
+                each(News { portal: neighbour.portal, place: *place, path });
             }
             reach.here || !reach.by.is_empty()
         });

@@ -1,4 +1,4 @@
-//! What names a source across domains.
+//! Names of sources across domains.
 
 use lbm::wire::lbmr::Transport;
 

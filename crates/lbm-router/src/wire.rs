@@ -12,7 +12,7 @@ use crate::ids::{PATH_MAX, Path, RouterId};
 use crate::interest::{Interest, Place};
 use crate::origin::Origin;
 
-/// What a connection begins with.
+/// The first bytes of a connection.
 pub const MAGIC: u32 = 0x5157_4C52;
 /// Of this protocol.
 pub const VERSION: u16 = 1;

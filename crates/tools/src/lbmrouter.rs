@@ -148,6 +148,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn files_of_the_guide_are_good() {
+        let guide = include_str!("../../../docs/operating/lbm-router.md");
+        let files: Vec<&str> = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert!(!files.is_empty());
+        for file in files {
+            Config::parse(file, std::path::Path::new("")).unwrap_or_else(|error| panic!("{file}: {error}"));
+        }
+    }
+
+    #[test]
     fn the_file_to_begin_with_is_a_good_one() {
         let config = Config::parse(EXAMPLE, std::path::Path::new("")).expect("good");
         assert_eq!((config.endpoints.len(), config.peers.len()), (2, 1));

@@ -84,10 +84,10 @@ impl Rosters {
 
     fn recount_unwatched(&mut self, from: Option<(SessionId, u16)>, to: Option<(SessionId, u16)>) {
         if let Some(from) = from {
-            let count = self.unwatched.get_mut(&from).expect("an item was counted where it was unwatched");
-            *count -= 1;
-            if *count == 0 {
-                self.unwatched.remove(&from);
+            match self.unwatched.get_mut(&from) {
+                Some(1) => drop(self.unwatched.remove(&from)),
+                Some(count) => *count -= 1,
+                None => hub_items::fault!("an item that nobody watches was counted nowhere: {from:?}"),
             }
         }
         if let Some(to) = to {

@@ -3,7 +3,6 @@
 use crate::SourceDistributor;
 use crate::filter::rules::FieldSet;
 use crate::hash_seed::{HashSeed, SeededMap};
-use crate::ids::Handle;
 use rustc_hash::FxHashMap;
 use rwf::msg::{Msg, NakCode, PostMsg, PostUserInfo};
 use rwf::{DataType, FieldList, SetScope};
@@ -55,6 +54,21 @@ pub(crate) struct TransactionLevels {
 impl TransactionLevels {
     pub(crate) fn new(seed: HashSeed) -> Self {
         Self { services: FxHashMap::default(), of_others: FxHashMap::default(), seed }
+    }
+
+    /// The sequence number that a post gets here, if its service has it so and its poster has given none. `item` is the name of the item on whose stream it
+    /// came; without one its key has the name.
+    pub(super) fn of_post(
+        &mut self,
+        rules: &ContributionRules,
+        (service, name): (u16, &str),
+        item: Option<&[u8]>,
+        post: &PostMsg<'_>,
+    ) -> Option<u32> {
+        if post.seq_num.is_some() || !ContributionRules::of(&rules.levels, name).copied().unwrap_or(false) {
+            return None;
+        }
+        Some(self.next(service, item.or_else(|| post.key.as_ref()?.name).unwrap_or_default()))
     }
 
     /// The next number of an item, from 1; behind 65,535 follows 1, since 0 is none.
@@ -117,27 +131,6 @@ impl Contributions {
 }
 
 impl SourceDistributor {
-    /// The sequence number that a post gets here, if its service has it so and its poster has given none.
-    pub(super) fn transaction_level(
-        &mut self,
-        service: u16,
-        handle: Option<Handle>,
-        post: &PostMsg<'_>,
-    ) -> Option<u32> {
-        let levels = &self.config.contributions.levels;
-        if levels.is_empty() || post.seq_num.is_some() {
-            return None;
-        }
-        // Of a service that there is not nothing is posted.
-        let name = &self.providers.service(service)?.name;
-        if !ContributionRules::of(levels, name).copied().unwrap_or(false) {
-            return None;
-        }
-        let of_stream = handle.and_then(|handle| self.items.get(handle)).and_then(|item| item.item_key().name);
-        let item = of_stream.or_else(|| post.key.as_ref()?.name).unwrap_or_default();
-        Some(self.posts.levels.next(service, item))
-    }
-
     /// Whether a post to a service may go on. One of several parts is as many posts.
     pub(super) fn check_contribution(
         &mut self,

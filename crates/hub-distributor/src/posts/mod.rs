@@ -188,7 +188,9 @@ impl SourceDistributor {
                 self.refuse_post(&poster, (NakCode::NO_RESOURCES, "Too many posts wait for their acks"));
             }
             Ok(Some(target)) => {
-                let level = self.transaction_level(service, handle, &post);
+                let of_stream = handle.and_then(|handle| self.items.get(handle)).and_then(|item| item.item_key().name);
+                let known = self.providers.service(service).map_or("", |known| known.name.as_str());
+                let level = self.posts.levels.of_post(&self.config.contributions, (service, known), of_stream, &post);
                 poster.is_numbered_here = level.is_some();
                 self.forward_post(poster, &PostMsg { seq_num: level.or(seq_num), ..post }, target, out);
             }

@@ -285,7 +285,7 @@ impl SourceDistributor {
         session.offers.offer(entry.id, service);
         let known = &mut self.providers.services[service];
         if !known.providers().contains(&id) {
-            known.offered_at = Some(self.now);
+            known.times.offered_at = Some(self.now);
         }
         known.add_provider(id, |id| self.providers.sessions.rank(id, service));
         Some(service)

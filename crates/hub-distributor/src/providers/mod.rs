@@ -141,6 +141,11 @@ impl Providers {
         self.sessions.group(id, service, group)
     }
 
+    /// The name of a service that has been without a provider for as long as it is kept; see [`Service::is_given_up`].
+    pub(crate) fn given_up(&mut self, now: u64, service: u16) -> Option<String> {
+        self.services.get_mut(service)?.is_given_up(now)
+    }
+
     /// A service by an id that a peer has sent, which may be nobody's.
     pub(crate) fn service(&self, id: u16) -> Option<&Service> {
         self.services.get(id)

@@ -14,7 +14,7 @@ use crate::keyed_queue::KeyedQueue;
 use crate::status_texts::StatusTexts;
 use crate::stream::Event;
 use crate::timers::Timer;
-use crate::{Notice, ProviderSink, SessionId, SourceDistributor};
+use crate::{ProviderSink, SessionId, SourceDistributor};
 use rwf::{DataState, State, StateCode, StreamState};
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -183,37 +183,11 @@ impl SourceDistributor {
     }
 
     /// Nobody offers the service any more, and its last provider said so: its items are over.
-    fn begin_deletion(&mut self, service: u16) {
+    pub(crate) fn begin_deletion(&mut self, service: u16) {
         self.tell_gone(service);
         if !std::mem::replace(&mut self.providers.services[service].is_settling, true) {
             self.providers.outages.queue.push_back(Outage::Deletion { service });
         }
-    }
-
-    /// The last provider of a service may be gone: it is kept for the time in which one may come back, if there is one.
-    fn await_restart(&mut self, service: u16) {
-        let restart = self.providers.rules(&self.config, service).restart;
-        let known = &mut self.providers.services[service];
-        // The images of non-interactive providers have an age of their own.
-        if restart > 0 && known.advertised && !known.cached && known.providers().is_empty() {
-            let at = self.now.saturating_add(restart);
-            known.deleted_at = Some(at);
-            self.timers.set(at, Timer::Restart(service));
-        }
-    }
-
-    /// A service may have been without a provider for as long as it is kept: it is deleted, as by a provider that has it no more.
-    pub(crate) fn restart_timer(&mut self, service: u16, out: &mut dyn ProviderSink) {
-        // The timer may be of an earlier outage, or the service gone for another reason.
-        let Some(known) = self.providers.services.get_mut(service) else { return };
-        if !known.advertised || known.deleted_at.take_if(|at| *at <= self.now).is_none() {
-            return;
-        }
-        let name = known.name.clone();
-        self.counters.services_given_up += 1;
-        self.notices.push(Notice::ServiceGivenUp { service: name });
-        self.begin_deletion(service);
-        self.work_outages(out);
     }
 
     /// P2PSs know the service no more.
@@ -357,7 +331,10 @@ impl SourceDistributor {
             self.note_first_provider(service, out);
             self.take_over(service, out);
             self.advertise(service);
-            self.await_restart(service);
+            let restart = self.providers.rules(&self.config, service).restart;
+            if let Some(at) = self.providers.services[service].await_restart(self.now, restart) {
+                self.timers.set(at, Timer::Restart(service));
+            }
         }
         self.ask_queued(service, out);
         self.explain_waits(&waited_for);

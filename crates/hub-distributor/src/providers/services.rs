@@ -49,6 +49,15 @@ pub(crate) struct Treatment {
     pub(crate) headlines: Option<Arc<HeadlineRule>>,
 }
 
+/// Times of a service, monotonic nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    /// When it is deleted unless a provider offers it; `None` while one does, or it is kept for ever.
+    deleted_at: Option<u64>,
+    /// When a provider has offered it that had not before.
+    pub(crate) offered_at: Option<u64>,
+}
+
 /// One service. Its id belongs to its name for good.
 #[derive(Debug, Default)]
 pub(crate) struct Service {
@@ -64,10 +73,7 @@ pub(crate) struct Service {
     pub(crate) is_group: bool,
     /// The first provider of a service group that takes requests, and the member that it is served from there, as the operator knows it.
     pub(crate) served_from: Option<(SessionId, u16)>,
-    /// When it is deleted unless a provider offers it, monotonic nanoseconds; `None` while one does, or it is kept for ever.
-    pub(crate) deleted_at: Option<u64>,
-    /// When a provider has offered it that had not before, monotonic nanoseconds.
-    pub(crate) offered_at: Option<u64>,
+    pub(crate) times: Times,
     /// How far its non-interactive providers are with what they publish.
     pub(crate) publishing: Publishing,
     /// The service was taken back after a start, and no provider has offered it since: requests are answered from what is held.
@@ -114,6 +120,23 @@ pub(crate) struct Service {
 }
 
 impl Service {
+    /// The last provider of the service may be gone: gives when it is deleted, if it is kept for a time in which one may come back (nanoseconds; 0 for ever).
+    pub(crate) fn await_restart(&mut self, now: u64, restart: u64) -> Option<u64> {
+        // The images of non-interactive providers have an age of their own.
+        if restart > 0 && self.advertised && !self.cached && self.providers().is_empty() {
+            self.times.deleted_at = Some(now.saturating_add(restart));
+            return self.times.deleted_at;
+        }
+        None
+    }
+
+    /// Whether the service has been without a provider for as long as it is kept: its name then, once. It is deleted as by a provider that has it no more.
+    pub(crate) fn is_given_up(&mut self, now: u64) -> Option<String> {
+        // Who asks may speak of an earlier outage, or the service has gone for another reason.
+        let is_due = self.advertised && self.times.deleted_at.take_if(|at| *at <= now).is_some();
+        is_due.then(|| self.name.clone())
+    }
+
     /// The qualities that P2PSs are told of: what is conflated here has no other.
     pub(crate) fn offered(&self) -> Vec<Qos> {
         let default = [Qos::REALTIME_TICK];
@@ -148,7 +171,7 @@ impl Service {
         if !self.providers.contains(&id) {
             self.providers.push(id);
             self.is_restored = false;
-            self.deleted_at = None;
+            self.times.deleted_at = None;
             self.sort_providers(rank);
         }
     }

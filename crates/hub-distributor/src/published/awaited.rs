@@ -77,7 +77,7 @@ impl SourceDistributor {
     fn awaits_publication(&mut self, service: u16) -> Option<u64> {
         let patience = self.config.publication_patience;
         let known = &mut self.providers[service];
-        let offered_at = known.offered_at?;
+        let offered_at = known.times.offered_at?;
         let at_most = offered_at.saturating_add(patience.saturating_mul(PATIENCES_MAX));
         let last = known.publishing.look(self.now).map_or(offered_at, |seen_at| seen_at.max(offered_at));
         let until = last.saturating_add(patience).min(at_most);

@@ -158,8 +158,9 @@ fn a_context_that_ends_takes_its_sources_with_it() {
     world.right.receiver("a", &options).expect("a receiver");
     until(&mut world, &mut services, "the source", |world| hears(world, "a", source, 0));
     world.left = Context::new(&options).expect("another context");
-    until(&mut world, &mut services, "the end", |world| world.right.stats().services.ended == 2);
-    assert_eq!(services[0].as_ref().map(|service| service.stats().sources), Some(0));
+    until(&mut world, &mut services, "the end", |world| world.right.stats().services.ended == 1);
+    let kept = services[0].as_ref().map(|service| (service.stats().sources, service.stats().away));
+    assert_eq!(kept, Some((0, 0)), "nobody wants b, and the service forgets it, too");
 }
 
 const COUNT: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use super::portal::{Heard, Other};
+use super::portal::{Lease, Other};
 use super::stream::{Serving, Up, key};
 use super::tables::Router;
 use crate::action::{Action, Forward};
@@ -19,7 +19,7 @@ impl Router {
         let Some(endpoint) = self.endpoint(portal) else { return };
         let (until, ask_at) = (now.saturating_add(timeout), now.saturating_add(timeout / 3));
         if let Some(heard) = endpoint.heard.get_mut(interest) {
-            *heard = Heard { until, ask_at };
+            *heard = Lease { until, ask_at };
             return;
         }
         if !passes {
@@ -30,7 +30,7 @@ impl Router {
             return;
         }
         let domain = endpoint.config.domain;
-        endpoint.heard.insert(interest.clone(), Heard { until, ask_at });
+        endpoint.heard.insert(interest.clone(), Lease { until, ask_at });
         if self.interests.set_here(interest, domain, true) {
             self.interest_changed(now, interest, forward);
         } else {

@@ -1,4 +1,4 @@
-//! What peers say.
+//! Frames of peers.
 
 use std::collections::HashMap;
 

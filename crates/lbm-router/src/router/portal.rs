@@ -10,7 +10,7 @@ use crate::origin::Origin;
 /// Where a message of a topic has its topic index.
 pub(super) const INDEX: core::ops::Range<usize> = 4..8;
 
-/// What a portal has done.
+/// Counters of a portal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortalStats {
     /// Messages that came in by it.
@@ -21,7 +21,7 @@ pub struct PortalStats {
     pub dropped: u64,
 }
 
-/// What a portal is.
+/// The kind of a portal.
 #[derive(Debug)]
 pub(super) enum Side {
     Endpoint(Endpoint),
@@ -72,7 +72,7 @@ impl Portal {
 
 /// Interest that was heard in the domain.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct Lease {
     /// When it is over.
     pub(super) until: u64,
     /// When the domain is asked whether it still is.
@@ -90,9 +90,9 @@ pub(super) struct Other {
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) config: EndpointConfig,
-    /// What sources are looked for.
+    /// Interest in sources of the domain.
     pub(super) listening: BTreeSet<Interest>,
-    pub(super) heard: BTreeMap<Interest, Heard>,
+    pub(super) heard: BTreeMap<Interest, Lease>,
     /// By the number of the context.
     pub(super) streams: HashMap<u32, u32>,
     pub(super) others: BTreeMap<Origin, Other>,

@@ -1,4 +1,4 @@
-//! What a router has done.
+//! Reports of a router.
 
 use super::portal::{PortalStats, Side};
 use super::stream::Serving;

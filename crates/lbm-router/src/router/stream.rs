@@ -10,7 +10,7 @@ pub(super) struct Up {
     pub(super) portal: PortalId,
     /// The stream of the endpoint's context, or the label on the peer's connection.
     pub(super) number: u32,
-    /// What it costs as far as here.
+    /// Cost as far as here.
     pub(super) cost: u32,
     /// The routers before this one; none if the source is in a domain of ours.
     pub(super) path: Path,

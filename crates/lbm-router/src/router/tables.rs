@@ -14,7 +14,7 @@ use crate::merge::Merge;
 use crate::origin::Origin;
 use crate::wire::{Frame, Gone};
 
-/// What a router has done, over all portals.
+/// Counters of a router, over all portals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouterStats {
     /// Topics and patterns that were not taken: too many, or no pattern that can be used.
@@ -94,7 +94,7 @@ impl Router {
         PortalId(self.portals.len() as u32 - 1)
     }
 
-    /// What is to be done, in order.
+    /// Tasks for the owner, in order.
     pub fn actions(&mut self) -> impl Iterator<Item = Action> {
         self.actions.drain(..)
     }

@@ -1,4 +1,4 @@
-//! What has a time.
+//! Times at which a router has something to do.
 
 use super::tables::Router;
 use crate::action::Forward;

@@ -149,10 +149,14 @@ fn live_through_kills(arrangement: Arrangement) {
     if arrangement == Arrangement::Routing {
         return;
     }
-    // Where the standby has all items, nobody hears of a loss. When it has them nobody outside knows, so that one takeover of several counts.
-    let is_quiet = (0..10).any(|_| {
+    // Where the standby has all items, nobody hears of a loss. When it has them nobody outside knows: so it gets more and more time, and one takeover counts.
+    let is_quiet = (1..=12).any(|attempt| {
         let links = session.status().links;
         let serves = links.iter().position(|link| link.serves || !link.serves_in.is_empty()).expect("one serves");
+        for _ in 0..attempt * attempt {
+            servers.change(1);
+            watched.catch_up(&servers.values, "the standby has time");
+        }
         watched.suspects = 0;
         servers.kill(serves);
         servers.change(1);

@@ -1,10 +1,9 @@
 //! Payloads that updates can be applied to.
 
-use super::item::rippling;
 use super::lists::{Elements, Fields};
 use super::rows::{Filters, Map, Series, Vector};
 use super::{Ahead, ApplyError, Latest, Plans, Schema};
-use crate::msg::UpdateMsg;
+use crate::msg::{UpdateFlags, UpdateMsg};
 use crate::page::Page;
 use crate::wire::Writer;
 use crate::{DataType, EncodeError};
@@ -13,6 +12,12 @@ use crate::{DataType, EncodeError};
 const MAX_DEPTH: u8 = 8;
 /// Entries of one container; more than any real image has, and a bound for a hostile one.
 pub(super) const MAX_ROWS: usize = 1 << 20;
+
+/// What an update is to be read with: its flags may say that nothing ripples.
+#[inline]
+pub(super) fn rippling<'a>(update: &UpdateMsg<'_>, schema: &Schema<'a>) -> Schema<'a> {
+    Schema { ripple: schema.ripple && !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE), ..*schema }
+}
 
 /// The data of an item: a container to which refreshes and updates are applied. See the [module](super) for the rules.
 #[derive(Debug)]

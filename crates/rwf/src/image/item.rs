@@ -1,5 +1,6 @@
 //! The image of one item: a payload and the header members of its refreshes.
 
+use super::content::rippling;
 use super::{Ahead, ApplyError, Latest, Payload, Plans, Schema};
 use crate::msg::{RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use crate::wire::Writer;
@@ -406,12 +407,6 @@ impl Image {
         }
         Ok(next)
     }
-}
-
-/// What an update is to be read with: its flags may say that nothing ripples.
-#[inline]
-pub(super) fn rippling<'a>(update: &UpdateMsg<'_>, schema: &Schema<'a>) -> Schema<'a> {
-    Schema { ripple: schema.ripple && !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE), ..*schema }
 }
 
 /// Which part of an image was written.

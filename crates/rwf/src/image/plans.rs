@@ -418,10 +418,6 @@ struct Plan {
 
 /// What there is to be done.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the larger one is that of nearly all updates, and a box would be one more place to read"
-)]
 enum Work {
     /// The layout stays: what ripples within what is held, then what comes from the message.
     InPlace { moves: Copies, copies: Copies },

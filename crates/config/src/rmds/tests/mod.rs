@@ -241,7 +241,7 @@ fn the_page_for_who_knows_rmds_explains_every_name_without_effect() {
             format!("`{}{name}`{always}", entry.kind.prefix())
         };
         let names: Vec<String> = entry.names().map(name).collect();
-        table.push_str(&format!("| {} | {} |\n", names.join(", "), entry.why().replace('|', "\\|")));
+        table += &["| ", &names.join(", "), " | ", &entry.why().replace('|', "\\|"), " |\n"].concat();
     }
     let head = "## Names without effect\n";
     let (before, section) = page.split_once(head).expect("its section");

@@ -280,6 +280,10 @@ final class Consumer extends Actor {
             // EMA wants a sequence number with it.
             post.partNum(part).seqNum(1);
         }
+        Integer seq = words.number("seq");
+        if (seq != null) {
+            post.seqNum(seq);
+        }
         String item = words.value("item");
         if (item != null) {
             post.name(item);

@@ -289,6 +289,10 @@ final class Provider extends Actor implements OmmProviderClient, Marks.Source {
 
     private static AckMsg ack(Words words) {
         AckMsg ack = EmaFactory.createAckMsg().domainType(words.domain()).ackId(words.number("id"));
+        Integer seq = words.number("seq");
+        if (seq != null) {
+            ack.seqNum(seq);
+        }
         String nak = words.value("nak");
         if (nak != null) {
             ack.nackCode(Words.number(com.refinitiv.eta.codec.NakCodes::toString, nak));

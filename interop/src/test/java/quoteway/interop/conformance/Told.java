@@ -113,11 +113,13 @@ final class Told {
             flag(m.solicitAck(), "ack");
             flag(m.complete(), "complete");
             option("id", m.hasPostId() ? m.postId() : null);
+            option("seq", m.hasSeqNum() ? m.seqNum() : null);
             option("part", m.hasPartNum() ? m.partNum() : null);
             option("service", m.hasServiceName() ? m.serviceName() : null);
             option("user-info", user(m.publisherIdUserAddress(), m.publisherIdUserId()));
         } else if (msg instanceof AckMsg m) {
             option("id", m.ackId());
+            option("seq", m.hasSeqNum() ? m.seqNum() : null);
             option("nak", m.hasNackCode() ? Words.camel(com.refinitiv.eta.codec.NakCodes.toString(m.nackCode())) : null);
             text = m.hasText() ? m.text() : "";
         } else if (msg instanceof GenericMsg m) {
