@@ -28,7 +28,7 @@ const ONCE_WRONG_APART: [u64; 32] = [
 
 #[test]
 fn random_worlds_keep_the_rules() {
-    keep_the_rules(Between::Nothing, &ONCE_WRONG, 2_000, "random_worlds");
+    keep_the_rules(Between::Nothing, &ONCE_WRONG, 1_200, "random_worlds");
 }
 
 #[test]
