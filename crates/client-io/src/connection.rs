@@ -57,6 +57,8 @@ struct Links {
 struct Link {
     id: LinkId,
     conn: Option<ConnId>,
+    /// The server has greeted: the connection takes messages from then on. One that is being made, or that becomes a WebSocket first, takes none.
+    is_open: bool,
     server: Option<Server>,
     /// The version that the server is greeted with.
     version: Version,
@@ -73,7 +75,16 @@ const NOTICES_MAX: usize = 4_096;
 
 impl Link {
     const fn new(id: LinkId) -> Self {
-        Self { id, conn: None, server: None, version: Version::V14, redials: false, attempts: 0, leaves: false }
+        Self {
+            id,
+            conn: None,
+            is_open: false,
+            server: None,
+            version: Version::V14,
+            redials: false,
+            attempts: 0,
+            leaves: false,
+        }
     }
 
     fn place(&self) -> String {
@@ -181,7 +192,7 @@ impl Connection {
         link.attempts = link.attempts.wrapping_add(1);
         match dialled {
             Ok(conn) => {
-                link.conn = Some(conn);
+                (link.conn, link.is_open) = (Some(conn), false);
                 self.io.set_reading(conn, is_reading);
             }
             Err(why) => {
@@ -224,11 +235,13 @@ impl Connection {
         let Self { io, client, links, .. } = self;
         for link in &mut links.all {
             let Some(conn) = link.conn else { continue };
-            io.send(now, conn, |packer| {
-                while let Some(msg) = client.poll_transmit(link.id) {
-                    packer.push(msg, None);
-                }
-            });
+            if link.is_open {
+                io.send(now, conn, |packer| {
+                    while let Some(msg) = client.poll_transmit(link.id) {
+                        packer.push(msg, None);
+                    }
+                });
+            }
             if std::mem::take(&mut link.leaves) {
                 io.close_drained(conn, "the session is over");
             }
@@ -246,6 +259,7 @@ struct Served<'t, S> {
 impl<S: FnMut(u64, Delivery<'_>)> Handler for Served<'_, S> {
     fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
         if let Some(link) = self.links.of(conn) {
+            link.is_open = true;
             let (link, server) = (link.id, link.place());
             self.links.note(Notice::Connected { link, server });
             self.client.handle_connected(now, link, &mut |d| (self.sink)(now, d));

@@ -4,7 +4,7 @@ use client::images::{Condition, Images};
 use client::publication::{Event, PublicationConfig, Unpublished};
 use client::queue::QueueConfig;
 use client::{Fields, Interest, Layout};
-use client_io::{Notice, Publisher, Session, SessionConfig, Subscription};
+use client_io::{Notice, Publisher, Session, SessionConfig, Subscription, Transport};
 use omm::consumer::ItemRequest;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, GenericFlags, GenericMsg, Msg, MsgClass, NakCode, PostMsg, RefreshFlags};
@@ -184,6 +184,23 @@ fn a_user_logs_in_with_directory_and_the_providers_dictionary() {
     assert_eq!(downloaded.fields().count(), own.fields().count());
     assert!((i16::MIN..=i16::MAX).all(same), "each field is as the provider has it");
     assert_eq!((status.services, status.refusal), (vec![FEED.to_owned()], None));
+}
+
+/// The same client, and nothing but its transport is another: there, a connection takes no messages while it is being made.
+#[test]
+fn items_come_in_binary_websocket_frames_as_they_do_without() {
+    let provider = provider(0);
+    let (_server, port) = server_of(&provider);
+    provider.publish("A", &bid(1.5)).expect("published");
+    let session =
+        Session::connect(SessionConfig { transport: Transport::WebSocket, ..session_config(port) }).expect("sockets");
+    await_service(&session, FEED);
+    let mut items = open(&session, &["A"], |_| {});
+    let (class, _, image) = next(&mut items);
+    assert_eq!((class, quote(&image, &layout()).bid), (MsgClass::REFRESH, Some(1.5)));
+    provider.publish("A", &bid(2.5)).expect("published");
+    let (class, _, update) = next(&mut items);
+    assert_eq!((class, quote(&update, &layout()).bid), (MsgClass::UPDATE, Some(2.5)));
 }
 
 #[test]
