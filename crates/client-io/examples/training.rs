@@ -1,4 +1,4 @@
-//! What EMA's training examples for consumers show, under their numbers: `training NUMBER HOST:PORT SERVICE ITEM...` prints what comes, and ends when
+//! EMA's training examples for consumers, under their numbers: `training NUMBER HOST:PORT SERVICE ITEM...` prints what comes, and ends when
 //! all that the example is about has come. `docs/operating/ema-training.md` has the list.
 
 use client::fields::{self, fields};

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What happens to the members.
+/// Changes of the members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'b> {
     /// An item is a member from now on; its messages have this place.

@@ -41,7 +41,7 @@ pub struct Status {
     pub is_over: Option<String>,
 }
 
-/// One of the connections that a session holds at a time.
+/// A connection among those that a session holds at a time.
 #[derive(Debug, Clone, Default)]
 pub struct Link {
     /// Host and port of its server, while there is a connection.
@@ -139,7 +139,7 @@ impl Status {
         }
     }
 
-    /// What follows from the links.
+    /// Figures that follow from the links.
     fn sum_up(&mut self) {
         let best =
             self.links.iter().find(|link| link.serves).or_else(|| self.links.iter().find(|link| link.is_logged_in));

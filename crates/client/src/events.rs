@@ -1,4 +1,4 @@
-//! What a client says beside what comes of items.
+//! Events of a client beside what comes of items.
 
 use crate::links::LinkId;
 use crate::subscription::SubscriptionId;
@@ -27,7 +27,7 @@ pub enum Event {
     PostAnswered {
         /// The post.
         id: u32,
-        /// Who has posted; `None`: off-stream.
+        /// The poster; `None`: off-stream.
         by: Option<(SubscriptionId, u32)>,
         /// The reason of a refusal; `None`: taken.
         nak: Option<NakCode>,
@@ -38,7 +38,7 @@ pub enum Event {
     PostUnanswered {
         /// The post.
         id: u32,
-        /// Who has posted; `None`: off-stream.
+        /// The poster; `None`: off-stream.
         by: Option<(SubscriptionId, u32)>,
     },
 }

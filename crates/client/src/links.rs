@@ -18,7 +18,7 @@ pub enum Arrangement {
     /// Each item is open at one of them (EMA's request routing, `SessionChannelSet`). The default.
     #[default]
     Routing,
-    /// One serves and the others stand by (EMA's `WarmStandbyChannelSet` with `WarmStandbyMode` `LOGIN_BASED`).
+    /// A link serves and the others stand by (EMA's `WarmStandbyChannelSet` with `WarmStandbyMode` `LOGIN_BASED`).
     StandbyByLogin,
     /// For each service one serves and the others stand by (`SERVICE_BASED`).
     StandbyByService,
@@ -34,7 +34,7 @@ impl Arrangement {
     }
 }
 
-/// One of the connections that a client holds at a time: its place among them.
+/// A connection among those that a client holds at a time: its place among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(u8);
 
@@ -58,7 +58,7 @@ pub const LINKS_MAX: usize = 16;
 /// How long the first link of a warm standby may take to log in before the others are dialled too, nanoseconds.
 const FIRST_ALONE_NS: u64 = 3_000_000_000;
 
-/// What a link has to do with the first one of a warm standby, which is to serve if it can.
+/// The relation of a link to the first one of a warm standby, which is to serve if it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beginning {
     /// Nobody has asked for a server yet.
@@ -76,9 +76,9 @@ pub(crate) struct Links {
     all: Vec<Consumer>,
     pub(crate) arrangement: Arrangement,
     beginning: Beginning,
-    /// Those that are logged in, in the order in which they were.
+    /// Links that are logged in, in the order in which they were.
     logged_in: Vec<LinkId>,
-    /// Those at which a service can be used, in the order in which it could.
+    /// Links at which a service can be used, in the order in which it could.
     services: BTreeMap<String, Vec<LinkId>>,
     /// `StandbyByLogin`: the link that serves.
     active: Option<LinkId>,
@@ -188,7 +188,7 @@ impl Links {
         }
         let Some(&link) = self.logged_in.first() else { return false };
         self.active = Some(link);
-        // Those that will stand by are told so first: two that serve cost more than none for a moment.
+        // Links that will stand by are told so first: two that serve cost more than none for a moment.
         for other in self.ids().filter(|other| *other != link) {
             self.of(other).set_standby(true);
         }

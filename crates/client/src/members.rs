@@ -23,7 +23,7 @@ pub enum Kind {
     SymbolList,
 }
 
-/// What has changed with a record.
+/// Changes that a record has brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Members that are new, in the order of the record.

@@ -328,7 +328,7 @@ impl Places {
         while let Some(&(due, id)) = self.takeovers.front().filter(|(due, _)| *due <= now) {
             self.takeovers.pop_front();
             let stream = self.streams.get(id).filter(|stream| stream.owed != Owed::Nothing);
-            // One that was asked for since has its time once more.
+            // An image that was asked for since has its time once more.
             if stream.is_some_and(|stream| stream.owed_until == due) {
                 self.ask_for_owed(id, "No image has come since another server serves; it is asked for", sink);
                 self.await_owed(now, id);

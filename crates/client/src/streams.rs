@@ -47,7 +47,7 @@ pub(crate) struct StreamId {
     generation: u32,
 }
 
-/// What a source owes since it took a stream over.
+/// The image or answer that a source owes since it took a stream over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owed {
     Nothing,
@@ -57,7 +57,7 @@ pub(crate) enum Owed {
     Answer,
 }
 
-/// What a message of a source asks the client to do.
+/// Tasks that a message of a source has for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sequel {
     None,
@@ -78,7 +78,7 @@ pub(crate) struct Stream {
     pub(crate) owed: Owed,
     /// Until when what is owed is awaited.
     pub(crate) owed_until: u64,
-    /// Those who watch were told that the data is not current.
+    /// Watchers were told that the data is not current.
     pub(crate) is_stale: bool,
     /// Links that have closed the item for now, or have not answered, since its last image.
     pub(crate) refusals: u32,

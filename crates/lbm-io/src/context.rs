@@ -658,7 +658,7 @@ impl Context {
         }
     }
 
-    /// What resolution services have told, and what they are told.
+    /// Records from resolution services, and those for them.
     fn serve(&mut self, now: u64, events: &mut impl Events) {
         let Self { resolution, inbound, sources, warnings, .. } = self;
         if resolution.services.is_none() {

@@ -32,7 +32,7 @@ struct DaemonLine {
     alive: bool,
 }
 
-/// What topic resolution hears.
+/// Input of topic resolution.
 pub(crate) enum Received<'a> {
     /// A packet, before it is looked at.
     Packet(Packet<'a>),
@@ -166,7 +166,7 @@ impl Resolution {
         }
     }
 
-    /// What services have told: sources are offered to receivers, and forgotten.
+    /// Records from services: sources are offered to receivers, and forgotten.
     pub(crate) fn take_told(&mut self, now: u64, mut found: impl FnMut(&Found<'_>) -> bool) {
         let Self { resolver, services: Some(services), .. } = self else { return };
         for ended in services.client.take_ended() {

@@ -1,4 +1,4 @@
-//! What a context is for a router between domains: one of its ends.
+//! The part of a context for a router between domains: one of its ends.
 
 use lbm::options::Options;
 use lbm::wire::lbmr::{Body, PatternKind};

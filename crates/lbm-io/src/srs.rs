@@ -105,7 +105,7 @@ impl Srs {
         std::mem::take(&mut self.notes)
     }
 
-    /// One turn: waits at most `timeout` for connections, bytes and timers, and handles them.
+    /// A turn: waits at most `timeout` for connections, bytes and timers, and handles them.
     ///
     /// # Errors
     /// The kernel's; none is expected.

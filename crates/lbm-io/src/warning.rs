@@ -39,7 +39,7 @@ pub enum Warning {
     Service {
         /// Where it should be.
         service: SocketAddrV4,
-        /// What has happened.
+        /// The reason.
         reason: String,
     },
     /// `resolver_disable_udp_topic_resolution` is set and no `resolver_service` is named: nobody is found.

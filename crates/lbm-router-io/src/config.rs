@@ -29,7 +29,7 @@ pub enum ConfigError {
     Value {
         /// The table.
         place: String,
-        /// What is wrong, and what to do.
+        /// The fault, and what to do.
         what: String,
     },
 }
@@ -335,7 +335,7 @@ impl EndpointTable {
     }
 }
 
-/// What a router's contexts do unless their options say otherwise.
+/// Options of a router's contexts unless their options say otherwise.
 const OWN_OPTIONS: &str = "
     source resolver_advertisement_minimum_sustain_duration 0
     source resolver_advertisement_sustain_interval 1000

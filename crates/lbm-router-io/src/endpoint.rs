@@ -65,7 +65,7 @@ struct Open {
     until: u64,
 }
 
-/// What belongs to an endpoint beside its context.
+/// State of an endpoint beside its context.
 pub(crate) struct State {
     portal: PortalId,
     domain: u32,
@@ -152,7 +152,7 @@ impl Endpoint {
         context.poll(Some(Duration::ZERO), &mut Intake { now, router, state, others })
     }
 
-    /// What was heard in the domain, since the last time.
+    /// Input from the domain since the last time.
     pub(crate) fn take_news(&mut self) -> Vec<Interest> {
         std::mem::take(&mut self.state.news)
     }

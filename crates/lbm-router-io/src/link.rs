@@ -17,7 +17,7 @@ const RETRY_NS: u64 = 1_000_000_000;
 /// How long a connection may take until frames come, ns.
 const HANDSHAKE_NS: u64 = 10_000_000_000;
 
-/// Who connects.
+/// The side that connects.
 enum Way {
     Dial { to: SocketAddr, tls: Option<(TlsClient, String)>, retry_at: u64 },
     Take { listener: ListenerId, allow: Vec<Network>, tls: Option<TlsServer> },

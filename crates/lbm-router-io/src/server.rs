@@ -123,12 +123,12 @@ impl RouterServer {
         &self.router
     }
 
-    /// What each endpoint has done: domain, counters, bytes that wait.
+    /// Counts of each endpoint: domain, counters, bytes that wait.
     pub fn endpoints(&self) -> impl Iterator<Item = (u32, EndpointStats, usize)> {
         self.endpoints.iter().flatten().map(|endpoint| endpoint.report())
     }
 
-    /// What the operator should know, once each.
+    /// Warnings for the operator, once each.
     pub fn news(&mut self) -> Vec<String> {
         let mut news = std::mem::take(&mut self.warnings);
         for link in &mut self.links {

@@ -37,7 +37,7 @@ pub enum Action {
         portal: PortalId,
         /// The source that it stands for.
         stream: StreamId,
-        /// What is said of that.
+        /// The news of that.
         advert: ProxyAdvert,
     },
     /// Remove a proxy source, behind what was sent by it.

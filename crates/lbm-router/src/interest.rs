@@ -1,4 +1,4 @@
-//! Who wants what: topics and patterns, at which places, and by which routers that was heard.
+//! Interest of domains and routers: topics and patterns, at which places, and by which routers that was heard.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -197,7 +197,7 @@ impl Interests {
         changed
     }
 
-    /// What neighbours are to be told of an interest that has changed; they count as told. Forgets the interest if nobody wants it.
+    /// News for neighbours of an interest that has changed; they count as told. Forgets the interest if nobody wants it.
     pub fn tell(&mut self, interest: &Interest, neighbours: &[Neighbour], mut each: impl FnMut(News)) {
         let router = self.router;
         let Some(wanted) = self.all.get_mut(interest) else { return };
@@ -278,7 +278,7 @@ impl Interests {
 }
 
 impl Reach {
-    /// What a neighbour is told: this router and the shortest way from here that the neighbour is not a part of.
+    /// The path that a neighbour is told: this router and the shortest way from here that the neighbour is not a part of.
     fn path_for(&self, router: RouterId, neighbour: Neighbour) -> Option<Path> {
         if self.here {
             return Some(vec![router]);

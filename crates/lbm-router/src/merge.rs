@@ -19,7 +19,7 @@ impl Default for MergeConfig {
     }
 }
 
-/// What becomes of copies. Numbers only ascend over all calls.
+/// The outcome of copies. Numbers only ascend over all calls.
 pub trait MergeSink {
     /// The first copy of a message.
     fn message(&mut self, sqn: u32, message: &[u8]);
@@ -197,7 +197,7 @@ impl Merge {
         sink.lost(next, count as u32);
     }
 
-    /// What does not fit is not waited for.
+    /// A message that does not fit is not waited for.
     fn bound(&mut self, sink: &mut impl MergeSink) {
         while self.held_bytes > self.config.held_bytes_max {
             let Some((first, _)) = self.held.first_key_value() else { return };

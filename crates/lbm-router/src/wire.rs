@@ -74,7 +74,7 @@ const RESPONSE: u8 = 10;
 pub struct BadFrame {
     /// The frame's code.
     pub code: u8,
-    /// What is wrong.
+    /// The fault.
     pub what: &'static str,
 }
 

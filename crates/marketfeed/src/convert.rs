@@ -66,7 +66,7 @@ pub struct Options {
     pub rtl: RtlRule,
     /// Enumerations are written as the text that a screen shows, where there is one (`expandedEnumFields`).
     pub expands_enums: bool,
-    /// What zero and blank of prices are.
+    /// The meaning of zero and blank of prices.
     pub prices: PriceStyle,
     /// The template number of an image's record becomes that of the field list in [`Converter::read_opaque`] (`useTemplateNumber`); otherwise the field
     /// list has none.

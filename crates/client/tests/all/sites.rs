@@ -42,14 +42,14 @@ fn field(body: &[u8], fid: i16) -> Option<u64> {
     entry.value(DataType::UINT).unwrap().as_u64()
 }
 
-/// What servers know of warm standby, and do of it.
+/// Knowledge of warm standby that servers have, and what they do of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// All that is asked of them.
     Knows,
     /// Nothing: updates come whatever they are told.
     Ignorant,
-    /// They say that they know it, and send no image when they begin to serve.
+    /// Servers say that they know it, and send no image when they begin to serve.
     Forgets,
 }
 

@@ -1,4 +1,4 @@
-//! What an application sees when one server takes over from another, and what the servers are told.
+//! Views of an application when one server takes over from another, and what the servers are told.
 
 use crate::sites::{Manner, Name, SECOND, World};
 use client::images::Condition;
@@ -72,7 +72,7 @@ fn the_first_link_serves_though_another_would_be_there_before() {
     assert!(world.connect(1));
     world.talk(usize::MAX);
     assert_eq!(world.client.main_link(), LinkId::FIRST);
-    // One that hangs keeps the others waiting for a time.
+    // A server that hangs keeps the others waiting for a time.
     let mut world = World::new(2, Arrangement::StandbyByLogin, Manner::Knows);
     let first = world.client.links().next().expect("a link");
     assert!(world.client.poll_connect(world.now, first).is_some());

@@ -1,4 +1,4 @@
-//! One run: `quoteway feed` of an exchange's line as a process of its own, consumers of it, and what came of both.
+//! A run: `quoteway feed` of an exchange's line as a process of its own, consumers of it, and what came of both.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use super::watcher::{self, Seen, Standing};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What is run.
+/// Settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Messages a second.
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) patience_s: u64,
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) sent: u64,

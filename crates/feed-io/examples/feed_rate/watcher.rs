@@ -36,7 +36,7 @@ pub(crate) struct Standing {
     pub(crate) is_over: AtomicBool,
 }
 
-/// What a consumer has seen.
+/// Counts and times of a consumer.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// From the time in the datagram until the update was here, by second.

@@ -132,7 +132,7 @@ impl Service {
 
     /// Whether the service has been without a provider for as long as it is kept: its name then, once. It is deleted as by a provider that has it no more.
     pub(crate) fn is_given_up(&mut self, now: u64) -> Option<String> {
-        // Who asks may speak of an earlier outage, or the service has gone for another reason.
+        // The timer may be of an earlier outage, or the service has gone for another reason.
         let is_due = self.advertised && self.times.deleted_at.take_if(|at| *at <= now).is_some();
         is_due.then(|| self.name.clone())
     }

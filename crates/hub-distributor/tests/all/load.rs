@@ -109,7 +109,7 @@ fn items_that_nobody_watches_count_unless_that_is_set_otherwise() {
         let of_each = [0, 1].map(|id| names(&mut world, id));
         assert!(of_each[expected].contains(&"C".to_owned()), "{counts_unwatched}: {of_each:?}");
         world.sd.check_invariants();
-        // Who comes back for it watches it again, and it goes with its provider.
+        // A watcher that comes back for it watches it again, and it goes with its provider.
         world.open(1, "B");
         world.sd.check_invariants();
         world.down(1);

@@ -94,7 +94,7 @@ fn services_that_go_and_come_are_told_everything_again() {
     let first = world.left.source("a", &options).expect("a source");
     world.right.receiver("a", &options).expect("a receiver");
     until(&mut world, &mut services, "the first", |world| hears(world, "a", first, 0));
-    // One of two is enough.
+    // A single service of two is enough.
     services[0] = None;
     let second = world.left.source("b", &options).expect("a source");
     world.right.receiver("b", &options).expect("a receiver");

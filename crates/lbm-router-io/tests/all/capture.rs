@@ -69,7 +69,7 @@ fn wireshark_reads_what_a_router_says_in_its_domains() {
     }
     let text = format!("name = 'a'\ninterest_timeout_s = 3{}{}", endpoint(1, &one), endpoint(2, &two));
     let mut router = router(&text, Path::new(""));
-    // It soon stops asking by itself, and is asked.
+    // The context soon stops asking by itself, and is asked.
     let briefly =
         ["receiver resolver_query_minimum_initial_duration 500", "receiver resolver_query_minimum_sustain_duration 1"];
     let (mut publisher, mut subscriber) = (Program::new(&one, &[]), Program::new(&two, &briefly));

@@ -52,7 +52,7 @@ pub(crate) fn endpoint(number: u32, lines: &[String]) -> String {
     format!("\n[[endpoint]]\ndomain = {number}\nset = [{}]\n", set.join(", "))
 }
 
-/// What a program has heard.
+/// Messages and ends that a program has had.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// By topic: number, payload.

@@ -1,4 +1,4 @@
-//! One router: what crosses, as it was sent.
+//! A router: what crosses, as it was sent.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What domains say: what they want, and the sources that they have.
+//! News from domains: what they want, and the sources that they have.
 
 use std::net::SocketAddrV4;
 

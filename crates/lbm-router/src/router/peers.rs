@@ -61,7 +61,7 @@ impl Router {
         }
     }
 
-    /// What is to be sent to the peer; it has been handed on. `queued`: bytes that wait beneath, those included.
+    /// Bytes to be sent to the peer; they have been handed on. `queued`: bytes that wait beneath, those included.
     pub fn take_output(&mut self, now: u64, portal: PortalId, send: impl FnOnce(&[u8]) -> usize) {
         let Some(link) = self.link(portal) else { return };
         if !link.out.is_empty() {
@@ -132,7 +132,7 @@ impl Router {
         };
         let Some(of) = self.portals.get_mut(portal.0 as usize) else { return Ok(()) };
         of.stats.messages_in += 1;
-        // What was on its way when the source was given up.
+        // A message was on its way when the source was given up.
         let Some(id) = of.link().and_then(|link| link.labels_in.get(&label).copied()) else { return Ok(()) };
         self.data(now, id, key(portal, label), sqn, message, forward);
         Ok(())
@@ -255,7 +255,7 @@ impl Router {
         let Some(link) = of.link() else { return };
         let known = link.labels_in.get(&label).copied();
         if path.contains(&router) || !passes {
-            // What has passed this router is no way to the source.
+            // A path that has passed this router is no way to the source.
             if let Some(id) = link.labels_in.remove(&label) {
                 self.remove_up(now, id, key(portal, label), Gone::Unreachable, forward);
             }

@@ -121,9 +121,9 @@ impl Endpoint {
 /// A connection to a peer.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// Who is there, once that was said.
+    /// The peer that is there, once that was said.
     pub(super) neighbour: Option<RouterId>,
-    /// What is to be sent.
+    /// Bytes to be sent.
     pub(super) out: Vec<u8>,
     /// Bytes that wait beneath.
     pub(super) queued: usize,

@@ -10,7 +10,7 @@ use crate::merge::MergeSink;
 use crate::wire::{Frame, Gone};
 
 impl Router {
-    /// What an interest has become: tells peers, listens in domains, and finds the ways of sources anew.
+    /// An interest has changed: tells peers, listens in domains, and finds the ways of sources anew.
     pub(super) fn interest_changed(&mut self, now: u64, interest: &Interest, forward: &mut impl Forward) {
         let touched = self.streams_of(interest);
         let neighbours = self.neighbours();
@@ -136,7 +136,7 @@ impl Router {
         let Some(proxy) = stream.proxies.iter_mut().find(|proxy| proxy.portal == portal) else { return };
         let before = proxy.serving;
         proxy.serving = match (other, before) {
-            // Who serves goes on unless a better one does, too.
+            // The router that serves goes on unless a better one does, too.
             (Some(other), Serving::Now) if (other.cost, other.router) < (proxy.cost, router) => Serving::Another,
             (_, Serving::Now) => Serving::Now,
             (Some(_), _) => Serving::Another,

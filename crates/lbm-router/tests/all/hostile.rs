@@ -1,4 +1,4 @@
-//! What peers may send: any bytes, and frames of which nothing fits.
+//! Input that peers may send: any bytes, and frames of which nothing fits.
 
 use lbm::wire::lbmr::PatternKind;
 use lbm_router::interest::{Interest, Place};

@@ -135,7 +135,7 @@ pub(crate) struct World {
     nodes: Vec<Node>,
     links: Vec<Link>,
     pub(crate) sources: Vec<Source>,
-    /// What is wanted in a domain.
+    /// Interest in a domain.
     pub(crate) wants: BTreeMap<u32, BTreeSet<Interest>>,
     /// Numbers of a source that were delivered in a domain, and how often.
     pub(crate) delivered: BTreeMap<(u32, Origin), BTreeMap<u32, u32>>,
@@ -349,7 +349,7 @@ impl World {
         self.send(node);
     }
 
-    /// What goes on to receivers of a domain.
+    /// Messages that go on to receivers of a domain.
     fn deliver(&mut self, node: usize, out: Collect) {
         for onward in out.0 {
             let (Onward::Message(portal, stream, ..) | Onward::Skip(portal, stream, _)) = &onward;
@@ -440,7 +440,7 @@ impl World {
         self.nodes[node].listening.iter().any(|(p, interest)| *p == portal.0 && matches(interest, topic))
     }
 
-    /// What a router says to its peers is on its way.
+    /// Frames of a router to its peers are on their way.
     fn send(&mut self, node: usize) {
         let arrives = self.now + LATENCY;
         for link in &mut self.links {
@@ -591,7 +591,7 @@ impl World {
         self.links.len()
     }
 
-    /// What has been delivered of a source in a domain, in the order of numbers.
+    /// Messages that were delivered of a source in a domain, in the order of numbers.
     pub(crate) fn numbers(&self, domain: u32, source: usize) -> Vec<u32> {
         let of = self.delivered.get(&(domain, self.sources[source].origin));
         of.into_iter().flatten().map(|(sqn, _)| *sqn).collect()

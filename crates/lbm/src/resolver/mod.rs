@@ -47,7 +47,7 @@ pub struct ResolverConfig {
     pub queries_per_second: u64,
     /// Random, one per context; we do not listen to ourselves twice.
     pub source_id: [u8; 8],
-    /// What the context is.
+    /// The kind of the context.
     pub sender: SenderKind,
     /// The domain that the context knows itself in, 0 for none.
     pub domain: u32,
@@ -409,7 +409,7 @@ impl Resolver {
                 }
                 for advert in adverts.iter() {
                     self.stats.adverts_received += 1;
-                    // What was not taken is advertised again.
+                    // A source that was not taken is advertised again.
                     self.advert(&advert, &mut found);
                 }
             }

@@ -270,7 +270,7 @@ pub enum PacketOption<'a> {
         flags: u16,
         id: [u8; 8],
     },
-    /// What the context is: [`SenderKind`].
+    /// The kind of the context: [`SenderKind`].
     SourceType {
         flags: u8,
         kind: u8,
@@ -414,7 +414,7 @@ fn end_options(w: &mut Writer<'_>, start: usize) -> Result<(), Full> {
 /// Bytes of the options that a context sends: [`sender`].
 pub const SENDER_LENGTH: usize = 36;
 
-/// What a context that sends packets of topic resolution is.
+/// The kind of a context that sends packets of topic resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SenderKind {

@@ -58,14 +58,14 @@ pub enum Frame<'a> {
     RequestResponse {
         /// Number of the stream: odd for the client's.
         stream: u32,
-        /// What is asked.
+        /// The question.
         data: &'a [u8],
     },
     /// A message without an answer.
     FireAndForget {
         /// Number of the stream.
         stream: u32,
-        /// What is said.
+        /// The message.
         data: &'a [u8],
     },
     /// A request with a stream of responses.
@@ -74,7 +74,7 @@ pub enum Frame<'a> {
         stream: u32,
         /// How many may be sent; [`UNBOUNDED`]: all.
         credit: u32,
-        /// What is asked.
+        /// The question.
         data: &'a [u8],
     },
     /// More responses may be sent.

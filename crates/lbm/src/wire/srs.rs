@@ -37,7 +37,7 @@ const VERSION: u32 = 0x0001_0000;
 /// Begins the ids of sources of this project.
 const OTID_MARK: &[u8; 4] = b"QWY1";
 
-/// What a context says of itself.
+/// The account of a context of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegistrationRequest {
     /// 0 an application, 1 a router, 2 a store.
@@ -58,7 +58,7 @@ pub struct RegistrationRequest {
     pub domain: u32,
 }
 
-/// What a context wants to be told.
+/// The interest of a context.
 pub mod interest_mode {
     /// Sources of topics for which it has receivers; without the bit all.
     pub const FILTER: u8 = 1;
@@ -149,7 +149,7 @@ pub enum Record<'a> {
     },
 }
 
-/// What the data of a frame says.
+/// The meaning of the data of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The first message of a context.

@@ -32,7 +32,7 @@ struct Node {
     sources: BTreeMap<u32, (String, u32)>,
     topics: Vec<String>,
     patterns: Vec<String>,
-    /// What the client has offered and not ended since.
+    /// Sources that the client has offered and not ended since.
     known: BTreeMap<Vec<u8>, BTreeSet<u32>>,
     conns: [Option<u64>; SERVICES],
 }
@@ -346,7 +346,7 @@ fn each_context_knows_what_it_wants_whatever_breaks() {
     (1..=number("QUOTEWAY_SEEDS").unwrap_or(150)).for_each(run);
 }
 
-/// One of two services is away for good: nothing is missed, and ends are told.
+/// A service of two is away for good: nothing is missed, and ends are told.
 #[test]
 fn one_of_two_services_is_enough() {
     let mut world = World::new(7, 2);

@@ -1,4 +1,4 @@
-//! What was recorded survives: the process in the tail or in a block, the machine in a file that was synchronised.
+//! Records survive: the process in the tail or in a block, the machine in a file that was synchronised.
 
 use super::{Journal, put_new_items};
 use crate::frame::{FrameKind, put_frame};
@@ -93,7 +93,7 @@ impl<S: Store> Journal<S> {
         if self.trouble.is_some() && !self.try_again(clocks) {
             return;
         }
-        // What the tail has of the block before has to be in the segment before anything comes behind it.
+        // The records that the tail has of the block before have to be in the segment before anything comes behind it.
         self.settle();
         if self.trouble.is_some() {
             return;

@@ -186,7 +186,7 @@ fn a_full_disk_is_a_gap_and_images_behind_it_are_right() {
     assert!(!image.is_in_gap);
 }
 
-/// What `sync` has made safe survives whatever the disk takes afterwards, and a process that is killed meanwhile.
+/// A record that `sync` has made safe survives whatever the disk takes afterwards, and a process that is killed meanwhile.
 #[test]
 fn what_was_synchronised_outlives_a_full_disk_and_a_kill() {
     for seed in 1..=60u64 {

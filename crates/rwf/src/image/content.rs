@@ -13,7 +13,7 @@ const MAX_DEPTH: u8 = 8;
 /// Entries of one container; more than any real image has, and a bound for a hostile one.
 pub(super) const MAX_ROWS: usize = 1 << 20;
 
-/// What an update is to be read with: its flags may say that nothing ripples.
+/// The schema that an update is to be read with: its flags may say that nothing ripples.
 #[inline]
 pub(super) fn rippling<'a>(update: &UpdateMsg<'_>, schema: &Schema<'a>) -> Schema<'a> {
     Schema { ripple: schema.ripple && !update.flags.contains(UpdateFlags::DO_NOT_RIPPLE), ..*schema }

@@ -245,7 +245,7 @@ impl Gather {
             let update = &mut updates[start..];
             values.carry_out(&latest.values, update);
             for Ripple { at, len, kept, places } in &self.ripples {
-                // What came before all that are kept of this field has rippled out of its last place.
+                // A value that came before all that are kept of this field has rippled out of its last place.
                 let (from, to) = (at + number.min(kept - 1) * len, usize::from(places[0]));
                 update[to..to + len].copy_from_slice(&latest.values[from..from + len]);
             }

@@ -63,7 +63,7 @@ impl Bad {
 }
 
 impl fmt::Display for Bad {
-    /// What was counted, for people.
+    /// The counts, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "messages without a byte",

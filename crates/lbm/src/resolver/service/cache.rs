@@ -1,4 +1,4 @@
-//! What services have told of sources. Nobody says it again, so it is kept: for receivers that come later, for sessions that have broken off
+//! Records of sources that services have told. Nobody says them again, so they are kept: for receivers that come later, for sessions that have broken off
 //! and are tried again, and for sources for which there was no room.
 
 use std::cmp::Reverse;
@@ -14,7 +14,7 @@ type Id = [u8; OTID];
 const RETRY_NS: u64 = 1_000_000_000;
 /// The longest such time, ns.
 const RETRY_MAX_NS: u64 = 30_000_000_000;
-/// What an entry costs beside its record, in bytes, about.
+/// Cost of an entry beside its record, in bytes, about.
 const ENTRY_COST: usize = 400;
 
 struct Entry {

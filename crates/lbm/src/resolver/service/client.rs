@@ -67,7 +67,7 @@ impl Default for ClientConfig {
     }
 }
 
-/// What the owner has to do.
+/// A task for the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Connect the link; [`Client::connected`] or [`Client::closed`] follows.
@@ -87,7 +87,7 @@ pub enum Standing {
     Registered,
 }
 
-/// What a context has had of its services.
+/// Counts of what a context has had of its services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientStats {
     /// Connections that were made.
@@ -335,7 +335,7 @@ impl Client {
         self.cache.offer_transport(now, transport);
     }
 
-    /// What is to be done; each once.
+    /// Tasks for the owner; each once.
     pub fn actions(&mut self, now: u64) -> impl Iterator<Item = Action> {
         for (at, link) in self.links.iter_mut().enumerate() {
             if let State::Waiting(until) = link.state

@@ -16,7 +16,7 @@ use crate::wire::srs::{
 
 /// Between two looks at who is silent and what has expired, ns.
 const CHECK_NS: u64 = 1_000_000_000;
-/// What the matching of patterns may cost in one call of [`Service::take`].
+/// The most that the matching of patterns may cost in one call of [`Service::take`].
 const MATCHING: usize = 200_000;
 
 /// Bounds and times of a service.
@@ -65,7 +65,7 @@ pub enum Closing {
     Refused,
 }
 
-/// What a service has done.
+/// Counters of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceStats {
     /// Contexts that are registered.

@@ -21,6 +21,6 @@ fn at_a_steady_rate_nothing_is_lost_and_nothing_grows() {
     let plan = run::Plan { rate: 5_000, seconds: 4, stocks: 50, watched: 50, lines: 2, patience_s: 120 };
     let outcome = run::run(Path::new(env!("CARGO_BIN_EXE_quoteway")), &plan).expect("a run");
     assert_eq!(outcome.faults(GROWTH), Vec::<String>::new(), "{outcome:?}");
-    // What the consumer has of 20,000 messages: nearly all of them change a level.
+    // The share of 20,000 messages that the consumer has: nearly all of them change a level.
     assert!(outcome.updates > 17_000, "{outcome:?}");
 }

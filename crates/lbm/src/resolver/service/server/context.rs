@@ -36,7 +36,7 @@ const WEIGHTS: [(usize, usize); 2] = [(4_096, 4), (32_768, 32)];
 #[derive(Debug)]
 pub(super) struct Pattern {
     regex: Regex,
-    /// What it costs to hold a name against the pattern.
+    /// Cost of holding a name against the pattern.
     pub(super) weight: usize,
 }
 
