@@ -125,13 +125,19 @@ impl<S: Store> Recording<S> {
         let files = self.store.files().map_err(Error::store(&self.store.name(), "listing the folder"))?;
         // What retention has removed meanwhile is gone.
         self.segments.retain(|segment| files.contains_key(&segment.name));
-        let mut newest = None;
-        for segment in &mut self.segments {
-            newest = newest.max(Some(segment.head.number));
-            if !segment.is_closed {
-                segment.look_again(&self.store, files.get(&segment.name).copied().unwrap_or(0))?;
+        let newest = self.segments.iter().map(|segment| segment.head.number).max();
+        let (mut gone, store) = (BTreeSet::new(), &self.store);
+        for segment in self.segments.iter_mut().filter(|segment| !segment.is_closed) {
+            match segment.look_again(store, files.get(&segment.name).copied().unwrap_or(0)) {
+                Ok(()) => {}
+                // It was closed and became too old since the folder was listed.
+                Err(Error::Store { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    gone.insert(segment.head.number);
+                }
+                Err(error) => return Err(error),
             }
         }
+        self.segments.retain(|segment| !gone.contains(&segment.head.number));
         let mut numbers: Vec<(u64, u64)> =
             files.iter().filter_map(|(name, size)| Some((segment_number(name)?, *size))).collect();
         numbers.retain(|(number, _)| newest.is_none_or(|newest| *number > newest));

@@ -197,8 +197,15 @@ impl Store for Folder {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_seen = self.only.as_ref().is_none_or(|only| *only == name);
-            if is_seen && entry.file_type()?.is_file() {
-                all.insert(name, entry.metadata()?.len());
+            if !is_seen {
+                continue;
+            }
+            // A recording is listed while its writer renames and removes files: one that has gone since its name was read is none.
+            match entry.metadata() {
+                Ok(found) if found.is_file() => drop(all.insert(name, found.len())),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
             }
         }
         Ok(all)

@@ -1,7 +1,9 @@
 //! The hand-over: nobody waits, what does not fit is counted, all else is there in order.
 
 use crate::{at, item};
-use record::{Folder, GapReason, Kind, Recorder, RecorderConfig, Recording};
+use record::{Folder, GapReason, Kind, Recorder, RecorderConfig, Recording, Store as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 #[test]
 fn what_several_threads_hand_over_is_there_in_each_one_s_order() {
@@ -64,4 +66,27 @@ fn what_does_not_fit_is_counted_and_a_gap() {
     assert_eq!(gaps[0].1.messages, Some(counters.lost.messages));
     assert!(counters.lost.messages >= 1000 - taken);
     assert!(recording.image_at(&item("IBM.N"), u64::MAX).expect("it can be read").is_none(), "no refresh has come");
+}
+
+/// Its writer, retention and a sender beside it make files and take them away at any time: who lists the folder sees those that stay.
+#[test]
+fn a_folder_is_listed_while_files_in_it_come_and_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("stays"), b"four").expect("room");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let names: Vec<_> = (0..64).map(|n| folder.path().join(format!("passes-{n}"))).collect();
+            while !is_over.load(Ordering::Relaxed) {
+                names.iter().for_each(|name| std::fs::write(name, b"").expect("room"));
+                names.iter().for_each(|name| std::fs::remove_file(name).expect("it is there"));
+            }
+        });
+        let end = Instant::now() + Duration::from_secs(2);
+        let mut lists =
+            (0..20_000).take_while(|_| Instant::now() < end).map(|_| Folder::to_read(folder.path()).files());
+        let bad = lists.find(|list| !list.as_ref().is_ok_and(|files| files.get("stays") == Some(&4)));
+        is_over.store(true, Ordering::Relaxed);
+        assert!(bad.is_none(), "{bad:?}");
+    });
 }
