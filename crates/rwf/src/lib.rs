@@ -7,6 +7,7 @@
 //! * [`container`]: field lists, element lists, filter lists, vectors, maps, series, arrays, and set definitions;
 //!   [`Primitive`]: the values in them; [`rmtes`]: the text of some.
 //! * [`dictionary`]: what field ids mean; [`rdm`]: the models of login, directory and dictionary messages.
+//! * [`passing`]: bodies without what does not pass, as views and filters leave them.
 //! * [`image`]: held images, to which refreshes and updates are applied; [`page`]: ANSI pages as a grid of cells.
 //! * [`text`] and [`json`]: any message as readable text, and as JSON; [`walk`]: a full visit of any bytes.
 //! * [`wire`]: the cursors and length codings everything else is made of.
@@ -49,6 +50,7 @@ pub mod json;
 mod macros;
 pub mod msg;
 pub use ::page;
+pub mod passing;
 pub mod peek;
 pub mod primitive;
 mod qos;

@@ -1,6 +1,7 @@
 //! Which fields and updates of which services go on.
 
 use rwf::msg::UpdateType;
+use rwf::passing::Passing;
 use rwf::wire::Reader;
 use rwf::{DataType, FieldList, Real, SetScope, peek};
 use std::collections::BTreeMap;
@@ -37,6 +38,20 @@ pub struct ServiceFilter {
     pub withheld: UpdateTypes,
     /// The only items that this is about; all if `None`. Only a Source Distributor looks at it.
     pub selector: Option<FieldSelector>,
+}
+
+impl Passing for ServiceFilter {
+    fn filters(&self, list: DataType) -> bool {
+        list == DataType::FIELD_LIST && self.fields != FieldRule::All
+    }
+
+    fn field(&self, fid: i16) -> bool {
+        self.fields.passes(fid)
+    }
+
+    fn element(&self, _: &[u8]) -> bool {
+        true
+    }
 }
 
 /// Items by the value of a field of their images (`filterField`, `filterFieldValues`).

@@ -2,14 +2,16 @@
 //!
 //! What cannot be filtered stays whole: containers without fields, lists whose set definitions are not known, and what cannot be read.
 
-use super::rules::ServiceFilter;
-use rwf::container::{
+use crate::container::{
     ElementList, ElementListEncoder, FieldList, FieldListEncoder, Map, MapAction, MapEncoder, MapHead, Series,
     SeriesEncoder, SetScope, Vector, VectorAction, VectorEncoder, VectorHead,
 };
-use rwf::msg::MsgClass;
-use rwf::wire::{LenForm, Writer};
-use rwf::{DataType, DecodeError, EncodeError};
+use crate::msg::MsgClass;
+use crate::wire::{LenForm, Writer, encode_growing};
+use crate::{DataType, DecodeError, EncodeError};
+
+/// Longest body that is written, bytes.
+const LONGEST: usize = 64 << 20;
 
 /// Containers in containers that are looked into; what lies deeper stays whole.
 const MAX_DEPTH: u32 = 8;
@@ -22,20 +24,6 @@ pub trait Passing {
     fn field(&self, fid: i16) -> bool;
     /// True if an element passes.
     fn element(&self, name: &[u8]) -> bool;
-}
-
-impl Passing for ServiceFilter {
-    fn filters(&self, list: DataType) -> bool {
-        list == DataType::FIELD_LIST && self.fields != super::rules::FieldRule::All
-    }
-
-    fn field(&self, fid: i16) -> bool {
-        self.fields.passes(fid)
-    }
-
-    fn element(&self, _: &[u8]) -> bool {
-        true
-    }
 }
 
 /// The rest of a body.
@@ -84,7 +72,7 @@ impl Fault {
 /// Appends what passes of the body of a message of a class; nothing if it stays whole. Set data is written out as standard data.
 ///
 /// An entry that is to be updated goes if nothing of it passes, but for those of a refresh: there it is one of the image, whatever its
-/// action ([`rwf::image`]).
+/// action ([`crate::image`]).
 pub fn append_passing(
     passing: &impl Passing,
     class: MsgClass,
@@ -95,7 +83,7 @@ pub fn append_passing(
     let start = out.len();
     let mut left = Left::Unreadable;
     // Set data may grow when it is written out, by a byte or two a value.
-    let result = crate::encode::append(out, body.len() * 2, |w| {
+    let result = encode_growing(out, start, body.len() * 2, LONGEST, |w| {
         left = match write_passing(passing, container, body, Within::top(class), w) {
             Ok(Some(true)) => Left::Part,
             Ok(Some(false)) => Left::Nothing,
@@ -105,10 +93,9 @@ pub fn append_passing(
         };
         Ok(())
     });
+    let end = *result.as_ref().unwrap_or(&start);
     let left = if result.is_ok() { left } else { Left::Unreadable };
-    if matches!(left, Left::Whole | Left::Unreadable) {
-        out.truncate(start);
-    }
+    out.truncate(if matches!(left, Left::Whole | Left::Unreadable) { start } else { end });
     left
 }
 
