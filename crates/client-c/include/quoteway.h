@@ -63,6 +63,7 @@ typedef struct qw_session_options {
     const char *password;       /* or NULL */
     const char *roots;          /* a PEM file of certificates to trust (connections are encrypted then), or NULL */
     const char *preferred;      /* a server of the list that is tried first after every loss, or NULL */
+    const char *fall_back_at;   /* ... at times of day and week, as for cron ("30 6 * * MON-FRI"), in place of fall_back_s; or NULL */
     double fall_back_s;         /* it is gone back to after so many seconds elsewhere; 0: not before the next loss */
     uint8_t arrangement;        /* QW_ROUTING, QW_STANDBY_BY_LOGIN, QW_STANDBY_BY_SERVICE */
     uint8_t is_encrypted;       /* TLS, with the certificates that this machine trusts if roots is NULL */
@@ -129,6 +130,8 @@ int qw_connect(const char *servers, const char *user, double timeout_s, qw_sessi
 int qw_connect_with(const char *servers, const char *user, const qw_session_options_t *options, double timeout_s, qw_session_t **session);
 /* Leaves servers for the preferred one, where it is another; gives how many were left. */
 int qw_session_fall_back(const qw_session_t *session);
+/* Pauses all that is open, or goes on (is_paused 0). A server that cannot goes on sending. */
+int qw_session_pause(const qw_session_t *session, int is_paused);
 /* Host and port of the server that serves, as a text (see qw_field_text): 1; there is no connection: 0, and the text is empty. */
 int qw_session_server(const qw_session_t *session, char *text, size_t size, size_t *length);
 /* Logs out. */
@@ -142,6 +145,10 @@ int qw_subscribe(qw_session_t *session, const char *service, const char *const *
 int qw_subscription_close(qw_subscription_t *subscription);
 /* The next message: 1; the time is over: 0; it has ended: -1. */
 int qw_next(qw_subscription_t *subscription, double timeout_s, qw_message_t *message);
+/* Pauses an item, by its place, or goes on with it (is_paused 0): its image comes then. Refreshes and states come in a pause, too. */
+int qw_pause(const qw_subscription_t *subscription, uint32_t item, int is_paused);
+/* Asks for another priority of an item: 1; the item has ended: 0. */
+int qw_set_priority(const qw_subscription_t *subscription, uint32_t item, uint8_t priority_class, uint16_t count);
 int qw_subscription_counts(const qw_subscription_t *subscription, qw_counts_t *counts);
 
 /* A field of the message that qw_next has given last: 1; it is not in it or blank: 0; no such field, or of another type: -1. */
@@ -152,9 +159,11 @@ int qw_field_text(const qw_subscription_t *subscription, const char *name, char 
 /* The whole message as text, likewise: 1. */
 int qw_message_text(const qw_subscription_t *subscription, char *text, size_t size, size_t *length);
 
-/* A service of your own: listens ("HOST:PORT") for consumers and servers that dial it, or dials a server and publishes there. */
+/* A service of your own: listens ("HOST:PORT") for consumers and servers that dial it (by RSSL or WebSocket), or dials a server and publishes there. */
 int qw_publisher_listen(const char *service, const char *address, qw_publisher_t **publisher);
 int qw_publisher_dial(const char *service, const char *servers, const char *user, qw_publisher_t **publisher);
+/* The same with TLS: PEM files of the certificate and its key. */
+int qw_publisher_listen_encrypted(const char *service, const char *address, const char *certificate, const char *key, qw_publisher_t **publisher);
 /* The port on which it listens; 0: it dials. */
 int qw_publisher_port(const qw_publisher_t *publisher);
 /* Publishes fields of an item: the first time they are its image, then an update. */

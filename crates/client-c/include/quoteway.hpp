@@ -106,6 +106,12 @@ public:
         return message(handle_.get(), raw);
     }
     void set_timeout(double seconds) { timeout_s_ = seconds; }
+    /// Pauses an item, by its place, or goes on with it.
+    void pause(std::uint32_t item, bool is_paused = true) { detail::checked(qw_pause(handle_.get(), item, is_paused)); }
+    /// Asks for another priority; false: the item has ended.
+    bool set_priority(std::uint32_t item, std::uint8_t priority_class, std::uint16_t count = 1) {
+        return detail::checked(qw_set_priority(handle_.get(), item, priority_class, count)) == 1;
+    }
     qw_counts_t counts() const {
         qw_counts_t counts{};
         detail::checked(qw_subscription_counts(handle_.get(), &counts));
@@ -175,6 +181,8 @@ public:
     }
     /// Leaves servers for the preferred one; how many were left.
     int fall_back() { return detail::checked(qw_session_fall_back(handle_.get())); }
+    /// Pauses all that is open, or goes on.
+    void pause(bool is_paused = true) { detail::checked(qw_session_pause(handle_.get(), is_paused)); }
     bool is_logged_in() const { return detail::checked(qw_session_status(handle_.get(), nullptr)) == 1; }
 
 private:
@@ -195,6 +203,12 @@ public:
     static publisher listen(const std::string &service, const std::string &address) {
         qw_publisher_t *handle = nullptr;
         detail::checked(qw_publisher_listen(service.c_str(), address.c_str(), &handle));
+        return publisher(handle);
+    }
+    /// With TLS: PEM files of the certificate and its key.
+    static publisher listen_encrypted(const std::string &service, const std::string &address, const std::string &certificate, const std::string &key) {
+        qw_publisher_t *handle = nullptr;
+        detail::checked(qw_publisher_listen_encrypted(service.c_str(), address.c_str(), certificate.c_str(), key.c_str(), &handle));
         return publisher(handle);
     }
     static publisher dial(const std::string &service, const std::string &servers, const std::string &user) {

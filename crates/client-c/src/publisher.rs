@@ -7,7 +7,8 @@ use client_io::{PublishError, Publisher};
 use rwf::Primitive;
 use rwf::msg::Domain;
 use std::ffi::{c_char, c_double, c_int};
-use std::net::ToSocketAddrs as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
 
 /// A publisher behind a handle.
 pub struct QwPublisher(Publisher);
@@ -43,9 +44,37 @@ pub unsafe extern "C" fn qw_publisher_listen(
     guard(|| {
         // SAFETY: by this function's contract.
         let (service, address) = unsafe { (text(service, "service")?, text(address, "address")?) };
-        let found = address.to_socket_addrs()?.next();
-        let found = found.ok_or_else(|| Failure::new(Code::Invalid, format!("{address}: no address has this name")))?;
-        let made = Publisher::listen(PublicationConfig::new(service), found)?;
+        let made = Publisher::listen(PublicationConfig::new(service), resolved(address)?)?;
+        // SAFETY: likewise.
+        unsafe { hand_out(publisher, QwPublisher(made)) }?;
+        Ok(0)
+    })
+}
+
+fn resolved(address: &str) -> Result<SocketAddr, Failure> {
+    let found = address.to_socket_addrs()?.next();
+    found.ok_or_else(|| Failure::new(Code::Invalid, format!("{address}: no address has this name")))
+}
+
+/// See the header.
+///
+/// # Safety
+/// Texts end with a NUL, and a pointer can be written to `publisher`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_publisher_listen_encrypted(
+    service: *const c_char,
+    address: *const c_char,
+    certificate: *const c_char,
+    key: *const c_char,
+    publisher: *mut *mut QwPublisher,
+) -> c_int {
+    guard(|| {
+        // SAFETY: by this function's contract.
+        let [service, address, certificate, key] = unsafe {
+            [text(service, "service")?, text(address, "address")?, text(certificate, "certificate")?, text(key, "key")?]
+        };
+        let (config, at) = (PublicationConfig::new(service), resolved(address)?);
+        let made = Publisher::listen_encrypted(config, at, Path::new(certificate), Path::new(key))?;
         // SAFETY: likewise.
         unsafe { hand_out(publisher, QwPublisher(made)) }?;
         Ok(0)

@@ -27,6 +27,7 @@ pub struct QwSessionOptions {
     password: *const c_char,
     roots: *const c_char,
     preferred: *const c_char,
+    fall_back_at: *const c_char,
     fall_back_s: c_double,
     arrangement: u8,
     is_encrypted: u8,
@@ -56,12 +57,13 @@ impl QwSessionOptions {
             return Err(Failure::new(Code::Invalid, text));
         }
         // SAFETY: by this function's contract.
-        let [application, password, roots, preferred] = unsafe {
+        let [application, password, roots, preferred, fall_back_at] = unsafe {
             [
                 optional(self.application_id, "options.application_id")?,
                 optional(self.password, "options.password")?,
                 optional(self.roots, "options.roots")?,
                 optional(self.preferred, "options.preferred")?,
+                optional(self.fall_back_at, "options.fall_back_at")?,
             ]
         };
         let login = &mut config.client.consumer.login;
@@ -84,12 +86,15 @@ impl QwSessionOptions {
                 let ns = fall_back.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
                 config.prefer(preferred, ns).map_err(|e| invalid(&e))?;
             }
-            None if fall_back.is_some() => {
+            None if fall_back.is_some() || fall_back_at.is_some() => {
                 return Err(invalid(
-                    &"options.fall_back_s: there is no server to go back to; name it as options.preferred",
+                    &"options.fall_back_s and fall_back_at: there is no server to go back to; name it as options.preferred",
                 ));
             }
             None => {}
+        }
+        if let Some(schedule) = fall_back_at {
+            config.fall_back_at(schedule).map_err(|e| invalid(&e))?;
         }
         if self.is_encrypted != 0 || roots.is_some() {
             config.encrypt(roots.map(Path::new)).map_err(|e| invalid(&e))?;
@@ -211,6 +216,19 @@ pub unsafe extern "C" fn qw_session_fall_back(session: *const QwSession) -> c_in
         let left = unsafe { borrowed(session, "session") }?.0.fall_back();
         let left = left.map_err(|e| Failure::new(Code::Ended, e.to_string()))?;
         Ok(c_int::try_from(left).unwrap_or(c_int::MAX))
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `session` is null or a session.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_session_pause(session: *const QwSession, is_paused: c_int) -> c_int {
+    guard(|| {
+        // SAFETY: by this function's contract.
+        unsafe { borrowed(session, "session") }?.0.pause(is_paused != 0);
+        Ok(0)
     })
 }
 

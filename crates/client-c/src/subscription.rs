@@ -10,7 +10,7 @@ use client_io::Subscription;
 use omm::consumer::ItemRequest;
 use rwf::Primitive;
 use rwf::dictionary::Dictionary;
-use rwf::msg::{Domain, MsgClass};
+use rwf::msg::{Domain, MsgClass, Priority};
 use rwf::rdm::request::View;
 use std::ffi::{CString, c_char, c_double, c_int};
 use std::sync::Arc;
@@ -192,6 +192,14 @@ pub unsafe extern "C" fn qw_subscription_counts(subscription: *const QwSubscript
 }
 
 impl QwSubscription {
+    /// The place of an item that there is.
+    fn place(&self, item: u32) -> Result<u32, Failure> {
+        let count = self.names.len();
+        let unknown =
+            || format!("item {item} is none of the subscription, which has {count}: give its place, from 0 on");
+        if (item as usize) < count { Ok(item) } else { Err(Failure::new(Code::Invalid, unknown())) }
+    }
+
     /// Gives the value of a field of the last message to `take`, with its id; `None` if it is not there or blank.
     fn field<T>(
         &self,
@@ -216,6 +224,42 @@ impl QwSubscription {
         }
         Ok(None)
     }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `subscription` is null or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_pause(subscription: *const QwSubscription, item: u32, is_paused: c_int) -> c_int {
+    guard(|| {
+        // SAFETY: by this function's contract.
+        let subscription = unsafe { borrowed(subscription, "subscription") }?;
+        let paused = subscription.subscription.pause(vec![subscription.place(item)?], is_paused != 0);
+        paused.map_err(|e| Failure::new(Code::Ended, e.to_string()))?;
+        Ok(0)
+    })
+}
+
+/// See the header.
+///
+/// # Safety
+/// `subscription` is null or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qw_set_priority(
+    subscription: *const QwSubscription,
+    item: u32,
+    priority_class: u8,
+    count: u16,
+) -> c_int {
+    guard(|| {
+        // SAFETY: by this function's contract.
+        let subscription = unsafe { borrowed(subscription, "subscription") }?;
+        let priority = Priority { class: priority_class, count };
+        let item = subscription.place(item)?;
+        let changed = subscription.subscription.reissue(item, move |request| request.priority = Some(priority));
+        Ok(c_int::from(changed.map_err(|e| Failure::new(Code::Ended, e.to_string()))?))
+    })
 }
 
 fn wrong(name: &str, error: impl std::fmt::Display) -> Failure {

@@ -1,7 +1,16 @@
 //! C and C++ programs, compiled against the headers and linked with the library, run as processes of their own.
 
+use client::publication::PublicationConfig;
+use client_io::Publisher;
+use rwf::msg::Domain;
+use rwf::wire::Writer;
+use rwf::{DataType, MapAction, MapEncoder, MapHead, Primitive};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -16,11 +25,15 @@ fn libraries() -> PathBuf {
 }
 
 fn compile(compiler: &str, standard: &str, file: &str, folder: &Path) -> PathBuf {
+    compile_with(compiler, &[standard], &here().join("tests/c").join(file), folder)
+}
+
+fn compile_with(compiler: &str, more: &[&str], file: &Path, folder: &Path) -> PathBuf {
     let program = folder.join("program");
     let libraries = libraries();
     let mut cc = Command::new(compiler);
-    cc.args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-g", "-I"]).arg(here().join("include"));
-    cc.arg("-o").arg(&program).arg(here().join("tests/c").join(file)).arg("-L").arg(&libraries);
+    cc.args(more).args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-g", "-I"]).arg(here().join("include"));
+    cc.arg("-o").arg(&program).arg(file).arg("-L").arg(&libraries);
     cc.args(["-lquoteway_client", "-lpthread"]).arg(format!("-Wl,-rpath,{}", libraries.display()));
     let output = cc.output().expect("there is a compiler (Debian: gcc, g++)");
     assert!(output.status.success(), "{}", text(&output));
@@ -49,6 +62,119 @@ fn a_program_in_c_plus_plus_does() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "all as it should be\n");
 }
 
+/// Publishers whose items change all the time, until they are dropped.
+struct Feed {
+    publishers: Vec<Arc<Publisher>>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+const FEED: &str = "FEED";
+
+impl Feed {
+    fn new() -> Self {
+        let start = || {
+            let domains = vec![Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER];
+            let config = PublicationConfig { domains, ..PublicationConfig::new(FEED) };
+            let publisher = Publisher::listen(config, ([127, 0, 0, 1], 0).into()).expect("a port");
+            publisher.publish_image(Domain::MARKET_BY_ORDER, "A", DataType::MAP, &orders()).expect("a map");
+            Arc::new(publisher)
+        };
+        let publishers = vec![start(), start()];
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (of_thread, ends) = (publishers.clone(), Arc::clone(&is_over));
+        let thread = std::thread::spawn(move || {
+            let mut bid = 0.0;
+            while !ends.load(Ordering::Relaxed) {
+                bid += 0.25;
+                let values = [("BID", Primitive::Double(bid)), ("ASK", Primitive::Double(bid + 1.0))];
+                for (publisher, name) in of_thread.iter().flat_map(|publisher| [(publisher, "A"), (publisher, "B")]) {
+                    publisher.publish(name, &values).expect("fields");
+                }
+                // The pace of the feed: nothing waits for it but consumers, which wait for messages.
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        Self { publishers, is_over, thread: Some(thread) }
+    }
+
+    fn servers(&self, between: &str) -> String {
+        let addresses = self.publishers.iter().map(|publisher| publisher.address().expect("it listens").to_string());
+        addresses.collect::<Vec<_>>().join(between)
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            assert!(thread.join().is_ok() || std::thread::panicking(), "the feed has panicked");
+        }
+    }
+}
+
+/// An order book without data of its orders.
+fn orders() -> Vec<u8> {
+    let mut buf = [0; 64];
+    let mut w = Writer::new(&mut buf);
+    let mut map = MapEncoder::begin(&mut w, MapHead::new(DataType::UINT, DataType::NO_DATA)).expect("room");
+    map.entry(MapAction::ADD, &Primitive::UInt(7), |_| Ok(())).expect("room");
+    map.finish().expect("room");
+    w.written().to_vec()
+}
+
+/// Runs examples of the training series, all where none are named, as `around` says.
+fn run_training(program: &Path, around: &[&str], only: &[&str]) {
+    let feed = Feed::new();
+    let list = Command::new(program).arg("list").output().expect("it runs");
+    let numbers = text(&list);
+    assert!(numbers.lines().count() > 15, "{numbers}");
+    for number in numbers.lines().filter(|number| only.is_empty() || only.contains(number)) {
+        let servers = match number {
+            "470" | "510" => feed.servers("|"),
+            "500" => feed.servers(","),
+            _ => feed.servers("\n").lines().next().expect("one").to_owned(),
+        };
+        let items: &[&str] = if ["140", "210"].contains(&number) { &["A"] } else { &["A", "B"] };
+        let mut command = match around {
+            [] => Command::new(program),
+            [checker, arguments @ ..] => {
+                let mut command = Command::new(checker);
+                command.args(arguments).arg(program);
+                command
+            }
+        };
+        let output = command.args([number, &servers, FEED]).args(items).output().expect("it runs");
+        assert!(output.status.success(), "{number}: {}", text(&output));
+        assert!(!output.stdout.is_empty(), "{number} prints nothing");
+    }
+}
+
+fn training(folder: &Path, more: &[&str]) -> PathBuf {
+    compile_with("cc", &[&["-std=c99"], more].concat(), &here().join("examples/training.c"), folder)
+}
+
+#[test]
+fn the_training_examples_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run_training(&training(folder.path(), &[]), &[], &[]);
+}
+
+/// The sanitizer sees what the programs do with memory that the library gives and takes, and what neither gives back.
+#[test]
+fn the_training_examples_run_under_the_address_sanitizer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let probe = folder.path().join("probe.c");
+    std::fs::write(&probe, "int main(void) { return 0; }\n").expect("written");
+    let mut cc = Command::new("cc");
+    cc.args(["-fsanitize=address,undefined", "-o"]).arg(folder.path().join("probe")).arg(&probe);
+    if !cc.output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: the compiler has no sanitizers");
+        return;
+    }
+    run_training(&training(folder.path(), &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]), &[], &[]);
+}
+
 /// Where valgrind is there: nothing is read that must not be, and nothing is left behind.
 #[test]
 fn nothing_is_left_behind() {
@@ -56,11 +182,15 @@ fn nothing_is_left_behind() {
     let program = compile("cc", "-std=c99", "roundtrip.c", folder.path());
     let checks = ["--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite", "-q"];
     let known = format!("--suppressions={}", here().join("tests/c/valgrind.supp").display());
-    let Ok(output) = Command::new("valgrind").args(checks).arg(known).arg(&program).output() else {
+    let Ok(output) = Command::new("valgrind").args(checks).arg(&known).arg(&program).output() else {
         println!("skipped: there is no valgrind");
         return;
     };
     assert!(output.status.success(), "{}", text(&output));
+    let arguments: Vec<&str> = ["valgrind"].into_iter().chain(checks).chain([known.as_str()]).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    // Those that take different ways through the library; a checked program is slow.
+    run_training(&training(folder.path(), &[]), &arguments, &["102", "180", "300", "301", "360", "470"]);
 }
 
 /// The functions that a text of C names, in order, each once.

@@ -48,12 +48,14 @@ fn main() -> Outcome {
         "270" => example.members(Kind::SymbolList),
         "280" => example.count(),
         "300" => example.close_and_open(),
+        "301" => example.priority(),
         "320" => example.generic(),
         "330" => example.login(),
         "331" => example.directory(),
         "332" => example.dictionary(),
         "340" => example.post(true),
         "341" => example.post(false),
+        "350" => example.pause_all(),
         "360" => example.view(),
         "370" => example.batch(),
         "410" => example.two_sessions(),
@@ -189,6 +191,28 @@ impl Example<'_> {
             println!("closed");
         }
         Ok(())
+    }
+
+    /// Another priority, on the stream that is open.
+    fn priority(&self) -> Outcome {
+        let session = self.session()?;
+        let mut items = self.open(&session, |request| request.priority = Some(Priority { class: 1, count: 1 }))?;
+        print_until(&session, &mut items, |seen| seen.images > 0)?;
+        let changed = items.reissue(0, |request| request.priority = Some(Priority { class: 5, count: 1 }))?;
+        println!("changed\t{changed}");
+        print_until(&session, &mut items, |seen| seen.updates > 0)
+    }
+
+    /// Everything rests, and goes on with images.
+    fn pause_all(&self) -> Outcome {
+        let session = self.session()?;
+        let mut items = self.open(&session, |_| {})?;
+        print_until(&session, &mut items, |seen| seen.images > 0)?;
+        session.pause(true);
+        println!("paused");
+        while items.next(Some(Duration::from_secs(1)))?.is_some() {}
+        session.pause(false);
+        print_until(&session, &mut items, |seen| seen.images + seen.updates > 0)
     }
 
     fn generic(&self) -> Outcome {

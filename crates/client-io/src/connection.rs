@@ -1,17 +1,14 @@
 //! A client with its connections, driven by its owner: no thread, no queue.
 
-use crate::settings::{Encryption, SessionConfig, Transport};
+use crate::dial::Dial;
+use crate::settings::SessionConfig;
 use client::{Client, Delivery, Event, LinkId};
-use net::tcp::{ConnId, SocketOptions};
-use omm::Server;
-use rssl::ws::upgrade::Protocol;
-use rssl::ws::{JsonConfig, Limits};
-use rssl::{ClientConfig, Version};
-use rssl_io::{Ended, Handler, Opened, RsslIo, WebSocketDial};
+use net::tcp::ConnId;
+use omm::{Server, WallClock};
+use rssl::Version;
+use rssl_io::{Ended, Handler, Opened, RsslIo};
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::sync::Arc;
 
 /// Events of the client and of its links.
 #[derive(Debug, Clone)]
@@ -43,8 +40,9 @@ pub struct Connection {
     /// The client: subscriptions, posts. What it wants to say is sent in the next turn.
     pub client: Client,
     links: Links,
-    transport: Transport,
-    encryption: Encryption,
+    dial: Dial,
+    /// When the client is told next what the clock on the wall shows; never without a schedule.
+    clock_due: u64,
 }
 
 /// The connections that there are, or are being made, by place of the client's link.
@@ -69,6 +67,9 @@ struct Link {
     /// Close the connection when all is sent.
     leaves: bool,
 }
+
+/// How often the client is told what the clock on the wall shows, nanoseconds.
+const CLOCK_EVERY_NS: u64 = 60_000_000_000;
 
 /// Notices that are kept for an owner who does not take them.
 const NOTICES_MAX: usize = 4_096;
@@ -124,8 +125,9 @@ impl Connection {
     pub fn new(config: SessionConfig) -> io::Result<Self> {
         let client = Client::new(config.client);
         let links = Links { all: client.links().map(Link::new).collect(), is_reading: true, notices: VecDeque::new() };
-        let (transport, encryption) = (config.transport, config.encryption);
-        Ok(Self { io: RsslIo::new(net::clock::now())?, client, links, transport, encryption })
+        let dial = Dial { transport: config.transport, encryption: config.encryption };
+        let clock_due = if client.has_schedule() { 0 } else { u64::MAX };
+        Ok(Self { io: RsslIo::new(net::clock::now())?, client, links, dial, clock_due })
     }
 
     /// Wakes a turn that waits, from any thread.
@@ -140,6 +142,7 @@ impl Connection {
     /// The failure that makes all sockets unusable.
     pub fn turn(&mut self, deadline: Option<u64>, sink: &mut impl FnMut(u64, Delivery<'_>)) -> io::Result<u64> {
         let now = net::clock::now();
+        self.tell_clock(now);
         self.client.handle_timeout(now, &mut |d| sink(now, d));
         for at in 0..self.links.all.len() {
             self.dial(now, at, sink);
@@ -147,12 +150,24 @@ impl Connection {
         // The owner may have ended the session since the last turn: connections close behind what is sent now, not when input comes.
         self.links.take_events(&mut self.client);
         self.send(now);
-        let due = [deadline, self.client.timeout()].into_iter().flatten().min();
+        let clock_due = Some(self.clock_due).filter(|due| *due < u64::MAX);
+        let due = [deadline, self.client.timeout(), clock_due].into_iter().flatten().min();
         let mut served = Served { client: &mut self.client, links: &mut self.links, sink };
         let now = self.io.turn(due, &mut served)?;
         self.links.take_events(&mut self.client);
         self.send(now);
         Ok(now)
+    }
+
+    /// A schedule is kept by the clock of the place, which is put forward and back.
+    fn tell_clock(&mut self, now: u64) {
+        if now < self.clock_due {
+            return;
+        }
+        let wall = net::clock::wall();
+        let local_ns = wall.saturating_add_signed(net::clock::utc_offset_s(wall) * 1_000_000_000);
+        self.client.set_clock(WallClock { now, local_ns });
+        self.clock_due = now.saturating_add(CLOCK_EVERY_NS);
     }
 
     /// The next event since the last call.
@@ -186,7 +201,7 @@ impl Connection {
         }
         link.leaves = false;
         let Some(server) = link.server.clone() else { return };
-        let dialled = self.connect(now, at, &server);
+        let dialled = self.dial.connect(now, &mut self.io, &server, (link.attempts, link.version));
         let is_reading = self.links.is_reading;
         let link = &mut self.links.all[at];
         link.attempts = link.attempts.wrapping_add(1);
@@ -201,34 +216,6 @@ impl Connection {
                 self.client.handle_disconnected(now, link, &mut |d| sink(now, d));
             }
         }
-    }
-
-    fn connect(&mut self, now: u64, at: usize, server: &Server) -> Result<ConnId, String> {
-        let addresses = (server.host.as_str(), server.port).to_socket_addrs().map_err(|e| e.to_string())?;
-        let mut addresses: Vec<SocketAddr> = addresses.collect();
-        addresses.sort_by_key(SocketAddr::is_ipv6);
-        let link = &self.links.all[at];
-        let at = link.attempts.checked_rem(addresses.len()).ok_or("no address has this name")?;
-        let tls = match &self.encryption {
-            Encryption::Plain => None,
-            Encryption::Tls(tls) => Some(tls.connect(&server.host).map_err(|e| e.to_string())?),
-        };
-        let config = Arc::new(ClientConfig { version: link.version, ..ClientConfig::default() });
-        let options = SocketOptions::default();
-        let dialled = match self.transport {
-            Transport::Rssl => self.io.connect(now, addresses[at], &options, config, tls),
-            Transport::WebSocket => {
-                let dial = WebSocketDial {
-                    host: format!("{}:{}", server.host, server.port),
-                    protocols: vec![Protocol::Rwf],
-                    rssl: config,
-                    limits: Limits::default(),
-                    json: JsonConfig::default(),
-                };
-                self.io.connect_websocket(now, addresses[at], &options, Arc::new(dial), tls)
-            }
-        };
-        dialled.map_err(|e| e.to_string())
     }
 
     fn send(&mut self, now: u64) {

@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, Notice};
 use client::queue::{Batch, Queue};
-use client::{Interest, SubscriptionId};
+use client::{Client, Delivery, Interest, SubscriptionId};
 use net::Waker;
 use omm::consumer::OpenError;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -125,6 +125,23 @@ impl Worker {
         self.connection.set_reading(self.holding.is_empty());
     }
 
+    /// Changes the client between two turns: what it gives at once is handed over.
+    pub(crate) fn change<T>(
+        &mut self,
+        now: u64,
+        change: impl FnOnce(&mut Client, &mut dyn FnMut(Delivery<'_>)) -> T,
+    ) -> T {
+        let Self { connection, subscriptions, .. } = self;
+        let given = change(&mut connection.client, &mut |d| {
+            let Delivery { subscription, item, class, is_final, msg } = d;
+            if let Some(Some((_, batch))) = subscriptions.get_mut(subscription.index()) {
+                batch.push(client::queue::Message { item, received_ns: now, class, is_final, msg });
+            }
+        });
+        self.hand_over(now);
+        given
+    }
+
     /// Opens further items for a subscription. Gives the place of the first; `None`: it has ended.
     pub(crate) fn extend(
         &mut self,
@@ -132,31 +149,15 @@ impl Worker {
         id: SubscriptionId,
         interest: &Interest,
     ) -> Result<Option<u32>, OpenError> {
-        let Self { connection, subscriptions, .. } = self;
-        if let Some(Some((shared, _))) = subscriptions.get(id.index()) {
+        if let Some(Some((shared, _))) = self.subscriptions.get(id.index()) {
             lock(&shared.state).queue.grow(interest.names.len());
         }
-        let opened = connection.client.extend(now, id, interest, &mut |d| {
-            let client::Delivery { subscription, item, class, is_final, msg } = d;
-            if let Some(Some((_, batch))) = subscriptions.get_mut(subscription.index()) {
-                batch.push(client::queue::Message { item, received_ns: now, class, is_final, msg });
-            }
-        });
-        self.hand_over(now);
-        opened
+        self.change(now, |client, sink| client.extend(now, id, interest, &mut |d| sink(d)))
     }
 
     /// Leaves servers for preferred ones: items that are lost with them are told so.
     pub(crate) fn fall_back(&mut self, now: u64) -> usize {
-        let Self { connection, subscriptions, .. } = self;
-        let left = connection.client.fall_back(now, &mut |d| {
-            let client::Delivery { subscription, item, class, is_final, msg } = d;
-            if let Some(Some((_, batch))) = subscriptions.get_mut(subscription.index()) {
-                batch.push(client::queue::Message { item, received_ns: now, class, is_final, msg });
-            }
-        });
-        self.hand_over(now);
-        left
+        self.change(now, |client, sink| client.fall_back(now, &mut |d| sink(d)))
     }
 
     pub(crate) fn end(&mut self, now: u64, id: SubscriptionId) {

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod dial;
 mod followed;
 mod handle;
 mod publisher;
@@ -30,6 +31,7 @@ mod settings;
 mod subscription;
 
 pub use connection::{Connection, Notice};
+pub use dial::Dial;
 pub use followed::{FollowError, Followed, Step};
 pub use publisher::{PublishError, Publisher, PublisherStatus};
 pub use session::{Link, Session, Status};

@@ -1,21 +1,25 @@
 //! A service of the application's own, in a thread that listens or dials.
 
+use crate::dial::Dial;
 use crate::handle::lock;
 use crate::settings::{AddressError, servers};
 use client::fields::{self, WriteError};
 use client::publication::{Event, ItemName, Publication, PublicationConfig, Watcher};
 use net::Waker;
 use net::tcp::{Close, ConnId, SocketOptions};
+use net::tls::{TlsError, TlsServer};
 use omm::{ConnectionList, Server};
-use rssl::{ClientConfig, ServerConfig, Version};
-use rssl_io::{Ended, Handler, Opened, RsslIo};
+use rssl::ws::upgrade::{Offer, Protocol};
+use rssl::{ServerConfig, Version};
+use rssl_io::{Encryption, Ended, Handler, Listener, Opened, RsslIo, WebSocket};
 use rwf::dictionary::Dictionary;
 use rwf::image::ApplyError;
 use rwf::msg::Domain;
 use rwf::rdm::login;
 use rwf::{DataType, Primitive};
 use std::collections::{HashMap, VecDeque};
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -116,15 +120,38 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// An interactive provider: consumers and servers dial it at this address (port 0: any free one, see [`Publisher::address`]).
+    /// An interactive provider: consumers and servers dial it at this address (port 0: any free one, see [`Publisher::address`]), by RSSL or by
+    /// WebSocket (`rssl.rwf`).
     ///
     /// # Errors
     /// The address cannot be listened on, or the system gives no thread.
     pub fn listen(config: PublicationConfig, address: SocketAddr) -> io::Result<Self> {
+        Self::listen_as(config, address, Encryption::None)
+    }
+
+    /// As [`Publisher::listen`], with TLS; nothing else is taken. The files are PEM, and are read again when they change.
+    ///
+    /// # Errors
+    /// As there; a file cannot be read, or has no certificate or key.
+    pub fn listen_encrypted(
+        config: PublicationConfig,
+        address: SocketAddr,
+        certificate: &Path,
+        key: &Path,
+    ) -> io::Result<Self> {
+        let bad = |e: TlsError| io::Error::new(io::ErrorKind::InvalidInput, e.to_string());
+        let tls = TlsServer::from_files(certificate, key, None).map_err(bad)?;
+        Self::listen_as(config, address, Encryption::Required(tls))
+    }
+
+    fn listen_as(config: PublicationConfig, address: SocketAddr, encryption: Encryption) -> io::Result<Self> {
         let mut io = RsslIo::new(net::clock::now())?;
         let options = SocketOptions { reuse_address: true, ..SocketOptions::default() };
-        let (_, bound) = io.listen(address, &options, Arc::new(ServerConfig::default()))?;
-        Self::start(io, Publication::new(config, None), Some(bound))
+        let offer = Offer { protocols: vec![Protocol::Rwf], ..Offer::default() };
+        let websocket = Some(Arc::new(WebSocket { offer, ..WebSocket::default() }));
+        let rssl = Listener::rssl(Arc::new(ServerConfig::default()));
+        let (_, bound) = io.listen_as(address, &options, Listener { websocket, encryption, ..rssl })?;
+        Self::start(io, Publication::new(config, None), Dial::default(), Some(bound))
     }
 
     /// A non-interactive provider: dials the servers of a list (`HOST:PORT` with commas between them), logs in as `user`, and publishes there.
@@ -132,6 +159,14 @@ impl Publisher {
     /// # Errors
     /// The list has an entry that is no server, or the system gives no sockets or thread.
     pub fn dial(config: PublicationConfig, list: &str, user: &str) -> io::Result<Self> {
+        Self::dial_as(config, list, user, Dial::default())
+    }
+
+    /// As [`Publisher::dial`], by WebSocket or with TLS.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn dial_as(config: PublicationConfig, list: &str, user: &str, dial: Dial) -> io::Result<Self> {
         let bad = |e: AddressError| io::Error::new(io::ErrorKind::InvalidInput, e.to_string());
         let connections = ConnectionList::new(servers(list).map_err(bad)?);
         let attributes = login::Attributes {
@@ -142,15 +177,16 @@ impl Publisher {
         };
         let login = login::Request { name: user.to_owned(), attributes, ..login::Request::default() };
         let io = RsslIo::new(net::clock::now())?;
-        Self::start(io, Publication::new(config, Some((connections, login))), None)
+        Self::start(io, Publication::new(config, Some((connections, login))), dial, None)
     }
 
-    fn start(mut io: RsslIo, publication: Publication, address: Option<SocketAddr>) -> io::Result<Self> {
+    fn start(mut io: RsslIo, publication: Publication, dial: Dial, address: Option<SocketAddr>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let waker = io.tcp().waker();
         let dictionary = Arc::clone(publication.dictionary());
         let of_thread = Arc::clone(&shared);
-        let thread = Builder::new().name("publisher".to_owned()).spawn(move || run(io, publication, &of_thread))?;
+        let thread =
+            Builder::new().name("publisher".to_owned()).spawn(move || run(io, publication, dial, &of_thread))?;
         Ok(Self { shared, waker, dictionary, address, thread: Some(thread) })
     }
 
@@ -288,6 +324,7 @@ struct Work {
     conns: HashMap<u64, ConnId>,
     numbers: HashMap<ConnId, u64>,
     next: u64,
+    dial: Dial,
     dialled: Option<ConnId>,
     server: Option<Server>,
     version: Version,
@@ -340,7 +377,7 @@ impl Work {
         self.publication.publisher_events();
     }
 
-    fn dial(&mut self, now: u64, io: &mut RsslIo) {
+    fn dial_server(&mut self, now: u64, io: &mut RsslIo) {
         if self.dialled.is_some() {
             return;
         }
@@ -350,18 +387,11 @@ impl Work {
             self.server = Some(server);
         }
         let Some(server) = &self.server else { return };
-        let addresses = (server.host.as_str(), server.port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-        let config = Arc::new(ClientConfig { version: self.version, ..ClientConfig::default() });
-        let dialled = addresses.and_then(|mut addresses| {
-            addresses.sort_by_key(SocketAddr::is_ipv6);
-            let at = self.attempts.checked_rem(addresses.len());
-            let at = at.ok_or_else(|| io::Error::other("no address has this name"))?;
-            io.connect(now, addresses[at], &SocketOptions::default(), config, None)
-        });
+        let dialled = self.dial.connect(now, io, server, (self.attempts, self.version));
         self.attempts = self.attempts.wrapping_add(1);
         match dialled {
             Ok(conn) => self.dialled = Some(conn),
-            Err(e) => self.failed(now, e.to_string()),
+            Err(why) => self.failed(now, why),
         }
     }
 
@@ -429,13 +459,14 @@ impl Drop for Over<'_> {
     }
 }
 
-fn run(mut io: RsslIo, publication: Publication, shared: &Shared) {
+fn run(mut io: RsslIo, publication: Publication, dial: Dial, shared: &Shared) {
     let mut over = Over(shared, "its thread has panicked".to_owned());
     let mut work = Work {
         publication,
         conns: HashMap::new(),
         numbers: HashMap::new(),
         next: 0,
+        dial,
         dialled: None,
         server: None,
         version: Version::V14,
@@ -459,7 +490,7 @@ fn run(mut io: RsslIo, publication: Publication, shared: &Shared) {
             work.publication.publisher().into_iter().for_each(omm::publisher::Publisher::shut_down);
             work.publication.publisher_events();
         } else if !ends {
-            work.dial(now, &mut io);
+            work.dial_server(now, &mut io);
         }
         let cut_off = work.send(now, &mut io);
         tell(&mut work, shared, (refused, refusal, cut_off));

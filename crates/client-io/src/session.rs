@@ -268,6 +268,12 @@ impl Session {
         self.give(Box::new(move |worker, _| worker.connection.client.reissue_login(change)));
     }
 
+    /// Pauses all that is open, or goes on, with one message to each server. A server that cannot goes on sending; what a subscription pauses itself
+    /// ([`Subscription::pause`]) rests with each.
+    pub fn pause(&self, is_paused: bool) {
+        self.reissue_login(move |login| login.pause = is_paused);
+    }
+
     /// Posts to an item that need not be open here, on the stream of the login. With `wants_ack` a notice tells the answer under the id that is given
     /// here.
     ///

@@ -3,7 +3,7 @@
 use client::{ClientConfig, LINKS_MAX};
 use net::tls::{TlsClient, TlsError};
 use omm::consumer::ConsumerConfig;
-use omm::{ConnectionList, Server};
+use omm::{ConnectionList, Schedule, ScheduleError, Server};
 use std::fmt;
 use std::path::Path;
 
@@ -149,6 +149,20 @@ impl SessionConfig {
         }
         if is_listed && preferred.len() == 1 { Ok(()) } else { Err(AddressError::NotListed(server.to_owned())) }
     }
+
+    /// Goes back to preferred servers at times of day and week by the clock of this place, written as for `cron` ([`Schedule`]), in place of a time
+    /// elsewhere (EMA's `DetectionTimeSchedule`). Lists without a preferred server stay as they are.
+    ///
+    /// # Errors
+    /// The text is no schedule.
+    pub fn fall_back_at(&mut self, schedule: &str) -> Result<(), ScheduleError> {
+        let schedule = Schedule::parse(schedule)?;
+        let client = &mut self.client;
+        for list in std::iter::once(&mut client.consumer.connections).chain(&mut client.beside) {
+            list.fall_back_at = list.preferred.map(|_| schedule.clone());
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -172,6 +186,10 @@ mod tests {
         config.prefer("b:1", Some(5)).expect("one of the list");
         let list = &config.client.consumer.connections;
         assert_eq!((list.preferred, list.fall_back_ns, config.client.beside[0].preferred), (Some(1), Some(5), None));
+        config.fall_back_at("30 6 * * MON-FRI").expect("a schedule");
+        let lists = [&config.client.consumer.connections, &config.client.beside[0]];
+        assert_eq!(lists.map(|list| list.fall_back_at.is_some()), [true, false]);
+        assert!(config.fall_back_at("half past six").is_err());
         assert_eq!(config.prefer("d:1", None), Err(AddressError::NotListed("d:1".to_owned())));
         assert!(SessionConfig::new("a:1 |", "user").is_err() && config.prefer("a:1,b:1", None).is_err());
         let many = vec!["a:1"; LINKS_MAX + 1].join("|");

@@ -3,7 +3,7 @@
 use crate::handle::{Commands, Shared, lock};
 use client::queue::{Batch, Counts, Message};
 use client::{Interest, PostError, SubscriptionId};
-use omm::consumer::OpenError;
+use omm::consumer::{ItemRequest, OpenError};
 use rwf::msg::{GenericMsg, PostMsg};
 use rwf::wire::encode_growing;
 use std::fmt;
@@ -254,6 +254,37 @@ impl Subscription {
             worker.connection.client.post(now, (id, item), &post, wants_ack)
         });
         sent.map_err(PostFailure::Ended)?.map_err(PostFailure::Post)
+    }
+
+    /// Pauses items, or goes on with them: in a pause no updates of an item come, refreshes and states do, and behind it its image. A server that can
+    /// hears of it, when nobody else in this session watches the item. [`Session::pause`](crate::Session::pause) is for all.
+    ///
+    /// # Errors
+    /// The subscription or its session is over.
+    pub fn pause(&self, items: Vec<u32>, is_paused: bool) -> Result<(), Ended> {
+        self.ask(move |worker, now, id| {
+            worker.change(now, |client, sink| {
+                for item in items {
+                    client.pause((id, item), is_paused, &mut |d| sink(d));
+                }
+            });
+        })
+    }
+
+    /// Changes what is asked for of an item: its view or its priority; nothing else of the request is looked at. Others who watch it keep what they have.
+    /// Gives whether there is such an item still.
+    ///
+    /// # Errors
+    /// Too many items, or the subscription or its session is over.
+    pub fn reissue(
+        &self,
+        item: u32,
+        change: impl FnOnce(&mut ItemRequest) + Send + 'static,
+    ) -> Result<bool, SubscribeError> {
+        let changed = self.ask(move |worker, now, id| {
+            worker.change(now, |client, sink| client.reissue(now, (id, item), change, &mut |d| sink(d)))
+        });
+        changed.map_err(SubscribeError::Ended)?.map_err(SubscribeError::Open)
     }
 
     /// Sends a generic message on the stream of an item. Gives whether the item is open.

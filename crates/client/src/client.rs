@@ -8,7 +8,7 @@ use crate::posts::Poster;
 use crate::streams::{Delivery, Sequel, StreamId};
 use crate::subscription::{Interest, SubscriptionId};
 use omm::consumer::{self, Consumer, ItemId, ItemRequest, OpenError};
-use omm::{Disconnect, Server};
+use omm::{Disconnect, Server, WallClock};
 use rwf::dictionary::Dictionary;
 use rwf::image::Image;
 use rwf::msg::{GenericMsg, MsgClass, MsgKey, PostFlags, PostMsg};
@@ -175,9 +175,68 @@ impl Client {
     pub fn drop_item(&mut self, now: u64, id: SubscriptionId, place: u32) {
         let known = self.subscriptions.get_mut(id.index()).and_then(Option::as_mut);
         let stream = known.and_then(|items| items.get_mut(place as usize)).and_then(Option::take);
-        if let Some(stream) = stream.filter(|stream| self.places.streams.leave(*stream, id, place)) {
-            self.places.end(now, stream);
+        if let Some(stream) = stream {
+            self.leave(now, stream, (id, place));
         }
+    }
+
+    fn leave(&mut self, now: u64, stream: StreamId, (id, place): (SubscriptionId, u32)) {
+        if self.places.streams.leave(stream, id, place) {
+            self.places.end(now, stream);
+        } else {
+            self.places.note_pause(stream);
+        }
+    }
+
+    /// Pauses an item of a subscription, or goes on with it: no updates of it are given in a pause, refreshes and states are, and behind it comes the
+    /// item's image. A server that can hears of it when nobody else here watches the item. Gives whether there is such an item.
+    pub fn pause(
+        &mut self,
+        (id, place): (SubscriptionId, u32),
+        is_paused: bool,
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) -> bool {
+        let Some(stream) = self.stream(id, place).filter(|stream| self.places.streams.get(*stream).is_some()) else {
+            return false;
+        };
+        let rests = self.places.rests(stream);
+        self.places.streams.pause(stream, (id, place), (is_paused, rests), sink);
+        self.places.note_pause(stream);
+        true
+    }
+
+    /// Changes what is asked for of an item: its view or its priority. Others who watch it keep what they have. Gives whether there is such an item.
+    ///
+    /// # Errors
+    /// Others watch the stream, and there are too many items for one more; all is as it was.
+    pub fn reissue(
+        &mut self,
+        now: u64,
+        (id, place): (SubscriptionId, u32),
+        change: impl FnOnce(&mut ItemRequest),
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) -> Result<bool, OpenError> {
+        let Some(old) = self.stream(id, place) else { return Ok(false) };
+        let Some(stream) = self.places.streams.get(old) else { return Ok(false) };
+        let mut changed = stream.request.clone();
+        change(&mut changed);
+        let ItemRequest { view, priority, .. } = changed;
+        let request = ItemRequest { view, priority, paused: stream.is_paused(id, place), ..stream.request.clone() };
+        if (&request.view, request.priority) == (&stream.request.view, stream.request.priority) {
+            return Ok(true);
+        }
+        if stream.is_alone() && self.places.streams.open(&request).is_none() {
+            self.places.change(old, &request);
+            return Ok(true);
+        }
+        let names = vec![request.name.clone()];
+        let opened = self.open_items(now, (id, place), &Interest { request, names }, sink)?;
+        self.leave(now, old, (id, place));
+        if let Some(Some(items)) = self.subscriptions.get_mut(id.index()) {
+            items[place as usize] = opened[0];
+        }
+        self.places.settle(now, sink);
+        Ok(true)
     }
 
     /// The streams of an interest's items, joined or opened, for the places from `first` on.
@@ -219,7 +278,9 @@ impl Client {
         for place in again {
             items[place] = self.places.streams.open(&request(&interest.names[place]));
             if let Some(stream) = items[place] {
-                self.places.streams.join(stream, (id, first + place as u32), sink);
+                let pause = (interest.request.paused, self.places.rests(stream));
+                self.places.streams.join(stream, (id, first + place as u32), pause, sink);
+                self.places.note_pause(stream);
             }
         }
         Ok(items)
@@ -265,8 +326,8 @@ impl Client {
         let Some(items) = self.subscriptions.get_mut(id.index()).and_then(Option::take) else { return };
         self.free.push(id.index() as u32);
         for (place, stream) in items.into_iter().enumerate() {
-            if let Some(stream) = stream.filter(|stream| self.places.streams.leave(*stream, id, place as u32)) {
-                self.places.end(now, stream);
+            if let Some(stream) = stream {
+                self.leave(now, stream, (id, place as u32));
             }
         }
     }
@@ -362,6 +423,16 @@ impl Client {
         let left = self.places.links.all().map(|consumer| usize::from(consumer.fall_back(now))).sum();
         self.places.settle(now, sink);
         left
+    }
+
+    /// What the clock on the wall shows now, for lists with a schedule ([`omm::ConnectionList::fall_back_at`]); again every minute or so.
+    pub fn set_clock(&mut self, clock: WallClock) {
+        self.places.links.all().for_each(|consumer| consumer.set_clock(clock));
+    }
+
+    /// Whether [`Client::set_clock`] is of use.
+    pub fn has_schedule(&self) -> bool {
+        self.places.links.iter().any(Consumer::has_schedule)
     }
 
     /// Ends the session in order; then [`consumer::Event::Disconnect`] comes for each link that has a connection.

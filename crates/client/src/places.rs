@@ -5,7 +5,7 @@ use crate::events::Event;
 use crate::links::{LinkId, Links};
 use crate::posts::Posts;
 use crate::streams::{Delivery, Owed, Stream, StreamId, Streams};
-use omm::consumer::{self, Consumer, ItemId};
+use omm::consumer::{self, Consumer, ItemId, ItemRequest};
 use rwf::dictionary::Dictionary;
 use rwf::image::Plans;
 use rwf::msg::{AckMsg, Msg, NakCode};
@@ -77,6 +77,30 @@ impl Places {
     pub(crate) fn end(&mut self, now: u64, id: StreamId) {
         for (link, item) in self.streams.remove(id) {
             self.links.of(link).close(now, item);
+        }
+    }
+
+    /// Whether a stream rests at its source: all who watch it do, and the server knows how.
+    pub(crate) fn rests(&self, id: StreamId) -> bool {
+        let rests = |stream: &Stream| stream.request.paused && self.links.get(stream.source).pauses();
+        self.streams.get(id).is_some_and(rests)
+    }
+
+    /// Servers are told that a stream rests, or goes on, if that has changed.
+    pub(crate) fn note_pause(&mut self, id: StreamId) {
+        for (link, item) in self.streams.note_pause(id) {
+            let rests = self.streams.get(id).is_some_and(|stream| stream.request.paused);
+            self.links.of(link).reissue(item, |request| request.paused = rests);
+        }
+    }
+
+    /// Another view or priority is asked for on a stream that one alone watches.
+    pub(crate) fn change(&mut self, id: StreamId, request: &ItemRequest) {
+        for (link, item) in self.streams.change(id, request.clone()) {
+            self.links.of(link).reissue(item, |asked| {
+                asked.view.clone_from(&request.view);
+                asked.priority = request.priority;
+            });
         }
     }
 

@@ -1,16 +1,19 @@
 //! Items that an application publishes, with their images: as an interactive provider, whom consumers and servers dial and ask, and as a
 //! non-interactive one, which dials a server and publishes unasked; the application says only what each item is now.
 
-use omm::provider::{self, Provider, ProviderConfig, Upstream};
+mod views;
+
+use omm::provider::{self, Asked, Provider, ProviderConfig, Upstream};
 use omm::publisher::{self, Publisher, PublisherConfig, StreamId};
 use rwf::dictionary::Dictionary;
 use rwf::image::{Image, Plans};
-use rwf::msg::{Domain, GenericFlags, GenericMsg, NakCode, RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
+use rwf::msg::{Domain, GenericFlags, GenericMsg, MsgClass, NakCode, RefreshFlags, RefreshMsg, UpdateFlags, UpdateMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
 use rwf::wire::encode_growing;
 use rwf::{DataState, DataType, State, StateCode, StreamState};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use views::{ViewId, Views};
 
 /// Longest image, bytes.
 const IMAGE_MAX: usize = 1 << 24;
@@ -136,10 +139,31 @@ pub enum Event {
     Disconnect,
 }
 
+/// How a stream's consumer watches the item.
+#[derive(Debug, Clone, Copy, Default)]
+struct Watching {
+    /// Everything if `None`.
+    view: Option<ViewId>,
+    is_paused: bool,
+    /// Updates were left out in the pause.
+    has_missed: bool,
+}
+
+/// A connection of the interactive side.
+#[derive(Debug)]
+struct Connection {
+    provider: Provider,
+    /// The items of its streams.
+    names: HashMap<i32, ItemName>,
+    /// Its login says that all rests.
+    is_paused: bool,
+}
+
 #[derive(Debug, Default)]
 struct Item {
     image: Image,
-    streams: BTreeSet<(u64, i32)>,
+    /// By connection and stream.
+    streams: BTreeMap<(u64, i32), Watching>,
     published: Option<StreamId>,
 }
 
@@ -151,12 +175,13 @@ pub struct Publication {
     plans: Plans,
     items: HashMap<ItemName, Item>,
     wanted: usize,
-    providers: HashMap<u64, (Provider, HashMap<i32, ItemName>)>,
+    connections: HashMap<u64, Connection>,
     /// Connections that have something to send.
     unsent: BTreeSet<u64>,
     publisher: Option<Publisher>,
     by_stream: HashMap<i32, ItemName>,
     events: VecDeque<Event>,
+    views: Views,
     room: Vec<u8>,
 }
 
@@ -175,17 +200,20 @@ impl Publication {
         };
         // Servers and consumers ask the login whether posts are of any use.
         provider_config.features.post = Some(config.takes_posts);
+        provider_config.features.view = Some(true);
+        provider_config.features.optimized_pause_resume = Some(true);
         Self {
             plans: Plans::new(Some(Arc::clone(&config.dictionary))),
             config,
             provider_config: Arc::new(provider_config),
             items: HashMap::new(),
             wanted: 0,
-            providers: HashMap::new(),
+            connections: HashMap::new(),
             unsent: BTreeSet::new(),
             publisher,
             by_stream: HashMap::new(),
             events: VecDeque::new(),
+            views: Views::default(),
             room: Vec::new(),
         }
     }
@@ -209,16 +237,21 @@ impl Publication {
         if !known {
             return self.publish_image(item, container, body);
         }
-        let Self { items, plans, providers, unsent, publisher, .. } = self;
+        let Self { items, plans, connections, unsent, publisher, views, .. } = self;
         // The item is there: its image was just seen to be whole.
         let Some(known) = items.get_mut(item) else { return Ok(()) };
         // The application has said what changes: nothing else is to change with it by the dictionary's ripples.
         let flags = UpdateFlags::DO_NOT_RIPPLE;
         let update = UpdateMsg { container, flags, body, ..UpdateMsg::new(item.domain, 0) };
         known.image.update(&update, &plans.schema())?;
-        for &(conn, stream_id) in &known.streams {
-            if let Some((provider, _)) = providers.get_mut(&conn) {
-                provider.update(&UpdateMsg { stream_id, ..update.clone() });
+        views.begin();
+        for (&(conn, stream_id), watching) in &mut known.streams {
+            if watching.is_paused {
+                watching.has_missed = true;
+            } else if let Some(Connection { provider, .. }) = connections.get_mut(&conn)
+                && let Some(body) = views.cut(watching.view, MsgClass::UPDATE, container, body)
+            {
+                provider.update(&UpdateMsg { stream_id, body, ..update.clone() });
                 unsent.insert(conn);
             }
         }
@@ -255,7 +288,7 @@ impl Publication {
             self.wanted -= 1;
         }
         known.image = image;
-        let streams: Vec<(u64, i32)> = known.streams.iter().copied().collect();
+        let streams: Vec<(u64, i32)> = known.streams.keys().copied().collect();
         for (conn, stream_id) in streams {
             self.send_image(item, conn, stream_id);
         }
@@ -271,8 +304,11 @@ impl Publication {
             self.wanted -= 1;
         }
         let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NONE, text);
-        for (conn, stream_id) in known.streams {
-            if let Some((provider, names)) = self.providers.get_mut(&conn) {
+        for ((conn, stream_id), watching) in known.streams {
+            if let Some(view) = watching.view {
+                self.views.leave(view);
+            }
+            if let Some(Connection { provider, names, .. }) = self.connections.get_mut(&conn) {
                 names.remove(&stream_id);
                 provider.status(stream_id, state);
                 self.unsent.insert(conn);
@@ -285,22 +321,27 @@ impl Publication {
     }
 
     fn send_image(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
-        let Self { items, providers, room, unsent, .. } = self;
-        // A connection that is gone gets nothing.
-        let Some((provider, names)) = providers.get_mut(&conn) else { return };
+        let Self { items, connections, room, unsent, views, .. } = self;
+        // A connection that is gone gets nothing, nor a stream that has ended.
+        let Some(Connection { provider, names, .. }) = connections.get_mut(&conn) else { return };
+        let Some(Item { image, streams, .. }) = items.get_mut(item) else { return };
+        let Some(watching) = streams.get_mut(&(conn, stream_id)) else { return };
         // Without a whole image the stream waits for it: its first publication sends it.
-        let Some(payload) = items.get(item).and_then(|item| item.image.payload()) else { return };
+        let Some(payload) = image.payload() else { return };
         let Ok(end) = encode_growing(room, 0, 1_024, IMAGE_MAX, |w| payload.write(w)) else {
             names.remove(&stream_id);
             provider.status(stream_id, TOO_LONG);
             unsent.insert(conn);
             return self.leave(item, conn, stream_id);
         };
+        watching.has_missed = false;
+        views.begin();
+        let body = views.cut(watching.view, MsgClass::REFRESH, payload.container(), &room[..end]);
         let refresh = RefreshMsg {
             container: payload.container(),
             flags: RefreshFlags::REFRESH_COMPLETE | RefreshFlags::CLEAR_CACHE,
             state: State::OPEN_OK,
-            body: &room[..end],
+            body: body.unwrap_or_default(),
             ..RefreshMsg::new(item.domain, stream_id)
         };
         provider.refresh(&refresh);
@@ -345,7 +386,11 @@ impl Publication {
     fn leave(&mut self, item: &ItemName, conn: u64, stream_id: i32) {
         // An item that has ended has let go of its streams.
         let Some(known) = self.items.get_mut(item) else { return };
-        if !known.streams.remove(&(conn, stream_id)) || !known.streams.is_empty() {
+        let Some(watching) = known.streams.remove(&(conn, stream_id)) else { return };
+        if let Some(view) = watching.view {
+            self.views.leave(view);
+        }
+        if !known.streams.is_empty() {
             return;
         }
         self.events.push_back(Event::Unwanted(item.clone()));
@@ -357,13 +402,14 @@ impl Publication {
 
     /// A connection has come in.
     pub fn opened(&mut self, conn: u64) {
-        self.providers.insert(conn, (Provider::new(Arc::clone(&self.provider_config)), HashMap::new()));
+        let provider = Provider::new(Arc::clone(&self.provider_config));
+        self.connections.insert(conn, Connection { provider, names: HashMap::new(), is_paused: false });
     }
 
     /// A connection is gone.
     pub fn closed(&mut self, conn: u64) {
         // A connection that was closed before has left its items.
-        let Some((_, names)) = self.providers.remove(&conn) else { return };
+        let Some(Connection { names, .. }) = self.connections.remove(&conn) else { return };
         self.unsent.remove(&conn);
         for (stream_id, item) in names {
             self.leave(&item, conn, stream_id);
@@ -373,7 +419,7 @@ impl Publication {
     /// Takes a message of a connection.
     pub fn message(&mut self, conn: u64, msg: &[u8]) {
         // A connection that was closed says nothing any more.
-        let Some((provider, names)) = self.providers.get_mut(&conn) else { return };
+        let Some(Connection { provider, names, .. }) = self.connections.get_mut(&conn) else { return };
         self.unsent.insert(conn);
         match provider.handle_message(msg) {
             Some(Upstream::Post(post)) => {
@@ -404,7 +450,7 @@ impl Publication {
 
     /// Sends a generic message to one who watches an item. Gives whether the stream is still open.
     pub fn send_generic(&mut self, to: Watcher, container: DataType, body: &[u8]) -> bool {
-        let Some((provider, names)) = self.providers.get_mut(&to.conn) else { return false };
+        let Some(Connection { provider, names, .. }) = self.connections.get_mut(&to.conn) else { return false };
         let Some(item) = names.get(&to.stream_id) else { return false };
         let flags = GenericFlags::MESSAGE_COMPLETE;
         self.unsent.insert(to.conn);
@@ -413,17 +459,20 @@ impl Publication {
 
     /// Does what a connection's consumer wants.
     fn take_provider_events(&mut self, conn: u64) {
-        while let Some((provider, names)) = self.providers.get_mut(&conn) {
+        while let Some(Connection { provider, names, .. }) = self.connections.get_mut(&conn) {
             match provider.poll_event() {
-                Some(provider::Event::Login(request)) => provider.accept_login(&request, ""),
+                Some(provider::Event::Login(request)) => {
+                    provider.accept_login(&request, "");
+                    self.pause_all(conn, request.pause);
+                }
                 Some(provider::Event::Open(asked)) => {
                     let name = String::from_utf8_lossy(&asked.name).into();
                     let item = ItemName { domain: asked.domain, name };
-                    self.asked(conn, asked.stream_id, &item);
+                    self.asked(conn, &asked, &item);
                 }
-                Some(provider::Event::Reissue { asked, image: true }) => {
+                Some(provider::Event::Reissue { asked, image }) => {
                     if let Some(item) = names.get(&asked.stream_id).cloned() {
-                        self.send_image(&item, conn, asked.stream_id);
+                        self.asked_again(conn, &asked, &item, image);
                     }
                 }
                 Some(provider::Event::Close { stream_id }) => {
@@ -437,25 +486,81 @@ impl Publication {
         }
     }
 
-    fn asked(&mut self, conn: u64, stream_id: i32, item: &ItemName) {
+    fn asked(&mut self, conn: u64, asked: &Asked, item: &ItemName) {
+        let stream_id = asked.stream_id;
         let is_published = self.items.get(item).is_some_and(|known| known.image.is_whole());
         let is_wanted = self.items.contains_key(item);
         let waits = self.config.unpublished == Unpublished::Wait && (is_wanted || self.wanted < self.config.wanted_max);
-        let Some((provider, names)) = self.providers.get_mut(&conn) else { return };
         if !is_published && !waits {
-            let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND, "no such item here");
-            provider.status(stream_id, state);
-            return;
+            return self.refuse(conn, stream_id, (StateCode::NOT_FOUND, "no such item here"));
         }
+        let view = match asked.view.as_ref().map(|view| self.views.watch(view)).transpose() {
+            Ok(view) => view,
+            Err(why) => return self.refuse(conn, stream_id, why),
+        };
+        // The connection has just said so.
+        let Some(Connection { names, is_paused, .. }) = self.connections.get_mut(&conn) else { return };
+        let is_paused = asked.paused || *is_paused;
         names.insert(stream_id, item.clone());
         let known = self.items.entry(item.clone()).or_default();
         if known.streams.is_empty() {
             self.wanted += usize::from(!is_published);
             self.events.push_back(Event::Wanted(item.clone()));
         }
-        known.streams.insert((conn, stream_id));
+        known.streams.insert((conn, stream_id), Watching { view, is_paused, has_missed: false });
         if is_published {
             self.send_image(item, conn, stream_id);
+        }
+    }
+
+    /// A stream is to have another view, rest, or go on. What it has missed in a pause comes as an image, whether it asks for one or not.
+    fn asked_again(&mut self, conn: u64, asked: &Asked, item: &ItemName, wants_image: bool) {
+        let stream_id = asked.stream_id;
+        let view = match asked.view.as_ref().map(|view| self.views.watch(view)).transpose() {
+            Ok(view) => view,
+            Err(why) => {
+                if let Some(Connection { names, .. }) = self.connections.get_mut(&conn) {
+                    names.remove(&stream_id);
+                }
+                self.refuse(conn, stream_id, why);
+                return self.leave(item, conn, stream_id);
+            }
+        };
+        let known = self.items.get_mut(item).and_then(|known| known.streams.get_mut(&(conn, stream_id)));
+        // A stream by this number has its item: names of connections are of streams that are open.
+        let Some(watching) = known else { return };
+        let before = std::mem::replace(&mut watching.view, view);
+        watching.is_paused = asked.paused;
+        let owes_image = wants_image || (!asked.paused && watching.has_missed);
+        if let Some(view) = before {
+            self.views.leave(view);
+        }
+        if owes_image {
+            self.send_image(item, conn, stream_id);
+        }
+    }
+
+    /// A login says whether all streams of its connection are to rest.
+    fn pause_all(&mut self, conn: u64, is_paused: bool) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if std::mem::replace(&mut connection.is_paused, is_paused) == is_paused {
+            return;
+        }
+        let streams: Vec<(i32, ItemName)> = connection.names.iter().map(|(id, item)| (*id, item.clone())).collect();
+        for (stream_id, item) in streams {
+            let known = self.items.get_mut(&item).and_then(|known| known.streams.get_mut(&(conn, stream_id)));
+            // Names of connections are of streams that are open.
+            let Some(watching) = known else { continue };
+            watching.is_paused = is_paused;
+            if !is_paused && watching.has_missed {
+                self.send_image(&item, conn, stream_id);
+            }
+        }
+    }
+
+    fn refuse(&mut self, conn: u64, stream_id: i32, (code, text): (StateCode, &str)) {
+        if let Some(Connection { provider, .. }) = self.connections.get_mut(&conn) {
+            provider.status(stream_id, State::new(StreamState::CLOSED, DataState::SUSPECT, code, text));
         }
     }
 
@@ -466,7 +571,7 @@ impl Publication {
 
     /// The next message to send on a connection.
     pub fn poll_transmit(&mut self, conn: u64) -> Option<&[u8]> {
-        self.providers.get_mut(&conn)?.0.poll_transmit()
+        self.connections.get_mut(&conn)?.provider.poll_transmit()
     }
 
     /// Takes a message of the server of the non-interactive side.

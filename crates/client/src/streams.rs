@@ -36,8 +36,10 @@ pub struct Delivery<'m> {
 pub(crate) struct Watch {
     pub(crate) subscription: SubscriptionId,
     pub(crate) item: u32,
-    /// Joined while parts of a refresh were under way: nothing is given until the image is whole.
+    /// Joined while parts of a refresh were under way, or has gone on after a pause: nothing is given until an image is whole.
     is_late: bool,
+    /// Updates are not given for now.
+    is_paused: bool,
 }
 
 /// A stream, as long as it is there. The number of one that has ended is used again, with another generation.
@@ -97,6 +99,11 @@ fn key(request: &ItemRequest) -> Key {
     (request.service.clone(), request.name.clone(), request.domain.0)
 }
 
+/// Whether two requests are for the same stream.
+fn is_equal(one: &ItemRequest, other: &ItemRequest) -> bool {
+    if one.paused == other.paused { one == other } else { ItemRequest { paused: one.paused, ..other.clone() } == *one }
+}
+
 const fn is_shared(request: &ItemRequest) -> bool {
     request.streaming && !request.private
 }
@@ -147,13 +154,13 @@ impl Streams {
         self.by_item[link.index()].get(&item).copied()
     }
 
-    /// The stream that an equal request has open.
+    /// The stream that an equal request has open; who watches it may pause by itself.
     pub(crate) fn open(&self, request: &ItemRequest) -> Option<StreamId> {
         if !is_shared(request) {
             return None;
         }
         let same = self.shared.get(&key(request))?;
-        same.iter().copied().find(|id| self.get(*id).is_some_and(|stream| stream.request == *request))
+        same.iter().copied().find(|id| self.get(*id).is_some_and(|stream| is_equal(&stream.request, request)))
     }
 
     /// A stream with the one who wants it, without a leg.
@@ -161,8 +168,8 @@ impl Streams {
         let shared = is_shared(&request).then(|| key(&request));
         let (subscription, item) = watch;
         let stream = Stream {
+            watchers: vec![Watch { subscription, item, is_late: false, is_paused: request.paused }],
             request,
-            watchers: vec![Watch { subscription, item, is_late: false }],
             image: Image::new(),
             legs: vec![None; self.by_item.len()],
             source,
@@ -199,22 +206,71 @@ impl Streams {
         Some(item)
     }
 
-    /// Somebody joins an open stream: the image that is held is for them alone, if it is whole.
-    pub(crate) fn join(&mut self, id: StreamId, watch: (SubscriptionId, u32), sink: &mut impl FnMut(Delivery<'_>)) {
-        if self.get(id).is_none() {
-            return;
-        }
-        let mut room = std::mem::take(&mut self.room);
+    /// Somebody joins an open stream, which `rests` at its server or not: the image that is held is for them alone, if it is whole and goes on.
+    pub(crate) fn join(
+        &mut self,
+        id: StreamId,
+        (subscription, item): (SubscriptionId, u32),
+        (is_paused, rests): (bool, bool),
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) {
         let Some(stream) = self.get_mut(id) else { return };
-        let (subscription, item) = watch;
-        let is_late = stream.image.is_refreshing();
-        let watch = Watch { subscription, item, is_late };
+        // What rests at the server has to go on first.
+        let is_late = stream.image.is_refreshing() || (rests && !is_paused);
+        let watch = Watch { subscription, item, is_late, is_paused };
         stream.watchers.push(watch);
+        if !is_late {
+            self.give_image(id, watch, sink);
+        }
+    }
+
+    /// The image that is held, if it is whole, for one who watches.
+    fn give_image(&mut self, id: StreamId, watch: Watch, sink: &mut impl FnMut(Delivery<'_>)) {
+        let mut room = std::mem::take(&mut self.room);
         room.clear();
-        if !is_late && stream.write_image(RefreshFlags::SOLICITED, &mut room) {
+        if self.get(id).is_some_and(|stream| stream.write_image(RefreshFlags::SOLICITED, &mut room)) {
             sink(watch.delivery(MsgClass::REFRESH, false, &room));
         }
         self.room = room;
+    }
+
+    /// Somebody pauses, or goes on: what was missed comes as an image, from here unless the stream `rests` at its server.
+    pub(crate) fn pause(
+        &mut self,
+        id: StreamId,
+        (subscription, item): (SubscriptionId, u32),
+        (is_paused, rests): (bool, bool),
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) {
+        let Some(stream) = self.get_mut(id) else { return };
+        let rests = rests || stream.image.is_refreshing();
+        let of = |watch: &&mut Watch| (watch.subscription, watch.item) == (subscription, item);
+        let Some(watch) = stream.watchers.iter_mut().find(of) else { return };
+        if std::mem::replace(&mut watch.is_paused, is_paused) == is_paused || is_paused {
+            return;
+        }
+        watch.is_late |= rests;
+        let watch = *watch;
+        if !watch.is_late {
+            self.give_image(id, watch, sink);
+        }
+    }
+
+    /// The server is to know whether a stream rests: when all who watch it do. Gives the legs at which that has changed.
+    pub(crate) fn note_pause(&mut self, id: StreamId) -> Vec<(LinkId, ItemId)> {
+        let Some(stream) = self.get_mut(id) else { return Vec::new() };
+        let rests = stream.watchers.iter().all(|watch| watch.is_paused);
+        if std::mem::replace(&mut stream.request.paused, rests) == rests {
+            return Vec::new();
+        }
+        stream.legs()
+    }
+
+    /// Another view or priority is asked for on a stream that one alone watches. Gives the legs at which that is to be said.
+    pub(crate) fn change(&mut self, id: StreamId, request: ItemRequest) -> Vec<(LinkId, ItemId)> {
+        let Some(stream) = self.get_mut(id) else { return Vec::new() };
+        stream.request = request;
+        stream.legs()
     }
 
     /// Parts of refreshes that are under way at a link will not be completed.
@@ -249,8 +305,7 @@ impl Streams {
                 self.shared.remove(&key);
             }
         }
-        let legs = stream.legs.iter().zip(0..).filter_map(|(item, at)| Some((LinkId::new(at), (*item)?)));
-        let legs: Vec<_> = legs.collect();
+        let legs = stream.legs();
         for (link, item) in &legs {
             self.by_item[link.index()].remove(item);
         }
@@ -298,7 +353,7 @@ impl Streams {
             }
             // An update that cannot be applied makes the image Suspect, which whoever joins is told.
             let _ = stream.image.update_planned(msg, plans);
-            for watch in stream.watchers.iter().filter(|watch| !watch.is_late) {
+            for watch in stream.watchers.iter().filter(|watch| !watch.is_late && !watch.is_paused) {
                 sink(watch.delivery(class, false, msg));
             }
             return Sequel::None;
@@ -382,6 +437,8 @@ impl Streams {
         let mut legs = 0;
         for (id, stream) in self.iter() {
             assert!(!stream.watchers.is_empty(), "a stream that nobody watches");
+            let rests = stream.watchers.iter().all(|watch| watch.is_paused);
+            assert_eq!(rests, stream.request.paused, "a stream rests when all who watch it do");
             for (link, item) in links.ids().zip(&stream.legs) {
                 let Some(item) = item else { continue };
                 legs += 1;
@@ -408,6 +465,22 @@ impl Stream {
     /// Whether it has legs at all links of a warm standby.
     pub(crate) const fn is_shared(&self) -> bool {
         is_shared(&self.request)
+    }
+
+    /// Whether one alone watches it.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.watchers.len() == 1
+    }
+
+    /// Whether one who watches it has paused.
+    pub(crate) fn is_paused(&self, subscription: SubscriptionId, item: u32) -> bool {
+        self.watchers
+            .iter()
+            .any(|watch| (watch.subscription, watch.item, watch.is_paused) == (subscription, item, true))
+    }
+
+    fn legs(&self) -> Vec<(LinkId, ItemId)> {
+        self.legs.iter().zip(0..).filter_map(|(item, at)| Some((LinkId::new(at), (*item)?))).collect()
     }
 
     fn note_state(&mut self, state: &State<'_>) {

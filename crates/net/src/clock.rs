@@ -45,6 +45,16 @@ pub fn wall() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// Seconds by which the clock of this place (`TZ`, `/etc/localtime`) is before UTC at a time of [`wall`], with daylight saving as it is then.
+pub fn utc_offset_s(wall_ns: u64) -> i64 {
+    let time = (wall_ns / 1_000_000_000) as libc::time_t;
+    // SAFETY: plain numbers and a pointer, for which zero is valid.
+    let mut parts: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: the call reads one time and writes one tm. It fails for years beyond 2^31 alone, and leaves the offset zero then.
+    unsafe { libc::localtime_r(&raw const time, &raw mut parts) };
+    parts.tm_gmtoff
+}
+
 fn read(clock: libc::clockid_t) -> u64 {
     let mut spec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes one timespec. It cannot fail for the clocks named in this file.
@@ -64,6 +74,12 @@ mod tests {
             assert!(next >= last);
             last = next;
         }
+    }
+
+    #[test]
+    fn the_clock_of_the_place_is_near_that_of_the_world() {
+        let offset = utc_offset_s(wall());
+        assert!((-14 * 3_600..=14 * 3_600).contains(&offset), "{offset}");
     }
 
     #[test]

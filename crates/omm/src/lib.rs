@@ -76,8 +76,10 @@ pub mod login;
 mod outbox;
 pub mod provider;
 pub mod publisher;
+mod schedule;
 mod servers;
 mod session;
 
-pub use servers::{ConnectionList, Server};
+pub use schedule::{Schedule, ScheduleError};
+pub use servers::{ConnectionList, Server, WallClock};
 pub use session::Disconnect;

@@ -74,7 +74,7 @@ pub struct Asked {
     pub private: bool,
     /// Updates are not wanted for now.
     pub paused: bool,
-    /// The fields wanted.
+    /// The fields wanted. A request for an open stream that says only that there is a view means the one that the stream has.
     pub view: Option<View>,
     /// The quality of service wanted, or the best of a range.
     pub qos: Option<Qos>,
@@ -383,11 +383,14 @@ impl Provider {
 
     fn ask_again(&mut self, request: &RequestMsg<'_>, service: u16) {
         let image = !request.flags.contains(RequestFlags::NO_REFRESH);
-        let asked = Arc::new(asked(request, service));
-        if let Some(stream) = self.streams.get_mut(&request.stream_id) {
-            stream.asked = Arc::clone(&asked);
-            stream.wants_image |= image;
+        let mut asked = asked(request, service);
+        let Some(stream) = self.streams.get_mut(&request.stream_id) else { return };
+        if asked.view.is_none() && request.flags.contains(RequestFlags::HAS_VIEW) {
+            asked.view.clone_from(&stream.asked.view);
         }
+        let asked = Arc::new(asked);
+        stream.asked = Arc::clone(&asked);
+        stream.wants_image |= image;
         self.events.push_back(Event::Reissue { asked, image });
     }
 

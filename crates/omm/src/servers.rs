@@ -1,5 +1,7 @@
 //! The servers that a client may connect to, and which one is next.
 
+use crate::schedule::Schedule;
+
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
@@ -26,6 +28,9 @@ pub struct ConnectionList {
     /// How long a connection to another server lasts before the preferred one is tried again, nanoseconds; `None`: until it is
     /// lost.
     pub fall_back_ns: Option<u64>,
+    /// When a connection to another server is left for the preferred one, by the clock of the place (EMA's `DetectionTimeSchedule`); in place of
+    /// `fall_back_ns`, and only as far as the owner says what that clock shows ([`WallClock`]).
+    pub fall_back_at: Option<Schedule>,
     /// Pause after the first round of the list without success, nanoseconds; it doubles with each round.
     pub retry_min_ns: u64,
     /// Longest pause, nanoseconds.
@@ -35,7 +40,34 @@ pub struct ConnectionList {
 impl ConnectionList {
     /// A list of these servers, with pauses of 1 to 5 seconds (the defaults of EMA).
     pub const fn new(servers: Vec<Server>) -> Self {
-        Self { servers, preferred: None, fall_back_ns: None, retry_min_ns: 1_000_000_000, retry_max_ns: 5_000_000_000 }
+        Self {
+            servers,
+            preferred: None,
+            fall_back_ns: None,
+            fall_back_at: None,
+            retry_min_ns: 1_000_000_000,
+            retry_max_ns: 5_000_000_000,
+        }
+    }
+}
+
+/// What the clock on the wall shows, for schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WallClock {
+    /// A monotonic time, nanoseconds.
+    pub now: u64,
+    /// The time of the place then, nanoseconds since its 1 January 1970, 00:00.
+    pub local_ns: u64,
+}
+
+impl WallClock {
+    /// The monotonic time at which a schedule is due next after `now`.
+    fn next(&self, schedule: &Schedule, now: u64) -> Option<u64> {
+        let passed = i128::from(now) - i128::from(self.now);
+        let local_ns = i128::from(self.local_ns) + passed;
+        let local_s = i64::try_from(local_ns.div_euclid(1_000_000_000)).ok()?;
+        let due_ns = i128::from(schedule.next_after(local_s)?) * 1_000_000_000;
+        u64::try_from(i128::from(now) + due_ns - local_ns).ok()
     }
 }
 
@@ -51,13 +83,14 @@ pub(crate) struct Walk {
     own: Vec<Server>,
     /// Attempts since the last success.
     failures: u32,
+    clock: Option<WallClock>,
 }
 
 impl Walk {
     pub(crate) fn new(list: ConnectionList) -> Self {
         let preferred = list.preferred.filter(|&index| index < list.servers.len());
         let list = ConnectionList { preferred, ..list };
-        Self { next: preferred.unwrap_or(0), own: list.servers.clone(), list, failures: 0 }
+        Self { next: preferred.unwrap_or(0), own: list.servers.clone(), list, failures: 0, clock: None }
     }
 
     pub(crate) fn server(&self, index: usize) -> Option<&Server> {
@@ -103,8 +136,25 @@ impl Walk {
     /// A connection works. Gives when it is to be left for the preferred server.
     pub(crate) fn succeeded(&mut self, index: usize, now: u64) -> Option<u64> {
         self.failures = 0;
-        let elsewhere = self.list.preferred.is_some_and(|preferred| preferred != index);
-        self.list.fall_back_ns.filter(|_| elsewhere).map(|pause| now.saturating_add(pause))
+        self.leave_at(index, now)
+    }
+
+    /// When the server in use, of this number, is to be left for the preferred one.
+    pub(crate) fn leave_at(&self, index: usize, now: u64) -> Option<u64> {
+        self.list.preferred.filter(|preferred| *preferred != index)?;
+        match &self.list.fall_back_at {
+            Some(schedule) => self.clock?.next(schedule, now),
+            None => self.list.fall_back_ns.map(|pause| now.saturating_add(pause)),
+        }
+    }
+
+    pub(crate) const fn set_clock(&mut self, clock: WallClock) {
+        self.clock = Some(clock);
+    }
+
+    /// Whether a schedule is kept, for which the clock on the wall is needed.
+    pub(crate) const fn has_schedule(&self) -> bool {
+        self.list.fall_back_at.is_some() && self.list.preferred.is_some()
     }
 
     /// A connection that worked is gone: when to try the next one. The preferred server comes first.
@@ -160,6 +210,24 @@ mod tests {
         walk.lost(50);
         assert_eq!(walk.take(), Some(1));
         assert_eq!(walk.succeeded(1, 60), None);
+    }
+
+    #[test]
+    fn a_schedule_goes_before_the_time_elsewhere() {
+        let mut walk = walk(Some(1));
+        walk.list.fall_back_at = Some(Schedule::parse("*/10 * * * *").unwrap());
+        assert_eq!(walk.succeeded(0, 5), None, "nobody has said what the clock shows");
+        // 00:09:59.5 when the monotonic clock says 7 s.
+        let second = 1_000_000_000;
+        let clock = WallClock { now: 7 * second, local_ns: 599 * second + second / 2 };
+        walk.set_clock(clock);
+        assert_eq!(walk.leave_at(0, clock.now), Some(7 * second + second / 2));
+        assert_eq!(walk.succeeded(0, 8 * second), Some(607 * second + second / 2));
+        assert_eq!(walk.succeeded(1, 8 * second), None, "at the preferred one");
+        // The clock was put forward by a minute.
+        let put = WallClock { local_ns: clock.local_ns + 60 * second, ..clock };
+        walk.set_clock(put);
+        assert_eq!(walk.leave_at(0, put.now), Some(547 * second + second / 2));
     }
 
     #[test]

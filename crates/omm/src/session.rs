@@ -11,7 +11,7 @@
 
 use crate::login::{Acceptance, LoginEvent, LoginStream};
 use crate::outbox::Outbox;
-use crate::servers::{ConnectionList, Server, Walk};
+use crate::servers::{ConnectionList, Server, Walk, WallClock};
 use rwf::StreamState;
 use rwf::rdm::login;
 use rwf::rdm::state::StateBuf;
@@ -233,6 +233,23 @@ impl Session {
             self.leave_for_preferred(now);
         }
         is_other
+    }
+
+    /// What the clock on the wall shows: the time at which a server is left by a schedule follows it.
+    pub(crate) fn set_clock(&mut self, clock: WallClock) {
+        self.walk.set_clock(clock);
+        if let Phase::Up { server, leave_at } = &mut self.phase
+            && self.walk.has_schedule()
+            // A time that has come stays: what is due is done first.
+            && leave_at.is_none_or(|due| due > clock.now)
+        {
+            *leave_at = self.walk.leave_at(*server, clock.now);
+        }
+    }
+
+    /// Whether a schedule needs the clock on the wall.
+    pub(crate) const fn has_schedule(&self) -> bool {
+        self.walk.has_schedule()
     }
 
     /// Why the owner is to close the connection, once.

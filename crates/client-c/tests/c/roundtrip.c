@@ -97,6 +97,15 @@ static int round_trip(void) {
     }
     CHECK(qw_next(quotes, 0, &message) == 0);
     CHECK(qw_subscription_counts(quotes, &counts) == 0 && counts.queued == 1002 && counts.merged == 0);
+    CHECK(qw_pause(quotes, 2, 1) == -1 && strstr(qw_errmsg(), "item 2"));
+    CHECK(qw_pause(quotes, 0, 1) == 0);
+    values[0] = number("BID", -1);
+    CHECK(qw_publish(publisher, "A", values, 1) == 0 && qw_publisher_flush(publisher) == 0);
+    CHECK(qw_pause(quotes, 0, 0) == 0);
+    CHECK(qw_next(quotes, 30, &message) == 1 && message.message_class == QW_REFRESH);
+    CHECK(qw_field_double(quotes, "BID", &bid) == 1 && bid == -1);
+    CHECK(qw_set_priority(quotes, 0, 3, 1) == 1 && qw_set_priority(quotes, 1, 3, 1) == 0);
+    CHECK(qw_session_pause(session, 0) == 0);
     CHECK(qw_publish_end(publisher, "A", "over") == 0);
     CHECK(qw_next(quotes, 30, &message) == 1 && message.message_class == QW_STATUS && message.is_final);
     CHECK(qw_session_close(session) == 0);
@@ -133,6 +142,10 @@ static int standby(void) {
     options.fall_back_s = 1;
     CHECK(qw_connect_with(servers, "me", &options, 30, &session) == -1 && strstr(qw_errmsg(), "preferred"));
     options.fall_back_s = 0;
+    options.preferred = first;
+    options.fall_back_at = "at noon";
+    CHECK(qw_connect_with(servers, "me", &options, 30, &session) == -1 && strstr(qw_errmsg(), "cron"));
+    options.fall_back_at = "0 12 * * *";
     CHECK(qw_connect_with(servers, "me", &options, 30, &session) == 0);
     CHECK(qw_session_server(session, text, sizeof text, NULL) == 1 && strcmp(text, first) == 0);
     CHECK(qw_session_fall_back(session) == 0);

@@ -1,11 +1,11 @@
 //! Market data by lines: commands on standard input, what comes on standard output, columns with tabs between them.
 //!
 //! ```text
-//! cargo run -p client-io --example console -- watch localhost:14002 USER [token]
+//! cargo run -p client-io --example console -- watch localhost:14002 USER [token] [roots=FILE: TLS] [websocket]
 //!   open DIRECT_FEED IBM.N [snapshot] [private] [domain=NUMBER] [view=FIELD,FIELD]     open DIRECT_FEED A,B,C: a batch
 //!   close IBM.N      post IBM.N BID=1.5      generic IBM.N BID=1.5      contribute DIRECT_FEED IBM.N BID=1.5 (off-stream)
 //!
-//! cargo run -p client-io --example console -- listen 14010 MY_FEED [waits] [takes-posts]
+//! cargo run -p client-io --example console -- listen 14010 MY_FEED [waits] [takes-posts] [certificate=FILE key=FILE]
 //! cargo run -p client-io --example console -- dial localhost:14003 MY_FEED USER
 //!   publish EUR=X BID=1.0712 ASK=1.0714      image EUR=X BID=1.0      list ALL=X EUR=X,JPY=X      answer BID=2 (the last generic message)
 //!   end EUR=X the text

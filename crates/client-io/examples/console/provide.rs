@@ -8,6 +8,7 @@ use rwf::msg::Domain;
 use rwf::wire::encode_growing;
 use rwf::{DataType, EncodeError, MapAction, MapEncoder, MapHead, Primitive};
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,12 @@ pub(crate) fn listen(port: u16, service: &str, options: &[&str]) -> Result<(), B
     if options.contains(&"waits") {
         config.unpublished = Unpublished::Wait;
     }
-    let publisher = Publisher::listen(config, ([127, 0, 0, 1], port).into())?;
+    let at = ([127, 0, 0, 1], port).into();
+    let file = |name: &str| options.iter().find_map(|option| option.strip_prefix(name)).map(Path::new);
+    let publisher = match (file("certificate="), file("key=")) {
+        (Some(certificate), Some(key)) => Publisher::listen_encrypted(config, at, certificate, key)?,
+        _ => Publisher::listen(config, at)?,
+    };
     if let Some(address) = publisher.address() {
         println!("listening\t{}", address.port());
     }

@@ -4,7 +4,7 @@ use crate::read_lines;
 use crate::values::{columns, written};
 use client::queue::QueueConfig;
 use client::{Event, Interest};
-use client_io::{Notice, Session, SessionConfig, Subscription};
+use client_io::{Notice, Session, SessionConfig, Subscription, Transport};
 use omm::consumer::{self, ItemRequest};
 use rwf::DataType;
 use rwf::dictionary::{Dictionary, FieldDef};
@@ -12,6 +12,7 @@ use rwf::msg::{Domain, GenericFlags, GenericMsg, Msg, PostMsg};
 use rwf::rdm::login::name_type;
 use rwf::rdm::request::View;
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
@@ -45,6 +46,12 @@ pub(crate) fn run(servers: &str, user: &str, options: &[&str]) -> Result<(), Box
     if options.contains(&"token") {
         consumer.login.name_type = Some(name_type::AUTHENTICATION_TOKEN);
         consumer.login.authentication_token = Some(std::mem::replace(&mut consumer.login.name, "\0".to_owned()));
+    }
+    if let Some(roots) = options.iter().find_map(|option| option.strip_prefix("roots=")) {
+        config.encrypt(Some(Path::new(roots)))?;
+    }
+    if options.contains(&"websocket") {
+        config.transport = Transport::WebSocket;
     }
     let session = Arc::new(Session::connect(config)?);
     let (give, take) = read_lines(Input::Line, std::thread::current());

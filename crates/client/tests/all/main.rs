@@ -2,6 +2,8 @@
 
 mod images;
 mod links;
+mod pauses;
+mod publication;
 mod sharing;
 mod sites;
 mod takeovers;

@@ -4,7 +4,7 @@ use client::images::{Condition, Images};
 use client::queue::{Batch, Message, Queue, QueueConfig};
 use client::{Client, ClientConfig, Delivery, Event, Interest, LinkId, SubscriptionId};
 use omm::consumer::{ConsumerConfig, ItemRequest};
-use omm::provider::{self, Provider, ProviderConfig, Upstream};
+use omm::provider::{self, Asked, Provider, ProviderConfig, Upstream};
 use omm::{ConnectionList, Server};
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg, UpdateMsg};
 use rwf::rdm::directory::{Action, Info, Part, Service, ServiceState};
@@ -53,7 +53,7 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) client: Client,
     pub(crate) provider: Option<Provider>,
-    config: Arc<ProviderConfig>,
+    pub(crate) config: Arc<ProviderConfig>,
     pub(crate) values: BTreeMap<String, Value>,
     pub(crate) apps: Vec<App>,
     pub(crate) events: Vec<Event>,
@@ -77,7 +77,9 @@ impl World {
     pub(crate) fn new() -> Self {
         let servers = vec![Server::new("a", 14_002), Server::new("b", 14_002)];
         let consumer = ConsumerConfig { dictionary: false, ..ConsumerConfig::new(ConnectionList::new(servers), "u") };
-        let config = Arc::new(ProviderConfig { services: vec![service()], ..ProviderConfig::default() });
+        let mut config = ProviderConfig { services: vec![service()], ..ProviderConfig::default() };
+        config.features.optimized_pause_resume = Some(true);
+        let config = Arc::new(config);
         Self {
             now: SECOND,
             client: Client::new(ClientConfig::new(consumer)),
@@ -93,8 +95,11 @@ impl World {
     }
 
     pub(crate) fn subscribe(&mut self, names: &[&str], queue: QueueConfig, streaming: bool) -> usize {
+        self.subscribe_to(names, queue, ItemRequest { streaming, ..ItemRequest::new(SERVICE, "") })
+    }
+
+    pub(crate) fn subscribe_to(&mut self, names: &[&str], queue: QueueConfig, request: ItemRequest) -> usize {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let request = ItemRequest { streaming, ..ItemRequest::new(SERVICE, "") };
         let mut early = Vec::new();
         let interest = Interest { request, names: names.clone() };
         let mut collect = |d: Delivery<'_>| early.push((d.subscription, d.item, d.class, d.is_final, d.msg.to_vec()));
@@ -133,6 +138,22 @@ impl World {
         self.take_events();
     }
 
+    /// An application pauses an item of its subscription, or goes on with it.
+    pub(crate) fn pause(&mut self, app: usize, item: u32, is_paused: bool) {
+        let Self { client, apps, now, .. } = self;
+        let id = apps[app].id;
+        assert!(client.pause((id, item), is_paused, &mut |d| deliver(apps, *now, d)));
+        client.check_invariants();
+    }
+
+    /// An application asks for another view or priority.
+    pub(crate) fn reissue(&mut self, app: usize, item: u32, change: impl FnOnce(&mut ItemRequest)) {
+        let Self { client, apps, now, .. } = self;
+        let id = apps[app].id;
+        assert_eq!(client.reissue(*now, (id, item), change, &mut |d| deliver(apps, *now, d)), Ok(true));
+        client.check_invariants();
+    }
+
     fn take_events(&mut self) {
         while let Some(event) = self.client.poll_event() {
             self.events.push(event);
@@ -163,7 +184,7 @@ impl World {
         while let Some(event) = provider.poll_event() {
             match event {
                 provider::Event::Login(request) => provider.accept_login(&request, ""),
-                provider::Event::Open(asked) => {
+                provider::Event::Open(asked) | provider::Event::Reissue { asked, image: true } => {
                     let name = String::from_utf8(asked.name.clone()).unwrap();
                     self.opened.push(name.clone());
                     let Some(&(a, b)) = self.values.get(&name) else {
@@ -226,7 +247,8 @@ impl World {
         let Some(provider) = &mut self.provider else { return };
         let body = payload(&[field]);
         for stream_id in 1..2_000 {
-            if provider.stream(stream_id).is_some_and(|asked| asked.name == name.as_bytes()) {
+            let is_of = |asked: &Asked| asked.name == name.as_bytes() && !asked.paused;
+            if provider.stream(stream_id).is_some_and(is_of) {
                 let container = DataType::FIELD_LIST;
                 provider.update(&UpdateMsg {
                     container,

@@ -11,7 +11,7 @@ pub use item::{ItemId, ItemRequest};
 pub use standby::StandbyMode;
 
 use crate::directory::{Changes, Directory};
-use crate::servers::{ConnectionList, Server};
+use crate::servers::{ConnectionList, Server, WallClock};
 use crate::session::{Disconnect, Login, Session};
 use dictionary::{Download, Progress};
 use rwf::dictionary::Dictionary;
@@ -434,6 +434,22 @@ impl Consumer {
             self.leave(true);
         }
         is_left
+    }
+
+    /// Whether the server of this connection can pause streams; one that cannot goes on sending.
+    pub fn pauses(&self) -> bool {
+        self.session.features().optimized_pause_resume == Some(true)
+    }
+
+    /// What the clock on the wall shows now, for [`ConnectionList::fall_back_at`]: at the beginning, and again every minute or so, since such clocks
+    /// are put forward and back.
+    pub fn set_clock(&mut self, clock: WallClock) {
+        self.session.set_clock(clock);
+    }
+
+    /// Whether [`Consumer::set_clock`] is of use.
+    pub const fn has_schedule(&self) -> bool {
+        self.session.has_schedule()
     }
 
     /// The dictionary is to be had elsewhere: none is downloaded that is not under way.

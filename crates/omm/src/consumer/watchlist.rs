@@ -182,9 +182,12 @@ impl Watchlist {
         let Some(item) = self.items.get_mut(&id.0) else { return };
         let before = item.request.clone();
         change(&mut item.request);
-        let ItemRequest { service, name, name_type, domain, streaming, private, .. } = before;
+        let ItemRequest { service, name, name_type, domain, streaming, private, .. } = before.clone();
         item.request = ItemRequest { service, name, name_type, domain, streaming, private, ..item.request.clone() };
-        if item.is_open() {
+        // What a server cannot pause goes on there: a pause is no news to it.
+        let pauses = session.features().optimized_pause_resume == Some(true);
+        let is_pause_alone = ItemRequest { paused: before.paused, ..item.request.clone() } == before;
+        if item.is_open() && (pauses || !is_pause_alone || item.request.paused == before.paused) {
             // A new view needs an image; so does an item that goes on after a pause.
             let silent = item.request.view == before.view && (item.request.paused || !before.paused);
             send_request(id.0, item, silent, session);
@@ -636,11 +639,12 @@ impl Watchlist {
     }
 }
 
-fn flags_of(request: &ItemRequest, view: bool) -> RequestFlags {
+fn flags_of(request: &ItemRequest, view: bool, session: &Session) -> RequestFlags {
     let mut flags = RequestFlags::NONE;
     flags.set(RequestFlags::STREAMING, request.streaming);
     flags.set(RequestFlags::PRIVATE_STREAM, request.private);
-    flags.set(RequestFlags::PAUSE, request.paused);
+    let pauses = session.features().optimized_pause_resume == Some(true);
+    flags.set(RequestFlags::PAUSE, request.paused && pauses);
     flags.set(RequestFlags::HAS_VIEW, view);
     flags
 }
@@ -661,7 +665,7 @@ fn send_request(id: i32, item: &Item, silent: bool, session: &mut Session) {
     let request = &item.request;
     let view = request.view.clone().filter(|_| session.features().view == Some(true));
     let body = view.is_some().then(|| payload_of(&Payload { view, ..Payload::default() })).flatten();
-    let mut flags = flags_of(request, body.is_some());
+    let mut flags = flags_of(request, body.is_some(), session);
     flags.set(RequestFlags::NO_REFRESH, silent);
     let key = MsgKey { name_type: request.name_type, ..MsgKey::item(item.service, request.name.as_bytes()) };
     let msg = RequestMsg {
@@ -697,7 +701,7 @@ fn send_batch(
     let Some(body) = payload_of(&Payload { items: Some(names), view, ..Payload::default() }) else { return false };
     let msg = RequestMsg {
         container: DataType::ELEMENT_LIST,
-        flags: flags_of(first, has_view).with(RequestFlags::HAS_BATCH),
+        flags: flags_of(first, has_view, session).with(RequestFlags::HAS_BATCH),
         priority: first.priority,
         qos: first.qos,
         worst_qos: first.worst_qos,

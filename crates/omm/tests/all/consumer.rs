@@ -6,6 +6,7 @@ use omm::consumer::{ConsumerConfig, Event, ItemRequest};
 use rwf::msg::{Domain, MsgKey, RefreshMsg, StatusMsg};
 use rwf::rdm::directory::{Action, Group, Part, Service, ServiceState};
 use rwf::rdm::login;
+use rwf::rdm::request::View;
 use rwf::wire::Writer;
 use rwf::{DataState, State, StateCode, StreamState};
 
@@ -384,6 +385,25 @@ fn the_preferred_server_is_gone_back_to() {
     world.take_events();
     assert!(matches!(world.events.last(), Some(Event::Disconnect(Disconnect::Shutdown))));
     assert!(!world.provider.as_ref().unwrap().is_logged_in(), "the login was closed");
+}
+
+#[test]
+fn a_server_that_cannot_pause_hears_nothing_of_it() {
+    let mut config = provider_config(vec![service(1, "FEED", None)]);
+    config.features.optimized_pause_resume = None;
+    let mut world = World::new(consumer_config(1), config);
+    world.values.insert("A".to_owned(), 1);
+    let item = world.consumer.open(world.now, ItemRequest { paused: true, ..ItemRequest::new("FEED", "A") }).unwrap();
+    world.connect().unwrap();
+    world.settle();
+    let is_paused = |world: &World| world.provider.as_ref().unwrap().stream(item.stream_id()).unwrap().paused;
+    assert!(!is_paused(&world) && world.seen[&item].images == 1);
+    world.consumer.reissue(item, |request| request.paused = false);
+    assert_eq!(world.consumer.poll_transmit(), None);
+    let view = View::Fields(vec![22]);
+    world.consumer.reissue(item, |request| (request.paused, request.view) = (true, Some(view)));
+    world.settle();
+    assert!(!is_paused(&world) && world.seen[&item].images == 2);
 }
 
 #[test]

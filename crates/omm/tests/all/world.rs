@@ -35,7 +35,10 @@ pub(crate) fn state_change(id: u16, up: bool) -> Service {
 }
 
 pub(crate) fn provider_config(services: Vec<Service>) -> ProviderConfig {
-    ProviderConfig { services, dictionary: Some(Arc::new(Dictionary::builtin())), ..ProviderConfig::default() }
+    let mut config =
+        ProviderConfig { services, dictionary: Some(Arc::new(Dictionary::builtin())), ..ProviderConfig::default() };
+    config.features.optimized_pause_resume = Some(true);
+    config
 }
 
 pub(crate) fn consumer_config(servers: usize) -> ConsumerConfig {
