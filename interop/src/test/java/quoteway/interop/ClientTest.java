@@ -293,15 +293,16 @@ class ClientTest {
         client.next(11).solicitedImage().openOk();
         client.next(12).solicitedImage().openOk();
         client.next(13).is(Kind.STATUS).closed(StateCodes.NOT_FOUND);
-        // A provider need not know views: all fields come then.
         client.request(20, 6, service, "A", r -> r.flags(r.flags() | RequestMsgFlags.HAS_VIEW), EtaClient.view(List.of(22)));
-        assertTrue(client.next(20).solicitedImage().openOk().fields().containsKey(22));
+        client.next(20).solicitedImage().openOk().fields(bid(150));
         client.request(30, 10, service, "ALL", r -> {}, Body.NONE);
         var names = new LinkedHashMap<Object, Object>();
         client.next(30).solicitedImage().openOk().tree().entries().forEach(entry -> names.put(entry.id(), entry.action()));
         assertEquals(List.of("A", "B"), List.copyOf(names.keySet()));
-        provider.tell("publish A BID=3.5");
-        client.next(11).is(Kind.UPDATE).fields(bid(350));
+        // An update without a field of the view is none for it.
+        provider.tell("publish A ASK=9.5").tell("publish A BID=3.5 ASK=4.5");
+        client.next(11).is(Kind.UPDATE);
+        assertEquals(2, client.next(11).is(Kind.UPDATE).fields().size());
         client.next(20).is(Kind.UPDATE).fields(bid(350));
     }
 

@@ -41,8 +41,10 @@ public final class Console implements AutoCloseable {
     }
 
     /** A consumer of the servers of a list. */
-    public static Console watch(int port, String user) {
-        return new Console("watch", "127.0.0.1:" + port, user);
+    public static Console watch(int port, String user, String... options) {
+        var arguments = new ArrayList<>(List.of("watch", "127.0.0.1:" + port, user));
+        arguments.addAll(List.of(options));
+        return new Console(arguments.toArray(String[]::new));
     }
 
     /** An interactive provider at a free port, or at that of one that was killed. */

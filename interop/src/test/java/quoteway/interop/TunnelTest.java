@@ -6,18 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.refinitiv.ema.access.OmmConsumerConfig;
 import com.refinitiv.eta.transport.ConnectOptions;
 import com.refinitiv.eta.transport.ConnectionTypes;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.security.KeyStore;
-import java.util.Base64;
-import java.util.Comparator;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.parallel.ResourceAccessMode;
 import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import quoteway.interop.peer.Certificate;
 import quoteway.interop.peer.EmaProvider;
 import quoteway.interop.peer.EmaWebSocket;
 import quoteway.interop.peer.EtaClient;
@@ -30,66 +25,11 @@ import quoteway.interop.peer.Ports;
  */
 @ExtendWith(World.Extension.class)
 class TunnelTest {
-    private static final String PASSWORD = "interop";
-
-    /** A key and its certificate, as the server and as ETA want them. */
-    private record Certificate(Path folder) {
-        Path store() {
-            return folder.resolve("store.p12");
-        }
-
-        Path certificate() {
-            return folder.resolve("certificate.pem");
-        }
-
-        Path key() {
-            return folder.resolve("key.pem");
-        }
-    }
-
-    private static Certificate certificate(World w) throws Exception {
-        Path folder = Files.createTempDirectory("interop");
-        w.with(() -> {
-            try (var files = Files.walk(folder)) {
-                files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-            }
-        });
-        var made = new Certificate(folder);
-        Path keytool = Path.of(System.getProperty("java.home"), "bin", "keytool");
-        Process process = new ProcessBuilder(
-                        keytool.toString(), "-genkeypair", "-alias", "server", "-keyalg", "RSA", "-keysize", "2048", "-validity", "2",
-                        "-dname", "CN=127.0.0.1", "-ext", "SAN=ip:127.0.0.1", "-storetype", "PKCS12", "-storepass", PASSWORD, "-keystore",
-                        made.store().toString())
-                .redirectErrorStream(true)
-                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                .start();
-        assertTrue(process.waitFor(60, TimeUnit.SECONDS) && process.exitValue() == 0, "keytool makes a certificate");
-        KeyStore store = KeyStore.getInstance(made.store().toFile(), PASSWORD.toCharArray());
-        Files.writeString(made.certificate(), pem("CERTIFICATE", store.getCertificate("server").getEncoded()));
-        Files.writeString(made.key(), pem("PRIVATE KEY", store.getKey("server", PASSWORD.toCharArray()).getEncoded()));
-        return made;
-    }
-
-    private static String pem(String what, byte[] bytes) {
-        String lines = Base64.getMimeEncoder(64, new byte[] {'\n'}).encodeToString(bytes);
-        return "-----BEGIN " + what + "-----\n" + lines + "\n-----END " + what + "-----\n";
-    }
-
     /** Starts a server with an encrypted port. */
     private static Quoteway serve(World w, Certificate certificate, int encryptedPort, int provider) {
         String config = "[p2ps]\nencrypted_port = " + encryptedPort + "\nserver_cert_file = \"" + certificate.certificate()
                 + "\"\nserver_key_file = \"" + certificate.key() + "\"\n";
         return w.serve(config, provider);
-    }
-
-    private static ConnectOptions encrypted(int port, int protocol, Certificate certificate) {
-        ConnectOptions options = EtaClient.options(port);
-        options.connectionType(ConnectionTypes.ENCRYPTED);
-        options.encryptionOptions().connectionType(protocol);
-        options.encryptionOptions().KeystoreType("PKCS12");
-        options.encryptionOptions().KeystoreFile(certificate.store().toString());
-        options.encryptionOptions().KeystorePasswd(PASSWORD);
-        return options;
     }
 
     private static ConnectOptions by(ForwardProxy proxy, ConnectOptions options) {
@@ -102,12 +42,12 @@ class TunnelTest {
     @ParameterizedTest(name = "by proxy: {0}")
     @ValueSource(booleans = {false, true})
     void rsslInTlsWorks(boolean byProxy, World w) throws Exception {
-        Certificate certificate = certificate(w);
+        Certificate certificate = Certificate.make(w::with);
         EtaProvider provider = w.etaProvider();
         int port = Ports.free();
         serve(w, certificate, port, provider.port());
         ForwardProxy proxy = w.with(new ForwardProxy());
-        ConnectOptions options = encrypted(port, ConnectionTypes.SOCKET, certificate);
+        ConnectOptions options = EtaClient.encrypted(port, ConnectionTypes.SOCKET, certificate);
         EtaClient client = w.etaClient(byProxy ? by(proxy, options) : options);
         TransportTest.exercise(client, provider);
         assertEquals(byProxy ? 1 : 0, proxy.tunnels());
@@ -125,10 +65,10 @@ class TunnelTest {
         ForwardProxy proxy = w.with(new ForwardProxy());
         OmmConsumerConfig config;
         if (encrypted) {
-            Certificate certificate = certificate(w);
+            Certificate certificate = Certificate.make(w::with);
             int port = Ports.free();
             serve(w, certificate, port, provider.port());
-            config = EmaWebSocket.encrypted(port, protocol, byProxy ? proxy.port() : 0, certificate.store().toString(), PASSWORD);
+            config = EmaWebSocket.encrypted(port, protocol, byProxy ? proxy.port() : 0, certificate.store().toString(), Certificate.PASSWORD);
         } else {
             w.serve(provider.port());
             config = EmaWebSocket.byProxy(w.port(), protocol, proxy.port());
@@ -141,18 +81,18 @@ class TunnelTest {
     @ParameterizedTest(name = "encrypted: {0}, by proxy: {1}")
     @CsvSource({"false, false", "false, true", "true, false", "true, true"})
     void rsslInHttpWorks(boolean encrypted, boolean byProxy, World w) throws Exception {
-        Certificate certificate = certificate(w);
+        Certificate certificate = Certificate.make(w::with);
         EtaProvider provider = w.etaProvider();
         int port = Ports.free();
         Quoteway server = serve(w, certificate, port, provider.port());
         ForwardProxy proxy = w.with(new ForwardProxy());
         ConnectOptions options;
         if (encrypted) {
-            options = encrypted(port, ConnectionTypes.HTTP, certificate);
+            options = EtaClient.encrypted(port, ConnectionTypes.HTTP, certificate);
             options.tunnelingInfo().tunnelingType("encrypted");
             options.tunnelingInfo().KeystoreType("PKCS12");
             options.tunnelingInfo().KeystoreFile(certificate.store().toString());
-            options.tunnelingInfo().KeystorePasswd(PASSWORD);
+            options.tunnelingInfo().KeystorePasswd(Certificate.PASSWORD);
         } else {
             options = EtaClient.options(w.port());
             options.connectionType(ConnectionTypes.HTTP);

@@ -27,6 +27,7 @@ import com.refinitiv.ema.rdm.DataDictionary;
 import com.refinitiv.ema.rdm.EmaRdm;
 import com.refinitiv.eta.codec.Qos;
 import com.refinitiv.eta.valueadd.reactor.ReactorReturnCodes;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -67,6 +68,7 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
     private boolean again;
     private Consumer<OmmIProviderConfig> adjust = c -> {};
     private volatile boolean keepsTraffic = true;
+    private Path configuration;
 
     public EmaProvider(String name, int port, Service... offered) {
         this.name = name;
@@ -113,9 +115,17 @@ public final class EmaProvider implements OmmProviderClient, AutoCloseable {
         return this;
     }
 
+    /** Takes its configuration from a file, such as EmaConfig.xml, before {@link #configure} changes it. */
+    public EmaProvider configuredBy(Path file) {
+        configuration = file;
+        return this;
+    }
+
     /** Starts to listen; may be called again after {@link #close}, with the same port. */
     public EmaProvider start() {
-        OmmIProviderConfig config = EmaFactory.createOmmIProviderConfig()
+        OmmIProviderConfig config = (configuration == null
+                        ? EmaFactory.createOmmIProviderConfig()
+                        : EmaFactory.createOmmIProviderConfig(configuration.toString()))
                 .port(Integer.toString(port))
                 .adminControlDirectory(OmmIProviderConfig.AdminControl.USER_CONTROL)
                 .adminControlDictionary(OmmIProviderConfig.AdminControl.USER_CONTROL);

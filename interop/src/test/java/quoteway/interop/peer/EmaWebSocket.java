@@ -8,6 +8,9 @@ import com.refinitiv.ema.access.OmmArray;
 import com.refinitiv.ema.access.OmmConsumerConfig;
 import com.refinitiv.ema.access.OmmIProviderConfig;
 import com.refinitiv.ema.access.OmmNiProviderConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /** EMA's configuration for WebSocket: what a user writes into EmaConfig.xml, as a map. */
 public final class EmaWebSocket {
@@ -52,6 +55,37 @@ public final class EmaWebSocket {
                 .tunnelingKeyStoreType("PKCS12")
                 .tunnelingKeyStoreFile(store)
                 .tunnelingKeyStorePasswd(password);
+    }
+
+    /** RSSL over TLS, without WebSocket. */
+    public static OmmConsumerConfig encryptedSocket(int port, Certificate certificate) {
+        ElementList channel = named(
+                "ChannelType", "ChannelType::RSSL_ENCRYPTED", "EncryptedProtocolType", "EncryptedProtocolType::RSSL_SOCKET",
+                "Host", "127.0.0.1", "Port", Integer.toString(port));
+        return consumer(channel)
+                .tunnelingKeyStoreType("PKCS12")
+                .tunnelingKeyStoreFile(certificate.store().toString())
+                .tunnelingKeyStorePasswd(Certificate.PASSWORD);
+    }
+
+    /**
+     * A file for an interactive provider that listens for RSSL, or for RSSL in WebSocket, over TLS where that is {@code encrypted}. A file: where the
+     * server comes from {@code OmmIProviderConfig.config(map)}, EMA 3.9.1 forgets the keystore ({@code OmmServerBaseImpl} sets it on the server of the
+     * defaults, which the map replaces), and has no certificate for anybody.
+     */
+    public static Path listening(Path folder, int port, boolean webSocket, boolean encrypted) throws IOException {
+        String type = encrypted ? "RSSL_ENCRYPTED" : webSocket ? "RSSL_WEBSOCKET" : "RSSL_SOCKET";
+        return Files.writeString(folder.resolve("EmaConfig.xml"), """
+                <?xml version="1.0" encoding="UTF-8"?>
+                <EmaConfig>
+                <IProviderGroup><DefaultIProvider value="Provider_1"/><IProviderList><IProvider>
+                <Name value="Provider_1"/><Server value="Server_1"/>
+                </IProvider></IProviderList></IProviderGroup>
+                <ServerGroup><ServerList><Server>
+                <Name value="Server_1"/><ServerType value="ServerType::%s"/><WsProtocols value="rssl.rwf"/><Port value="%d"/>
+                </Server></ServerList></ServerGroup>
+                </EmaConfig>
+                """.formatted(type, port));
     }
 
     private static ElementList through(int proxy, ElementList channel) {

@@ -10,6 +10,7 @@ import com.refinitiv.eta.transport.Channel;
 import com.refinitiv.eta.transport.ChannelInfo;
 import com.refinitiv.eta.transport.ChannelState;
 import com.refinitiv.eta.transport.ConnectOptions;
+import com.refinitiv.eta.transport.ConnectionTypes;
 import com.refinitiv.eta.transport.Error;
 import com.refinitiv.eta.transport.InProgFlags;
 import com.refinitiv.eta.transport.InProgInfo;
@@ -100,6 +101,17 @@ public class EtaSession implements AutoCloseable {
         options.guaranteedOutputBuffers(50);
         options.numInputBuffers(10);
         options.pingTimeout(60);
+        return options;
+    }
+
+    /** Options for TLS below {@code protocol}, one of {@code ConnectionTypes}. */
+    public static ConnectOptions encrypted(int port, int protocol, Certificate certificate) {
+        ConnectOptions options = options(port);
+        options.connectionType(ConnectionTypes.ENCRYPTED);
+        options.encryptionOptions().connectionType(protocol);
+        options.encryptionOptions().KeystoreType("PKCS12");
+        options.encryptionOptions().KeystoreFile(certificate.store().toString());
+        options.encryptionOptions().KeystorePasswd(Certificate.PASSWORD);
         return options;
     }
 
