@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{AnySection, Config, Feed, Replay, Route, Section as _, Service};
+use super::{AnySection, Config, Delay, Feed, Replay, Route, Section as _, Service};
 
 impl Config {
     /// Every parameter with default, RMDS name and meaning, as a TOML file that changes nothing.
@@ -15,6 +15,7 @@ impl Config {
                 self.describe_routes(&mut out);
                 self.describe_feeds(&mut out);
                 self.describe_replays(&mut out);
+                self.describe_delays(&mut out);
                 self.describe_services(&mut out);
             }
         }
@@ -37,6 +38,11 @@ impl Config {
                     let mut text = String::new();
                     change(&mut text, "", replay, true);
                     out += &named(&text, Replay::NAME, name);
+                }
+                for (name, delay) in &self.delays {
+                    let mut text = String::new();
+                    change(&mut text, "", delay, true);
+                    out += &named(&text, Delay::NAME, name);
                 }
                 for (name, service) in &self.services {
                     let mut text = String::new();
@@ -79,6 +85,26 @@ impl Config {
             let mut text = String::new();
             describe(&mut text, "", replay);
             *out += &named(&text, Replay::NAME, name);
+        }
+    }
+
+    fn describe_delays(&self, out: &mut String) {
+        if self.delays.is_empty() {
+            let example = Delay {
+                delayed_service: "FEED".into(),
+                delay_journal: "/var/lib/quoteway/feed15".into(),
+                ..Delay::default()
+            };
+            let mut text = String::new();
+            describe(&mut text, "", &example);
+            for line in named(&text, Delay::NAME, "NAME").lines() {
+                let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "# " });
+            }
+        }
+        for (name, delay) in &self.delays {
+            let mut text = String::new();
+            describe(&mut text, "", delay);
+            *out += &named(&text, Delay::NAME, name);
         }
     }
 

@@ -11,6 +11,7 @@ mod blocked;
 mod by_service;
 pub mod command;
 mod conflation;
+mod delay;
 mod dictionary;
 mod document;
 mod effect;
@@ -46,6 +47,7 @@ pub use args::{ConfigArgs, Selection};
 pub use backbone::{Hub, Rrcpd};
 pub use blocked::blocked_list;
 pub use conflation::{Conflation, SourceConflation};
+pub use delay::Delay;
 pub use dictionary::dictionary;
 pub use filters::Filters;
 pub use hub::{
@@ -91,6 +93,8 @@ pub struct Config {
     pub feeds: BTreeMap<String, Feed>,
     /// Recordings that the process plays itself, by name.
     pub replays: BTreeMap<String, Replay>,
+    /// Services that the process publishes later than their source, by name.
+    pub delays: BTreeMap<String, Delay>,
     /// What single services have for themselves, by name.
     pub services: BTreeMap<String, Service>,
     /// Fewer updates.
@@ -118,7 +122,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The sections that a file can have once, in the order in which they are shown. Routes, feeds, replays and services come after the first.
+    /// The sections that a file can have once, in the order in which they are shown. Routes, feeds, replays, delays and services come after the first.
     pub fn sections(&self) -> Vec<&dyn AnySection> {
         vec![
             &self.source_distributor,

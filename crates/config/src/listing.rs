@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::effect::TABLE;
 use super::rmds::names_in_rmds;
-use super::{AnySection, Config, Feed, Info, Replay, Route, Service, applies, nearest};
+use super::{AnySection, Config, Delay, Feed, Info, Replay, Route, Service, applies, nearest};
 
 /// Every parameter whose key, RMDS name or meaning contains `word`, with default, unit and meaning; also what is accepted and
 /// has no effect.
@@ -72,8 +72,9 @@ pub fn json() -> String {
 
 fn for_each(mut each: impl FnMut(&dyn AnySection, &'static Info)) {
     let (config, route, feed) = (Config::default(), Route::default(), Feed::default());
-    let (replay, service) = (Replay::default(), Service::default());
-    for section in config.sections().into_iter().chain([&route as &dyn AnySection, &feed, &replay, &service]) {
+    let (replay, delay, service) = (Replay::default(), Delay::default(), Service::default());
+    let tables = [&route as &dyn AnySection, &feed, &replay, &delay, &service];
+    for section in config.sections().into_iter().chain(tables) {
         for info in section.infos() {
             each(section, info);
         }

@@ -95,6 +95,13 @@ pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
             .filter(|name| old.replays.get(*name) != new.replays.get(*name))
             .map(|name| Change { what: format!("replay.{name} is another one"), applies: Applies::Restart }),
     );
+    let names = old.delays.keys().chain(new.delays.keys()).collect::<BTreeSet<_>>();
+    found.extend(
+        names
+            .into_iter()
+            .filter(|name| old.delays.get(*name) != new.delays.get(*name))
+            .map(|name| Change { what: format!("delay.{name} is another one"), applies: Applies::Restart }),
+    );
     found.extend(of_services(old, new));
     let told = |route: &Route| format!("route to {}", route.host_list.join(", "));
     let (gone, come) = routes(old, new);

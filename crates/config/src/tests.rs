@@ -167,6 +167,34 @@ fn replays_have_names_and_survive_being_shown() {
 }
 
 #[test]
+fn delayed_services_have_names_and_survive_being_shown() {
+    let text = "[delay.FEED_15]\ndelayed_service = \"FEED\"\ndelay_journal = \"/a\"\ndelay_rules = [\"4=145:1200\", \"name=^A:.*:0\"]\nfee_fields = [\"22\", \"-3\"]\n";
+    let config = Config::parse("t.toml", text).unwrap();
+    let delay = &config.delays["FEED_15"];
+    assert_eq!(delay.kept_back().map(Iterator::collect), Some(vec![22, -3]));
+    assert_eq!((delay.domain_numbers(), super::Delay::default().kept_back().map(Iterator::count)), (vec![6], None));
+    assert_eq!(Config::parse("t.toml", &config.changes()).unwrap(), config);
+    assert_eq!(Config::parse("t.toml", &config.document()).unwrap(), config);
+    let needed = "delayed_service = \"FEED\"\ndelay_journal = \"x\"\n";
+    let why = |keys: &str| Config::parse("t.toml", &format!("[delay.A]\n{keys}\n")).unwrap_err().to_string();
+    for (keys, line, wrong) in [
+        ("delay_journal = \"x\"".to_owned(), 1, "delayed_service must name another service"),
+        ("delay_journal = \"x\"\ndelayed_service = \"A\"".to_owned(), 3, "delayed_service must name another service"),
+        ("delayed_service = \"FEED\"".to_owned(), 1, "delay_journal must name a folder"),
+        (format!("{needed}delay_rules = [\"4=5\"]"), 4, "must be FID=VALUE:SECONDS"),
+        (format!("{needed}delay_rules = [\"name=^(:3\"]"), 4, "must be FID=VALUE:SECONDS"),
+        (format!("{needed}fee_fields = [\"BID\"]"), 4, "must be numbers of fields"),
+        (format!("{needed}delay_domains = []"), 4, "must name each domain"),
+        (format!("{needed}delay_segment_s = 0"), 4, "must be at least 1"),
+        (format!("{needed}delay_item_max = 1"), 4, "the nearest is delay_items_max"),
+    ] {
+        let found = why(&keys);
+        assert!(found.contains(&format!("t.toml:{line}: ")) && found.contains(wrong), "{keys}: {found}");
+    }
+    assert!(Config::parse("t.toml", "[delay]\ndelay_s = 1\n").unwrap_err().to_string().contains("[delay.NAME]"));
+}
+
+#[test]
 fn feeds_have_names_and_survive_being_shown() {
     let text = "[feed.nasdaq]\nsource = \"mold:239.1.1.1:9,239.1.1.2:9\"\nline_interfaces = [\"10.0.0.1\"]\n\n[feed.\"a b\"]\nsource = \"x.pcap\"\nsuffix = \"\"\n";
     let config = Config::parse("test.toml", text).expect("a configuration");
@@ -199,9 +227,9 @@ fn every_parameter_is_read_by_somebody() {
         gather(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(users), &mut sources);
     }
     let (config, route, feed) = (Config::default(), super::Route::default(), super::Feed::default());
-    let replay = super::Replay::default();
+    let (replay, delay) = (super::Replay::default(), super::Delay::default());
     let mut unread = Vec::new();
-    for section in config.sections().into_iter().chain([&route as &dyn super::AnySection, &feed, &replay]) {
+    for section in config.sections().into_iter().chain([&route as &dyn super::AnySection, &feed, &replay, &delay]) {
         for info in section.infos() {
             let used = sources
                 .match_indices(&format!(".{}", info.key))

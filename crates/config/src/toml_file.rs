@@ -3,8 +3,8 @@
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    AnySection, Config, ConfigError, Feed, Hub, Loaded, Note, P2ps, Raw, Replay, Route, Section, Service,
-    SourceDistributor, Weight, effect, nearest, replay, rules,
+    AnySection, Config, ConfigError, Delay, Feed, Hub, Loaded, Note, P2ps, Raw, Replay, Route, Section, Service,
+    SourceDistributor, Weight, delay, effect, nearest, replay, rules,
 };
 
 /// Reads TOML text; `name` stands for the file in messages.
@@ -57,6 +57,9 @@ impl Reader<'_> {
         if name == Replay::NAME {
             return self.replays(config, at, value);
         }
+        if name == Delay::NAME {
+            return self.delays(config, at, value);
+        }
         if name == Service::NAME {
             return self.services(config, at, value);
         }
@@ -68,8 +71,8 @@ impl Reader<'_> {
             }
             (Some(_), _) => self.add(at, &format!("{name} is a section: write [{name}] and its keys below")),
             (None, _) => {
-                let names =
-                    sections.iter().map(|s| s.name()).chain([Route::NAME, Feed::NAME, Replay::NAME, Service::NAME]);
+                let tables = [Route::NAME, Feed::NAME, Replay::NAME, Delay::NAME, Service::NAME];
+                let names = sections.iter().map(|s| s.name()).chain(tables);
                 let hint = match sections.iter().find(|s| s.infos().iter().any(|p| p.key == name)) {
                     Some(owner) => format!(": {name} is a key of [{}]", owner.name()),
                     None if let Some(ours) = rmds_name(name) => format!(": {name} is [{ours}] here"),
@@ -138,6 +141,26 @@ impl Reader<'_> {
                 self.add(place.span().start, &format!("replay.{}.{key} {what}", name.get_ref()));
             }
             config.replays.insert(name.get_ref().to_string(), replay);
+        }
+    }
+
+    fn delays(&mut self, config: &mut Config, at: usize, value: &DeValue<'_>) {
+        let DeValue::Table(table) = value else {
+            return self.add(at, "delayed services are written [delay.NAME], each with a name of its own");
+        };
+        for (name, entry) in table {
+            let DeValue::Table(keys) = entry.get_ref() else {
+                self.add(name.span().start, "a delayed service has a name: write [delay.NAME] and its keys below");
+                continue;
+            };
+            let (mut delay, faults) = (Delay::default(), self.faults.len());
+            self.fill(&mut delay, keys);
+            let fault = delay::fault(name.get_ref(), &delay);
+            if let Some((key, what)) = fault.filter(|_| faults == self.faults.len()) {
+                let place = keys.iter().find(|(known, _)| known.get_ref() == key).map_or(name, |(known, _)| known);
+                self.add(place.span().start, &format!("delay.{}.{key} {what}", name.get_ref()));
+            }
+            config.delays.insert(name.get_ref().to_string(), delay);
         }
     }
 
@@ -216,9 +239,9 @@ impl Reader<'_> {
         let infos = section.infos();
         let defaults = Config::default();
         let (route, feed) = (Route::default(), Feed::default());
-        let (replay, service) = (Replay::default(), Service::default());
-        let owner = (defaults.sections().into_iter().chain([&route as &dyn AnySection, &feed, &replay, &service]))
-            .find(|s| s.infos().iter().any(|p| p.key == name));
+        let (replay, delay, service) = (Replay::default(), Delay::default(), Service::default());
+        let tables = [&route as &dyn AnySection, &feed, &replay, &delay, &service];
+        let owner = (defaults.sections().into_iter().chain(tables)).find(|s| s.infos().iter().any(|p| p.key == name));
         let hint = match owner {
             Some(owner) => format!(": it belongs to [{}]", owner.name()),
             None => {

@@ -12,10 +12,12 @@ use clap::Parser as _;
 use config::{ConfigArgs, Feed};
 use feed::replay::venue::live::{LineCounts, LiveFigures};
 use server::http;
+use server::roles::delayed::ConsumersAt;
 use server::roles::serve::{self, ServeArgs};
 use server::roles::source_distributor::{self, SourceDistributorArgs};
 use tools::exchange_feed;
 
+use crate::delays::{self, Delays};
 use crate::replays::{self, Replays};
 
 /// Providers in threads, which stop with this.
@@ -139,16 +141,18 @@ struct Beside {
     routes: Vec<String>,
     feeds: http::Feeds,
     replays: http::Replays,
+    /// What its delayed services are told of it.
+    consumers_at: ConsumersAt,
 }
 
 /// Starts what the file names, and runs a server that dials these addresses. What is wrong with the file the server says.
 fn around(file: &ConfigArgs, run: impl FnOnce(Beside) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let loaded = file.config.as_ref().and_then(|path| config::load(path, &file.selection).ok());
     let config = loaded.map(|loaded| loaded.config).unwrap_or_default();
-    if !config.feeds.is_empty() || !config.replays.is_empty() {
+    if !config.feeds.is_empty() || !config.replays.is_empty() || !config.delays.is_empty() {
         server::log::set_first_format(config.log.format == config::LogFormat::Json);
     }
-    let (mut feeds, mut replays) = (Feeds::default(), Replays::default());
+    let (mut feeds, mut replays, mut delays) = (Feeds::default(), Replays::default(), Delays::default());
     let mut routes = Vec::new();
     for (name, feed) in config.feeds.iter().filter(|(_, feed)| feed.feed_enabled) {
         let started = args_of(name, feed).and_then(|args| feeds.start(name, args));
@@ -158,29 +162,42 @@ fn around(file: &ConfigArgs, run: impl FnOnce(Beside) -> anyhow::Result<()>) -> 
         let started = replays::args_of(replay).and_then(|args| replays.start(name, args));
         routes.push(started.map_err(|e| anyhow!("[replay.{name}]: {e:#}"))?.to_string());
     }
-    run(Beside { routes, feeds: feeds.standing(), replays: replays.shown() }).and(feeds.end()).and(replays.end())
+    for (name, delay) in config.delays.iter().filter(|(_, delay)| delay.delay_enabled) {
+        let started = delays::config_of(name, delay).and_then(|config| delays.start(config));
+        routes.push(started.map_err(|e| anyhow!("[delay.{name}]: {e:#}"))?.to_string());
+    }
+    let consumers_at = delays.consumers_at();
+    let beside = Beside { routes, feeds: feeds.standing(), replays: replays.shown(), consumers_at };
+    run(beside).and(feeds.end()).and(replays.end()).and(delays.end())
 }
 
-/// `quoteway serve`, with its feeds and replays.
+/// `quoteway serve`, with its feeds, replays and delayed services.
 ///
 /// # Errors
 /// A text for the user.
 pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
-    around(&args.file, |Beside { routes, feeds, replays }| {
-        serve::run(&ServeArgs { routes: [args.routes.clone(), routes].concat(), feeds, replays, ..args.clone() })
+    around(&args.file, |Beside { routes, feeds, replays, consumers_at }| {
+        serve::run(&ServeArgs {
+            routes: [args.routes.clone(), routes].concat(),
+            feeds,
+            replays,
+            consumers_at,
+            ..args.clone()
+        })
     })
 }
 
-/// `quoteway source-distributor`, with its feeds and replays.
+/// `quoteway source-distributor`, with its feeds, replays and delayed services.
 ///
 /// # Errors
 /// A text for the user.
 pub(crate) fn source_distributor(args: &SourceDistributorArgs) -> anyhow::Result<()> {
-    around(&args.file, |Beside { routes, feeds, replays }| {
+    around(&args.file, |Beside { routes, feeds, replays, consumers_at }| {
         source_distributor::run(&SourceDistributorArgs {
             routes: [args.routes.clone(), routes].concat(),
             feeds,
             replays,
+            consumers_at,
             ..args.clone()
         })
     })

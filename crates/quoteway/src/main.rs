@@ -1,6 +1,7 @@
 //! `quoteway`: one binary for every role and tool.
 #![forbid(unsafe_code)]
 
+mod delays;
 mod demo;
 mod feed;
 mod feeds;

@@ -7,10 +7,10 @@ use rssl::ClientConfig;
 use rssl_io::{Ended, Handler, Opened, RsslIo};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
 use rwf::wire::Writer;
-use rwf::{DataState, Qos};
+use rwf::{DataState, FieldList, Qos, SetScope, StateCode};
 use tools::consumer::{Consumer, Identity, Received};
 
-use crate::chain::{From, Process, port_of, serve, source, start};
+use crate::chain::{From, Process, config_file, port_of, serve, source, start};
 
 const SECOND: u64 = 1_000_000_000;
 /// Long enough for a process to be started again meanwhile.
@@ -23,6 +23,8 @@ enum Came {
     Image(DataState, Option<Qos>),
     Update(Vec<u8>),
     Suspect,
+    /// The answer to a request: there is no such item.
+    Refused(StateCode),
 }
 
 struct Watch {
@@ -31,18 +33,24 @@ struct Watch {
     came: Vec<(u64, Came)>,
     /// The item is to be asked for, of the service with this id.
     ask: Option<u16>,
+    item: &'static str,
+    /// A refusal is an answer, and not for now alone.
+    takes_refusals: bool,
+    /// Fields of the last image.
+    fields: Vec<i16>,
 }
 
 impl Watch {
     fn new(service: &str) -> Self {
         let identity =
             Identity { user: "watch".to_owned(), application: "test".to_owned(), service: service.to_owned() };
-        Self { consumer: Consumer::new(identity), out: Vec::new(), came: Vec::new(), ask: None }
+        let (out, came, fields) = (Vec::new(), Vec::new(), Vec::new());
+        Self { consumer: Consumer::new(identity), out, came, ask: None, item: ITEM, takes_refusals: false, fields }
     }
 
     fn request(&mut self) {
         let Some(id) = self.ask.take() else { return };
-        let key = MsgKey { name_type: Some(1), ..MsgKey::item(id, ITEM.as_bytes()) };
+        let key = MsgKey { name_type: Some(1), ..MsgKey::item(id, self.item.as_bytes()) };
         let request = RequestMsg { flags: RequestFlags::STREAMING, key, ..RequestMsg::new(Domain::MARKET_PRICE, 5) };
         let mut buf = [0; 256];
         let mut w = Writer::new(&mut buf);
@@ -53,7 +61,7 @@ impl Watch {
     fn updates(&self) -> Vec<(u64, &[u8])> {
         let updates = self.came.iter().filter_map(|(at, came)| match came {
             Came::Update(body) => Some((*at, body.as_slice())),
-            Came::Image(..) | Came::Suspect => None,
+            Came::Image(..) | Came::Suspect | Came::Refused(_) => None,
         });
         updates.collect()
     }
@@ -70,8 +78,15 @@ impl Handler for Watch {
         match self.consumer.receive(now, msg, &mut |msg| out.push(msg.to_vec())) {
             Received::ServiceUp(id) => self.ask = Some(id),
             Received::Item => match Msg::decode(msg).expect("a message") {
-                Msg::Refresh(m) => self.came.push((now, Came::Image(m.state.data, m.qos))),
+                Msg::Refresh(m) => {
+                    let list = FieldList::decode(m.body, &SetScope::NONE).expect("a field list");
+                    self.fields = list.entries().flatten().map(|entry| entry.fid).collect();
+                    self.came.push((now, Came::Image(m.state.data, m.qos)));
+                }
                 Msg::Update(m) => self.came.push((now, Came::Update(m.body.to_vec()))),
+                Msg::Status(m) if self.takes_refusals && m.state.is_some_and(|state| state.stream.is_final()) => {
+                    self.came.push((now, Came::Refused(m.state.expect("looked at").code)));
+                }
                 // Not published yet.
                 Msg::Status(m) if m.state.is_some_and(|state| state.stream.is_final()) => {
                     self.ask = self.consumer.service_id();
@@ -189,4 +204,120 @@ fn what_comes_late_is_what_came_and_a_restart_leaves_a_hole_at_its_place() {
     assert_the_same_later(&now.watch, &late.watch);
     let before = late.watch.came[died..hole].iter().filter(|(_, came)| matches!(came, Came::Update(_))).count();
     assert!(before > 0, "updates of before the death: {:?}", &late.watch.came[died..]);
+}
+
+/// A watcher of an item of LATE, which takes refusals for answers.
+fn of_late(port: u16, item: &'static str) -> Watcher {
+    let mut watcher = Watcher::new(port, "LATE");
+    (watcher.watch.item, watcher.watch.takes_refusals) = (item, true);
+    watcher
+}
+
+fn delay_file(journal: &tempfile::TempDir, more: &str) -> tempfile::NamedTempFile {
+    config_file(&format!(
+        "[delay.LATE]\ndelayed_service = \"DIRECT_FEED\"\ndelay_s = {DELAY}\ndelay_segment_s = 2\ndelay_journal = \"{}\"\n{more}",
+        journal.path().display()
+    ))
+}
+
+/// Turns both until the late one has a good image, and further updates behind it.
+fn until_late(now: &mut Watcher, late: &mut Watcher) {
+    let good = |came: &Came| matches!(came, Came::Image(DataState::OK, _));
+    until(now, late, "what is due", |came| {
+        let image = came.iter().rposition(|(_, came)| good(came));
+        image.is_some_and(|at| came[at..].iter().filter(|(_, came)| matches!(came, Came::Update(_))).count() > 10)
+    });
+}
+
+#[test]
+fn a_server_delays_a_service_itself_and_items_are_asked_for_on_demand() {
+    let journal = tempfile::tempdir().expect("a folder");
+    let rules = config_file("# free of charge\nname=RDT7:0\n");
+    let more = format!("fee_fields = [\"22\", \"25\"]\ndelay_rules_file = \"{}\"\n", rules.path().display());
+    let (_source, at) = source(&["-U", "20"]);
+    let file = delay_file(&journal, &more);
+    let (_server, port) = serve(&["--route", &at, "--config", file.path().to_str().expect("UTF-8")]);
+    let mut now = Watcher::new(port, "DIRECT_FEED");
+    let mut late = of_late(port, ITEM);
+    let is_first = |came: &[(u64, Came)]| !came.is_empty();
+    until(&mut now, &mut late, "the first answer", is_first);
+    // Nobody has asked for it before: an image of what costs no fee, and the quality that it will have.
+    let Came::Image(DataState::SUSPECT, Some(qos)) = late.watch.came[0].1 else { panic!("{:?}", late.watch.came) };
+    assert_eq!((qos.timeliness, qos.time_info), (rwf::Timeliness::DELAYED, DELAY as u16));
+    let fields = late.watch.fields.clone();
+    assert!(!fields.is_empty() && !fields.contains(&22) && !fields.contains(&25), "{fields:?}");
+    until_late(&mut now, &mut late);
+    assert!(late.watch.fields.contains(&22), "{:?}", late.watch.fields);
+    assert_the_same_later(&now.watch, &late.watch);
+    // Who asks later finds what is due.
+    let mut second = of_late(port, ITEM);
+    until(&mut now, &mut second, "an image", is_first);
+    assert!(matches!(second.watch.came[0].1, Came::Image(DataState::OK, _)), "{:?}", second.watch.came);
+    // An item that a rule delays by nothing.
+    let mut free = of_late(port, "RDT7");
+    until(&mut now, &mut free, "an image", |came| came.iter().any(|(_, c)| matches!(c, Came::Image(DataState::OK, _))));
+    let quality = |came: &(u64, Came)| if let Came::Image(_, qos) = came.1 { qos } else { None };
+    let qos = free.watch.came.iter().find_map(quality).expect("its image has one");
+    assert_eq!(qos.timeliness, rwf::Timeliness::REALTIME);
+}
+
+#[test]
+fn what_the_source_refuses_the_delayed_service_refuses_at_once_in_its_words() {
+    let journal = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-U", "20"]);
+    let blocked = config_file("BLOCKED\n");
+    let file =
+        delay_file(&journal, &format!("[p2ps]\nblocked_items_file = [\"DIRECT_FEED:{}\"]\n", blocked.path().display()));
+    let (_server, port) = serve(&["--route", &at, "--config", file.path().to_str().expect("UTF-8")]);
+    let refused = |watcher: Watcher| match watcher.watch.came[0].1 {
+        Came::Refused(code) => code,
+        _ => panic!("{:?}", watcher.watch.came),
+    };
+    let mut real = Watcher::new(port, "DIRECT_FEED");
+    (real.watch.item, real.watch.takes_refusals) = ("BLOCKED", true);
+    let mut late = of_late(port, "BLOCKED");
+    let is_first = |came: &[(u64, Came)]| !came.is_empty();
+    until(&mut late, &mut real, "an answer", is_first);
+    until(&mut real, &mut late, "an answer", is_first);
+    assert_eq!(refused(late), refused(real));
+}
+
+#[test]
+fn a_source_distributor_delays_a_service_and_goes_on_after_a_restart() {
+    let journal = tempfile::tempdir().expect("a folder");
+    let (_source, at) = source(&["-U", "20"]);
+    let file = delay_file(&journal, "");
+    let config = file.path().to_str().expect("UTF-8").to_owned();
+    let free = || {
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port().to_string()
+    };
+    let hub_port = free();
+    let distributor = || {
+        let args = ["source-distributor", "--interface", "127.0.0.1", "--http-port", "off", "--nip-port", "0"];
+        start(
+            &[&args[..], &["--hub-port", &hub_port, "--route", &at, "--config", &config]].concat(),
+            &From::Output,
+            "ready ",
+        )
+    };
+    let first = distributor();
+    let hub = format!("127.0.0.1:{hub_port}");
+    let args =
+        ["p2ps", "--interface", "127.0.0.1", "--http-port", "off", "--rssl-port", "0", "--source-distributor", &hub];
+    let p2ps = start(&args, &From::Output, "ready ");
+    let port = port_of(&p2ps, "rssl=");
+    let mut now = Watcher::new(port, "DIRECT_FEED");
+    let mut late = of_late(port, ITEM);
+    until_late(&mut now, &mut late);
+    assert_the_same_later(&now.watch, &late.watch);
+    // Killed and started again: the journal goes on, with a hole that is told at its place.
+    drop(first);
+    let _second = distributor();
+    let died = late.watch.came.len();
+    until(&mut now, &mut late, "what is due after the restart", |came| {
+        let rest = &came[died..];
+        let hole = rest.iter().position(|(_, came)| *came == Came::Suspect);
+        hole.is_some_and(|at| rest[at..].iter().filter(|(_, came)| matches!(came, Came::Update(_))).count() > 10)
+    });
+    assert_the_same_later(&now.watch, &late.watch);
 }

@@ -178,7 +178,7 @@ fn crates_use_only_what_the_architecture_allows() {
             &["capture", "feed", "net", "permissions", "record", "record-columns", "record-io", "rssl", "rwf"],
         ),
         ("record-streams", &["names", "record", "record-files", "record-io", "rwf"]),
-        ("record-io", &["names", "net", "omm", "omm-io", "record", "rssl-io", "rwf"]),
+        ("record-io", &["names", "net", "omm", "omm-io", "record", "rssl", "rssl-io", "rwf"]),
         ("measure", &["net"]),
         ("scenario", &["rwf"]),
         ("scenario-io", &["capture", "net", "rssl", "rwf", "scenario"]),

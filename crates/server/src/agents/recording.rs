@@ -3,7 +3,7 @@
 //! The recorder is a consumer of this very process, with a thread and sockets of its own ([`record_io::Agent`]): no serving thread hands
 //! anything over, waits, or knows of it but as of one more client.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::{Config, Record};
@@ -11,6 +11,8 @@ use names::Pattern;
 use record::{JournalConfig, JournalCounters, RecorderConfig};
 use record_io::{Agent, AgentConfig, AgentStatus, Limits, Wanted};
 use rwf::msg::Domain;
+
+use crate::addresses::reached;
 
 /// Nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;
@@ -271,16 +273,6 @@ fn plan(record: &Record, address: SocketAddr) -> AgentConfig {
         server: reached(address),
         user: record.user.clone(),
     }
-}
-
-/// An address that is listened on, as this host reaches it.
-fn reached(mut address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-        _ => {}
-    }
-    address
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The processes of a deployment.
 
+pub mod delayed;
 pub mod desktop;
 pub mod exposure;
 pub mod p2ps;

@@ -3,6 +3,7 @@
 use clap::Args;
 use config::{Config, ConfigArgs, Route};
 
+use super::delayed::ConsumersAt;
 use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
@@ -43,6 +44,9 @@ pub struct ServeArgs {
     /// Recordings that are played beside, which are steered by its administration.
     #[arg(skip)]
     pub replays: Replays,
+    /// Where its delayed services, beside, consume what they publish later.
+    #[arg(skip)]
+    pub consumers_at: ConsumersAt,
 }
 
 impl ServeArgs {
@@ -86,6 +90,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let mut server = Server::new(&config, process::incarnation())?;
         let life = lifecycle(args, &config, server.monitors());
         life.record(&config, server.addresses().rssl);
+        args.consumers_at.tell(server.addresses().rssl);
         let about = About {
             feeds: args.feeds.clone(),
             replays: args.replays.clone(),
@@ -100,6 +105,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let mut server = Sharded::new(&config, process::incarnation())?;
         let life = lifecycle(args, &config, server.monitors());
         life.record(&config, server.addresses().rssl);
+        args.consumers_at.tell(server.addresses().rssl);
         let about = About {
             feeds: args.feeds.clone(),
             replays: args.replays.clone(),

@@ -4,6 +4,7 @@ use clap::Args;
 use config::{Config, ConfigArgs, Route};
 use hub_io::publisher::CONNECTIONS;
 
+use super::delayed::{ConsumersAt, OwnP2ps};
 use super::exposure::{self, Sides};
 use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
@@ -39,6 +40,9 @@ pub struct SourceDistributorArgs {
     /// Recordings that are played beside, which are steered by its administration.
     #[arg(skip)]
     pub replays: Replays,
+    /// Where its delayed services, beside, consume what they publish later.
+    #[arg(skip)]
+    pub consumers_at: ConsumersAt,
 }
 
 impl SourceDistributorArgs {
@@ -72,12 +76,15 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
     process::raise_open_files(u64::from(config.source_distributor.nip_max_mounts) + CONNECTIONS as u64 + 200);
-    let mut agent = SourceDistributorAgent::new(&config, process::incarnation())?;
+    let incarnation = process::incarnation();
+    let mut agent = SourceDistributorAgent::new(&config, incarnation)?;
     let c = &config.source_distributor;
     config::place("the main thread", &c.bind_main_thread, &c.priority);
     config::slice("the main thread", c.slice_us);
     let pulse = Pulse::default();
     let addresses = agent.addresses();
+    // Ends behind the agent.
+    let _own = OwnP2ps::start(&config, incarnation, addresses.hub, &args.consumers_at)?;
     let about = About {
         role: "source-distributor",
         nip: addresses.nip,

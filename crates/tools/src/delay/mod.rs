@@ -2,36 +2,17 @@
 //!
 //! `quoteway delay` consumes the service at a P2PS, keeps a journal on disk, and publishes at a Source Distributor what is due.
 //!
-//! The journal is a recording (crate `record`). A `Recorder` writes down what comes. A `Player` says it again when it is due; it
-//! begins with the images as they were then. Where nothing was written down (the process was not there, a segment is gone or broken) there is a hole: at its place in time
-//! every item is Suspect, and good again with the first good image behind it. A new life of the process synchronises before it plays anything: by that what was before it is
-//! known to be over. Time is an argument of both: wall clock in nanoseconds, since a journal outlives processes.
+//! Journal, players and rules are those of `record_io::delay`.
 
-mod alive;
-mod former;
-mod player;
-mod recorder;
 mod relay;
-mod rules;
-#[cfg(test)]
-mod tests;
 
 use crate::places::Places;
 use anyhow::{Context as _, anyhow};
 use clap::Args as ClapArgs;
+use record_io::delay::{Rule, Rules, all_rules};
 use relay::Relay;
 use rssl_io::RsslIo;
-pub use rules::{Rule, RuleError};
 use std::path::PathBuf;
-
-/// An item of the service.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Key {
-    /// Number of its domain.
-    domain: u8,
-    /// Its name.
-    name: Box<str>,
-}
 
 const SECOND: u64 = 1_000_000_000;
 /// How often time is looked at when nothing happens, nanoseconds.
@@ -46,7 +27,8 @@ const TURN: u64 = SECOND / 20;
 #[command(after_help = "Examples:\n  \
     quoteway serve --source localhost:14000 --nip-port 14003\n  \
     quoteway delay --service FEED --as FEED_15 --delay 900 --items list.txt --journal /var/lib/quoteway/feed15\n\n\
-    A field of the image may decide how late an item is: --rule 4=145:1200 delays items whose field 4 (RDN_EXCHID) is 145 by 20 minutes.")]
+    A field of the image may decide how late an item is: --rule 4=145:1200 delays items whose field 4 (RDN_EXCHID) is 145 by 20 minutes.\n    \
+    --rule 'name=*.XX:0' delays items whose names end with .XX by nothing.")]
 pub struct Args {
     /// Where consumers connect to the P2PS; srv:_SERVICE._tcp.DOMAIN for what the DNS says (SRV)
     #[arg(long, value_name = "HOST:PORT", default_value = "localhost:14002")]
@@ -66,9 +48,12 @@ pub struct Args {
     /// How late, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub delay: u64,
-    /// Another delay for items whose image has this value in a field; the first that fits holds
-    #[arg(long = "rule", value_name = "FID=VALUE:SECONDS")]
+    /// Another delay for items whose image has this value in a field (FID=VALUE:SECONDS), or whose names match (name=PATTERN:SECONDS); the first that fits holds
+    #[arg(long = "rule", value_name = "RULE")]
     pub rules: Vec<Rule>,
+    /// File of more rules, one a line; they come after those of --rule
+    #[arg(long, value_name = "FILE")]
+    pub rules_file: Option<PathBuf>,
     /// File with the names of the items, one a line
     #[arg(long, value_name = "FILE", required_unless_present = "names")]
     pub items: Option<PathBuf>,
@@ -108,12 +93,6 @@ impl Args {
     }
 }
 
-/// Nanoseconds since 1970: journals outlive processes.
-fn wall_clock() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
-}
-
 /// Delays until it is stopped.
 ///
 /// # Errors
@@ -122,15 +101,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     net::signal::install().map_err(|e| anyhow!("signals: {e}"))?;
     let (from, to) = (Places::of(&args.server, "--server")?, Places::of(&args.publish, "--publish")?);
     let names = args.names()?;
+    let delay = args.delay.saturating_mul(SECOND);
+    let rules = Rules { delay, rules: all_rules(&args.rules, args.rules_file.as_deref()).map_err(anyhow::Error::msg)? };
     let mut io = RsslIo::new(net::clock::now()).map_err(|e| anyhow!("no sockets: {e}"))?;
     net::signal::wake(&io.tcp().waker());
-    let mut relay =
-        Relay::new(args, &names, (from, to)).with_context(|| format!("the journal in {}", args.journal.display()))?;
+    let mut relay = Relay::new(args, rules, &names, (from, to))
+        .with_context(|| format!("the journal in {}", args.journal.display()))?;
     let Args { service, delay, published_as, .. } = args;
     eprintln!("{service} of {} is published {delay} s later as {published_as} at {}", args.server, args.publish);
     while net::signal::stop_requested() == 0 {
         let now = io.turn(Some(net::clock::now() + TURN), &mut relay).map_err(|e| anyhow!("sockets: {e}"))?;
-        relay.work(now, wall_clock(), &mut io).context("the journal")?;
+        relay.work(now, net::clock::wall(), &mut io).context("the journal")?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::Key;
 use record::{Clocks, Damage, Error, Item, Journal, JournalConfig, Kind, Store};
+use rwf::image::Image;
 use rwf::msg::MsgClass;
 use rwf::peek;
 use std::collections::BTreeMap;
@@ -66,11 +67,8 @@ impl<S: Store> Recorder<S> {
             Some(MsgClass::STATUS) => Kind::Status,
             _ => return,
         };
-        let Self { journal, service, items } = self;
-        let item = *items.entry(key.clone()).or_insert_with_key(|key| {
-            journal.item(Item { service: service.clone(), domain: key.domain, name: key.name.clone() })
-        });
-        journal.append(kind, Some(item), now, message);
+        let item = self.number(key);
+        self.journal.append(kind, Some(item), now, message);
     }
 
     /// What was written down survives the process, and can be played. To be called at least each second, so that a hole is known to begin no later.
@@ -88,8 +86,30 @@ impl<S: Store> Recorder<S> {
         self.journal.keep_from(until);
     }
 
+    /// What is said of an item is written down, whether it has had an image or not.
+    pub(super) fn know(&mut self, key: &Key) {
+        self.number(key);
+    }
+
+    fn number(&mut self, key: &Key) -> u32 {
+        let Self { journal, service, items } = self;
+        *items.entry(key.clone()).or_insert_with_key(|key| {
+            journal.item(Item { service: service.clone(), domain: key.domain, name: key.name.clone() })
+        })
+    }
+
+    /// Whether something of an item was written down in this life of the process, or is to be.
+    pub(super) fn knows(&self, key: &Key) -> bool {
+        self.items.contains_key(key)
+    }
+
+    /// The image of an item as its source has it now, if that is open and whole.
+    pub(super) fn image(&self, key: &Key) -> Option<&Image> {
+        self.journal.image(*self.items.get(key)?)
+    }
+
     /// The lock of an item as its source has it now.
     pub(super) fn lock(&self, key: &Key) -> Option<&[u8]> {
-        self.journal.image(*self.items.get(key)?)?.perm_data()
+        self.image(key)?.perm_data()
     }
 }

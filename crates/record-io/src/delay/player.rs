@@ -170,7 +170,7 @@ impl<S: Store> Player<S> {
             let mut known = Item { in_hole: true, ..Item::default() };
             for part in player.parts(place) {
                 if let Ok(Msg::Refresh(refresh)) = Msg::decode(&part) {
-                    take_image(&mut known, &refresh, &self.rules, self.delay);
+                    take_image(&key, &mut known, &refresh, &self.rules, self.delay);
                 }
             }
             if !known.image.is_whole() {
@@ -247,7 +247,7 @@ impl<S: Store> Player<S> {
         let Some(item) = self.items.get_mut(key).filter(|item| !item.in_hole || is_image) else { return };
         // An image that cannot be kept up is Suspect of itself.
         let is_news = match &msg {
-            Msg::Refresh(refresh) => take_image(item, refresh, &self.rules, self.delay),
+            Msg::Refresh(refresh) => take_image(key, item, refresh, &self.rules, self.delay),
             Msg::Update(update) => item.image.update(update, &Schema::NONE).is_ok(),
             Msg::Status(status) => {
                 if let Some(state) = &status.state {
@@ -275,12 +275,12 @@ impl<S: Store> Player<S> {
 }
 
 /// Takes a refresh in; whether there is a new whole image.
-fn take_image(item: &mut Item, refresh: &rwf::msg::RefreshMsg<'_>, rules: &Rules, delay: u64) -> bool {
+fn take_image(key: &Key, item: &mut Item, refresh: &rwf::msg::RefreshMsg<'_>, rules: &Rules, delay: u64) -> bool {
     let _ = item.image.refresh(refresh, &Schema::NONE);
     if item.image.is_refreshing() || refresh.state.stream.is_final() {
         return false;
     }
-    item.mine = rules.delay_of(refresh) == delay;
+    item.mine = rules.delay_of(&key.name, refresh) == delay;
     item.in_hole = false;
     item.image.is_whole()
 }

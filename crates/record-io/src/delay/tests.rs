@@ -2,7 +2,7 @@
 
 use super::player::{Play, Player};
 use super::recorder::{Recorder, RecorderConfig};
-use super::rules::{Rule, Rules};
+use super::rules::{Rule, Rules, Selects, read_rules};
 use super::{Key, SECOND};
 use feed::random::Random;
 use record::{Clocks, Memory, Store};
@@ -145,7 +145,10 @@ fn recorder(store: &Files, alive_until: Option<u64>) -> Recorder<Files> {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let rules = Rules { delay: DELAY, rules: vec![Rule { fid: 4, value: 7, delay: 3 * SECOND }] };
+        let rules = Rules {
+            delay: DELAY,
+            rules: vec![Rule { selects: Selects::Field { fid: 4, value: 7 }, delay: 3 * SECOND }],
+        };
         let store = Files::default();
         Self {
             random: Random::new(seed),
@@ -352,17 +355,20 @@ fn a_bound_on_bytes_takes_the_oldest_and_what_went_is_a_hole() {
 
 #[test]
 fn rules_are_read_and_the_first_that_fits_holds() {
-    assert_eq!("4=145:1200".parse(), Ok(Rule { fid: 4, value: 145, delay: 1_200 * SECOND }));
-    for wrong in ["", "4=145", "4:1200", "x=1:2", "4=1:-2"] {
+    let of_exchange = |value, delay| Rule { selects: Selects::Field { fid: 4, value }, delay };
+    assert_eq!("4=145:1200".parse(), Ok(of_exchange(145, 1_200 * SECOND)));
+    for wrong in ["", "4=145", "4:1200", "x=1:2", "4=1:-2", "name=:3", "name=^(:3", "name=A"] {
         assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
     }
-    let rule = |value, delay| Rule { fid: 4, value, delay };
-    let rules = Rules { delay: 9, rules: vec![rule(7, 5), rule(7, 6)] };
-    assert_eq!(rules.delays(), [5, 6, 9]);
-    let of = |exchange| {
+    let file = "# exchanges\n4=7:5\n\n4=7:6 # never\nname=^A:B\\.:0\nname=*.XX:1\n";
+    let rules = Rules { delay: 9 * SECOND, rules: read_rules(file).expect("rules") };
+    assert_eq!((rules.delays(), rules.longest()), ([0, 1, 5, 6, 9].map(|s| s * SECOND).to_vec(), 9 * SECOND));
+    let of = |name: &str, exchange| {
         let bytes = message(1, true, exchange);
         let Ok(Msg::Refresh(refresh)) = Msg::decode(&bytes) else { panic!("no refresh") };
-        rules.delay_of(&refresh)
+        rules.delay_of(name, &refresh) / SECOND
     };
-    assert_eq!((of(7), of(8)), (5, 9));
+    assert_eq!((of("A", 7), of("A", 8), of("A:B.C", 8), of("B.XX", 8), of("B.XX", 7)), (5, 9, 0, 1, 5));
+    let bad = read_rules("4=7:5\n4=\n").expect_err("no rule");
+    assert_eq!(bad.0, 2);
 }
