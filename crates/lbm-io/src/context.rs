@@ -16,7 +16,7 @@ use lbm::wire::filtering::{FilterInit, FilterRequest};
 use lbm::wire::header::Header;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::lbmr::{Advert, PatternKind};
-use lbm::wire::lbmr_option::{Functionality, IGNORE, LateJoin, SenderKind, TopicOption};
+use lbm::wire::lbmr_option::{Functionality, IGNORE, LateJoin, Queue, SenderKind, TopicOption};
 use net::clock;
 use net::tcp::{Close, ConnId, Event, RecvOutcome, Scratch};
 
@@ -37,6 +37,14 @@ use crate::{Sources, Warning, failover, interface, random};
 const ADVERT_TTL: u16 = 60;
 /// Bytes of answers that may wait for a late joiner's socket; it asks again for the rest.
 const ANSWERS_MAX: usize = 4 << 20;
+
+/// What a source's advertisement says beside what the context itself knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Advertised<'a> {
+    /// Bits of [`Functionality`].
+    pub(crate) functions: u32,
+    pub(crate) more: &'a [TopicOption<'a>],
+}
 
 /// Sources, receivers and their sockets.
 ///
@@ -126,6 +134,11 @@ impl Context {
         &mut self.sources
     }
 
+    /// The options of the context's own scope that it was opened with, among others.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// What the operator should know, once each; see [`Warning`].
     pub fn warnings(&mut self) -> impl Iterator<Item = Warning> {
         self.warnings.drain(..)
@@ -137,7 +150,7 @@ impl Context {
     /// # Errors
     /// A bad name, or no socket for the session.
     pub fn source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
-        self.add_source(topic, options, 0, &[])
+        self.add_source(topic, options, Advertised::default())
     }
 
     /// As [`Context::source`], for a source that has stores: its advertisement says so.
@@ -145,16 +158,23 @@ impl Context {
     /// # Errors
     /// As [`Context::source`], or no request port.
     pub fn persistent_source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
-        self.add_source(topic, options, Functionality::PERSISTENCE, &[])
+        self.add_source(topic, options, Advertised { functions: Functionality::PERSISTENCE, ..Advertised::default() })
     }
 
-    /// `more`: what the advertisement says beside what the context itself knows.
+    /// As [`Context::source`], for a source that assigns its messages to receivers: its advertisement says so, and has the index of its topic
+    /// ([`Sources::placement`]) as id of the queue.
+    ///
+    /// # Errors
+    /// As [`Context::source`], or no request port.
+    pub fn queue_source(&mut self, topic: &str, options: &Options) -> Result<SourceId, ContextError> {
+        self.add_source(topic, options, Advertised { functions: Functionality::QUEUING, ..Advertised::default() })
+    }
+
     pub(crate) fn add_source(
         &mut self,
         topic: &str,
         options: &Options,
-        functions: u32,
-        more: &[TopicOption<'_>],
+        Advertised { functions, more }: Advertised<'_>,
     ) -> Result<SourceId, ContextError> {
         let (effective, config) = self.source_config(options);
         let filters = effective.get(S::TRANSPORT_SOURCE_SIDE_FILTERING_BEHAVIOR) == SourceSideFiltering::Inclusion;
@@ -182,7 +202,11 @@ impl Context {
             if late_join {
                 encoded = TopicOption::LateJoin(late).encode(&mut w);
             }
-            // The buffer holds both.
+            if functions & Functionality::QUEUING != 0 {
+                let queue = Queue { flags: IGNORE, queue: 0, reg_id: 0, source: index, address, port };
+                encoded = encoded.and_then(|()| TopicOption::Queue(queue).encode(&mut w));
+            }
+            // The buffer holds all of them.
             let _ = encoded.and_then(|()| TopicOption::Functionality(functionality).encode(&mut w));
         }
         if more.iter().try_for_each(|option| option.encode(&mut w)).is_err() {

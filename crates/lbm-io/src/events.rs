@@ -1,5 +1,6 @@
 //! Events of a context, as its owner gets them.
 
+use lbm::subscriber::Offer;
 use lbm::transport::EndReason;
 use lbm::wire::lbmc::{Headers, Kind, Message};
 use lbm::wire::lbmr::{Advert, Packet, Transport};
@@ -100,9 +101,9 @@ pub trait Events {
     /// A message.
     fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>);
 
-    /// A stream can be heard from now on: its transport session is joined, and nothing of it was heard yet. `persistent`: its source
-    /// says that it has stores.
-    fn found(&mut self, _sources: &mut Sources, _stream: &Stream<'_>, _persistent: bool) {}
+    /// A stream can be heard from now on: its transport session is joined, and nothing of it was heard yet. `offer`: what its source
+    /// says that it can do.
+    fn found(&mut self, _sources: &mut Sources, _stream: &Stream<'_>, _offer: &Offer) {}
 
     /// A control message for the stream that is not for the context itself, by its transport or as the answer to [`Context::ask`](crate::Context::ask).
     fn control(&mut self, _sources: &mut Sources, _stream: &Stream<'_>, _message: &Message<'_>) {}

@@ -402,16 +402,18 @@ impl Inbound {
     pub(crate) fn ask_source(&mut self, stream: u32, message: &[u8], io: &mut Io) -> bool {
         let Some(entry) = self.streams.get_mut(stream) else { return false };
         let session = entry.session;
-        let Some((Some(to), _)) = self.subscriber.offer(session, entry.index) else { return false };
+        let Some(to) = self.subscriber.offer(session, entry.index).and_then(|offer| offer.requests) else {
+            return false;
+        };
         questions::send_control(&mut self.questions, session, to, message, io)
     }
 
-    /// Tells a receiver that a stream can be heard from now on, and whether its source says that it has stores.
+    /// Tells a receiver that a stream can be heard from now on, and what its source can do.
     fn tell_found(&mut self, number: u32, receiver: ReceiverId, sources: &mut Sources, events: &mut impl Events) {
         // A session that could not be joined has no stream.
         let Some(entry) = self.streams.get_mut(number) else { return };
-        let offer = self.subscriber.offer(entry.session, entry.index);
-        events.found(sources, &entry.stream(number, receiver), offer.is_some_and(|(_, persistent)| persistent));
+        let offer = self.subscriber.offer(entry.session, entry.index).unwrap_or_default();
+        events.found(sources, &entry.stream(number, receiver), &offer);
     }
 
     /// Closes what a session had opened.

@@ -115,6 +115,7 @@ pub use events::{Delivery, Events, Loss, Stream};
 pub use handles::{ReceiverId, Request, RequestId, SendFlags, SourceId};
 pub use lbm::options;
 pub use lbm::resolver::service::{ClientStats, Standing};
+pub use lbm::subscriber::Offer;
 pub use lbm::transport::EndReason;
 pub use lbm::wire::lbmr::Transport;
 pub use report::SOCKET_PREFIX;

@@ -5,6 +5,7 @@ use lbm::wire::lbmr::{Body, PatternKind};
 use lbm::wire::lbmr_management::Management;
 use lbm::wire::lbmr_option::{SenderKind, TopicOption};
 
+use crate::context::Advertised;
 use crate::handles::SourceId;
 use crate::{Context, ContextError};
 
@@ -31,7 +32,7 @@ impl Context {
         options: &Options,
         more: &[TopicOption<'_>],
     ) -> Result<SourceId, ContextError> {
-        self.add_source(topic, options, 0, more)
+        self.add_source(topic, options, Advertised { functions: 0, more })
     }
 
     /// Asks all contexts of the domain to ask again for the topics and patterns that they want.

@@ -12,7 +12,9 @@ use lbm::wire::lbmr_management::Management;
 use lbm::wire::lbmr_option::{IGNORE, PacketOptions, TopicOption};
 use lbm::wire::{Writer, lbmr};
 use lbm_io::options::Options;
-use lbm_io::{Context, Delivery, Events, Loss, ReceiverId, RequestId, SendError, SendFlags, SourceId, Sources, Stream};
+use lbm_io::{
+    Context, Delivery, Events, Loss, Offer, ReceiverId, RequestId, SendError, SendFlags, SourceId, Sources, Stream,
+};
 use lbm_router::interest::Interest;
 use lbm_router::wire::Gone;
 use lbm_router::{Forward, Origin, PortalId, ProxyAdvert, Router, RouterId, StreamId};
@@ -486,7 +488,7 @@ impl Events for Intake<'_> {
         !is_proxy(advert)
     }
 
-    fn found(&mut self, _: &mut Sources, stream: &Stream<'_>, _: bool) {
+    fn found(&mut self, _: &mut Sources, stream: &Stream<'_>, _: &Offer) {
         let Self { now, router, state, others } = self;
         let Some(origin) = Origin::of(state.domain, stream.transport, stream.index) else { return };
         let (number, portal) = (stream.number, state.portal);

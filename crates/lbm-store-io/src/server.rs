@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lbm::transport::EndReason;
 use lbm_io::options::{OptionError, Options, Scope};
-use lbm_io::{Context, ContextError, Delivery, Events, Loss, ReceiverId, Sources, Stream, Warning};
+use lbm_io::{Context, ContextError, Delivery, Events, Loss, Offer, ReceiverId, Sources, Stream, Warning};
 use lbm_store::receiver::encode;
 use lbm_store::store::{Entry, Log, Store, StoreConfig, StoreStats};
 use lbm_store::wire::origin;
@@ -123,7 +123,7 @@ impl Events for ToStore<'_> {
         self.store.data(self.now, delivery.stream.number, delivery.sqn, self.scratch);
     }
 
-    fn found(&mut self, _: &mut Sources, stream: &Stream<'_>, _persistent: bool) {
+    fn found(&mut self, _: &mut Sources, stream: &Stream<'_>, _: &Offer) {
         self.store.stream(self.now, stream.number, origin(stream.transport, stream.index));
     }
 

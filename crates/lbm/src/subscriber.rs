@@ -29,11 +29,15 @@ pub fn session_of(packet: &Packet<'_>, source: Ipv4Addr, group: Ipv4Addr, port: 
 
 /// What a source can do besides sending, as it advertises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Offer {
+pub struct Offer {
     /// Where it takes requests.
-    requests: Option<SocketAddrV4>,
-    late_join: bool,
-    persistent: bool,
+    pub requests: Option<SocketAddrV4>,
+    /// It retains messages for late joiners.
+    pub late_join: bool,
+    /// It has stores.
+    pub persistent: bool,
+    /// It has a queue, and this id in what it says of that.
+    pub queue: Option<u32>,
     transport: u32,
 }
 
@@ -50,6 +54,14 @@ impl Offer {
                 TopicOption::Functionality(o) => {
                     offer.late_join |= o.functions & Functionality::LATE_JOIN != 0;
                     offer.persistent = o.functions & Functionality::PERSISTENCE != 0;
+                    if o.functions & Functionality::QUEUING != 0 {
+                        // Records of resolution services have the flag alone: sources of ours have their topic's index as id.
+                        offer.queue = offer.queue.or(Some(advert.topic));
+                    }
+                    offer.requests = offer.requests.or(Some(SocketAddrV4::new(o.address, o.port)));
+                }
+                TopicOption::Queue(o) => {
+                    offer.queue = Some(o.source);
                     offer.requests = offer.requests.or(Some(SocketAddrV4::new(o.address, o.port)));
                 }
                 _ => {}
@@ -295,9 +307,9 @@ impl Subscriber {
         Ok(Ended { session, transport })
     }
 
-    /// The request port of a topic's source, and whether the source says that it has stores.
-    pub fn offer(&self, session: usize, topic: u32) -> Option<(Option<SocketAddrV4>, bool)> {
-        self.sessions.get(session)?.as_ref()?.offers.get(&topic).map(|offer| (offer.requests, offer.persistent))
+    /// What a topic's source can do, as it says.
+    pub fn offer(&self, session: usize, topic: u32) -> Option<Offer> {
+        self.sessions.get(session)?.as_ref()?.offers.get(&topic).copied()
     }
 
     /// Whether the session's source has said anything.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lbm::transport::EndReason;
 use lbm::wire::lbmc::{DATA_HEADER, FRAGMENT_HEADER, Message};
 use lbm_io::failover::{FailoverNews, FailoverTopic};
-use lbm_io::{Delivery, Events, Loss, ReceiverId, RequestId, SendFlags, SourceId, Sources, Stream};
+use lbm_io::{Delivery, Events, Loss, Offer, ReceiverId, RequestId, SendFlags, SourceId, Sources, Stream};
 use lbm_store::receiver::{Delivered, Recovery, Sink, Topic};
 use lbm_store::source::{Identity, Source, SourceConfig};
 use lbm_store::wire::{Ume, origin};
@@ -206,10 +206,10 @@ impl<E: ClientEvents> Events for ToReceivers<'_, E> {
         }
     }
 
-    fn found(&mut self, sources: &mut Sources, stream: &Stream<'_>, persistent: bool) {
+    fn found(&mut self, sources: &mut Sources, stream: &Stream<'_>, offer: &Offer) {
         let number = stream.number;
         let entry = self.parts.by_receiver.get(&stream.receiver).and_then(|at| self.parts.receivers[*at].as_ref());
-        let has_stores = persistent && entry.is_none_or(|entry| entry.uses_stores);
+        let has_stores = offer.persistent && entry.is_none_or(|entry| entry.uses_stores);
         let done = self.with(sources, stream.receiver, |now, topic, sink| {
             topic.stream_begun(now, number, has_stores);
             if !has_stores {
@@ -217,7 +217,7 @@ impl<E: ClientEvents> Events for ToReceivers<'_, E> {
             }
         });
         if !done {
-            self.events.found(sources, stream, persistent);
+            self.events.found(sources, stream, offer);
         }
     }
 

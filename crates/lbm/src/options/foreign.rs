@@ -8,7 +8,7 @@ const SCOPES: &[(&str, &str)] = &[
     ("connection_factory", "it belongs to JMS, which is not there"),
     ("umestore", "a store is configured by the flags of quoteway lbmstore"),
     ("store", "a store is configured by the flags of quoteway lbmstore"),
-    ("broker", "there is no broker: queuing is not there"),
+    ("broker", "there is no broker: sources assign by themselves"),
     ("dro", "there is no router of its own kind here"),
     ("smart_source", "smart sources are ordinary ones here"),
     ("ssrc", "smart sources are ordinary ones here"),
@@ -25,9 +25,12 @@ const FAMILIES: &[(&str, &str)] = &[
     ("ume_store_name", "stores are named by address: ume_store"),
     ("ume_", "persistence has no such setting here"),
     ("umestore", "a store is configured by the flags of quoteway lbmstore"),
-    ("umq_", "queuing is not there"),
-    ("broker", "queuing is not there"),
-    ("queue_", "event queues and queuing are not there"),
+    ("umq_hold_interval", "nothing is held: a message that is assigned anew is sent again whole"),
+    ("umq_retransmit_request", "nothing is asked for: a message that is assigned anew is sent again whole"),
+    ("umq_msg_total_lifetime", "it is for brokers; sets of a source have umq_ulb_application_set_message_lifetime"),
+    ("umq_", "it is for brokers, which are not there: sources assign by themselves (umq_ulb_application_set)"),
+    ("broker", "brokers are not there"),
+    ("queue_", "event queues and brokers are not there"),
     ("event_queue", "there are no event queues: messages are delivered in the turn that brings them"),
     ("hf_", "hot failover is not there"),
     ("hfx_", "hot failover is not there"),
@@ -50,7 +53,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("ud_acceleration", "accelerated drivers are not used by options"),
     ("resolver_ud_acceleration", "accelerated drivers are not used by options"),
     ("retransmit_retention_", "what is retained is bounded by the options that are there"),
-    ("ulb_", "queuing is not there"),
+    ("ulb_", "queuing has no such setting: see umq_ulb_application_set"),
     ("application_data", "it belongs to the product's tools"),
     ("implicit_batching_type", "batching is by length and interval alone"),
 ];
@@ -67,7 +70,11 @@ const FIXED: &[(&str, &str)] = &[
 ];
 
 /// Values of options with an effect that have none.
-const VALUES: &[(&str, &str, &str)] = &[("transport_source_side_filtering_behavior", "ulb", "queuing is not there")];
+const VALUES: &[(&str, &str, &str)] = &[(
+    "transport_source_side_filtering_behavior",
+    "ulb",
+    "all receivers of a set get all messages, and leave out what is for others",
+)];
 
 /// Why a value of an option has no effect.
 pub(super) fn value(name: &str, value: &str) -> Option<&'static str> {

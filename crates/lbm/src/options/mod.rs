@@ -11,9 +11,9 @@ use core::net::Ipv4Addr;
 pub use table::{ContextOption, Entry, Opt, ReceiverOption, SourceOption, TABLE, WildcardOption};
 pub use value::{
     ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Consensus, Count, Daemon, FdManagement, Flag,
-    FlightBehavior, Group, Identifier, InterestMode, Interface, Intergroup, Intragroup, Millis, OperationalMode,
-    OwnGroup, Port, Seconds, SendOrder, Services, SignedMillis, SlowReceivers, SourceSideFiltering, Store,
-    StoreBehavior, StoreGroup, StoreSpec, Text, TransportId, TransportName, Value, WaitBehavior,
+    FlightBehavior, Group, Identifier, IndexEligibility, InterestMode, Interface, Intergroup, Intragroup, Millis,
+    OperationalMode, OwnGroup, Port, Seconds, SendOrder, Services, SignedMillis, SlowReceivers, SourceSideFiltering,
+    Store, StoreBehavior, StoreGroup, StoreSpec, Text, TransportId, TransportName, Value, WaitBehavior,
 };
 
 /// What an option belongs to.
@@ -625,7 +625,7 @@ mod tests {
             (4, "immediate messages"),
             (5, "named by address"),
             (6, "monitoring"),
-            (7, "queuing"),
+            (7, "brokers are not there"),
             (8, "stays 8388608"),
             (9, "stays 0.0.0.0"),
             (10, "not done here"),
@@ -652,7 +652,7 @@ mod tests {
     fn persistence_queuing_and_hot_failover_are_known_by_name() {
         let text = "SOURCE UME_STORE 10.29.3.1:14567\nsource ume_store_behavior Quorum-Consensus\n\
                     source ume_flight_size_behavior NOTIFY\nreceiver ume_session_id 0x11223344556677\n\
-                    source ume_repository_size_limit 1\nsource umq_ulb_application_set 0:100,101\nreceiver ume_registration_function NULL\n\
+                    source ume_repository_size_limit 1\nsource umq_ulb_application_set 0:100,101\ncontext umq_queue_activity_timeout 9\nreceiver ume_registration_function NULL\n\
                     source UME_Late_Joins 1\ncontext ume_flight_size 7\nwildcard_receiver hf_reciever 1\n";
         let mut options = Options::new();
         let warnings = options.load("u.cfg", text).expect("it loads");
@@ -661,9 +661,10 @@ mod tests {
         assert_eq!(options.stores().map(|store| store.at.to_string()).collect::<Vec<_>>(), ["10.29.3.1:14567"]);
         assert_eq!(options.get(SourceOption::UME_FLIGHT_SIZE_BEHAVIOR), FlightBehavior::Notify);
         assert_eq!(options.get(ReceiverOption::UME_SESSION_ID), 0x11_2233_4455_6677);
+        assert_eq!(options.get(SourceOption::UMQ_ULB_APPLICATION_SET), "0:100,101");
         let parts = [
             "lbmstore --source-size",
-            "queuing",
+            "brokers, which are not there",
             "functions are given by programs",
             "the nearest is \"ume_late_join\"",
             "belongs to: source",

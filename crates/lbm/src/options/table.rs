@@ -5,9 +5,9 @@ use core::marker::PhantomData;
 
 use super::value::{
     ActivityMethod, BitsPerSecond, Bytes, ChannelBehavior, Consensus, Count, Daemon, FdManagement, Flag,
-    FlightBehavior, Group, Identifier, InterestMode, Interface, Intergroup, Intragroup, Millis, OperationalMode,
-    OwnGroup, Port, Seconds, SendOrder, Services, SignedMillis, SlowReceivers, SourceSideFiltering, Store,
-    StoreBehavior, StoreGroup, Text, TransportId, TransportName, Value, WaitBehavior,
+    FlightBehavior, Group, Identifier, IndexEligibility, InterestMode, Interface, Intergroup, Intragroup, Millis,
+    OperationalMode, OwnGroup, Port, Seconds, SendOrder, Services, SignedMillis, SlowReceivers, SourceSideFiltering,
+    Store, StoreBehavior, StoreGroup, Text, TransportId, TransportName, Value, WaitBehavior,
 };
 use super::{Kind, Scope, Unit};
 use crate::topic::Ordering;
@@ -567,37 +567,37 @@ options! {
     Context UME_USER_RECEIVER_REGISTRATION_ID: Identifier = "0", "registration id of receivers, 32 bits; 0 = by session, or the stores give one";
     Source UME_WRITE_DELAY: Millis = "0", "";
     // Queuing.
-    Context UMQ_COMMAND_INTERVAL: Millis = "500", "";
+    Context UMQ_COMMAND_INTERVAL: Millis [1] = "500", "a receiver of a queue that has no answer to its registration repeats it at this interval";
     Context UMQ_COMMAND_OUTSTANDING_MAXIMUM: Count = "1000", "";
-    Receiver UMQ_DELAYED_CONSUMPTION_REPORT_INTERVAL: Millis = "0", "";
+    Receiver UMQ_DELAYED_CONSUMPTION_REPORT_INTERVAL: Millis = "0", "so long a report of what was consumed waits for others";
     Receiver UMQ_HOLD_INTERVAL: Millis = "10000", "";
-    Receiver UMQ_INDEX_ASSIGNMENT_ELIGIBILITY_DEFAULT: Text = "eligible", "";
+    Receiver UMQ_INDEX_ASSIGNMENT_ELIGIBILITY_DEFAULT: IndexEligibility = "eligible", "whether sources may assign indices to the receiver from the beginning";
     Source UMQ_MESSAGE_STABILITY_NOTIFICATION: Count = "1", "";
     Source UMQ_MSG_TOTAL_LIFETIME: Millis = "0", "";
     Context UMQ_QUEUE_ACTIVITY_TIMEOUT: Millis = "3000", "";
-    Receiver UMQ_QUEUE_PARTICIPATION: Count = "1", "";
+    Receiver UMQ_QUEUE_PARTICIPATION: Flag = "1", "0: the receiver is in no application set, and gets all that is sent";
     Context UMQ_QUEUE_REGISTRATION_ID: Text = "", "";
-    Receiver UMQ_RECEIVER_TYPE_ID: Count = "0", "";
+    Receiver UMQ_RECEIVER_TYPE_ID: Count = "0", "by this the source knows which application set the receiver belongs to";
     Receiver UMQ_RETRANSMIT_REQUEST_INTERVAL: Millis = "500", "";
     Receiver UMQ_RETRANSMIT_REQUEST_OUTSTANDING_MAXIMUM: Count = "100", "";
     Context UMQ_SESSION_ID: Text = "0", "";
-    Source UMQ_ULB_APPLICATION_SET: Text = "", "";
-    Source UMQ_ULB_APPLICATION_SET_ASSIGNMENT_FUNCTION: Text = "default", "";
-    Source UMQ_ULB_APPLICATION_SET_EVENTS: Text = "", "";
-    Source UMQ_ULB_APPLICATION_SET_LOAD_FACTOR_BEHAVIOR: Text = "ignored", "";
-    Source UMQ_ULB_APPLICATION_SET_MESSAGE_LIFETIME: Text = "", "";
-    Source UMQ_ULB_APPLICATION_SET_MESSAGE_MAX_REASSIGNMENTS: Text = "", "";
-    Source UMQ_ULB_APPLICATION_SET_MESSAGE_REASSIGNMENT_TIMEOUT: Text = "", "";
-    Source UMQ_ULB_APPLICATION_SET_RECEIVER_ACTIVITY_TIMEOUT: Text = "", "";
-    Source UMQ_ULB_APPLICATION_SET_RECEIVER_KEEPALIVE_INTERVAL: Text = "", "";
-    Source UMQ_ULB_APPLICATION_SET_ROUND_ROBIN_BIAS: Count = "1", "";
-    Source UMQ_ULB_CHECK_INTERVAL: Millis = "1000", "";
-    Source UMQ_ULB_EVENTS: Count = "0", "";
-    Source UMQ_ULB_FLIGHT_SIZE: Count = "1000", "";
-    Source UMQ_ULB_FLIGHT_SIZE_BEHAVIOR: Text = "block", "";
-    Source UMQ_ULB_RECEIVER_EVENTS: Text = "", "";
-    Source UMQ_ULB_RECEIVER_PORTION: Text = "", "";
-    Source UMQ_ULB_RECEIVER_PRIORITY: Text = "", "";
-    Receiver UMQ_ULB_SOURCE_ACTIVITY_TIMEOUT: Millis = "10000", "";
-    Receiver UMQ_ULB_SOURCE_CHECK_INTERVAL: Millis = "1000", "";
+    Source UMQ_ULB_APPLICATION_SET: Text = "", "application sets and the receiver types in them, SET:TYPE,TYPE;SET:TYPE: one receiver of each set consumes a message; the source has a queue if it names any, 16 at most";
+    Source UMQ_ULB_APPLICATION_SET_ASSIGNMENT_FUNCTION: Text = "", "SET:default: who has the least for its portion; SET:random: by chance, in proportion to portions";
+    Source UMQ_ULB_APPLICATION_SET_EVENTS: Text = "", "events of a set that are told, SET:EVENT|EVENT";
+    Source UMQ_ULB_APPLICATION_SET_LOAD_FACTOR_BEHAVIOR: Text = "", "what counts of the load that receivers tell, SET:ignored, SET:provisioned (portions are divided by their sources) or SET:dynamic (messages of all sources); set by set, ignored where none is given";
+    Source UMQ_ULB_APPLICATION_SET_MESSAGE_LIFETIME: Text = "", "SET:MS: a message that is not consumed after so long is given up, 0 = never";
+    Source UMQ_ULB_APPLICATION_SET_MESSAGE_MAX_REASSIGNMENTS: Text = "", "SET:N: a message is assigned so often, the first time included, and then given up; 0 = as often as need be";
+    Source UMQ_ULB_APPLICATION_SET_MESSAGE_REASSIGNMENT_TIMEOUT: Text = "", "SET:MS: a message that is not consumed after so long is assigned anew; 10000 where none is given";
+    Source UMQ_ULB_APPLICATION_SET_RECEIVER_ACTIVITY_TIMEOUT: Text = "", "SET:MS: a receiver that is silent for so long is gone, and its messages are assigned anew; 10000 where none is given";
+    Source UMQ_ULB_APPLICATION_SET_RECEIVER_KEEPALIVE_INTERVAL: Text = "", "SET:MS: a receiver that has said nothing for so long is asked whether it is there; 1000 where none is given";
+    Source UMQ_ULB_APPLICATION_SET_ROUND_ROBIN_BIAS: Text = "1", "a receiver that has anything counts as having so many messages more; one number for all sets, or SET:N";
+    Source UMQ_ULB_CHECK_INTERVAL: Millis [1] = "1000", "between looks of a source for receivers and messages that are overdue";
+    Source UMQ_ULB_EVENTS: Text = "0", "events that are told, of all sets: names as MSG_CONSUME|RCV_TIMEOUT, or a number after 0x";
+    Source UMQ_ULB_FLIGHT_SIZE: Count [1] = "1000", "messages of a queue that may be neither consumed nor given up";
+    Source UMQ_ULB_FLIGHT_SIZE_BEHAVIOR: FlightBehavior = "block", "what becomes of a message beyond the flight size: block refuses it until there is room, notify sends it and tells; 64 MB are kept at most, whatever this says";
+    Source UMQ_ULB_RECEIVER_EVENTS: Text = "", "events of receivers of a type that are told, TYPE:EVENT|EVENT";
+    Source UMQ_ULB_RECEIVER_PORTION: Text = "", "the share of the messages that receivers of a type get, beside others of their set, TYPE:N; 1 where none is given";
+    Source UMQ_ULB_RECEIVER_PRIORITY: Text = "", "receivers of a lower priority get messages while none of a higher one is there, TYPE:N; 0 where none is given";
+    Receiver UMQ_ULB_SOURCE_ACTIVITY_TIMEOUT: Millis = "10000", "a source that is silent for so long is registered at anew, 0 = never";
+    Receiver UMQ_ULB_SOURCE_CHECK_INTERVAL: Millis [1] = "1000", "between looks of a receiver for such sources";
 }

@@ -192,8 +192,11 @@ choices! {
     Intragroup: "quorum" => Quorum, "all" => All;
     /// `ume_consensus_sequence_number_behavior` of receivers: what is believed where stores differ about what was consumed.
     Consensus: "majority" => Majority, "highest" => Highest, "lowest" => Lowest;
-    /// `ume_flight_size_behavior`: what becomes of a send when as many messages as may be are not stable.
+    /// `ume_flight_size_behavior`, `umq_ulb_flight_size_behavior`: what becomes of a send when as many messages as may be are not stable, or not
+    /// consumed.
     FlightBehavior: "block" => Block, "notify" => Notify;
+    /// `umq_index_assignment_eligibility_default`: whether indices are assigned to a receiver from the beginning.
+    IndexEligibility: "eligible" => Eligible, "ineligible" => Ineligible;
     /// `transport`: how messages of a source travel.
     TransportName: "tcp" => Tcp, "lbtrm" => Lbtrm, "lbtru" => Lbtru, "lbtipc" => Lbtipc, "lbtsmx" => Lbtsmx;
     /// `transport_tcp_multiple_receiver_behavior`: what a source does about receivers that read more slowly than it sends.

@@ -42,6 +42,25 @@ impl Functionality {
     pub const LATE_JOIN: u32 = 1;
     /// The source persists messages.
     pub const PERSISTENCE: u32 = 2;
+    /// The source assigns its messages to receivers.
+    pub const QUEUING: u32 = 8;
+}
+
+/// A source assigns its messages to receivers, which register at its request port: queuing by load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// [`IGNORE`].
+    pub flags: u16,
+    /// Of a broker's queue; 0.
+    pub queue: u32,
+    /// Of a source at a broker; 0.
+    pub reg_id: u64,
+    /// The source's id in headers of queuing.
+    pub source: u32,
+    /// Address of the source.
+    pub address: Ipv4Addr,
+    /// TCP port of the source.
+    pub port: u16,
 }
 
 /// An option of one advertisement.
@@ -69,7 +88,8 @@ pub enum TopicOption<'a> {
         domain: u32,
     },
     Functionality(Functionality),
-    /// Everything else (persistence, queuing), and the ones above in a form of another version.
+    Queue(Queue),
+    /// Everything else (persistence, brokers), and the ones above in a form of another version.
     Unknown {
         code: u8,
         body: &'a [u8],
@@ -80,6 +100,7 @@ const LATE_JOIN: u8 = 4;
 const COST: u8 = 7;
 const ORIGIN: u8 = 8;
 const INSTANCE: u8 = 9;
+const QUEUE: u8 = 11;
 const DOMAIN: u8 = 13;
 const FUNCTIONALITY: u8 = 14;
 
@@ -110,6 +131,14 @@ impl<'a> TopicOption<'a> {
                 address: r.address()?,
                 functions: r.u32()?,
             }),
+            QUEUE => Self::Queue(Queue {
+                flags: r.u16()?,
+                queue: r.u32()?,
+                reg_id: r.u64()?,
+                source: r.u32()?,
+                address: r.address()?,
+                port: (r.u16()?, r.u16()?).0,
+            }),
             _ => Self::Unknown { code, body: r.rest() },
         };
         if r.rest().is_empty() { Ok(option) } else { Err(invalid("LBMR topic option length", 0)) }
@@ -123,6 +152,7 @@ impl<'a> TopicOption<'a> {
             Self::Instance { .. } => INSTANCE,
             Self::Domain { .. } => DOMAIN,
             Self::Functionality(_) => FUNCTIONALITY,
+            Self::Queue(_) => QUEUE,
             Self::Unknown { code, .. } => code,
         }
     }
@@ -169,6 +199,15 @@ impl<'a> TopicOption<'a> {
                 w.u16(0)?;
                 w.bytes(&o.address.octets())?;
                 w.u32(o.functions)?;
+            }
+            Self::Queue(o) => {
+                w.u16(o.flags)?;
+                w.u32(o.queue)?;
+                w.u64(o.reg_id)?;
+                w.u32(o.source)?;
+                w.bytes(&o.address.octets())?;
+                w.u16(o.port)?;
+                w.u16(0)?;
             }
             Self::Unknown { body, .. } => w.bytes(body)?,
         }

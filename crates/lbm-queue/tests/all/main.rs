@@ -1,0 +1,7 @@
+//! Tests of sources and receivers of queues together.
+
+mod random;
+mod rules;
+mod seeds;
+mod tshark;
+mod world;
