@@ -122,6 +122,7 @@ BLOCKS = {
     "quoteway lbmsub -H --seconds": Run(replace=[("--seconds 60", "--seconds 5"), ("10k --seconds 20", "1k --seconds 2"), ("10k --seconds 40", "1k --seconds 3")], ends=[2]),
     "quoteway lbmrouter --example": Run(),
     "quoteway lbmrouter --report": Skip("programs of three terminals; crates/lbm-router-io/tests/all runs such"),
+    "quoteway lbmsub --receiver-type 10": Skip("subscribers that a person kills; crates/quoteway/tests/all/lbm_tools.rs runs such"),
     "quoteway lbmstore --disk": Skip("programs that a person stops and starts again; crates/lbm-store-io/tests/all runs such"),
     "cat > many.cfg": Run(replace=[("100000", "1000"), ("--seconds 10 --lead-in 10", "--seconds 1 --lead-in 2")], script=True),
     "sysctl -w net.core": Skip("sets the kernel of the whole machine"),

@@ -146,6 +146,17 @@ typedef struct qw_lbm_src qw_lbm_src_t;
 #define QW_LBM_SRC_EVENT_UME_DELIVERY_CONFIRMATION 8 /* the receiver of this registration id has consumed all up to `first` */
 #define QW_LBM_SRC_EVENT_FLIGHT_SIZE_NOTIFICATION 9  /* ume_flight_size_behavior notify: over it (`first` 1), or within it again (0) */
 #define QW_LBM_SRC_EVENT_UME_SUPERSEDED 10           /* another program has taken up the registration: nothing more can be sent */
+/* Of sources with application sets (attribute umq_ulb_application_set), if umq_ulb_events or its like ask for them; qw_lbm_src_ulb_event()
+ * says more. */
+#define QW_LBM_SRC_EVENT_UMQ_ULB_MESSAGE_ASSIGNED 11
+#define QW_LBM_SRC_EVENT_UMQ_ULB_MESSAGE_REASSIGNED 12
+#define QW_LBM_SRC_EVENT_UMQ_ULB_MESSAGE_CONSUMED 13
+#define QW_LBM_SRC_EVENT_UMQ_ULB_MESSAGE_TIMEOUT 14         /* given up in a set */
+#define QW_LBM_SRC_EVENT_UMQ_ULB_MESSAGE_COMPLETE 15        /* consumed or given up in all sets */
+#define QW_LBM_SRC_EVENT_UMQ_ULB_RECEIVER_REGISTRATION 16
+#define QW_LBM_SRC_EVENT_UMQ_ULB_RECEIVER_READY 17          /* messages are assigned to it from now on */
+#define QW_LBM_SRC_EVENT_UMQ_ULB_RECEIVER_DEREGISTRATION 18
+#define QW_LBM_SRC_EVENT_UMQ_ULB_RECEIVER_TIMEOUT 19        /* it was silent: others get its messages */
 
 /* The return value has no meaning. */
 typedef int (*qw_lbm_src_cb_proc)(qw_lbm_src_t *src, int event, void *clientd);
@@ -182,6 +193,32 @@ typedef struct qw_lbm_src_ume_event {
 
 /* What the event is about; within the source's callback, on its thread. */
 int qw_lbm_src_ume_event(qw_lbm_src_ume_event_t *event);
+
+/* Queuing by load: a source with application sets (attribute umq_ulb_application_set, as "0:10;1:20") assigns each message to one receiver
+ * of each set, by their type (attribute umq_receiver_type_id), and keeps it until all sets have consumed it; what a receiver that has gone has not
+ * consumed it assigns to another. A send waits while too many are not consumed (umq_ulb_flight_size), or is refused with
+ * QW_LBM_EWOULDBLOCK: with QW_LBM_SRC_NONBLOCK, and always in a sequential context. Such sources do not send from callbacks of their own
+ * context (QW_LBM_EINCALLBACK), nor requests nor hot failover.
+ *
+ * Messages of one index go to one receiver of each set, in order. */
+typedef struct qw_lbm_umq_index {
+    const char *text; /* of len bytes, 200 at most; NULL: the number is the index */
+    size_t len;
+    uint64_t number;
+} qw_lbm_umq_index_t;
+
+/* As qw_lbm_src_send; index NULL: none. *number (if not NULL) is told the message's number, as events name it. */
+int qw_lbm_src_ulb_send(qw_lbm_src_t *src, const qw_lbm_umq_index_t *index, const void *msg, size_t len, int flags, uint64_t *number);
+
+typedef struct qw_lbm_src_ulb_event {
+    uint64_t message;
+    uint32_t receiver; /* its assignment id */
+    uint16_t application_set;
+    uint16_t is_over; /* QW_LBM_SRC_EVENT_FLIGHT_SIZE_NOTIFICATION: over it (1), or within it again (0) */
+} qw_lbm_src_ulb_event_t;
+
+/* What the event is about; within the source's callback, on its thread. */
+int qw_lbm_src_ulb_event(qw_lbm_src_ulb_event_t *event);
 
 /* Hot failover: several sources of a topic send the same messages under the same numbers, in ascending order; a receiver made by
  * qw_lbm_hf_rcv_create delivers each number once. Numbers may be left out (at most 1,073,741,824 in sequence). */
@@ -225,6 +262,7 @@ typedef struct qw_lbm_reply_to {
 #define QW_LBM_MSG_FLAG_HF_OPTIONAL 16     /* receivers may go without it */
 #define QW_LBM_MSG_FLAG_HF_PASS_THROUGH 32 /* it has no number: every source's is delivered */
 #define QW_LBM_MSG_FLAG_RETRANSMIT 1 /* came by late join or off-transport recovery */
+#define QW_LBM_MSG_FLAG_UMQ_REASSIGNED 128 /* assigned to a receiver of the set before: that one may have consumed it */
 #define QW_LBM_MSG_FLAG_UME_RETRANSMIT 64  /* sent again by a store: an earlier process of this receiver may have had it */
 
 /* Valid only during the callback. */
@@ -244,7 +282,8 @@ typedef struct qw_lbm_msg {
 /* The return value has no meaning. */
 typedef int (*qw_lbm_rcv_cb_proc)(qw_lbm_rcv_t *rcv, const qw_lbm_msg_t *msg, void *clientd);
 
-/* Receives a topic from all sources that are found. With a session (attribute ume_session_id, of receiver or context) it gets from the
+/* Receives a topic from all sources that are found. Of sources with application sets it gets the messages that are assigned to it, each
+ * consumed when the callback returns; with umq_queue_participation 0 all of them. With a session (attribute ume_session_id, of receiver or context) it gets from the
  * stores of its sources what it has missed since it was there last, in order; there is no beginning and no end of sources then. */
 int qw_lbm_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const char *topic, const qw_lbm_rcv_attr_t *attr,
                       qw_lbm_rcv_cb_proc proc, void *clientd);
@@ -260,6 +299,11 @@ int qw_lbm_wildcard_rcv_create(qw_lbm_rcv_t **rcv, qw_lbm_context_t *ctx, const 
 
 /* No callback of it comes after this. */
 int qw_lbm_rcv_delete(qw_lbm_rcv_t *rcv);
+
+/* Whether sources with application sets may assign indices to the receiver from now on: with
+ * umq_index_assignment_eligibility_default ineligible at first not. Not from a callback of the same context. */
+int qw_lbm_rcv_umq_index_start_assignment(qw_lbm_rcv_t *rcv);
+int qw_lbm_rcv_umq_index_stop_assignment(qw_lbm_rcv_t *rcv);
 
 /* With ume_explicit_ack_only 1: all of this source up to this number was consumed. Not from a callback of the same context. */
 int qw_lbm_rcv_ume_ack(qw_lbm_rcv_t *rcv, uint32_t source, uint32_t number);

@@ -7,9 +7,11 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use lbm_io::failover::{FailoverNews, FailoverTopic, Mark, Number, Way};
-use lbm_io::{Delivery, EndReason, Events, Loss, ReceiverId, Request, RequestId, SourceId, Sources, Stream};
+use lbm_io::{Delivery, EndReason, Events, Loss, Offer, ReceiverId, Request, RequestId, SourceId, Sources, Stream};
 
-use lbm_store::receiver::Delivered;
+use lbm::wire::lbmc::Message as Wire;
+use lbm_queue_io::{Assigned, Consumption, QueueEvents, Queues, SourceEvent as QueueSourceEvent};
+use lbm_store::receiver::{Delivered, Recovery, TopicEvent};
 use lbm_store::source::SourceEvent;
 use lbm_store_io::{ClientEvents, PersistentReceiver, PersistentSource};
 
@@ -108,6 +110,8 @@ const FLIGHT_SIZE: c_int = 9;
 const SUPERSEDED: c_int = 10;
 /// `QW_LBM_MSG_FLAG_UME_RETRANSMIT`.
 const UME_RETRANSMIT: c_int = 64;
+/// `QW_LBM_MSG_FLAG_UMQ_REASSIGNED`.
+const UMQ_REASSIGNED: c_int = 128;
 
 /// `qw_lbm_src_ume_event_t`.
 #[repr(C)]
@@ -145,6 +149,27 @@ fn ume_event_of(event: &SourceEvent) -> Option<(c_int, UmeEvent)> {
     })
 }
 
+// `QW_LBM_SRC_EVENT_UMQ_ULB_...`; `tests/c.rs` compares them with the header.
+const MESSAGE_ASSIGNED: c_int = 11;
+const MESSAGE_REASSIGNED: c_int = 12;
+const MESSAGE_CONSUMED: c_int = 13;
+const MESSAGE_TIMEOUT: c_int = 14;
+const MESSAGE_COMPLETE: c_int = 15;
+const RECEIVER_REGISTRATION: c_int = 16;
+const RECEIVER_READY: c_int = 17;
+const RECEIVER_DEREGISTRATION: c_int = 18;
+const RECEIVER_TIMEOUT: c_int = 19;
+
+/// `qw_lbm_src_ulb_event_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UlbEvent {
+    message: u64,
+    receiver: u32,
+    application_set: u16,
+    is_over: u16,
+}
+
 /// What this thread is inside of: a function of the application that the library has called.
 #[derive(Clone, Copy)]
 pub(crate) enum Running {
@@ -158,11 +183,18 @@ thread_local! {
     static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
     /// Details for the callback of a source with stores, while it runs.
     static UME_EVENT: Cell<Option<UmeEvent>> = const { Cell::new(None) };
+    /// Details for the callback of a source with a queue, while it runs.
+    static ULB_EVENT: Cell<Option<UlbEvent>> = const { Cell::new(None) };
 }
 
 /// Details for the callback of a source with stores that runs on this thread.
 pub(crate) fn ume_event() -> Option<UmeEvent> {
     UME_EVENT.with(Cell::get)
+}
+
+/// Details for the callback of a source with a queue that runs on this thread.
+pub(crate) fn ulb_event() -> Option<UlbEvent> {
+    ULB_EVENT.with(Cell::get)
 }
 
 /// The context whose callback runs on this thread.
@@ -303,6 +335,12 @@ impl Turn<'_> {
 }
 
 impl Message {
+    /// A message that was assigned to the receiver.
+    fn of_queue(sqn: u32, data: &[u8], again: bool) -> Self {
+        let flags = if again { UMQ_REASSIGNED } else { 0 };
+        Self { flags, ..Self::new(DATA, sqn, data) }
+    }
+
     fn new(kind: c_int, sqn: u32, data: &[u8]) -> Self {
         Self {
             kind,
@@ -390,11 +428,7 @@ impl Events for Turn<'_> {
     }
 
     fn writable(&mut self, sources: &mut Sources, source: SourceId) {
-        let Some(Some(callback)) = self.dispatch.sources.get(source.index()).copied() else { return };
-        self.call(sources, || {
-            // SAFETY: the application gave this function for these arguments.
-            unsafe { (callback.proc)(callback.handle, WAKEUP, callback.clientd) }
-        });
+        self.tell_source(sources, source, WAKEUP);
     }
 
     fn response(&mut self, sources: &mut Sources, request: RequestId, payload: &[u8]) {
@@ -408,6 +442,16 @@ impl Events for Turn<'_> {
 }
 
 impl Turn<'_> {
+    /// Tells the function of a source without stores.
+    fn tell_source(&mut self, sources: &mut Sources, source: SourceId, event: c_int) {
+        // A source that was deleted, or wants no events, is told nothing.
+        let Some(Some(callback)) = self.dispatch.sources.get(source.index()).copied() else { return };
+        self.call(sources, || {
+            // SAFETY: the application gave this function for these arguments.
+            unsafe { (callback.proc)(callback.handle, event, callback.clientd) }
+        });
+    }
+
     /// Tells a persistent receiver's function.
     fn tell_persistent(&mut self, sources: &mut Sources, id: PersistentReceiver, mut message: Message) {
         // A receiver that was deleted is told nothing.
@@ -444,6 +488,112 @@ impl ClientEvents for Turn<'_> {
             unsafe { (callback.proc)(callback.handle, event, callback.clientd) }
         });
         UME_EVENT.with(|cell| cell.set(None));
+    }
+}
+
+/// An event of a source with a queue as C gets it.
+fn ulb_event_of(event: &QueueSourceEvent) -> (c_int, UlbEvent) {
+    let of =
+        |message: u64, application_set: u16, receiver: u32| UlbEvent { message, receiver, application_set, is_over: 0 };
+    match *event {
+        QueueSourceEvent::Assigned { message, set, receiver, again } => {
+            (if again { MESSAGE_REASSIGNED } else { MESSAGE_ASSIGNED }, of(message.stamp, set, receiver))
+        }
+        QueueSourceEvent::Consumed { message, set, receiver } => (MESSAGE_CONSUMED, of(message.stamp, set, receiver)),
+        QueueSourceEvent::GivenUp { message, set } => (MESSAGE_TIMEOUT, of(message.stamp, set, 0)),
+        QueueSourceEvent::Complete { message } => (MESSAGE_COMPLETE, of(message.stamp, 0, 0)),
+        QueueSourceEvent::Registered { set, receiver } => (RECEIVER_REGISTRATION, of(0, set, receiver)),
+        QueueSourceEvent::Ready { set, receiver } => (RECEIVER_READY, of(0, set, receiver)),
+        QueueSourceEvent::Left { set, receiver } => (RECEIVER_DEREGISTRATION, of(0, set, receiver)),
+        QueueSourceEvent::TimedOut { set, receiver } => (RECEIVER_TIMEOUT, of(0, set, receiver)),
+        QueueSourceEvent::FlightSize { is_over } => {
+            (FLIGHT_SIZE, UlbEvent { is_over: is_over.into(), ..UlbEvent::default() })
+        }
+        QueueSourceEvent::Writable => (WAKEUP, UlbEvent::default()),
+    }
+}
+
+impl QueueEvents for Turn<'_> {
+    fn assigned(&mut self, sources: &mut Sources, delivery: &Delivery<'_>, assigned: &Assigned<'_>) -> Consumption {
+        self.tell(sources, &delivery.stream, Message::of_queue(delivery.sqn, delivery.data(), assigned.again));
+        Consumption::Done
+    }
+
+    fn source(&mut self, sources: &mut Sources, source: SourceId, event: &QueueSourceEvent) {
+        let (event, details) = ulb_event_of(event);
+        ULB_EVENT.with(|cell| cell.set(Some(details)));
+        self.tell_source(sources, source, event);
+        ULB_EVENT.with(|cell| cell.set(None));
+    }
+}
+
+/// The events of a turn, of which queues get what is theirs, and the rest those that a client has.
+pub(crate) struct BesideQueues<'a, 'b> {
+    pub(crate) queues: &'a mut Queues,
+    pub(crate) turn: &'a mut Turn<'b>,
+}
+
+impl Events for BesideQueues<'_, '_> {
+    fn message(&mut self, sources: &mut Sources, delivery: &Delivery<'_>) {
+        self.queues.events(self.turn).message(sources, delivery);
+    }
+
+    fn found(&mut self, sources: &mut Sources, stream: &Stream<'_>, offer: &Offer) {
+        self.queues.events(self.turn).found(sources, stream, offer);
+    }
+
+    fn control(&mut self, sources: &mut Sources, stream: &Stream<'_>, message: &Wire<'_>) {
+        self.queues.events(self.turn).control(sources, stream, message);
+    }
+
+    fn question(&mut self, sources: &mut Sources, message: &Wire<'_>, answers: &mut Vec<u8>) {
+        self.queues.events(self.turn).question(sources, message, answers);
+    }
+
+    fn begin(&mut self, sources: &mut Sources, stream: &Stream<'_>) {
+        self.turn.begin(sources, stream);
+    }
+
+    fn end(&mut self, sources: &mut Sources, stream: &Stream<'_>, reason: EndReason) {
+        self.queues.events(self.turn).end(sources, stream, reason);
+    }
+
+    fn lost(&mut self, sources: &mut Sources, stream: &Stream<'_>, loss: Loss) {
+        self.turn.lost(sources, stream, loss);
+    }
+
+    fn failover(&mut self, sources: &mut Sources, topic: &FailoverTopic<'_>, news: &FailoverNews<'_>) {
+        self.turn.failover(sources, topic, news);
+    }
+
+    fn writable(&mut self, sources: &mut Sources, source: SourceId) {
+        self.queues.events(self.turn).writable(sources, source);
+    }
+
+    fn response(&mut self, sources: &mut Sources, request: RequestId, payload: &[u8]) {
+        self.turn.response(sources, request, payload);
+    }
+}
+
+impl ClientEvents for BesideQueues<'_, '_> {
+    fn delivered(&mut self, sources: &mut Sources, receiver: PersistentReceiver, source: u32, message: &Delivered<'_>) {
+        self.turn.delivered(sources, receiver, source, message);
+    }
+
+    fn gone(&mut self, sources: &mut Sources, receiver: PersistentReceiver, source: u32, first: u32, count: u32) {
+        self.turn.gone(sources, receiver, source, first, count);
+    }
+
+    fn recovery(&mut self, receiver: PersistentReceiver, source: u32, recovery: Recovery) -> u32 {
+        self.turn.recovery(receiver, source, recovery)
+    }
+
+    fn source(&mut self, sources: &mut Sources, source: PersistentSource, event: &SourceEvent) {
+        ClientEvents::source(self.turn, sources, source, event);
+    }
+
+    fn receiver(&mut self, sources: &mut Sources, receiver: PersistentReceiver, event: &TopicEvent) {
+        ClientEvents::receiver(self.turn, sources, receiver, event);
     }
 }
 

@@ -107,7 +107,7 @@ pub unsafe extern "C" fn qw_lbm_context_fd(
         };
         let mut inner = handle.engine.lock()?;
         *descriptor = inner.client.as_fd().as_raw_fd();
-        *milliseconds = match inner.client.timeout() {
+        *milliseconds = match inner.timeout() {
             Some(at) => {
                 let left = at.saturating_sub(net::clock::now()).div_ceil(1_000_000);
                 c_int::try_from(left).unwrap_or(c_int::MAX)

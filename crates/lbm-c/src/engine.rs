@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use lbm_io::options::{ContextOption, OperationalMode, Options, WaitBehavior};
 use lbm_io::{RequestId, Sources};
+use lbm_queue_io::Queues;
 use lbm_store_io::Client;
 use net::Waker;
 use net::tcp::{Tcp, TcpConfig};
 use std::os::fd::AsFd as _;
 
-use crate::callbacks::{self, Callback, Dispatch, RequestCallbacks, RequestProc, Turn};
+use crate::callbacks::{self, BesideQueues, Callback, Dispatch, RequestCallbacks, RequestProc, Turn};
 use crate::error::{Code, Failure, text_of};
 use crate::log;
 use crate::requests::PendingRequest;
@@ -78,9 +79,17 @@ pub(crate) struct Engine {
 /// What the lock guards.
 pub(crate) struct Inner {
     pub(crate) client: Client,
+    pub(crate) queues: Queues,
     pub(crate) dispatch: Dispatch,
     /// Why the context is of no use any more.
     broken: Option<String>,
+}
+
+impl Inner {
+    /// When there is something to do though nothing has come, monotonic nanoseconds.
+    pub(crate) fn timeout(&mut self) -> Option<u64> {
+        timeout(&mut self.client, &self.queues)
+    }
 }
 
 impl Engine {
@@ -92,7 +101,7 @@ impl Engine {
         let engine = Arc::new(Self {
             waker: set.waker(),
             set: Mutex::new(set),
-            inner: Mutex::new(Inner { client, dispatch: Dispatch::default(), broken: None }),
+            inner: Mutex::new(Inner { client, queues: Queues::new(), dispatch: Dispatch::default(), broken: None }),
             requests: Mutex::default(),
             sleeps_until: AtomicU64::new(0),
             stop: AtomicBool::new(false),
@@ -144,12 +153,14 @@ impl Engine {
     fn work(self: &Arc<Self>) -> Result<(usize, u64), Failure> {
         let mut inner = self.lock()?;
         self.sleeps_until.store(0, Ordering::Relaxed);
-        let Inner { client, dispatch, .. } = &mut *inner;
+        let Inner { client, queues, dispatch, .. } = &mut *inner;
+        let mut turn = Turn { engine: self, dispatch };
         let delivered = client
-            .poll(Some(Duration::ZERO), &mut Turn { engine: self, dispatch })
+            .poll(Some(Duration::ZERO), &mut BesideQueues { queues, turn: &mut turn })
             .map_err(|e| Failure::new(Code::System, format!("the context broke: {e}")))?;
+        queues.turn(client.context(), &mut turn);
         let warnings: Vec<String> = client.context().warnings().map(|warning| warning.to_string()).collect();
-        let next = client.timeout().unwrap_or(u64::MAX);
+        let next = timeout(client, queues).unwrap_or(u64::MAX);
         self.sleeps_until.store(next.max(1), Ordering::Relaxed);
         // What the application does with them must not be done under the lock.
         drop(inner);
@@ -203,7 +214,7 @@ impl Engine {
         }
         let mut inner = self.lock()?;
         let result = once(inner.client.context().sources());
-        self.wake_in_time(&mut inner.client);
+        self.wake_in_time(&mut inner);
         result
     }
 
@@ -211,14 +222,23 @@ impl Engine {
     pub(crate) fn persisting<R>(&self, work: impl FnOnce(&mut Client) -> R) -> Result<R, Failure> {
         let mut inner = self.lock()?;
         let result = work(&mut inner.client);
-        self.wake_in_time(&mut inner.client);
+        self.wake_in_time(&mut inner);
+        Ok(result)
+    }
+
+    /// Works with sources and receivers of queues, from outside of callbacks of the context.
+    pub(crate) fn queuing<R>(&self, work: impl FnOnce(&mut Queues, &mut Client) -> R) -> Result<R, Failure> {
+        let mut inner = self.lock()?;
+        let Inner { client, queues, .. } = &mut *inner;
+        let result = work(queues, client);
+        self.wake_in_time(&mut inner);
         Ok(result)
     }
 
     /// Timers may be due earlier now than the driver believes.
-    fn wake_in_time(&self, client: &mut Client) {
+    fn wake_in_time(&self, Inner { client, queues, .. }: &mut Inner) {
         let until = self.sleeps_until.load(Ordering::Relaxed);
-        if until > 0 && client.timeout().is_some_and(|at| at < until) {
+        if until > 0 && timeout(client, queues).is_some_and(|at| at < until) {
             self.sleeps_until.store(0, Ordering::Relaxed);
             self.waker.wake();
         }
@@ -273,6 +293,11 @@ impl Engine {
             _ => Ok(()),
         }
     }
+}
+
+/// When a context with its queues has something to do by itself.
+fn timeout(client: &mut Client, queues: &Queues) -> Option<u64> {
+    client.timeout().into_iter().chain(queues.timeout()).min()
 }
 
 /// Locks what is whole even if its last user panicked.

@@ -85,6 +85,24 @@ impl From<SendRefused> for Failure {
     }
 }
 
+impl From<lbm_queue_io::SendRefused> for Failure {
+    fn from(refused: lbm_queue_io::SendRefused) -> Self {
+        match refused {
+            lbm_queue_io::SendRefused::Transport(error) => error.into(),
+            lbm_queue_io::SendRefused::NotAdmitted(_) => Self::new(Code::WouldBlock, refused.to_string()),
+        }
+    }
+}
+
+impl From<lbm_queue_io::AddError> for Failure {
+    fn from(error: lbm_queue_io::AddError) -> Self {
+        match error {
+            lbm_queue_io::AddError::Context(error) => error.into(),
+            error => Self::new(Code::Option, error.to_string()),
+        }
+    }
+}
+
 impl From<AddError> for Failure {
     fn from(error: AddError) -> Self {
         match error {

@@ -23,6 +23,7 @@ mod engine;
 mod error;
 mod log;
 mod observer;
+mod queues;
 mod receivers;
 mod requests;
 mod sources;

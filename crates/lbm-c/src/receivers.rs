@@ -5,19 +5,34 @@ use std::sync::Arc;
 
 use lbm_io::ReceiverId;
 use lbm_io::options::Scope;
+use lbm_queue_io::Queues;
 use lbm_store_io::{Client, PersistentReceiver};
 
 use crate::arguments::{borrowed, hand_out, take_back, text};
 use crate::attributes::{self, Attributes};
 use crate::callbacks::{Callback, ReceiverProc};
 use crate::context::ContextHandle;
-use crate::engine::Engine;
+use crate::engine::{Engine, Inner};
 use crate::error::{Code, Failure, guard};
 
 /// `qw_lbm_rcv_t`.
 pub struct Receiver {
     engine: Arc<Engine>,
     id: Id,
+}
+
+impl Receiver {
+    /// The receiver as one without a session at stores.
+    pub(crate) fn plain(&self) -> Result<ReceiverId, Failure> {
+        match self.id {
+            Id::Plain(id) => Ok(id),
+            Id::Persistent(_) => Err(Failure::new(Code::Invalid, "a receiver with a session at stores has no queues")),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
 }
 
 /// As what the engine has a receiver.
@@ -36,7 +51,7 @@ unsafe fn create(
     name: *const c_char,
     proc: Option<ReceiverProc>,
     clientd: *mut c_void,
-    add: impl FnOnce(&mut Client, &str) -> Result<Id, Failure>,
+    add: impl FnOnce(&mut Client, &mut Queues, &str) -> Result<Id, Failure>,
 ) -> Result<(), Failure> {
     if place.is_null() {
         return Err(Failure::null("the place for the receiver"));
@@ -45,7 +60,8 @@ unsafe fn create(
     // SAFETY: this function's contract.
     let (handle, name) = unsafe { (borrowed(context, "the context")?, text(name, "the topic or pattern")?) };
     let mut inner = handle.engine.lock()?;
-    let id = add(&mut inner.client, name)?;
+    let Inner { client, queues, .. } = &mut *inner;
+    let id = add(client, queues, name)?;
     let receiver = Receiver { engine: Arc::clone(&handle.engine), id };
     // SAFETY: this function's contract.
     let receiver = unsafe { hand_out(place, receiver) }?;
@@ -77,11 +93,11 @@ pub unsafe extern "C" fn qw_lbm_rcv_create(
         let options = unsafe { attributes::options(attributes, Scope::Receiver) }?;
         // SAFETY: this function's contract.
         unsafe {
-            create(place, context, topic, proc, clientd, |client, topic| {
+            create(place, context, topic, proc, clientd, |client, queues, topic| {
                 if client.is_persistent(&options) {
                     return Ok(Id::Persistent(client.receiver(topic, &options)?));
                 }
-                Ok(Id::Plain(client.context().receiver(topic, &options)?))
+                Ok(Id::Plain(queues.receiver(client.context(), topic, &options)?))
             })
         }
     })
@@ -105,7 +121,7 @@ pub unsafe extern "C" fn qw_lbm_hf_rcv_create(
         let options = unsafe { attributes::options(attributes, Scope::Receiver) }?;
         // SAFETY: this function's contract.
         unsafe {
-            create(place, context, topic, proc, clientd, |client, topic| {
+            create(place, context, topic, proc, clientd, |client, _, topic| {
                 Ok(Id::Plain(client.context().failover_receiver(topic, &options)?))
             })
         }
@@ -137,7 +153,7 @@ pub unsafe extern "C" fn qw_lbm_wildcard_rcv_create(
         options.take(Scope::Wildcard, &wildcard);
         // SAFETY: this function's contract.
         unsafe {
-            create(place, context, pattern, proc, clientd, |client, pattern| {
+            create(place, context, pattern, proc, clientd, |client, _, pattern| {
                 Ok(Id::Plain(client.context().wildcard(pattern, &options)?))
             })
         }
@@ -156,7 +172,8 @@ pub unsafe extern "C" fn qw_lbm_rcv_delete(receiver: *mut Receiver) -> c_int {
         let mut inner = handle.engine.lock()?;
         match handle.id {
             Id::Plain(id) => {
-                inner.client.context().remove_receiver(id);
+                let Inner { client, queues, .. } = &mut *inner;
+                queues.remove_receiver(client.context(), id);
                 inner.dispatch.set_receiver(id, None);
             }
             Id::Persistent(id) => {

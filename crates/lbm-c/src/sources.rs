@@ -4,15 +4,16 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 use lbm_io::failover::{Mark, Number};
-use lbm_io::options::Scope;
+use lbm_io::options::{Scope, SourceOption};
 use lbm_io::{SendFlags, SourceId};
+use lbm_queue_io::{Index, MessageId};
 use lbm_store_io::PersistentSource;
 
 use crate::arguments::{borrowed, bytes, hand_out, take_back, text};
 use crate::attributes::{self, Attributes};
 use crate::callbacks::{self, Callback, SourceProc, UmeEvent};
 use crate::context::ContextHandle;
-use crate::engine::Engine;
+use crate::engine::{Engine, Inner};
 use crate::error::{Code, Failure, guard};
 
 /// `qw_lbm_src_t`.
@@ -27,6 +28,8 @@ enum Id {
     Plain(SourceId),
     /// With stores.
     Persistent(PersistentSource),
+    /// With application sets.
+    Queued(SourceId),
 }
 
 impl Source {
@@ -36,6 +39,10 @@ impl Source {
             Id::Plain(id) => Ok(id),
             Id::Persistent(_) => {
                 Err(Failure::new(Code::Invalid, "a source with stores (ume_store) sends plain messages alone"))
+            }
+            Id::Queued(_) => {
+                let text = "a source with application sets (umq_ulb_application_set) sends messages of its queue alone";
+                Err(Failure::new(Code::Invalid, text))
             }
         }
     }
@@ -54,6 +61,28 @@ impl Source {
         })
     }
 
+    /// Sends to application sets; waits for room unless it must not, or nobody else takes turns.
+    pub(crate) fn send_queued(&self, index: Option<&Index>, payload: &[u8], send: c_int) -> Result<MessageId, Failure> {
+        let Id::Queued(source) = self.id else {
+            let text = "the source has no application sets: attribute umq_ulb_application_set";
+            return Err(Failure::new(Code::Invalid, text));
+        };
+        let known = flags(send)?;
+        let try_now = || {
+            self.engine.queuing(|queues, client| {
+                queues.send(client.context().sources(), source, payload, index.cloned(), known)
+            })
+        };
+        if send & NONBLOCK != 0 || !self.engine.is_embedded() {
+            return try_now()?.map_err(Failure::from);
+        }
+        self.engine.until(|| match try_now() {
+            Ok(Err(refused)) if refused.is_passing() => None,
+            Ok(sent) => Some(sent.map_err(Failure::from)),
+            Err(failure) => Some(Err(failure)),
+        })
+    }
+
     fn send(&self, payload: &[u8], send: c_int) -> Result<u32, Failure> {
         match self.id {
             Id::Plain(id) => {
@@ -61,6 +90,7 @@ impl Source {
                 self.engine.sending(|sources| sources.send(id, payload, send).map_err(Failure::from))
             }
             Id::Persistent(source) => self.persist(source, payload, send),
+            Id::Queued(_) => self.send_queued(None, payload, send).map(|id| id.stamp as u32),
         }
     }
 }
@@ -113,6 +143,9 @@ pub unsafe extern "C" fn qw_lbm_src_create(
         let mut inner = handle.engine.lock()?;
         let id = if options.stores().next().is_some() {
             Id::Persistent(inner.client.source(topic, &options)?)
+        } else if !options.get(SourceOption::UMQ_ULB_APPLICATION_SET).is_empty() {
+            let Inner { client, queues, .. } = &mut *inner;
+            Id::Queued(queues.source(client.context(), topic, &options)?)
         } else {
             Id::Plain(inner.client.context().source(topic, &options)?)
         };
@@ -121,7 +154,7 @@ pub unsafe extern "C" fn qw_lbm_src_create(
         let source = unsafe { hand_out(place, source) }?;
         let callback = proc.map(|proc| Callback { proc, clientd, handle: source });
         match id {
-            Id::Plain(id) => inner.dispatch.set_source(id, callback),
+            Id::Plain(id) | Id::Queued(id) => inner.dispatch.set_source(id, callback),
             Id::Persistent(id) => inner.dispatch.set_persistent_source(id, callback),
         }
         drop(inner);
@@ -143,6 +176,11 @@ pub unsafe extern "C" fn qw_lbm_src_delete(source: *mut Source) -> c_int {
         match handle.id {
             Id::Plain(id) => {
                 inner.client.context().remove_source(id);
+                inner.dispatch.set_source(id, None);
+            }
+            Id::Queued(id) => {
+                let Inner { client, queues, .. } = &mut *inner;
+                queues.remove_source(client.context(), id);
                 inner.dispatch.set_source(id, None);
             }
             Id::Persistent(id) => {
@@ -279,7 +317,7 @@ pub unsafe extern "C" fn qw_lbm_src_flush(source: *mut Source) -> c_int {
         // SAFETY: this function's contract.
         let handle = unsafe { borrowed(source, "the source") }?;
         match handle.id {
-            Id::Plain(id) => handle.engine.sending(|sources| sources.flush(id).map_err(Failure::from)),
+            Id::Plain(id) | Id::Queued(id) => handle.engine.sending(|sources| sources.flush(id).map_err(Failure::from)),
             Id::Persistent(id) => handle.engine.persisting(|client| client.flush(id))?.map_err(Failure::from),
         }
     })

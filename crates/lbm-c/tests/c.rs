@@ -131,6 +131,14 @@ fn hot_failover_delivers_each_number_once() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
+#[test]
+fn receivers_share_what_a_source_with_application_sets_sends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&here().join("tests/c/queue.c"), folder.path(), true);
+    let output = Command::new(program).arg(options(folder.path(), 7)).output().expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+}
+
 /// A store in this process, for a program that has a source and a receiver of it.
 #[test]
 fn stores_keep_messages_for_a_receiver_that_comes_back() {

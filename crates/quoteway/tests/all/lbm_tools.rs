@@ -164,6 +164,42 @@ fn messages_outlive_their_publisher_in_a_store() {
     assert_eq!(number(&received, "messages"), 1400, "{received}");
 }
 
+/// Each message is consumed by one subscriber of each set; those of one that is killed come to the other.
+#[test]
+fn subscribers_share_what_a_publisher_assigns() {
+    for transport in ["lbtrm", "tcp"] {
+        let private = Private::new();
+        let mut subscribers = [10, 10, 20].map(|kind| {
+            let mut subscriber = private.start(&format!("lbmsub --receiver-type {kind} --seconds 100"));
+            subscriber.wait_for("ready", PATIENCE).expect("it listens");
+            subscriber
+        });
+        let mut killed = private.start("lbmsub --receiver-type 10 --seconds 100");
+        killed.wait_for("ready", PATIENCE).expect("it listens");
+        let timeouts = "source umq_ulb_application_set_receiver_activity_timeout 0:1000;1:1000";
+        let file = private.folder.path().join("timeouts.cfg");
+        std::fs::write(&file, format!("{timeouts}\n")).expect("written");
+        let words = format!(
+            "lbmpub --transport {transport} --application-sets 0:10;1:20 --indices 5 --count 3000 --rate 1000 --linger 0.3 --json --options {}",
+            file.display()
+        );
+        let mut publisher = private.start(&words);
+        (0..4).for_each(|_| drop(publisher.wait_for("is ready", PATIENCE).expect("the subscribers are found")));
+        drop(killed);
+        let published = publisher.json(PATIENCE).expect("a result");
+        assert_eq!(
+            (number(&published, "sent"), number(&published, "complete"), number(&published, "in_flight")),
+            (3_000, 3_000, 0),
+            "{published}"
+        );
+        let received: Vec<Value> = subscribers.iter_mut().map(|s| s.json(PATIENCE).expect("a result")).collect();
+        assert_eq!(number(&received[2], "messages"), 3_000, "{received:?}");
+        let of_first_set = number(&received[0], "messages") + number(&received[1], "messages");
+        assert!((1_500..=3_000).contains(&of_first_set), "the killed one may have had some: {received:?}");
+        assert_eq!(number(&received[2], "again"), 0, "{received:?}");
+    }
+}
+
 #[test]
 fn messages_of_every_size_come_in_both_profiles() {
     for (profile, payload) in [("latency", 16), ("latency", 20_000), ("throughput", 64), ("throughput", 20_000)] {

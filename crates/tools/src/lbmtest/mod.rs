@@ -7,12 +7,14 @@
 mod payload;
 mod persistent;
 pub mod publish;
+mod queue;
 mod round_trip;
 pub mod subscribe;
 mod tally;
 mod topic_args;
 
 pub use persistent::StoreArgs;
+pub use queue::QueueArgs;
 pub use tally::{distribution_json, distribution_table};
 pub use topic_args::{Idle, Profile, TopicArgs};
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::payload::{MIN, Payload};
 use super::persistent::{self, Publishing, StoreArgs};
+use super::queue::{self, QueueArgs};
 use super::round_trip::RoundTrips;
 use super::topic_args::{self, Idle, TopicArgs};
 use crate::output::Output;
@@ -75,6 +76,10 @@ pub struct Args {
     #[allow(missing_docs, reason = "clap would show it")]
     pub stores: StoreArgs,
 
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub queue: QueueArgs,
+
     /// Round trips of the first so many seconds are left out
     #[arg(long, value_name = "S", default_value_t = 0.5)]
     pub warm_up: f64,
@@ -89,6 +94,7 @@ Examples (each in a second terminal, or on another host, after quoteway lbmsub):
   quoteway lbmsub --pong    and    quoteway lbmpub --ping --rate max --idle yield
   quoteway lbmsub -H        and    quoteway lbmpub -H --rate 10k, several of them: kill one
   quoteway lbmpub --store 127.0.0.1:14567 --session-id 1     to a store (quoteway lbmstore); the next run goes on behind it
+  quoteway lbmpub --application-sets 0:10    to several quoteway lbmsub --receiver-type 10, each message to one of them
   quoteway lbmpub --options lbm.cfg -o 'context resolver_multicast_interface 10.1.0.0/16'
 
 The rate is a schedule: message n is due n/RATE seconds after the first, whatever happened before. Latency counts from there, \
@@ -143,6 +149,9 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     if args.stores.apply(&mut options)? {
         return test_persistence(args, &options, out);
     }
+    if args.queue.apply(&mut options)? {
+        return test_queue(args, &options, out);
+    }
     let mut context = Context::new(&options)?;
     let mut publisher = Publisher::new(args, &mut context, &options)?;
     topic_args::warn(&mut context);
@@ -165,20 +174,35 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     Ok((result, outcome))
 }
 
-/// A test of a source with stores.
-fn test_persistence(args: &Args, options: &Options, out: &mut Output) -> anyhow::Result<(Value, anyhow::Result<()>)> {
-    if args.ping || args.hot_failover || args.common.topics != 1 || args.common.observe.is_some() {
-        return Err(anyhow!("a source with stores is of one topic, without --ping, -H and --observe"));
-    }
-    let plan = Publishing {
+fn plan(args: &Args) -> Publishing<'_> {
+    Publishing {
         common: &args.common,
         payload: args.payload,
         rate: args.rate,
         count: args.count,
         seconds_ns: seconds(args.seconds),
         linger_ns: seconds(args.linger),
-    };
-    let result = persistent::publish(plan, options, out)?;
+    }
+}
+
+/// A test of a source with a queue.
+fn test_queue(args: &Args, options: &Options, out: &mut Output) -> anyhow::Result<(Value, anyhow::Result<()>)> {
+    if args.ping || args.hot_failover || args.common.topics != 1 || args.common.observe.is_some() {
+        return Err(anyhow!("a source with application sets is of one topic, without --ping, -H and --observe"));
+    }
+    let result = queue::publish(plan(args), args.queue.indices, options, out)?;
+    let left = result["in_flight"].as_u64().unwrap_or(0) + result["given_up"].as_u64().unwrap_or(0);
+    let text =
+        || anyhow!("{left} messages are not consumed: is there an lbmsub --receiver-type for each application set?");
+    Ok((result, if left == 0 { Ok(()) } else { Err(text()) }))
+}
+
+/// A test of a source with stores.
+fn test_persistence(args: &Args, options: &Options, out: &mut Output) -> anyhow::Result<(Value, anyhow::Result<()>)> {
+    if args.ping || args.hot_failover || args.common.topics != 1 || args.common.observe.is_some() {
+        return Err(anyhow!("a source with stores is of one topic, without --ping, -H and --observe"));
+    }
+    let result = persistent::publish(plan(args), options, out)?;
     let left = result["in_flight"].as_u64().unwrap_or(0) + result["not_stable"].as_u64().unwrap_or(0);
     let outcome = if left == 0 { Ok(()) } else { Err(anyhow!("{left} messages are not stable")) };
     Ok((result, outcome))

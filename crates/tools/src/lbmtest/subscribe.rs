@@ -9,6 +9,7 @@ use lbm_io::options::{Options, Scope};
 use serde_json::{Value, json};
 
 use super::persistent::{self, Subscribing};
+use super::queue;
 use super::tally::{Tally, distribution_json, distribution_table};
 use super::topic_args::{self, Idle, TopicArgs};
 use crate::output::Output;
@@ -60,6 +61,11 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with_all = ["hot_failover", "pong", "pattern"])]
     pub session_id: Option<u64>,
 
+    /// Consume messages of a publisher with --application-sets that it assigns to this subscriber: the receiver type, by which the publisher
+    /// knows the application set
+    #[arg(long, value_name = "TYPE", conflicts_with_all = ["hot_failover", "pong", "pattern", "session_id"])]
+    pub receiver_type: Option<u32>,
+
     /// Count messages from before the first one that came as lost
     #[arg(long)]
     pub strict: bool,
@@ -81,6 +87,7 @@ Examples:
   quoteway lbmsub --pattern '^quoteway\\.'      every topic that begins so
   quoteway lbmsub -H                           for several quoteway lbmpub -H: kill one
   quoteway lbmsub --pong                       for quoteway lbmpub --ping
+  quoteway lbmsub --receiver-type 10           for quoteway lbmpub --application-sets 0:10; start several
   quoteway lbmsub --session-id 2               for quoteway lbmpub --store: stopped and started again, it goes on where it was
   quoteway lbmsub -o 'receiver transport_lbtrm_nak_backoff_interval 20'
 
@@ -125,6 +132,9 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
         options.set(Scope::Receiver, "ume_session_id", &session.to_string())?;
         return test_persistence(args, &options, out);
     }
+    if let Some(receiver_type) = args.receiver_type {
+        return test_queue(args, receiver_type, &options, out);
+    }
     let mut context = Context::new(&options)?;
     let mut tally = Tally::new(args.capacity, args.latency_every, args.common.observer(End::Receiver)?);
     tally.is_failover = args.hot_failover;
@@ -158,6 +168,24 @@ pub fn test(args: &Args, out: &mut Output) -> anyhow::Result<(Value, anyhow::Res
     }
     let result = subscriber.result();
     Ok((result, subscriber.outcome()))
+}
+
+/// A test of a receiver to which messages are assigned.
+fn test_queue(
+    args: &Args,
+    receiver_type: u32,
+    options: &Options,
+    out: &mut Output,
+) -> anyhow::Result<(Value, anyhow::Result<()>)> {
+    if args.common.topics != 1 || args.common.observe.is_some() {
+        return Err(anyhow!("--receiver-type is for one topic, without --observe"));
+    }
+    let plan = Subscribing { common: &args.common, sources: args.sources, seconds_ns: nanos(args.seconds) };
+    let result = queue::subscribe(&plan, receiver_type, options, out)?;
+    let registered = result["registered"].as_u64().unwrap_or(0);
+    let refused =
+        || Err(anyhow!("no publisher has taken this receiver: has it --application-sets with type {receiver_type}?"));
+    Ok((result, if registered > 0 { Ok(()) } else { refused() }))
 }
 
 /// A test of a receiver that gets from stores what it has missed.
