@@ -13,7 +13,7 @@ use lbm_queue::{Index, MessageId};
 use net::clock;
 
 use crate::events::{Assigned, Consumption, QueueEvents, SendRefused};
-use crate::queues::Queues;
+use crate::queues::{Queues, pump};
 
 /// The events of a context whose sources and receivers may have queues: see [`Queues::events`].
 pub struct ToQueues<'a, E> {
@@ -91,6 +91,77 @@ impl<E: QueueEvents> Events for ToQueues<'_, E> {
 }
 
 impl Queues {
+    /// A message of the context: whose it is.
+    #[inline]
+    pub fn on_message<'a>(&mut self, now: u64, delivery: &Delivery<'a>) -> Verdict<'a> {
+        if self.streams == 0 {
+            return Verdict::Plain;
+        }
+        let Some(machine) = self.receivers.get_mut(&delivery.stream.receiver) else { return Verdict::Plain };
+        machine.message(now, delivery.stream.number, &delivery.headers)
+    }
+
+    /// A source was found.
+    pub fn on_found(&mut self, now: u64, stream: &Stream<'_>, offer: &Offer) {
+        if let (Some(machine), Some(source)) = (self.receivers.get_mut(&stream.receiver), offer.queue) {
+            machine.found(now, stream.number, source, stream.index);
+            self.streams += 1;
+        }
+    }
+
+    /// A stream has ended.
+    pub fn on_end(&mut self, stream: &Stream<'_>) {
+        if let Some(machine) = self.receivers.get_mut(&stream.receiver) {
+            self.streams -= usize::from(machine.ended(stream.number));
+        }
+    }
+
+    /// A control message of a stream. Whether its receiver is one of queues.
+    pub fn on_control(&mut self, now: u64, stream: &Stream<'_>, message: &Message<'_>) -> bool {
+        let Some(machine) = self.receivers.get_mut(&stream.receiver) else { return false };
+        self.stats.malformed += u64::from(machine.control(now, stream.number, message).is_err());
+        true
+    }
+
+    /// A control message to the request port; what is put into `answers` goes back. Whether it was for a source of a queue.
+    pub fn on_question(&mut self, now: u64, message: &Message<'_>, answers: &mut Vec<u8>) -> bool {
+        let mut is_ours = false;
+        for machine in self.sources.values_mut() {
+            let Ok(of_this) = machine.question(now, message, answers) else {
+                self.stats.malformed += 1;
+                return true;
+            };
+            is_ours |= of_this;
+        }
+        is_ours
+    }
+
+    /// Does the work that is due, sends what has come of a turn of the context, and tells events. To be called behind each of them.
+    pub fn turn(&mut self, context: &mut Context, events: &mut impl QueueEvents) {
+        let now = clock::now();
+        let Self { sources, receivers, stats, happened, .. } = self;
+        for (id, machine) in sources {
+            machine.on_timer(now);
+            for message in machine.announcements() {
+                let sent = context.sources().send_control(*id, &message);
+                stats.announcements_dropped += u64::from(sent.is_err());
+            }
+            // A message that is too long for the transport is given up, and counted there.
+            let _ = pump(machine, *id, context.sources(), SendFlags::FLUSH);
+            machine.swap_events(happened);
+            for event in happened.drain(..) {
+                events.source(context.sources(), *id, &event);
+            }
+        }
+        for (id, machine) in receivers {
+            machine.on_timer(now);
+            machine.output(|stream, bytes| stats.reports_unsent += u64::from(!context.ask(stream, bytes)));
+            for event in machine.events() {
+                events.receiver(context.sources(), *id, &event);
+            }
+        }
+    }
+
     /// The events that a context's turn is to be given, so that queues get what is theirs.
     pub fn events<'a, E: QueueEvents>(&'a mut self, events: &'a mut E) -> ToQueues<'a, E> {
         ToQueues { queues: self, events }

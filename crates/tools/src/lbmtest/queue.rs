@@ -136,7 +136,8 @@ impl Publisher<'_> {
             if self.plan.count.is_none() && now >= ends {
                 break;
             }
-            let due = if rate == Rate::Max { BURST } else { pacer.take(now) }.min(count - self.sent);
+            let due = if rate == Rate::Max { BURST } else { pacer.due(now) }.min(count - self.sent);
+            pacer.skip(due);
             for _ in 0..due {
                 let number = (self.sent % u64::from(u32::MAX)) as u32;
                 self.send(Payload::Message { number, topic: 0, intended: now }, self.flags)?;
