@@ -15,13 +15,22 @@ const FIELDS: [&str; 8] = ["TIMACT_MS", "QUOTIM_MS", "SALTIM_MS", "TRDTIM_MS", "
 pub struct SourceTime {
     /// By rank.
     fields: Vec<(i16, DataType)>,
+    /// A bit for each of them, by the last six bits of its number: of most other fields there is none, and nobody looks further.
+    known: u64,
+}
+
+/// The bit of a field.
+const fn bit(fid: i16) -> u64 {
+    1 << (fid as u16 % 64)
 }
 
 impl SourceTime {
     /// Those that a dictionary has.
     pub fn of(dictionary: &Dictionary) -> Self {
         let known = FIELDS.iter().filter_map(|name| dictionary.field_named(name));
-        Self { fields: known.map(|field| (field.fid(), field.data_type())).collect() }
+        let fields: Vec<_> = known.map(|field| (field.fid(), field.data_type())).collect();
+        let known = fields.iter().fold(0, |known, (fid, _)| known | bit(*fid));
+        Self { fields, known }
     }
 
     /// The time that a message's best field has; `None` if it has none, or the message no fields. Fields tell the time of a day: it is
@@ -33,6 +42,9 @@ impl SourceTime {
         let list = FieldList::decode(peek::body(msg)?, &SetScope::NONE).ok()?;
         let mut best: Option<(usize, u64)> = None;
         for entry in list.entries().flatten() {
+            if self.known & bit(entry.fid) == 0 {
+                continue;
+            }
             let Some(rank) = self.fields.iter().position(|(fid, _)| *fid == entry.fid) else { continue };
             if best.is_none_or(|(known, _)| rank < known)
                 && let Some(time) = time_of_day(entry.value(self.fields[rank].1).ok()?)

@@ -104,6 +104,8 @@ pub struct Subscriber<R> {
 struct Out {
     handover: Handover,
     clock: Clock,
+    /// When the turn has begun, and the clocks of all that came in it: to read them for each message takes as long as to hand it over.
+    turn: (u64, Clocks),
     times: SourceTime,
     of_service: record::ItemId,
     fields: record::ItemId,
@@ -125,9 +127,11 @@ impl Out {
         };
         let of_service = item(Domain::SOURCE, "");
         let (fields, enums) = (item(Domain::DICTIONARY, FIELDS), item(Domain::DICTIONARY, ENUMS));
+        let mut clock = Clock::start();
         Self {
             handover,
-            clock: Clock::start(),
+            turn: (0, clock.now()),
+            clock,
             times: SourceTime::default(),
             of_service,
             fields,
@@ -140,8 +144,16 @@ impl Out {
         }
     }
 
+    /// What is put from here on came in the turn that began at `now`.
+    #[inline]
+    fn begin_turn(&mut self, now: u64) {
+        if self.turn.0 != now {
+            self.turn = (now, self.clock.now());
+        }
+    }
+
     fn put(&mut self, kind: Kind, item: record::ItemId, msg: &[u8]) {
-        let clocks = self.clock.now();
+        let clocks = self.turn.1;
         let source = if kind == Kind::Update { self.times.read(msg, clocks.wall) } else { None };
         self.lost |= !self.handover.message(kind, Some(item), Clocks { source, ..clocks }, msg);
     }
@@ -252,6 +264,7 @@ impl<R: Reach> Subscriber<R> {
 
     /// Connects, asks anew for what was lost, sends, and gives the recorder what was heard in this turn.
     pub fn work(&mut self, now: u64, io: &mut RsslIo) {
+        self.out.begin_turn(now);
         if let Err(error) = self.client.connect(now, io) {
             self.tell(&format!("{}: {error}; trying again", self.client.server()));
         }
@@ -264,12 +277,12 @@ impl<R: Reach> Subscriber<R> {
     /// What the recorder had no room for leaves images that are not right any more: they are asked for again, some each turn, once it has
     /// caught up. A server gives an image with a request for another stream.
     fn recover(&mut self) {
+        if !self.out.handover.has_room() {
+            return;
+        }
         if std::mem::take(&mut self.out.lost) {
             self.out.anew = self.items.keys().copied().collect();
             self.out.anew.make_contiguous().sort_unstable();
-        }
-        if !self.out.handover.has_room() {
-            return;
         }
         let now = net::clock::now();
         let count = self.out.anew.len().min(ANEW);
@@ -400,6 +413,7 @@ impl<R: Reach> Handler for Subscriber<R> {
         if !self.client.has(conn) {
             return;
         }
+        self.out.begin_turn(now);
         let item = self.client.role.handle_message(now, msg).map(|given| given.item);
         // An item's states come before its message where both do.
         self.take_events();
@@ -416,6 +430,7 @@ impl<R: Reach> Handler for Subscriber<R> {
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
         let server = self.client.server().to_string();
+        self.out.begin_turn(now);
         if self.client.closed(now, conn, ended) == Closed::Lost {
             self.tell(&format!("{server}: {}; trying again", ended.why));
             self.connections_lost += 1;
