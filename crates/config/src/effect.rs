@@ -95,8 +95,7 @@ const STANDBY: &str = "hot standby of Source Distributors is p2ps.source_distrib
 const BACKBONE: &str = "the backbone is not RRCP; see docs/operating/if-you-know-rmds.md";
 const NEEDLESS: &str = "memory and tables grow with what is in them";
 const BIAS: &str = "a turn reads at most 256 KB of each connection, so that all get their share";
-const THREADS: &str =
-    "that thread does not exist here; writerThreadCount and bindWriteThread.N place the threads there are";
+const THREADS: &str = "that thread does not exist here; writerThreadCount with bindWriteThread.N at a P2PS, numSourceThreads (source_thread_count) with bind_source_threads at a Source Distributor place the threads there are";
 const CACHE: &str = "what is cached is said by cacheLocation, nonCachingItemList, and enableCache, maxCacheSize and the domains of the P2PS (docs/operating/cache.md)";
 const P2PS_UNWATCHED: &str = "a P2PS gives an item back with its last watcher; the Source Distributor keeps it open for all P2PSs (ageUnwatchedItemTime), and with cacheLocation ssl gives its image from memory to who comes back";
 const HOT_TIMES: &str = "both providers of a pair are read all the time, so that nothing has to be learnt and no rate bounded; which updates the one has and the other has not is told by their sequence numbers (provides_sequence_numbers), not by time, and a silent one is found by its session's pings (docs/operating/standby.md)";
@@ -222,11 +221,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     ),
     none(Kind::SrcDist, CONFLATION, "aggregationIntervalFieldValues aggregationStyle enableAggStats"),
     none(Kind::SrcDist, DUMPS, "auditTimeStampUpdateInterval entireDumpFile"),
-    none(
-        Kind::SrcDist,
-        THREADS,
-        "bindRRCPReadThread numSourceThreads=0 vdSymbolForSourceThreads vdSymbolForSourceThreadh",
-    ),
+    none(Kind::SrcDist, THREADS, "bindRRCPReadThread vdSymbolForSourceThreads vdSymbolForSourceThreadh"),
     none(
         Kind::SrcDist,
         DELAY,
@@ -342,7 +337,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     ),
     none(Kind::Service, "ageUnwatchedItemTime says how long they stay; 0 removes them at once", "removeUnwatchedItems"),
     none(Kind::Service, DUMPS, "serviceCacheDumpFile serviceDumpFile"),
-    none(Kind::Service, "a service is known by its name; p2ps.service_ids gives it a number", "serviceId"),
     // RRCP
     none(
         Kind::Rrcp,

@@ -36,6 +36,7 @@ mod section;
 mod service;
 mod service_qos;
 mod sockets;
+mod source_threads;
 mod syslog;
 mod toml_file;
 mod users;
@@ -66,6 +67,7 @@ pub use rules::{INPUT_BYTES_MIN, INPUT_MESSAGES_MIN};
 pub use section::{AnySection, Info, Param, Section};
 pub use service::{Service, recovery_interval_ms};
 pub use sockets::{listening_address, listening_fault, socket_options};
+pub use source_threads::{of_source_thread, source_threads};
 pub use syslog::{Selector, Syslog};
 pub use users::{Hashed, Role, User};
 pub use value::{

@@ -86,7 +86,7 @@ section! {
     discourage_requests_on_outage: bool = false, "discourageRequestsOnOutage" in "SERVICE", "Say of a service that is down that it takes no requests (AcceptingRequests 0), so that clients which look at that ask another server, or later.";
     disconnect_after_s: u32 = 10, "", "How long that has to be so, seconds.";
     cached_services: Vec<String> = Vec::new(), "", "Services whose items are cached where enable_cache is on; empty means all.";
-    service_ids: ServiceIdList = ServiceIdList(ServiceIds::new()), "", "Ids that services have here whenever they come, SERVICE=ID: for clients that know several servers and expect the same id for the same service (docs/operating/standby.md). Others get theirs, from 1, as they are first heard of.";
+    service_ids: ServiceIdList = ServiceIdList(ServiceIds::new()), "serviceId" in "SERVICES", "Ids that services have here whenever they come, SERVICE=ID: for clients that know several servers and expect the same id for the same service (docs/operating/standby.md). Others get theirs, from 1, as they are first heard of.";
     support_pause_resume: bool = true, "supportPauseResume", "Clients may pause their streams, and are told so at login; false has pauses passed over.";
     support_warm_standby: bool = true, "supportWarmStandby", "Clients may name this server their active or their standby one, for all services or by service: a standby sends states and images, and no updates until it is made active.";
     connection_list: Vec<String> = Vec::new(), "", "Servers (HOST:PORT) that clients are told of that ask for them at login (DownloadConnectionConfig), most wanted first, this one among them (docs/operating/discovery.md). EMA connects by its own list alone, whatever it is told. Empty tells them of the hub's P2PSs, if enable_connect_config is on.";
@@ -231,6 +231,8 @@ section! {
     tcp_send_buf_size: u32 = 262_144, "tcpSendBufSize" in "ROUTE*route", "Socket send buffer, bytes; 0 leaves it to the kernel.";
     tcp_recv_buf_size: u32 = 262_144, "tcpRecvBufSize" in "ROUTE*route", "Socket receive buffer, bytes; 0 leaves it to the kernel.";
     ping_timeout_s: u16 = 30, "pingInterval" in "ROUTE*route", "Longest silence of a provider's connection, seconds.";
+    source_thread_count: u16 = 0, "numSourceThreads", "Threads of a Source Distributor's process, each a Source Distributor of its own with its part of the routes and a hub port of its own: hub.port for the first, the next ones for the others (docs/operating/topologies.md). 0 and 1 are one thread; quoteway serve has one.";
+    bind_source_threads: Vec<String> = Vec::new(), "", "Processors for each of them in turn; empty is that of bind_main_thread.";
     bind_main_thread: String = String::new(), "bindMainThread", "Processors for the main thread, such as 0 or 2-3; empty leaves it to the kernel. With quoteway serve and egress shards the main thread is the Source Distributor's, without them it is one with the P2PS.";
     priority: String = String::new(), "priority", "Scheduling of the process's threads, as p2ps.priority.";
     slice_us: u32 = 100, "", "Slice of time sharing that the threads ask the kernel for, as p2ps.slice_us.";
@@ -252,6 +254,7 @@ section! {
     user_name: String = String::new(), "userName", "Login name towards this provider; empty means that of source_distributor.";
     convert_mfeed_data_to_rwf: bool = false, "", "As source_distributor.convert_mfeed_data_to_rwf, for this provider.";
     server_id: String = String::new(), "serverId", "What operators call this provider beside its address: for quoteway ctl switch, blocked_server_list and active_standby_pairs.";
+    source_thread: u16 = 0, "", "Which of source_thread_count threads dials it, from 1 on; 0 has routes that have no service in common go round them, and those without a service_list be in the first.";
     service_list: Vec<String> = Vec::new(), "serviceList", "Services to take from this provider; empty means all.";
     app_service_name: Vec<String> = Vec::new(), "appServiceName", "Names that services have at this provider, where they have others here: HERE=THERE; one without HERE is for the service at its place in service_list. A service of the provider that is called HERE itself is not taken.";
     priority_class_value: u16 = 0, "priorityClassValue", "Priority class of all requests to this provider, 1 to 255; 0: each has what its clients want together.";

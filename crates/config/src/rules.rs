@@ -12,7 +12,7 @@ use super::record::{self, Record};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
     HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceConflation, SourceDistributor,
-    by_service, conflation, filters, headlines, service_qos,
+    by_service, conflation, filters, headlines, service_qos, source_threads,
 };
 
 /// The least limit on what a peer may send in a second, in bytes: what one turn takes in of a connection has to be less than what the longest
@@ -56,6 +56,9 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     }
     if let Some((key, what)) = service_qos::fault(&config.source_distributor) {
         found.push(Broken { section: SourceDistributor::NAME, key, what });
+    }
+    if let Some((section, key, what)) = source_threads::fault(config) {
+        found.push(Broken { section, key, what });
     }
     if !config.log.level.is_empty() && super::log_filter(&config.log.level).is_err() {
         let what = "must be error, warn, info, debug, trace, or levels by module";
@@ -224,6 +227,12 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     rule(cpus(&s.bind_main_thread), "bind_main_thread", "must be a list of processors such as 0-3,5");
     rule(priority(&s.priority).is_ok(), "priority", PRIORITY);
     rule(is_slice(s.slice_us), "slice_us", SLICE);
+    rule(s.source_thread_count <= 64, "source_thread_count", "must be at most 64");
+    rule(
+        s.bind_source_threads.iter().all(|c| cpus(c)),
+        "bind_source_threads",
+        "must be lists of processors such as 0-3,5",
+    );
     let (bytes, messages) = (s.nip_max_incoming_bytes_per_second, s.nip_max_incoming_messages_per_second);
     rule(bytes == 0 || bytes >= INPUT_BYTES_MIN, "nip_max_incoming_bytes_per_second", BYTES);
     rule(messages == 0 || messages >= INPUT_MESSAGES_MIN, "nip_max_incoming_messages_per_second", MESSAGES);
@@ -483,6 +492,7 @@ pub(super) fn idle(config: &Config) -> Vec<Idle> {
     let zlib = compressed && p.compression_type == Compression::Zlib;
     idle(!zlib, p2ps, "zlib_compression_level", "compression_type is zlib");
     idle(p.writer_thread_count == 0, p2ps, "bind_writer_threads", "writer_thread_count is over 0");
+    idle(s.source_thread_count < 2, sd, "bind_source_threads", "source_thread_count is over 1");
     idle(s.provider_choice != ProviderChoice::Hot, sd, "active_standby_pairs", "provider_choice is hot");
     idle(!s.enable_nip_server, sd, "nip_port", "enable_nip_server is true");
     for key in

@@ -236,7 +236,8 @@ impl Parameter for ServiceIdList {
         let entries: Vec<String> = Parameter::read(raw).map_err(|_: String| expected::<Self>(raw))?;
         let mut ids = ServiceIds::default();
         for entry in &entries {
-            let (name, id) = entry.rsplit_once('=').ok_or_else(|| expected::<Self>(raw))?;
+            // Lines of an rmds.cnf are SERVICE:ID.
+            let (name, id) = entry.rsplit_once(['=', ':']).ok_or_else(|| expected::<Self>(raw))?;
             let id = id.trim().parse().map_err(|_| expected::<Self>(raw))?;
             ids.give(name.trim(), id).map_err(|fault| format!("{entry}: {fault}"))?;
         }

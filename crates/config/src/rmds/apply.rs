@@ -267,10 +267,12 @@ impl<'a> Reader<'a> {
                 chosen.iter().filter_map(|(of, _, line)| entry(mapped, *of, &line.value)).collect();
             let mut sections = config.sections_mut();
             let section = sections.iter_mut().find(|s| s.name() == mapped.section).expect("its section");
-            if section.set(mapped.index, &Raw::List(entries.iter().map(String::as_str).collect())).is_ok() {
-                let origin =
-                    |line: &Line| Origin { section: mapped.section, route: 0, index: mapped.index, line: line.number };
-                self.origins.extend(chosen.iter().map(|(.., line)| origin(line)));
+            let origin =
+                |line: &Line| Origin { section: mapped.section, route: 0, index: mapped.index, line: line.number };
+            match section.set(mapped.index, &Raw::List(entries.iter().map(String::as_str).collect())) {
+                Ok(()) => self.origins.extend(chosen.iter().map(|(.., line)| origin(line))),
+                // Each line is right for itself: they do not go together.
+                Err(what) => self.faults.push((chosen[chosen.len() - 1].2.number, format!("{}: {what}", mapped.name))),
             }
         }
     }

@@ -165,6 +165,8 @@ impl Catalogue {
                         // A P2PS has parameters of the same names.
                         _ if section.name() == SourceConflation::NAME => (SRC_DIST, info.scope),
                         (_, scope) if scope.split('*').next() == Some("SERVICE") => (ANY_COMPONENT, scope),
+                        // A service has one id, whoever asks.
+                        ("P2PS", SERVICES) if name == "serviceId" => (ANY_COMPONENT, SERVICES),
                         ("Src_Dist", SERVICES) => (ANY_COMPONENT, SERVICES),
                         (_, "PROCESS") => (ANY_COMPONENT, ""),
                         ("P2PS", scope) => (P2PS, scope),

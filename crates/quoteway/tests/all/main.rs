@@ -35,6 +35,7 @@ mod report1;
 mod rooms;
 mod scenarios;
 mod services;
+mod source_threads;
 mod status;
 mod steering;
 mod strangers;

@@ -34,6 +34,8 @@ pub struct Providers {
     pub distributor: SourceDistributor,
     outbox: Outbox,
     routes: Routes,
+    /// Which of several threads of the process this is, from 0 on, where each has its part of the routes.
+    source_thread: Option<u16>,
     json: JsonProviders,
     marketfeed: FromProviders,
     /// Keeps images over a restart, where that is configured.
@@ -130,6 +132,7 @@ impl Providers {
             distributor,
             outbox,
             routes,
+            source_thread: None,
             json,
             marketfeed,
             record_writer,
@@ -143,6 +146,11 @@ impl Providers {
             held: false,
             unheld: Vec::new(),
         })
+    }
+
+    /// Routes that come with a reload are this thread's if they are its part of them all.
+    pub const fn share_routes(&mut self, source_thread: u16) {
+        self.source_thread = Some(source_thread);
     }
 
     /// Where non-interactive providers connect.
@@ -222,6 +230,11 @@ impl Providers {
     /// Takes over what a reload changes: limits, and routes, of which those that stay as they are keep their sessions. Gives what could not
     /// be done.
     pub fn reconfigure(&mut self, now: u64, (old, new): (&Config, &Config), io: &mut RsslIo) -> Vec<String> {
+        let own = |config: &Config| match self.source_thread {
+            Some(thread) => config::of_source_thread(config, thread),
+            None => config.clone(),
+        };
+        let (old, new) = (&own(old), &own(new));
         self.distributor.reconfigure(&config::distributor_config(new));
         if let Some(nip_port) = &mut self.nip_port {
             nip_port.max = new.source_distributor.nip_max_mounts as usize;

@@ -48,19 +48,22 @@ pub struct Addresses {
 }
 
 impl SourceDistributorAgent {
-    /// Opens the ports. `incarnation` tells this life of the Source Distributor from earlier ones.
+    /// Opens the ports of one of the threads that the configuration asks for, counted from 0: each is a Source Distributor of its own. `incarnation` tells this life of it
+    /// from earlier ones, and from the other threads.
     ///
     /// # Errors
     /// A port cannot be listened on; the message names it.
-    pub fn new(config: &Config, incarnation: u32) -> io::Result<Self> {
+    pub fn new(config: &Config, incarnation: u32, thread: u16) -> io::Result<Self> {
+        let config = &config::of_source_thread(config, thread);
         let mut io = RsslIo::new(u64::from(incarnation))?;
         let mut machine = SourceDistributor::new(config::across_processes_distributor(config), incarnation);
         // Before any port is open: of two that start together neither waits for the other.
         copy_images(config, incarnation, &mut machine)?;
-        let providers = Providers::new(config, machine, &mut io)?;
+        let mut providers = Providers::new(config, machine, &mut io)?;
+        providers.share_routes(thread);
         let hub = Publisher::new(config, incarnation, &mut io)?;
         let status = Status::open_in(&mut io)?;
-        let (monitor, handle) = monitor("source distributor", io.tcp().waker());
+        let (monitor, handle) = monitor(&name_of(thread), io.tcp().waker());
         Ok(Self { io, providers, hub, holding: false, status, name: config.hub.name.clone(), monitor, handle })
     }
 
@@ -205,6 +208,11 @@ impl SourceDistributorAgent {
             hub.end_number(number, why);
         }
     }
+}
+
+/// A thread's name, for people.
+pub fn name_of(thread: u16) -> String {
+    if thread == 0 { "source distributor".to_owned() } else { format!("source distributor {}", thread + 1) }
 }
 
 impl Requests for Providers {

@@ -68,16 +68,21 @@ pub(super) async fn end_provider(api: &Api, asked: &Asked) -> Result<Answer, Fau
     done(asked, format!("the session with provider {address} is ended: {why}"))
 }
 
-/// How many items a switch has go elsewhere, over all threads that have part in it; `None` if none has.
+/// How many items a switch has go elsewhere, over all threads that have part in it; `None` if none has. A thread that cannot do it counts where no
+/// other one can: the service may be another thread's.
 fn items_switched(answers: Vec<Result<Option<Result<usize, String>>, Silent>>) -> Result<Option<usize>, Fault> {
-    let mut moved = None;
+    let (mut moved, mut refused) = (None, None);
     for answer in answers {
-        if let Some(switched) = answer? {
-            let items = switched.map_err(|why| Fault::new(409, why))?;
-            moved = Some(moved.unwrap_or(0) + items);
+        match answer? {
+            Some(Ok(items)) => moved = Some(moved.unwrap_or(0) + items),
+            Some(Err(why)) => refused = refused.or(Some(why)),
+            None => {}
         }
     }
-    Ok(moved)
+    match (moved, refused) {
+        (None, Some(why)) => Err(Fault::new(409, why)),
+        (moved, _) => Ok(moved),
+    }
 }
 
 pub(super) async fn switch(api: &Api, asked: &Asked) -> Result<Answer, Fault> {

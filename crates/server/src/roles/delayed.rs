@@ -44,23 +44,23 @@ pub(super) struct OwnP2ps {
 }
 
 impl OwnP2ps {
-    /// Starts it where there are delayed services, and tells `at` where it is reached. `hub` is where P2PSs join.
+    /// Starts it where there are delayed services, and tells `at` where it is reached. `hubs` is where P2PSs join, one for each thread.
     ///
     /// # Errors
     /// The system gives no thread, or no port.
     pub(super) fn start(
         config: &Config,
         incarnation: u32,
-        hub: SocketAddr,
+        hubs: &[SocketAddr],
         at: &ConsumersAt,
     ) -> io::Result<Option<Self>> {
         let count = config.delays.values().filter(|delay| delay.delay_enabled).count();
         if count == 0 {
             return Ok(None);
         }
-        let config = own_config(config, hub, count);
+        let config = own_config(config, hubs, count);
         // A life of its own among those that the hub knows of this process.
-        let life = (incarnation.wrapping_add(1 << 24), 0);
+        let life = (incarnation.wrapping_add(0xFF << 24), 0);
         let port = Port::of(&config.p2ps, false);
         let mut agent = P2psAgent::new(&config, life, Arc::new(AtomicUsize::new(0)), port, None)?;
         at.tell(agent.bound().rssl);
@@ -89,7 +89,7 @@ impl Drop for OwnP2ps {
 
 /// A P2PS for this many consumers of this host, which sees what the Source Distributor has and denies nothing: who may see a delayed item is asked where
 /// that is watched, by the lock that it has from its source.
-fn own_config(config: &Config, hub: SocketAddr, consumers: usize) -> Config {
+fn own_config(config: &Config, hubs: &[SocketAddr], consumers: usize) -> Config {
     let mut own = Config { hub: config.hub.clone(), dictionary: config.dictionary.clone(), ..Config::default() };
     own.aeron.clone_from(&config.aeron);
     own.p2ps = P2ps {
@@ -102,7 +102,7 @@ fn own_config(config: &Config, hub: SocketAddr, consumers: usize) -> Config {
     own.hub.paces_providers = false;
     own.hub.instance = format!("{} delay", config.hub.instance);
     if own.hub.transport == HubTransport::Tcp {
-        own.hub.source_distributors = vec![reached(hub).to_string()];
+        own.hub.source_distributors = hubs.iter().map(|hub| reached(*hub).to_string()).collect();
     }
     own
 }

@@ -85,6 +85,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     // A descriptor for each mount, and some for everything else.
     let mounts = u64::from(config.p2ps.max_mounts) + u64::from(config.source_distributor.nip_max_mounts);
     process::raise_open_files(mounts + 100);
+    if config::source_threads(&config) > 1 {
+        tracing::warn!(
+            "source_distributor.source_thread_count has no effect here: quoteway serve has one thread for providers; a Source Distributor of its own has several"
+        );
+    }
     let pulse = Pulse::default();
     let result = if config.p2ps.writer_thread_count == 0 {
         let mut server = Server::new(&config, process::incarnation())?;

@@ -1,5 +1,11 @@
 //! `quoteway source-distributor`: the provider side in a process of its own.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+
+use anyhow::anyhow;
 use clap::Args;
 use config::{Config, ConfigArgs, Route};
 use hub_io::publisher::CONNECTIONS;
@@ -10,7 +16,7 @@ use super::process::{self, HttpArgs};
 use super::service::{self, Pulse};
 use crate::addresses;
 use crate::agents::lifecycle::Lifecycle;
-use crate::agents::source_distributor::{Addresses, SourceDistributorAgent};
+use crate::agents::source_distributor::{SourceDistributorAgent, name_of};
 use crate::http::{self, About, Feeds, Replays};
 
 /// Flags of the command line; they win over the file.
@@ -75,16 +81,17 @@ impl SourceDistributorArgs {
 pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     process::install_signals()?;
-    process::raise_open_files(u64::from(config.source_distributor.nip_max_mounts) + CONNECTIONS as u64 + 200);
+    let count = config::source_threads(&config);
+    let connections = CONNECTIONS as u64 * u64::from(count);
+    process::raise_open_files(u64::from(config.source_distributor.nip_max_mounts) + connections + 200);
     let incarnation = process::incarnation();
-    let mut agent = SourceDistributorAgent::new(&config, incarnation)?;
-    let c = &config.source_distributor;
-    config::place("the main thread", &c.bind_main_thread, &c.priority);
-    config::slice("the main thread", c.slice_us);
-    let pulse = Pulse::default();
-    let addresses = agent.addresses();
-    // Ends behind the agent.
-    let _own = OwnP2ps::start(&config, incarnation, addresses.hub, &args.consumers_at)?;
+    let agent =
+        |thread: u16| SourceDistributorAgent::new(&config, incarnation.wrapping_add(u32::from(thread) << 24), thread);
+    let mut agents = (0..count).map(agent).collect::<std::io::Result<Vec<_>>>()?;
+    let addresses = agents[0].addresses();
+    let hubs: Vec<SocketAddr> = agents.iter().map(|agent| agent.addresses().hub).collect();
+    // Ends behind the agents.
+    let _own = OwnP2ps::start(&config, incarnation, &hubs, &args.consumers_at)?;
     let about = About {
         role: "source-distributor",
         nip: addresses.nip,
@@ -98,19 +105,67 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
     if !config.record.folder.is_empty() {
         tracing::warn!("record.folder has no effect here: a Source Distributor has no consumers; its P2PS records");
     }
-    let life = Lifecycle::new(config.clone(), vec![agent.handle()], Box::new(move || again.configuration()));
+    let monitors = agents.iter().map(SourceDistributorAgent::handle).collect();
+    let life = Lifecycle::new(config.clone(), monitors, Box::new(move || again.configuration()));
     let web = http::start(&config.http, about, &life, None).map_err(anyhow::Error::msg)?;
     exposure::tell(&config, Sides { consumers: false, providers: addresses.nip.is_some(), hub: true });
-    let line = ready_line(addresses) + &process::web(web.as_ref());
-    process::announce(&line, vec![(pulse.clone(), agent.io().tcp().waker())]);
-    let result = agent.run(|| process::turn_over(&pulse, &life)).map_err(anyhow::Error::from);
+    let line = ready_line(addresses.nip, &hubs) + &process::web(web.as_ref());
+    let first = agents.remove(0);
+    run_all(&config, &life, first, agents, &line)
+}
+
+/// Runs the first agent here and each other one in a thread of its own.
+fn run_all(
+    config: &Config,
+    life: &Lifecycle,
+    mut first: SourceDistributorAgent,
+    others: Vec<SourceDistributorAgent>,
+    line: &str,
+) -> anyhow::Result<()> {
+    let over = Arc::new(AtomicBool::new(false));
+    let pulse = Pulse::default();
+    let mut watched = vec![(pulse.clone(), first.io().tcp().waker())];
+    let mut threads = Vec::new();
+    for (mut agent, thread) in others.into_iter().zip(1_u16..) {
+        let beat = Pulse::default();
+        watched.push((beat.clone(), agent.io().tcp().waker()));
+        let (config, life, over) = (config.clone(), life.clone(), Arc::clone(&over));
+        let run = move || {
+            place(&config, thread);
+            let ended = agent.run(|| process::turn_over(&beat, &life) || over.load(Ordering::Acquire));
+            over.store(true, Ordering::Release);
+            ended.map_err(anyhow::Error::from)
+        };
+        threads.push(Builder::new().name(name_of(thread)).spawn(run)?);
+    }
+    place(config, 0);
+    process::announce(line, watched.clone());
+    let mut result =
+        first.run(|| process::turn_over(&pulse, life) || over.load(Ordering::Acquire)).map_err(anyhow::Error::from);
     service::stopping();
+    over.store(true, Ordering::Release);
+    for (_, waker) in &watched {
+        waker.wake();
+    }
+    for thread in threads {
+        result =
+            result.and(thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the Source Distributor has failed"))));
+    }
     result
 }
 
-/// The line that tells people and programs that the ports are open: addresses that can be connected to.
-fn ready_line(addresses: Addresses) -> String {
-    let nip = addresses.nip.map_or("off".to_string(), addresses::show);
-    let bound = process::bound([Some(addresses.hub), addresses.nip]);
-    format!("ready nip={nip} hub={}{bound}", addresses::show(addresses.hub))
+/// Has the thread that calls run where the configuration says of this number.
+fn place(config: &Config, thread: u16) {
+    let own = config::of_source_thread(config, thread).source_distributor;
+    let what = if thread == 0 { "the main thread" } else { "a source thread" };
+    config::place(what, &own.bind_main_thread, &own.priority);
+    config::slice(what, own.slice_us);
+}
+
+/// The line that tells people and programs that the ports are open: addresses that can be connected to, those of the hub one for each thread.
+fn ready_line(nip: Option<SocketAddr>, hubs: &[SocketAddr]) -> String {
+    let shown = nip.map_or("off".to_string(), addresses::show);
+    let bound = process::bound([hubs.first().copied(), nip]);
+    let hubs: Vec<String> = hubs.iter().map(|hub| addresses::show(*hub)).collect();
+    format!("ready nip={shown} hub={}{bound}", hubs.join(","))
 }

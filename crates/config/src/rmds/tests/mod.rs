@@ -126,6 +126,16 @@ fn what_services_do_about_outages_is_said_at_the_service() {
 }
 
 #[test]
+fn services_have_the_ids_of_their_lines() {
+    let c = config("*FEED*serviceId : 300\n*P2PS*SLOW*serviceId : 301\n");
+    let ids: Vec<_> = c.p2ps.service_ids.0.iter().map(|(name, id)| (name.to_owned(), id)).collect();
+    assert_eq!(ids, [("FEED".to_owned(), 300), ("SLOW".to_owned(), 301)]);
+    let twice = faults("*FEED*serviceId : 300\n*SLOW*serviceId : 300\n");
+    assert!(twice.len() == 1 && twice[0].starts_with("r.cnf:2: serviceId: "), "{twice:?}");
+    assert_eq!(faults("*FEED*serviceId : many\n").len(), 1);
+}
+
+#[test]
 fn writer_threads_are_numbered_from_one() {
     let c = config("*ads*bindWriteThread.2 : 5\n*ads*bindWriteThread.1 : 3-4\n");
     assert_eq!(c.p2ps.bind_writer_threads, ["3-4", "5"]);
