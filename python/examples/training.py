@@ -80,6 +80,26 @@ def close_and_open(servers, service, items):
         print("closed")
 
 
+def priority(servers, service, items):
+    with qw.connect(servers, "training", timeout=PATIENCE) as session:
+        book = session.subscribe(items, service=service)
+        updates = book.updates(timeout=PATIENCE)
+        print(next(updates))
+        print("changed", book.set_priority(items[0], 5))
+        print(next(updates))
+
+
+def pause_all(servers, service, items):
+    with qw.connect(servers, "training", timeout=PATIENCE) as session:
+        book = session.subscribe(items, service=service)
+        print(next(book.updates(timeout=PATIENCE)))
+        session.pause()
+        for tick in book.updates(timeout=1.0):
+            print("before the pause", tick)
+        session.resume()
+        print(next(book.updates(timeout=PATIENCE)))
+
+
 def notices(servers, service, items):
     with qw.connect(servers, "training", timeout=PATIENCE) as session:
         print(*session.notices(), sep="\n")
@@ -125,8 +145,10 @@ EXAMPLES = {
     "270": lambda *of: members(*of, "list"),
     "280": count,
     "300": close_and_open,
+    "301": priority,
     "330": notices,
     "331": directory,
+    "350": pause_all,
     "360": lambda *of: watch(*of, imaged, fields=["BID", "ASK"]),
     "370": batch,
     "410": two_sessions,

@@ -44,19 +44,32 @@ def connect(
     standby: str | None = None,
     preferred: str | None = None,
     fall_back: float | None = None,
+    fall_back_at: str | None = None,
 ) -> Session:
     """Connects, logs in, and waits for a service and the dictionary.
 
     ``servers`` is ``HOST:PORT``, or several, tried in turn now and after each loss. A list of such lists (``[["a:1", "b:1"], ["c:1"]]``, or the text
     ``"a:1,b:1 | c:1"``) is connections that are held at the same time, one out of each: each item is open at one of them, or, with ``standby``
     ``"login"`` or ``"service"``, one serves (all services, or each its own) and the others stand by. ``preferred`` is a server that is tried first after
-    every loss and, with ``fall_back``, gone back to after so many seconds elsewhere. ``dictionary`` is the paths of an RDMFieldDictionary and an
+    every loss and, with ``fall_back``, gone back to after so many seconds elsewhere, or, with ``fall_back_at``, at
+    times of day and week by the clock of this place, written as for cron (``"30 6 * * MON-FRI"``). ``dictionary`` is the paths of an RDMFieldDictionary and an
     enumtype.def; without it the dictionary is downloaded. ``roots`` is a PEM file of certificates to trust (and means ``tls``).
 
     Raises ConnectionError when nobody has answered in ``timeout`` seconds, or the login is refused.
     """
     native = NativeSession(
-        _servers(servers), user or getpass.getuser(), application, password, dictionary, tls, roots, websocket, standby, preferred, fall_back
+        _servers(servers),
+        user or getpass.getuser(),
+        application,
+        password,
+        dictionary,
+        tls,
+        roots,
+        websocket,
+        standby,
+        preferred,
+        fall_back,
+        fall_back_at,
     )
     try:
         native.wait_ready(timeout)
@@ -105,6 +118,14 @@ class Session:
     def fall_back(self) -> int:
         """Leaves servers for the preferred one; how many were left."""
         return self._native.fall_back()
+
+    def pause(self) -> None:
+        """Pauses all that is open, with one message to each server. A server that cannot goes on sending."""
+        self._native.pause(True)
+
+    def resume(self) -> None:
+        """Goes on after :meth:`pause`: images come of what has changed."""
+        self._native.pause(False)
 
     @property
     def is_logged_in(self) -> bool:
@@ -256,6 +277,19 @@ class Book(Mapping[str, "dict[str, Any] | None"]):
             if tick is not None and (tick.kind == "refresh" or tick.is_final):
                 left.discard(tick.item)
         return not left
+
+    def pause(self, *items: str) -> None:
+        """Pauses these items, or all: no updates come of them; images and states do. A server that can hears of it, when nobody else in this session
+        watches the item."""
+        self._native.pause(list(items) or None, True)
+
+    def resume(self, *items: str) -> None:
+        """Goes on with these items, or all: their images come."""
+        self._native.pause(list(items) or None, False)
+
+    def set_priority(self, item: str, priority_class: int, count: int = 1) -> bool:
+        """Asks for another priority of an item; false if it has ended."""
+        return self._native.set_priority(item, priority_class, count)
 
     def counts(self) -> dict[str, int]:
         """Messages queued, merged into images, dropped; how often the queue was full; 1 if the book was cut."""

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use rwf::dictionary::Dictionary;
+use rwf::msg::Priority;
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -229,6 +230,29 @@ impl NativeBook {
             pushed.map_err(|e| PyValueError::new_err(format!("{}: {e}", self.names[place])))?;
         }
         columns.finish()
+    }
+
+    /// Pauses items, all without a list, or goes on with them.
+    #[pyo3(signature = (items, is_paused))]
+    fn pause(&self, py: Python<'_>, items: Option<Vec<String>>, is_paused: bool) -> PyResult<()> {
+        let place = |item: String| self.places.get(&item).copied().ok_or_else(|| PyKeyError::new_err(item));
+        let places = match items {
+            Some(items) => items.into_iter().map(place).collect::<PyResult<_>>()?,
+            None => (0..self.names.len() as u32).collect(),
+        };
+        let mut inner = self.lock()?;
+        let subscription = &open(&mut inner)?.subscription;
+        py.detach(|| subscription.pause(places, is_paused)).map_err(ended)
+    }
+
+    /// Asks for another priority of an item. False: the item has ended.
+    fn set_priority(&self, py: Python<'_>, item: &str, class_: u8, count: u16) -> PyResult<bool> {
+        let place = *self.places.get(item).ok_or_else(|| PyKeyError::new_err(item.to_owned()))?;
+        let mut inner = self.lock()?;
+        let subscription = &open(&mut inner)?.subscription;
+        let priority = Some(Priority { class: class_, count });
+        py.detach(|| subscription.reissue(place, move |request| request.priority = priority))
+            .map_err(|e| QuotewayError::new_err(e.to_string()))
     }
 
     /// Counts: queued, merged, dropped, full, cut.

@@ -74,7 +74,7 @@ impl NativeSession {
 #[pymethods]
 impl NativeSession {
     #[new]
-    #[pyo3(signature = (servers, user, application, password, dictionary, tls, roots, websocket, standby, preferred, fall_back))]
+    #[pyo3(signature = (servers, user, application, password, dictionary, tls, roots, websocket, standby, preferred, fall_back, fall_back_at))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword in Python")]
     fn new(
         servers: &str,
@@ -88,6 +88,7 @@ impl NativeSession {
         standby: Option<&str>,
         preferred: Option<&str>,
         fall_back: Option<f64>,
+        fall_back_at: Option<&str>,
     ) -> PyResult<Self> {
         let mut config = SessionConfig::new(servers, user).map_err(|e| PyValueError::new_err(e.to_string()))?;
         config.client.arrangement = match standby {
@@ -104,12 +105,15 @@ impl NativeSession {
             Some(preferred) => {
                 config.prefer(preferred, fall_back).map_err(|e| PyValueError::new_err(e.to_string()))?;
             }
-            None if fall_back.is_some() => {
+            None if fall_back.is_some() || fall_back_at.is_some() => {
                 return Err(PyValueError::new_err(
-                    "fall_back: name the server to go back to as preferred=\"HOST:PORT\"",
+                    "fall_back, fall_back_at: name the server to go back to as preferred=\"HOST:PORT\"",
                 ));
             }
             None => {}
+        }
+        if let Some(schedule) = fall_back_at {
+            config.fall_back_at(schedule).map_err(|e| PyValueError::new_err(e.to_string()))?;
         }
         config.client.dictionary = dictionary_of(dictionary)?;
         let login = &mut config.client.consumer.login;
@@ -165,6 +169,12 @@ impl NativeSession {
     fn fall_back(&self, py: Python<'_>) -> PyResult<usize> {
         let session = self.get()?;
         py.detach(|| session.fall_back()).map_err(|e| QuotewayError::new_err(e.to_string()))
+    }
+
+    /// Pauses all that is open, or goes on.
+    fn pause(&self, is_paused: bool) -> PyResult<()> {
+        self.get()?.pause(is_paused);
+        Ok(())
     }
 
     /// Of each connection that is held: the server, whether it is logged in, and whether it serves in a warm standby.

@@ -49,6 +49,22 @@ class Watching(unittest.TestCase):
                 break
         self.assertEqual(seen, {"A": (1.25, 1.5), "B": (2.0, None)})
 
+    def test_a_book_rests_and_goes_on(self):
+        book = self.session.subscribe("A", fields=["BID"])
+        updates = book.updates(timeout=PATIENCE)
+        next(updates)
+        book.pause()
+        self.publisher.publish("A", BID=7)
+        self.publisher.flush()
+        book.resume("A")
+        tick = next(updates)
+        self.assertEqual((tick.kind, tick.dict()), ("refresh", {"BID": 7.0}))
+        self.assertTrue(book.set_priority("A", 2))
+        with self.assertRaises(KeyError):
+            book.pause("NONE")
+        self.session.pause()
+        self.session.resume()
+
     def test_a_tick_is_a_mapping(self):
         book = self.session.subscribe("A")
         tick = next(book.updates(timeout=PATIENCE))
@@ -239,7 +255,7 @@ class SeveralServers(unittest.TestCase):
             self.assertEqual(next(session.subscribe("A").updates(timeout=PATIENCE))["BID"], 1.0)
         with qw.connect(["127.0.0.1:1", self.addresses[1]], "tester", timeout=PATIENCE, preferred=self.addresses[1]) as session:
             self.assertEqual((session.server, session.fall_back()), (self.addresses[1], 0))
-        for wrong in ({"standby": "both"}, {"preferred": "elsewhere:1"}, {"fall_back": 1.0}):
+        for wrong in ({"standby": "both"}, {"preferred": "elsewhere:1"}, {"fall_back": 1.0}, {"preferred": self.addresses[0], "fall_back_at": "noon"}):
             with self.assertRaises(ValueError):
                 qw.connect(self.addresses, "tester", **wrong)
 
