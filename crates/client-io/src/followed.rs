@@ -85,7 +85,10 @@ impl Followed {
             Kind::Chain => Domain::MARKET_PRICE,
             Kind::SymbolList => Domain::SYMBOL_LIST,
         };
-        let record_request = ItemRequest { domain, ..ItemRequest::new(request.service.clone(), "") };
+        // What a server opens for a list is plain: with anything else in the request it would be opened for nobody.
+        let is_plain = ItemRequest::new(request.service.clone(), request.name.clone()) == request;
+        let data_streams = kind == Kind::SymbolList && is_plain;
+        let record_request = ItemRequest { domain, data_streams, ..ItemRequest::new(request.service.clone(), "") };
         let interest = Interest { request: record_request.clone(), names: vec![name.to_owned()] };
         Ok(Self {
             subscription: session.subscribe_to(interest, queue)?,
@@ -184,7 +187,7 @@ impl Followed {
         if !changes.joined.is_empty() {
             let names = changes.joined;
             let interest = Interest { request: self.request.clone(), names: names.clone() };
-            let first = self.subscription.extend(interest)?;
+            let first = self.subscription.extend_as(interest, self.record_request.data_streams)?;
             self.is_member.resize(first as usize + names.len(), true);
             for (name, place) in names.into_iter().zip(first..) {
                 self.places.insert(name, place);

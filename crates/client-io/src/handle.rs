@@ -142,17 +142,25 @@ impl Worker {
         given
     }
 
-    /// Opens further items for a subscription. Gives the place of the first; `None`: it has ended.
+    /// Opens further items for a subscription; `is_listed`: names of a symbol list of it, which the server may open by itself. Gives the place of the first; `None`: it has ended.
     pub(crate) fn extend(
         &mut self,
         now: u64,
         id: SubscriptionId,
         interest: &Interest,
+        is_listed: bool,
     ) -> Result<Option<u32>, OpenError> {
         if let Some(Some((shared, _))) = self.subscriptions.get(id.index()) {
             lock(&shared.state).queue.grow(interest.names.len());
         }
-        self.change(now, |client, sink| client.extend(now, id, interest, &mut |d| sink(d)))
+        self.change(now, |client, sink| {
+            let mut give = |d: Delivery<'_>| sink(d);
+            if is_listed {
+                client.extend_listed(now, id, interest, &mut give)
+            } else {
+                client.extend(now, id, interest, &mut give)
+            }
+        })
     }
 
     /// Leaves servers for preferred ones: items that are lost with them are told so.

@@ -88,6 +88,10 @@ impl Client {
     #[inline]
     pub fn handle_message(&mut self, now: u64, link: LinkId, msg: &[u8], sink: &mut impl FnMut(Delivery<'_>)) {
         if let Some(given) = self.places.links.of(link).handle_message(now, msg) {
+            if given.item.is_provided() && self.places.streams.of(link, given.item).is_none() {
+                // The first message of what the server has opened itself: who it is for is an event before it.
+                self.places.take_events(now, link, sink);
+            }
             if rwf::peek::class(msg) == Some(MsgClass::ACK) {
                 self.places.acknowledged(msg);
             }
@@ -164,6 +168,48 @@ impl Client {
         let Some(Some(known)) = self.subscriptions.get(id.index()) else { return Ok(None) };
         let first = known.len() as u32;
         let items = self.open_items(now, (id, first), interest, sink)?;
+        if let Some(Some(known)) = self.subscriptions.get_mut(id.index()) {
+            known.extend(items);
+        }
+        self.places.settle(now, sink);
+        Ok(Some(first))
+    }
+
+    /// As [`Client::extend`], for names of a symbol list that is open with [`ItemRequest::data_streams`]: the server opens them by itself, and is asked
+    /// only for what it does not open in 5 s. Where the request is not for plain market prices, or the server cannot, this is `extend`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn extend_listed(
+        &mut self,
+        now: u64,
+        id: SubscriptionId,
+        interest: &Interest,
+        sink: &mut impl FnMut(Delivery<'_>),
+    ) -> Result<Option<u32>, OpenError> {
+        let service = &interest.request.service;
+        let stands_by = self.places.links.stand_by();
+        let source = if stands_by { self.places.links.serving(service) } else { self.places.links.asked_for(service) };
+        if !interest.is_plain() || !self.places.links.get(source).lists_data() {
+            return self.extend(now, id, interest, sink);
+        }
+        let Some(Some(known)) = self.subscriptions.get(id.index()) else { return Ok(None) };
+        let first = known.len() as u32;
+        let mut items = Vec::with_capacity(interest.names.len());
+        for (name, place) in interest.names.iter().zip(first..) {
+            let request = ItemRequest { name: name.clone(), ..interest.request.clone() };
+            let stream = if let Some(open) = self.places.streams.open(&request) {
+                let pause = (request.paused, self.places.rests(open));
+                self.places.streams.join(open, (id, place), pause, sink);
+                self.places.note_pause(open);
+                open
+            } else {
+                let stream = self.places.streams.insert(request, source, (id, place));
+                self.places.await_provided(now, stream);
+                stream
+            };
+            items.push(Some(stream));
+        }
         if let Some(Some(known)) = self.subscriptions.get_mut(id.index()) {
             known.extend(items);
         }

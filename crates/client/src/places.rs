@@ -14,6 +14,9 @@ use rwf::{DataState, State, StateCode, StreamState};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// How long a server is given to open what a symbol list names, nanoseconds; it is asked for it then.
+const PROVIDED_TIMEOUT_NS: u64 = 5_000_000_000;
+
 const fn suspect(text: &str) -> State<'_> {
     State::new(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE, text)
 }
@@ -29,6 +32,8 @@ pub(crate) struct Places {
     /// Streams whose image is owed by who has taken over, by the time until which it is awaited.
     takeovers: VecDeque<(u64, StreamId)>,
     takeover_timeout_ns: u64,
+    /// Streams that servers are to open by themselves, by the time until which each is awaited.
+    awaited: VecDeque<(u64, StreamId)>,
 }
 
 impl Places {
@@ -44,13 +49,17 @@ impl Places {
             events: VecDeque::new(),
             takeovers: VecDeque::new(),
             takeover_timeout_ns: config.takeover_timeout_ns,
+            awaited: VecDeque::new(),
         }
     }
 
     /// When there is something to do at a link, for a post or for an image that is owed.
     pub(crate) fn timeout(&self) -> Option<u64> {
-        let takeover = self.takeovers.front().map(|(due, _)| *due);
-        [self.links.timeout(), self.posts.timeout(), takeover].into_iter().flatten().min()
+        let due = |queue: &VecDeque<(u64, StreamId)>| queue.front().map(|(due, _)| *due);
+        [self.links.timeout(), self.posts.timeout(), due(&self.takeovers), due(&self.awaited)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The acknowledgement of a post.
@@ -73,10 +82,79 @@ impl Places {
         self.links.all().for_each(Consumer::forgo_dictionary);
     }
 
-    /// A stream is no more; what is open of it is closed.
+    /// A stream is no more; what is open of it is closed. With the last list of a service goes what servers have opened for it and nobody watches.
     pub(crate) fn end(&mut self, now: u64, id: StreamId) {
+        let request = self.streams.get(id).map(|stream| &stream.request);
+        let service = request.filter(|request| request.data_streams).map(|request| request.service.clone());
         for (link, item) in self.streams.remove(id) {
             self.links.of(link).close(now, item);
+        }
+        let Some(service) = service else { return };
+        let of_service = || self.streams.iter().filter(|(_, stream)| stream.request.service == service);
+        if of_service().any(|(_, stream)| stream.request.data_streams) {
+            return;
+        }
+        let unwatched: Vec<StreamId> = of_service().filter(|(_, s)| s.is_unwatched()).map(|(id, _)| id).collect();
+        for id in unwatched {
+            self.end(now, id);
+        }
+    }
+
+    /// The server of a link has opened an item by itself: for a stream that awaits it, or for who will watch it. An item that is open already needs no
+    /// second stream.
+    fn provided(&mut self, now: u64, link: LinkId, item: ItemId, request: ItemRequest) {
+        let stands_by = self.links.stand_by();
+        let Some(id) = self.streams.open(&request) else {
+            let source = if stands_by { self.links.serving(&request.service) } else { link };
+            let id = self.streams.insert_provided(request, source);
+            self.streams.put_leg(id, link, item);
+            if source != link {
+                self.await_provided(now, id);
+            }
+            return;
+        };
+        let is_free = |stream: &Stream| stream.legs[link.index()].is_none() && (stream.source == link || stands_by);
+        if self.streams.get(id).is_some_and(is_free) {
+            self.streams.put_leg(id, link, item);
+        } else {
+            self.links.of(link).close(now, item);
+        }
+    }
+
+    /// A stream is to be opened by its server.
+    pub(crate) fn await_provided(&mut self, now: u64, id: StreamId) {
+        let until = now.saturating_add(PROVIDED_TIMEOUT_NS);
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.awaited_until = Some(until);
+            self.awaited.push_back((until, id));
+        }
+    }
+
+    /// What servers have not opened in time is asked for; while there is no server it goes on to be awaited.
+    fn ask_for_awaited(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
+        while let Some(&(due, id)) = self.awaited.front().filter(|(due, _)| *due <= now) {
+            self.awaited.pop_front();
+            let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.awaited_until == Some(due)) else {
+                continue;
+            };
+            stream.awaited_until = None;
+            if stream.is_unwatched() {
+                self.end(now, id);
+                continue;
+            }
+            let (source, request) = (stream.source, stream.request.clone());
+            if !self.links.having(&request.service).contains(&source) {
+                self.await_provided(now, id);
+                continue;
+            }
+            if let Ok(item) = self.links.of(source).open(now, request) {
+                self.streams.put_leg(id, source, item);
+                continue;
+            }
+            let text = "The server has not opened the item, and there are too many to ask for it";
+            let state = State::new(StreamState::CLOSED, DataState::SUSPECT, StateCode::TOO_MANY_ITEMS, text);
+            self.streams.state(id, &state, sink);
+            self.end(now, id);
         }
     }
 
@@ -136,6 +214,10 @@ impl Places {
                     unplaced.extend(self.item_state(now, (link, *item), state, sink));
                     continue;
                 }
+                consumer::Event::Provided { item, request } => {
+                    self.provided(now, link, *item, (**request).clone());
+                    continue;
+                }
                 consumer::Event::LoginAck { ack_id, nak_code, text } => {
                     self.answered(*ack_id, *nak_code, text.as_bytes());
                     continue;
@@ -180,8 +262,24 @@ impl Places {
         let stream = self.streams.get_mut(id)?;
         if stream.source != link {
             if is_final {
+                let is_unwatched = stream.is_unwatched();
                 self.streams.take_leg(id, link);
+                if is_unwatched {
+                    self.end(now, id);
+                }
             }
+            return None;
+        }
+        let is_lost = item.is_provided() && state.stream == StreamState::CLOSED_RECOVER && !stream.is_unwatched();
+        if is_lost {
+            // The list is asked for again, and its server opens what it names.
+            let is_stale = stream.is_stale;
+            self.streams.take_leg(id, link);
+            if !is_stale {
+                let text = state.as_state().text_lossy().into_owned();
+                self.streams.state(id, &suspect(&text), sink);
+            }
+            self.await_provided(now, id);
             return None;
         }
         if is_final {
@@ -347,8 +445,9 @@ impl Places {
         }
     }
 
-    /// Asks for the images that have not come in time since a link took over.
+    /// Asks for the images that have not come in time since a link took over, and for what servers have not opened.
     pub(crate) fn ask_overdue(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
+        self.ask_for_awaited(now, sink);
         while let Some(&(due, id)) = self.takeovers.front().filter(|(due, _)| *due <= now) {
             self.takeovers.pop_front();
             let stream = self.streams.get(id).filter(|stream| stream.owed != Owed::Nothing);

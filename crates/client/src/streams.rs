@@ -1,5 +1,8 @@
 //! Streams of a client, where each is open, and who watches it: requests that are equal share one.
 //!
+//! A server may open streams by itself, for what a symbol list names: such a *provided* stream may be there before anybody watches it. Who knows that
+//! it will come awaits it: a stream without a leg.
+//!
 //! A stream has a *leg* at each link at which it is open or asked for: the item of that link's consumer. One link is its *source*, whose messages
 //! are given to those who watch; legs elsewhere are warm, and only their consumers look at what comes on them.
 
@@ -84,6 +87,8 @@ pub(crate) struct Stream {
     pub(crate) is_stale: bool,
     /// Links that have closed the item for now, or have not answered, since its last image.
     pub(crate) refusals: u32,
+    /// Until when its server is given time to open it by itself; nobody asks for it before.
+    pub(crate) awaited_until: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -165,10 +170,20 @@ impl Streams {
 
     /// A stream with the one who wants it, without a leg.
     pub(crate) fn insert(&mut self, request: ItemRequest, source: LinkId, watch: (SubscriptionId, u32)) -> StreamId {
-        let shared = is_shared(&request).then(|| key(&request));
         let (subscription, item) = watch;
+        let watch = Watch { subscription, item, is_late: false, is_paused: request.paused };
+        self.insert_for(request, source, vec![watch])
+    }
+
+    /// A stream that a server has opened, and that nobody watches yet.
+    pub(crate) fn insert_provided(&mut self, request: ItemRequest, source: LinkId) -> StreamId {
+        self.insert_for(request, source, Vec::new())
+    }
+
+    fn insert_for(&mut self, request: ItemRequest, source: LinkId, watchers: Vec<Watch>) -> StreamId {
+        let shared = is_shared(&request).then(|| key(&request));
         let stream = Stream {
-            watchers: vec![Watch { subscription, item, is_late: false, is_paused: request.paused }],
+            watchers,
             request,
             image: Image::new(),
             legs: vec![None; self.by_item.len()],
@@ -177,6 +192,7 @@ impl Streams {
             owed_until: 0,
             is_stale: false,
             refusals: 0,
+            awaited_until: None,
         };
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         if slot as usize == self.slots.len() {
@@ -196,6 +212,9 @@ impl Streams {
         let Some(stream) = self.get_mut(id) else { return };
         debug_assert!(stream.legs[link.index()].is_none(), "two legs at one link");
         stream.legs[link.index()] = Some(item);
+        if stream.source == link {
+            stream.awaited_until = None;
+        }
         self.by_item[link.index()].insert(item, id);
     }
 
@@ -259,7 +278,7 @@ impl Streams {
     /// The server is to know whether a stream rests: when all who watch it do. Gives the legs at which that has changed.
     pub(crate) fn note_pause(&mut self, id: StreamId) -> Vec<(LinkId, ItemId)> {
         let Some(stream) = self.get_mut(id) else { return Vec::new() };
-        let rests = stream.watchers.iter().all(|watch| watch.is_paused);
+        let rests = stream.rests();
         if std::mem::replace(&mut stream.request.paused, rests) == rests {
             return Vec::new();
         }
@@ -326,6 +345,9 @@ impl Streams {
         let Some(stream) = self.get_mut(id) else { return };
         stream.image.abandon_refresh();
         (stream.source, stream.owed) = (source, owed);
+        if stream.legs[source.index()].is_some() {
+            stream.awaited_until = None;
+        }
     }
 
     /// Takes a message of a link's item: into its image, and to those who watch. `consumer` knows whether the item goes on.
@@ -436,17 +458,18 @@ impl Streams {
     pub(crate) fn check_invariants(&self, links: &Links) {
         let mut legs = 0;
         for (id, stream) in self.iter() {
-            assert!(!stream.watchers.is_empty(), "a stream that nobody watches");
-            let rests = stream.watchers.iter().all(|watch| watch.is_paused);
-            assert_eq!(rests, stream.request.paused, "a stream rests when all who watch it do");
+            let is_provided = stream.legs.iter().flatten().any(|item| item.is_provided());
+            assert!(!stream.watchers.is_empty() || is_provided, "a stream that nobody watches");
+            assert_eq!(stream.rests(), stream.request.paused, "a stream rests when all who watch it do");
             for (link, item) in links.ids().zip(&stream.legs) {
                 let Some(item) = item else { continue };
                 legs += 1;
                 assert_eq!(self.of(link, *item), Some(id));
                 assert!(links.get(link).request(*item).is_some(), "a leg at {link:?} that its consumer does not know");
             }
-            assert!(stream.legs[stream.source.index()].is_some(), "a stream is asked for at its source");
-            let elsewhere = stream.legs.iter().flatten().count() - 1;
+            let is_asked_for = stream.legs[stream.source.index()].is_some();
+            assert!(is_asked_for || stream.awaited_until.is_some(), "a stream is asked for at its source");
+            let elsewhere = stream.legs.iter().flatten().count() - usize::from(is_asked_for);
             assert!(elsewhere == 0 || (links.stand_by() && is_shared(&stream.request)), "legs without a standby");
         }
         assert_eq!(self.by_item.iter().map(FxHashMap::len).sum::<usize>(), legs, "legs of streams that have ended");
@@ -470,6 +493,16 @@ impl Stream {
     /// Whether one alone watches it.
     pub(crate) const fn is_alone(&self) -> bool {
         self.watchers.len() == 1
+    }
+
+    /// Whether nobody watches it: its server has opened it.
+    pub(crate) const fn is_unwatched(&self) -> bool {
+        self.watchers.is_empty()
+    }
+
+    /// Whether all who watch it have paused.
+    fn rests(&self) -> bool {
+        !self.watchers.is_empty() && self.watchers.iter().all(|watch| watch.is_paused)
     }
 
     /// Whether one who watches it has paused.

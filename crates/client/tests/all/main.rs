@@ -3,6 +3,7 @@
 mod images;
 mod links;
 mod pauses;
+mod provided;
 mod publication;
 mod sharing;
 mod sites;

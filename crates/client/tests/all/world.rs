@@ -67,8 +67,11 @@ pub(crate) struct World {
 
 fn service() -> Service {
     let mut service = Service::new(1, Action::Add);
-    service.info =
-        Some(Part::Set(Info { name: SERVICE.to_owned(), capabilities: vec![Domain::MARKET_PRICE], ..Info::default() }));
+    service.info = Some(Part::Set(Info {
+        name: SERVICE.to_owned(),
+        capabilities: vec![Domain::MARKET_PRICE, Domain::SYMBOL_LIST],
+        ..Info::default()
+    }));
     service.state = Some(Part::Set(ServiceState::new(true)));
     service
 }
@@ -79,6 +82,7 @@ impl World {
         let consumer = ConsumerConfig { dictionary: false, ..ConsumerConfig::new(ConnectionList::new(servers), "u") };
         let mut config = ProviderConfig { services: vec![service()], ..ProviderConfig::default() };
         config.features.optimized_pause_resume = Some(true);
+        config.features.enhanced_symbol_list = Some(1);
         let config = Arc::new(config);
         Self {
             now: SECOND,
@@ -135,6 +139,28 @@ impl World {
         self.owed.clear();
         let Self { client, apps, now, .. } = self;
         client.handle_disconnected(*now, LinkId::FIRST, &mut |d| deliver(apps, *now, d));
+        self.take_events();
+    }
+
+    /// Further items of a subscription, which its symbol list names.
+    pub(crate) fn extend_listed(&mut self, app: usize, names: &[&str]) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let interest = Interest { request: ItemRequest::new(SERVICE, ""), names: names.clone() };
+        let App { id, queue, images, names: known, .. } = &mut self.apps[app];
+        queue.grow(names.len());
+        images.grow(names.len());
+        known.extend(names);
+        let id = *id;
+        let Self { client, apps, now, .. } = self;
+        client.extend_listed(*now, id, &interest, &mut |d| deliver(apps, *now, d)).unwrap().expect("it goes on");
+        client.check_invariants();
+    }
+
+    /// A message of the server on the first link.
+    pub(crate) fn say(&mut self, msg: &[u8]) {
+        let Self { client, apps, now, .. } = self;
+        client.handle_message(*now, LinkId::FIRST, msg, &mut |d| deliver(apps, *now, d));
+        client.check_invariants();
         self.take_events();
     }
 

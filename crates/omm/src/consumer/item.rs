@@ -39,6 +39,8 @@ pub struct ItemRequest {
     pub priority: Option<Priority>,
     /// Updates are not wanted for now.
     pub paused: bool,
+    /// Of a symbol list: the server is to open what the list names, if it can (`:DataStreams`); [`Event::Provided`](super::Event::Provided) tells of each.
+    pub data_streams: bool,
 }
 
 impl ItemRequest {
@@ -56,11 +58,13 @@ impl ItemRequest {
             worst_qos: None,
             priority: None,
             paused: false,
+            data_streams: false,
         }
     }
 }
 
-/// An item of a consumer, for as long as the consumer lives: ids are not used again. The id is the item's stream id.
+/// An item of a consumer, for as long as the consumer lives: ids are not used again, but for those below zero, which are of items that the server has
+/// opened, and end with the connection. The id is the item's stream id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemId(pub(super) i32);
 
@@ -68,6 +72,11 @@ impl ItemId {
     /// The stream id that the item has on every connection.
     pub const fn stream_id(self) -> i32 {
         self.0
+    }
+
+    /// Whether the server has opened it, for a symbol list.
+    pub const fn is_provided(self) -> bool {
+        self.0 < 0
     }
 }
 
@@ -101,6 +110,11 @@ pub(super) struct Item {
 impl Item {
     pub(super) fn new(request: ItemRequest) -> Self {
         Self { request, phase: Phase::Queued, service: 0, group: Box::default(), stale: false }
+    }
+
+    /// Whether it is asked for again when it is lost.
+    pub(super) const fn is_recovered(&self, id: i32) -> bool {
+        !self.request.private && id >= 0
     }
 
     /// Whether the server knows the stream.

@@ -15,9 +15,10 @@ use crate::servers::{ConnectionList, Server, WallClock};
 use crate::session::{Disconnect, Login, Session};
 use dictionary::{Download, Progress};
 use rwf::dictionary::Dictionary;
-use rwf::msg::{AckMsg, GenericMsg, Msg, MsgClass, NakCode, PostMsg};
+use rwf::msg::{AckMsg, CloseMsg, GenericMsg, Msg, MsgClass, NakCode, PostMsg};
 use rwf::rdm::directory::{self, Info, Part, Service};
 use rwf::rdm::login;
+use rwf::rdm::request::data_streams;
 use rwf::rdm::state::{Recovery, StateBuf};
 use standby::Roles;
 use std::collections::VecDeque;
@@ -130,6 +131,14 @@ pub enum Event {
         /// The item's state. The item is recovered if its stream is open, and is no more otherwise.
         state: StateBuf,
     },
+    /// The server has opened an item that a symbol list names ([`ItemRequest::data_streams`]). Its first message comes behind this. Nobody recovers it:
+    /// an [`Event::ItemState`] says that it is over.
+    Provided {
+        /// The item.
+        item: ItemId,
+        /// What would have been asked for.
+        request: Box<ItemRequest>,
+    },
     /// An item is to be had elsewhere, and is no more itself: comes after the [`Event::ItemState`] that says `Redirected`. Who still wants it opens
     /// it there.
     Redirected {
@@ -230,8 +239,13 @@ impl Consumer {
     /// Takes a message of the server. What is for an item is given back; everything else becomes an [`Event`].
     pub fn handle_message<'m>(&mut self, now: u64, msg: &'m [u8]) -> Option<ItemMessage<'m>> {
         let stream_id = rwf::peek::stream_id(msg)?;
-        if stream_id >= FIRST_ITEM {
+        if !(0..FIRST_ITEM).contains(&stream_id) {
             let Self { session, directory, watchlist, events, .. } = self;
+            if stream_id < 0 && !watchlist.adopt(now, stream_id, msg, directory, events) {
+                // Opened for a list that is closed meanwhile.
+                let close = CloseMsg::new(rwf::peek::domain(msg)?, stream_id);
+                session.out.push(|w| close.encode(w));
+            }
             if let Some(class @ (MsgClass::UPDATE | MsgClass::GENERIC | MsgClass::ACK)) = rwf::peek::class(msg) {
                 // Messages of these classes change nothing here, so that they cost one look-up.
                 return watchlist.pass(stream_id, class, msg);
@@ -441,6 +455,11 @@ impl Consumer {
         self.session.features().optimized_pause_resume == Some(true)
     }
 
+    /// Whether the server of this connection can open what a symbol list names.
+    pub fn lists_data(&self) -> bool {
+        lists_data(&self.session)
+    }
+
     /// What the clock on the wall shows now, for [`ConnectionList::fall_back_at`]: at the beginning, and again every minute or so, since such clocks
     /// are put forward and back.
     pub fn set_clock(&mut self, clock: WallClock) {
@@ -556,6 +575,11 @@ impl Consumer {
     pub fn check_invariants(&self) {
         self.watchlist.check_invariants(self.session.is_up());
     }
+}
+
+/// Whether a server can open what a symbol list names.
+pub(crate) fn lists_data(session: &Session) -> bool {
+    session.features().enhanced_symbol_list.is_some_and(|bits| bits & data_streams::STREAMS != 0)
 }
 
 /// What recovery means for the states that the owner is told.

@@ -2,14 +2,14 @@
 
 use super::answer::Answer;
 use super::item::{Item, Phase};
-use super::{ConsumerConfig, Event, FIRST_ITEM, ItemId, ItemMessage, ItemRequest, OpenError, recovers};
+use super::{ConsumerConfig, Event, FIRST_ITEM, ItemId, ItemMessage, ItemRequest, OpenError, lists_data, recovers};
 use crate::directory::Directory;
 use crate::session::Session;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rwf::msg::{CloseMsg, Domain, Msg, MsgClass, MsgKey, RefreshMsg, RequestFlags, RequestMsg, StatusMsg};
 use rwf::rdm::directory::{Group, Part, Service};
 use rwf::rdm::login;
-use rwf::rdm::request::Payload;
+use rwf::rdm::request::{Payload, data_streams};
 use rwf::rdm::state::{Recovery, StateBuf};
 use rwf::wire::encode_growing;
 use rwf::{DataState, DataType, State, StateCode, StreamState};
@@ -76,6 +76,8 @@ pub(super) struct Watchlist {
     retry_ns: u64,
     open_window: u64,
     items_max: usize,
+    /// Items whose servers are to open what they name.
+    lists: usize,
     late: u64,
 }
 
@@ -92,6 +94,7 @@ impl Watchlist {
             retry_ns: config.retry_ns,
             open_window: config.open_window,
             items_max: config.items_max,
+            lists: 0,
             late: 0,
         }
     }
@@ -157,7 +160,7 @@ impl Watchlist {
         let queue = self.queue(&request.service);
         queue.waiting.push_back(Entry::One(id));
         queue.untold.push(id);
-        self.items.insert(id, Item::new(request));
+        self.insert(id, request);
         Ok(ItemId(id))
     }
 
@@ -172,7 +175,7 @@ impl Watchlist {
         queue.waiting.push_back(Entry::Batch { base, count });
         queue.untold.extend(ids.clone());
         for (id, name) in ids.clone().zip(names) {
-            self.items.insert(id, Item::new(ItemRequest { name: (*name).to_owned(), ..request.clone() }));
+            self.insert(id, ItemRequest { name: (*name).to_owned(), ..request.clone() });
         }
         Ok(ids.map(ItemId).collect())
     }
@@ -182,8 +185,10 @@ impl Watchlist {
         let Some(item) = self.items.get_mut(&id.0) else { return };
         let before = item.request.clone();
         change(&mut item.request);
-        let ItemRequest { service, name, name_type, domain, streaming, private, .. } = before.clone();
-        item.request = ItemRequest { service, name, name_type, domain, streaming, private, ..item.request.clone() };
+        let ItemRequest { service, name, name_type, domain, streaming, private, data_streams, .. } = before.clone();
+        let kept =
+            ItemRequest { service, name, name_type, domain, streaming, private, data_streams, ..item.request.clone() };
+        item.request = kept;
         // What a server cannot pause goes on there: a pause is no news to it.
         let pauses = session.features().optimized_pause_resume == Some(true);
         let is_pause_alone = ItemRequest { paused: before.paused, ..item.request.clone() } == before;
@@ -215,7 +220,57 @@ impl Watchlist {
         }
         self.settle(id);
         self.leave_stream(id);
-        self.items.remove(&id)
+        self.forget(id)
+    }
+
+    fn insert(&mut self, id: i32, request: ItemRequest) {
+        self.lists += usize::from(request.data_streams);
+        self.items.insert(id, Item::new(request));
+    }
+
+    fn forget(&mut self, id: i32) -> Option<Item> {
+        let item = self.items.remove(&id)?;
+        self.lists -= usize::from(item.request.data_streams);
+        Some(item)
+    }
+
+    /// A message on a stream below zero: a server opens such for what a symbol list names, and the first message has the item's key. Gives whether the
+    /// stream is that of an item; no list may be open any more, or there is no room.
+    pub(super) fn adopt(
+        &mut self,
+        now: u64,
+        id: i32,
+        msg: &[u8],
+        directory: &Directory,
+        events: &mut VecDeque<Event>,
+    ) -> bool {
+        if self.items.contains_key(&id) {
+            return true;
+        }
+        if self.lists == 0 || self.items.len() >= self.items_max {
+            return false;
+        }
+        let (domain, key) = match Msg::decode(msg) {
+            Ok(Msg::Refresh(refresh)) => (refresh.domain, refresh.key),
+            Ok(Msg::Status(status)) => (status.domain, status.key),
+            Ok(Msg::Update(update)) => (update.domain, update.key),
+            _ => return false,
+        };
+        let Some(key) = key.filter(|key| key.name.is_some()) else { return false };
+        let service = key.service_id.and_then(|service| directory.get(service));
+        let Some((number, name)) = service.and_then(|service| Some((service.id, service.name()?))) else {
+            return false;
+        };
+        let request = ItemRequest { domain, ..ItemRequest::new(name, key.name_lossy()) };
+        events.push_back(Event::Provided { item: ItemId(id), request: Box::new(request.clone()) });
+        self.queue(name).requested += 1;
+        self.insert(id, request);
+        let deadline = now.saturating_add(self.request_timeout_ns);
+        let item = self.listed(id);
+        (item.phase, item.service) = (Phase::Requested { deadline, begun: false }, number);
+        put_in(&mut self.open, number, &[], id);
+        self.timers.insert((deadline, id));
+        true
     }
 
     /// The item's stream is not open at the server any more, or is about not to be.
@@ -386,7 +441,7 @@ impl Watchlist {
     fn ended(&mut self, now: u64, id: i32, state: State<'_>, events: &mut VecDeque<Event>) {
         let item = self.items.get(&id).expect("an item of the list");
         let recoverable = matches!(state.stream, StreamState::CLOSED_RECOVER | StreamState::OPEN);
-        if recoverable && recovers(self.recovery) && !item.request.private {
+        if recoverable && recovers(self.recovery) && item.is_recovered(id) {
             self.rest(now, id);
             let state = self.recovery.apply(State { data: DataState::SUSPECT, ..state });
             self.tell_stale(id, state, events);
@@ -437,8 +492,8 @@ impl Watchlist {
             self.leave_stream(id);
             let item = self.items.get_mut(&id).expect("an item of the list");
             let state = self.recovery.unavailable(code, text);
-            if item.request.private || state.stream != StreamState::OPEN {
-                self.items.remove(&id);
+            if !item.is_recovered(id) || state.stream != StreamState::OPEN {
+                self.forget(id);
                 let state = State { stream: StreamState::CLOSED_RECOVER, ..state };
                 events.push_back(Event::ItemState { item: ItemId(id), state: state.into() });
                 continue;
@@ -649,6 +704,11 @@ fn flags_of(request: &ItemRequest, view: bool, session: &Session) -> RequestFlag
     flags
 }
 
+/// What a request says of the items that a symbol list names.
+fn data_streams_of(request: &ItemRequest, session: &Session) -> Option<u64> {
+    (request.data_streams && lists_data(session)).then_some(data_streams::STREAMS)
+}
+
 /// Longest payload of a request.
 const PAYLOAD_MAX: usize = 4 << 20;
 
@@ -664,8 +724,10 @@ fn payload_of(payload: &Payload<'_>) -> Option<Vec<u8>> {
 fn send_request(id: i32, item: &Item, silent: bool, session: &mut Session) {
     let request = &item.request;
     let view = request.view.clone().filter(|_| session.features().view == Some(true));
-    let body = view.is_some().then(|| payload_of(&Payload { view, ..Payload::default() })).flatten();
-    let mut flags = flags_of(request, body.is_some(), session);
+    let (has_view, data_streams) = (view.is_some(), data_streams_of(request, session));
+    let payload = Payload { view, data_streams, ..Payload::default() };
+    let body = (payload != Payload::default()).then(|| payload_of(&payload)).flatten();
+    let mut flags = flags_of(request, has_view && body.is_some(), session);
     flags.set(RequestFlags::NO_REFRESH, silent);
     let key = MsgKey { name_type: request.name_type, ..MsgKey::item(item.service, request.name.as_bytes()) };
     let msg = RequestMsg {
@@ -698,7 +760,9 @@ fn send_batch(
     let view = first.view.clone().filter(|_| session.features().view == Some(true));
     let has_view = view.is_some();
     let names = requests.iter().map(|request| request.name.as_bytes()).collect();
-    let Some(body) = payload_of(&Payload { items: Some(names), view, ..Payload::default() }) else { return false };
+    let data_streams = data_streams_of(first, session);
+    let payload = Payload { items: Some(names), view, data_streams, ..Payload::default() };
+    let Some(body) = payload_of(&payload) else { return false };
     let msg = RequestMsg {
         container: DataType::ELEMENT_LIST,
         flags: flags_of(first, has_view, session).with(RequestFlags::HAS_BATCH),

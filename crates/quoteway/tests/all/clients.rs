@@ -1,17 +1,19 @@
 //! Applications on `client-io` at a server of their own process: consumers, interactive and non-interactive providers.
 
 use client::images::{Condition, Images};
+use client::members::Kind;
 use client::publication::{Event, PublicationConfig, Unpublished};
 use client::queue::QueueConfig;
 use client::{Fields, Interest, Layout};
-use client_io::{Notice, Publisher, Session, SessionConfig, Subscription, Transport};
+use client_io::{Followed, Notice, Publisher, Session, SessionConfig, Step, Subscription, Transport};
 use omm::consumer::ItemRequest;
 use rwf::dictionary::Dictionary;
 use rwf::msg::{Domain, GenericFlags, GenericMsg, Msg, MsgClass, NakCode, PostMsg, RefreshFlags};
 use rwf::rdm::login::name_type;
 use rwf::rdm::request::View;
 use rwf::wire::encode_growing;
-use rwf::{DataType, Map, MapAction, MapEncoder, MapHead, Primitive, SetScope, StreamState};
+use rwf::{DataType, Map, MapAction, MapEncoder, MapHead, Primitive, SetScope, StreamState, peek};
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -410,16 +412,7 @@ fn generic_messages_go_up_and_their_answers_down() {
 #[test]
 fn a_symbol_list_has_its_names_and_each_can_be_opened() {
     let provider = provider(0);
-    let mut list = Vec::new();
-    let end = encode_growing(&mut list, 0, 256, 1 << 16, |w| {
-        let mut map = MapEncoder::begin(w, MapHead::new(DataType::ASCII_STRING, DataType::NO_DATA))?;
-        for name in ["A", "B"] {
-            map.entry(MapAction::ADD, &Primitive::Ascii(name.as_bytes()), |_| Ok(()))?;
-        }
-        map.finish()
-    });
-    list.truncate(end.expect("room"));
-    provider.publish_image(Domain::SYMBOL_LIST, "ALL", DataType::MAP, &list).expect("it goes on");
+    provider.publish_image(Domain::SYMBOL_LIST, "ALL", DataType::MAP, &list_of(&["A", "B"])).expect("it goes on");
     for name in ["A", "B"] {
         provider.publish(name, &bid(1.0)).expect("a field");
     }
@@ -434,6 +427,65 @@ fn a_symbol_list_has_its_names_and_each_can_be_opened() {
     assert_eq!(names, ["A", "B"]);
     let mut items = session.subscribe(FEED, names).expect("room");
     assert_eq!([next(&mut items).0, next(&mut items).0], [MsgClass::REFRESH; 2]);
+}
+
+/// The symbol list of these names, or an update that adds them.
+fn list_of(names: &[&str]) -> Vec<u8> {
+    let mut list = Vec::new();
+    let end = encode_growing(&mut list, 0, 256, 1 << 16, |w| {
+        let mut map = MapEncoder::begin(w, MapHead::new(DataType::ASCII_STRING, DataType::NO_DATA))?;
+        for name in names {
+            map.entry(MapAction::ADD, &Primitive::Ascii(name.as_bytes()), |_| Ok(()))?;
+        }
+        map.finish()
+    });
+    list.truncate(end.expect("room"));
+    list
+}
+
+/// Takes what comes of a list until each of these members has an image. The server has opened them: their streams are below zero.
+fn await_members(followed: &mut Followed, names: &[&str]) {
+    let mut left: BTreeSet<&str> = names.iter().copied().collect();
+    while !left.is_empty() {
+        let Some(step) = followed.next(Some(PATIENCE)).expect("it goes on") else { panic!("no image of {left:?}") };
+        let Step::Message(message) = step else { continue };
+        assert!(peek::stream_id(message.msg).is_some_and(|id| id < 0), "asked for by the client");
+        let (class, item) = (message.class, message.item);
+        if class == MsgClass::REFRESH {
+            left.remove(followed.name(item));
+        }
+    }
+}
+
+#[test]
+fn a_server_opens_what_a_list_names() {
+    let provider = provider(0);
+    provider.publish_image(Domain::SYMBOL_LIST, "ALL", DataType::MAP, &list_of(&["A", "B"])).expect("it goes on");
+    for name in ["A", "B", "C"] {
+        provider.publish(name, &bid(1.0)).expect("a field");
+    }
+    let (_server, port) = server_of(&provider);
+    let session = session(port, FEED);
+    let request = ItemRequest::new(FEED, "");
+    let mut followed = session.follow(Kind::SymbolList, "ALL", request, QueueConfig::default()).expect("room");
+    await_members(&mut followed, &["A", "B"]);
+    provider.publish_body(Domain::SYMBOL_LIST, "ALL", DataType::MAP, &list_of(&["C"])).expect("an update");
+    await_members(&mut followed, &["C"]);
+    assert_eq!(followed.members(), ["A", "B", "C"]);
+    // Another one joins the stream that the server has opened.
+    let mut items = session.subscribe(FEED, ["A"]).expect("room");
+    let (class, _, image) = next(&mut items);
+    assert!(class == MsgClass::REFRESH && peek::stream_id(&image).is_some_and(|id| id < 0));
+    // The same with fields of its own is asked for.
+    let view = ItemRequest { view: Some(View::Fields(vec![BID])), ..ItemRequest::new(FEED, "") };
+    let mut some = session.follow(Kind::SymbolList, "ALL", view, QueueConfig::default()).expect("room");
+    loop {
+        let step = some.next(Some(PATIENCE)).expect("it goes on").expect("a message");
+        if let Step::Message(message) = step {
+            assert!(peek::stream_id(message.msg).is_some_and(|id| id > 0));
+            break;
+        }
+    }
 }
 
 #[test]
