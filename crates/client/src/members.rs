@@ -1,16 +1,12 @@
 //! The members of a chain or of a symbol list, followed as they change.
 //!
-//! A chain is records of market prices, each with the names of up to 14 members and of the next record (`LINK_1` and on with `NEXT_LR`, or
-//! `LONGLINK1` and on with `LONGNEXTLR`, or `BR_LINK1` and on with `BR_NEXTLR`; RDM usage guide, market price domain). A symbol list is one map, whose
-//! keys are the names.
+//! A chain is records of market prices, each with the names of up to 14 members and of the next record ([`rwf::rdm::chain`]). A symbol list is one
+//! map, whose keys are the names.
 
-use rwf::{DataType, DecodeError, FieldList, Map, Primitive, SetScope};
+use rwf::rdm::chain::{self, Role};
+use rwf::{DecodeError, Map, SetScope};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// First field of the links, and the field of the next record, by length of names.
-const LINKS: [(i16, i16); 3] = [(240, 238), (800, 815), (6_409, 6_424)];
-/// Links of a record.
-const LINKS_OF_RECORD: i16 = 14;
 /// Records of a chain that are followed, at most: 140,000 members.
 const RECORDS_MAX: usize = 10_000;
 
@@ -148,27 +144,18 @@ impl Members {
 
 /// Links of a record of a chain, and the name of the next one.
 fn chain_record(body: &[u8]) -> Result<(Vec<String>, Option<String>), DecodeError> {
-    let mut links: BTreeMap<i16, String> = BTreeMap::new();
+    let mut members: BTreeMap<i16, String> = BTreeMap::new();
     let mut next = None;
-    for entry in FieldList::decode(body, &SetScope::NONE)?.entries() {
-        let entry = entry?;
-        let is_link = LINKS.iter().any(|(first, _)| (*first..*first + LINKS_OF_RECORD).contains(&entry.fid));
-        let is_next = LINKS.iter().any(|(_, next)| *next == entry.fid);
-        if !is_link && !is_next {
-            continue;
-        }
-        let Ok(Primitive::Ascii(text)) = entry.value(DataType::ASCII_STRING) else { continue };
-        let text = String::from_utf8_lossy(text).trim_matches(|c: char| c == '\0' || c.is_whitespace()).to_owned();
-        if text.is_empty() {
-            continue;
-        }
-        if is_link {
-            links.insert(entry.fid, text);
-        } else {
-            next = Some(text);
+    for link in chain::links(body)? {
+        let name = String::from_utf8_lossy(link.name).into_owned();
+        match link.role {
+            Role::Member => {
+                members.insert(link.fid, name);
+            }
+            Role::Next => next = Some(name),
         }
     }
-    Ok((links.into_values().collect(), next))
+    Ok((members.into_values().collect(), next))
 }
 
 /// Keys of a symbol list.

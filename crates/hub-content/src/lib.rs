@@ -9,5 +9,6 @@ pub mod conflation;
 pub mod encode;
 pub mod filter;
 pub mod headlines;
+pub mod listed;
 
 use hub_stream as stream;

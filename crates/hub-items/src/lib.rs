@@ -1,5 +1,5 @@
 //! What both halves of the hub are built on, and what crosses no wire: keys of items, lists of items by what they have in common, queues, the rule of sequence numbers,
-//! the secret that tables are hashed with, counters as data, broken invariants, the words of texts.
+//! the secret that tables are hashed with, counters as data, broken invariants, the words of texts, states that items have had, marks of limits.
 //!
 //! Nothing here knows of clients, providers or sources.
 #![forbid(unsafe_code)]
@@ -10,8 +10,10 @@ pub mod deadlines;
 pub mod faults;
 pub mod hash_seed;
 pub mod item;
+pub mod item_history;
 pub mod item_index;
 pub mod keyed_queue;
+pub mod load_marks;
 pub mod roster;
 pub mod sequence;
 pub mod status_texts;

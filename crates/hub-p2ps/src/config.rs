@@ -146,6 +146,7 @@ pub struct Config {
     pub page_sizes: crate::cache::rules::PageSizes,
     /// Filters that keep parts of services from all who watch; nothing unless said.
     pub filters: crate::filter::rules::Filters,
+    pub chain_records: usize,
     /// Settings of the permissions; off unless said. Rights come later ([`super::P2ps::set_rights`]).
     pub permissions: permissions::Settings,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
@@ -314,6 +315,7 @@ impl Default for Config {
             cache: crate::cache::rules::CacheRules::default(),
             page_sizes: crate::cache::rules::PageSizes::default(),
             filters: crate::filter::rules::Filters::default(),
+            chain_records: 10_000,
             permissions: permissions::Settings::default(),
             dictionary: None,
         }

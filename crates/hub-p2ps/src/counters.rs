@@ -46,9 +46,9 @@ pub struct Counters {
     pub cache_failures: u64,
     /// Streams that were opened for clients because a symbol list named the item.
     pub streams_listed: u64,
-    /// Messages of symbol lists whose names could not be read.
+    /// Messages of symbol lists and chains whose names could not be read.
     pub symbol_lists_bad: u64,
-    /// Messages of symbol lists whose items were not opened, since too many waited to be.
+    /// Messages of symbol lists and chains whose items were not opened, since too many waited to be, and records of chains that a client has too many of.
     pub symbol_lists_over: u64,
     /// Messages received from clients.
     pub messages_in: u64,

@@ -55,10 +55,11 @@ pub use config::{Config, Connections, ServerOrder, ServiceConfig, ServiceIdError
 pub use counters::Counters;
 pub use delivery::deliveries::{Deliveries, DeliveryList};
 pub use gate::blocked::{BLOCKED_MAX, BlockError, BlockedList};
+pub use hub_items::item_history::ItemChange;
+pub use hub_items::load_marks::{LoadState, Percents, QueueMarks};
 pub use ids::{ClientId, SourceId};
-pub use load::states::{LoadOf, LoadState, Percents, QueueMarks};
+pub use load::states::LoadOf;
 pub use notice::Notice;
-pub use operation::ItemChange;
 pub use overview::{ITEM_STATES, ItemOverview, ServiceOverview, SourceOverview};
 pub use servers::Place;
 pub use sources::Joined;
@@ -76,10 +77,10 @@ pub use hub_content::conflation;
 
 use ::hub_stream as stream;
 use hub_content::{cache, filter};
+use hub_items::item_history::History;
 use hub_items::{cascade, hash_seed, item, keyed_queue, roster, sequence, status_texts};
 use items::Items;
 use load::Load;
-use operation::History;
 use rwf::msg::{Msg, RequestFlags};
 use rwf::{DataState, State, StreamState, peek};
 use servers::Servers;

@@ -6,7 +6,6 @@
 //! same.
 
 mod factor;
-mod marks;
 pub(crate) mod states;
 pub(crate) mod usage;
 
@@ -15,8 +14,8 @@ use super::ids::{ClientId, ServiceId};
 use super::sources::services::Service;
 use super::{Config, Notice, P2ps};
 use factor::LoadFactor;
-use marks::Marks;
-use states::{LoadOf, LoadState, QueueMarks};
+use hub_items::load_marks::{LoadState, Marks, QueueMarks};
+use states::LoadOf;
 use std::collections::BTreeMap;
 
 /// Nanoseconds between two looks at the opens that wait.

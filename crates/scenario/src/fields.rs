@@ -4,13 +4,15 @@ use rwf::container::FieldListEncoder;
 use rwf::wire::Writer;
 use rwf::{Date, EncodeError, Primitive, Real, RealHint, Time};
 
-/// A value of a script: `5` is unsigned, `5.25` a REAL with as many digits behind the point, `2026-01-05` a DATE, `09:30:00` a TIME.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A value of a script: `5` is unsigned, `5.25` a REAL with as many digits behind the point, `2026-01-05` a DATE, `09:30:00` a TIME. What links of chains
+/// have is a name, whatever it looks like.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Number {
     Uint(u64),
     Real { mantissa: i64, digits: u8 },
     Date(Date),
     Time(Time),
+    Name(String),
 }
 
 impl Number {
@@ -37,14 +39,21 @@ impl Number {
     }
 }
 
-/// A field and its number.
+/// Whether a field has the name of another item: a member of a chain, or its next record.
+pub(crate) fn is_link(fid: i16) -> bool {
+    rwf::rdm::chain::role_of(fid).is_some()
+}
+
+/// A field and its value.
 pub(crate) type Field = (i16, Number);
 /// A row: what happens to it, its key, its fields.
 pub(crate) type Row = (String, String, Vec<Field>);
 
 pub(crate) fn parse_field(word: &str) -> Option<Field> {
     let (fid, value) = word.split_once('=')?;
-    Some((fid.parse().ok()?, Number::parse(value)?))
+    let fid = fid.parse().ok()?;
+    let value = if is_link(fid) { Number::Name(value.to_owned()) } else { Number::parse(value)? };
+    Some((fid, value))
 }
 
 pub(crate) fn parse_row(word: &str) -> Result<Option<Row>, String> {
@@ -61,11 +70,12 @@ pub(crate) fn parse_row(word: &str) -> Result<Option<Row>, String> {
 pub(crate) fn write_fields(fields: &[Field], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let mut list = FieldListEncoder::begin(w)?;
     for (fid, value) in fields {
-        match *value {
-            Number::Uint(value) => list.uint(*fid, value)?,
-            Number::Real { mantissa, digits } => list.real(*fid, real(mantissa, digits))?,
-            Number::Date(date) => list.field(*fid, &Primitive::Date(date))?,
-            Number::Time(time) => list.field(*fid, &Primitive::Time(time))?,
+        match value {
+            Number::Uint(value) => list.uint(*fid, *value)?,
+            Number::Real { mantissa, digits } => list.real(*fid, real(*mantissa, *digits))?,
+            Number::Date(date) => list.field(*fid, &Primitive::Date(*date))?,
+            Number::Time(time) => list.field(*fid, &Primitive::Time(*time))?,
+            Number::Name(name) => list.raw(*fid, name.as_bytes())?,
         }
     }
     list.finish()

@@ -4,7 +4,7 @@
 //! `crates/sim/conformance/README.md` lists the words.
 
 use crate::encoding::bytes_of;
-use crate::fields::{Row, parse_field, parse_row, write_fields};
+use crate::fields::{Row, is_link, parse_field, parse_row, write_fields};
 use crate::numbers::ServiceIds;
 use crate::special;
 use rwf::container::{
@@ -614,7 +614,7 @@ impl ReceivedMessage {
             DataType::NO_DATA => {}
             DataType::FIELD_LIST => {
                 let fields = read_fields(body)?;
-                self.words.extend(fields.iter().map(|(fid, value)| format!("{fid}={value}")));
+                self.words.extend(fields);
             }
             DataType::MAP => self.map(body)?,
             DataType::VECTOR => self.vector(body)?,
@@ -692,7 +692,6 @@ pub fn is_word(told: &str, expected: &str) -> bool {
 
 fn row(action: &str, key: &str, container: DataType, data: &[u8]) -> Result<String, DecodeError> {
     let fields = if container == DataType::FIELD_LIST && !data.is_empty() { read_fields(data)? } else { Vec::new() };
-    let fields: Vec<String> = fields.iter().map(|(fid, value)| format!("{fid}={value}")).collect();
     Ok(if fields.is_empty() { format!("{action}:{key}") } else { format!("{action}:{key}{{{}}}", fields.join(",")) })
 }
 
@@ -700,11 +699,16 @@ fn list<T: std::fmt::Display>(values: &[T]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Fields in their order. The numbers of scripts are unsigned; of other fields the bytes make one, too.
-fn read_fields(body: &[u8]) -> Result<Vec<(i16, u64)>, DecodeError> {
+/// Fields in their order, as words. The numbers of scripts are unsigned, and links names; of other fields the bytes make a number, too.
+fn read_fields(body: &[u8]) -> Result<Vec<String>, DecodeError> {
     let list = FieldList::decode(body, &SetScope::NONE)?;
-    let number = |data: &[u8]| data.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    list.entries().map(|entry| entry.map(|entry| (entry.fid, number(entry.data)))).collect()
+    let word = |fid: i16, data: &[u8]| {
+        if is_link(fid) {
+            return format!("{fid}={}", String::from_utf8_lossy(data));
+        }
+        format!("{fid}={}", data.iter().fold(0, |value: u64, byte| value << 8 | u64::from(*byte)))
+    };
+    list.entries().map(|entry| entry.map(|entry| word(entry.fid, entry.data))).collect()
 }
 
 /// A status message of a stream.

@@ -1,5 +1,6 @@
-//! Symbol lists with data: a client that asks for a list with `:DataStreams` in `:SymbolListBehaviors` is given the items that the list
-//! names as well, without asking for each (RDM "enhanced symbol list"; login element `SupportEnhancedSymbolList`).
+//! Symbol lists and chains with data: a client that asks for a list with `:DataStreams` in `:SymbolListBehaviors` is given the items that the list
+//! names as well, without asking for each (RDM "enhanced symbol list"; login element `SupportEnhancedSymbolList`). The same payload in a request for a
+//! market price asks for the members of a chain, whose first record it is: a choice made here, as nothing public says how a server is asked for these.
 //!
 //! Such a stream watches its list through a view that shows everything and has [`DataStreams`]. What reaches it is looked through for
 //! names that are added or updated; each is opened as Market Price of the same service on a stream that the server numbers, from -1
@@ -7,20 +8,27 @@
 //! a list is not opened again; one that a list deletes stays open until the client closes it. The first message of such a stream has the
 //! item's key, whatever kind of message it is.
 //!
+//! A record of a chain names members, which are opened as those of a list are, and the next record ([`rwf::rdm::chain`]), which is opened as the one before
+//! was asked for: whole, with the same data streams, so that the chain is followed to its end. A record that is open for the client already, a member of
+//! another chain or one that a chain comes back to, is not followed again, and a client has [`crate::Config::chain_records`] of them.
+//!
 //! A list may name many and have many watchers: so many streams are opened in a turn as other work of outages may be done.
 
 use super::Clients;
 use super::streams::Open;
 use super::wanted::Wanted;
 use crate::P2ps;
+use crate::filter::bodies::Passing;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
-use crate::items::view_spec::DataStreams;
+use crate::items::Items;
+use crate::items::view_spec::{DataStreams, ViewSpec};
 use crate::items::watchers::Watcher;
 use crate::stream::Message;
+use hub_content::listed::{Listed, named_in};
 use rwf::DataType;
-use rwf::container::{Map, MapAction, SetScope};
 use rwf::msg::{Domain, Msg, MsgKey, RequestFlags, RequestMsg};
-use std::collections::{BTreeMap, VecDeque};
+use rwf::rdm::chain::Role;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// `INSTRUMENT_NAME_TYPE_RIC` (ETA `InstrumentNameTypes`).
 pub(crate) const RIC: u8 = 1;
@@ -32,6 +40,8 @@ type Name = (ServiceId, Box<[u8]>);
 pub(crate) struct ListedStreams {
     by_name: BTreeMap<Name, StreamId>,
     names: BTreeMap<StreamId, Name>,
+    /// Records of chains among them, behind the first one.
+    records: BTreeSet<StreamId>,
     /// The lowest id that was given out.
     last: i32,
 }
@@ -48,12 +58,22 @@ impl ListedStreams {
     pub(crate) fn remove(&mut self, stream: StreamId) {
         if let Some(name) = self.names.remove(&stream) {
             self.by_name.remove(&name);
+            self.records.remove(&stream);
         }
     }
 }
 
 /// What waits to be opened may take so many bytes: watchers and names.
 const WAITING_MAX: usize = 64 << 20;
+
+/// A view whose messages name items.
+#[derive(Debug)]
+pub(crate) struct List {
+    service: ServiceId,
+    streams: DataStreams,
+    /// What it shows.
+    spec: ViewSpec,
+}
 
 /// Names that are to be opened for watchers of their list.
 #[derive(Debug)]
@@ -67,7 +87,7 @@ struct Named {
     first: Vec<u32>,
     service: ServiceId,
     streams: DataStreams,
-    names: Vec<Box<[u8]>>,
+    names: Vec<Listed>,
     /// Bytes that it takes, about.
     bytes: usize,
     /// The name, and the place in `first`, whose turn is next.
@@ -79,23 +99,23 @@ struct Named {
 type Ended = BTreeMap<(ClientId, Option<StreamId>), u64>;
 
 impl Named {
-    fn new(watchers: Vec<Watcher>, service: ServiceId, streams: DataStreams, names: Vec<Box<[u8]>>) -> Self {
+    fn new(watchers: Vec<Watcher>, service: ServiceId, streams: DataStreams, names: Vec<Listed>) -> Self {
         let mut watchers = watchers;
         watchers.sort_unstable_by_key(|watcher| (watcher.client, watcher.stream));
         let starts = |at: &usize| *at == 0 || watchers[at - 1].client != watchers[*at].client;
         let first: Vec<u32> = (0..watchers.len()).filter(starts).map(|at| at as u32).collect();
-        let names_bytes: usize = names.iter().map(|name| name.len() + size_of::<Box<[u8]>>()).sum();
+        let names_bytes: usize = names.iter().map(|listed| listed.name.len() + size_of::<Listed>()).sum();
         let bytes = size_of::<Self>() + size_of_val(&*watchers) + size_of_val(&*first) + names_bytes;
         Self { serial: 0, watchers, first, service, streams, names, bytes, name: 0, client: 0 }
     }
 
     /// The next open: for whom, and what. `None` if all names are opened, or nobody is left.
-    fn next(&mut self, ended: &Ended) -> Option<(ClientId, Box<[u8]>)> {
+    fn next(&mut self, ended: &Ended) -> Option<(ClientId, Listed)> {
         loop {
             if self.client >= self.first.len() {
                 (self.client, self.name) = (0, self.name + 1);
             }
-            let name = self.names.get(self.name)?;
+            let listed = self.names.get(self.name)?;
             let first = self.first.get_mut(self.client)?;
             let client = self.watchers[*first as usize].client;
             // The next of its watchers that is there, if this one is not.
@@ -106,7 +126,7 @@ impl Named {
             }
             if self.watchers.get(*first as usize).is_some_and(|watcher| watcher.client == client) {
                 self.client += 1;
-                return Some((client, name.clone()));
+                return Some((client, listed.clone()));
             }
             // The turn is nobody's any more. The last client takes the place, and has not had this name.
             self.first.swap_remove(self.client);
@@ -163,11 +183,11 @@ impl SymbolLists {
     }
 
     /// The next open: for whom, and what.
-    fn next(&mut self) -> Option<(ClientId, ServiceId, DataStreams, Box<[u8]>)> {
+    fn next(&mut self) -> Option<(ClientId, ServiceId, DataStreams, Listed)> {
         let Self { waiting, bytes, ended, kept, .. } = self;
         while let Some(named) = waiting.front_mut() {
-            if let Some((client, name)) = named.next(ended) {
-                return Some((client, named.service, named.streams, name));
+            if let Some((client, listed)) = named.next(ended) {
+                return Some((client, named.service, named.streams, listed));
             }
             *bytes -= named.bytes;
             waiting.pop_front();
@@ -189,21 +209,25 @@ impl Clients {
     }
 }
 
+impl Items {
+    /// The list that a view is, if its messages name items for those who watch it; most views name none. To be asked before a message goes out, with which
+    /// the view may end.
+    pub(crate) fn list_of(&self, view: ItemId) -> Option<List> {
+        let spec = self.spec_of(view)?;
+        Some(List { streams: spec.data_streams()?, spec: spec.clone(), service: self.get(view).service() })
+    }
+}
+
 impl P2ps {
-    /// A message of a list, an image or an update, has reached watchers of it: what it names is to be opened for them.
-    pub(crate) fn note_named(
-        &mut self,
-        (service, streams): (ServiceId, DataStreams),
-        watchers: Vec<Watcher>,
-        container: DataType,
-        body: &[u8],
-    ) {
-        let Some(names) = named_in(container, body) else {
+    /// A message of a list or of a record of a chain, an image or an update, has reached watchers of this view of it: what it names, in fields that the
+    /// view shows, is to be opened for them.
+    pub(crate) fn note_named(&mut self, list: &List, watchers: &[Watcher], container: DataType, body: &[u8]) {
+        let Some(names) = named_in(container, body, |fid| list.spec.field(fid)) else {
             self.counters.symbol_lists_bad += 1;
             return;
         };
         if !names.is_empty() && !watchers.is_empty() {
-            let named = Named::new(watchers, service, streams, names);
+            let named = Named::new(watchers.to_vec(), list.service, list.streams, names);
             self.counters.symbol_lists_over += u64::from(!self.clients.symbol_lists.push(named));
         }
     }
@@ -219,11 +243,10 @@ impl P2ps {
 
     /// As [`Self::note_named`] for an update of a view, if that view opens anything.
     pub(crate) fn note_named_by_update(&mut self, view: ItemId, watchers: &[Watcher], update: &[u8]) {
-        // Most views open nothing.
-        let Some(streams) = self.items.data_streams_of(view) else { return };
-        if let Ok(msg @ Msg::Update(_)) = Msg::decode(update) {
-            let service = self.items.get(view).service();
-            self.note_named((service, streams), watchers.to_vec(), msg.container(), msg.body());
+        if let Some(list) = self.items.list_of(view)
+            && let Ok(msg @ Msg::Update(_)) = Msg::decode(update)
+        {
+            self.note_named(&list, watchers, msg.container(), msg.body());
         }
     }
 
@@ -242,12 +265,18 @@ impl P2ps {
     pub(crate) fn open_named(&mut self) {
         for _ in 0..self.config.work_per_turn {
             // All that was named is opened.
-            let Some((client, service, streams, name)) = self.clients.symbol_lists.next() else { return };
-            self.open_listed(client, service, streams, name);
+            let Some((client, service, streams, listed)) = self.clients.symbol_lists.next() else { return };
+            self.open_listed(client, service, streams, listed);
         }
     }
 
-    fn open_listed(&mut self, client: ClientId, service: ServiceId, streams: DataStreams, name: Box<[u8]>) {
+    fn open_listed(
+        &mut self,
+        client: ClientId,
+        service: ServiceId,
+        streams: DataStreams,
+        Listed { name, role }: Listed,
+    ) {
         // The client has gone, or logged out, since its list was read.
         let Some(known) = self.clients.get_mut(client).filter(|known| known.login.is_some() && !known.closing) else {
             return;
@@ -257,6 +286,10 @@ impl P2ps {
         if listed.by_name.contains_key(&name) {
             return;
         }
+        if role == Role::Next && listed.records.len() >= self.config.chain_records {
+            self.counters.symbol_lists_over += 1;
+            return;
+        }
         // A login of a cookie has a number below zero too.
         let mut below = (i32::MIN..listed.last).rev().chain((i32::MIN..0).rev()).map(StreamId);
         let Some(stream) = below.find(|&stream| known.streams.get(stream).is_none()) else {
@@ -264,6 +297,13 @@ impl P2ps {
             return;
         };
         listed.insert(name.clone(), stream);
+        let wanted = match role {
+            Role::Member => Wanted::whole(),
+            Role::Next => {
+                listed.records.insert(stream);
+                Wanted::followed(streams)
+            }
+        };
         let mut flags = RequestFlags::default();
         flags.set(RequestFlags::STREAMING, streams == DataStreams::Streams);
         let key = MsgKey { service_id: Some(service.0), name_type: Some(RIC), name: Some(&name.1), ..MsgKey::EMPTY };
@@ -271,7 +311,7 @@ impl P2ps {
         self.counters.requests += 1;
         self.counters.streams_listed += 1;
         let watcher = Watcher { client, stream };
-        if let Err(told) = self.open_stream(watcher, &msg, &Wanted::whole()) {
+        if let Err(told) = self.open_stream(watcher, &msg, &wanted) {
             self.refuse_with_state(client, stream, msg.domain, &told);
         }
         // The stream may have been refused, or answered whole and for good.
@@ -282,41 +322,20 @@ impl P2ps {
     }
 }
 
-/// The names that a message of a symbol list adds or updates; `None` if it cannot be read. Nothing but a map names anything.
-fn named_in(container: DataType, body: &[u8]) -> Option<Vec<Box<[u8]>>> {
-    let mut names = Vec::new();
-    if container != DataType::MAP {
-        return Some(names);
-    }
-    let map = Map::decode(body, &SetScope::NONE).ok()?;
-    if !matches!(
-        map.key_type,
-        DataType::BUFFER | DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::RMTES_STRING
-    ) {
-        return Some(names);
-    }
-    for entry in map.entries() {
-        let entry = entry.ok()?;
-        if entry.action != MapAction::DELETE && !entry.key.is_empty() {
-            names.push(entry.key.into());
-        }
-    }
-    Some(names)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn named(watchers: &[(u32, i32)], names: &[&str]) -> Named {
         let watcher = |&(client, stream): &(u32, i32)| Watcher { client: ClientId(client), stream: StreamId(stream) };
-        let names = names.iter().map(|name| name.as_bytes().into()).collect();
+        let names = names.iter().map(|name| Listed { name: name.as_bytes().into(), role: Role::Member }).collect();
         Named::new(watchers.iter().map(watcher).collect(), ServiceId(1), DataStreams::Streams, names)
     }
 
     fn rest(lists: &mut SymbolLists) -> String {
-        let next =
-            || lists.next().map(|(client, _, _, name)| format!("{}{} ", client.0, String::from_utf8_lossy(&name)));
+        let next = || {
+            lists.next().map(|(client, _, _, listed)| format!("{}{} ", client.0, String::from_utf8_lossy(&listed.name)))
+        };
         std::iter::from_fn(next).collect()
     }
 

@@ -3,7 +3,7 @@
 //! A login looks its user up by name, once; whatever its client opens and closes after that finds the user by number.
 
 use crate::ids::UserId;
-use crate::load::states::LoadState;
+use hub_items::load_marks::LoadState;
 use std::collections::BTreeMap;
 
 /// The totals of one user over all connections. One without mounts is nobody: the place is free.

@@ -50,7 +50,7 @@ impl WantedView {
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) view: WantedView,
-    /// How the items are opened that a symbol list names.
+    /// How the items are opened that a symbol list or a chain names.
     pub(super) data_streams: Option<DataStreams>,
     /// What is left to the provider: read with the first item that is new.
     relayed: OnceCell<Option<RelayedPayload>>,
@@ -66,6 +66,11 @@ impl Wanted {
     /// Of a request without a payload.
     pub(super) const fn whole() -> Self {
         Self { view: WantedView::Whole, data_streams: None, relayed: OnceCell::new() }
+    }
+
+    /// Of a record of a chain that follows one which was asked for so.
+    pub(super) const fn followed(streams: DataStreams) -> Self {
+        Self { view: WantedView::Whole, data_streams: Some(streams), relayed: OnceCell::new() }
     }
 
     /// Of a batch that says nothing of views: it means the streams as they are.

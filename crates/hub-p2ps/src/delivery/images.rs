@@ -258,8 +258,7 @@ impl P2ps {
         let private = self.items.get(root).is_private();
         let interval = self.items.interval_of(id);
         let (is_guarded, mut denied) = (self.gate.is_on() && image.first, 0);
-        let mut named =
-            self.items.data_streams_of(id).map(|streams| ((self.items.get(id).service(), streams), Vec::new()));
+        let mut named = self.items.list_of(id).map(|list| (list, Vec::new()));
         for recipient in recipients {
             let Watcher { client, stream } = recipient.watcher;
             let Some(policy) = self.clients.get(client).map(|known| known.policy) else {
@@ -301,7 +300,7 @@ impl P2ps {
         }
         self.output.scratch.variants = variants;
         if let Some((list, named)) = named {
-            self.note_named(list, named, image.refresh.container, image.refresh.body);
+            self.note_named(&list, &named, image.refresh.container, image.refresh.body);
         }
         recipients.len() as u64 - denied
     }

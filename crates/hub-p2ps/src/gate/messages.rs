@@ -1,5 +1,6 @@
 //! Messages with permission data of their own, which guards their content alone: each goes to those who satisfy it. And what of
 //! permission data is not for clients that want none (`ProvidePermissionExpressions` 0).
+//!
 
 use crate::delivery::deliveries::BodyId;
 use crate::ids::ItemId;
@@ -8,9 +9,10 @@ use crate::stream::{ALL, Kind, Message, NO_HANDLE, flags};
 use crate::{P2ps, encode};
 use permissions::lock::combine_bytes;
 use rwf::container::{FilterList, Map, SetScope, Vector};
-use rwf::msg::Msg;
+use rwf::msg::{Msg, MsgClass};
 use rwf::{DataType, DecodeError};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Stands for permission data that cannot be read or combined: such a lock denies.
 const UNREADABLE: &[u8] = &[0];
@@ -73,6 +75,8 @@ pub(crate) fn stripped(msg: &Msg<'_>, length: usize) -> Option<Vec<u8>> {
         }
     };
     written.is_ok().then_some(out)
+}
+
 }
 
 impl P2ps {

@@ -14,7 +14,7 @@ pub(crate) mod blocked;
 pub(crate) mod held;
 mod item_access;
 mod logins;
-mod messages;
+pub(crate) mod messages;
 
 use super::ids::{ClientId, ItemId, StreamId};
 use super::items::watchers::Watcher;

@@ -1,10 +1,11 @@
 //! The payload of requests on its way upstream: elements that this server does not act upon go to the provider as they
 //! came, and whatever else there is in the request of a private stream, which is between its two ends.
 
+use super::view_spec::DataStreams;
 use crate::encode;
 use crate::filter::bodies::{Fault, copy_elements};
 use rwf::container::{ElementList, ElementListEncoder, SetScope};
-use rwf::msg::{Domain, RequestMsg};
+use rwf::msg::RequestMsg;
 use rwf::wire::Writer;
 use rwf::{DataType, EncodeError};
 use std::borrow::Cow;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 /// Elements that are acted upon here.
 const OWN: [&[u8]; 4] = [b":ItemList", b":StreamIdList", b":ViewType", b":ViewData"];
-/// The one that is acted upon in requests for symbol lists.
+/// The one that is acted upon in requests for symbol lists and records of chains.
 const OWN_OF_LISTS: &[u8] = b":SymbolListBehaviors";
 
 /// What of a request's payload is left to the provider. All items of a batch have the same, in one place.
@@ -33,7 +34,7 @@ impl RelayedPayload {
         }
         let (container, body) = match request.container {
             DataType::ELEMENT_LIST => {
-                let is_list = request.domain == Domain::SYMBOL_LIST && !is_private;
+                let is_list = DataStreams::may_be_of(request.domain) && !is_private;
                 let is_own = |name: &[u8]| OWN.contains(&name) || is_list && name == OWN_OF_LISTS;
                 (DataType::ELEMENT_LIST, Cow::Owned(merged(&[request.body], |name| !is_own(name))))
             }

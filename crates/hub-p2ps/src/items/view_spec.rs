@@ -74,7 +74,7 @@ impl PartialEq for Subset {
 
 impl Eq for Subset {}
 
-/// How the items that a list names are opened (ETA `SymbolList.SymbolListDataStreamRequestFlags`).
+/// How the items that a symbol list or a chain names are opened (ETA `SymbolList.SymbolListDataStreamRequestFlags`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DataStreams {
     /// Each with updates.
@@ -84,9 +84,10 @@ pub(crate) enum DataStreams {
 }
 
 impl DataStreams {
-    /// What a request with such a payload asks for. Only one for a shared symbol list can ask for anything; streams win over snapshots.
+    /// What a request with such a payload asks for. Only one for a shared symbol list or record of a chain can ask for anything; streams win over
+    /// snapshots.
     pub(crate) fn of(msg: &RequestMsg<'_>, payload: &Payload<'_>) -> Option<Self> {
-        if msg.domain != Domain::SYMBOL_LIST || msg.flags.contains(RequestFlags::PRIVATE_STREAM) {
+        if !Self::may_be_of(msg.domain) || msg.flags.contains(RequestFlags::PRIVATE_STREAM) {
             return None;
         }
         let bits = payload.data_streams.unwrap_or(0);
@@ -95,6 +96,11 @@ impl DataStreams {
             _ if bits & data_streams::SNAPSHOTS != 0 => Some(Self::Snapshots),
             _ => None,
         }
+    }
+
+    /// Whether items of a domain name others: symbol lists, and market prices that are records of chains.
+    pub(crate) fn may_be_of(domain: Domain) -> bool {
+        matches!(domain, Domain::SYMBOL_LIST | Domain::MARKET_PRICE)
     }
 }
 
@@ -107,7 +113,7 @@ pub(crate) struct ViewSpec {
     interval: u16,
     /// The service's filter, which keeps fields from all. It is the same for all views of an item.
     filter: Option<Arc<ServiceFilter>>,
-    /// How the items are opened that a symbol list names to those who watch it so.
+    /// How the items are opened that a symbol list or a chain names to those who watch it so.
     data_streams: Option<DataStreams>,
     /// The types of updates that those who watch it so do not want, as their logins say (`UpdateTypeFilter`, `NegativeUpdateTypeFilter`).
     unwanted: UpdateTypes,

@@ -1,8 +1,7 @@
 //! Items that clients have open of a service, with their limit.
 
-use super::marks::Marks;
-use super::states::LoadState;
 use crate::Config;
+use hub_items::load_marks::{LoadState, Marks};
 
 /// Items that clients have open of a service, with their limit.
 #[derive(Debug)]

@@ -450,10 +450,17 @@ fn elements_that_are_not_for_this_server_go_to_the_provider() {
         let list = ElementList::decode(request.body, &SetScope::NONE).unwrap();
         list.entries().map(|entry| String::from_utf8(entry.unwrap().name.to_vec()).unwrap()).collect::<Vec<_>>()
     };
+    let own = encode(|w| {
+        let mut list = ElementListEncoder::begin(w)?;
+        list.uint(b"Depth", 5)?;
+        list.finish()
+    });
+    // Behind the flags and the number of elements.
+    let with_depth = |list: &[u8]| [&list[..2], &[list[2] + 1][..], &list[3..], &own[3..]].concat();
     let fields = Some(View::Fields(vec![22]));
-    let body = payload(&Payload { view: fields, data_streams: Some(1), ..Payload::default() });
+    let body = with_depth(&payload(&Payload { view: fields, data_streams: Some(1), ..Payload::default() }));
     world.request(1, &viewed(5, "A", &body));
-    assert_eq!(names(&world), [":ViewType", ":ViewData", ":SymbolListBehaviors"]);
+    assert_eq!(names(&world), [":ViewType", ":ViewData", "Depth"]);
     let token = world.token();
     world.asked();
     world.publish(0, |p| {
@@ -461,23 +468,18 @@ fn elements_that_are_not_for_this_server_go_to_the_provider() {
     });
     assert_eq!(world.take(1), ["refresh 5 solicited complete OPEN/OK group 3 key 1:A 22=1"]);
     world.request(2, &item(5, "A"));
-    assert_eq!(names(&world), [":SymbolListBehaviors"], "as long as the item is open");
+    assert_eq!(names(&world), ["Depth"], "as long as the item is open");
     world.asked();
     world.request(1, &RequestMsg { container: DataType::ELEMENT_LIST, body: &body, ..item(6, "B") });
-    assert_eq!(names(&world), [":SymbolListBehaviors"], "a view counts by its flag");
+    assert_eq!(names(&world), ["Depth"], "a view counts by its flag");
     world.asked();
-    let own = encode(|w| {
-        let mut list = ElementListEncoder::begin(w)?;
-        list.uint(b"Depth", 5)?;
-        list.finish()
-    });
     world.request(1, &RequestMsg { container: DataType::ELEMENT_LIST, body: &own, ..item(7, "C") });
     assert_eq!(names(&world), ["Depth"]);
     world.asked();
-    let both = payload(&Payload { items: Some(vec![b"D"]), data_streams: Some(1), ..Payload::default() });
+    let both = with_depth(&payload(&Payload { items: Some(vec![b"D"]), data_streams: Some(1), ..Payload::default() }));
     world.request(2, &batch(20, &both));
     assert_eq!(world.take(2), ["status 20 CLOSED/OK"]);
-    assert_eq!(names(&world), [":SymbolListBehaviors"]);
+    assert_eq!(names(&world), ["Depth"]);
     assert_eq!(world.asked().len(), 1);
 }
 

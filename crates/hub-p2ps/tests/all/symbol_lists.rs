@@ -3,7 +3,7 @@
 use crate::world::{PRICE, World, encode, info, item, token_of, untokened};
 use hub_p2ps::Config;
 use hub_stream::flags;
-use rwf::container::{MapAction, MapEncoder, MapHead};
+use rwf::container::{FieldListEncoder, MapAction, MapEncoder, MapHead};
 use rwf::msg::{Domain, RefreshFlags, RefreshMsg, RequestFlags, RequestMsg, StatusMsg, UpdateMsg};
 use rwf::rdm::directory::ServiceState;
 use rwf::rdm::request::{Payload, data_streams};
@@ -274,4 +274,97 @@ fn a_long_list_is_opened_in_turns_and_forgotten_with_its_stream() {
     assert_eq!(world.take(2), [""; 0]);
     world.disconnect(1);
     world.asked();
+}
+
+/// An image of a record of a chain: fields and what they name.
+fn record(links: &[(i16, &str)]) -> Vec<u8> {
+    let body = encode(|w| {
+        let mut list = FieldListEncoder::begin(w)?;
+        links.iter().try_for_each(|(fid, name)| list.raw(*fid, name.as_bytes()))?;
+        list.finish()
+    });
+    let msg = RefreshMsg {
+        flags: RefreshFlags::REFRESH_COMPLETE | RefreshFlags::SOLICITED,
+        state: State::OPEN_OK,
+        container: DataType::FIELD_LIST,
+        body: &body,
+        ..RefreshMsg::new(PRICE, 77)
+    };
+    encode(|w| msg.encode(w))
+}
+
+/// A chain without an end costs its client a bounded number of streams, and who looks at it too.
+#[test]
+fn a_chain_without_an_end_is_followed_for_so_many_records() {
+    const RECORDS_MAX: u32 = 8;
+    let mut world = world_with(Config { chain_records: RECORDS_MAX as usize, ..Config::default() });
+    let body = encode(|w| Payload { data_streams: Some(data_streams::STREAMS), ..Payload::default() }.encode(w));
+    let first = item(5, "R0");
+    world.request(1, &RequestMsg { container: DataType::ELEMENT_LIST, body: &body, ..first });
+    for at in 0..=RECORDS_MAX {
+        let asked = world.asked();
+        let [asked] = &asked[..] else { panic!("{asked:?}") };
+        assert!(asked.ends_with(&format!("key R{at}")), "{asked}");
+        let (token, image) = (token_of(asked), record(&[(238, &format!("R{}", at + 1))]));
+        world.publish(0, |p| {
+            p.opened(token, at).image_with(at, 0, &image);
+        });
+        world.pass(0);
+        world.take(1);
+    }
+    assert_eq!(world.asked(), [""; 0]);
+    assert_eq!(world.p2ps.counters().symbol_lists_over, 1);
+    // One that is closed makes room for another.
+    world.close(1, -7);
+    world.asked();
+    let image = record(&[(238, &format!("R{}", RECORDS_MAX + 1))]);
+    world.publish(0, |p| {
+        p.image_with(RECORDS_MAX, 0, &image);
+    });
+    world.pass(0);
+    assert_eq!(world.asked().len(), 0, "an image that nobody waits for reaches nobody");
+    let update = encode(|w| {
+        let body = encode(|w| {
+            let mut list = FieldListEncoder::begin(w)?;
+            list.raw(238, b"MORE")?;
+            list.finish()
+        });
+        UpdateMsg { container: DataType::FIELD_LIST, body: &body, ..UpdateMsg::new(PRICE, 77) }.encode(w)
+    });
+    world.publish(0, |p| {
+        p.writer.update(RECORDS_MAX, false, &update);
+    });
+    world.pass(0);
+    assert_eq!(world.asked().len(), 1);
+    world.take(1);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_names_nothing_and_is_counted() {
+    let mut world = world();
+    let body = encode(|w| Payload { data_streams: Some(data_streams::STREAMS), ..Payload::default() }.encode(w));
+    world.request(1, &RequestMsg { container: DataType::ELEMENT_LIST, body: &body, ..item(5, "R0") });
+    let token = world.token();
+    world.publish(0, |p| {
+        p.opened(token, 0).image(0, &[(22, 1)]);
+    });
+    assert_eq!(world.p2ps.counters().symbol_lists_bad, 0, "a record without links is none");
+    let broken =
+        UpdateMsg { container: DataType::FIELD_LIST, body: b"\x08\x00\x02\x00\xf0\x01A", ..UpdateMsg::new(PRICE, 77) };
+    let update = encode(|w| broken.encode(w));
+    world.publish(0, |p| {
+        p.writer.update(0, false, &update);
+    });
+    world.pass(0);
+    assert_eq!((world.raw(1).len(), world.p2ps.counters().symbol_lists_bad), (2, 1), "the client has it as it came");
+    // Who asks for no streams is not followed.
+    world.request(2, &item(6, "R0"));
+    world.asked();
+    let image = record(&[(240, "A")]);
+    world.publish(0, |p| {
+        p.image_with(0, 0, &image);
+    });
+    world.pass(0);
+    world.take(2);
+    assert_eq!(world.asked(), [""; 0]);
 }

@@ -169,7 +169,7 @@ fn programs_get_every_parameter_with_unit_default_and_meaning() {
     assert_eq!(pause["unit"], "milliseconds");
     assert_eq!(pause["rmds"][0], "*Src_Dist*recoveryInterval");
     assert!(parameters.iter().all(|p| !p["meaning"].as_str().unwrap_or("").is_empty()));
-    assert!(all["without_effect"].as_array().expect("a list").len() > 300);
+    assert!(all["without_effect"].as_array().expect("a list").len() > 250);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The machines of a scenario: Source Distributors and P2PSs with nothing random about them, joined by calls or as over a network.
 
 use super::servers::{Deed, Out, Servers};
-use hub::cache::rules::{CacheRules, ServiceRule};
+use hub::cache::rules::{CacheRules, NamePattern, ServiceRule};
 use hub::distributor::{
     self, Balance, CloseReason, Interruption, ItemPriority, Origin, PeerInfo, ProviderSink, RouteConfig, ServiceGroup,
     SessionId, SourceDistributor,
