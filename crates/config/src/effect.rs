@@ -87,7 +87,7 @@ const DACS: &str = "a DACS station's protocol is closed: a rights file says who 
 const PERM_TEST: &str = "mode = \"test\" of [permissions] checks and logs without denying";
 const AUDIT: &str = "the audit says everything of logins, watches and denials: audit_file of [permissions]";
 const LOCK_SERVICE: &str = "the rights file says what service ids in locks mean: override_lock_service_id and translate_lock_service_ids of its [services.NAME]";
-const HEADLINES: &str = "an update that has permission data of its own goes to those who satisfy it, as a headline is to; where a headline has its code in a field, source_distributor.headline_permission_field says in which (docs/operating/permissions.md)";
+const HEADLINES: &str = "an update that has permission data of its own goes to those who satisfy it, as a headline is to; where a headline has its code in a field, headline_permission_field of [source_distributor] or [p2ps] says in which (docs/operating/permissions.md)";
 const SSL: &str = "the older SSL protocol is not spoken: its wire format is not public; clients use RSSL (rsslPort), over which they can have Marketfeed (p2ps.marketfeed, marketfeed_port); quoteway marketfeed-lines gives records by lines of text on port 8101";
 const MARKETFEED: &str = "records are converted by the dictionary alone (convertMfeedDataToRWF, expandedEnumFields, seqNumFollowsMarketfeedRules, convertToIDNStyle and useTemplateNumber count; docs/wire/marketfeed.md)";
 const CONFLATION: &str = "quotes are conflated and trades never; intervals by exchange are aggregation_interval_values of [conflation], at the Source Distributor of [source_conflation] (docs/operating/conflation.md)";
@@ -118,7 +118,6 @@ const OVERLOAD: &str = "queues have fixed bounds: guaranteedOutputBuffers, maxOu
 const PAIR: &str =
     "connections and the hub stream are ordered, so that no update overtakes another and none has to be waited for";
 const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as in LBT-RM (docs/wire/lbm.md)";
-const NEWS: &str = "news is carried as any other item";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
 const TUNNEL: &str = "a tunnel stream goes to the provider as its client opened it, with that client's login: streams are not aggregated and have no users and buffers of their own";
 const OUTAGE: &str = "clients see the service down, and are closed where disconnectSrcDown or disconnectSingleSrcDown of the P2PS says so";
@@ -185,7 +184,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::P2ps, PAIR, "enableItemLevelReorderProtection maxAllowableUpdateDelay"),
     none(Kind::P2ps, RECOVERY, "immediatePollAfterRecoverableClose=False"),
     none(Kind::P2ps, "maxMounts bounds the connections, whoever makes them", "maxClients"),
-    none(Kind::P2ps, NEWS, "newsServiceItemPairList"),
     none(
         Kind::P2ps,
         OVERLOAD,

@@ -15,7 +15,7 @@ use rwf::dictionary::Dictionary;
 
 use super::blocked::blocked_list;
 use super::by_service;
-use super::headlines::headlines;
+use super::headlines::{headlines, headlines_of_p2ps};
 use super::patterns::patterns;
 use super::service_qos::service_qos;
 use super::{
@@ -250,6 +250,7 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         hash_seed: hash_seed(),
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         cache: p2ps_cache(config),
+        headlines: headlines_of_p2ps(c),
         filters: filters::of_p2ps(&config.filters),
         page_sizes: config.source_distributor.page_sizes.0.clone(),
         permissions: permission_settings(&config.permissions),

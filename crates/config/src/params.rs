@@ -70,6 +70,8 @@ section! {
     max_cache_size: u32 = 1_000_000, "maxCacheSize", "Items cached at a time, by each egress shard; beyond it the one that was asked for longest ago is cached no more. 0 means any number.";
     domains_cached: DomainList = DomainList(Domains::ALL), "domainsCached", "Domains whose items are cached.";
     domains_not_cached: DomainList = DomainList(Domains::NONE), "domainsNotCached", "Domains whose items are not cached, whatever domains_cached says.";
+    headline_permission_field: Entries = Entries::NONE, "", "Field that has the permission code of a headline, as source_distributor.headline_permission_field, for the clients of this P2PS alone: SERVICE:FIELD=NUMBER (docs/operating/permissions.md).";
+    news_service_item_pair_list: Vec<String> = Vec::new(), "newsServiceItemPairList", "Items that are headlines then: SERVICE:NAME, or a name alone for all services that headline_permission_field names; * stands for any text in the name, ? for one character. Without one of the service N2_*.";
     max_priority_class: u16 = 255, "maxPriorityClass", "Highest priority class (PriorityClass) of a request that counts, 1 to 255: a higher one is taken for this.";
     default_priority_class: u16 = 1, "defaultPriorityClass", "Priority class of requests that say none, 1 to max_priority_class.";
     max_views_per_item: u32 = 1_000, "", "Different views through which one item may be watched at a time; a further one is refused. 0 means any number.";

@@ -51,6 +51,9 @@ pub(super) fn broken(config: &Config) -> Vec<Broken> {
     if let Some((key, what)) = headlines::fault(&config.source_distributor) {
         found.push(Broken { section: SourceDistributor::NAME, key, what });
     }
+    if let Some((key, what)) = headlines::fault_of_p2ps(&config.p2ps) {
+        found.push(Broken { section: P2ps::NAME, key, what });
+    }
     if let Some((key, what)) = record::fault(&config.record) {
         found.push(Broken { section: Record::NAME, key, what });
     }

@@ -1,5 +1,5 @@
 //! What the hub does with the content of item messages, apart from whose they are: images held ([`cache`]), fields and updates that a
-//! service leaves out ([`filter`]), headlines that have locks of their own ([`headlines`]), updates merged into fewer ([`conflation`]).
+//! service leaves out ([`filter`]), headlines that have locks of their own ([`headlines`]), names in symbol lists and chains ([`listed`]), updates merged into fewer ([`conflation`]).
 //!
 //! Both halves of the hub use these; nothing here knows of clients, providers or sources.
 #![forbid(unsafe_code)]

@@ -2,6 +2,7 @@
 
 use crate::hash_seed::HashSeed;
 use crate::status_texts::StatusTexts;
+use hub_content::headlines::HeadlineRule;
 use rwf::rdm::login;
 use rwf::rdm::state::Recovery;
 use std::collections::BTreeMap;
@@ -147,6 +148,8 @@ pub struct Config {
     /// Filters that keep parts of services from all who watch; nothing unless said.
     pub filters: crate::filter::rules::Filters,
     pub chain_records: usize,
+    /// Services whose headlines have their permission codes in a field (`newsServiceItemPairList`), by name.
+    pub headlines: BTreeMap<String, Arc<HeadlineRule>>,
     /// Settings of the permissions; off unless said. Rights come later ([`super::P2ps::set_rights`]).
     pub permissions: permissions::Settings,
     /// Field and enumeration dictionary offered for every service; it goes before what providers offer. `None`: what
@@ -316,6 +319,7 @@ impl Default for Config {
             page_sizes: crate::cache::rules::PageSizes::default(),
             filters: crate::filter::rules::Filters::default(),
             chain_records: 10_000,
+            headlines: BTreeMap::new(),
             permissions: permissions::Settings::default(),
             dictionary: None,
         }

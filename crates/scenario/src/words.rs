@@ -559,6 +559,7 @@ impl ReceivedMessage {
             self.words.push(format!("type={}", name!(m.update_type)));
         }
         self.option("seq", m.seq_num);
+        self.words.extend(m.perm_data.map(|_| "locked".to_owned()));
         self.option("conf", m.conflation.map(|Conflation { count, time }| format!("{count}/{time}")));
         self.option("user-info", m.post_user_info.map(|info| format!("{}/{}", info.ip(), info.id)));
         self.key(m.key.as_ref(), services);

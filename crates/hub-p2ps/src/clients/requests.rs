@@ -8,6 +8,7 @@ use crate::P2ps;
 use crate::conflation::{Granted, JustInTime};
 use crate::filter::rules::ServiceFilter;
 use crate::filter::rules::UpdateTypes;
+use crate::gate::messages::note_headlines;
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::item::ItemKey;
 use crate::items::Items;
@@ -163,6 +164,7 @@ impl P2ps {
         }
         if is_new {
             self.items.set_relayed(root, wanted.relayed(msg));
+            note_headlines(self, root);
         }
         let (interval, filter) = (accepted.granted.interval, accepted.filter.clone());
         let seen = ViewSpec::of(wanted.subset(), interval, filter, wanted.data_streams);

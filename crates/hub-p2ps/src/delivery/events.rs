@@ -6,6 +6,7 @@ use super::turn::Turn;
 use crate::conflation::TimeConflation;
 use crate::egress::Merging;
 use crate::filter::bodies::Left;
+use crate::gate::messages::as_headline;
 use crate::ids::{Handle, HubGroup, ItemId, RemoteService, SourceId, Token};
 use crate::items::Items;
 use crate::sources::Source;
@@ -179,6 +180,9 @@ impl P2ps {
                     }
                 }
                 (ItemId::NONE, _) => {}
+                (item, message) if self.items.watchers(item).has_headlines() => {
+                    as_headline(self, item, &message, |p2ps, message| p2ps.update_with_lock(item, message));
+                }
                 (item, message) if message.flags & flags::HAS_LOCK != 0 => self.update_with_lock(item, &message),
                 (item, message) => self.careful_update(item, &message),
             }
@@ -187,8 +191,8 @@ impl P2ps {
     }
 
     /// Fans out updates until something else comes: another message (given back with [`ItemId::NONE`]), or an update that
-    /// concerns more than open watchers (given back with its item, open watchers served), or has permission data (given back with
-    /// its item, nobody served).
+    /// concerns more than open watchers (given back with its item, open watchers served), or has permission data or is a headline (given
+    /// back with its item, nobody served).
     #[inline]
     fn read_updates<'m, const COPY: bool>(
         &mut self,
@@ -225,9 +229,15 @@ impl P2ps {
                 continue;
             }
             let watchers = items.watchers(id);
-            if watchers.is_paired() && !hot_standby.passes(id, &message) {
-                repeated += 1;
-                continue;
+            if watchers.is_looked_at() {
+                if watchers.is_paired() && !hot_standby.passes(id, &message) {
+                    repeated += 1;
+                    continue;
+                }
+                if watchers.has_headlines() {
+                    careful = Some((id, message));
+                    break;
+                }
             }
             let open = watchers.open();
             if !open.is_empty() {
@@ -275,10 +285,10 @@ impl P2ps {
         }
     }
 
-    /// An update with permission data, which nobody has got yet: it goes to those who may see it.
+    /// An update that nobody has got yet, with permission data or a headline without: it goes to those who may see it.
     fn update_with_lock(&mut self, id: ItemId, message: &Message<'_>) {
         self.cache_update(id, message);
-        if self.looks_at_locks() {
+        if message.has(flags::HAS_LOCK) && self.looks_at_locks() {
             return self.guarded_update(id, message);
         }
         let open = self.items.watchers(id).open_count();

@@ -4,6 +4,7 @@ use super::deliveries::BodyId;
 use super::output::Output;
 use super::scratch::{Recipient, Variant};
 use crate::filter::bodies::Left;
+use crate::gate::messages::image_without_headline;
 use crate::ids::{GroupId, HubGroup, ItemId, SourceId};
 use crate::item::KeyQos;
 use crate::items::telling::told;
@@ -57,6 +58,9 @@ impl Image<'_> {
 impl P2ps {
     /// An image, or a part of one, of an open item.
     pub(crate) fn image(&mut self, source: SourceId, id: ItemId, group: HubGroup, bits: u8, position: u64, rwf: &[u8]) {
+        let is_headline = self.items.watchers(id).has_headlines();
+        let bare = if is_headline { image_without_headline(self, id, rwf) } else { None };
+        let rwf = bare.as_deref().unwrap_or(rwf);
         let Ok(refresh) = RefreshMsg::decode(rwf) else {
             self.counters.hub_messages_bad += 1;
             return;

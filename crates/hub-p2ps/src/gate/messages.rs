@@ -1,12 +1,16 @@
 //! Messages with permission data of their own, which guards their content alone: each goes to those who satisfy it. And what of
 //! permission data is not for clients that want none (`ProvidePermissionExpressions` 0).
 //!
+//! Headlines of a service that has their permission codes in a field ([`HeadlineRule`]) get such data here, before anything else looks at them, as a Source
+//! Distributor that is told in which field does for all P2PSs. Whether an item is one of headlines is noted with its watchers when it is new, so that no
+//! other item's updates are looked at.
 
 use crate::delivery::deliveries::BodyId;
 use crate::ids::ItemId;
 use crate::items::watchers::Watcher;
 use crate::stream::{ALL, Kind, Message, NO_HANDLE, flags};
 use crate::{P2ps, encode};
+use hub_content::headlines::HeadlineRule;
 use permissions::lock::combine_bytes;
 use rwf::container::{FilterList, Map, SetScope, Vector};
 use rwf::msg::{Msg, MsgClass};
@@ -77,6 +81,45 @@ pub(crate) fn stripped(msg: &Msg<'_>, length: usize) -> Option<Vec<u8>> {
     written.is_ok().then_some(out)
 }
 
+/// The rule of headlines of an item's service, if that has one.
+fn headline_rule(p2ps: &P2ps, id: ItemId) -> Option<Arc<HeadlineRule>> {
+    let service = p2ps.sources.services().get(p2ps.items.get(id).service())?;
+    p2ps.config.headlines.get(&service.name).cloned()
+}
+
+/// An item is new: notes whether its updates are headlines.
+pub(crate) fn note_headlines(p2ps: &mut P2ps, root: ItemId) {
+    // Most sites have none.
+    if !p2ps.config.headlines.is_empty()
+        && let Some(rule) = headline_rule(p2ps, root)
+        && rule.is_about(p2ps.items.key(root).name.unwrap_or_default())
+    {
+        p2ps.items.watchers_mut(root).mark_headlines();
+    }
+}
+
+/// Goes on with an update of an item of headlines under the lock of its field; with the update as it came where it has no code there, or has a lock.
+pub(crate) fn as_headline(
+    p2ps: &mut P2ps,
+    id: ItemId,
+    message: &Message<'_>,
+    go_on: impl FnOnce(&mut P2ps, &Message<'_>),
+) {
+    let Some(rule) = headline_rule(p2ps, id) else { return go_on(p2ps, message) };
+    let mut own = std::mem::take(&mut p2ps.gate.headline);
+    if rule.rewrite(MsgClass::UPDATE, message.body, &mut own) {
+        p2ps.counters.headlines += 1;
+        go_on(p2ps, &Message { flags: message.flags | flags::HAS_LOCK, body: &own, ..*message });
+    } else {
+        go_on(p2ps, message);
+    }
+    p2ps.gate.headline = own;
+}
+
+/// An image of an item of headlines without the one of its moment; `None` if the image goes on as it came.
+pub(crate) fn image_without_headline(p2ps: &P2ps, id: ItemId, rwf: &[u8]) -> Option<Vec<u8>> {
+    let mut bare = Vec::new();
+    headline_rule(p2ps, id)?.rewrite(MsgClass::REFRESH, rwf, &mut bare).then_some(bare)
 }
 
 impl P2ps {

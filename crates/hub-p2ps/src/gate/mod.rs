@@ -58,6 +58,8 @@ pub(crate) struct Gate {
     blocked: Blocked,
     /// Rights have changed, and not all that is open has been looked at.
     is_sweeping: bool,
+    /// A headline with its lock, while that is delivered.
+    headline: Vec<u8>,
     /// Logins and items that the permissions have ended, while that is carried out.
     closes: Vec<Close>,
 }
@@ -81,6 +83,7 @@ impl Gate {
             held: HeldMessages::default(),
             blocked: Blocked::new(blocked),
             is_sweeping: false,
+            headline: Vec::new(),
             closes: Vec::new(),
         }
     }

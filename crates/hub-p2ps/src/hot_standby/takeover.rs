@@ -1,6 +1,7 @@
 //! A mirror becomes the stream in use.
 
 use super::{HotStandby, ImageOf, Mirror, Seen, Stage, Taken};
+use crate::gate::messages::as_headline;
 use crate::ids::{GroupId, Handle, HubGroup, ItemId, ServiceId, SourceId};
 use crate::items::state::Trouble;
 use crate::sequence::{Tail, TailUpdate};
@@ -193,16 +194,23 @@ impl P2ps {
             self.counters.updates_repeated += 1;
             return;
         }
-        self.cache_update(id, &message);
-        if message.has(flags::HAS_LOCK) && self.looks_at_locks() {
-            return self.give_guarded(id, &message);
+        let give = |p2ps: &mut Self, message: &Message<'_>| {
+            p2ps.cache_update(id, message);
+            if message.has(flags::HAS_LOCK) && p2ps.looks_at_locks() {
+                return p2ps.give_guarded(id, message);
+            }
+            if p2ps.items.watchers(id).open_count() > 0
+                && let Some(body) = p2ps.copied(id, message)
+            {
+                p2ps.fan_update(id, body);
+            }
+            p2ps.give_to_views(id, message);
+        };
+        if self.items.watchers(id).has_headlines() {
+            as_headline(self, id, &message, give)
+        } else {
+            give(self, &message)
         }
-        if self.items.watchers(id).open_count() > 0
-            && let Some(body) = self.copied(id, &message)
-        {
-            self.fan_update(id, body);
-        }
-        self.give_to_views(id, &message);
     }
 
     /// The source in use says a state of an item, or ends it for recovery: true if the item has gone on at its mirror, so that nobody

@@ -45,6 +45,8 @@ const ASKED_BY_OPEN: u8 = 1 << 3;
 const CACHED: u8 = 1 << 4;
 /// Updates are looked at before they go on: see [`Watchers::mark_paired`].
 const PAIRED: u8 = 1 << 5;
+/// Updates are headlines: see [`Watchers::mark_headlines`].
+const HEADLINES: u8 = 1 << 6;
 
 impl Default for Watchers {
     fn default() -> Self {
@@ -164,7 +166,24 @@ impl Watchers {
         self.mark(PAIRED, paired);
     }
 
-    /// True if updates are looked at before they go on.
+    /// Notes that updates are headlines, each of which gets the lock that its field says before anybody gets it.
+    pub(crate) const fn mark_headlines(&mut self) {
+        self.mark(HEADLINES, true);
+    }
+
+    /// True if updates are headlines.
+    #[inline]
+    pub(crate) const fn has_headlines(&self) -> bool {
+        self.has(HEADLINES)
+    }
+
+    /// True if updates are looked at, for either reason, before they go on.
+    #[inline]
+    pub(crate) const fn is_looked_at(&self) -> bool {
+        self.has(PAIRED | HEADLINES)
+    }
+
+    /// True if updates are compared with those of a mirror before they go on.
     #[inline]
     pub(crate) const fn is_paired(&self) -> bool {
         self.has(PAIRED)

@@ -9,6 +9,7 @@ mod dictionaries;
 mod directories;
 mod egress;
 mod filters;
+mod headlines;
 mod hostile;
 mod hot_standby;
 mod leaving;

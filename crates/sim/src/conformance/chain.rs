@@ -7,6 +7,7 @@ use hub::distributor::{
     SessionId, SourceDistributor,
 };
 use hub::filter::rules::{FieldRule, FieldSelector, FieldSet, FieldValue, Filters, ServiceFilter, UpdateTypes};
+use hub::headlines::HeadlineRule;
 use hub::p2ps::conflation::{JustInTime, ServiceConflation, Settings};
 use hub::p2ps::{self, ClientId, ClientInfo, Joined, P2ps, SourceId};
 use hub::status_texts::StatusTexts;
@@ -301,6 +302,14 @@ impl Set {
             }
             "p2ps-without" => filter(&mut self.p2ps.filters, value, without)?,
             "p2ps-only" => filter(&mut self.p2ps.filters, value, only)?,
+            "p2ps-headlines" => {
+                let (service, what) = of_service(value)?;
+                let (fid, lock_service) = what.split_once(':').ok_or("SERVICE/FIELD:NUMBER")?;
+                let (fid, lock_service) =
+                    (fid.parse().map_err(|_| "no field")?, lock_service.parse().map_err(|_| "no number")?);
+                let rule = HeadlineRule { fid, lock_service, names: vec![NamePattern::new("N2_*")] };
+                self.p2ps.headlines.insert(service.to_owned(), rule.into());
+            }
             "service-id" => {
                 let (service, id) = of_service(value)?;
                 let id = id.parse().map_err(|_| "SERVICE/ID")?;

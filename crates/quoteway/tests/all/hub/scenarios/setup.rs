@@ -163,6 +163,11 @@ impl Setup {
             "distributor-without" => ("filters", listed("remove_fields")?),
             "p2ps-without" => ("filters", listed("p2ps_remove_fields")?),
             "p2ps-only" => ("filters", listed("p2ps_pass_fields")?),
+            "p2ps-headlines" => {
+                let (service, what) = of_service()?;
+                self.add("p2ps", format!("news_service_item_pair_list = [\"{service}:N2_*\"]"));
+                ("p2ps", format!("headline_permission_field = [\"{service}:{}\"]", what.replace(':', "=")))
+            }
             "distributor-where" => {
                 let (service, what) = of_service()?;
                 let (field, number) = what.split_once(':').ok_or("SERVICE/FIELD:NUMBER")?;

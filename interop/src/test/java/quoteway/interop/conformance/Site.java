@@ -124,6 +124,11 @@ final class Site implements AutoCloseable {
             case "distributor-without" -> add("filters", "remove_fields = " + listed);
             case "p2ps-without" -> add("filters", "p2ps_remove_fields = " + listed);
             case "p2ps-only" -> add("filters", "p2ps_pass_fields = " + listed);
+            case "p2ps-headlines" -> {
+                String[] parts = value.split("[/:]");
+                add("p2ps", "news_service_item_pair_list = [\"" + parts[0] + ":N2_*\"]");
+                add("p2ps", "headline_permission_field = [\"" + parts[0] + ":" + parts[1] + "=" + parts[2] + "\"]");
+            }
             case "distributor-where" -> {
                 String[] parts = value.split("[/:]");
                 add("filters", "filter_field = [\"" + parts[0] + ":" + parts[1] + "\"]");

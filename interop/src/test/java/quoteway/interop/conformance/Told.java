@@ -94,6 +94,7 @@ final class Told {
             option("group", bytes(m.itemGroup()));
             option("user-info", m.hasPublisherId() ? user(m.publisherIdUserAddress(), m.publisherIdUserId()) : null);
         } else if (msg instanceof UpdateMsg m) {
+            flag(m.hasPermissionData(), "locked");
             flag(m.doNotCache(), "do-not-cache");
             flag(m.doNotConflate(), "do-not-conflate");
             option("type", m.updateTypeNum() == 0 ? null : Words.camel(UpdateEventTypes.toString(m.updateTypeNum())));
