@@ -110,7 +110,7 @@ const BALANCE: &str = "clients go to the P2PS of the lowest LoadFactor, by the l
 const SERVICES: &str = "every service that a provider offers is served";
 const GROUPS: &str = "how the value is written is not public: service groups are source_distributor.service_group_list, those that clients of one P2PS see p2ps.service_group_list, and disableServiceGroupAppIds hides them from applications (docs/operating/standby.md)";
 const RECOVERY: &str = "an item is asked for again retryLimit times or for ever, with a pause that grows from 1 s to normalRetryTime, and one that is refused for good is not";
-const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, contribFieldList, contribMaxUpdateRate, contribMinUpdateRate and the lists of templates what may be posted, and contribInsertRTL numbers posts (docs/operating/running.md); a post goes on at once, and lies in no file; what an exchange's field list does to it is not public";
+const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, contribFieldList, contribMaxUpdateRate, contribMinUpdateRate and the lists of templates what may be posted, contribInsertRTL numbers posts, and insertFlushInterval has them go together (docs/operating/running.md); a post lies in no file";
 const DELAY: &str = "a delayed service is [delay.NAME], with delay_s, delay_rules_file, fee_fields, delay_journal and delay_journal_megabytes of its own (docs/operating/delay.md); how RTDS writes its rules and texts is not public";
 const FILTER: &str = "fields are taken out by remove_fields of [filters], of the items that filter_field and filter_field_values of it select (docs/operating/filters.md)";
 const PREEMPTION: &str = "whether items are preempted, and which are not, is source_distributor.preemption and locked_item_list (docs/operating/running.md)";
@@ -307,11 +307,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, CACHE, "domainsCached=ALL domainsNotCached nonCachingItemFile pollCache broadcastThreshold"),
     none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
     none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
-    none(
-        Kind::Service,
-        CONTRIBUTIONS,
-        "contribDataFileDirectory contribExchangeFieldList insertAction=lowest insertFlushInterval",
-    ),
+    none(Kind::Service, CONTRIBUTIONS, "contribDataFileDirectory insertAction=lowest"),
     none(Kind::Service, MARKETFEED, "priorityAwareMarketfeed providesSequenceNumbers updateMatching=False"),
     none(Kind::Service, OUTAGE, "disconnectServiceDown=False"),
     none(Kind::Service, FILTER, "featureEnabled=False"),

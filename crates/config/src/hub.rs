@@ -71,6 +71,7 @@ pub fn distributor_config(config: &Config) -> distributor::Config {
         contributions: contributions(c),
         max_pending_posts: c.max_pending_out_insert as usize,
         post_timeout: u64::from(config.p2ps.post_timeout_s) * SECOND,
+        post_flush: u64::from(c.insert_flush_interval_ms) * MILLISECOND,
         open_window: c.initial_open_limit,
         cache: distributor_cache(config),
         records: record_rules(c),
@@ -105,6 +106,7 @@ fn contributions(c: &super::SourceDistributor) -> distributor::ContributionRules
     distributor::ContributionRules {
         services: c.contrib_service_list.iter().cloned().collect(),
         fields: c.contrib_field_list.0.iter().filter_map(fields).collect(),
+        exchange_fields: c.contrib_exchange_field_list.0.iter().filter_map(fields).collect(),
         rates: by_service::numbers(&c.contrib_max_update_rate).unwrap_or_default(),
         least_rates: by_service::numbers(&c.contrib_min_update_rate).unwrap_or_default(),
         templates: by_service::sets(&c.contrib_positive_template_id_list).unwrap_or_default(),

@@ -255,6 +255,7 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     let fields = |entry: &String| filters::fields(filters::parts(entry).1).is_some();
     let what = "must be fields, or SERVICE:FIELDS, such as FEED:22,25,-8000..-4001";
     rule(s.contrib_field_list.0.iter().all(fields), "contrib_field_list", what);
+    rule(s.contrib_exchange_field_list.0.iter().all(fields), "contrib_exchange_field_list", what);
     let rates = by_service::numbers(&s.contrib_max_update_rate);
     rule(rates.is_some(), "contrib_max_update_rate", by_service::NUMBERS);
     let rates = by_service::numbers(&s.contrib_min_update_rate);

@@ -36,6 +36,7 @@ section! {
     convert_mfeed_data_to_rwf: Option<bool> = None, "convertMfeedDataToRWF" in "SERVICE", "As source_distributor.convert_mfeed_data_to_rwf, whatever a route says.";
     connect_retry_interval_s: Option<u32> = None, "connectRetryInterval" in "SERVICE", "First pause before a lost route whose service_list has this service is dialled again, seconds, in place of source_distributor.recovery_interval_ms; the shortest of its services counts. Doubles up to ten times as much.";
     post_timeout_s: Option<u32> = None, "insertTimeout" in "SERVICE", "As p2ps.post_timeout_s, seconds.";
+    insert_flush_interval_ms: Option<u32> = None, "insertFlushInterval" in "SERVICE", "As source_distributor.insert_flush_interval_ms, milliseconds.";
     discourage_requests_on_outage: Option<bool> = None, "discourageRequestsOnOutage" in "SERVICE", "As p2ps.discourage_requests_on_outage.";
     expanded_enum_fields: Option<bool> = None, "expandedEnumFields" in "SERVICE", "As p2ps.expanded_enum_fields.";
     seq_num_follows_marketfeed_rules: Option<bool> = None, "seqNumFollowsMarketfeedRules" in "SERVICE", "As p2ps.seq_num_follows_marketfeed_rules.";
@@ -130,6 +131,7 @@ pub(super) fn of_distributor(config: &Config) -> BTreeMap<String, distributor::S
         forward_priority: own.forward_item_priority_to_src_app,
         stale_recovery_retry: seconds(own.stale_recovery_retry_time_s),
         post_timeout: seconds(own.post_timeout_s),
+        post_flush: own.insert_flush_interval_ms.map(|milliseconds| u64::from(milliseconds) * 1_000_000),
         preemption_retry: seconds(own.preemption_retry_s),
         // Within one process nothing is between the two halves.
         point_to_point: None,

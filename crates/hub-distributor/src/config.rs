@@ -209,6 +209,8 @@ pub struct Config {
     pub forward_priority: bool,
     /// How long a provider may take to acknowledge a post.
     pub post_timeout: u64,
+    /// How long posts may wait for others, so that they go to their provider together, nanoseconds; 0 sends each at once (`insertFlushInterval`).
+    pub post_flush: u64,
     /// Unanswered item requests allowed at a provider that does not state an `OpenWindow`.
     pub open_window: u32,
     /// Item requests sent from one [`super::SourceDistributor::on_timer`] to the next.
@@ -360,6 +362,7 @@ impl Default for Config {
             stale_recovery_retry: 0,
             forward_priority: true,
             post_timeout: 15 * SECOND,
+            post_flush: 0,
             open_window: 5_000,
             opens_per_turn: 200,
             work_per_turn: 1_000,

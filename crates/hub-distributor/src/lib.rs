@@ -390,6 +390,7 @@ impl SourceDistributor {
             Timer::Stale(handle) => self.stale_timer(handle, out),
             Timer::Unwatched(handle) => self.unwatched_timer(handle, out),
             Timer::Post(id) => self.post_timed_out(id),
+            Timer::Posts(id, _) => self.posts.waiting.flush_due(id, self.now, out),
             Timer::Session(id, _) => self.login_timer(id, out),
             Timer::Directory(id, _) => self.request_directory(id, out),
             Timer::Dictionaries(id, _) => self.dictionaries_waited(id),
@@ -485,6 +486,7 @@ impl SourceDistributor {
         if self.providers.get(id).is_some()
             && let Some(bytes) = self.composer.write(&mut self.counters, encode)
         {
+            self.posts.waiting.flush(id, out);
             out.send(id, bytes);
         }
     }

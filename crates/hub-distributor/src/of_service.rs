@@ -48,6 +48,7 @@ by_service! {
     recognition: u64;
     stale_recovery_retry: u64;
     post_timeout: u64;
+    post_flush: u64;
     preemption_retry: u64;
     point_to_point: bool;
     forward_priority: bool;

@@ -22,6 +22,7 @@ impl SourceDistributor {
         own.counts_unwatched = config.counts_unwatched;
         own.stale_recovery_retry = config.stale_recovery_retry;
         own.post_timeout = config.post_timeout;
+        own.post_flush = config.post_flush;
         own.forward_priority = config.forward_priority;
         let before = std::mem::replace(&mut own.services, config.services.clone());
         for (name, service) in &mut own.services {

@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     Unwatched(Handle),
     /// A post has not been acknowledged: its id towards the provider.
     Post(u32),
+    /// Posts may have waited for others for long enough: session, serial of the session.
+    Posts(SessionId, u32),
     /// Login or directory of a session are not complete: session, serial of the session.
     Session(SessionId, u32),
     /// The directory of a session is worth asking for again: session, serial of the session.
@@ -61,7 +63,8 @@ impl Timer {
     /// The session that a timer is about, and its serial.
     pub(crate) fn session(self) -> Option<(SessionId, u32)> {
         match self {
-            Self::Session(id, serial)
+            Self::Posts(id, serial)
+            | Self::Session(id, serial)
             | Self::Directory(id, serial)
             | Self::Dictionaries(id, serial)
             | Self::Link(id, serial, _)

@@ -385,6 +385,7 @@ impl SourceDistributor {
             message.extend_from_slice(rwf);
         }
         if peek::header(&message).is_ok() && peek::set_stream_id(&mut message, place.stream.0) {
+            self.posts.waiting.flush(place.session, out);
             out.send(place.session, &message);
         } else {
             self.counters.dropped_generic += 1;

@@ -17,6 +17,8 @@ pub struct ContributionRules {
     pub services: BTreeSet<String>,
     /// The only fields that a post may have, by the name of its service; that of the empty name is for all others. None for any.
     pub fields: BTreeMap<String, FieldSet>,
+    /// Fields that a post may have beside these, likewise (`contribExchangeFieldList`). They bound nothing where `fields` has none.
+    pub exchange_fields: BTreeMap<String, FieldSet>,
     /// Posts of a service in a second, likewise; none or 0 for any number.
     pub rates: BTreeMap<String, u32>,
     /// Posts of one contributor in a second that are taken whatever the others have posted, likewise; none or 0 for none (`contribMinUpdateRate`).
@@ -146,7 +148,12 @@ impl SourceDistributor {
             return Err((NakCode::DENIED_BY_SRC, "Service takes no contributions (contribServiceList)"));
         }
         if let Some(fields) = ContributionRules::of(&rules.fields, name)
-            && !has_only(fields, post.container, post.body)
+            && let exchange = ContributionRules::of(&rules.exchange_fields, name)
+            && !has_only(
+                &|fid| fields.has(fid) || exchange.is_some_and(|also| also.has(fid)),
+                post.container,
+                post.body,
+            )
         {
             return Err((
                 NakCode::INVALID_CONTENT,
@@ -175,14 +182,14 @@ impl SourceDistributor {
 
 /// Whether a payload has no other fields than these: field lists alone have some, also in the message that a post may have in it. What
 /// cannot be read has others.
-fn has_only(fields: &FieldSet, container: DataType, body: &[u8]) -> bool {
+fn has_only(may_have: &dyn Fn(i16) -> bool, container: DataType, body: &[u8]) -> bool {
     match container {
         DataType::FIELD_LIST => FieldList::decode(body, &SetScope::NONE)
-            .is_ok_and(|list| list.entries().all(|entry| entry.is_ok_and(|entry| fields.has(entry.fid)))),
+            .is_ok_and(|list| list.entries().all(|entry| entry.is_ok_and(|entry| may_have(entry.fid)))),
         DataType::MSG => Msg::decode(body).is_ok_and(|inner| match inner.container() {
             // A post has one message in it.
             DataType::MSG => false,
-            container => has_only(fields, container, inner.body()),
+            container => has_only(may_have, container, inner.body()),
         }),
         DataType::NO_DATA => true,
         _ => false,

@@ -4,6 +4,7 @@
 //! the ack finds the P2PS and its token again. There is always an answer: the provider's, or a NAK of ours.
 
 mod contributions;
+mod waiting;
 
 pub use contributions::ContributionRules;
 
@@ -18,6 +19,7 @@ use contributions::{Contributions, TransactionLevels};
 use rustc_hash::FxHashMap;
 use rwf::msg::{AckMsg, Domain, Msg, NakCode, PostFlags, PostMsg};
 use rwf::{DataType, peek};
+use waiting::WaitingPosts;
 
 /// The poster that waits for the answer to a post.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +48,7 @@ struct Target {
 pub(crate) struct Posts {
     contributions: Contributions,
     levels: TransactionLevels,
+    pub(crate) waiting: WaitingPosts,
     pending: FxHashMap<u32, (Poster, SessionId)>,
     /// How many of them are for each service that has any.
     of_services: FxHashMap<u16, usize>,
@@ -58,6 +61,7 @@ impl Posts {
         Self {
             contributions: Contributions::default(),
             levels: TransactionLevels::new(config.hash_seed),
+            waiting: WaitingPosts::default(),
             pending: FxHashMap::default(),
             of_services: FxHashMap::default(),
             last_id: 0,
@@ -104,6 +108,7 @@ impl Posts {
 
     /// Asserts that an answer can come to each post, and find its poster.
     pub(crate) fn check(&self, links: &Links, is_up: impl Fn(SessionId) -> bool) {
+        self.waiting.check(&is_up);
         assert_eq!(self.of_services.values().sum::<usize>(), self.pending.len(), "posts by service");
         for (id, (poster, session)) in &self.pending {
             assert!(links.id(poster.slot).is_some(), "post {id} is of a P2PS that is gone");
@@ -208,8 +213,9 @@ impl SourceDistributor {
         self.answer_post(poster, Some(nak));
     }
 
-    /// No ack can come from this session any more.
+    /// No ack can come from this session any more, and no post can go to it.
     pub(crate) fn refuse_posts_of(&mut self, session: SessionId, text: &str) {
+        self.counters.posts_not_sent += self.posts.waiting.forget(session);
         for poster in self.posts.take_session(session) {
             self.refuse_post(&poster, (NakCode::SOURCE_DOWN, text));
         }
@@ -266,8 +272,13 @@ impl SourceDistributor {
             let timeout = self.providers.rules(&self.config, poster.service).post_timeout;
             self.timers.set(self.now.saturating_add(timeout), Timer::Post(id));
         }
+        let interval = self.providers.rules(&self.config, poster.service).post_flush;
         if let Some(bytes) = self.composer.write(&mut self.counters, |w| post.encode(w)) {
-            return out.send(target.session, bytes);
+            let due = self.posts.waiting.send(target.session, bytes, (self.now, interval), out);
+            if let (Some(due), Some(session)) = (due, self.providers.get(target.session)) {
+                self.timers.set(due, Timer::Posts(target.session, session.serial));
+            }
+            return;
         }
         if let Some(id) = id {
             self.posts.remove(id);

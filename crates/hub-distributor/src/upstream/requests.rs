@@ -281,6 +281,7 @@ impl SourceDistributor {
             (request.container, request.body) = (demands.container, demands.body);
         }
         if let Some(bytes) = self.composer.write(&mut self.counters, |w| request.encode(w)) {
+            self.posts.waiting.flush(place.session, out);
             out.send(place.session, bytes);
         }
         self.upstream.merge.note_sent(handle, is_view && views, pauses, priority);

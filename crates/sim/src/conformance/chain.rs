@@ -186,6 +186,12 @@ impl Set {
                 let fields = FieldSet::new([(field, field)]);
                 self.distributor.contributions.fields.insert(service.to_owned(), fields);
             }
+            "contrib-exchange-fields" => {
+                let (service, field) = of_service(value)?;
+                let field = field.parse().map_err(|_| "no field".to_owned())?;
+                let fields = FieldSet::new([(field, field)]);
+                self.distributor.contributions.exchange_fields.insert(service.to_owned(), fields);
+            }
             "contrib-rtl" => {
                 let (service, inserts) = of_service(value)?;
                 self.distributor.contributions.levels.insert(service.to_owned(), inserts == "true");
@@ -240,6 +246,7 @@ impl Set {
             "failback-s" => of_distributor.failback = Some(number * SECOND),
             "age-unwatched-s" => of_distributor.age_unwatched = Some(number * SECOND),
             "request-timeout-s" => of_distributor.request_timeout = Some(number * SECOND),
+            "post-flush-ms" => of_distributor.post_flush = Some(number * SECOND / 1_000),
             "max-pending-posts" => of_distributor.max_pending_posts = Some(number as usize),
             "forward-priority" => of_distributor.forward_priority = Some(number != 0),
             "point-to-point" => of_distributor.point_to_point = Some(number != 0),

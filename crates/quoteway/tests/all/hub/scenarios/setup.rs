@@ -129,6 +129,7 @@ impl Setup {
                     "failback-s" => format!("failback_s = {number}"),
                     "age-unwatched-s" => format!("age_unwatched_item_time_s = {number}"),
                     "request-timeout-s" => format!("request_timeout_s = {number}"),
+                    "post-flush-ms" => format!("insert_flush_interval_ms = {number}"),
                     "max-pending-posts" => format!("max_pending_out_insert = {number}"),
                     "forward-priority" => format!("forward_item_priority_to_src_app = {}", number != "0"),
                     "point-to-point" => format!("use_point_to_point_data = {}", number != "0"),
@@ -145,6 +146,7 @@ impl Setup {
             "supports-snapshots" => ("source_distributor", listed("supports_snapshots")?),
             "service-items" => ("p2ps", listed("service_item_limit")?),
             "contrib-fields" => ("source_distributor", listed("contrib_field_list")?),
+            "contrib-exchange-fields" => ("source_distributor", listed("contrib_exchange_field_list")?),
             "contrib-rtl" => ("source_distributor", listed("contrib_insert_rtl")?),
             "contrib-services" => ("source_distributor", format!("contrib_service_list = [\"{value}\"]")),
             "service-qos" => {

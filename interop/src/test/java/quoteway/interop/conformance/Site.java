@@ -100,6 +100,7 @@ final class Site implements AutoCloseable {
                     case "failback-s" -> "failback_s = " + parts[2];
                     case "age-unwatched-s" -> "age_unwatched_item_time_s = " + parts[2];
                     case "request-timeout-s" -> "request_timeout_s = " + parts[2];
+                    case "post-flush-ms" -> "insert_flush_interval_ms = " + parts[2];
                     case "max-pending-posts" -> "max_pending_out_insert = " + parts[2];
                     case "forward-priority" -> "forward_item_priority_to_src_app = " + on;
                     case "point-to-point" -> "use_point_to_point_data = " + on;
@@ -114,6 +115,7 @@ final class Site implements AutoCloseable {
             case "stale-retry-s" -> add("source_distributor", "stale_recovery_retry_time_s = " + value);
             case "supports-snapshots" -> add("source_distributor", "supports_snapshots = " + listed);
             case "contrib-fields" -> add("source_distributor", "contrib_field_list = " + listed);
+            case "contrib-exchange-fields" -> add("source_distributor", "contrib_exchange_field_list = " + listed);
             case "contrib-rtl" -> add("source_distributor", "contrib_insert_rtl = " + listed);
             case "contrib-services" -> add("source_distributor", "contrib_service_list = [\"" + value + "\"]");
             case "max-posts-per-client" -> add("p2ps", "max_posts_per_client = " + value);
