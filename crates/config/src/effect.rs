@@ -80,7 +80,6 @@ pub(super) fn of_key(component: &str, key: &str) -> Option<&'static NoEffect> {
 
 const LOGS: &str = "the log goes to standard error, and to a file with [log] file, file_mb and files; level (selector) and QUOTEWAY_LOG choose how much, and syslog (install_system_action) what the system has (docs/operating/seeing.md)";
 const SHARED_MEMORY: &str = "statistics lie in no shared memory: GET /sharedmem/print/... and /sharedmem/classes/... of the HTTP port, quoteway ctl print (docs/operating/seeing.md)";
-const LATENCY: &str = "always measured, of one turn in 32: quoteway_turn_latency_seconds of /metrics, by class of client quoteway_client_latency_seconds, and latency... of a Process in /sharedmem; round trips of each mount are in its statistics; end to end: quoteway test-client -tt -lmfile FILE (docs/operating/seeing.md)";
 const DUMPS: &str = "quoteway ctl dump FOLDER writes clients, items, services, providers and the rest to files when it is called (docs/operating/seeing.md); quoteway dump shows recorded traffic as text";
 const LICENCE: &str = "no licence is needed";
 const DACS: &str = "a DACS station's protocol is closed: a rights file says who may see what ([permissions], docs/operating/permissions.md)";
@@ -147,7 +146,6 @@ pub(super) const TABLE: &[NoEffect] = &[
         SHARED_MEMORY,
         "sessionStatsWindow semaphoreKey sharedMemoryKey sharedMemorySize softwareStatsReportTime",
     ),
-    none(Kind::P2ps, LATENCY, "latencyCalcEnabled=True latencyCalcMountBased=False numLatencySamples=0"),
     none(Kind::P2ps, P2PS_UNWATCHED, "consumerAgeUnwatchedItemTime"),
     none(Kind::P2ps, CACHE, "cascadedMode=False"),
     none(Kind::P2ps, DACS, "agentList marketDataAgentList hrmDisabledList hrmHost hrmTimer hrmTrace=False hrmUserName"),
@@ -242,7 +240,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::SrcDist, HOT_POSTS, "enableHotStandbyInserts=False insertHSTimeout"),
     none(Kind::SrcDist, NEEDLESS, "hashTableSize"),
     none(Kind::SrcDist, SESSION, "keepAlive*keepAliveTimeout keepAlive*networkDelay ssl3SrcAppPingRequestInterval"),
-    none(Kind::SrcDist, LATENCY, "latencyCalcEnabled=True latencyCalcServerBased=False numLatencySamples=0"),
     none(Kind::SrcDist, LICENCE, "licenseFile licenseValidatingTime"),
     none(Kind::SrcDist, "enableNIPServer opens the port of non-interactive providers", "listenOnSourcePort"),
     none(Kind::SrcDist, "server*ipc*transmissionBus*maxMounts bounds the providers that dial in", "maxClients"),

@@ -72,6 +72,9 @@ section! {
     domains_not_cached: DomainList = DomainList(Domains::NONE), "domainsNotCached", "Domains whose items are not cached, whatever domains_cached says.";
     headline_permission_field: Entries = Entries::NONE, "", "Field that has the permission code of a headline, as source_distributor.headline_permission_field, for the clients of this P2PS alone: SERVICE:FIELD=NUMBER (docs/operating/permissions.md).";
     news_service_item_pair_list: Vec<String> = Vec::new(), "newsServiceItemPairList", "Items that are headlines then: SERVICE:NAME, or a name alone for all services that headline_permission_field names; * stands for any text in the name, ? for one character. Without one of the service N2_*.";
+    latency_calc_enabled: bool = true, "latencyCalcEnabled", "Time every thirty-second turn that delivers something, so that it is known how long messages are in this process (docs/operating/seeing.md).";
+    latency_calc_mount_based: bool = false, "latencyCalcMountBased", "Tell that of each client by itself, too, where latency_calc_enabled is on.";
+    num_latency_samples: u32 = 0, "numLatencySamples", "Samples of each client by which its latency is told, the last ones, up to 10000; 0 means a hundred.";
     max_priority_class: u16 = 255, "maxPriorityClass", "Highest priority class (PriorityClass) of a request that counts, 1 to 255: a higher one is taken for this.";
     default_priority_class: u16 = 1, "defaultPriorityClass", "Priority class of requests that say none, 1 to max_priority_class.";
     max_views_per_item: u32 = 1_000, "", "Different views through which one item may be watched at a time; a further one is refused. 0 means any number.";
@@ -199,6 +202,9 @@ section! {
     service_restart_time_s: u32 = 0, "serviceRestartTime" in "SERVICE", "How long a service is kept that no interactive provider offers any more, seconds: its items are Suspect and come back with a provider; then it is deleted, and they are closed. 0 keeps it for ever.";
     forward_item_priority_to_src_app: bool = true, "forwardItemPriorityToSrcApp" in "SERVICE", "Requests to providers have the priorities that clients want together; false leaves them without.";
     max_pending_out_insert: u32 = 100_000, "maxPendingOutInsert" in "SERVICE", "Posts of all clients that may await the acks of providers; a further one gets a NAK.";
+    latency_calc_enabled: bool = true, "latencyCalcEnabled", "As p2ps.latency_calc_enabled, of a Source Distributor in a process, or a thread, of its own.";
+    latency_calc_server_based: bool = false, "latencyCalcServerBased", "Tell of each provider by itself how long its messages are in this process, until they go to P2PSs, where latency_calc_enabled is on.";
+    num_latency_samples: u32 = 0, "numLatencySamples", "Samples of each provider by which its latency is told, the last ones, up to 10000; 0 means a hundred.";
     contrib_service_list: Vec<String> = Vec::new(), "contribServiceList", "The only services that take posts of clients; others answer them with a NAK. Empty means all.";
     contrib_field_list: Entries = Entries::NONE, "contribFieldList" in "SERVICES", "The only fields that posts may have: SERVICE:FIELDS for one service, FIELDS for all others, such as \"FEED:22,25,-8000..-4001\"; a post with another one gets a NAK.";
     contrib_exchange_field_list: Entries = Entries::NONE, "contribExchangeFieldList" in "SERVICES", "Fields that posts may have beside those of contrib_field_list, written as that; they bound nothing alone.";

@@ -106,6 +106,7 @@ fn of_p2ps(config: &Config) -> Vec<Broken> {
     rule(messages == 0 || messages >= INPUT_MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES);
     let percent = p.open_window_for_poll_requests;
     rule((1..=100).contains(&percent), "open_window_for_poll_requests", "must be from 1 to 100");
+    rule(p.num_latency_samples <= 10_000, "num_latency_samples", "must be at most 10000");
     rule(
         p.guaranteed_output_buffers <= p.max_output_buffers,
         "guaranteed_output_buffers",
@@ -240,6 +241,7 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
     rule(bytes == 0 || bytes >= INPUT_BYTES_MIN, "nip_max_incoming_bytes_per_second", BYTES);
     rule(messages == 0 || messages >= INPUT_MESSAGES_MIN, "nip_max_incoming_messages_per_second", MESSAGES);
     rule((1..=255).contains(&s.ping_timeout_s), "ping_timeout_s", "must be from 1 to 255");
+    rule(s.num_latency_samples <= 10_000, "num_latency_samples", "must be at most 10000");
     let lists = [
         ("supports_snapshots", &s.supports_snapshots),
         ("supports_out_of_band_snapshots", &s.supports_out_of_band_snapshots),

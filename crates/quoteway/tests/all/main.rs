@@ -19,6 +19,7 @@ mod http;
 mod http_strangers;
 mod hub;
 mod lan;
+mod latency;
 mod lbm_hosts;
 mod lbm_routes;
 mod lbm_tools;

@@ -5,6 +5,7 @@
 //! in turns, or by the timer of `timed_writes`. What waits behind a full socket has been handed over here: the client's queue tells of it.
 
 use super::consumers::Protocol;
+use super::each_latency::{EachLatency, Latency};
 use super::turn_latency::TurnLatency;
 
 /// Histograms by class, and who is followed: connections by their `Id`.
@@ -14,15 +15,39 @@ pub struct ClassLatency<Id> {
     began: Option<u64>,
     followed: [Option<(Id, u64)>; Protocol::ALL.len()],
     histograms: [TurnLatency; Protocol::ALL.len()],
+    /// Of each client by itself, where that is wanted.
+    each: Option<EachLatency<Id>>,
 }
 
 impl<Id> Default for ClassLatency<Id> {
     fn default() -> Self {
-        Self { began: None, followed: [const { None }; Protocol::ALL.len()], histograms: Default::default() }
+        Self {
+            began: None,
+            followed: [const { None }; Protocol::ALL.len()],
+            histograms: Default::default(),
+            each: None,
+        }
     }
 }
 
-impl<Id: Copy> ClassLatency<Id> {
+impl<Id: Copy + Eq + std::hash::Hash> ClassLatency<Id> {
+    /// Measures each client by itself, too, with so many samples of each (`latencyCalcMountBased`, `numLatencySamples`).
+    pub fn measure_each(&mut self, samples: u32) {
+        self.each = Some(EachLatency::new(samples));
+    }
+
+    /// The latency of one client; `None` if it was not measured.
+    pub fn of(&self, conn: Id) -> Option<Latency> {
+        self.each.as_ref()?.of(conn)
+    }
+
+    /// A client is gone.
+    pub fn forget(&mut self, conn: Id) {
+        if let Some(each) = &mut self.each {
+            each.forget(conn);
+        }
+    }
+
     /// The turn that began then is timed.
     pub fn time_turn(&mut self, began: u64) {
         self.began = Some(began);
@@ -43,6 +68,9 @@ impl<Id: Copy> ClassLatency<Id> {
             if followed.is_none_or(|(_, since)| since == began) {
                 *followed = Some((conn, began));
             }
+            if let Some(each) = &mut self.each {
+                each.bring(conn, began);
+            }
         }
     }
 
@@ -59,6 +87,9 @@ impl<Id: Copy> ClassLatency<Id> {
                 }
                 None => *followed = None,
             }
+        }
+        if let Some(each) = &mut self.each {
+            each.settle(clock, waits);
         }
     }
 

@@ -25,6 +25,7 @@ use super::backpressure::Load;
 use super::class_latency::ClassLatency;
 use super::client_numbers::ClientNumbers;
 use super::consumer_ports::{self, Bound, Listeners, Port};
+use super::each_latency::Latency;
 use super::input_rate::{InputLimit, InputRates};
 use super::json::JsonClients;
 use super::logins::{Logins, login_by_cookie};
@@ -218,6 +219,9 @@ impl Consumers {
             next_trace: 1,
             port,
         };
+        if c.latency_calc_mount_based {
+            consumers.latency.measure_each(c.num_latency_samples);
+        }
         consumers.outage.configure(c);
         consumers.redirect.clone_from(&c.redirect_text);
         // Nobody is waited for there, and it is its user's alone.
@@ -316,6 +320,11 @@ impl Consumers {
     /// How long messages are in here until clients have them, by what those speak.
     pub fn latencies(&self) -> impl Iterator<Item = (Protocol, super::turn_latency::TurnLatency)> {
         self.latency.all()
+    }
+
+    /// How long messages are in here until a client has them; `None` if that is not measured.
+    pub fn latency_of(&self, conn: ConnId) -> Option<Latency> {
+        self.latency.of(conn)
     }
 
     /// Our port, as traces show it.
@@ -695,6 +704,7 @@ impl Handler for Consumers {
         if self.admitted.get_mut(conn.slot()).is_some_and(|admitted| admitted.take().is_some()) {
             self.mounts.fetch_sub(1, Ordering::Relaxed);
         }
+        self.latency.forget(conn);
         // A connection whose handshake never ended was a mount, and no client.
         let Some(id) = self.numbers.leave(conn) else { return };
         if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {

@@ -10,6 +10,7 @@ mod client_connection;
 mod client_numbers;
 pub mod consumer_ports;
 pub mod consumers;
+pub mod each_latency;
 pub mod history;
 pub mod input_rate;
 mod json;

@@ -51,6 +51,8 @@ pub struct Monitor {
     turns: u32,
     delivered: u64,
     latency: TurnLatency,
+    /// Turns are timed (`latencyCalcEnabled`).
+    is_timing: bool,
 }
 
 /// The other end.
@@ -63,13 +65,13 @@ pub struct MonitorHandle {
     waker: Waker,
 }
 
-/// Both ends; `waker` ends the thread's sleep.
-pub fn monitor(name: &str, waker: Waker) -> (Monitor, MonitorHandle) {
+/// Both ends; `waker` ends the thread's sleep, `is_timing` says whether every so manieth turn is timed.
+pub fn monitor(name: &str, waker: Waker, is_timing: bool) -> (Monitor, MonitorHandle) {
     let (sender, queries) = sync_channel(QUERIES_MAX);
     let asked = Arc::new(AtomicBool::new(false));
     let handle = MonitorHandle { name: name.to_owned(), asked: asked.clone(), queries: sender, waker };
     let latency = TurnLatency::default();
-    (Monitor { asked, queries, turns: 0, delivered: 0, latency }, handle)
+    (Monitor { asked, queries, turns: 0, delivered: 0, latency, is_timing }, handle)
 }
 
 impl MonitorHandle {
@@ -115,7 +117,7 @@ impl Monitor {
     /// Whether the turn that is about to begin is one of those that are timed.
     #[inline]
     pub fn times_next_turn(&self) -> bool {
-        self.turns % SAMPLED == SAMPLED - 1
+        self.is_timing && self.turns % SAMPLED == SAMPLED - 1
     }
 
     /// Answers all that is asked.
@@ -132,6 +134,7 @@ impl Monitor {
     pub fn end_turn(&mut self, began: u64, delivered: impl Fn() -> u64) {
         self.turns = self.turns.wrapping_add(1);
         match self.turns % SAMPLED {
+            _ if !self.is_timing => {}
             0 if delivered() > self.delivered => self.latency.record(net::clock::now().saturating_sub(began)),
             // Deliveries before the turn that is timed.
             before if before == SAMPLED - 1 => self.delivered = delivered(),
@@ -147,7 +150,7 @@ mod tests {
     #[test]
     fn a_question_is_answered_in_the_next_turn() {
         let mut io = RsslIo::new(1).expect("sockets");
-        let (mut monitor, handle) = monitor("a", io.tcp().waker());
+        let (mut monitor, handle) = monitor("a", io.tcp().waker(), true);
         assert!(!monitor.is_asked());
         let (answer, answered) = sync_channel(1);
         handle.ask(Box::new(move |thread| answer.send(thread.now).expect("room"))).expect("room");
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn turns_that_deliver_are_timed_now_and_then() {
         let mut io = RsslIo::new(1).expect("sockets");
-        let (mut monitor, _handle) = monitor("a", io.tcp().waker());
+        let (mut monitor, _handle) = monitor("a", io.tcp().waker(), true);
         let mut delivered = 0;
         let mut said = 0;
         for turn in 0..64 * SAMPLED {

@@ -55,7 +55,7 @@ impl P2psAgent {
         consumers.gather();
         let hub = Subscriber::new(config, incarnation, &format!("rssl port {}", consumers.port()), &mut io)?;
         let status = Status::open_in(&mut io)?;
-        let (monitor, handle) = monitor(&format!("p2ps {shard}"), io.tcp().waker());
+        let (monitor, handle) = monitor(&format!("p2ps {shard}"), io.tcp().waker(), config.p2ps.latency_calc_enabled);
         Ok(Self { io, consumers, hub, status, monitor, handle })
     }
 

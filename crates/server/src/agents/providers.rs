@@ -17,6 +17,7 @@ use rssl::frame::Packed;
 use rwf::msg::{Domain, MsgClass};
 use rwf::peek;
 
+use super::each_latency::{EachLatency, Latency};
 use super::input_rate::{InputLimit, InputRates};
 use super::json_providers::JsonProviders;
 use super::marketfeed::{Conversion, FromProviders};
@@ -56,6 +57,12 @@ pub struct Providers {
     held: bool,
     /// Sessions that have come meanwhile and are still read.
     unheld: Vec<ConnId>,
+    /// How long messages of each provider are in here, where that is wanted.
+    latency: Option<EachLatency<ConnId>>,
+    /// The turn is timed for that.
+    is_timed: bool,
+    /// Connections on which something has come in such a turn.
+    timed: Vec<ConnId>,
 }
 
 hub::counters! {
@@ -145,6 +152,9 @@ impl Providers {
             conns: Vec::new(),
             held: false,
             unheld: Vec::new(),
+            latency: c.latency_calc_server_based.then(|| EachLatency::new(c.num_latency_samples)),
+            is_timed: false,
+            timed: Vec::new(),
         })
     }
 
@@ -178,6 +188,36 @@ impl Providers {
         samples.add(Part::Providers, labels, &counters);
         if let Some(record_writer) = &self.record_writer {
             samples.add(Part::Records, labels, &record_writer.counters(&self.distributor));
+        }
+    }
+
+    /// The turn that is about to begin is one of those that are timed.
+    #[inline]
+    pub fn time_turn(&mut self) {
+        self.is_timed = self.latency.is_some();
+    }
+
+    /// A turn that began then has handed on all that providers have sent.
+    #[inline]
+    pub fn end_timed_turn(&mut self, began: u64) {
+        if std::mem::take(&mut self.is_timed)
+            && let Some(latency) = &mut self.latency
+        {
+            self.timed.drain(..).for_each(|conn| latency.bring(conn, began));
+            latency.settle(net::clock::now, |_| Some(false));
+        }
+    }
+
+    /// How long a provider's messages are in here until they go on; `None` if that is not measured.
+    pub fn latency_of(&self, conn: ConnId) -> Option<Latency> {
+        self.latency.as_ref()?.of(conn)
+    }
+
+    /// Something has come on a connection.
+    #[inline]
+    fn note_timed(&mut self, conn: ConnId) {
+        if self.is_timed && self.timed.last() != Some(&conn) {
+            self.timed.push(conn);
         }
     }
 
@@ -468,6 +508,7 @@ impl Handler for Providers {
 
     #[inline]
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]) {
+        self.note_timed(conn);
         let Some(Session { id, converts, is_limited, .. }) = self.session(conn) else { return };
         if is_limited {
             self.rates.take(conn.slot(), msg.len());
@@ -480,6 +521,7 @@ impl Handler for Providers {
     }
 
     fn text(&mut self, now: u64, conn: ConnId, text: &str) {
+        self.note_timed(conn);
         let Some(Session { id, converts, is_limited, .. }) = self.session(conn) else { return };
         if is_limited {
             self.rates.take(conn.slot(), text.len());
@@ -499,6 +541,10 @@ impl Handler for Providers {
     }
 
     fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
+        if let Some(latency) = &mut self.latency {
+            latency.forget(conn);
+        }
+        self.timed.retain(|known| *known != conn);
         self.json.closed(conn);
         self.rates.closed(conn.slot());
         if let Some(nip_port) = &mut self.nip_port

@@ -139,7 +139,7 @@ impl Relay {
         watch(&mut io, &local.context, LOCAL)?;
         let status = Status::open_in(&mut io)?;
         let name = hubs(config).map(String::as_str).collect::<Vec<_>>().join(",");
-        let (monitor, handle) = monitor("rrcpd", io.tcp().waker());
+        let (monitor, handle) = monitor("rrcpd", io.tcp().waker(), true);
         Ok(Self { io, network, local, status, name, monitor, handle })
     }
 

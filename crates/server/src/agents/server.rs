@@ -101,7 +101,7 @@ impl Server {
         let mut providers = Providers::new(config, distributor, &mut io)?;
         providers.distributor.p2ps_up(net::clock::now(), P2PS);
         let addresses = Addresses::new(consumers.bound(), providers.nip_addr());
-        let (monitor, handle) = monitor("server", io.tcp().waker());
+        let (monitor, handle) = monitor("server", io.tcp().waker(), config.p2ps.latency_calc_enabled);
         let status = Status::open_in(&mut io)?;
         let sessions = Sessions { providers, consumers, sides: Vec::new() };
         let (name, backpressure) = (config.hub.name.clone(), Backpressure::default());
@@ -146,6 +146,9 @@ impl Server {
         let again = if *holding { backpressure.timeout() } else { None };
         let deadline = earliest([sessions.consumers.timeout(), sessions.providers.timeout(), again]);
         io.read_at_most(sessions.consumers.input_of_turn());
+        if self.monitor.times_next_turn() {
+            sessions.providers.time_turn();
+        }
         let now = io.turn(deadline, sessions)?;
         if self.monitor.times_next_turn() {
             sessions.consumers.time_turn(now);
@@ -158,6 +161,7 @@ impl Server {
             // Providers that came since are held, too.
             sessions.providers.hold(*holding, io);
         }
+        self.sessions.providers.end_timed_turn(now);
         self.monitor.end_turn(now, || self.sessions.consumers.p2ps.delivered());
         if self.monitor.is_asked() {
             self.oversee(now);

@@ -161,7 +161,8 @@ impl Sharded {
         });
         let stop = Arc::new(AtomicUsize::new(0));
         let permissioning = Permissioning::start(config)?;
-        let (ingest_monitor, handle) = monitor("source distributor", io.tcp().waker());
+        let (ingest_monitor, handle) =
+            monitor("source distributor", io.tcp().waker(), config.source_distributor.latency_calc_enabled);
         let (mut shards, mut requests, mut wakers, mut monitors) = (Vec::new(), Vec::new(), Vec::new(), vec![handle]);
         let mut ports = Ports { port: Port::of(&config.p2ps, count > 1), bound: None };
         let common =
@@ -235,6 +236,9 @@ impl Ingest {
     fn turn(&mut self) -> io::Result<()> {
         let deadline = if self.may_sleep() { self.timeout() } else { Some(0) };
         let Self { io, providers, requests, .. } = self;
+        if self.monitor.times_next_turn() {
+            providers.time_turn();
+        }
         let now = io.turn(deadline, providers)?;
         requests.iter_mut().for_each(Reader::awake);
         self.events.awake();
@@ -250,6 +254,7 @@ impl Ingest {
         self.publish();
         self.providers.flush(now, &mut self.io);
         self.hold(now);
+        self.providers.end_timed_turn(now);
         self.monitor.end_turn(now, || self.providers.distributor.counters().updates);
         if self.monitor.is_asked() {
             self.oversee(now);
@@ -362,7 +367,7 @@ impl Shard {
         ports.opened(&consumers);
         events.wake_with(io.tcp().waker());
         let status = Status::open_in(&mut io)?;
-        let (monitor, handle) = monitor(&format!("egress {id}"), io.tcp().waker());
+        let (monitor, handle) = monitor(&format!("egress {id}"), io.tcp().waker(), config.p2ps.latency_calc_enabled);
         let labels = [("rssl", consumers.bound().rssl.to_string()), ("shard", id.to_string())];
         let shard = Self {
             monitor,

@@ -63,7 +63,8 @@ impl SourceDistributorAgent {
         providers.share_routes(thread);
         let hub = Publisher::new(config, incarnation, &mut io)?;
         let status = Status::open_in(&mut io)?;
-        let (monitor, handle) = monitor(&name_of(thread), io.tcp().waker());
+        let timed = config.source_distributor.latency_calc_enabled;
+        let (monitor, handle) = monitor(&name_of(thread), io.tcp().waker(), timed);
         Ok(Self { io, providers, hub, holding: false, status, name: config.hub.name.clone(), monitor, handle })
     }
 
@@ -99,6 +100,9 @@ impl SourceDistributorAgent {
 
     fn turn(&mut self) -> io::Result<()> {
         let deadline = earliest([self.providers.timeout(), self.hub.timeout()]);
+        if self.monitor.times_next_turn() {
+            self.providers.time_turn();
+        }
         let now = self.io.turn(deadline, &mut self.providers)?;
         self.announce(now);
         self.providers.on_timer(now, &mut self.io);
@@ -126,6 +130,7 @@ impl SourceDistributorAgent {
             self.providers.hold(self.holding, &mut self.io);
         }
         self.providers.flush(now, &mut self.io);
+        self.providers.end_timed_turn(now);
         self.monitor.end_turn(now, || self.providers.distributor.counters().updates);
         if self.monitor.is_asked() {
             self.oversee(now);

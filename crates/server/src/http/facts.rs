@@ -7,6 +7,7 @@ use net::tcp::{ConnId, Traffic};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::agents::each_latency;
 use crate::agents::monitor::Thread;
 
 /// Items, clients and watchers of one answer, at most.
@@ -232,6 +233,8 @@ pub struct Provider {
     pub queued_bytes: u64,
     /// Bytes and messages of its connection.
     pub traffic: Option<Connection>,
+    /// How long its messages are in the process until they go on to P2PSs (`latency_calc_server_based`).
+    pub latency: Option<Latency>,
 }
 
 /// A connection, as the kernel sees it. Bytes are those of the network: encrypted, where they are.
@@ -300,6 +303,26 @@ pub struct Client {
     pub warm_standby: Option<String>,
     /// Bytes and messages of its connection.
     pub traffic: Option<Connection>,
+    /// How long messages are in the process until the client has them (`latency_calc_mount_based`).
+    pub latency: Option<Latency>,
+}
+
+/// How long messages of one client or provider are in the process: of every thirty-second turn that delivers something.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct Latency {
+    /// Turns that were timed, since it came.
+    pub samples: u64,
+    /// Of the last samples, microseconds.
+    pub median_us: f64,
+    /// Likewise.
+    pub p99_us: f64,
+}
+
+impl From<each_latency::Latency> for Latency {
+    fn from(of: each_latency::Latency) -> Self {
+        let each_latency::Latency { samples, median_us, p99_us } = of;
+        Self { samples, median_us, p99_us }
+    }
 }
 
 /// An item.
@@ -473,6 +496,7 @@ pub fn clients(thread: &mut Thread<'_>, number: usize, filter: &Filter) -> (Vec<
             login_round_trip_us: login.and_then(|l| l.round_trip_us),
             warm_standby: login.and_then(|l| l.standby).map(str::to_owned),
             traffic: None,
+            latency: consumers.latency_of(connection.conn).map(Latency::from),
         });
     }
     for (client, conn) in found.iter_mut().zip(conns) {
@@ -662,6 +686,7 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
             services: session.services.iter().map(|offer| offer.service.to_owned()).collect(),
             queued_bytes: 0,
             traffic: None,
+            latency: None,
         });
         conns.push(providers.connection(session.id));
     }
@@ -675,10 +700,13 @@ pub(super) fn providers(thread: &mut Thread<'_>, number: usize) -> Vec<Provider>
             services: Vec::new(),
             queued_bytes: 0,
             traffic: None,
+            latency: None,
         });
     }
     for (provider, conn) in found.iter_mut().zip(conns) {
         provider.traffic = conn.and_then(|conn| Connection::of(thread, conn));
+        let measured = conn.and_then(|conn| thread.providers.as_ref()?.latency_of(conn));
+        provider.latency = measured.map(Latency::from);
         provider.queued_bytes = conn.map_or(0, |conn| thread.io.backlog(conn) as u64);
     }
     found

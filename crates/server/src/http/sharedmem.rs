@@ -342,6 +342,9 @@ fn mount(client: &Client) -> Instance {
             gauge("outputBufferBytes", client.queued_bytes),
             truth("requestsHeldBack", client.held_back),
             variable("loginRoundTripMicroseconds", Kind::Numeric, client.login_round_trip_us),
+            counter("latencySamples", client.latency.map_or(0, |latency| latency.samples)),
+            variable("latencyMedianMicroseconds", Kind::Gauge, client.latency.map(|latency| latency.median_us)),
+            variable("latency99thPercentileMicroseconds", Kind::Gauge, client.latency.map(|latency| latency.p99_us)),
         ],
         children: vec![connection_of(client)],
     }
