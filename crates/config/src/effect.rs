@@ -162,7 +162,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(
         Kind::P2ps,
         LOGS,
-        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True max_bytes max_swapfiles timeStampFormat logDiscoveryEvents=False logDtMsgTogether=False logItemError=False logNonRecoverableOpens=False",
+        "debugLogger*fileSize debugLogger*numFiles file install_file_action install_stderr_action=True max_bytes max_swapfiles timeStampFormat logDtMsgTogether=False",
     ),
     none(Kind::P2ps, LICENCE, "licenseFile licenseValidatingTime"),
     none(Kind::P2ps, "a P2PS is known by hub.instance, or by its address", "serverId"),
@@ -318,7 +318,6 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, HEADLINES, "headlinePermissioning=True"),
     none(Kind::Service, LOCK_SERVICE, "overrideLockServiceId"),
     none(Kind::Service, PREEMPTION, "lockedItemThreshold preemption preemptionRecoveryThreshold"),
-    none(Kind::Service, LOGS, "logNonRecoverableOpens"),
     none(Kind::Service, BIAS, "readBias serviceQueueTimerMilliseconds"),
     none(Kind::Service, NEEDLESS, "maxOutputBuffers maxSemaphores"),
     none(

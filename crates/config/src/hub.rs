@@ -253,6 +253,11 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         image_part: (c.max_fragment_size as usize).saturating_sub(DICTIONARY_HEADROOM).max(100),
         cache: p2ps_cache(config),
         headlines: headlines_of_p2ps(c),
+        notices: p2ps::Notices {
+            item_errors: c.log_item_error,
+            refused_opens: c.log_non_recoverable_opens,
+            servers: c.log_discovery_events,
+        },
         filters: filters::of_p2ps(&config.filters),
         page_sizes: config.source_distributor.page_sizes.0.clone(),
         permissions: permission_settings(&config.permissions),

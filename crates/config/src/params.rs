@@ -50,6 +50,9 @@ section! {
     client_ca_file: String = String::new(), "", "PEM file with the certificates to which those of consumers must lead. With it every consumer port takes TLS only, and nobody without such a certificate; empty asks for none.";
     max_mounts: u32 = 10_000, "maxMounts", "Consumer connections at a time; one more is refused with a text.";
     log_mount_requests: bool = true, "logMountRequests", "Clients that come and go are lines of the log; false leaves them to its level debug.";
+    log_item_error: bool = false, "logItemError", "Each state of an item that is not good, as those who watch hear of it, is a line of the log, up to 50 a second.";
+    log_non_recoverable_opens: bool = false, "logNonRecoverableOpens" in "SERVICE", "Each item that is asked for and closed for good, before anybody has had it, is a line of the log, up to 50 a second with those of log_item_error.";
+    log_discovery_events: bool = false, "logDiscoveryEvents", "P2PSs of the hub that come and go as servers for clients (enable_connect_config) are lines of the log.";
     max_mounts_per_user: u32 = 256, "maxMountsPerUser", "Connections of one login name at a time.";
     drain_time_s: u16 = 0, "", "Time over which a server that is stopped or drained closes its clients, evenly, seconds, so that other servers are not stormed. 0 closes all at once.";
     redirect_text: String = String::new(), "", "What clients of a server that is stopped or drained are told beside why, such as where else to connect.";

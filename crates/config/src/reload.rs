@@ -37,7 +37,7 @@ macro_rules! at_reload {
 }
 
 at_reload! {
-    p2ps: max_mounts log_mount_requests max_mounts_per_user item_limit aggregate_item_limit total_item_limit service_item_limit service_open_window limit_upper_percent limit_lower_percent
+    p2ps: max_mounts log_mount_requests log_item_error log_non_recoverable_opens log_discovery_events max_mounts_per_user item_limit aggregate_item_limit total_item_limit service_item_limit service_open_window limit_upper_percent limit_lower_percent
         open_queue_burdened open_queue_overloaded open_queue_hysteresis blocked_items_file minimum_open_window open_window_for_poll_requests disconnect_src_down disconnect_single_src_down disconnect_service_list dismount_on_outage disconnect_after_s open_rate max_incoming_bytes_per_second max_incoming_messages_per_second guaranteed_output_buffers
         max_output_buffers pool_size output_threshold_breach output_threshold_ok post_timeout_s drain_time_s redirect_text
         source_distributor_order source_distributor_failback_s source_distributor_pairs source_distributor_sequence_numbers connection_list enable_connect_config connection_order connection_standby_servers load_factor_interval_s scaling_factor;

@@ -37,6 +37,7 @@ section! {
     connect_retry_interval_s: Option<u32> = None, "connectRetryInterval" in "SERVICE", "First pause before a lost route whose service_list has this service is dialled again, seconds, in place of source_distributor.recovery_interval_ms; the shortest of its services counts. Doubles up to ten times as much.";
     post_timeout_s: Option<u32> = None, "insertTimeout" in "SERVICE", "As p2ps.post_timeout_s, seconds.";
     insert_flush_interval_ms: Option<u32> = None, "insertFlushInterval" in "SERVICE", "As source_distributor.insert_flush_interval_ms, milliseconds.";
+    log_non_recoverable_opens: Option<bool> = None, "logNonRecoverableOpens" in "SERVICE", "As p2ps.log_non_recoverable_opens.";
     discourage_requests_on_outage: Option<bool> = None, "discourageRequestsOnOutage" in "SERVICE", "As p2ps.discourage_requests_on_outage.";
     expanded_enum_fields: Option<bool> = None, "expandedEnumFields" in "SERVICE", "As p2ps.expanded_enum_fields.";
     seq_num_follows_marketfeed_rules: Option<bool> = None, "seqNumFollowsMarketfeedRules" in "SERVICE", "As p2ps.seq_num_follows_marketfeed_rules.";
@@ -95,7 +96,7 @@ macro_rules! at_once {
 
 at_once! {
     age_unwatched_item_time_s request_timeout_s normal_retry_time_s retry_limit recover_items_on_close forward_item_priority_to_src_app stale_recovery_retry_time_s
-    preemption_retry_s max_pending_out_insert post_timeout_s non_recoverable_polling max_load_level include_unwatched_items_in_load recognition_time_s service_restart_time_s failback_s auto_failback
+    preemption_retry_s max_pending_out_insert post_timeout_s insert_flush_interval_ms log_non_recoverable_opens non_recoverable_polling max_load_level include_unwatched_items_in_load recognition_time_s service_restart_time_s failback_s auto_failback
 }
 
 /// Takes over what counts with a reload, also of services of which nothing was said, or nothing is said any more.
@@ -154,6 +155,7 @@ pub(super) fn of_p2ps(config: &Config) -> BTreeMap<String, p2ps::ServiceConfig> 
         post_timeout: seconds(own.post_timeout_s),
         recovery_delay_max: seconds(own.normal_retry_time_s.map(|seconds| seconds.max(1))),
         discourage_on_outage: own.discourage_requests_on_outage,
+        refused_opens: own.log_non_recoverable_opens,
     };
     config.services.iter().map(|(name, own)| (name.clone(), of(own))).collect()
 }

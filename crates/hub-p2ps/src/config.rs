@@ -147,7 +147,10 @@ pub struct Config {
     pub page_sizes: crate::cache::rules::PageSizes,
     /// Filters that keep parts of services from all who watch; nothing unless said.
     pub filters: crate::filter::rules::Filters,
+    /// Records of chains that are open for a client behind the first ones, at most; a record has up to 14 members.
     pub chain_records: usize,
+    /// What operators are told of beside what they always are.
+    pub notices: Notices,
     /// Services whose headlines have their permission codes in a field (`newsServiceItemPairList`), by name.
     pub headlines: BTreeMap<String, Arc<HeadlineRule>>,
     /// Settings of the permissions; off unless said. Rights come later ([`super::P2ps::set_rights`]).
@@ -231,9 +234,27 @@ pub struct ServiceConfig {
     pub recovery_delay_max: Option<u64>,
     /// [`Config::discourage_on_outage`] of this service.
     pub discourage_on_outage: Option<bool>,
+    /// [`Notices::refused_opens`] of this service.
+    pub refused_opens: Option<bool>,
+}
+
+/// What operators are told of beside what they always are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Notices {
+    /// States of items that are not good, as those who watch hear of them (`logItemError`).
+    pub item_errors: bool,
+    /// Items that nobody has had, and that are closed for good (`logNonRecoverableOpens`).
+    pub refused_opens: bool,
+    /// P2PSs of the hub that come and go (`logDiscoveryEvents`).
+    pub servers: bool,
 }
 
 impl Config {
+    /// Whether operators are told of opens of a service that are refused for good.
+    pub(crate) fn tells_refused_opens(&self, service: &str) -> bool {
+        self.services.get(service).and_then(|own| own.refused_opens).unwrap_or(self.notices.refused_opens)
+    }
+
     /// How long a post to a service may be unanswered.
     pub(crate) fn post_timeout_of(&self, service: &str) -> u64 {
         self.services.get(service).and_then(|own| own.post_timeout).unwrap_or(self.post_timeout)
@@ -319,6 +340,7 @@ impl Default for Config {
             page_sizes: crate::cache::rules::PageSizes::default(),
             filters: crate::filter::rules::Filters::default(),
             chain_records: 10_000,
+            notices: Notices::default(),
             headlines: BTreeMap::new(),
             permissions: permissions::Settings::default(),
             dictionary: None,

@@ -51,7 +51,7 @@ mod timers;
 pub use clients::{Authenticator, CLOSE_BATCH, Credentials, Identity, Rejected, TokenLife};
 pub use clients::{ClientInfo, Mount};
 pub use close_reason::CloseReason;
-pub use config::{Config, Connections, ServerOrder, ServiceConfig, ServiceIdError, ServiceIds};
+pub use config::{Config, Connections, Notices, ServerOrder, ServiceConfig, ServiceIdError, ServiceIds};
 pub use counters::Counters;
 pub use delivery::deliveries::{Deliveries, DeliveryList};
 pub use gate::blocked::{BLOCKED_MAX, BlockError, BlockedList};

@@ -1,6 +1,7 @@
 //! Notices for operators.
 
-use super::load::states::{LoadOf, LoadState};
+use super::load::states::LoadOf;
+use hub_items::load_marks::LoadState;
 use std::fmt;
 
 /// Something that an operator should hear of.
@@ -107,6 +108,24 @@ pub enum Notice {
         /// The limit; of a queue the mark that counts.
         limit: u32,
     },
+    /// Those who watch an item are told a state that is not good.
+    ItemState {
+        /// The item's service.
+        service: String,
+        /// The item's name.
+        name: String,
+        /// The state, its code and its text.
+        state: String,
+        /// Nobody has had the item: its open is refused for good.
+        is_refused: bool,
+    },
+    /// A P2PS of the hub is there for clients, or is not any more.
+    Server {
+        /// Where consumers reach it.
+        place: String,
+        /// It is there.
+        is_there: bool,
+    },
     /// A service cannot be offered: all ids are in use.
     NoServiceIds {
         /// The service's name.
@@ -166,6 +185,12 @@ impl fmt::Display for Notice {
                 };
                 write!(f, "{of} is {state}{again}: {load} items {does} (limit {limit})")
             }
+            Self::ItemState { service, name, state, is_refused } => {
+                let what = if *is_refused { "is refused" } else { "is" };
+                write!(f, "item {} of service {service} {what}: {state}", name.escape_debug())
+            }
+            Self::Server { place, is_there: true } => write!(f, "P2PS {place} is there for clients"),
+            Self::Server { place, is_there: false } => write!(f, "P2PS {place} is not there for clients any more"),
             Self::NoServiceIds { service, refused } => write!(
                 f,
                 "service {service} is not offered: all 65000 service ids are in use ({refused} services refused so far); the id of one that is gone, and that no client has to do with, is free after a minute"

@@ -9,9 +9,9 @@
 //!   known stays until one has had the time to hear of all.
 //! * Clients hear of other members a second after they have changed at the latest, of other loads once in the interval of the load factor.
 
-use super::P2ps;
 use super::config::Connections;
 use super::ids::{ClientId, SourceId};
+use super::{Notice, P2ps};
 use crate::stream::{Health, Kind, Request, Server};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -233,7 +233,16 @@ impl P2ps {
             servers.heard.clear();
             servers.of_hub.clear();
         }
-        servers.of_hub = servers.gathered(now);
+        let gathered = servers.gathered(now);
+        if self.config.notices.servers {
+            let are_in = |members: &[Member], one: &Member| members.iter().any(|other| other.place == one.place);
+            let came = gathered.iter().filter(|one| !are_in(&servers.of_hub, one)).map(|one| (one, true));
+            let gone = servers.of_hub.iter().filter(|one| !are_in(&gathered, one)).map(|one| (one, false));
+            for (Member { place: Place { host, rssl, .. }, .. }, is_there) in came.chain(gone) {
+                self.output.notice(Notice::Server { place: format!("{host}:{rssl}"), is_there });
+            }
+        }
+        servers.of_hub = gathered;
         let members = if configured.is_empty() { servers.of_hub.clone() } else { configured };
         if servers.members != members {
             servers.members = members;

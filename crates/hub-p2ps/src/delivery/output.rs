@@ -8,10 +8,13 @@ use crate::egress::{Egress, FlowControl, Limits};
 use crate::ids::{ClientId, ItemId, ServiceId, StreamId};
 use crate::items::watchers::Watcher;
 use crate::{CloseReason, Config, Notice, encode};
-use rwf::EncodeError;
 use rwf::msg::Domain;
 use rwf::wire::Writer;
+use rwf::{DataState, EncodeError, State, StreamState};
 
+const SECOND: u64 = 1_000_000_000;
+/// Single items that operators are told of in a second: a log that takes a hundred lines of a kind has room for the other ones.
+const ITEM_NOTICES: u32 = 50;
 /// How often memory that idle clients hold is given back, in nanoseconds.
 const TRIM_INTERVAL: u64 = 1_000_000_000;
 
@@ -34,6 +37,8 @@ pub(crate) struct Output {
     pub(super) closing: Vec<(ClientId, CloseReason)>,
     /// Notices for operators since the owner asked last.
     pub(super) notices: Vec<Notice>,
+    /// When the second at hand began in which single items were told of, and how many were.
+    item_notices: (u64, u32),
     /// When memory of idle clients is given back next, in nanoseconds; of no meaning without clients.
     pub(super) trim_at: u64,
 }
@@ -50,6 +55,7 @@ impl Output {
             scratch: Scratch::default(),
             closing: Vec::new(),
             notices: Vec::new(),
+            item_notices: (0, 0),
             trim_at: 0,
         }
     }
@@ -78,6 +84,34 @@ impl Output {
     /// A client is to be closed after what it gets in this turn.
     pub(crate) fn close(&mut self, client: ClientId, reason: CloseReason) {
         self.closing.push((client, reason));
+    }
+
+    /// A state that those who watch an item have heard: operators hear of it where they want to know of all that are not good, or of an item that nobody has
+    /// had and that is refused for good (`Some(true)`; `None` for one that somebody has had); of so many in a second. False if they are not told because of
+    /// that.
+    pub(crate) fn notice_of_item(
+        &mut self,
+        now: u64,
+        (errors, refused): (bool, Option<bool>),
+        (service, name): (&str, &[u8]),
+        state: &State<'_>,
+    ) -> bool {
+        let is_good = state.stream == StreamState::OPEN && state.data != DataState::SUSPECT;
+        let is_refused = refused.is_some() && state.stream == StreamState::CLOSED;
+        if is_good || !errors && !(is_refused && refused == Some(true)) {
+            return true;
+        }
+        let (begun, told) = &mut self.item_notices;
+        if now.saturating_sub(*begun) >= SECOND {
+            (*begun, *told) = (now, 0);
+        }
+        *told += 1;
+        if *told > ITEM_NOTICES {
+            return false;
+        }
+        let (service, name) = (service.to_owned(), String::from_utf8_lossy(name).into_owned());
+        self.notices.push(Notice::ItemState { service, name, state: state.to_string(), is_refused });
+        true
     }
 
     /// Operators are to hear of something.

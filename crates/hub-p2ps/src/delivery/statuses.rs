@@ -42,10 +42,12 @@ impl P2ps {
     fn tell(&mut self, id: ItemId, status: &StatusMsg<'_>, telling: Telling) {
         debug_assert!(!self.items.get(id).is_view(), "what is told of an item, its views hear too");
         self.release_conflated(id);
+        let views = self.items.views_of(id).to_vec();
+        let has_open = |id: &ItemId| self.items.watchers(*id).open_count() > 0;
+        let is_new = !self.items.get(id).is_suspect() && !has_open(&id) && !views.iter().any(has_open);
         if let Some(state) = &status.state {
             self.items.note_state(id, *state, telling.pending);
         }
-        let views = self.items.views_of(id).to_vec();
         // The item may end with its last watcher.
         let item = self.items.get(id);
         let (service, name) = (item.service(), status.state.and_then(|_| item.key().name.map(Box::<[u8]>::from)));
@@ -57,7 +59,14 @@ impl P2ps {
         if let Some(state) = status.state {
             for (stream, data) in told.0.into_iter().flatten() {
                 let state = State { stream, data, ..state };
-                self.history.note(self.now, (service.0, name.as_deref().unwrap_or_default()), &state);
+                let name = name.as_deref().unwrap_or_default();
+                self.history.note(self.now, (service.0, name), &state);
+                let known = self.sources.services().get(service).map_or("", |known| &known.name);
+                let refused = is_new.then(|| self.config.tells_refused_opens(known));
+                let wanted = (self.config.notices.item_errors, refused);
+                if !self.output.notice_of_item(self.now, wanted, (known, name), &state) {
+                    self.counters.item_states_not_told += 1;
+                }
             }
         }
     }

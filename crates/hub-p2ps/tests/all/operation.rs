@@ -2,7 +2,7 @@
 
 use crate::world::{World, encode, item, texts, words};
 use hub_content::cache::rules::CacheRules;
-use hub_p2ps::{BlockError, ClientId, CloseReason, Config, SourceId};
+use hub_p2ps::{BlockError, ClientId, CloseReason, Config, Notice, Notices, SourceId};
 use hub_stream::Event;
 use rwf::msg::{RequestFlags, RequestMsg};
 use rwf::rdm::request::{Payload, View};
@@ -198,4 +198,78 @@ fn an_operator_sees_items_views_and_cached_images() {
     assert!(!world.take(1).is_empty() && !world.take(2).is_empty(), "both are told");
     let number = items_of(&world, b"IBM")[0];
     assert!(world.p2ps.item_image(number).is_some_and(|(_, current)| !current), "of before the loss");
+}
+
+/// Operators hear of items where they want to.
+#[test]
+fn bad_states_and_refused_opens_are_told_of_where_that_is_wanted() {
+    let closed = |code| {
+        let state = State::new(StreamState::CLOSED, DataState::SUSPECT, code, "no such item");
+        let msg = rwf::msg::StatusMsg { state: Some(state), ..rwf::msg::StatusMsg::new(crate::world::PRICE, 77) };
+        encode(|w| msg.encode(w))
+    };
+    let told = |world: &mut World| {
+        let items = world.p2ps.notices().filter(|notice| matches!(notice, Notice::ItemState { .. }));
+        items.map(|notice| notice.to_string()).collect::<Vec<_>>()
+    };
+    for (notices, of_service, expected) in [
+        (Notices::default(), None, [0, 0, 0]),
+        (Notices { refused_opens: true, ..Notices::default() }, None, [1, 0, 0]),
+        (Notices { refused_opens: true, ..Notices::default() }, Some(false), [0, 0, 0]),
+        (Notices::default(), Some(true), [1, 0, 0]),
+        (Notices { item_errors: true, ..Notices::default() }, None, [1, 1, 1]),
+    ] {
+        let own = hub_p2ps::ServiceConfig { refused_opens: of_service, ..hub_p2ps::ServiceConfig::default() };
+        let services = [("FEED".to_owned(), own)].into();
+        let mut world = World::with_feed_and(Config { notices, services, ..Config::default() });
+        world.clients([1]);
+        // One that nobody has had is refused.
+        world.request(1, &item(5, "XXX"));
+        let token = world.token();
+        let status = closed(StateCode::NOT_FOUND);
+        world.publish(0, |p| {
+            p.opened(token, 0).status(0, hub_stream::flags::CLOSED, &status);
+        });
+        let refused = told(&mut world);
+        world.take(1);
+        world.asked();
+        // One that is there becomes Suspect, and is closed then.
+        world.open(1, 6, "IBM", 901);
+        let suspect = crate::world::status(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
+        world.publish(0, |p| {
+            p.status(901, 0, &suspect);
+        });
+        let is_suspect = told(&mut world);
+        world.publish(0, |p| {
+            p.status(901, hub_stream::flags::CLOSED, &status);
+        });
+        let is_closed = told(&mut world);
+        assert_eq!([refused.len(), is_suspect.len(), is_closed.len()], expected, "{notices:?} {of_service:?}");
+        if let Some(line) = refused.first() {
+            assert_eq!(line, "item XXX of service FEED is refused: CLOSED/SUSPECT/NOT_FOUND \"no such item\"");
+        }
+        if let Some(line) = is_suspect.first() {
+            assert!(line.starts_with("item IBM of service FEED is: OPEN/SUSPECT/NONE"), "{line}");
+        }
+        world.take(1);
+        world.asked();
+    }
+}
+
+#[test]
+fn of_items_operators_are_told_so_many_in_a_second_and_the_others_are_counted() {
+    let notices = Notices { item_errors: true, ..Notices::default() };
+    let mut world = World::with_feed_and(Config { notices, ..Config::default() });
+    world.clients([1]);
+    for at in 0..60 {
+        world.open(1, 5 + at, &format!("I{at}"), 900 + at as u32);
+    }
+    let suspect = crate::world::status(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
+    world.publish(0, |p| {
+        (900..960).for_each(|handle| _ = p.status(handle, 0, &suspect));
+    });
+    let told =
+        |world: &mut World| world.p2ps.notices().filter(|notice| matches!(notice, Notice::ItemState { .. })).count();
+    assert_eq!((told(&mut world), world.p2ps.counters().item_states_not_told), (50, 10));
+    world.take(1);
 }

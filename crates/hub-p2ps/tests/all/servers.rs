@@ -286,3 +286,34 @@ fn clients_of_json_are_told_their_port_and_many_clients_in_turns() {
     assert_eq!(turns, [64, 64, 64, 8, 0]);
     world.asked();
 }
+
+#[test]
+fn operators_hear_of_servers_that_come_and_go_where_they_want_to() {
+    for is_wanted in [false, true] {
+        let notices = hub_p2ps::Notices { servers: is_wanted, ..hub_p2ps::Notices::default() };
+        let mut world = World::with(Config { notices, ..config(ServerOrder::default()) });
+        world.p2ps.serve_at(world.now, place("own"));
+        join(&mut world, 0);
+        let told = |world: &mut World| {
+            let servers = world.p2ps.notices().filter(|notice| matches!(notice, hub_p2ps::Notice::Server { .. }));
+            servers.map(|notice| notice.to_string()).collect::<Vec<_>>()
+        };
+        let own = told(&mut world);
+        hear(&mut world, 0, &[server("other", 1)]);
+        world.pass(0);
+        let came = told(&mut world);
+        // A Source Distributor that was joined a moment ago may not know all yet.
+        for _ in 0..6 {
+            world.pass(SECOND);
+            hear(&mut world, 0, &[server("other", 1)]);
+        }
+        hear(&mut world, 0, &[]);
+        world.pass(0);
+        let gone = told(&mut world);
+        let line = |text: &str| if is_wanted { vec![text.to_owned()] } else { Vec::new() };
+        assert_eq!(own, line("P2PS own:14002 is there for clients"));
+        assert_eq!(came, line("P2PS other:14002 is there for clients"));
+        assert_eq!(gone, line("P2PS other:14002 is not there for clients any more"));
+        world.asked();
+    }
+}
