@@ -70,6 +70,11 @@ proptest! {
     }
 
     #[test]
+    fn smoke_srs(data in prop::collection::vec(any::<u8>(), 0..600)) {
+        targets::srs(&data);
+    }
+
+    #[test]
     fn smoke_sender(data in prop::collection::vec(any::<u8>(), 0..900)) {
         targets::sender(&data);
     }

@@ -534,6 +534,35 @@ fn who_is_slow_silent_or_greedy_is_bounded() {
     assert_eq!((service.stats().away, service.stats().sources), (0, 0));
 }
 
+/// A connection that registers again and again, each time under another name, leaves nothing of the names before.
+#[test]
+fn a_connection_is_of_one_context_at_a_time() {
+    use lbm::wire::rsocket::Frame;
+    use lbm::wire::srs::{Message, PROTOCOL, RegistrationRequest, interest_mode};
+    let mut service = Service::new(ServiceConfig::default(), 0);
+    service.accepted(0, 1);
+    for session in 0..1_000 {
+        let request = RegistrationRequest {
+            kind: 0,
+            address: Ipv4Addr::LOCALHOST,
+            port: 1,
+            session,
+            host: 1,
+            protocol: PROTOCOL,
+            interest_mode: interest_mode::FILTER,
+            domain: 0,
+        };
+        let (mut message, mut frame) = (Vec::new(), Vec::new());
+        Message::Register(request).encode(&mut message);
+        Frame::RequestResponse { stream: 1, data: &message }.encode(&mut frame);
+        service.receive(0, 1, &frame).expect("read");
+        service.take(1, 1 << 20);
+        assert_eq!((service.stats().contexts, service.stats().away), (1, 0), "registration {session}");
+    }
+    service.closed(0, 1);
+    assert_eq!((service.stats().contexts, service.stats().away), (0, 0));
+}
+
 #[test]
 fn hostile_bytes_are_an_error_and_no_panic() {
     let good = says(&[], 1_000);

@@ -309,6 +309,10 @@ impl Service {
         Message::Registered(response).encode(&mut data);
         Frame::Payload { stream, complete: true, data: &data }.encode(&mut conn.out);
         self.stats.registrations += 1;
+        // A connection is of one context: whoever registers again under another name is that one no more.
+        if let Some(own) = conn.context.take() {
+            self.disconnect(now, own);
+        }
         let identity = Identity { address: request.address, host: request.host, session: request.session };
         let former = self.by_identity.get(&identity).copied();
         if let Some(former) = former

@@ -1,12 +1,15 @@
 // What the fuzz targets run, and the smoke test in `hostile.rs` with it: any bytes may come, and nothing may panic, hang or take
 // memory that the bytes do not justify. Each function takes the fuzzer's bytes.
 
+use lbm::resolver::service::{Service, ServiceConfig};
 use lbm::topic::{CatchUpConfig, DeliveryConfig, Message, Ordering, Session, Source, SourceConfig, TopicSink};
 use lbm::transport::tcp::Deframer;
 use lbm::transport::{EndReason, Lbtrm, Received, Receiver, ReceiverConfig, Sender, SenderConfig};
 use lbm::wire::header::LateJoinInfo;
 use lbm::wire::lbmc::{self, Messages};
 use lbm::wire::properties::Properties;
+use lbm::wire::rsocket::{Frame, Frames};
+use lbm::wire::srs::{self, Interest, InterestKind, OTID, Record, RegistrationRequest, SourceInfo};
 use lbm::wire::{Writer, lbmr, lbtrm, lbtru};
 
 fn written(room: usize, f: impl FnOnce(&mut Writer<'_>) -> Result<(), lbm::wire::Full>) -> Option<Vec<u8>> {
@@ -272,5 +275,165 @@ fn check(packet: &[u8]) {
     let packet = lbtrm::Packet::decode(packet).expect("our own");
     if let lbtrm::Body::Data(data) = packet.body {
         assert!(Messages::new(data.messages).all(|m| m.is_ok()));
+    }
+}
+
+/// Bytes of operations.
+struct Operations<'a>(&'a [u8]);
+
+impl<'a> Operations<'a> {
+    fn next(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn bytes(&mut self, most: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
+
+/// A record that a context may send: few names and ids, so that contexts meet.
+fn record(out: &mut Vec<u8>, choice: u8, more: u8) {
+    let mut otid = [0; OTID];
+    otid[0] = choice >> 4 & 3;
+    let name = [b"a".as_slice(), b"ab", b"b", b"a.*"][usize::from(choice >> 2 & 3)];
+    let kind = [InterestKind::Wanted, InterestKind::Unwanted, InterestKind::Ended][usize::from(more % 3)];
+    let record = match choice & 3 {
+        0 => Record::Source(SourceInfo {
+            otid,
+            topic: name,
+            source: b"TCP:10.1.1.10:14371",
+            host: 0,
+            index: u32::from(more),
+            functions: 0,
+            request: (core::net::Ipv4Addr::LOCALHOST, 0),
+            instance: [choice; 8],
+            ttl: 60,
+            cost: u32::from(more & 1),
+        }),
+        1 => Record::SourceDeleted { otid, topic: name },
+        _ => Record::Interest(Interest { kind, pattern: more & 8 != 0, name, domain: 0, instance: [choice; 8] }),
+    };
+    record.encode(out);
+}
+
+/// A frame of a context, of the fuzzer's choice.
+fn frame(operations: &mut Operations<'_>) -> Option<Vec<u8>> {
+    let (choice, more) = (operations.next()?, operations.next()?);
+    let (mut message, mut out) = (Vec::new(), Vec::new());
+    match choice % 8 {
+        0 => {
+            let request = RegistrationRequest {
+                kind: more & 3,
+                address: core::net::Ipv4Addr::LOCALHOST,
+                port: 1,
+                session: u32::from(more >> 2 & 3),
+                host: 1,
+                protocol: if more & 16 == 0 { srs::PROTOCOL } else { more },
+                interest_mode: more >> 5 & 3,
+                domain: 0,
+            };
+            srs::Message::Register(request).encode(&mut message);
+            Frame::RequestResponse { stream: 1, data: &message }.encode(&mut out);
+        }
+        1 => {
+            srs::Message::Stream.encode(&mut message);
+            Frame::RequestStream { stream: 3, credit: u32::from(more) << 24 | u32::from(more), data: &message }
+                .encode(&mut out);
+        }
+        2 => Frame::Setup { keepalive_ms: 1, lifetime_ms: u32::from(more) << 8 }.encode(&mut out),
+        3 => Frame::Keepalive { respond: more & 1 != 0 }.encode(&mut out),
+        4 => Frame::RequestN { stream: u32::from(more & 3), credit: u32::from(more) }.encode(&mut out),
+        5 => Frame::Cancel { stream: u32::from(more & 3) }.encode(&mut out),
+        6 => Frame::FireAndForget { stream: 5, data: operations.bytes(usize::from(more) % 40) }.encode(&mut out),
+        _ => {
+            for _ in 0..=more % 4 {
+                let (choice, more) = (operations.next()?, operations.next()?);
+                record(&mut message, choice, more);
+            }
+            Frame::FireAndForget { stream: 7, data: &message }.encode(&mut out);
+        }
+    }
+    Some(out)
+}
+
+/// Closes a connection that has said what cannot be read.
+fn let_go_if_bad(service: &mut Service, now: u64, place: &mut Option<(u64, Frames)>, is_bad: bool) {
+    if let Some((number, _)) = place.take_if(|_| is_bad) {
+        service.closed(now, number);
+    }
+}
+
+/// A resolution service by operations: contexts connect, say anything, read little or much, go and come back, and time goes by. What it says
+/// can be read, and its bounds hold.
+pub(crate) fn srs(data: &[u8]) {
+    let config = ServiceConfig {
+        sources_max: 6,
+        sources_per_context: 3,
+        topics_per_context: 3,
+        patterns_per_context: 2,
+        queue_max: 400,
+        ..ServiceConfig::default()
+    };
+    let mut operations = Operations(data);
+    let (mut now, mut next) = (0u64, 1u64);
+    let mut service = Service::new(config.clone(), now);
+    // The number of the connection in each place, and what was read of it.
+    let mut conns: [Option<(u64, Frames)>; 3] = Default::default();
+    while let (Some(operation), Some(more)) = (operations.next(), operations.next()) {
+        let place = usize::from(operation >> 4) % conns.len();
+        let number = conns[place].as_ref().map(|(number, _)| *number);
+        match (operation & 15, number) {
+            (0..=2, None) => {
+                service.accepted(now, next);
+                conns[place] = Some((next, Frames::default()));
+                next += 1;
+            }
+            (3, Some(number)) if more.is_multiple_of(4) => {
+                conns[place] = None;
+                service.closed(now, number);
+            }
+            (4, Some(number)) => {
+                let read = service.receive(now, number, operations.bytes(usize::from(more) % 32));
+                let_go_if_bad(&mut service, now, &mut conns[place], read.is_err());
+            }
+            (5, _) => now += u64::from(more) * 500_000_000,
+            (6..=8, Some(number)) => {
+                let room = usize::from(more) * 8;
+                let bytes = service.take(number, room);
+                assert!(room > 0 || bytes.is_empty());
+                if let Some((_, frames)) = &mut conns[place] {
+                    let read = frames.receive(&bytes, |frame| Frame::decode(frame).map(drop));
+                    read.expect("a service says what can be read");
+                }
+                service.drained(number);
+            }
+            (_, Some(number)) => {
+                let Some(bytes) = frame(&mut operations) else { return };
+                // What a frame carries may be nonsense: then the context is let go of.
+                let read = service.receive(now, number, &bytes);
+                let_go_if_bad(&mut service, now, &mut conns[place], read.is_err());
+            }
+            _ => {}
+        }
+        service.on_timer(now);
+        for (number, _) in service.closing() {
+            for conn in &mut conns {
+                if conn.as_ref().is_some_and(|(of, _)| *of == number) {
+                    *conn = None;
+                    service.closed(now, number);
+                }
+            }
+        }
+        let stats = service.stats();
+        assert!(stats.sources <= config.sources_max, "{stats:?}");
+        assert!(stats.contexts <= conns.iter().flatten().count(), "{stats:?}");
+        assert!(
+            stats.wanted <= stats.contexts * (config.topics_per_context + config.patterns_per_context),
+            "{stats:?}"
+        );
     }
 }
