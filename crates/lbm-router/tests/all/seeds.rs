@@ -151,12 +151,12 @@ fn arrives(world: &World, domains: &[u32], source: usize, before: u32) {
     }
 }
 
-#[test]
-fn worlds_go_through_what_happens_to_them() {
+/// Runs so many worlds, or those that the environment asks for.
+fn each_world(count: u64) {
     let read = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seeds: Vec<u64> = match read("QUOTEWAY_SEED") {
         Some(seed) => vec![seed],
-        None => (0..read("QUOTEWAY_SEEDS").unwrap_or(300)).collect(),
+        None => (0..read("QUOTEWAY_SEEDS").unwrap_or(count)).collect(),
     };
     for seed in seeds {
         let lived = std::panic::catch_unwind(|| live(seed));
@@ -165,4 +165,16 @@ fn worlds_go_through_what_happens_to_them() {
             std::panic::resume_unwind(why);
         }
     }
+}
+
+#[test]
+fn worlds_go_through_what_happens_to_them() {
+    each_world(300);
+}
+
+/// So many worlds as the goal names: `cargo test -p lbm-router --test all -- --ignored ten_thousand`.
+#[test]
+#[ignore = "takes many minutes"]
+fn ten_thousand_worlds_go_through_what_happens_to_them() {
+    each_world(10_000);
 }
