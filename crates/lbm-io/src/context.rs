@@ -326,10 +326,10 @@ impl Context {
             config.delivery.ordering = Ordering::Arrival;
         }
         let now = clock::now();
-        let id = ReceiverId(self.inbound.receivers.len() as u32);
-        let query = self.resolution.add_receiver(now, topic, pattern, id.0)?;
+        let id = ReceiverId(self.inbound.receivers.next_name());
+        let query = self.resolution.add_receiver(now, topic, pattern, id.index() as u32)?;
         let entry = ReceiverEntry { wildcard: pattern.is_some(), query, config, options: effective, failover };
-        self.inbound.receivers.push(Some(entry));
+        self.inbound.receivers.insert(entry);
         Ok(id)
     }
 

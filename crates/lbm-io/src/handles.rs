@@ -2,29 +2,31 @@
 
 use std::net::SocketAddrV4;
 
+use crate::places::Name;
+
 /// A source of a [`Context`](crate::Context).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SourceId(pub(crate) u32);
+pub struct SourceId(pub(crate) Name);
 
 /// A receiver of a [`Context`](crate::Context), for one topic or for all that match a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ReceiverId(pub(crate) u32);
+pub struct ReceiverId(pub(crate) Name);
 
 /// A request that waits for replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub(crate) u32);
 
 impl SourceId {
-    /// A small number for tables.
+    /// A small number for tables. Once this one is removed another one may have it.
     pub const fn index(self) -> usize {
-        self.0 as usize
+        self.0.place()
     }
 }
 
 impl ReceiverId {
-    /// A small number for tables.
+    /// A small number for tables. Once this one is removed another one may have it.
     pub const fn index(self) -> usize {
-        self.0 as usize
+        self.0.place()
     }
 }
 

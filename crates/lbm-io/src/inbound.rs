@@ -25,6 +25,7 @@ use crate::events::Events;
 use crate::failover::Joining;
 use crate::handles::ReceiverId;
 use crate::io::{self, Io, Role, Watch};
+use crate::places::Places;
 use crate::streams::{self, Deliver, Streams, Target};
 use crate::waiting_transports::WaitingTransports;
 use crate::{ContextError, Sources, Warning, interface, ipc_host, random};
@@ -76,7 +77,7 @@ enum Line {
 pub(crate) struct Inbound {
     pub(crate) subscriber: Subscriber,
     pub(crate) streams: Streams,
-    pub(crate) receivers: Vec<Option<ReceiverEntry>>,
+    pub(crate) receivers: Places<ReceiverEntry>,
     groups: Vec<Option<Group>>,
     /// By session number.
     lines: Vec<Option<Line>>,
@@ -125,7 +126,7 @@ impl Inbound {
         Ok(Self {
             subscriber: Subscriber::new(random::bits()),
             streams: Streams::default(),
-            receivers: Vec::new(),
+            receivers: Places::default(),
             groups: Vec::new(),
             lines: Vec::new(),
             shared: Vec::new(),
@@ -160,7 +161,8 @@ impl Inbound {
         if !events.accepts(&found.advert) {
             return false;
         }
-        let (receiver, transport) = (ReceiverId(found.token), found.advert.transport);
+        let Some(name) = self.receivers.name_at(found.token) else { return true };
+        let (receiver, transport) = (ReceiverId(name), found.advert.transport);
         if let Some(number) = self.streams.find(&transport, found.advert.topic) {
             let is_new = |e: &mut streams::Entry| !e.receivers.iter().any(|target| target.receiver == receiver);
             if self.streams.get_mut(number).is_some_and(is_new) {
@@ -177,7 +179,7 @@ impl Inbound {
             self.unreachable += 1;
             return !can_receive(&transport);
         }
-        let Some(Some(entry)) = self.receivers.get_mut(receiver.index()) else { return true };
+        let Some(entry) = self.receivers.get_mut(receiver.0) else { return true };
         let catch_up = &mut entry.config.delivery.catch_up;
         if let Some(address) = sources.requests.address() {
             catch_up.reply = (*address.ip(), address.port());
@@ -223,7 +225,7 @@ impl Inbound {
 
     /// How a receiver has a stream.
     fn target(&mut self, receiver: ReceiverId, found: &Found<'_>, number: u32) -> Target {
-        let entry = self.receivers.get(receiver.index()).and_then(Option::as_ref);
+        let entry = self.receivers.get(receiver.0);
         let failover = entry.and_then(|entry| {
             let joining = Joining {
                 receiver,
@@ -400,20 +402,18 @@ impl Inbound {
 
     /// Sends a control message to the request port of a stream's source. False: the source has no such port, or cannot be reached.
     pub(crate) fn ask_source(&mut self, stream: u32, message: &[u8], io: &mut Io) -> bool {
-        let Some(entry) = self.streams.get_mut(stream) else { return false };
-        let session = entry.session;
-        let Some(to) = self.subscriber.offer(session, entry.index).and_then(|offer| offer.requests) else {
-            return false;
-        };
-        questions::send_control(&mut self.questions, session, to, message, io)
+        let Some(streams::Entry { session, index, .. }) = self.streams.get_mut(stream) else { return false };
+        let offer = self.subscriber.offer(*session, *index);
+        let Some(to) = offer.and_then(|offer| offer.requests) else { return false };
+        questions::send_control(&mut self.questions, *session, to, message, io)
     }
 
     /// Tells a receiver that a stream can be heard from now on, and what its source can do.
     fn tell_found(&mut self, number: u32, receiver: ReceiverId, sources: &mut Sources, events: &mut impl Events) {
         // A session that could not be joined has no stream.
         let Some(entry) = self.streams.get_mut(number) else { return };
-        let offer = self.subscriber.offer(entry.session, entry.index).unwrap_or_default();
-        events.found(sources, &entry.stream(number, receiver), &offer);
+        let offer = &self.subscriber.offer(entry.session, entry.index).unwrap_or_default();
+        events.found(sources, &entry.stream(number, receiver), offer);
     }
 
     /// Closes what a session had opened.
@@ -451,7 +451,7 @@ impl Inbound {
 
     /// The receiver wants its streams no more. It gets no event.
     pub(crate) fn remove_receiver(&mut self, receiver: ReceiverId, io: &mut Io) -> Option<ReceiverEntry> {
-        let entry = self.receivers.get_mut(receiver.index())?.take()?;
+        let entry = self.receivers.remove(receiver.0)?;
         let is_mine = |e: &streams::Entry| e.receivers.iter().any(|target| target.receiver == receiver);
         self.streams.machines.remove_receiver(receiver);
         let mine: Vec<u32> = self.streams.iter().filter(|(_, e)| is_mine(e)).map(|(number, _)| number).collect();

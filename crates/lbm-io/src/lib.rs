@@ -94,6 +94,7 @@ mod interface;
 mod io;
 mod ipc_host;
 mod outbound;
+mod places;
 mod random;
 mod report;
 mod requests;

@@ -16,6 +16,7 @@ use crate::fault::Fault;
 use crate::handles::{Request, RequestId, SendFlags, SourceId};
 use crate::io::Io;
 use crate::outbound::{Key, Leave, Outbound, ReadySocket};
+use crate::places::Places;
 use crate::requests::Requests;
 use crate::{Warning, interface};
 
@@ -44,7 +45,7 @@ struct Entry {
 pub struct Sources {
     pub(crate) io: Io,
     pub(crate) sessions: Vec<Option<Outbound>>,
-    table: Vec<Option<Entry>>,
+    table: Places<Entry>,
     now: u64,
     sends_left: u32,
     /// Sessions that have `dirty` set.
@@ -69,7 +70,7 @@ impl Sources {
         Self {
             io,
             sessions: Vec::new(),
-            table: Vec::new(),
+            table: Places::default(),
             now: clock::now(),
             sends_left: 0,
             dirty: Vec::new(),
@@ -107,7 +108,7 @@ impl Sources {
         // What is only added to an open datagram leaves nothing behind for the turn.
         if flags.batches()
             && self.sends_left != 0
-            && let Some(Some(Entry { session, topic, .. })) = self.table.get(source.index())
+            && let Some(Entry { session, topic, .. }) = self.table.get(source.0)
             && let Some(Some(session)) = self.sessions.get_mut(*session as usize)
             && let Some(sqn) = session.append(self.now, *topic, payload)
         {
@@ -134,9 +135,29 @@ impl Sources {
             self.tick();
         }
         self.sends_left = self.sends_left.saturating_sub(LONG_WAY);
-        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let sent = self.hand_over(source, flags, |session, now, io, topic, leave| {
+            session.send(now, io, topic, headers, payload, leave)
+        });
+        match sent {
+            Err((at, lbm::topic::SendError::WouldBlock)) => self.blocked(source, at, headers, payload, flags),
+            sent => sent.map_err(|(_, error)| error.into()),
+        }
+    }
+
+    /// Hands a message to the source's session by `give`, and sees to it that what waits there leaves when it is to. With an error comes
+    /// where the source is: session and topic.
+    #[inline]
+    fn hand_over(
+        &mut self,
+        source: SourceId,
+        flags: SendFlags,
+        give: impl FnOnce(&mut Outbound, u64, &mut Io, u32, Leave) -> Result<u32, lbm::topic::SendError>,
+    ) -> Result<u32, ((u32, u32), lbm::topic::SendError)> {
+        // A source that is not there is a topic that its session does not have.
+        let gone = ((u32::MAX, 0), lbm::topic::SendError::NoTopic);
+        let entry = self.table.get(source.0).ok_or(gone)?;
         let (index, topic) = (entry.session, entry.topic);
-        let session = self.sessions[index as usize].as_mut().ok_or(SendError::NoSource)?;
+        let session = self.sessions[index as usize].as_mut().ok_or(gone)?;
         let leave = if flags.batches() {
             Leave::Full
         } else if flags.flush() || !self.delivering || !session.gathers() {
@@ -145,19 +166,14 @@ impl Sources {
             Leave::Soon
         };
         let was_dirty = session.dirty;
-        match session.send(self.now, &mut self.io, topic, headers, payload, leave) {
-            Ok(sqn) => {
-                if session.dirty && !was_dirty {
-                    self.dirty.push(index);
-                }
-                if leave == Leave::Soon {
-                    self.gather();
-                }
-                Ok(sqn)
-            }
-            Err(lbm::topic::SendError::WouldBlock) => self.blocked(source, (index, topic), headers, payload, flags),
-            Err(error) => Err(error.into()),
+        let sqn = give(session, self.now, &mut self.io, topic, leave).map_err(|error| ((index, topic), error))?;
+        if session.dirty && !was_dirty {
+            self.dirty.push(index);
         }
+        if leave == Leave::Soon {
+            self.gather();
+        }
+        Ok(sqn)
     }
 
     /// Sends a message of hot failover under the number that the application gives it. Every source of the topic sends the same content
@@ -230,7 +246,7 @@ impl Sources {
 
     /// The source is told when its session takes messages again.
     fn refuse(&mut self, source: SourceId, index: u32) {
-        if let Some(Some(entry)) = self.table.get_mut(source.index())
+        if let Some(entry) = self.table.get_mut(source.0)
             && !std::mem::replace(&mut entry.refused, true)
             && let Some(Some(session)) = self.sessions.get_mut(index as usize)
         {
@@ -247,32 +263,14 @@ impl Sources {
     #[inline]
     pub fn forward(&mut self, source: SourceId, message: &Message<'_>, flags: SendFlags) -> Result<u32, SendError> {
         self.tick();
-        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
-        let (index, topic) = (entry.session, entry.topic);
-        let session = self.sessions[index as usize].as_mut().ok_or(SendError::NoSource)?;
-        let leave = if flags.batches() {
-            Leave::Full
-        } else if flags.flush() || !self.delivering || !session.gathers() {
-            Leave::Now
-        } else {
-            Leave::Soon
-        };
-        let was_dirty = session.dirty;
-        match session.forward(self.now, &mut self.io, topic, message, leave) {
-            Ok(sqn) => {
-                if session.dirty && !was_dirty {
-                    self.dirty.push(index);
-                }
-                if leave == Leave::Soon {
-                    self.gather();
-                }
-                Ok(sqn)
-            }
-            Err(lbm::topic::SendError::WouldBlock) => {
+        let sent = self
+            .hand_over(source, flags, |session, now, io, topic, leave| session.forward(now, io, topic, message, leave));
+        match sent {
+            Err(((index, _), lbm::topic::SendError::WouldBlock)) => {
                 self.refuse(source, index);
                 Err(SendError::WouldBlock)
             }
-            Err(error) => Err(error.into()),
+            sent => sent.map_err(|(_, error)| error.into()),
         }
     }
 
@@ -282,7 +280,7 @@ impl Sources {
     /// # Errors
     /// There is no such source.
     pub fn skip_to(&mut self, source: SourceId, sqn: u32) -> Result<(), SendError> {
-        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let entry = self.table.get(source.0).ok_or(SendError::NoSource)?;
         let session = self.sessions[entry.session as usize].as_mut().ok_or(SendError::NoSource)?;
         session.source(entry.topic).ok_or(SendError::NoSource)?.skip_to(sqn);
         Ok(())
@@ -308,14 +306,14 @@ impl Sources {
     /// There is no such source, or the session cannot take it now.
     pub fn send_control(&mut self, source: SourceId, message: &[u8]) -> Result<(), SendError> {
         let now = self.tick();
-        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let entry = self.table.get(source.0).ok_or(SendError::NoSource)?;
         let session = self.sessions[entry.session as usize].as_mut().ok_or(SendError::NoSource)?;
         Ok(session.send_control(now, &mut self.io, message)?)
     }
 
     /// Where a source is: the number of its session in the context, its topic index, and the longest message of one datagram.
     pub fn placement(&mut self, source: SourceId) -> Option<(u32, u32, usize)> {
-        let entry = self.table.get(source.index())?.as_ref()?;
+        let entry = self.table.get(source.0)?;
         let session = self.sessions[entry.session as usize].as_mut()?;
         Some((entry.session, entry.topic, session.message_max()))
     }
@@ -325,7 +323,7 @@ impl Sources {
     /// # Errors
     /// There is no such source.
     pub fn begin_at(&mut self, source: SourceId, sqn: u32) -> Result<(), SendError> {
-        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let entry = self.table.get(source.0).ok_or(SendError::NoSource)?;
         let session = self.sessions[entry.session as usize].as_mut().ok_or(SendError::NoSource)?;
         session.source(entry.topic).ok_or(SendError::NoSource)?.begin_at(sqn);
         Ok(())
@@ -342,7 +340,7 @@ impl Sources {
     /// There is no such source any more.
     pub fn flush(&mut self, source: SourceId) -> Result<(), SendError> {
         let now = self.tick();
-        let entry = self.table.get(source.index()).and_then(Option::as_ref).ok_or(SendError::NoSource)?;
+        let entry = self.table.get(source.0).ok_or(SendError::NoSource)?;
         let session = self.sessions[entry.session as usize].as_mut().ok_or(SendError::NoSource)?;
         session.flush(now, &mut self.io);
         Ok(())
@@ -386,13 +384,13 @@ impl Sources {
 
     /// The transport session on which the source sends.
     pub fn transport(&self, source: SourceId) -> Option<&Transport> {
-        let entry = self.table.get(source.index())?.as_ref()?;
+        let entry = self.table.get(source.0)?;
         Some(&self.sessions[entry.session as usize].as_ref()?.transport)
     }
 
     /// Counts of what the source has sent.
     pub fn source_stats(&mut self, source: SourceId) -> Option<SourceStats> {
-        let entry = self.table.get(source.index())?.as_ref()?;
+        let entry = self.table.get(source.0)?;
         Some(self.sessions[entry.session as usize].as_mut()?.source(entry.topic)?.stats())
     }
 
@@ -431,13 +429,12 @@ impl Sources {
         if let Some(session) = &mut self.sessions[session] {
             session.users += 1;
         }
-        self.table.push(Some(entry));
-        SourceId(self.table.len() as u32 - 1)
+        SourceId(self.table.insert(entry))
     }
 
     /// Returns the resolver's handle.
     pub(crate) fn remove(&mut self, source: SourceId) -> Option<u32> {
-        let entry = self.table.get_mut(source.index())?.take()?;
+        let entry = self.table.remove(source.0)?;
         let slot = &mut self.sessions[entry.session as usize];
         let session = slot.as_mut()?;
         let now = clock::now();
@@ -455,11 +452,10 @@ impl Sources {
 
     /// Each source: id, name, session, counters.
     pub(crate) fn each(&mut self, mut each: impl FnMut(SourceId, &str, usize, SourceStats)) {
-        for (i, entry) in self.table.iter().enumerate() {
-            let Some(entry) = entry else { continue };
+        for (name, entry) in self.table.iter() {
             let session = self.sessions[entry.session as usize].as_mut();
             if let Some(source) = session.and_then(|s| s.source(entry.topic)) {
-                each(SourceId(i as u32), &entry.name, entry.session as usize, source.stats());
+                each(SourceId(name), &entry.name, entry.session as usize, source.stats());
             }
         }
     }
@@ -548,7 +544,7 @@ impl Sources {
             }
             session.told -= 1;
             let source = session.refused.remove(0);
-            if let Some(Some(entry)) = self.table.get_mut(source.index()) {
+            if let Some(entry) = self.table.get_mut(source.0) {
                 entry.refused = false;
             }
             return Some(source);
@@ -571,7 +567,7 @@ impl Drop for Sources {
 impl std::fmt::Debug for Sources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sources")
-            .field("sources", &self.table.iter().flatten().count())
+            .field("sources", &self.table.iter().count())
             .field("sessions", &self.sessions.iter().flatten().count())
             .finish_non_exhaustive()
     }

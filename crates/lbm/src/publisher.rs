@@ -39,10 +39,15 @@ impl Topics {
         topic
     }
 
-    /// Sends on the topic no more. Indexes are not used again.
+    /// Sends on the topic no more. Indexes are not used again; memory for those that have gone is, once they are more than half of it.
     pub fn remove(&mut self, topic: u32) {
         if let Some(entry) = self.sources.get_mut(topic.wrapping_sub(self.first_topic) as usize) {
             *entry = None;
+        }
+        let gone = self.sources.iter().take_while(|entry| entry.is_none()).count();
+        if gone > self.sources.len() / 2 {
+            self.sources.drain(..gone);
+            self.first_topic = self.first_topic.wrapping_add(gone as u32);
         }
     }
 
@@ -218,5 +223,32 @@ impl Sender<Lbtrm> {
         }
         self.nak(now, peer, sqns.iter());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_that_come_and_go_take_no_memory_and_no_index_twice() {
+        let mut topics = Topics::new(u32::MAX - 5);
+        let stays = topics.add(SourceConfig::default());
+        let mut last = stays;
+        for _ in 0..100 {
+            let topic = topics.add(SourceConfig::default());
+            assert_eq!(topic, last.wrapping_add(1), "an index that was another's is not given again");
+            topics.remove(topic);
+            last = topic;
+            assert!(topics.source(topic).is_none() && topics.source(stays).is_some());
+        }
+        topics.remove(stays);
+        for _ in 0..1_000 {
+            let topic = topics.add(SourceConfig::default());
+            assert_eq!((topic, topics.iter().count()), (last.wrapping_add(1), 1));
+            topics.remove(topic);
+            last = topic;
+        }
+        assert!(topics.sources.len() < 3, "{} places", topics.sources.len());
     }
 }
