@@ -36,7 +36,7 @@ impl Dial {
             Encryption::Plain => None,
             Encryption::Tls(tls) => Some(tls.connect(&server.host).map_err(|e| e.to_string())?),
         };
-        // ETA Java as a server loses what it reads together with the key message of a WebSocket, which is mostly the login.
+        // A WebSocket has no keys to exchange, and not every server takes the message that says so in RSSL.
         let key_exchange = self.transport != Transport::WebSocket;
         let config = Arc::new(ClientConfig { version, key_exchange, ..ClientConfig::default() });
         let options = SocketOptions::default();

@@ -345,7 +345,7 @@ impl Route {
                 Compression::Zlib => CompressionSet::ZLIB,
                 Compression::Lz4 => CompressionSet::LZ4,
             },
-            // ETA Java as a server loses what it reads together with the key message, which is mostly the login.
+            // A WebSocket has no keys to exchange, and not every server takes the message that says so in RSSL.
             key_exchange: route.protocol != RouteProtocol::RwfInWebSocket,
             ..ClientConfig::default()
         };
