@@ -189,7 +189,7 @@ fn nothing_is_left_behind() {
     assert!(output.status.success(), "{}", text(&output));
     let arguments: Vec<&str> = ["valgrind"].into_iter().chain(checks).chain([known.as_str()]).collect();
     let folder = tempfile::tempdir().expect("a folder");
-    // Those that take different ways through the library; a checked program is slow.
+    // Examples that take different ways through the library; a checked program is slow.
     run_training(&training(folder.path(), &[]), &arguments, &["102", "180", "300", "301", "360", "470"]);
 }
 

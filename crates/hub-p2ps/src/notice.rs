@@ -108,7 +108,7 @@ pub enum Notice {
         /// The limit; of a queue the mark that counts.
         limit: u32,
     },
-    /// Those who watch an item are told a state that is not good.
+    /// Watchers of an item are told a state that is not good.
     ItemState {
         /// The item's service.
         service: String,
@@ -123,7 +123,7 @@ pub enum Notice {
     Server {
         /// Where consumers reach it.
         place: String,
-        /// It is there.
+        /// The P2PS is there.
         is_there: bool,
     },
     /// A service cannot be offered: all ids are in use.

@@ -1,7 +1,7 @@
 //! The receiver of a queue: registers at each source of its topic, takes from what it hears what is assigned to it, and tells the source what
 //! it has consumed.
 //!
-//! Whoever drives it hands in what comes by the streams of the topic, and sends what [`Receiver::output`] has to the request ports of their
+//! The owner of a receiver hands in what comes by the streams of the topic, and sends what [`Receiver::output`] has to the request ports of their
 //! sources.
 
 use core::net::Ipv4Addr;
@@ -77,18 +77,18 @@ pub enum ReceiverEvent {
 /// What is to be done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// It is for this receiver, which tells by [`Receiver::consumed`] when it is done with it.
+    /// The message is for this receiver, which tells by [`Receiver::consumed`] when it is done with it.
     Own {
         /// The message.
         id: MessageId,
-        /// It was assigned before, in this set: somebody may have consumed it.
+        /// The message was assigned before, in this set: somebody may have consumed it.
         again: bool,
         /// The source's index for it.
         index: Option<IndexRef<'a>>,
     },
-    /// It is for other receivers, or has come before.
+    /// The message is for other receivers, or has come before.
     Other,
-    /// It is of no queue, but for everybody.
+    /// The message is of no queue, but for everybody.
     Plain,
 }
 
@@ -113,9 +113,9 @@ pub struct ReceiverStats {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It asks for it, next at this time.
+    /// Asks for its registration, next at this time.
     Registering(u64),
-    /// It is.
+    /// The source has it registered.
     Registered,
     /// The source does not take it.
     Refused,

@@ -275,7 +275,7 @@ impl<'a> Ulb<'a> {
     /// The header as one of queuing by load. `None` for all others.
     ///
     /// # Errors
-    /// It is one, and too short.
+    /// The header is one, and too short.
     pub fn of(header: &Header<'a>) -> Result<Option<Self>, WireError> {
         match *header {
             Header::Unknown { code, body } => Self::decode(code, body),

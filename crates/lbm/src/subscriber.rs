@@ -32,11 +32,11 @@ pub fn session_of(packet: &Packet<'_>, source: Ipv4Addr, group: Ipv4Addr, port: 
 pub struct Offer {
     /// Where it takes requests.
     pub requests: Option<SocketAddrV4>,
-    /// It retains messages for late joiners.
+    /// The source retains messages for late joiners.
     pub late_join: bool,
-    /// It has stores.
+    /// The source has stores.
     pub persistent: bool,
-    /// It has a queue, and this id in what it says of that.
+    /// The source has a queue, and this id in what it says of that.
     pub queue: Option<u32>,
     transport: u32,
 }

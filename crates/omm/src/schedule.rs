@@ -94,7 +94,7 @@ impl Schedule {
     /// Reads a schedule.
     ///
     /// # Errors
-    /// There are not five or six fields, or one is none of its kind.
+    /// The text has not five or six fields, or one is none of its kind.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let mut fields: Vec<&str> = text.split_whitespace().collect();
         if fields.len() == 7 && matches!(fields[6], "*" | "?") {

@@ -130,7 +130,7 @@ impl<S: Store> Recording<S> {
         for segment in self.segments.iter_mut().filter(|segment| !segment.is_closed) {
             match segment.look_again(store, files.get(&segment.name).copied().unwrap_or(0)) {
                 Ok(()) => {}
-                // It was closed and became too old since the folder was listed.
+                // A segment that was closed and became too old since the folder was listed.
                 Err(Error::Store { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                     gone.insert(segment.head.number);
                 }

@@ -55,11 +55,11 @@ fn a_stream_rests_at_the_server_when_all_who_watch_it_do() {
         "the image of before the pause is none"
     );
     assert_eq!((world.value(first, 0), is_paused_at_server(&world, "A")), (Some((6, 8)), vec![false]));
-    // Who alone is left rests, and so does the stream.
+    // The one who is left rests, and so does the stream.
     world.unsubscribe(first);
     world.talk(usize::MAX);
     assert_eq!(is_paused_at_server(&world, "A"), [true]);
-    // Who joins wakes it.
+    // A subscription that joins wakes the stream.
     world.change("A", true, 9);
     let joined = world.subscribe(&["A"], QUEUE, true);
     world.talk(usize::MAX);

@@ -22,7 +22,7 @@ pub(super) struct Message {
 pub(super) enum Standing {
     /// Nobody can have it now.
     Waiting,
-    /// It is assigned to the receiver of this place; `sent_at`: when the transport has taken it for that one.
+    /// Assigned to the receiver of this place; `sent_at`: when the transport has taken it for that one.
     Assigned { place: u16, sent_at: Option<u64> },
     /// Consumed, or given up.
     Done,

@@ -14,7 +14,7 @@ pub(super) struct Member {
     pub(super) of_type: TypeConfig,
     /// Messages that are assigned to it and not consumed.
     pub(super) outstanding: u32,
-    /// It has answered by the source's own transport: what is sent to it comes there.
+    /// The receiver has answered by the source's own transport: what is sent to it comes there.
     pub(super) is_ready: bool,
     pub(super) takes_indices: bool,
     /// What it says: sources that it has, and messages of all of them that it has not consumed.
@@ -156,7 +156,7 @@ impl Members {
         }
     }
 
-    /// Who is to have a message, and has it from now on. `None`: nobody can. `not`: who has it now, and is to have it no more if there is
+    /// The receiver that is to have a message, and has it from now on. `None`: nobody can. `not`: who has it now, and is to have it no more if there is
     /// another one; an index stays where it is.
     #[inline]
     pub(super) fn choose(

@@ -1,7 +1,7 @@
 //! The source of a queue: decides which receiver of each application set has a message, and keeps the message until all sets are done with
 //! it.
 //!
-//! Whoever drives it sends, by the topic's own source, what [`Source::to_send`] has, in that order; hands in what receivers say to the request
+//! The owner of a source sends, by the topic's own source, what [`Source::to_send`] has, in that order; hands in what receivers say to the request
 //! port; and sends the control messages of [`Source::announcements`] on the source's transport.
 //!
 //! A receiver gets messages once it has answered on the request port what it has heard on the transport. A message whose receiver has
@@ -507,7 +507,7 @@ impl Source {
     }
 
     fn consumed(&mut self, stamp: u64, set: u16, receiver: u32) {
-        // Whoever has consumed it, it is: a receiver that was taken for gone may have had it.
+        // The message is consumed, whoever has done so: a receiver that was taken for gone may have had it.
         match self.flight.state(stamp, set).map(|state| state.standing) {
             Some(Standing::Assigned { .. } | Standing::Waiting) => {}
             Some(Standing::Done) | None => {

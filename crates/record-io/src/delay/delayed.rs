@@ -130,7 +130,7 @@ impl<R: Reach + Display> Delayed<R> {
     /// Has an item written down from now on, unless it is already.
     ///
     /// # Errors
-    /// There are too many.
+    /// The service has too many items.
     pub(super) fn open(&mut self, now: u64, key: &Key) -> io::Result<()> {
         if self.items.contains_key(key) {
             return Ok(());
@@ -145,7 +145,7 @@ impl<R: Reach + Display> Delayed<R> {
     /// The same of an item that is named, or was written down before: what its source says of it counts also before its first image.
     ///
     /// # Errors
-    /// There are too many.
+    /// The service has too many items.
     pub fn open_known(&mut self, now: u64, key: &Key) -> io::Result<()> {
         self.recorder.know(key);
         self.open(now, key)

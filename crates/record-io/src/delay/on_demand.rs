@@ -72,7 +72,7 @@ pub struct OnDemandConfig {
 /// What ends the journal (a full disk, a folder that is another's) takes the service down, and is tried again.
 ///
 /// # Errors
-/// There are no sockets.
+/// The system gives no sockets.
 pub fn serve(
     config: &OnDemandConfig,
     stop: &AtomicBool,
@@ -93,7 +93,7 @@ pub fn serve(
     loop {
         let Err(error) = publish(config, from, &mut io, stop) else { return Ok(()) };
         tracing::error!("delay {name}: {error}; it is tried again in {} s", PAUSE.as_secs());
-        // Whoever dials sees the service go.
+        // A server that dials sees the service go.
         drop(io);
         let until = Instant::now() + PAUSE;
         while Instant::now() < until && !stop.load(Ordering::Acquire) {
@@ -134,7 +134,7 @@ struct Session {
     streams: HashMap<i32, Key>,
 }
 
-/// Who has an item open here.
+/// A stream on which an item is open here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Watcher {
     slot: usize,

@@ -9,14 +9,14 @@ use std::path::Path;
 /// The items that a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selects {
-    /// Those whose image has this number in this field.
+    /// Items whose image has this number in this field.
     Field {
         /// The field, of enumerated or unsigned type: that of the exchange, as a rule.
         fid: i16,
         /// Its value.
         value: u64,
     },
-    /// Those whose names match.
+    /// Items whose names match.
     Names(Pattern),
 }
 

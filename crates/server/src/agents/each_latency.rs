@@ -34,7 +34,7 @@ struct Samples {
 pub struct EachLatency<Id> {
     most: usize,
     known: FxHashMap<Id, Samples>,
-    /// Those that a timed turn has brought something for or of, and when it began.
+    /// Clients or providers that a timed turn has brought something for or of, and when it began.
     followed: Vec<(Id, u64)>,
 }
 
