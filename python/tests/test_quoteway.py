@@ -190,11 +190,13 @@ class Watching(unittest.TestCase):
 
         cycle()
         gc.collect()
-        before = open_descriptors(), threading.active_count(), len(os.listdir("/proc/self/task"))
+        held = lambda: (open_descriptors(), threading.active_count(), len(os.listdir("/proc/self/task")))
+        before = held()
         for _ in range(int(os.environ.get("QUOTEWAY_CYCLES", "30"))):
             cycle()
         gc.collect()
-        self.assertEqual((open_descriptors(), threading.active_count(), len(os.listdir("/proc/self/task"))), before)
+        # Fewer are no fault: a thread of a test before may have ended meanwhile.
+        self.assertTrue(all(now <= then for now, then in zip(held(), before)), f"{held()} after, {before} before")
 
 
 class Following(unittest.TestCase):

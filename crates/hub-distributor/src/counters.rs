@@ -121,7 +121,7 @@ pub struct Counters {
     pub posts: u64,
     /// Posts refused by the Source Distributor, whatever the reason.
     pub refused_posts: u64,
-    /// Posts that waited for others (`insertFlushInterval`) when the session ended that they were for: of those the posters are told that want an ack.
+    /// Posts that waited for others (insertFlushInterval) when the session ended that they were for: of those the posters are told that want an ack.
     pub posts_not_sent: u64,
     /// Posts not acknowledged in time.
     pub post_timeouts: u64,

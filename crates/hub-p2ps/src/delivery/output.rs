@@ -98,7 +98,7 @@ impl Output {
     ) -> bool {
         let is_good = state.stream == StreamState::OPEN && state.data != DataState::SUSPECT;
         let is_refused = refused.is_some() && state.stream == StreamState::CLOSED;
-        if is_good || !errors && !(is_refused && refused == Some(true)) {
+        if is_good || !(errors || is_refused && refused == Some(true)) {
             return true;
         }
         let (begun, told) = &mut self.item_notices;

@@ -207,9 +207,9 @@ impl P2ps {
             p2ps.give_to_views(id, message);
         };
         if self.items.watchers(id).has_headlines() {
-            as_headline(self, id, &message, give)
+            as_headline(self, id, &message, give);
         } else {
-            give(self, &message)
+            give(self, &message);
         }
     }
 
