@@ -175,16 +175,16 @@ BLOCKS = {
         says={0: None},
     ),
     "quoteway source-distributor --route feedhost:14010": Run(before=[SOURCE]),
-    "quoteway sink-driven-src -N 14010            # node 1": Run(files={"site.toml": ("docs/operating/topologies.md", "toml", 0)}),
+    "quoteway sink-driven-src -N 14010            # node 1": Run(files={"site.toml": ("docs/operating/topologies.md", "toml", 1)}),
     "quoteway rrcpd --config rrcpd.toml": Run(
-        files={"rrcpd.toml": ("docs/operating/topologies.md", "toml", 2), "p2ps.toml": ("docs/operating/topologies.md", "toml", 3)},
+        files={"rrcpd.toml": ("docs/operating/topologies.md", "toml", 3), "p2ps.toml": ("docs/operating/topologies.md", "toml", 4)},
     ),
     "quoteway rrcpd --config a.toml": Run(
         files={
-            "a.toml": ("docs/operating/topologies.md", "toml", 4),
-            "b.toml": ("docs/operating/topologies.md", "toml", 4, '"a"="b"', "10.1.0.3=10.2.0.3", "239.101.3.10=239.101.3.11"),
-            "p2ps-a.toml": ("docs/operating/topologies.md", "toml", 5),
-            "p2ps-b.toml": ("docs/operating/topologies.md", "toml", 5, '"a"="b"', "10.1.0.3=10.2.0.3"),
+            "a.toml": ("docs/operating/topologies.md", "toml", 5),
+            "b.toml": ("docs/operating/topologies.md", "toml", 5, '"a"="b"', "10.1.0.3=10.2.0.3", "239.101.3.10=239.101.3.11"),
+            "p2ps-a.toml": ("docs/operating/topologies.md", "toml", 6),
+            "p2ps-b.toml": ("docs/operating/topologies.md", "toml", 6, '"a"="b"', "10.1.0.3=10.2.0.3"),
         },
     ),
     "nft add table inet hub": Run(script=True),
