@@ -88,7 +88,9 @@ fmt: ## format the code
 lint: ## format check, clippy, documentation, dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+	# What clippy has checked is not checked once more for the documentation: cargo takes it where compiler and arguments are named as clippy names them.
+	driver=$$(rustc --print sysroot)/bin/clippy-driver; [ -x "$$driver" ] || driver=; \
+		CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ RUSTC_WORKSPACE_WRAPPER=$$driver RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 	scripts/deny.sh
 
 doc: ## the API documentation

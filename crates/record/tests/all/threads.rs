@@ -78,8 +78,12 @@ fn a_folder_is_listed_while_files_in_it_come_and_go() {
         scope.spawn(|| {
             let names: Vec<_> = (0..64).map(|n| folder.path().join(format!("passes-{n}"))).collect();
             while !is_over.load(Ordering::Relaxed) {
-                names.iter().for_each(|name| std::fs::write(name, b"").expect("room"));
-                names.iter().for_each(|name| std::fs::remove_file(name).expect("it is there"));
+                for name in &names {
+                    std::fs::write(name, b"").expect("room");
+                }
+                for name in &names {
+                    std::fs::remove_file(name).expect("it is there");
+                }
             }
         });
         let end = Instant::now() + Duration::from_secs(2);

@@ -95,7 +95,9 @@ mod tests {
         let mut buf = [0; 200];
         let mut w = Writer::new(&mut buf);
         let mut list = FieldListEncoder::begin(&mut w).unwrap();
-        fields.iter().for_each(|(fid, data)| list.raw(*fid, data).unwrap());
+        for (fid, data) in fields {
+            list.raw(*fid, data).unwrap();
+        }
         list.finish().unwrap();
         let link = |fid, role, name| Link { fid, role, name };
         let expected = [
