@@ -96,7 +96,7 @@ mod tests {
         let mut w = Writer::new(&mut buf);
         let mut list = FieldListEncoder::begin(&mut w).unwrap();
         for (fid, data) in fields {
-            list.raw(*fid, data).unwrap();
+            list.raw(fid, data).unwrap();
         }
         list.finish().unwrap();
         let link = |fid, role, name| Link { fid, role, name };
