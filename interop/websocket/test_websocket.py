@@ -722,7 +722,10 @@ def test_a_refused_login_ends_what_a_library_opens(server):
 
                 threading.Thread(target=opens, daemon=True).start()
                 end = ends.get(timeout=SECONDS)
-                assert isinstance(end, ConnectionError), end
+                # Where the refusal comes while the library still puts its callbacks on the connection, it has none any more and stumbles (both libraries'
+                # `_stream_cxn_cache.py`): seen once in many runs, on a busy machine. Opening ends then, too.
+                stumbles = isinstance(end, AttributeError) and "on_connecting" in str(end)
+                assert isinstance(end, ConnectionError) or stumbles, end
 
 
 def test_a_token_runs_out_unless_it_is_renewed(server):
