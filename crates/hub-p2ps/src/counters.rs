@@ -44,9 +44,9 @@ pub struct Counters {
     pub items_uncached: u64,
     /// Images and updates that could not be applied to a cached image.
     pub cache_failures: u64,
-    /// Updates that got the lock that a field of theirs says (`headline_permission_field` of the P2PS).
+    /// Updates that got the lock that a field of theirs says (headline_permission_field of the P2PS).
     pub headlines: u64,
-    /// States of items that operators were not told of, since there were more in a second than they are told of (`log_item_error`, `log_non_recoverable_opens`).
+    /// States of items that operators were not told of, since there were more in a second than they are told of (log_item_error, log_non_recoverable_opens).
     pub item_states_not_told: u64,
     /// Streams that were opened for clients because a symbol list or a chain named the item.
     pub streams_listed: u64,
