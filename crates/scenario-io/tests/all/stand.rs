@@ -24,10 +24,11 @@ fn a_client_that_stays_is_played_one_scenario_after_the_other() {
     stand.until(LIMIT, |standing| standing.connections == 1).expect("the client");
     for name in ["item-suspect", "connection-reset"] {
         stand.play(name, 7).expect("a scenario that can be played");
-        let is_on = |run: &Run| run.scenario == name && run.done > 0 && run.outcome.is_none();
-        let on =
-            stand.until(LIMIT, |standing| standing.run.as_ref().is_some_and(is_on)).expect("its steps as they happen");
-        assert!(on.is_playing && on.run.is_some_and(|run| run.done < run.steps.len()));
+        let has_begun = |run: &Run| run.scenario == name && run.done > 0;
+        let on = stand.until(LIMIT, |standing| standing.run.as_ref().is_some_and(has_begun)).expect("its steps");
+        // On a busy machine it may be over before this thread looks.
+        let is_on = |run: &Run| on.is_playing && run.done < run.steps.len();
+        assert!(on.run.as_ref().is_some_and(|run| run.outcome.is_some() || is_on(run)), "{on:?}");
         let is_over = |run: &Run| run.scenario == name && run.outcome.is_some();
         let over = stand.until(LIMIT, |standing| standing.run.as_ref().is_some_and(is_over)).expect("its end");
         let run = over.run.expect("a run");
