@@ -85,7 +85,7 @@ impl Followed {
             Kind::Chain => Domain::MARKET_PRICE,
             Kind::SymbolList => Domain::SYMBOL_LIST,
         };
-        // What a server opens for a list is plain: with anything else in the request it would be opened for nobody.
+        // Streams that a server opens for a list are plain: with anything else in the request they would be opened for nobody.
         let is_plain = ItemRequest::new(request.service.clone(), request.name.clone()) == request;
         let data_streams = kind == Kind::SymbolList && is_plain;
         let record_request = ItemRequest { domain, data_streams, ..ItemRequest::new(request.service.clone(), "") };

@@ -471,7 +471,7 @@ impl Client {
         left
     }
 
-    /// What the clock on the wall shows now, for lists with a schedule ([`omm::ConnectionList::fall_back_at`]); again every minute or so.
+    /// The time that the clock on the wall shows now, for lists with a schedule ([`omm::ConnectionList::fall_back_at`]); again every minute or so.
     pub fn set_clock(&mut self, clock: WallClock) {
         self.places.links.all().for_each(|consumer| consumer.set_clock(clock));
     }

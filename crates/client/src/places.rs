@@ -130,7 +130,7 @@ impl Places {
         }
     }
 
-    /// What servers have not opened in time is asked for; while there is no server it goes on to be awaited.
+    /// Items that servers have not opened in time are asked for; while there is no server they go on to be awaited.
     fn ask_for_awaited(&mut self, now: u64, sink: &mut impl FnMut(Delivery<'_>)) {
         while let Some(&(due, id)) = self.awaited.front().filter(|(due, _)| *due <= now) {
             self.awaited.pop_front();

@@ -234,7 +234,7 @@ impl Streams {
         sink: &mut impl FnMut(Delivery<'_>),
     ) {
         let Some(stream) = self.get_mut(id) else { return };
-        // What rests at the server has to go on first.
+        // A stream that rests at the server has to go on first.
         let is_late = stream.image.is_refreshing() || (rests && !is_paused);
         let watch = Watch { subscription, item, is_late, is_paused };
         stream.watchers.push(watch);

@@ -28,7 +28,7 @@ fn parts(config: &Config) -> Vec<Together<'_>> {
             }
         }
         part.thread = Some(route.source_thread).filter(|thread| *thread > 0);
-        // What has a service in common with it is one part with it, in the place of the first.
+        // Parts that have a service in common with it are one with it, in the place of the first.
         let is_met = |known: &Together<'_>| known.services.iter().any(|service| part.services.contains(service));
         match parts.iter().position(is_met) {
             None => parts.push(part),

@@ -9,7 +9,7 @@ use rwf::rdm::chain::{self, Role};
 pub struct Listed {
     /// The name, never empty.
     pub name: Box<[u8]>,
-    /// What it is to the list or chain.
+    /// The name's part in the list or chain.
     pub role: Role,
 }
 

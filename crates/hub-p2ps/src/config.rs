@@ -149,7 +149,7 @@ pub struct Config {
     pub filters: crate::filter::rules::Filters,
     /// Records of chains that are open for a client behind the first ones, at most; a record has up to 14 members.
     pub chain_records: usize,
-    /// What operators are told of beside what they always are.
+    /// Events that operators are told of beside those that they always are.
     pub notices: Notices,
     /// Services whose headlines have their permission codes in a field (`newsServiceItemPairList`), by name.
     pub headlines: BTreeMap<String, Arc<HeadlineRule>>,
@@ -238,7 +238,7 @@ pub struct ServiceConfig {
     pub refused_opens: Option<bool>,
 }
 
-/// What operators are told of beside what they always are.
+/// Events that operators are told of beside those that they always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Notices {
     /// States of items that are not good, as those who watch hear of them (`logItemError`).

@@ -38,7 +38,7 @@ const ADVERT_TTL: u16 = 60;
 /// Bytes of answers that may wait for a late joiner's socket; it asks again for the rest.
 const ANSWERS_MAX: usize = 4 << 20;
 
-/// What a source's advertisement says beside what the context itself knows.
+/// The part of a source's advertisement that the context itself does not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Advertised<'a> {
     /// Bits of [`Functionality`].

@@ -170,7 +170,7 @@ impl Queues {
     /// As [`Queues::send`], but waits while there is no room. Events go on meanwhile.
     ///
     /// # Errors
-    /// What will not change by waiting, or what makes the context unusable.
+    /// The message's fault, which does not change by waiting, or one that makes the context unusable.
     pub fn send_blocking(
         &mut self,
         context: &mut Context,

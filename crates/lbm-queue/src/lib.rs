@@ -22,7 +22,7 @@ pub const SETS_MAX: usize = 16;
 /// Receivers that are registered at a source at most.
 pub const RECEIVERS_MAX: usize = 4_096;
 
-/// What messages that belong together have in common: all of one index go to one receiver of each application set, in order.
+/// The index that messages have in common which belong together: all of one index go to one receiver of each application set, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
     /// A number.

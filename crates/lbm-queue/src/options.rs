@@ -18,7 +18,7 @@ pub struct QueueOptionError {
     pub name: &'static str,
     /// Its value.
     pub value: String,
-    /// What is wrong, and what it wants.
+    /// The fault, and what the option wants.
     pub why: String,
 }
 

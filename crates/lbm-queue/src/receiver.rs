@@ -50,7 +50,7 @@ impl Default for ReceiverConfig {
     }
 }
 
-/// What has happened at a receiver.
+/// Events at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiverEvent {
     /// A source has taken the receiver into an application set.
@@ -74,7 +74,7 @@ pub enum ReceiverEvent {
     },
 }
 
-/// What is to be done with a message.
+/// A receiver's decision what is to be done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// The message is for this receiver, which tells by [`Receiver::consumed`] when it is done with it.
@@ -126,7 +126,7 @@ enum Phase {
 struct SourceEntry {
     source: u32,
     topic: u32,
-    /// What the source knows the receiver by: another one after each end of a registration.
+    /// The number by which the source knows the receiver: another one after each end of a registration.
     receiver: u32,
     phase: Phase,
     command: u16,
@@ -142,7 +142,7 @@ struct SourceEntry {
     out: Vec<u8>,
 }
 
-/// What stands in `seen` of a place of which nothing is known.
+/// The entry in `seen` of a place of which nothing is known.
 const NOTHING: u64 = u64::MAX;
 
 impl SourceEntry {
@@ -223,7 +223,7 @@ impl Receiver {
         self.sources.values().filter(|source| source.phase == Phase::Registered).count()
     }
 
-    /// What has happened.
+    /// Events since the last call.
     pub fn events(&mut self) -> impl Iterator<Item = ReceiverEvent> {
         self.events.drain(..)
     }

@@ -58,11 +58,11 @@ pub struct Registration {
     pub source: u32,
     /// The receiver's assignment id.
     pub receiver: u32,
-    /// What a registration has, and a deregistration has not.
+    /// The part that a registration has, and a deregistration has not.
     pub joins: Option<Joins>,
 }
 
-/// What a receiver says of itself when it registers.
+/// A receiver's description of itself when it registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joins {
     /// Its receiver type id: `umq_receiver_type_id`.
@@ -82,7 +82,7 @@ pub struct RegistrationResponse {
     pub reg_id: u64,
     /// As in the registration.
     pub command: u16,
-    /// What comes of it.
+    /// The outcome.
     pub answer: Answer,
 }
 
@@ -385,7 +385,7 @@ impl Body<'_> {
     fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_be_bytes());
     }
-    /// What commands and their answers begin with, behind flags and kind.
+    /// The head of commands and their answers, behind flags and kind.
     fn command(&mut self, command: u16, reg_id: u64) {
         self.u32(&[0]);
         self.u16(&[command, 0]);

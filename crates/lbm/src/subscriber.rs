@@ -307,7 +307,7 @@ impl Subscriber {
         Ok(Ended { session, transport })
     }
 
-    /// What a topic's source can do, as it says.
+    /// The abilities of a topic's source, as it says.
     pub fn offer(&self, session: usize, topic: u32) -> Option<Offer> {
         self.sessions.get(session)?.as_ref()?.offers.get(&topic).copied()
     }

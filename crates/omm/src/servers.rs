@@ -51,7 +51,7 @@ impl ConnectionList {
     }
 }
 
-/// What the clock on the wall shows, for schedules.
+/// The time that the clock on the wall shows, for schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WallClock {
     /// A monotonic time, nanoseconds.

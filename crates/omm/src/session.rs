@@ -235,7 +235,7 @@ impl Session {
         is_other
     }
 
-    /// What the clock on the wall shows: the time at which a server is left by a schedule follows it.
+    /// Takes the time that the clock on the wall shows: the time at which a server is left by a schedule follows it.
     pub(crate) fn set_clock(&mut self, clock: WallClock) {
         self.walk.set_clock(clock);
         if let Phase::Up { server, leave_at } = &mut self.phase

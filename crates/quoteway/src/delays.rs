@@ -65,7 +65,7 @@ fn joined(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("the thread of the delayed service has failed")))
 }
 
-/// What the configuration says.
+/// The services as the configuration says them.
 pub(crate) fn config_of(name: &str, delay: &Delay) -> anyhow::Result<OnDemandConfig> {
     let said = delay.delay_rules.iter().map(|text| text.parse()).collect::<Result<Vec<Rule>, _>>()?;
     let file = Some(delay.delay_rules_file.as_str()).filter(|file| !file.is_empty()).map(Path::new);

@@ -141,7 +141,7 @@ struct Beside {
     routes: Vec<String>,
     feeds: http::Feeds,
     replays: http::Replays,
-    /// What its delayed services are told of it.
+    /// The news of it for its delayed services.
     consumers_at: ConsumersAt,
 }
 

@@ -144,7 +144,7 @@ impl Out {
         }
     }
 
-    /// What is put from here on came in the turn that began at `now`.
+    /// Messages that are put from here on came in the turn that began at `now`.
     #[inline]
     fn begin_turn(&mut self, now: u64) {
         if self.turn.0 != now {

@@ -128,7 +128,7 @@ impl Views {
         self.cut.clear();
     }
 
-    /// What a view leaves of the body since [`Views::begin`], of a message of a class. `None`: an update of which nothing is left.
+    /// The part of the body that a view leaves, since [`Views::begin`], of a message of a class. `None`: an update of which nothing is left.
     pub(super) fn cut<'b>(
         &'b mut self,
         view: Option<ViewId>,

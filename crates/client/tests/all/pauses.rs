@@ -136,7 +136,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whoever pauses, asks for something else, joins and leaves, and whatever is lost: who has gone on has what the provider has, and who rests is
+    /// Subscriptions pause, ask for something else, join and leave, and connections are lost: who has gone on has what the provider has, and who rests is
     /// given no update.
     #[test]
     fn who_goes_on_has_all_and_who_rests_has_no_updates(server_pauses in any::<bool>(), steps in prop::collection::vec(step(), 1..80)) {

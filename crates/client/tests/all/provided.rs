@@ -146,7 +146,7 @@ fn what_is_lost_comes_with_the_list_again() {
     assert_eq!((world.condition(app, 1), world.opened.last().map(String::as_str)), (Condition::Ok, Some("A")));
     world.unsubscribe(app);
     assert_eq!(world.client.streams(), 0);
-    // What crosses with the close of the list is closed, and nobody's.
+    // A stream that crosses with the close of the list is closed, and nobody's.
     provide(&mut world, -3, "C", 1);
     assert_eq!(world.client.streams(), 0);
     assert!(world.client.poll_transmit(client::LinkId::FIRST).is_some());

@@ -21,7 +21,7 @@ fn fields(body: &[u8]) -> Fields {
         .collect()
 }
 
-/// What a consumer has of a stream.
+/// A stream as a consumer has it.
 #[derive(Default)]
 struct Seen {
     image: Image,

@@ -71,7 +71,7 @@ const WAITING_MAX: usize = 64 << 20;
 pub(crate) struct List {
     service: ServiceId,
     streams: DataStreams,
-    /// What it shows.
+    /// The names that the list shows.
     spec: ViewSpec,
 }
 

@@ -84,7 +84,7 @@ pub(crate) enum DataStreams {
 }
 
 impl DataStreams {
-    /// What a request with such a payload asks for. Only one for a shared symbol list or record of a chain can ask for anything; streams win over
+    /// The kind of a request with such a payload. Only one for a shared symbol list or record of a chain can ask for anything; streams win over
     /// snapshots.
     pub(crate) fn of(msg: &RequestMsg<'_>, payload: &Payload<'_>) -> Option<Self> {
         if !Self::may_be_of(msg.domain) || msg.flags.contains(RequestFlags::PRIVATE_STREAM) {

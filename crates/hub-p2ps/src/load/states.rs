@@ -1,4 +1,4 @@
-//! What may be near its limit.
+//! Limits, and how near to them the load may be.
 
 use std::fmt;
 

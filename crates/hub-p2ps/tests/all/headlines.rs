@@ -87,7 +87,7 @@ fn without_permissions_headlines_have_their_locks_and_go_to_all() {
     assert_eq!(lock, permissions::lock::Lock::of(1, permissions::lock::Operator::Or, &[2]).expect("a lock"));
 }
 
-/// Who waits for an image, or sees the item through a view, is served by the same rule.
+/// Watchers that wait for an image, or see the item through a view, are served by the same rule.
 #[test]
 fn a_headline_through_a_view_is_for_those_who_have_its_code_too() {
     use rwf::msg::{RequestFlags, RequestMsg};

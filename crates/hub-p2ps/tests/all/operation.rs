@@ -223,7 +223,7 @@ fn bad_states_and_refused_opens_are_told_of_where_that_is_wanted() {
         let services = [("FEED".to_owned(), own)].into();
         let mut world = World::with_feed_and(Config { notices, services, ..Config::default() });
         world.clients([1]);
-        // One that nobody has had is refused.
+        // An item that nobody has had is refused.
         world.request(1, &item(5, "XXX"));
         let token = world.token();
         let status = closed(StateCode::NOT_FOUND);
@@ -233,7 +233,7 @@ fn bad_states_and_refused_opens_are_told_of_where_that_is_wanted() {
         let refused = told(&mut world);
         world.take(1);
         world.asked();
-        // One that is there becomes Suspect, and is closed then.
+        // An item that is there becomes Suspect, and is closed then.
         world.open(1, 6, "IBM", 901);
         let suspect = crate::world::status(StreamState::OPEN, DataState::SUSPECT, StateCode::NONE);
         world.publish(0, |p| {

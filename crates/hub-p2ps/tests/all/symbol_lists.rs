@@ -314,7 +314,7 @@ fn a_chain_without_an_end_is_followed_for_so_many_records() {
     }
     assert_eq!(world.asked(), [""; 0]);
     assert_eq!(world.p2ps.counters().symbol_lists_over, 1);
-    // One that is closed makes room for another.
+    // A stream that is closed makes room for another.
     world.close(1, -7);
     world.asked();
     let image = record(&[(238, &format!("R{}", RECORDS_MAX + 1))]);
@@ -357,7 +357,7 @@ fn a_record_that_cannot_be_read_names_nothing_and_is_counted() {
     });
     world.pass(0);
     assert_eq!((world.raw(1).len(), world.p2ps.counters().symbol_lists_bad), (2, 1), "the client has it as it came");
-    // Who asks for no streams is not followed.
+    // A request for no streams is not followed.
     world.request(2, &item(6, "R0"));
     world.asked();
     let image = record(&[(240, "A")]);

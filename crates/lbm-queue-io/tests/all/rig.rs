@@ -38,7 +38,7 @@ pub(crate) fn options(lines: &str) -> Options {
     options
 }
 
-/// What a program has seen.
+/// Events that a program has seen.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Number, whether it had been assigned before, and its index.

@@ -86,7 +86,7 @@ fn what_a_receiver_that_has_gone_has_not_consumed_comes_to_another_with_a_mark_a
     until(&mut sender, &mut receivers, "each has its half", |_, receivers| {
         receivers.iter().all(|receiver| receiver.seen.had.len() == 20)
     });
-    // One ends without a word. The other is done with its own, and consumes at once from now on.
+    // The first ends without a word. The other is done with its own, and consumes at once from now on.
     let gone = receivers.remove(0);
     let stays = &mut receivers[0];
     stays.seen.later = false;

@@ -83,14 +83,14 @@ impl core::iter::Sum for Events {
 /// `umq_ulb_application_set_assignment_function`. The vendor's functions are not public; these are ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AssignmentFunction {
-    /// Who has the fewest messages for its portion; of several, who has waited longest.
+    /// The receiver with the fewest messages for its portion; of several, the one that has waited longest.
     #[default]
     LeastLoaded,
     /// By chance, in proportion to portions.
     Random,
 }
 
-/// What counts of what receivers say of their load: `umq_ulb_application_set_load_factor_behavior`.
+/// The part that counts of the load that receivers tell: `umq_ulb_application_set_load_factor_behavior`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadBehavior {
     /// Nothing: what this source has assigned to them counts.

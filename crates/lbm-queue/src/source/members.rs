@@ -17,7 +17,7 @@ pub(super) struct Member {
     /// The receiver has answered by the source's own transport: what is sent to it comes there.
     pub(super) is_ready: bool,
     pub(super) takes_indices: bool,
-    /// What it says: sources that it has, and messages of all of them that it has not consumed.
+    /// The load that the receiver tells: sources that it has, and messages of all of them that it has not consumed.
     sources: u16,
     pending: u16,
     pub(super) heard_at: u64,

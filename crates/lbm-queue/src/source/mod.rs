@@ -30,7 +30,7 @@ const ASKED_AT_ONCE: usize = 40;
 /// A receiver that has not answered yet is asked again after so long, ns.
 const FIRST_ANSWER_NS: u64 = 100_000_000;
 
-/// What has happened at a source. Those of [`Events`] come if options ask for them, the others always.
+/// Events at a source. Those of [`Events`] come if options ask for them, the others always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "message, application set and the receiver's assignment id, in each")]
 pub enum SourceEvent {
@@ -109,7 +109,7 @@ pub struct Source {
     flight: Flight,
     /// Messages that nobody can have now, of each set.
     waiting: Vec<usize>,
-    /// What is to be sent, and for which sets.
+    /// The message that is to be sent, and for which sets.
     to_send: VecDeque<(u64, u16)>,
     headers: MessageHeaders,
     announcements: Vec<Vec<u8>>,
@@ -164,7 +164,7 @@ impl Source {
         (self.members.len(), self.members.iter().filter(|(_, member)| member.is_ready).count())
     }
 
-    /// What has happened, into a list whose memory the source goes on with.
+    /// Events since the last call, into a list whose memory the source goes on with.
     pub fn swap_events(&mut self, into: &mut Vec<SourceEvent>) {
         into.clear();
         core::mem::swap(&mut self.events, into);

@@ -1,4 +1,4 @@
-//! What a source and its receivers do, step by step.
+//! A source and its receivers, step by step.
 
 use lbm::wire::Writer;
 use lbm::wire::lbmc::{self, Kind, Message, Messages, NEXT_DATA};

@@ -242,7 +242,7 @@ impl World {
     }
 
     fn act(&mut self, act: Act) {
-        // Who is frozen does it when it thaws.
+        // A frozen receiver does so when it thaws.
         let (node, life) = match &act {
             Act::Data { to, life, .. } | Act::Down { to, life, .. } => (Node::Receiver(*to), Some(*life)),
             Act::Consumed { by, life, .. } => (Node::Receiver(*by), Some(*life)),
@@ -413,7 +413,7 @@ impl World {
         let long = self.random.below(1_500 * MS);
         match if self.setup.kills_only { 0 } else { self.random.below(5) } {
             0 => self.programs[at] = self.program(at),
-            // Who is frozen is not frozen again: what waits for the thaw keeps its order.
+            // A frozen receiver is not frozen again: what waits for the thaw keeps its order.
             1 if self.now >= self.programs[at].frozen_until => self.programs[at].frozen_until = self.now + long,
             2 => self.programs[at].cut_until = self.now + long,
             3 if self.now >= self.frozen_until => self.frozen_until = self.now + long / 2,
@@ -429,7 +429,7 @@ impl World {
         self.at(next, Act::Chaos);
     }
 
-    /// What holds in every world.
+    /// The rules that hold in every world.
     pub(crate) fn check(&self, seed: u64) {
         assert_eq!(self.sent, self.setup.messages, "seed {seed}: all were taken");
         assert_eq!(self.source.in_flight(), 0, "seed {seed}: all are done with at {} ms", self.now / MS);

@@ -136,7 +136,7 @@ pub enum Event {
     Provided {
         /// The item.
         item: ItemId,
-        /// What would have been asked for.
+        /// The request that would have been sent.
         request: Box<ItemRequest>,
     },
     /// An item is to be had elsewhere, and is no more itself: comes after the [`Event::ItemState`] that says `Redirected`. Who still wants it opens
@@ -460,7 +460,7 @@ impl Consumer {
         lists_data(&self.session)
     }
 
-    /// What the clock on the wall shows now, for [`ConnectionList::fall_back_at`]: at the beginning, and again every minute or so, since such clocks
+    /// The time that the clock on the wall shows now, for [`ConnectionList::fall_back_at`]: at the beginning, and again every minute or so, since such clocks
     /// are put forward and back.
     pub fn set_clock(&mut self, clock: WallClock) {
         self.session.set_clock(clock);

@@ -189,7 +189,7 @@ impl Watchlist {
         let kept =
             ItemRequest { service, name, name_type, domain, streaming, private, data_streams, ..item.request.clone() };
         item.request = kept;
-        // What a server cannot pause goes on there: a pause is no news to it.
+        // An item that a server cannot pause goes on there: a pause is no news to it.
         let pauses = session.features().optimized_pause_resume == Some(true);
         let is_pause_alone = ItemRequest { paused: before.paused, ..item.request.clone() } == before;
         if item.is_open() && (pauses || !is_pause_alone || item.request.paused == before.paused) {
@@ -704,7 +704,7 @@ fn flags_of(request: &ItemRequest, view: bool, session: &Session) -> RequestFlag
     flags
 }
 
-/// What a request says of the items that a symbol list names.
+/// A request's wish for the items that a symbol list names.
 fn data_streams_of(request: &ItemRequest, session: &Session) -> Option<u64> {
     (request.data_streams && lists_data(session)).then_some(data_streams::STREAMS)
 }

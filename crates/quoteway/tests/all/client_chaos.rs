@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 /// sessions of one life hold is more than a third of it.
 const GROWTH_MAX: u64 = 48 << 20;
 
-/// What a process has.
+/// Threads and descriptors of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Resources {
     threads: usize,

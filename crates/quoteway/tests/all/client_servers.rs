@@ -26,7 +26,7 @@ pub(crate) struct Servers {
     config: tempfile::NamedTempFile,
     running: Vec<Option<Process>>,
     ports: Vec<u16>,
-    /// What each item is worth: one more with each change, so that an update that is missing shows.
+    /// Each item's value: one more with each change, so that an update that is missing shows.
     pub(crate) values: Vec<f64>,
 }
 

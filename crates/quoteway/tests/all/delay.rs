@@ -249,7 +249,7 @@ fn a_server_delays_a_service_itself_and_items_are_asked_for_on_demand() {
     until_late(&mut now, &mut late);
     assert!(late.watch.fields.contains(&22), "{:?}", late.watch.fields);
     assert_the_same_later(&now.watch, &late.watch);
-    // Who asks later finds what is due.
+    // A client that asks later finds what is due.
     let mut second = of_late(port, ITEM);
     until(&mut now, &mut second, "an image", is_first);
     assert!(matches!(second.watch.came[0].1, Came::Image(DataState::OK, _)), "{:?}", second.watch.came);

@@ -61,7 +61,7 @@ fn each_thread_serves_the_services_of_its_routes() {
     assert!(done, "{said}");
     assert_whole(&p2ps, "C");
     assert_eq!(thread_of(&distributor, "C"), thread_of(&distributor, "A"));
-    // What one thread has, the other need not know.
+    // The second thread need not know what the first one has.
     let (done, said) = ctl(&distributor, &["switch", "B", &sources[1].1, "--why", "a test"]);
     assert!(done, "{said}");
     let (done, said) = ctl(&distributor, &["switch", "NONE", "--why", "a test"]);

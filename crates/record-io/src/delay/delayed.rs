@@ -45,7 +45,7 @@ pub struct DelayedConfig {
     pub tell: fn(&str),
 }
 
-/// What publishes a delayed service does with what is due.
+/// The publisher of a delayed service, as it is given what is due.
 pub trait Output {
     /// The whole image of an item, with the lock that its source has now, if that is known.
     fn image(&mut self, key: &Key, image: &Image, qos: Qos, lock: Option<&[u8]>);
@@ -55,7 +55,7 @@ pub trait Output {
     fn state(&mut self, key: &Key, state: State<'_>);
 }
 
-/// What the source has just said of an item, whenever that is due.
+/// The source's last word on an item, whenever that is due.
 #[derive(Clone, Debug)]
 pub(super) enum Arrival {
     /// The whole image.
@@ -185,7 +185,7 @@ impl<R: Reach + Display> Delayed<R> {
         Ok(open.map(|item| Key { domain: item.domain, name: item.name.clone() }).collect())
     }
 
-    /// What the source has said of items since it was asked last.
+    /// News of items from the source since the last call.
     pub(super) fn next_arrival(&mut self) -> Option<Arrival> {
         self.arrivals.pop_front()
     }

@@ -69,7 +69,7 @@ pub struct OnDemandConfig {
 /// Serves until `stop`. `ready` is given the address to dial, and is waited for by whoever starts the server that dials; `source` says where the
 /// service is consumed, as soon as that is known, and is asked again until then.
 ///
-/// What ends the journal (a full disk, a folder that is another's) takes the service down, and is tried again.
+/// A fault that ends the journal (a full disk, a folder that is another's) takes the service down, and is tried again.
 ///
 /// # Errors
 /// The system gives no sockets.
@@ -191,7 +191,7 @@ impl OnDemand {
         )?;
         let mut wanted = HashMap::new();
         let now = net::clock::now();
-        // What was written down before goes on: whoever asks for it finds no more than the hole of the restart.
+        // An item that was written down before goes on: whoever asks for it finds no more than the hole of the restart.
         for key in delayed.formerly_open()?.into_iter().take(config.items_max) {
             delayed.open_known(now, &key)?;
             let unwatched_since = Some(now);

@@ -86,7 +86,7 @@ impl<S: Store> Recorder<S> {
         self.journal.keep_from(until);
     }
 
-    /// What is said of an item is written down, whether it has had an image or not.
+    /// The source's states of an item are written down, whether the item has had an image or not.
     pub(super) fn know(&mut self, key: &Key) {
         self.number(key);
     }

@@ -11,7 +11,7 @@ const FIELDS: [(i16, i16); 3] = [(240, 238), (800, 815), (6_409, 6_424)];
 /// Members that a record may name.
 const MEMBERS: i16 = 14;
 
-/// What a name in a record is to its chain.
+/// The part of a name in its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// An item of the chain.
@@ -25,7 +25,7 @@ pub enum Role {
 pub struct Link<'a> {
     /// The field that has it. In ascending order members are in that of the chain.
     pub fid: i16,
-    /// What it names.
+    /// The name of the member or record.
     pub role: Role,
     /// The name, without the blanks and zeros around it; never empty.
     pub name: &'a [u8],

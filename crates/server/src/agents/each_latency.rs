@@ -76,7 +76,7 @@ impl<Id: Copy + Eq + Hash> EachLatency<Id> {
         });
     }
 
-    /// One is gone.
+    /// A client or provider is gone.
     pub fn forget(&mut self, id: Id) {
         self.known.remove(&id);
         self.followed.retain(|(followed, _)| *followed != id);

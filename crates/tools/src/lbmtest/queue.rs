@@ -47,7 +47,7 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 /// How long a subscriber waits for messages that others may have had, once the publisher has nothing more, ns.
 const QUIET_NS: u64 = 500_000_000;
 
-/// What a publisher has been told.
+/// Events of a publisher.
 #[derive(Default)]
 struct Published {
     /// When each message that is not complete was sent, by its stamp.
@@ -175,7 +175,7 @@ pub(super) fn publish(
     out: &mut Output,
 ) -> anyhow::Result<Value> {
     let mut options = options.clone();
-    // What is told here is what the result has.
+    // The figures told here are those of the result.
     options.set(
         Scope::Source,
         SourceOption::UMQ_ULB_EVENTS.name(),

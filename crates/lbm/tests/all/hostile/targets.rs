@@ -413,7 +413,7 @@ pub(crate) fn srs(data: &[u8]) {
             }
             (_, Some(number)) => {
                 let Some(bytes) = frame(&mut operations) else { return };
-                // What a frame carries may be nonsense: then the context is let go of.
+                // A frame may carry nonsense: then the context is let go of.
                 let read = service.receive(now, number, &bytes);
                 let_go_if_bad(&mut service, now, &mut conns[place], read.is_err());
             }
