@@ -96,7 +96,6 @@ const NEEDLESS: &str = "memory and tables grow with what is in them";
 const BIAS: &str = "a turn reads at most 256 KB of each connection, so that all get their share";
 const THREADS: &str = "that thread does not exist here; writerThreadCount with bindWriteThread.N at a P2PS, numSourceThreads (source_thread_count) with bind_source_threads at a Source Distributor place the threads there are";
 const CACHE: &str = "what is cached is said by cacheLocation, nonCachingItemList, and enableCache, maxCacheSize and the domains of the P2PS (docs/operating/cache.md)";
-const P2PS_UNWATCHED: &str = "a P2PS gives an item back with its last watcher; the Source Distributor keeps it open for all P2PSs (ageUnwatchedItemTime), and with cacheLocation ssl gives its image from memory to who comes back";
 const HOT_TIMES: &str = "both providers of a pair are read all the time, so that nothing has to be learnt and no rate bounded; which updates the one has and the other has not is told by their sequence numbers (provides_sequence_numbers), not by time, and a silent one is found by its session's pings (docs/operating/standby.md)";
 const HOT_POSTS: &str =
     "a post goes to the provider in use alone, and is the standby's by what that one's own source makes of it";
@@ -109,7 +108,9 @@ const BALANCE: &str = "clients go to the P2PS of the lowest LoadFactor, by the l
 const SERVICES: &str = "every service that a provider offers is served";
 const GROUPS: &str = "how the value is written is not public: service groups are source_distributor.service_group_list, those that clients of one P2PS see p2ps.service_group_list, and disableServiceGroupAppIds hides them from applications (docs/operating/standby.md)";
 const RECOVERY: &str = "an item is asked for again retryLimit times or for ever, with a pause that grows from 1 s to normalRetryTime, and one that is refused for good is not";
-const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, contribFieldList, contribMaxUpdateRate, contribMinUpdateRate and the lists of templates what may be posted, contribInsertRTL numbers posts, and insertFlushInterval has them go together (docs/operating/running.md); a post lies in no file";
+const CONTRIBUTIONS: &str = "posts go straight to the provider of the item, others to that of the lowest cost and load; insertTimeout bounds the answer, contribFieldList, contribMaxUpdateRate, contribMinUpdateRate and the lists of templates what may be posted, contribInsertRTL numbers posts, and insertFlushInterval has them go together (docs/operating/running.md)";
+const CONTRIBUTION_FILES: &str = "which files RTDS keeps there, and of what form, is not public (site files that are say \".\"); a post lies in no file here: its poster has an answer, or knows that it has none, and nothing is posted again after a restart";
+const DYNAMIC_MOUNT: &str = "a route is dialled when the process starts, and stays, since what its services are is known from its provider alone; what RTDS does for True is not public (site files that are say False). A route that is not to be dialled has route_enabled = false, and a reload (quoteway ctl reload) dials it";
 const DELAY: &str = "a delayed service is [delay.NAME], with delay_s, delay_rules_file, fee_fields, delay_journal and delay_journal_megabytes of its own (docs/operating/delay.md); how RTDS writes its rules and texts is not public";
 const FILTER: &str = "fields are taken out by remove_fields of [filters], of the items that filter_field and filter_field_values of it select (docs/operating/filters.md)";
 const PREEMPTION: &str = "whether items are preempted, and which are not, is source_distributor.preemption and locked_item_list (docs/operating/running.md)";
@@ -118,7 +119,8 @@ const PAIR: &str =
     "connections and the hub stream are ordered, so that no update overtakes another and none has to be waited for";
 const LBM: &str = "the backbone's reliable multicast has its own ways: NAKs as in LBT-RM (docs/wire/lbm.md)";
 const SESSION: &str = "a session lives by RSSL pings: pingTimeout";
-const TUNNEL: &str = "a tunnel stream goes to the provider as its client opened it, with that client's login: streams are not aggregated and have no users and buffers of their own";
+const TUNNEL: &str = "posts go in a tunnel stream where enable_tunnel_stream_aggregation of their [[route]] says so; the tunnel streams of clients go to the provider as each has opened it, with its own login (docs/operating/running.md)";
+const TUNNEL_LOGIN: &str = "what a tunnel stream has of its own is said in TOML, in the [[route]]: tunnel_stream_user_name, tunnel_stream_password_file (a file, not the password) and tunnel_stream_num_ipc_output_buffers (docs/operating/running.md)";
 const OUTAGE: &str = "clients see the service down, and are closed where disconnectSrcDown or disconnectSingleSrcDown of the P2PS says so";
 
 const fn none(kind: Kind, why: &'static str, names: &'static str) -> NoEffect {
@@ -146,7 +148,6 @@ pub(super) const TABLE: &[NoEffect] = &[
         SHARED_MEMORY,
         "sessionStatsWindow semaphoreKey sharedMemoryKey sharedMemorySize softwareStatsReportTime",
     ),
-    none(Kind::P2ps, P2PS_UNWATCHED, "consumerAgeUnwatchedItemTime"),
     none(Kind::P2ps, CACHE, "cascadedMode=False"),
     none(Kind::P2ps, DACS, "agentList marketDataAgentList hrmDisabledList hrmHost hrmTimer hrmTrace=False hrmUserName"),
     none(
@@ -275,7 +276,7 @@ pub(super) const TABLE: &[NoEffect] = &[
         "groupList Interactive*groupList Broadcast*groupList statusTextIntroducer",
     ),
     none(Kind::Route, DACS, "dacsAttributes"),
-    none(Kind::Route, "a route is dialled when the process starts, and stays", "dynamicMount=False"),
+    none(Kind::Route, DYNAMIC_MOUNT, "dynamicMount=False"),
     none(Kind::Route, DUMPS, "lockedDumpFile"),
     none(Kind::Route, "what a provider may send is bounded by maxIncomingMessagesPerSecond", "updateRateThreshold=0"),
     none(Kind::Route, "a route has one way to be a server", "serverMode"),
@@ -283,11 +284,7 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Route, "TLS 1.2 or 1.3 is used, whichever the provider can", "encryptionProtocol"),
     none(Kind::Route, "there is one way to run a session", "useReactor primaryProvider downloadCriteriaName"),
     none(Kind::Route, "item names go as they are", "hashIDs"),
-    none(
-        Kind::Route,
-        TUNNEL,
-        "enableTunnelStreamAggregation tunnelStream*numIpcOutputBuffers tunnelStream*userName tunnelStream*userPassword",
-    ),
+    none(Kind::Route, TUNNEL_LOGIN, "tunnelStream*numIpcOutputBuffers tunnelStream*userName tunnelStream*userPassword"),
     // Services
     none(
         Kind::Service,
@@ -304,7 +301,8 @@ pub(super) const TABLE: &[NoEffect] = &[
     none(Kind::Service, CACHE, "domainsCached=ALL domainsNotCached nonCachingItemFile pollCache broadcastThreshold"),
     none(Kind::Service, "the domain is what each client asks for", "dataType=6"),
     none(Kind::Service, "what a turn has brought goes out at its end", "rrmpFlushInterval=0"),
-    none(Kind::Service, CONTRIBUTIONS, "contribDataFileDirectory insertAction=lowest"),
+    none(Kind::Service, CONTRIBUTIONS, "insertAction=lowest"),
+    none(Kind::Service, CONTRIBUTION_FILES, "contribDataFileDirectory"),
     none(Kind::Service, MARKETFEED, "priorityAwareMarketfeed providesSequenceNumbers updateMatching=False"),
     none(Kind::Service, OUTAGE, "disconnectServiceDown=False"),
     none(Kind::Service, FILTER, "featureEnabled=False"),

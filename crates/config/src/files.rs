@@ -116,6 +116,8 @@ pub(super) fn exposed(config: &Config, path: &Path) -> Vec<String> {
     secrets.extend(
         config.routes.iter().map(|route| ("route.proxy_credentials_file", route.proxy_credentials_file.as_str())),
     );
+    let of_tunnels = config.routes.iter().map(|route| route.tunnel_stream_password_file.as_str());
+    secrets.extend(of_tunnels.map(|file| ("route.tunnel_stream_password_file", file)));
     secrets.extend(config.feeds.values().map(|feed| ("feed.login_password_file", feed.login_password_file.as_str())));
     if !config.http.users.is_empty() {
         secrets.push(("the configuration, whose http.users has hashes of passwords,", &name));

@@ -181,6 +181,13 @@ pub(super) fn names_there(route: &Route) -> Option<BTreeMap<String, String>> {
     Some(names)
 }
 
+/// The service to which a route's tunnel stream is opened, by its name at the provider; `None` leaves that to what the provider offers.
+pub fn tunnel_service(route: &Route) -> Option<String> {
+    let here = route.service_list.first()?;
+    let there = names_there(route).unwrap_or_default();
+    Some(there.get(here).unwrap_or(here).clone())
+}
+
 /// Services that are not taken from a server.
 fn blocked_services(config: &Config, server_id: &str) -> Vec<String> {
     let entries = config.source_distributor.blocked_server_list.0.iter().map(|entry| filters::parts(entry));
@@ -237,6 +244,8 @@ pub fn p2ps_limits(config: &Config) -> p2ps::Config {
         max_views_per_item: c.max_views_per_item,
         max_priority_class: u8::try_from(c.max_priority_class).unwrap_or(u8::MAX),
         default_priority_class: u8::try_from(c.default_priority_class).unwrap_or(u8::MAX),
+        unwatched_time: u64::from(c.consumer_age_unwatched_item_time_s) * SECOND,
+        max_unwatched: c.max_unwatched_items,
         work_per_turn: c.work_per_turn,
         open_window: c.minimum_open_window,
         open_window_for_polls: c.open_window_for_poll_requests,

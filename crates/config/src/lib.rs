@@ -53,6 +53,7 @@ pub use dictionary::dictionary;
 pub use filters::Filters;
 pub use hub::{
     across_processes_distributor, across_processes_p2ps, distributor_config, p2ps_config, p2ps_limits, route_config,
+    tunnel_service,
 };
 pub use item_priorities::item_priorities;
 pub use listing::{json, search};

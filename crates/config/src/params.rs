@@ -66,6 +66,8 @@ section! {
     open_queue_overloaded: u32 = 10_000, "openQueueHeavilyBurdenedThreshold", "Items waiting to be opened from which it is reported as overloaded; 0 means never.";
     open_queue_hysteresis: u32 = 1_000, "openQueueHysteresis", "How far below these marks the states end.";
     blocked_items_file: Entries = Entries::NONE, "blockedItemsFile" in "SERVICES", "Files of items that nobody gets: SERVICE:FILE for the items of a service, FILE for those of all; a name a line, # begins a comment. Read again by a reload.";
+    consumer_age_unwatched_item_time_s: u32 = 0, "consumerAgeUnwatchedItemTime", "How long an item that nobody watches here any more stays open at its Source Distributor, seconds, so that who comes back has its image from this P2PS (with enable_cache), or from the stream that is open, and the hub sees no close and no open (docs/operating/cache.md). 0 gives it back at once.";
+    max_unwatched_items: u32 = 100_000, "", "Items that stay open so, by each egress shard; beyond it the one that has been without watchers longest is given back. 0 means any number.";
     minimum_open_window: u32 = 500, "minimumOpenWindow", "Requests that may await their image at a time, for each service.";
     service_open_window: Entries = Entries::NONE, "", "Requests of a service that may await their image at a time, within minimum_open_window: SERVICE:NUMBER, or NUMBER for each of all others. 0 means any number.";
     open_window_for_poll_requests: u32 = 80, "openWindowForPollRequests", "Percent of minimum_open_window that items may use which were lost or refused and are asked for again, so that new requests do not wait for all of them; 1 to 100.";
@@ -275,6 +277,10 @@ section! {
     recovery_interval_ms: Option<u32> = None, "recoveryInterval" times 1000, "As source_distributor.recovery_interval_ms, for this provider.";
     max_incoming_bytes_per_second: u32 = 0, "maxIncomingBytesPerSecond", "Bytes of messages that this provider may send in a second (65536 or more): beyond it it is not read for a moment, and its socket holds it back (docs/operating/running.md). 0 means any number.";
     max_incoming_messages_per_second: u32 = 0, "maxIncomingMessagesPerSecond", "Messages that this provider may send in a second (1000 or more). 0 means any number.";
+    enable_tunnel_stream_aggregation: bool = false, "enableTunnelStreamAggregation", "Posts to this provider that clients make off-stream go in one tunnel stream, opened to the first service of service_list (or the first that has the domain SYSTEM), with a login of its own in it: as a contribution channel takes them (docs/operating/running.md).";
+    tunnel_stream_user_name: String = String::new(), "", "Login name in that tunnel stream; empty means no login in it.";
+    tunnel_stream_password_file: String = String::new(), "", "File whose first line is the password of that login; empty means none.";
+    tunnel_stream_num_ipc_output_buffers: u32 = 400, "", "Posts that may wait in that tunnel stream until the provider has taken them; a further one is refused (NoResources). At least 1.";
     comm_links: Vec<String> = Vec::new(), "commLinks", "Names of communication lines by which this provider is reached: the LINK filter of the directory says of each of its services whether they are up (docs/operating/cascades.md).";
     server_cost: u32 = 0, "serverCost", "With provider_choice \"load\": providers of a lower cost are asked before those of a higher one, whatever their load (docs/operating/standby.md).";
     server_partition_list: Vec<String> = Vec::new(), "serverPartitionList", "Names of the items that this provider has; * stands for any text, ? for one character, and what begins with ^ is a regular expression. Empty means all.";

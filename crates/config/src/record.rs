@@ -23,6 +23,7 @@ section! {
     keep_megabytes: u32 = 0, "", "Most megabytes of the recording: the oldest segments go. 0 means any number.";
     keep_hours: u32 = 0, "", "Most hours of the recording: older segments go. 0 means any number.";
     segment_megabytes: u32 = 256, "", "Megabytes of a segment, 1 to 4096.";
+    pack: bool = true, "", "Pack while recording; else records are written as they came, for rates that packing cannot follow (quoteway record compact packs them later).";
     queue_megabytes: u32 = 64, "", "Most megabytes that wait to be written, of each service, 1 to 4096; what comes beyond is a gap.";
 }
 

@@ -11,8 +11,8 @@ use super::patterns::{PATTERNS, are_patterns};
 use super::record::{self, Record};
 use super::{
     Aeron, AeronDriver, AeronFlowControl, AeronMedium, AnySection, Compression, Config, Conflation, Filters, Http, Hub,
-    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, Rrcpd, Section, SourceConflation, SourceDistributor,
-    by_service, conflation, filters, headlines, service_qos, source_threads,
+    HubTransport, Log, P2ps, Permissions, ProviderChoice, Route, RouteProtocol, Rrcpd, Section, SourceConflation,
+    SourceDistributor, by_service, conflation, filters, headlines, service_qos, source_threads,
 };
 
 /// The least limit on what a peer may send in a second, in bytes: what one turn takes in of a connection has to be less than what the longest
@@ -310,6 +310,7 @@ fn of_distributor_and_daemon(config: &Config) -> Vec<Broken> {
 /// The rule that a route breaks, if there is one.
 pub(super) fn of_route(route: &Route) -> Option<Broken> {
     let no_time = route.interruption_detection && route.interruption_duration_ms == 0;
+    let json_tunnel = route.enable_tunnel_stream_aggregation && route.protocol == RouteProtocol::Json;
     let (bytes, messages) = (route.max_incoming_bytes_per_second, route.max_incoming_messages_per_second);
     let names = |list: &[String]| are_patterns(list.iter().map(String::as_str));
     let rules = [
@@ -317,6 +318,8 @@ pub(super) fn of_route(route: &Route) -> Option<Broken> {
         (names(&route.server_partition_negation_list), "server_partition_negation_list", PATTERNS),
         (route.priority_class_value <= 255, "priority_class_value", "must be at most 255"),
         (names_there(route).is_some(), "app_service_name", NAMES_THERE),
+        (route.tunnel_stream_num_ipc_output_buffers > 0, "tunnel_stream_num_ipc_output_buffers", "must be over 0"),
+        (!json_tunnel, "enable_tunnel_stream_aggregation", "is not for a route of protocol \"tr_json2\""),
         (!no_time, "interruption_duration_ms", "must be over 0 when interruption_detection is true"),
         (bytes == 0 || bytes >= INPUT_BYTES_MIN, "max_incoming_bytes_per_second", BYTES),
         (messages == 0 || messages >= INPUT_MESSAGES_MIN, "max_incoming_messages_per_second", MESSAGES),
@@ -332,6 +335,13 @@ pub(super) fn idle_of_route(route: &Route) -> Vec<Idle> {
     let unless = "interruption_detection is true";
     let keys = ["interruption_duration_ms", "traffic_window_s"].into_iter().filter(|_| !route.interruption_detection);
     let mut idle: Vec<Idle> = keys.map(|key| Idle { section: Route::NAME, key, unless }).collect();
+    let of_tunnel = [
+        ("tunnel_stream_user_name", !route.tunnel_stream_user_name.is_empty()),
+        ("tunnel_stream_password_file", !route.tunnel_stream_password_file.is_empty()),
+    ];
+    let unless = "enable_tunnel_stream_aggregation is true";
+    let without = of_tunnel.into_iter().filter(|(_, said)| *said && !route.enable_tunnel_stream_aggregation);
+    idle.extend(without.map(|(key, _)| Idle { section: Route::NAME, key, unless }));
     if route.service_list.is_empty() && route.app_service_name.iter().any(|entry| !entry.contains('=')) {
         let unless = "service_list has the services that have these names at the provider";
         idle.push(Idle { section: Route::NAME, key: "app_service_name", unless });

@@ -18,7 +18,12 @@ use day::{Day, Settings};
 
 const STOCKS: u16 = 2_000;
 
+#[global_allocator]
+static ALLOCATOR: net::huge_pages::HugePages = net::huge_pages::HugePages;
+
 fn main() {
+    // As the server does.
+    net::huge_pages::use_for_heap();
     let messages = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(1_000_000u32);
     let mut day = Day::new(Settings { seed: 1, stocks: STOCKS, longest_life: 200_000.0 });
     let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 //! What an update costs a Source Distributor whose items are cached, beside one without a cache: 100,000 images of some 400 bytes, in no
 //! cache of the processor, and updates of 74 bytes for items in no order, in frames as sources send them. Their fields are in another order than the image's;
-//! one ripples, and one gets a longer value with an item's first update.
+//! one ripples, one gets a longer value with an item's first update, and one update in seventeen of an item has a time stamp in place of two others.
 //!
 //! `cargo bench -p hub-distributor --bench cached` prints nanoseconds an update in the first rounds over all items, and the median of the later half. For instructions, run the built bench under
 //! `valgrind --tool=callgrind --toggle-collect='*cached::turns*'` with one of its rows (`plain`, `cached`), a number of items and two numbers of
@@ -25,8 +25,13 @@ const UPDATES_A_TURN: usize = 3_500;
 const ROUTE: SessionId = SessionId(0);
 /// As a frame of RSSL has.
 const UPDATES_A_FRAME: usize = 80;
+/// Messages that are told of together before they come, as those of a frame are.
+const TOGETHER: usize = 16;
+/// Makes of updates that an item gets one after the other, and which of them has a time stamp.
+const VARIANTS: i64 = 17;
+const STAMPED: i64 = 5;
 /// Rounds over all items that are shown one by one: until images have their longest values.
-const FIRST_ROUNDS: usize = 6;
+const FIRST_ROUNDS: usize = 8;
 
 #[derive(Default)]
 struct Nowhere;
@@ -84,7 +89,12 @@ fn quote(list: &mut FieldListEncoder<'_, '_>, fids: &[i16], variant: i64) -> Res
 fn update(variant: i64) -> Vec<u8> {
     let body = encode(|w| {
         let mut list = FieldListEncoder::begin(w)?;
-        quote(&mut list, &[22, 25, 30, 31, 3855, 115, 6, 32, 3298, 3297], variant)?;
+        if variant == STAMPED {
+            quote(&mut list, &[22, 25, 30, 31, 3855, 115, 6, 3298], variant)?;
+            list.raw(3902, &[7; 8])?;
+        } else {
+            quote(&mut list, &[22, 25, 30, 31, 3855, 115, 6, 32, 3298, 3297], variant)?;
+        }
         list.finish()
     });
     let seq_num = Some(variant as u32);
@@ -160,7 +170,8 @@ impl Source {
         let items = self.items as usize;
         for number in self.sent..self.sent + count {
             let variants = self.updates.len();
-            let update = &mut self.updates[number / items % variants];
+            // Each item has its stamped update at another time.
+            let update = &mut self.updates[(number / items + number % items) % variants];
             peek::set_stream_id(update, 5 + (number % items * Self::STRIDE % items) as i32);
             self.frame.extend_from_slice(update);
             self.ends.push(self.frame.len());
@@ -180,8 +191,13 @@ fn turns(sd: &mut SourceDistributor, source: &mut Source, updates: usize) {
     let mut of_turn = 0;
     for begin in (0..updates).step_by(UPDATES_A_FRAME) {
         source.fill(UPDATES_A_FRAME.min(updates - begin));
-        sd.look_ahead(ROUTE, source.messages());
-        for message in source.messages() {
+        // As the messages of a frame are told of.
+        let mut ahead = source.messages();
+        sd.look_ahead(ROUTE, ahead.by_ref().take(TOGETHER));
+        for (number, message) in source.messages().enumerate() {
+            if number.is_multiple_of(TOGETHER) {
+                sd.look_ahead(ROUTE, ahead.by_ref().take(TOGETHER));
+            }
             sd.session_message(0, ROUTE, message, &mut Nowhere);
         }
         of_turn += source.ends.len();
@@ -197,7 +213,7 @@ fn turns(sd: &mut SourceDistributor, source: &mut Source, updates: usize) {
 fn measure(items: i32, cache: CacheRules, rounds: usize) -> Vec<f64> {
     assert!(items % 3 != 0, "the order needs a number of items that three does not divide");
     let mut sd = busy(items, cache);
-    let updates = (0..16).map(update).collect();
+    let updates = (0..VARIANTS).map(update).collect();
     let mut source = Source { updates, items, sent: 0, frame: Vec::new(), ends: Vec::new() };
     let all = items as usize;
     let round = |_| {

@@ -79,6 +79,8 @@ use upstream::Upstream;
 
 /// Items from which on it pays to look at their memory ahead: the tables of fewer lie in the caches of the processor. Where it is tested a few will do.
 const MANY: usize = if cfg!(debug_assertions) { 4 } else { 16 << 10 };
+/// Streams that are asked for before the first of them is read.
+const ASKED: usize = 16;
 
 /// Where messages to providers go. The calls come in the order in which they have to reach the provider.
 pub trait ProviderSink {
@@ -202,17 +204,26 @@ impl SourceDistributor {
         }
     }
 
-    /// These messages of a provider come next, if they are whole. Where there are many items, their memory is looked at here, that of all
-    /// messages at once: the processor then waits for it once, and not with each of them.
+    /// Messages of a provider that come soon, if they are whole. Where there are many items, their memory is asked for here.
     #[inline]
     pub fn look_ahead<'m>(&self, id: SessionId, messages: impl Iterator<Item = &'m [u8]>) {
         let Some(session) = self.providers.get(id).filter(|_| self.items.len() >= MANY) else { return };
-        let streams = messages.filter_map(peek::stream_id).map(|id| session.streams.get(StreamId(id)));
-        let needed = streams.fold(0, |needed, stream| {
-            let image = stream.live_cached().map_or(0, |handle| self.content.look_ahead(handle));
-            needed ^ image ^ u32::from(stream.live().is_some())
-        });
-        std::hint::black_box(needed);
+        let mut streams = messages.filter_map(peek::stream_id).map(StreamId);
+        let (mut group, mut count) = ([StreamId(0); ASKED], ASKED);
+        while count == ASKED {
+            count = 0;
+            for (place, stream) in group.iter_mut().zip(&mut streams) {
+                session.streams.ask(stream);
+                *place = stream;
+                count += 1;
+            }
+            // The line beside an image is known once the stream is read.
+            for stream in &group[..count] {
+                if let Some(handle) = session.streams.get(*stream).live_cached() {
+                    self.content.ask_ahead(handle);
+                }
+            }
+        }
     }
 
     /// A message from a provider. A message that breaks the rules ends its session.

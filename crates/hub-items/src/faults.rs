@@ -38,7 +38,7 @@ impl Place {
     /// Counts a fault; what it is stays known of the first one.
     ///
     /// # Panics
-    /// Where assertions are on, with the text.
+    /// With the text where assertions are on.
     #[cold]
     #[expect(clippy::assertions_on_constants, reason = "constant is what the build is for")]
     pub fn note(&'static self, what: fmt::Arguments<'_>) {

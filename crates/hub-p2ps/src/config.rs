@@ -72,6 +72,11 @@ pub struct Config {
     pub max_priority_class: u8,
     /// Priority class of requests that say none.
     pub default_priority_class: u8,
+    /// Nanoseconds for which an item that nobody watches any more stays open, so that who comes back finds it
+    /// (`consumerAgeUnwatchedItemTime`); 0 gives it back at once.
+    pub unwatched_time: u64,
+    /// Items that stay open so; beyond, the one that has been without watchers longest is given back. 0 for any number.
+    pub max_unwatched: u32,
     /// Opens that may be unanswered by one Source Distributor; further ones wait their turn. 0 for any number.
     pub open_window: u32,
     /// Opens of a service that may be unanswered, by all Source Distributors together, by its name; that of the empty name is of all others,
@@ -195,6 +200,11 @@ impl Config {
         (0..).zip(&self.service_groups).filter(|(_, group)| hides(group)).map(|(place, _)| place).collect()
     }
 
+    /// How many items may stay open that nobody watches.
+    pub(crate) fn most_unwatched(&self) -> usize {
+        if self.max_unwatched == 0 { usize::MAX } else { self.max_unwatched as usize }
+    }
+
     /// The limit of a service's open items; 0 for any number.
     pub(crate) fn item_limit_of(&self, service: &str) -> u32 {
         of_service(&self.service_item_limits, service)
@@ -306,6 +316,8 @@ impl Default for Config {
             max_views_per_item: 1_000,
             max_priority_class: u8::MAX,
             default_priority_class: 1,
+            unwatched_time: 0,
+            max_unwatched: 100_000,
             open_window: 5_000,
             service_open_windows: BTreeMap::new(),
             open_window_for_polls: 80,

@@ -12,8 +12,10 @@ pub struct Counters {
     pub mounts: u64 as Gauge,
     /// Servers that clients are told of which ask for them at login.
     pub servers: u64 as Gauge,
-    /// Items that someone watches, views and snapshots counted apart.
+    /// Items that someone watches, views and snapshots counted apart, and those that stay open though nobody does.
     pub items: u64 as Gauge,
+    /// Items that nobody watches, and that stay open for who comes back (consumerAgeUnwatchedItemTime); they count as items, too.
+    pub items_unwatched: u64 as Gauge,
     /// Watchers of items.
     pub watchers: u64 as Gauge,
     /// Items that wait to be opened at a Source Distributor.
@@ -102,6 +104,10 @@ pub struct Counters {
     pub images_late: u64,
     /// Item statuses delivered, each client counted.
     pub statuses_out: u64,
+    /// Items that stayed open though nobody watched them, and that were watched again.
+    pub items_found_open: u64,
+    /// Items given back because nobody watched them again in their time, or others needed their place.
+    pub items_aged: u64,
     /// Items that became suspect because their Source Distributor was lost.
     pub items_lost: u64,
     /// Opens of items, and requests for their images, at the Source Distributor that stands by.

@@ -5,14 +5,15 @@
 //! * Only watchers that have had an image, and are not paused, take part in updates, and only while their item is open.
 //! * Nobody takes part in updates of an item that may rest at its provider, and its image is not cached.
 //! * A watcher that waits waits for something: a service, room, a time, or an image that was asked for.
+//! * An open item has watchers, or stays open for a while without: it is whole then, and no more of them stay than their limit soon.
 //! * What is held for a client goes out before what comes behind it; no more waits for a client than its limit.
 //! * What is counted is there.
 
 use super::P2ps;
 use super::ids::{ItemId, SourceId};
-use super::items::priorities::Priorities;
 use super::items::state::{State, Wait};
 use super::items::watchers::Watcher;
+use hub_items::priorities::Priorities;
 use rustc_hash::FxHashSet;
 use rwf::msg::Priority;
 

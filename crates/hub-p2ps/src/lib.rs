@@ -434,6 +434,7 @@ impl P2ps {
     pub fn counters(&self) -> Counters {
         Counters {
             items: self.items.len() as u64,
+            items_unwatched: self.items.unwatched().len() as u64,
             items_cached: self.items.cache().len() as u64,
             items_waiting: self.sources.items_waiting(&self.items),
             load_state: self.load_states().0 as u64,

@@ -24,6 +24,7 @@ impl P2ps {
         own.open_queue = config.open_queue;
         (own.open_window, own.open_window_for_polls) = (config.open_window, config.open_window_for_polls);
         own.post_timeout = config.post_timeout;
+        (own.unwatched_time, own.max_unwatched) = (config.unwatched_time, config.max_unwatched);
         own.notices = config.notices;
         own.services.clone_from(&config.services);
         own.egress = config.egress;

@@ -4,6 +4,7 @@
 //! which they are acted upon within a turn.
 
 use super::P2ps;
+use super::sources::end_unwatched;
 
 /// Something that a turn does, by itself or when its time has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,8 @@ enum Timer {
     SymbolLists,
     /// Streams end of clients that are gone or logged out, so many a turn.
     Departures,
+    /// Items are given back that nobody has watched for long enough ([`super::Config::unwatched_time`]), so many a turn.
+    Unwatched,
     /// Batches go on, so much a turn.
     Batches,
     /// Memory of idle clients is given back.
@@ -52,7 +55,7 @@ enum Timer {
 
 impl Timer {
     /// All of them, in the order in which a turn acts upon them: what comes to an end is told before what begins.
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::FailBack,
         Self::Outages,
         Self::HotStandby,
@@ -71,6 +74,7 @@ impl Timer {
         Self::Servers,
         Self::SymbolLists,
         Self::Departures,
+        Self::Unwatched,
         Self::Batches,
         Self::Trim,
     ];
@@ -106,6 +110,7 @@ impl P2ps {
             Timer::OpenQueue => self.load.timeout(),
             Timer::LoadFactor => self.load.factor_timeout(self.config.load_factor_interval),
             Timer::Servers => self.servers.timeout(self.servers.is_server(self.config.connections.of_hub)),
+            Timer::Unwatched => self.items.unwatched().deadline(self.config.most_unwatched()),
             Timer::Trim => (!self.clients.is_empty()).then(|| self.output.trim_deadline()),
             Timer::Outages | Timer::Permissions | Timer::SymbolLists | Timer::Departures | Timer::Batches => None,
         }
@@ -135,6 +140,7 @@ impl P2ps {
             Timer::Servers => self.work_on_servers(),
             Timer::SymbolLists => self.open_named(),
             Timer::Departures => self.work_departures(),
+            Timer::Unwatched => end_unwatched(self),
             Timer::Batches => self.work_backlogs(),
             Timer::Trim => self.output.trim(self.now),
         }

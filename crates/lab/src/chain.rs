@@ -21,6 +21,9 @@ pub const PATIENCE: f64 = 60.0;
 const LOCK: &str = "1: 62 & (144 | 145)";
 const RIGHTS: &str = "[services.DIRECT_FEED]\nid = 1\n\n[users.rmds.grants]\nDIRECT_FEED = [62, \"100-199\"]\n";
 
+/// The service of a source that is given no other name.
+const FIRST_SERVICE: &str = "DIRECT_FEED";
+
 /// What the transports of Aeron begin with; the medium follows.
 const AERON: &str = "aeron-";
 
@@ -377,10 +380,16 @@ impl Chain {
         let of_distributor = text(near, near_hub) + &aeron(false);
         let file = self.configuration("distributor", &format!("distributor-{path}.toml"), &of_distributor)?;
         let (mut address, mut started) = (String::new(), Vec::new());
-        for source in sources {
-            let flags = format!(
-                "source-distributor --config {file} --interface {near_hub} --nip-port 0 --hub-port 0 --route {source}"
-            );
+        // Of one process with threads the file has the routes; else each source has a process.
+        let (file, routes) = if scenario.source_threads > 0 {
+            let text = of_distributor + &thread_routes(scenario, sources);
+            (self.configuration("distributor", &format!("threads-{path}.toml"), &text)?, vec![String::new()])
+        } else {
+            (file, sources.iter().map(|source| format!("--route {source}")).collect())
+        };
+        for route in routes {
+            let flags =
+                format!("source-distributor --config {file} --interface {near_hub} --nip-port 0 --hub-port 0 {route}");
             let before = place(scenario, &self.nodes, "distributor");
             let mut distributor = self.start_server("Source Distributor", "distributor", &before, &flags)?;
             let named = named(&distributor.wait_for("ready ", PATIENCE)?.text, "hub=");
@@ -412,7 +421,8 @@ impl Chain {
         };
         self.servers.extend(started.into_iter().chain(daemon));
         // Only over TCP has a P2PS to be told where; by LBM it finds the hub by its name.
-        let join = if scenario.hub == "tcp" { format!("--source-distributor {address}") } else { String::new() };
+        let each = address.split(',').filter(|_| scenario.hub == "tcp");
+        let join = each.map(|at| format!("--source-distributor {at}")).collect::<Vec<_>>().join(" ");
         let flags = format!("p2ps --config {p2ps} --interface {} --rssl-port 0 {join}", self.nodes.server());
         (0..scenario.p2ps).try_for_each(|_| self.start_endpoint(scenario, &flags))
     }
@@ -578,6 +588,16 @@ fn observing(file: &Path, plan: &Plan) -> Vec<String> {
 /// The flags that name a source's service; the first has the tools' own name.
 fn service(number: u32) -> Vec<String> {
     if number == 0 { Vec::new() } else { vec!["-S".to_owned(), format!("LAB_{number}")] }
+}
+
+/// The routes of a Source Distributor with threads: one for each source, whose service says which thread dials it.
+fn thread_routes(scenario: &Scenario, sources: &[String]) -> String {
+    let mut text = format!("\n[source_distributor]\nsource_thread_count = {}\n", scenario.source_threads);
+    for (source, number) in sources.iter().zip(0..) {
+        let name = service(number).pop().unwrap_or_else(|| FIRST_SERVICE.to_owned());
+        let _ = writeln!(text, "\n[[route]]\nhost_list = [\"{source}\"]\nservice_list = [\"{name}\"]");
+    }
+    text
 }
 
 /// The words in front of a command that put it on its node and its processors.

@@ -120,7 +120,14 @@ fn processes(s: &Scenario) -> Vec<String> {
     if s.paths > 1 {
         parts.push(format!("{} paths, each with a source, a Source Distributor and a hub", s.paths));
     }
-    if s.distributors > 1 {
+    if s.source_threads > 0 {
+        let threads =
+            if s.source_threads == 1 { "one thread".to_owned() } else { format!("{} threads", s.source_threads) };
+        parts.push(format!(
+            "one Source Distributor of {threads} a path, with {} sources, each with a service",
+            s.distributors
+        ));
+    } else if s.distributors > 1 {
         parts.push(format!("{} Source Distributors a path, each with a source and a service", s.distributors));
     }
     if s.p2ps > 1 {

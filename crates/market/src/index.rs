@@ -7,8 +7,6 @@
 //! a table of any size, so that growing and removing need no look at the orders; only a cell whose hash bits agree is compared by the order's
 //! number itself. Numbers that follow each other share a cache line: orders that came together are asked for together.
 
-use std::hint::black_box;
-
 /// A cell without an order.
 const EMPTY: u64 = u64::MAX;
 
@@ -33,14 +31,13 @@ pub(crate) struct Vacant {
 
 const IN_WINDOW: usize = usize::MAX;
 
-/// Numbers of the window, and so many at least that stand before there is one: a million numbers are 4 MB.
-const WINDOW: usize = 1 << 20;
+/// Numbers of the window, and so many at least that stand before there is one: two million numbers are 8 MB.
+const WINDOW: usize = 1 << 21;
 const FEWEST_FOR_WINDOW: usize = 1 << 14;
 /// As many numbers leave the window together, and so many of them must have been entered, or numbers are too sparse for it.
 const STEP: usize = 1 << 12;
 const FEWEST_OF_STEP: usize = STEP / 32;
-/// Numbers that are looked at together when they leave: an order in four or fewer still stands, and its cell is in no cache. The window's base is a
-/// multiple of it.
+/// Numbers that are looked at together when they leave. The window's base is a multiple of it.
 const LEAVING: usize = 1024;
 /// No order of a number in the window.
 const NO_PLACE: u32 = u32::MAX;
@@ -87,6 +84,8 @@ pub(crate) struct OrderIndex {
     in_cells: usize,
     len: usize,
     window: Window,
+    /// Orders that leave the window, for the memory.
+    leaving: Vec<(u64, u32)>,
     /// Highest number that was ever entered, and that was entered in the table though it is not below the window.
     highest: u64,
     highest_beyond: u64,
@@ -101,6 +100,7 @@ impl OrderIndex {
             in_cells: 0,
             len: 0,
             window: Window::default(),
+            leaving: Vec::new(),
             highest: 0,
             highest_beyond: 0,
         }
@@ -112,6 +112,7 @@ impl OrderIndex {
 
     pub(crate) fn memory(&self) -> usize {
         self.cells.capacity() * size_of::<u64>()
+            + self.leaving.capacity() * size_of::<(u64, u32)>()
             + self.window.places.as_ref().map_or(0, |places| size_of_val(&**places))
     }
 
@@ -140,22 +141,32 @@ impl OrderIndex {
         self.probe(tag_of(reference), is_it).ok().map(|(_, slot)| slot)
     }
 
-    /// What the window says of a number: the place of its order or none; `None`: the table is to be asked.
+    /// The window's word of a number: the place of its order or none, and whether the number is in the window: if not, that is another's place, and the
+    /// table is to be asked.
     #[inline]
-    pub(crate) fn place_in_window(&self, reference: u64) -> Option<u32> {
-        self.window.place(reference)
+    pub(crate) fn peek(&self, reference: u64) -> (u32, bool) {
+        let Some(places) = &self.window.places else { return (NO_PLACE, false) };
+        let is_inside = reference.wrapping_sub(self.window.base) < WINDOW as u64;
+        // A number outside has a cell that is in no cache: another is read in its stead.
+        let number = if is_inside { reference } else { 0 };
+        (places[number as usize & (WINDOW - 1)], is_inside)
     }
 
-    /// The cell of the table that is read first to find an order.
+    /// Where the cell lies that says first where an order is.
     #[inline]
-    pub(crate) fn first_cell(&self, reference: u64) -> u64 {
-        self.cells.get(home(tag_of(reference), self.cells.len())).copied().unwrap_or(EMPTY)
+    pub(crate) fn address(&self, reference: u64) -> *const u8 {
+        if let Some(places) = &self.window.places
+            && reference.wrapping_sub(self.window.base) < WINDOW as u64
+        {
+            return std::ptr::from_ref(&places[reference as usize & (WINDOW - 1)]).cast();
+        }
+        self.cell_address(reference)
     }
 
     /// The place of the order in the table that probably has this number: the order itself is not asked. [`NO_PLACE`]: there is none.
     #[inline]
     pub(crate) fn guess(&self, reference: u64) -> u32 {
-        let cell = self.first_cell(reference);
+        let cell = self.cells.get(home(tag_of(reference), self.cells.len())).copied().unwrap_or(EMPTY);
         if cell == EMPTY || (cell >> 32) as u32 == tag_of(reference) {
             return cell as u32;
         }
@@ -253,26 +264,48 @@ impl OrderIndex {
     }
 
     /// The lowest numbers of the window go to the table: first those that stand are picked out, without a branch on what is seldom and random, and
-    /// their cells are read, all at once; then they are entered.
+    /// their cells are asked for, all at once; then they are entered.
     fn leave_step(&mut self) {
+        let mut leaving = std::mem::take(&mut self.leaving);
         let mut some = [(0, NO_PLACE); LEAVING];
         for from in (self.window.base..self.window.base + STEP as u64).step_by(LEAVING) {
             let begin = from as usize & (WINDOW - 1);
             let mut count = 0;
             let places = self.window.places.as_mut().map_or(&mut [][..], |places| &mut places[begin..begin + LEAVING]);
-            for (number, place) in (from..).zip(places) {
-                some[count] = (number, *place);
-                count += usize::from(*place != NO_PLACE);
-                *place = NO_PLACE;
+            // Of four numbers mostly none has an order that stands.
+            for (number, places) in (from..).step_by(4).zip(places.as_chunks_mut::<4>().0) {
+                if places[0] & places[1] & places[2] & places[3] == NO_PLACE {
+                    continue;
+                }
+                for (number, place) in (number..).zip(places) {
+                    some[count] = (number, *place);
+                    count += usize::from(*place != NO_PLACE);
+                    *place = NO_PLACE;
+                }
             }
-            let some = &some[..count];
-            black_box(
-                some.iter().fold(0, |read, (number, _)| read ^ self.cells[home(tag_of(*number), self.cells.len())]),
-            );
-            for (number, place) in some {
-                self.enter_cell(*number, *place);
-            }
+            self.ask_for_cells(&some[..count]);
+            leaving.extend_from_slice(&some[..count]);
         }
+        for (number, place) in leaving.drain(..) {
+            self.enter_cell(number, place);
+        }
+        self.leaving = leaving;
+    }
+
+    fn ask_for_cells(&self, numbers: &[(u64, u32)]) {
+        let mut lines = [std::ptr::null(); LINE];
+        for some in numbers.chunks(lines.len()) {
+            for (line, (number, _)) in lines.iter_mut().zip(some) {
+                *line = self.cell_address(*number);
+            }
+            lines::fetch(&lines[..some.len()]);
+        }
+    }
+
+    /// Address of the cell that an order of this number would have in the table.
+    #[inline]
+    fn cell_address(&self, number: u64) -> *const u8 {
+        self.cells.as_ptr().wrapping_add(home(tag_of(number), self.cells.len())).cast()
     }
 
     fn enter_cell(&mut self, number: u64, place: u32) {

@@ -53,14 +53,16 @@ impl<T> Ladder<T> {
         self.rungs[..far].binary_search_by(|rung| rung.goodness.cmp(&goodness))
     }
 
-    /// Reads the best rungs, so that they are in a cache soon.
+    /// The rung at a place, if there is one.
     #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        let rung = |behind: usize| {
-            self.rungs.get(self.rungs.len().wrapping_sub(behind)).map_or(0, |rung| rung.goodness as u64)
-        };
-        // Four rungs have a line.
-        rung(1) ^ rung(5) ^ rung(9)
+    pub(crate) fn get(&self, at: usize) -> Option<&Rung<T>> {
+        self.rungs.get(at)
+    }
+
+    /// The rung of the best price.
+    #[inline]
+    pub(crate) fn last(&self) -> Option<&Rung<T>> {
+        self.rungs.last()
     }
 
     #[inline]
@@ -84,11 +86,6 @@ impl<T> Ladder<T> {
         (self.rungs.len() - 1 - at) as u32
     }
 
-    #[inline]
-    pub(crate) fn best(&self) -> Option<&Rung<T>> {
-        self.rungs.last()
-    }
-
     /// The best first.
     pub(crate) fn iter(&self) -> std::iter::Rev<std::slice::Iter<'_, Rung<T>>> {
         self.rungs.iter().rev()
@@ -102,5 +99,26 @@ impl<T> Ladder<T> {
     pub(crate) fn cut(&mut self, depth: usize) -> std::vec::Drain<'_, Rung<T>> {
         let over = self.rungs.len().saturating_sub(depth);
         self.rungs.drain(..over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_found_wherever_it_is_looked_for_first() {
+        for count in 0..40i64 {
+            let mut ladder = Ladder::default();
+            for n in 0..count {
+                ladder.insert(n as usize, n * 2, n);
+            }
+            for goodness in -1..=count * 2 {
+                let place = (0..count).find(|n| n * 2 >= goodness).unwrap_or(count) as usize;
+                let is_there = goodness % 2 == 0 && (0..count * 2).contains(&goodness);
+                let found = if is_there { Ok(place) } else { Err(place) };
+                assert_eq!(ladder.find(goodness), found, "{goodness} of {count}");
+            }
+        }
     }
 }

@@ -36,11 +36,12 @@ mod books;
 mod event;
 mod index;
 mod ladder;
+mod prices;
 mod rules;
 mod slab;
 mod view;
 
-pub use books::{Ahead, OneBook, OrderBooks, Place, Rank, ReadBooks, Refused, Terms, UnknownLevel, WrongRank};
+pub use books::{Ahead, Hint, OneBook, OrderBooks, Place, Rank, ReadBooks, Refused, Terms, UnknownLevel, WrongRank};
 pub use event::{BookId, BookState, Cause, Event, Events, Level, LevelChange, Order, Side};
 pub use rules::{
     ByOrder, ByPrice, ByRank, ClearRule, CmeLevels, CmeMdp, CrossedRule, DbnMbo, FillRule, IexDeep, KrakenLevels,

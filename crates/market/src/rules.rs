@@ -42,6 +42,9 @@ pub enum CrossedRule {
 
 /// The rules of a venue.
 pub trait Rules {
+    /// As many of the venue's smallest units have nearly all prices of its orders between them: those are found without a search. 0: there is no such
+    /// number, or it differs from instrument to instrument. Prices between two ticks are as good, and slower.
+    const TICK: i64 = 0;
     /// Extent of a clear.
     const CLEAR: ClearRule = ClearRule::WholeBook;
     /// Meaning of a crossed book.
@@ -78,6 +81,8 @@ pub trait ByRank: Rules {}
 pub struct NasdaqItch;
 
 impl Rules for NasdaqItch {
+    /// A cent.
+    const TICK: i64 = 100;
     const CLEAR: ClearRule = ClearRule::SessionOnly;
 }
 

@@ -1,72 +1,70 @@
-//! Memory for many equal things: chunks that never move, places that are used again.
+//! Memory for many equal things: places that are used again.
 
-/// Things by place, `CHUNK` of them in a piece of memory, which is a power of two. Growing adds a chunk and copies nothing, so that no moment needs
-/// twice the memory.
+/// Things by place, in one piece of memory. Growing adds a sixteenth, so that there is never much more than is used; the pages of large pieces move where
+/// the allocator can do that (the server's does), and are copied where it cannot. A step has `STEP` things at least.
 #[derive(Debug)]
-pub(crate) struct Slab<T, const CHUNK: usize> {
-    chunks: Vec<Box<[T; CHUNK]>>,
-    len: usize,
+pub(crate) struct Slab<T, const STEP: usize> {
+    things: Vec<T>,
 }
 
-impl<T: Copy, const CHUNK: usize> Slab<T, CHUNK> {
-    pub(crate) fn new() -> Self {
-        Self { chunks: Vec::new(), len: 0 }
-    }
-
+impl<T: Copy, const STEP: usize> Slab<T, STEP> {
     /// Places given out so far.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.things.len()
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.chunks.len() * CHUNK * size_of::<T>() + self.chunks.capacity() * size_of::<Box<[T; CHUNK]>>()
+        self.things.capacity() * size_of::<T>()
     }
 
     /// Puts one more thing behind the last; its place. The caller sees to it that there are never 2^32.
     #[inline]
     pub(crate) fn push(&mut self, thing: T) -> u32 {
-        let place = self.len;
-        if place / CHUNK == self.chunks.len() {
-            self.add_chunk(thing);
+        let place = self.things.len();
+        if place == self.things.capacity() {
+            self.grow();
         }
-        self.chunks[place / CHUNK][place % CHUNK] = thing;
-        self.len += 1;
+        self.things.push(thing);
         place as u32
     }
 
     #[cold]
-    fn add_chunk(&mut self, filler: T) {
-        if let Ok(chunk) = vec![filler; CHUNK].into_boxed_slice().try_into() {
-            self.chunks.push(chunk);
-        }
+    fn grow(&mut self) {
+        self.things.reserve_exact((self.things.len() / 16).max(STEP));
     }
 
     /// Forgets all things; keeps the memory.
     pub(crate) fn clear(&mut self) {
-        self.len = 0;
+        self.things.clear();
     }
 
-    /// Makes chunks for `things`.
-    pub(crate) fn reserve(&mut self, things: usize, filler: T) {
-        while self.chunks.len() * CHUNK < things {
-            self.add_chunk(filler);
-        }
+    /// Room for `things` in all, in memory that is there: its pages have been written to.
+    pub(crate) fn with_room(things: usize, filler: T) -> Self {
+        let mut things = vec![filler; things];
+        things.clear();
+        Self { things }
     }
 
     #[inline]
     pub(crate) fn get(&self, place: u32) -> &T {
-        &self.chunks[place as usize / CHUNK][place as usize % CHUNK]
+        &self.things[place as usize]
     }
 
-    /// The thing at a place, if there is memory for one; what is behind the last place given out is nothing in particular.
+    /// The thing at a place, if one was given out.
     #[inline]
     pub(crate) fn try_get(&self, place: u32) -> Option<&T> {
-        Some(&self.chunks.get(place as usize / CHUNK)?[place as usize % CHUNK])
+        self.things.get(place as usize)
+    }
+
+    /// Where the thing at a place lies, if one was given out; else where nothing in particular does.
+    #[inline]
+    pub(crate) fn address(&self, place: u32) -> *const u8 {
+        self.things.as_ptr().wrapping_add(place as usize).cast()
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, place: u32) -> &mut T {
-        &mut self.chunks[place as usize / CHUNK][place as usize % CHUNK]
+        &mut self.things[place as usize]
     }
 }

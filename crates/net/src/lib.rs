@@ -1,5 +1,5 @@
-//! Sockets, clocks, signals, threads' places and rings between them: everything that touches the operating system, and the only
-//! crate of the workspace with `unsafe` code. It knows none of the protocols that data comes by.
+//! Sockets, clocks, signals, threads' places and rings between them: everything that touches the operating system, and but for
+//! one instruction in `lines` and the libraries for C the only crate of the workspace with `unsafe` code. It knows none of the protocols that data comes by.
 //!
 //! | module | what it is for |
 //! |---|---|

@@ -36,7 +36,7 @@ impl Handler for Watch {
     fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
         let dictionary = self.0.role.dictionary().cloned();
         if let Some(given) = self.0.role.handle_message(now, msg) {
-            println!("{}", rwf::text::message(given.msg, dictionary.as_deref()));
+            println!("{}", rwf_text::message(given.msg, dictionary.as_deref()));
         }
         self.report();
     }

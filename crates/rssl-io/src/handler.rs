@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use net::tcp::{ConnId, ListenerId};
-use rssl::frame::Packed;
+use rssl::frame::Ahead;
 use rssl::ws::upgrade::Upgrade;
 use rssl::{Negotiated, Version};
 
@@ -21,9 +21,9 @@ pub trait Handler {
     }
     /// A session is established.
     fn opened(&mut self, now: u64, conn: ConnId, opened: &Opened<'_>);
-    /// The messages that come next ([`rssl::Sink::packed`]).
+    /// Messages that come soon ([`rssl::Sink::ahead`]).
     #[inline]
-    fn packed(&mut self, _conn: ConnId, _messages: &Packed<'_>) {}
+    fn ahead(&mut self, _conn: ConnId, _messages: Ahead<'_, '_>) {}
     /// A message came in.
     fn message(&mut self, now: u64, conn: ConnId, msg: &[u8]);
     /// A text came in: JSON, one message or an array of them. Only in sessions that were opened as [`Spoken::Json`].

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use net::tcp::{ConnId, ListenerId, SendOutcome, Tcp};
 use net::tls::TlsSession;
-use rssl::frame::Packed;
+use rssl::frame::Ahead;
 use rssl::ws::upgrade::{self, Ask, Protocol, Request, Upgrade};
 use rssl::ws::{self, Json, JsonPacker, Role, Socket, code};
 use rssl::{Closed, Connection, Negotiated, Packer, Standing, Version, http_tunnel};
@@ -665,9 +665,9 @@ impl<H: Handler> rssl::Sink for Dispatch<'_, H> {
     }
 
     #[inline]
-    fn packed(&mut self, messages: &Packed<'_>) {
+    fn ahead(&mut self, messages: Ahead<'_, '_>) {
         if self.account.is_known {
-            self.handler.packed(self.conn, messages);
+            self.handler.ahead(self.conn, messages);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::closed::{Closed, WriteError};
 use crate::config::{ClientConfig, Compression, Negotiated, ServerConfig, Version};
-use crate::frame::{self, HEADER, Packed, flag};
+use crate::frame::{self, Ahead, HEADER, Packed, flag};
 use crate::handshake::{self, Answer, ConnectAck, ConnectRequest, RequestError};
 use crate::inbound::{Content, Fail, Inbound};
 use crate::key::{KeyBlock, Seed, pow_mod};
@@ -17,10 +17,10 @@ pub trait Sink {
     /// The handshake is finished. Comes once, before any message.
     fn connected(&mut self, _info: &Negotiated) {}
 
-    /// The messages that come next, all of one frame, before the first of them comes by itself. A sink that reads memory for each message, in no
-    /// order, may look at it for all of them here: the processor then waits once. Whether they are whole is not known yet.
+    /// Messages of a frame, some before they come by themselves. A sink that reads memory for each message, in no order, may ask for it here: the
+    /// memory then comes while others are worked on. Whether the messages are whole is not known yet.
     #[inline]
-    fn packed(&mut self, _messages: &Packed<'_>) {}
+    fn ahead(&mut self, _messages: Ahead<'_, '_>) {}
 
     /// A whole message; borrowed from the received bytes wherever possible.
     fn message(&mut self, msg: &[u8]);
@@ -534,9 +534,13 @@ impl std::fmt::Debug for Connection {
 
 #[inline]
 fn unpack<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), Fail> {
-    let messages = Packed::new(payload);
-    sink.packed(&messages);
-    for message in messages {
+    let mut ahead = Packed::new(payload);
+    let messages = ahead.clone();
+    sink.ahead(ahead.tell_ahead());
+    for (number, message) in messages.enumerate() {
+        if number.is_multiple_of(frame::TOGETHER) {
+            sink.ahead(ahead.tell_ahead());
+        }
         sink.message(message?);
     }
     Ok(())

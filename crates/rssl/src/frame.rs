@@ -126,6 +126,13 @@ pub fn parse(frame: &[u8], wide_fragment_ids: bool) -> Result<Frame<'_>, &'stati
     Ok(Frame { kind, compressed, overflows, payload: at.bytes })
 }
 
+/// Messages of a frame that are told of together before they come: enough that their memory has come when they do, and no more than the processor can ask
+/// for at a time.
+pub(crate) const TOGETHER: usize = 16;
+
+/// Messages of a frame that are told of before they come; what is not one is passed over.
+pub type Ahead<'p, 'm> = std::iter::Flatten<std::iter::Take<&'p mut Packed<'m>>>;
+
 /// The messages of an uncompressed packed payload, in order.
 ///
 /// Ends at an empty entry, as ETA does; a cut-off entry is the iterator's last item, an `Err`.
@@ -138,6 +145,12 @@ impl<'a> Packed<'a> {
     #[must_use]
     pub fn new(payload: &'a [u8]) -> Self {
         Self(payload)
+    }
+
+    /// So many messages as are told of together.
+    #[inline]
+    pub(crate) fn tell_ahead(&mut self) -> Ahead<'_, 'a> {
+        self.take(TOGETHER).flatten()
     }
 }
 

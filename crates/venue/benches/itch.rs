@@ -1,8 +1,9 @@
 //! Rates of TotalView-ITCH on one core: parse alone, levels only, full book with queues and notifications.
 //!
 //! `cargo bench -p venue --bench itch [-- MESSAGES]` (5,000,000) writes a day to a temporary file, prints its statistics, and reads it three times
-//! for each figure. `-- write FILE MESSAGES`, `-- parse FILE`, `-- levels FILE` and `-- books FILE` do one of these: beside other programs that read
-//! such files, as `peers/books/run.sh` does. 50 M messages take 1.6 GB. Figures are of time on the processor, so that other programs on the
+//! for each figure. `-- write FILE MESSAGES`, `-- parse FILE`, `-- levels FILE [ORDERS]` and `-- books FILE [ORDERS]` do one of these: beside other programs that
+//! read such files, as `peers/books/run.sh` does. With ORDERS there is memory for so many at one time before the clock starts, as programs have it that make tables for the
+//! whole day. 50 M messages take 1.6 GB. Figures are of time on the processor, so that other programs on the
 //! machine count less.
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a measurement has a clock and prints")]
 
@@ -22,8 +23,8 @@ use venue::Market;
 use venue::nasdaq::itch::Message;
 use venue::nasdaq::{DayFile, TotalView};
 
-/// As a reader gets a file.
-const PIECE: usize = 1 << 20;
+/// As a reader gets a file: few calls of the system, and a piece stays in a cache beside the books.
+const PIECE: usize = 1 << 17;
 
 /// Takes every event as a subscriber of queues would: nothing can be left out by the compiler.
 #[derive(Default)]
@@ -128,9 +129,21 @@ fn parse(path: &Path) -> std::io::Result<()> {
     })
 }
 
-fn levels(path: &Path) -> std::io::Result<()> {
+/// Memory for what else a day has: it is the heap's once it was given back.
+fn have_memory(orders: usize) {
+    let blocks: Vec<Vec<u8>> = (0..orders * HEAP_AN_ORDER / BLOCK).map(|_| vec![1; BLOCK]).collect();
+    drop(black_box(blocks));
+}
+
+/// Bytes of the heap that trades, levels, far prices and the table of old orders have together for each order that stands at the most, and those of a block that the
+/// heap has, not the kernel.
+const HEAP_AN_ORDER: usize = 128;
+const BLOCK: usize = 1 << 20;
+
+fn levels(path: &Path, orders: usize) -> std::io::Result<()> {
+    let mut day = TotalView::<false>::with_capacity(orders);
+    have_memory(orders);
     timed("levels only", || {
-        let mut day = TotalView::<false>::default();
         let messages = read_day(path, |reader, piece| {
             reader.read_all(piece, |messages| day.apply_all(messages, &mut ()));
         })?;
@@ -138,9 +151,10 @@ fn levels(path: &Path) -> std::io::Result<()> {
     })
 }
 
-fn books(path: &Path) -> std::io::Result<()> {
+fn books(path: &Path, orders: usize) -> std::io::Result<()> {
+    let (mut day, mut told) = (TotalView::<true>::with_capacity(orders), Counts::default());
+    have_memory(orders);
     timed("full book, notifications", || {
-        let (mut day, mut told) = (TotalView::<true>::default(), Counts::default());
         let messages = read_day(path, |reader, piece| {
             reader.read_all(piece, |messages| day.apply_all(messages, &mut told));
         })?;
@@ -149,7 +163,17 @@ fn books(path: &Path) -> std::io::Result<()> {
     })
 }
 
+/// Orders for which there is to be memory; 0 if nothing is said.
+fn number(words: &[&str]) -> std::io::Result<usize> {
+    words.first().map_or(Ok(0), |word| word.parse().map_err(std::io::Error::other))
+}
+
+#[global_allocator]
+static ALLOCATOR: net::huge_pages::HugePages = net::huge_pages::HugePages;
+
 fn main() -> std::io::Result<()> {
+    // As the server does.
+    net::huge_pages::use_for_heap();
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["write", path, messages] => {
@@ -158,16 +182,16 @@ fn main() -> std::io::Result<()> {
             out.flush()
         }
         ["parse", path] => parse(path.as_ref()),
-        ["levels", path] => levels(path.as_ref()),
-        ["books", path] => books(path.as_ref()),
+        ["levels", path, ref orders @ ..] => levels(path.as_ref(), number(orders)?),
+        ["books", path, ref orders @ ..] => books(path.as_ref(), number(orders)?),
         _ => {
             let file = tempfile::NamedTempFile::new()?;
             let messages = words.first().and_then(|word| word.parse().ok()).unwrap_or(5_000_000);
             write_day(&mut BufWriter::new(file.as_file()), messages)?;
             for _ in 0..3 {
                 parse(file.path())?;
-                levels(file.path())?;
-                books(file.path())?;
+                levels(file.path(), 0)?;
+                books(file.path(), 0)?;
             }
             Ok(())
         }

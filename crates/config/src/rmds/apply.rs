@@ -2,6 +2,7 @@
 
 use super::catalogue::{Catalogue, Given, Mapped, Meaning};
 use super::lookup::{Place, Weight};
+use super::route_services;
 use super::syntax::{self, Line, Word};
 use crate::patterns::of_rmds;
 use crate::syslog::level_of_selector;
@@ -39,7 +40,8 @@ pub(crate) struct Origin {
 /// Every fault of the text, each with its line, also in lines for other hosts.
 pub(crate) fn read(name: &str, text: &str, place: &Place) -> Result<Reading, ConfigError> {
     let catalogue = Catalogue::new();
-    let (lines, faults) = syntax::parse(text);
+    let (mut lines, faults) = syntax::parse(text);
+    let taken = route_services::take_out(&mut lines, &catalogue);
     let mut reader = Reader {
         catalogue: &catalogue,
         lines: &lines,
@@ -51,6 +53,13 @@ pub(crate) fn read(name: &str, text: &str, place: &Place) -> Result<Reading, Con
     };
     for line in &lines {
         reader.check(line);
+    }
+    for taken in taken.iter().filter(|taken| taken.services > 1) {
+        let text = format!(
+            "{} counts for all {} services of its route: a route has one value here",
+            taken.key, taken.services
+        );
+        reader.note(taken.line, Gravity::Warning, text);
     }
     let mut config = Config::default();
     if reader.faults.is_empty() {

@@ -7,6 +7,7 @@ mod catalogue;
 mod components;
 pub mod import;
 pub mod lookup;
+mod route_services;
 pub mod syntax;
 
 pub(super) use apply::{Reading, read};

@@ -291,12 +291,11 @@ impl Cache {
         self.index.get(item as usize).copied().filter(|place| *place != NOBODY)
     }
 
-    /// Has the memory come near in which it stands where an item's image is: for many items one after the other, before updates of them come.
-    /// The value means nothing; it is to be kept ([`std::hint::black_box`]) so that nobody leaves the look out.
+    /// Asks for the line beside the image of an item that is at home, before an update of it comes. Images themselves are looked at together, once
+    /// updates wait for them.
     #[inline]
-    pub fn look_ahead(&self, item: u32) -> u32 {
-        let Some(place) = self.place_of(item) else { return 0 };
-        if self.places.beside[place as usize].latest.is_open() { 1 } else { self.places.get(place).look() }
+    pub fn ask_ahead(&self, item: u32) {
+        lines::fetch(&[self.places.beside.as_ptr().wrapping_add(item as usize).cast()]);
     }
 
     /// The place of an item, whose image knows of every update from now on.

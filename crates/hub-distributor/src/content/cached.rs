@@ -15,10 +15,10 @@ use rwf::msg::{Domain, MsgClass, RefreshMsg};
 use rwf::peek;
 
 impl Content {
-    /// Has the memory come near that says where an item's image is; the value means nothing.
+    /// Asks for the memory beside an item's image, which is all that most updates touch.
     #[inline]
-    pub(crate) fn look_ahead(&self, handle: Handle) -> u32 {
-        self.images.look_ahead(handle.0)
+    pub(crate) fn ask_ahead(&self, handle: Handle) {
+        self.images.ask_ahead(handle.0);
     }
 
     /// The turn is over: no update waits for its image any longer. Number of messages that could not be applied since they were counted last.

@@ -99,6 +99,14 @@ impl Streams {
         }
     }
 
+    /// Asks for the line of memory in which an id is, to be read some messages later.
+    #[inline]
+    pub(crate) fn ask(&self, StreamId(id): StreamId) {
+        let (table, index) =
+            if id < 0 { (&self.negative, id.unsigned_abs() as usize) } else { (&self.positive, id as usize) };
+        lines::fetch(&[table.as_ptr().wrapping_add(index).cast()]);
+    }
+
     /// Puts `stream` on `id`, or takes the id out of use with [`Stream::NONE`]; returns what was there.
     pub(crate) fn set(&mut self, StreamId(id): StreamId, stream: Stream) -> Stream {
         let index = id.unsigned_abs() as usize;

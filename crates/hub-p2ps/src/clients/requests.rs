@@ -300,6 +300,8 @@ impl P2ps {
         let Self { clients, items, .. } = self;
         clients.add_watcher(watcher, item, state);
         items.watchers_mut(item).add_held(watcher, |watcher, place| clients.set_place(watcher, place));
+        let root = items.root(item);
+        self.counters.items_found_open += u64::from(items.unwatched_mut().remove(root));
         if state.rests() {
             items.note_rest(item, true);
         }
@@ -309,7 +311,6 @@ impl P2ps {
         if let Some(priority) = msg.priority.or_else(|| (usual != Priority::default()).then_some(usual)) {
             self.note_priority(watcher, item, priority);
         }
-        let root = self.items.root(item);
         let known = self.items.get(root);
         // A watcher that begins without an image on a lost item would never hear of the loss.
         let open_already = known.is_open() && !known.is_suspect() && !self.items.may_rest(root);

@@ -24,13 +24,16 @@ const AHEAD: usize = 16;
 /// Items from which on looking ahead pays: the tables of fewer lie in the caches of the processor. Where it is tested a few will do.
 const MANY: usize = if cfg!(debug_assertions) { 4 } else { 16 << 10 };
 
-/// A look at what updates need before each of them is read, two steps ahead: the entries of the handles of a group of updates, and the watchers of the group
-/// before, whose entries have come meanwhile; with these what waits for items and views that are conflated. None of the looks of a step depends on
-/// another one, so that the processor waits once for all.
+/// The memory that updates need is asked for before each of them is read, in three steps for groups of updates: the entries of their handles; once these have
+/// come, the watchers; once these have, those of many watchers that lie elsewhere, and what waits for items and views that are conflated. Nothing waits for what was asked
+/// for a group before.
 struct LookAhead<'m> {
-    /// Updates behind those that were looked at.
+    /// Updates behind those of which handles were asked for.
     messages: Messages<'m>,
-    /// The items of the group that comes next, and how many these are.
+    /// The group whose handles were asked for.
+    handles: [Handle; AHEAD],
+    asked: usize,
+    /// The items of the group before, whose watchers were asked for.
     ids: [ItemId; AHEAD],
     count: usize,
     /// Updates that may be read before the next look.
@@ -44,54 +47,45 @@ struct Waiting<'a> {
     turn: &'a Turn,
 }
 
-impl Waiting<'_> {
-    /// Whether anything may wait.
-    #[inline]
-    fn is_any(self) -> bool {
-        !self.by_time.is_empty() || self.turn.has_diverted()
-    }
-
-    /// Has the memory come near that an update of a view is merged in. The value means nothing.
-    #[inline]
-    fn look_ahead(self, view: ItemId) -> u8 {
-        self.by_time.look_ahead(view) ^ self.turn.look_ahead(view)
-    }
-}
-
 impl<'m> LookAhead<'m> {
     /// Before the first look at these messages.
     const fn new(messages: Messages<'m>) -> Self {
-        Self { messages, ids: [ItemId::NONE; AHEAD], count: 0, near: 0 }
+        Self { messages, handles: [Handle(0); AHEAD], asked: 0, ids: [ItemId::NONE; AHEAD], count: 0, near: 0 }
     }
 
     /// An update is going to be read.
     #[inline]
     fn step(&mut self, source: &Source, items: &Items, waiting: Waiting<'_>) {
-        if self.near == 0 {
-            if self.count == 0 {
-                self.look(source, items, waiting);
-            }
-            self.near = self.count;
+        // The steps of the first group come one after the other.
+        let mut steps = 3;
+        while self.near == 0 && steps > 0 {
             self.look(source, items, waiting);
+            steps -= 1;
         }
         self.near = self.near.saturating_sub(1);
     }
 
-    fn look(&mut self, source: &Source, items: &Items, waiting: Waiting<'_>) {
-        let first = |id: &ItemId| items.watchers(*id).open().first().map_or(0, |watcher| watcher.client.0);
-        let group = || self.ids[..self.count].iter().filter(|id| id.is_item());
-        let watchers = group().fold(0, |seen, id| seen ^ first(id));
-        std::hint::black_box(watchers);
-        if waiting.is_any() {
-            let views = |id: &ItemId| items.views_of(*id).iter().fold(0, |seen, view| seen ^ waiting.look_ahead(*view));
-            std::hint::black_box(group().fold(0, |seen, id| seen ^ waiting.turn.look_ahead(*id) ^ views(id)));
+    fn look(&mut self, source: &Source, items: &Items, Waiting { by_time, turn }: Waiting<'_>) {
+        let Self { messages, handles, asked, ids, count, near } = self;
+        *near = *count;
+        let group = || ids[..*count].iter().copied().filter(|id| id.is_item());
+        group().for_each(|id| items.watchers(id).ask());
+        if !by_time.is_empty() || turn.has_diverted() {
+            let merged = |view: ItemId| by_time.look_ahead(view) ^ turn.look_ahead(view);
+            let views = |id| items.views_of(id).iter().fold(0, |seen, view| seen ^ merged(*view));
+            std::hint::black_box(group().fold(0, |seen, id| seen ^ turn.look_ahead(id) ^ views(id)));
         }
-        self.count = 0;
-        while self.count < AHEAD
-            && let Some(message) = self.messages.next_update()
-        {
-            self.ids[self.count] = source.item(Handle(message.handle));
-            self.count += 1;
+        *count = *asked;
+        for (id, handle) in ids.iter_mut().zip(&handles[..*asked]) {
+            *id = source.item(*handle);
+            items.ask(*id);
+        }
+        let next = std::iter::from_fn(|| messages.next_update()).map(|message| Handle(message.handle));
+        *asked = 0;
+        for (handle, next) in handles.iter_mut().zip(next) {
+            source.ask(next);
+            *handle = next;
+            *asked += 1;
         }
     }
 }
@@ -258,6 +252,8 @@ impl P2ps {
                 } else {
                     counters.hub_messages_bad += 1;
                 }
+            } else if !watchers.has_others() {
+                unwatched += 1;
             }
             if watchers.needs_care() {
                 let is_locked = message.flags & flags::HAS_LOCK != 0;

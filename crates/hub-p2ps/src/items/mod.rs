@@ -5,11 +5,9 @@
 //! * `watchers`: who watches an item;
 //! * `views`: items seen through a subset of their fields;
 //! * `pending_images`: what is held for images that come by another way than updates;
-//! * `relayed_payload`: what the first watcher asked the provider for beside a view;
-//! * `priorities`: what priority all watchers of an item ask for together.
+//! * `relayed_payload`: what the first watcher asked the provider for beside a view.
 
 pub(crate) mod pending_images;
-pub(crate) mod priorities;
 pub(crate) mod relayed_payload;
 pub(crate) mod state;
 pub(crate) mod telling;
@@ -23,8 +21,9 @@ use crate::hash_seed::HashSeed;
 use crate::item::{HashedKey, ItemHash, ItemKey};
 use crate::roster::Roster;
 use hub_items::item_index::ItemIndex;
+use hub_items::priorities::Priorities;
+use hub_items::unwatched::Unwatched;
 use pending_images::PendingImages;
-use priorities::Priorities;
 use relayed_payload::RelayedPayload;
 use rustc_hash::FxHashMap;
 use rwf::msg::Priority;
@@ -37,7 +36,7 @@ use watchers::Watchers;
 /// Item numbers stay below this: the ones above mark mirrors, and streams of other kinds.
 pub(crate) const MAX_ITEMS: u32 = ItemId::MIRROR - 16;
 
-/// All items that someone watches, or that a Source Distributor has yet to answer for.
+/// All items that someone watches, that a Source Distributor has yet to answer for, or that stay open for who comes back.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     /// By item number: the half that the fan-out needs.
@@ -46,7 +45,9 @@ pub(crate) struct Items {
     cold: Vec<Item>,
     /// Numbers of watchers that their clients have paused, of items that have such.
     resting: FxHashMap<ItemId, u32>,
-    priorities: Priorities,
+    priorities: Priorities<ItemId>,
+    /// Open items that nobody watches, and that stay open for a while.
+    unwatched: Unwatched<ItemId>,
     free: Vec<ItemId>,
     index: ItemIndex<ItemId>,
     /// Of the index: clients choose its keys.
@@ -204,6 +205,11 @@ impl Items {
         &self.watchers[id.index()]
     }
 
+    /// Asks for the memory in which the watchers of an item are, or where they are.
+    pub(crate) fn ask(&self, id: ItemId) {
+        lines::fetch(&[self.watchers.as_ptr().wrapping_add(id.index()).cast()]);
+    }
+
     pub(crate) fn watchers_mut(&mut self, id: ItemId) -> &mut Watchers {
         &mut self.watchers[id.index()]
     }
@@ -241,7 +247,7 @@ impl Items {
     }
 
     /// Panics if these are not the priorities that are counted.
-    pub(crate) fn check_priorities(&self, expected: &Priorities) {
+    pub(crate) fn check_priorities(&self, expected: &Priorities<ItemId>) {
         assert_eq!(&self.priorities, expected, "priorities that are asked for");
     }
 
@@ -340,6 +346,7 @@ impl Items {
         self.unlist(id);
         self.pending.forget(id);
         self.barred.clear(id);
+        self.unwatched.remove(id);
         self.relayed.remove(&id);
         self.viewed.remove(&id);
         self.cache.remove(id.0);
@@ -370,6 +377,16 @@ impl Items {
     pub(crate) fn is_watched(&self, id: ItemId) -> bool {
         let watchers = self.watchers(id);
         !watchers.is_empty() || watchers.has_views()
+    }
+
+    /// Items that stay open though nobody watches them.
+    pub(crate) const fn unwatched(&self) -> &Unwatched<ItemId> {
+        &self.unwatched
+    }
+
+    /// The same, to be changed.
+    pub(crate) const fn unwatched_mut(&mut self) -> &mut Unwatched<ItemId> {
+        &mut self.unwatched
     }
 
     /// What its first watcher asked the provider for beside a view.
@@ -529,9 +546,11 @@ impl Items {
         } else if !item.is_open() {
             assert_eq!(watchers.open_count(), 0, "updates for watchers of {id:?}: {item:?}");
         }
+        let stays = self.unwatched.contains(id);
         if item.is_waiting() || item.is_open() {
-            assert!(self.is_watched(id), "nobody watches {id:?}: {item:?}");
+            assert!(self.is_watched(id) != stays, "nobody watches {id:?}, or it stays with watchers: {item:?}");
         }
+        assert!(!stays || item.is_open() && !self.may_rest(id), "stays though nobody watches it: {item:?}");
         for &view in views {
             assert_eq!(self.get(view).parent(), Some(id), "parent of {view:?}");
         }
@@ -540,6 +559,7 @@ impl Items {
     /// Panics if the tables do not fit together. As long as all items.
     pub(crate) fn check_tables(&self) {
         self.pending.check();
+        self.unwatched.check();
         self.cache.check();
         assert_eq!(self.len(), self.ids().count(), "items in use");
         let filings = || self.ids().map(|id| self.get(id).filing());

@@ -9,7 +9,7 @@
 //! | `Waiting(Queued)` | none | none | none | all held | `Opening`, `Parked`, `Free` |
 //! | `Waiting(Retrying)` | none | none | none | all held | `Parked` (then queued at once), `Free` |
 //! | `Opening` | asked | token | asked by the open | all held, or none left | `Open`, `Waiting(Parked)` |
-//! | `Open` | serves | handle | see below | open and held | `Waiting(Parked)`, `Open` at another source (its mirror takes over), `Free` |
+//! | `Open` | serves | handle | see below | open and held, or none for a while ([`super::Items::unwatched`]) | `Waiting(Parked)`, `Open` at another source (its mirror takes over), `Free` |
 //! | `View` | that of its parent | that of its parent | that of its parent | open and held | `Free` |
 //!
 //! The image of an open item:

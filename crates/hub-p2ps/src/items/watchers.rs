@@ -93,6 +93,11 @@ impl Watchers {
         &self.all()[..self.open as usize]
     }
 
+    /// Asks for the memory of the first watchers, which lie elsewhere where there are many.
+    pub(crate) fn ask(&self) {
+        lines::fetch(&[self.all().as_ptr().cast()]);
+    }
+
     /// Watchers that wait for an image.
     #[inline]
     pub(crate) fn waiting(&self) -> &[Watcher] {

@@ -32,6 +32,7 @@ use rustc_hash::FxHashMap;
 use rwf::rdm::directory;
 use services::{Condition, Offer, Provider, Service, Services};
 use upstream::Upstream;
+pub(crate) use upstream::end_unwatched;
 
 /// What a Source Distributor says when a P2PS joins it over a network. It comes by the way that requests go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +166,11 @@ impl Source {
     #[inline]
     pub(crate) fn item(&self, handle: Handle) -> ItemId {
         self.handles.get(handle.0 as usize).copied().unwrap_or(ItemId::NONE)
+    }
+
+    /// Asks for the memory that says which item a handle stands for.
+    pub(crate) fn ask(&self, handle: Handle) {
+        lines::fetch(&[self.handles.as_ptr().wrapping_add(handle.0 as usize).cast()]);
     }
 
     /// Binds a handle, which is no higher than it may be; false for one that stands for another item.

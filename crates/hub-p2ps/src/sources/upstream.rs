@@ -528,7 +528,8 @@ impl P2ps {
         }
     }
 
-    /// Gives an item back if nobody watches it any more. What was asked for stays until it is answered.
+    /// Gives an item back if nobody watches it any more, or lets it stay for [`Config::unwatched_time`]. What was asked for stays until it is
+    /// answered.
     pub(crate) fn release(&mut self, id: ItemId) {
         if !self.items.watchers(id).is_empty() {
             return;
@@ -547,6 +548,7 @@ impl P2ps {
                 self.sources.queue_narrowing(&mut self.items, id);
             }
             ItemState::Waiting(_) => self.remove_item(id),
+            ItemState::Open { source, .. } if stays_unwatched(self, id, source) => {}
             ItemState::Open { source, handle, .. } => {
                 self.end_pair(id);
                 self.sources.close_at(id, source, handle);
@@ -636,5 +638,29 @@ impl P2ps {
         let telling = Telling { pending: Pending::All, relayed: Relayed::No, once: false };
         self.tell_item(id, refusal.state(&text), telling);
         self.release(id);
+    }
+}
+
+/// Lets an open item stay that nobody watches any more, so that who comes back finds it. False for one that is given back at once: a single client's,
+/// one that lacks messages or whose updates may rest, and one whose source is going.
+fn stays_unwatched(p2ps: &mut P2ps, id: ItemId, source: SourceId) -> bool {
+    let P2ps { config, items, sources, now, .. } = p2ps;
+    let item = items.get(id);
+    let is_whole = !item.is_private() && !item.is_snapshot() && !item.is_recovering() && !items.may_rest(id);
+    let stays = config.unwatched_time > 0 && is_whole && sources.is_up(source);
+    if stays {
+        items.unwatched_mut().keep(id, now.saturating_add(config.unwatched_time));
+    }
+    stays
+}
+
+/// Gives back the items whose time without watchers is over, and those that are too many, as much as a turn does.
+pub(crate) fn end_unwatched(p2ps: &mut P2ps) {
+    for _ in 0..p2ps.config.work_per_turn.max(1) {
+        let most = p2ps.config.most_unwatched();
+        let Some(id) = p2ps.items.unwatched_mut().take_due(p2ps.now, most) else { break };
+        p2ps.counters.items_aged += 1;
+        p2ps.give_back(id);
+        p2ps.release(id);
     }
 }

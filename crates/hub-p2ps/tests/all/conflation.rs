@@ -252,7 +252,7 @@ fn what_is_not_offered_is_refused_and_what_is_offered_is_told() {
     let request = rwf::rdm::directory::Request { stream_id: 9, streaming: true, service_id: None, filter: 0x3F };
     world.send_with(1, |w| request.encode(w));
     let directory = world.raw(1);
-    let text = rwf::text::message(&directory[0], None).to_string();
+    let text = rwf_text::message(&directory[0], None).to_string();
     assert!(text.contains("TIME_CONFLATED 100 ms") && text.contains("JIT_CONFLATED"), "{text}");
 }
 

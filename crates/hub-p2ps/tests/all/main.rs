@@ -31,6 +31,7 @@ mod slow_model;
 mod streams;
 mod symbol_lists;
 mod tokens;
+mod unwatched;
 mod views;
 mod waits;
 mod warm_standby;

@@ -56,7 +56,13 @@ impl Scenario {
                 "levels (1 to 8) need a server, on one node, without paths, distributors, p2ps or rrcpd",
             ));
         }
-        if self.distributors > 1 && self.hub == "tcp" {
+        let is_alone = self.source_threads > 0;
+        if is_alone && (self.hub != "tcp" || u32::from(self.source_threads) > self.distributors) {
+            return Err(ScenarioError::Parameter(
+                "source_threads, as many as distributors at most, need hub = \"tcp\"",
+            ));
+        }
+        if self.distributors > 1 && self.hub == "tcp" && !is_alone {
             return Err(ScenarioError::Parameter(
                 "several distributors on one hub need hub = \"lbt-rm\" or \"lbt-ru\"",
             ));

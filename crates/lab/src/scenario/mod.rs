@@ -105,6 +105,9 @@ pub struct Scenario {
     /// Source Distributors of each path (multiplex), each with a source and a service of its own, and its part of items and rate.
     #[serde(default = "one")]
     pub distributors: u32,
+    /// The Source Distributors of a path are threads of one process, so many of them; 0: processes.
+    #[serde(default)]
+    pub source_threads: u16,
     /// Levels of a cascade: the servers of each take what they have from those of the one before, as from a provider.
     #[serde(default = "one")]
     pub levels: u32,

@@ -1,10 +1,10 @@
 //! Books of which the venue tells every order.
 
 use super::{
-    MOST_ORDERS, NONE, OrderBooks, Refused, Stored, StoredLevel, free_level, free_order, ladder_of, side_of, tell_gone,
+    Hint, MOST_ORDERS, NONE, OrderBooks, Refused, Stored, StoredLevel, free_level, free_order, ladder_of, scale,
+    side_of, tell_gone,
 };
 use crate::event::{BookId, Cause, Event, Events, Level, LevelChange, Order, Side};
-use crate::ladder::Ladder;
 use crate::rules::{ByOrder, FillRule, Priority, Rules};
 
 /// Where an order stands.
@@ -62,8 +62,23 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// No order has the number, or it had less than was taken; then it is gone, too.
     #[inline]
     pub fn fill<E: Events>(&mut self, reference: u64, by: u64, events: &mut E) -> Result<(BookId, Order), Refused> {
+        self.fill_near(reference, by, Hint::NONE, events)
+    }
+
+    /// As [`OrderBooks::fill`], of an order that was looked ahead at.
+    ///
+    /// # Errors
+    /// As of [`OrderBooks::fill`].
+    #[inline]
+    pub fn fill_near<E: Events>(
+        &mut self,
+        reference: u64,
+        by: u64,
+        hint: Hint,
+        events: &mut E,
+    ) -> Result<(BookId, Order), Refused> {
         match R::FILL {
-            FillRule::Takes => self.take(reference, by, Cause::Fill, events),
+            FillRule::Takes => self.take((reference, hint), by, Cause::Fill, events),
             FillRule::Reported => {
                 let (book, order) = self.order(reference).ok_or(Refused::UnknownOrder(reference))?;
                 events.event(book, &Event::FillTold { order, by });
@@ -78,7 +93,22 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// No order has the number, or it had less than was taken; then it is gone, too.
     #[inline]
     pub fn cancel<E: Events>(&mut self, reference: u64, by: u64, events: &mut E) -> Result<(BookId, Order), Refused> {
-        self.take(reference, by, Cause::Cancel, events)
+        self.cancel_near(reference, by, Hint::NONE, events)
+    }
+
+    /// As [`OrderBooks::cancel`], of an order that was looked ahead at.
+    ///
+    /// # Errors
+    /// As of [`OrderBooks::cancel`].
+    #[inline]
+    pub fn cancel_near<E: Events>(
+        &mut self,
+        reference: u64,
+        by: u64,
+        hint: Hint,
+        events: &mut E,
+    ) -> Result<(BookId, Order), Refused> {
+        self.take((reference, hint), by, Cause::Cancel, events)
     }
 
     /// Removes an order: how it was, and its book.
@@ -87,7 +117,21 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// No order has the number.
     #[inline]
     pub fn delete<E: Events>(&mut self, reference: u64, events: &mut E) -> Result<(BookId, Order), Refused> {
-        let place = self.find(reference)?;
+        self.delete_near(reference, Hint::NONE, events)
+    }
+
+    /// As [`OrderBooks::delete`], of an order that was looked ahead at.
+    ///
+    /// # Errors
+    /// As of [`OrderBooks::delete`].
+    #[inline]
+    pub fn delete_near<E: Events>(
+        &mut self,
+        reference: u64,
+        hint: Hint,
+        events: &mut E,
+    ) -> Result<(BookId, Order), Refused> {
+        let place = self.find_near(reference, hint)?;
         Ok(self.remove(place, Cause::Cancel, events))
     }
 
@@ -97,7 +141,7 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// # Errors
     /// Nothing has changed: no order has the number, the size is 0, or the level's sum cannot be counted.
     pub fn change<E: Events>(&mut self, new: &Order, events: &mut E) -> Result<BookId, Refused> {
-        let place = self.find(new.reference)?;
+        let place = self.find_near(new.reference, Hint::NONE)?;
         if new.size == 0 {
             return Err(Refused::NoSize(new.reference));
         }
@@ -121,7 +165,23 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
         terms: Terms,
         events: &mut E,
     ) -> Result<(BookId, Order), Refused> {
-        let place = self.find(reference)?;
+        self.replace_near(reference, by, terms, Hint::NONE, events)
+    }
+
+    /// As [`OrderBooks::replace`], of an order that was looked ahead at.
+    ///
+    /// # Errors
+    /// As of [`OrderBooks::replace`].
+    #[inline]
+    pub fn replace_near<E: Events>(
+        &mut self,
+        reference: u64,
+        by: u64,
+        terms: Terms,
+        hint: Hint,
+        events: &mut E,
+    ) -> Result<(BookId, Order), Refused> {
+        let place = self.find_near(reference, hint)?;
         if terms.size == 0 {
             return Err(Refused::NoSize(by));
         }
@@ -149,21 +209,28 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// The level for a new order at its price, made if there is none, and what that makes of it.
     #[inline]
     fn level_for(&mut self, ladder: u32, order: &Order) -> Result<(u32, LevelChange), Refused> {
-        let rungs = &self.ladders[ladder as usize];
-        match rungs.find(order.side.goodness(order.price)) {
-            Ok(at) => {
-                let level = rungs.at(at).level;
-                let sum = self.levels.get(level).size.checked_add(order.size);
-                sum.map(|_| (level, LevelChange::Changed)).ok_or(Refused::Uncountable(order.reference))
-            }
-            Err(at) => {
-                let level = Level { price: order.price, size: 0, orders: 0 };
-                Ok((self.insert_level(ladder, at, order.side, level), LevelChange::New))
-            }
+        let scale = scale::<R>(order.side);
+        if let Some(level) = self.ladders[ladder as usize].find(scale, order.price) {
+            let sum = self.levels.get(level).size.checked_add(order.size);
+            return sum.map(|_| (level, LevelChange::Changed)).ok_or(Refused::Uncountable(order.reference));
+        }
+        let level = self.make_level(ladder, Level { price: order.price, size: 0, orders: 0 });
+        self.ladders[ladder as usize].insert(scale, order.price, level);
+        Ok((level, LevelChange::New))
+    }
+
+    /// The place of an order, which may have been seen ahead.
+    #[inline]
+    fn find_near(&self, reference: u64, hint: Hint) -> Result<u32, Refused> {
+        let (place, is_inside) = self.index.peek(reference);
+        let place = if is_inside { place } else { hint.0 };
+        match self.orders.try_get(place) {
+            Some(order) if order.reference == reference && order.level != NONE => Ok(place),
+            _ => self.find(reference),
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn find(&self, reference: u64) -> Result<u32, Refused> {
         let found = self.index.find(reference, |place| self.orders.get(place).reference == reference);
         found.ok_or(Refused::UnknownOrder(reference))
@@ -250,12 +317,12 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     #[inline]
     fn take<E: Events>(
         &mut self,
-        reference: u64,
+        (reference, hint): (u64, Hint),
         by: u64,
         cause: Cause,
         events: &mut E,
     ) -> Result<(BookId, Order), Refused> {
-        let place = self.find(reference)?;
+        let place = self.find_near(reference, hint)?;
         let had = self.orders.get(place).size;
         if by >= had {
             let (book, order) = self.remove(place, cause, events);
@@ -336,20 +403,11 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
         if level.orders > 0 {
             return self.tell_level(level, LevelChange::Changed, events);
         }
-        let rank = self.take_level_off(at, level);
-        tell_gone(level.ladder, level.price, rank, events);
-    }
-
-    /// Takes a level without orders off its ladder; its rank.
-    #[inline(never)]
-    fn take_level_off(&mut self, at: u32, level: &StoredLevel) -> u32 {
-        let rungs = &mut self.ladders[level.ladder as usize];
-        // Each level stands on its ladder (`check_invariants`).
-        let Ok(found) = rungs.find(side_of(level.ladder).goodness(level.price)) else { return Event::UNRANKED };
-        let rank = rungs.rank(found);
-        rungs.remove(found);
+        let (prices, scale) = (&mut self.ladders[level.ladder as usize], scale::<R>(side_of(level.ladder)));
+        let rank = if E::WANTS_RANK { prices.rank(scale, level.price) } else { Event::UNRANKED };
+        prices.remove(scale, level.price);
         free_level(&mut self.levels, &mut self.free_level, at);
-        rank
+        tell_gone(level.ladder, level.price, rank, events);
     }
 
     /// Invariants between changes; for tests.
@@ -359,18 +417,23 @@ impl<R: ByOrder, const QUEUED: bool> OrderBooks<R, QUEUED> {
     pub fn check_invariants(&self) {
         let mut orders = 0;
         for (ladder, rungs) in self.ladders.iter().enumerate() {
-            let mut last = None;
-            for rung in rungs.iter() {
+            let (mut last, mut levels) = (None, 0);
+            let scale = scale::<R>(side_of(ladder as u32));
+            for rung in rungs.iter(scale) {
                 let level = self.levels.get(rung.level);
                 assert_eq!(level.ladder as usize, ladder, "a level is on its ladder");
                 assert_eq!(side_of(level.ladder).price_of(rung.goodness), level.price);
                 assert!(level.orders > 0 && last.is_none_or(|last| last > rung.goodness), "levels are in order");
                 last = Some(rung.goodness);
+                assert_eq!(rungs.find(scale, level.price), Some(rung.level), "a level is found by its price");
+                assert_eq!(rungs.rank(scale, level.price), levels, "a rank is the place among the levels");
+                levels += 1;
                 orders += level.orders as usize;
                 if QUEUED {
                     self.check_queue(rung.level);
                 }
             }
+            assert_eq!(rungs.len(), levels as usize);
         }
         assert_eq!(orders, self.len(), "each order is at a level");
     }
@@ -393,7 +456,7 @@ impl<R: Rules> OrderBooks<R, true> {
     /// The orders of a side: the best price first, within a price as they will be executed.
     pub fn orders(&self, book: BookId, side: Side) -> impl Iterator<Item = Order> + '_ {
         let ladder = self.ladders.get(ladder_of(book, side) as usize);
-        ladder.into_iter().flat_map(Ladder::iter).flat_map(|rung| {
+        ladder.into_iter().flat_map(move |prices| prices.iter(scale::<R>(side))).flat_map(|rung| {
             let first = Some(self.levels.get(rung.level).first).filter(|place| *place != NONE);
             let places =
                 std::iter::successors(first, |place| Some(self.orders.get(*place).next).filter(|next| *next != NONE));

@@ -26,7 +26,7 @@ impl<R: ByPrice, const QUEUED: bool> OrderBooks<R, QUEUED> {
     ) -> Result<LevelChange, UnknownLevel> {
         self.open(book);
         let ladder = ladder_of(book, side);
-        let rungs = &self.ladders[ladder as usize];
+        let rungs = &self.ladders[ladder as usize].far;
         let (place, change) = match (rungs.find(side.goodness(level.price)), level.size) {
             (Err(_), 0) => return Err(UnknownLevel { price: level.price }),
             (Ok(at), 0) => {
@@ -53,7 +53,7 @@ impl<R: ByPrice, const QUEUED: bool> OrderBooks<R, QUEUED> {
         self.open(book);
         for side in Side::BOTH {
             let ladder = ladder_of(book, side);
-            let rungs = &mut self.ladders[ladder as usize];
+            let rungs = &mut self.ladders[ladder as usize].far;
             let mut rank = rungs.len() as u32;
             for rung in rungs.cut(depth) {
                 rank -= 1;

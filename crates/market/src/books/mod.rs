@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::event::{BookId, BookState, Event, Events, Level, LevelChange, Order, Side};
 use crate::index::OrderIndex;
-use crate::ladder::Ladder;
+use crate::prices::{Prices, Scale};
 use crate::rules::{CrossedRule, Rules};
 use crate::slab::Slab;
 
@@ -16,7 +16,7 @@ mod by_order;
 mod by_price;
 mod by_rank;
 
-pub use ahead::Ahead;
+pub use ahead::{Ahead, Hint};
 pub use by_order::{Place, Terms};
 pub use by_price::UnknownLevel;
 pub use by_rank::{Rank, WrongRank};
@@ -24,7 +24,7 @@ pub use by_rank::{Rank, WrongRank};
 /// No place of a slab.
 const NONE: u32 = u32::MAX;
 
-/// Orders, and levels, for which memory is taken at a time.
+/// Orders, and levels, for which memory is taken at a time at least.
 const CHUNK: usize = 1 << 14;
 const LEVEL_CHUNK: usize = 1 << 12;
 
@@ -100,6 +100,9 @@ struct StoredLevel {
 }
 
 impl StoredLevel {
+    /// No level.
+    const FREE: Self = Self { price: 0, size: 0, first: NONE, last: NONE, orders: 0, ladder: 0 };
+
     #[inline]
     fn book(&self) -> BookId {
         BookId(self.ladder / 2)
@@ -122,7 +125,7 @@ pub struct OrderBooks<R, const QUEUED: bool = true> {
     /// Beside `orders`; empty without queues.
     priorities: Slab<u64, CHUNK>,
     levels: Slab<StoredLevel, LEVEL_CHUNK>,
-    ladders: Vec<Ladder<u32>>,
+    ladders: Vec<Prices>,
     free_order: u32,
     free_level: u32,
     rules: PhantomData<R>,
@@ -135,30 +138,25 @@ impl<R: Rules, const QUEUED: bool> Default for OrderBooks<R, QUEUED> {
 }
 
 impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
-    /// Books with memory for so many orders at one time.
+    /// Books with memory for so many orders at one time, which is there before the first of them comes.
     pub fn with_capacity(orders: usize) -> Self {
-        let mut books = Self {
+        Self {
             index: OrderIndex::with_capacity(orders),
-            orders: Slab::new(),
-            priorities: Slab::new(),
-            levels: Slab::new(),
+            orders: Slab::with_room(orders, Stored::FREE),
+            priorities: Slab::with_room(if QUEUED { orders } else { 0 }, u64::MAX),
+            levels: Slab::with_room(0, StoredLevel::FREE),
             ladders: Vec::new(),
             free_order: NONE,
             free_level: NONE,
             rules: PhantomData,
-        };
-        books.orders.reserve(orders, Stored::FREE);
-        if QUEUED {
-            books.priorities.reserve(orders, 0);
         }
-        books
     }
 
     /// Makes sure that there is a book of this number, and of all lower ones: numbers are dense, or memory is wasted.
     pub fn open(&mut self, book: BookId) {
         let ladders = (book.0 as usize + 1) * 2;
         if self.ladders.len() < ladders {
-            self.ladders.resize_with(ladders, Ladder::default);
+            self.ladders.resize_with(ladders, Prices::default);
         }
     }
 
@@ -179,9 +177,10 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
 
     /// Bytes of memory that are held, whether orders use them or not.
     pub fn memory(&self) -> usize {
-        let ladders = self.ladders.capacity() * size_of::<Ladder<u32>>();
-        let rungs = self.ladders.iter().map(Ladder::memory).sum::<usize>();
-        self.index.memory() + self.orders.memory() + self.priorities.memory() + self.levels.memory() + ladders + rungs
+        let ladders = self.ladders.capacity() * size_of::<Prices>();
+        let rungs = self.ladders.iter().map(Prices::memory).sum::<usize>();
+        let orders = self.index.memory() + self.orders.memory() + self.priorities.memory();
+        orders + self.levels.memory() + ladders + rungs
     }
 
     /// The order of this number and its book.
@@ -193,20 +192,19 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
     /// The levels of a side, the best first; none of a book that is not open. `take` limits the depth.
     pub fn levels(&self, book: BookId, side: Side) -> impl Iterator<Item = Level> + '_ {
         let ladder = self.ladders.get(ladder_of(book, side) as usize);
-        ladder.into_iter().flat_map(Ladder::iter).map(|rung| self.level_at(rung.level))
+        ladder.into_iter().flat_map(move |prices| prices.iter(scale::<R>(side))).map(|rung| self.level_at(rung.level))
     }
 
     /// The best level of a side.
     pub fn best(&self, book: BookId, side: Side) -> Option<Level> {
-        let best = self.ladders.get(ladder_of(book, side) as usize)?.best()?;
-        Some(self.level_at(best.level))
+        let best = self.ladders.get(ladder_of(book, side) as usize)?.best(scale::<R>(side))?;
+        Some(self.level_at(best))
     }
 
     /// The level at a price.
     pub fn level(&self, book: BookId, side: Side, price: i64) -> Option<Level> {
         let ladder = self.ladders.get(ladder_of(book, side) as usize)?;
-        let at = ladder.find(side.goodness(price)).ok()?;
-        Some(self.level_at(ladder.at(at).level))
+        Some(self.level_at(ladder.find(scale::<R>(side), price)?))
     }
 
     /// One of the books, for reading.
@@ -216,7 +214,7 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
 
     /// How many levels a side has.
     pub fn depth(&self, book: BookId, side: Side) -> usize {
-        self.ladders.get(ladder_of(book, side) as usize).map_or(0, Ladder::len)
+        self.ladders.get(ladder_of(book, side) as usize).map_or(0, Prices::len)
     }
 
     /// Whether the venue may have a book that stands so: if not, messages were lost. Asked for between messages of the venue, not within one.
@@ -240,7 +238,7 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
             let ladder = ladder_of(book, side);
             let mut rungs = std::mem::take(&mut self.ladders[ladder as usize]);
             self.forget_orders(ladder, &rungs);
-            for rung in rungs.iter() {
+            for rung in rungs.iter(scale::<R>(side)) {
                 free_level(&mut self.levels, &mut self.free_level, rung.level);
             }
             rungs.clear();
@@ -259,7 +257,7 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
         for book in 0..self.books() {
             let sides = &mut self.ladders[book * 2..book * 2 + 2];
             if sides.iter().any(|side| side.len() > 0) {
-                sides.iter_mut().for_each(Ladder::clear);
+                sides.iter_mut().for_each(Prices::clear);
                 events.event(BookId(book as u32), &Event::Cleared { side: None });
             }
         }
@@ -294,28 +292,32 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
         Level { price: level.price, size: level.size, orders: level.orders }
     }
 
-    /// Makes a level at a place of its ladder.
-    #[inline(never)]
-    fn insert_level(&mut self, ladder: u32, at: usize, side: Side, level: Level) -> u32 {
+    /// Makes a level, which is to be put on its ladder.
+    #[inline]
+    fn make_level(&mut self, ladder: u32, level: Level) -> u32 {
         let Level { price, size, orders } = level;
         let new = StoredLevel { price, size, first: NONE, last: NONE, orders, ladder };
-        let place = if self.free_level == NONE {
-            self.levels.push(new)
-        } else {
-            let place = self.free_level;
-            let free = self.levels.get_mut(place);
-            self.free_level = free.first;
-            *free = new;
-            place
-        };
-        self.ladders[ladder as usize].insert(at, side.goodness(price), place);
+        if self.free_level == NONE {
+            return self.levels.push(new);
+        }
+        let place = self.free_level;
+        let free = self.levels.get_mut(place);
+        self.free_level = free.first;
+        *free = new;
+        place
+    }
+
+    /// Makes a level at a place of its ladder, of venues that do not tell of orders.
+    fn insert_level(&mut self, ladder: u32, at: usize, side: Side, level: Level) -> u32 {
+        let place = self.make_level(ladder, level);
+        self.ladders[ladder as usize].far.insert(at, side.goodness(level.price), place);
         place
     }
 
     /// Takes a level off its ladder; what stood there.
     #[inline]
     fn remove_level(&mut self, ladder: u32, at: usize) -> Level {
-        let place = self.ladders[ladder as usize].remove(at).level;
+        let place = self.ladders[ladder as usize].far.remove(at).level;
         let level = self.level_at(place);
         free_level(&mut self.levels, &mut self.free_level, place);
         level
@@ -327,17 +329,16 @@ impl<R: Rules, const QUEUED: bool> OrderBooks<R, QUEUED> {
         let side = side_of(level.ladder);
         let mut rank = Event::UNRANKED;
         if E::WANTS_RANK {
-            let rungs = &self.ladders[level.ladder as usize];
-            rank = rungs.find(side.goodness(level.price)).map_or(rank, |at| rungs.rank(at));
+            rank = self.ladders[level.ladder as usize].rank(scale::<R>(side), level.price);
         }
         let told = Level { price: level.price, size: level.size, orders: level.orders };
         events.event(level.book(), &Event::Level { side, level: told, rank, change });
     }
 
     /// Takes all orders of a ladder out of index and slab; leaves the levels.
-    fn forget_orders(&mut self, ladder: u32, rungs: &Ladder<u32>) {
+    fn forget_orders(&mut self, ladder: u32, rungs: &Prices) {
         if QUEUED {
-            for rung in rungs.iter() {
+            for rung in rungs.iter(scale::<R>(side_of(ladder))) {
                 let mut place = self.levels.get(rung.level).first;
                 while place != NONE {
                     let next = self.orders.get(place).next;
@@ -441,6 +442,12 @@ fn ladder_of(book: BookId, side: Side) -> u32 {
     book.0.saturating_mul(2).saturating_add(u32::from(side == Side::Ask))
 }
 
+/// The step by which the prices of a side are counted under these rules.
+#[inline]
+fn scale<R: Rules>(side: Side) -> Scale {
+    Scale { tick: R::TICK, side }
+}
+
 #[inline]
 fn side_of(ladder: u32) -> Side {
     if ladder & 1 == 0 { Side::Bid } else { Side::Ask }
@@ -455,5 +462,8 @@ fn free_order(orders: &mut Slab<Stored, CHUNK>, free: &mut u32, place: u32) {
 
 #[inline]
 fn free_level(levels: &mut Slab<StoredLevel, LEVEL_CHUNK>, free: &mut u32, at: u32) {
-    levels.get_mut(at).first = std::mem::replace(free, at);
+    let level = levels.get_mut(at);
+    // A caller that has seen the order ahead sees that it is no more.
+    level.orders = 0;
+    level.first = std::mem::replace(free, at);
 }

@@ -1,8 +1,8 @@
 //! Books order by order: every change of a drawn sequence leaves what the naive book has, and the events tell it.
 
 use market::{
-    Ahead, BookId, ByOrder, CmeMdp, DbnMbo, Events, LevelChange, NasdaqItch, Order, OrderBooks, Place, Refused, Side,
-    Terms,
+    Ahead, BookId, ByOrder, CmeMdp, DbnMbo, Events, Hint, LevelChange, NasdaqItch, Order, OrderBooks, Place, Refused,
+    Side, Terms,
 };
 use proptest::prelude::*;
 
@@ -27,7 +27,13 @@ fn side() -> impl Strategy<Value = Side> {
 }
 
 fn price() -> impl Strategy<Value = i64> {
-    prop_oneof![20 => -6..6i64, 2 => -400..400i64, 1 => prop_oneof![Just(i64::MIN), Just(i64::MAX)]]
+    prop_oneof![
+        20 => -6..6i64,
+        20 => (-6..6i64).prop_map(|cents| cents * 100),
+        6 => (-400..400i64).prop_map(|cents| cents * 100),
+        2 => -400..400i64,
+        1 => prop_oneof![Just(i64::MIN), Just(i64::MAX), Just(i64::MAX / 100 * 100), Just(i64::MIN / 100 * 100)],
+    ]
 }
 
 fn order() -> impl Strategy<Value = Order> {
@@ -115,15 +121,17 @@ fn apply_naive<R: ByOrder>(books: &mut [Naive], act: &Act) -> Result<(), Refused
 fn apply<R: ByOrder, E: Events, const QUEUED: bool>(
     books: &mut OrderBooks<R, QUEUED>,
     act: &Act,
+    ahead: &mut Ahead,
     events: &mut E,
 ) -> Result<(), Refused> {
+    let hint = if names_order(act) { ahead.next_hint() } else { Hint::NONE };
     match act {
         Act::Add(book, order) => books.add(BookId(*book), order, events),
-        Act::Fill(reference, by) => books.fill(*reference, *by, events).map(drop),
-        Act::Cancel(reference, by) => books.cancel(*reference, *by, events).map(drop),
-        Act::Delete(reference) => books.delete(*reference, events).map(drop),
+        Act::Fill(reference, by) => books.fill_near(*reference, *by, hint, events).map(drop),
+        Act::Cancel(reference, by) => books.cancel_near(*reference, *by, hint, events).map(drop),
+        Act::Delete(reference) => books.delete_near(*reference, hint, events).map(drop),
         Act::Change(order) => books.change(order, events).map(drop),
-        Act::Replace(old, new, terms) => books.replace(*old, *new, *terms, events).map(drop),
+        Act::Replace(old, new, terms) => books.replace_near(*old, *new, *terms, hint, events).map(drop),
         Act::Clear(book, side) => {
             books.clear(BookId(*book), *side, events);
             Ok(())
@@ -136,19 +144,28 @@ fn apply<R: ByOrder, E: Events, const QUEUED: bool>(
 }
 
 fn hold_to_the_naive_book<R: ByOrder>(acts: &[Act]) {
-    let (mut books, mut levels_only) = (OrderBooks::<R>::default(), OrderBooks::<R, false>::default());
+    let (mut books, mut levels_only) = (OrderBooks::<R>::default(), OrderBooks::<R, false>::with_capacity(3));
     books.open(BookId(BOOKS - 1));
     levels_only.open(BookId(BOOKS - 1));
     let (mut follower, mut other, mut naive) =
         (Follower::default(), Follower::default(), vec![Naive::default(); BOOKS as usize]);
-    for act in acts {
+    let (mut ahead, mut ahead_of_levels) = (Ahead::default(), Ahead::default());
+    for (at, act) in acts.iter().enumerate() {
         follower.last = None;
-        books.look_ahead(&ahead_of(act));
-        levels_only.look_ahead(&ahead_of(act));
+        // Places that are seen ahead are changed by what comes in between.
+        if at % TOGETHER == 0 {
+            for ahead in [&mut ahead, &mut ahead_of_levels] {
+                ahead.clear();
+                acts[at..].iter().take(TOGETHER).for_each(|act| add_to_ahead(ahead, act));
+            }
+            while books.look_ahead(&mut ahead) {}
+            while levels_only.look_ahead(&mut ahead_of_levels) {}
+        }
         let expected = apply_naive::<R>(&mut naive, act);
-        assert_eq!(apply(&mut books, act, &mut follower), expected, "{act:?}");
+        assert_eq!(apply(&mut books, act, &mut ahead, &mut follower), expected, "{act:?}");
         // Without queues, changes of priority alone are not seen: the levels are the same all the same.
-        assert_eq!(apply(&mut levels_only, act, &mut Ranks(&mut other)), expected, "{act:?}");
+        let told = apply(&mut levels_only, act, &mut ahead_of_levels, &mut Ranks(&mut other));
+        assert_eq!(told, expected, "{act:?}");
         books.check_invariants();
         levels_only.check_invariants();
         for (id, naive) in (0..).map(BookId).zip(&naive) {
@@ -170,19 +187,27 @@ fn hold_to_the_naive_book<R: ByOrder>(acts: &[Act]) {
     }
 }
 
+/// Changes that are looked ahead at together.
+const TOGETHER: usize = 5;
+
+fn names_order(act: &Act) -> bool {
+    !matches!(act, Act::Add(..) | Act::Clear(..) | Act::ClearAll)
+}
+
 /// What a change will touch, as far as it names it.
-fn ahead_of(act: &Act) -> Ahead {
-    let mut ahead = Ahead::default();
+fn add_to_ahead(ahead: &mut Ahead, act: &Act) {
+    let nowhere = (false, BookId(0), Side::Bid, 0);
     match act {
-        Act::Add(book, order) => ahead.add(BookId(*book), order.side, order.price),
+        Act::Add(book, order) => ahead.push((false, 0), (true, BookId(*book), order.side, order.price)),
+        Act::Replace(reference, _, terms) => {
+            ahead.push((true, *reference), (true, BookId(0), Side::Bid, terms.price));
+        }
         Act::Fill(reference, _)
         | Act::Cancel(reference, _)
         | Act::Delete(reference)
-        | Act::Replace(reference, ..)
-        | Act::Change(Order { reference, .. }) => ahead.order(*reference),
-        Act::Clear(..) | Act::ClearAll => (0..2 * Ahead::MOST as u64).for_each(|reference| ahead.order(reference)),
+        | Act::Change(Order { reference, .. }) => ahead.push((true, *reference), nowhere),
+        Act::Clear(..) | Act::ClearAll => ahead.push((false, 0), nowhere),
     }
-    ahead
 }
 
 /// Followers that are told of an order without its priority.

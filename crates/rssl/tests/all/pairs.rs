@@ -2,7 +2,7 @@
 //! what the other wrote.
 
 use proptest::prelude::*;
-use rssl::frame::{self, Kind, Packed};
+use rssl::frame::{self, Ahead, Kind};
 use rssl::{ClientConfig, Compression, CompressionSet, Connection, Negotiated, ServerConfig, Sink, Version};
 
 #[derive(Default)]
@@ -18,9 +18,9 @@ impl Sink for Seen {
     fn connected(&mut self, _: &Negotiated) {
         self.connected += 1;
     }
-    fn packed(&mut self, messages: &Packed<'_>) {
-        assert!(self.ahead.is_empty(), "what was announced has come before more is");
-        self.ahead.extend(messages.clone().map(|message| message.unwrap().to_vec()));
+    fn ahead(&mut self, messages: Ahead<'_, '_>) {
+        assert!(self.ahead.len() <= 16, "no more is announced than what is worked on while it comes");
+        self.ahead.extend(messages.map(<[u8]>::to_vec));
     }
     fn message(&mut self, msg: &[u8]) {
         if let Some(announced) = self.ahead.pop_front() {

@@ -23,6 +23,7 @@ pub mod open_rate;
 mod outage_watch;
 pub mod p2ps;
 pub mod permissions;
+mod post_tunnels;
 pub mod providers;
 pub mod recording;
 pub mod records;

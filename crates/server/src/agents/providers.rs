@@ -13,7 +13,7 @@ use hub::distributor::{
 };
 use hub::stream::HubError;
 use net::tcp::{ConnId, ListenerId};
-use rssl::frame::Packed;
+use rssl::frame::Ahead;
 use rwf::msg::{Domain, MsgClass};
 use rwf::peek;
 
@@ -21,6 +21,7 @@ use super::each_latency::{EachLatency, Latency};
 use super::input_rate::{InputLimit, InputRates};
 use super::json_providers::JsonProviders;
 use super::marketfeed::{Conversion, FromProviders};
+use super::post_tunnels::PostTunnels;
 use super::records::RecordWriter;
 use super::routes::Routes;
 use crate::counters::{Label, Part, Samples};
@@ -39,6 +40,8 @@ pub struct Providers {
     source_thread: Option<u16>,
     json: JsonProviders,
     marketfeed: FromProviders,
+    /// Posts to some providers go in tunnel streams.
+    post_tunnels: PostTunnels,
     /// Keeps images over a restart, where that is configured.
     record_writer: Option<RecordWriter>,
     /// Records of all providers are converted, not only those of routes that say so.
@@ -86,6 +89,14 @@ pub struct Counters {
     pub marketfeed_unconvertible: u64,
     /// Fields of Marketfeed records that were dropped, since RWF or the dictionary has nothing for them; the log names field and reason.
     pub marketfeed_fields_lost: u64,
+    /// Tunnel streams that were opened to providers for posts (enable_tunnel_stream_aggregation).
+    pub post_tunnels_opened: u64,
+    /// Posts that went to providers in tunnel streams.
+    pub tunnel_posts: u64,
+    /// Posts that were refused because the tunnel stream was not open, was full, takes none so long, or has ended before an answer.
+    pub tunnel_posts_refused: u64,
+    /// Messages in tunnel streams that were no answers to posts.
+    pub tunnel_messages_unexpected: u64,
 }
 }
 
@@ -142,6 +153,7 @@ impl Providers {
             source_thread: None,
             json,
             marketfeed,
+            post_tunnels: PostTunnels::new(config)?,
             record_writer,
             converts_all: c.convert_mfeed_data_to_rwf,
             converting_routes: config.dialled_routes().map(|route| route.convert_mfeed_data_to_rwf).collect(),
@@ -174,6 +186,7 @@ impl Providers {
         let (marketfeed_converted, marketfeed_unconvertible, marketfeed_fields_lost) = self.marketfeed.counts();
         let (over_rate, rate_pauses) = self.rates.counts();
         let (json_unconvertible, json_fields_left_out) = self.json.counts();
+        let of_tunnels = self.post_tunnels.counts();
         let counters = Counters {
             items: self.distributor.items() as u64,
             holding: holding.into(),
@@ -184,6 +197,10 @@ impl Providers {
             marketfeed_converted,
             marketfeed_unconvertible,
             marketfeed_fields_lost,
+            post_tunnels_opened: of_tunnels.opened,
+            tunnel_posts: of_tunnels.sent,
+            tunnel_posts_refused: of_tunnels.refused,
+            tunnel_messages_unexpected: of_tunnels.unexpected,
         };
         samples.add(Part::Providers, labels, &counters);
         if let Some(record_writer) = &self.record_writer {
@@ -299,6 +316,9 @@ impl Providers {
             match self.routes.add(route, new) {
                 Ok(number) => {
                     self.distributor.set_route(number, config::route_config(new, route));
+                    if let Err(fault) = self.post_tunnels.set_route(number, route) {
+                        faults.push(fault);
+                    }
                     let number = usize::from(number);
                     if self.converting_routes.len() <= number {
                         self.converting_routes.resize(number + 1, false);
@@ -351,7 +371,13 @@ impl Providers {
     pub fn timeout(&self) -> Option<u64> {
         let record_writer =
             self.record_writer.as_ref().and_then(|record_writer| record_writer.timeout(&self.distributor));
-        earliest([self.distributor.timeout(), self.routes.timeout(), self.rates.timeout(), record_writer])
+        earliest([
+            self.distributor.timeout(),
+            self.routes.timeout(),
+            self.rates.timeout(),
+            record_writer,
+            self.post_tunnels.timeout(),
+        ])
     }
 
     /// Does what is due.
@@ -363,6 +389,8 @@ impl Providers {
         if self.distributor.timeout().is_some_and(|at| at <= now) {
             self.distributor.on_timer(now, &mut self.outbox);
         }
+        self.post_tunnels.on_timer(now);
+        self.answer_tunnel_posts(now);
         if let Some(record_writer) = &mut self.record_writer {
             record_writer.on_timer(now, &mut self.distributor);
         }
@@ -392,8 +420,18 @@ impl Providers {
                 continue;
             }
             io.send(now, conn, |packer| {
-                for (_, range) in group {
-                    packer.push(&bytes[range.clone()], None);
+                for (id, range) in group {
+                    if !self.post_tunnels.take_post(*id, &bytes[range.clone()]) {
+                        packer.push(&bytes[range.clone()], None);
+                    }
+                }
+            });
+        }
+        for (id, tunnel) in self.post_tunnels.each() {
+            let Some(&Some(conn)) = self.conns.get(id.0 as usize) else { continue };
+            io.send(now, conn, |packer| {
+                while let Some(msg) = tunnel.poll_transmit() {
+                    packer.push(msg, None);
                 }
             });
         }
@@ -413,6 +451,12 @@ impl Providers {
 }
 
 impl Providers {
+    /// Answers to posts in tunnel streams go on to who has posted.
+    fn answer_tunnel_posts(&mut self, now: u64) {
+        let Self { post_tunnels, distributor, outbox, .. } = self;
+        post_tunnels.answer(now, distributor, outbox);
+    }
+
     fn who_is_gone(&self, gone: SessionId) -> String {
         let address = self.distributor.session_address(gone);
         address.map_or_else(|| "a provider is gone".to_owned(), |address| format!("provider {address} is gone"))
@@ -494,15 +538,18 @@ impl Handler for Providers {
         if opened.spoken.is_json() {
             self.json.opened(conn, route.is_some());
         }
+        if let Some(route) = route {
+            self.post_tunnels.opened(id, route as u16);
+        }
         tracing::info!("provider {} is up ({})", opened.peer, opened.spoken);
         let peer = PeerInfo { address: opened.peer.to_string() };
         self.distributor.session_up(now, id, origin, peer, &mut self.outbox);
     }
 
     #[inline]
-    fn packed(&mut self, conn: ConnId, messages: &Packed<'_>) {
+    fn ahead(&mut self, conn: ConnId, messages: Ahead<'_, '_>) {
         if let Some(Session { id, .. }) = self.session(conn) {
-            self.distributor.look_ahead(id, messages.clone().flatten());
+            self.distributor.look_ahead(id, messages);
         }
     }
 
@@ -512,6 +559,13 @@ impl Handler for Providers {
         let Some(Session { id, converts, is_limited, .. }) = self.session(conn) else { return };
         if is_limited {
             self.rates.take(conn.slot(), msg.len());
+        }
+        if !self.post_tunnels.is_empty() {
+            let is_own = self.post_tunnels.handle_message(now, id, msg);
+            self.answer_tunnel_posts(now);
+            if is_own {
+                return;
+            }
         }
         let msg = match converts {
             Conversion::Off => msg,
@@ -555,6 +609,7 @@ impl Handler for Providers {
         if let Some(session) = self.sessions.get_mut(conn.slot()).and_then(Option::take) {
             tracing::warn!("{}: {}{}", self.who_is_gone(session.id), ended.why, self.succession(session.id));
             self.conns[session.id.0 as usize] = None;
+            self.post_tunnels.closed(session.id);
             self.distributor.session_down(now, session.id, &ended.why.to_string(), &mut self.outbox);
         }
         if let Some(route) = self.routes.of(conn) {

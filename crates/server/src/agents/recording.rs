@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::{Config, Record};
 use names::Pattern;
-use record::{JournalConfig, JournalCounters, RecorderConfig};
+use record::{JournalConfig, JournalCounters, RecorderConfig, UNPACKED_BYTES};
 use record_io::{Agent, AgentConfig, AgentStatus, Limits, Wanted};
 use rwf::msg::Domain;
 
@@ -253,6 +253,7 @@ fn plan(record: &Record, address: SocketAddr) -> AgentConfig {
         segment_bytes: u64::from(record.segment_megabytes) << 20,
         keep_bytes: (record.keep_megabytes > 0).then(|| u64::from(record.keep_megabytes) << 20),
         keep_age_ns: (record.keep_hours > 0).then(|| u64::from(record.keep_hours) * HOUR),
+        unpacked_bytes: (!record.pack).then_some(UNPACKED_BYTES),
         ..JournalConfig::default()
     };
     // Patterns that are none are a fault of the file.

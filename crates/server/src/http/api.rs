@@ -19,7 +19,7 @@ use super::facts::{self, Blocked, Client, Event, Filter, Item, PAGE, Peer, Proce
 use super::item_detail::{self, ItemDetail};
 use super::metrics;
 use super::threads::Silent;
-use super::{RRCPD, STAND, actions, feeds, recording, replays, rights, scenarios, sharedmem};
+use super::{RRCPD, STAND, actions, delays, feeds, recording, replays, rights, scenarios, sharedmem};
 use crate::agents::history::History;
 use crate::agents::monitor::{PATIENCE, Thread};
 use crate::agents::permissions::On;
@@ -114,6 +114,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     endpoint!("GET" "/api/v1/replays", Viewer, "The recordings that this process plays ([replay.NAME]): where each is, how fast, who watches", &[], &[], Vec<replays::Replay>, replays::replays),
     endpoint!("GET" "/api/v1/replays/{name}/profile", Viewer, "Rate and gaps of what a replay plays, over its time", &[], &[], replays::Profile, replays::profile),
     endpoint!("GET" "/api/v1/feeds", Viewer, "The exchanges' feeds that this process takes in ([feed.NAME]): rate, gaps, repairs, which line was first and by how much, how late messages came", &[], &[], Vec<feeds::Feed>, feeds::feeds),
+    endpoint!("GET" "/api/v1/delays", Viewer, "The services that this process publishes later ([delay.NAME]): items, messages, bytes of the journal, how old the oldest message is that is to be published", &[], &[], Vec<delays::Delay>, delays::delays),
     endpoint!("GET" "/api/v1/scenarios", Viewer, "The scenarios that a test stand (quoteway scenario serve) can play; none in other processes", &[], &[], Vec<scenarios::Scenario>, scenarios::scenarios),
     endpoint!("GET" "/api/v1/scenarios/run", Viewer, "How the test stand is, and the scenario that it plays or played last: steps, what was found, the last messages", &[], &[], scenarios::Standing, scenarios::run),
     endpoint!("GET" "/api/v1/events", Viewer, "The last lines of the log", &[("after", "Only those after this number.")], &[], Vec<Event>, events),
@@ -234,7 +235,7 @@ async fn metrics_text(api: &Api, asked: &Asked) -> Result<Answer, Fault> {
         silent,
         api.about.started,
         standing.as_ref(),
-        &api.about.feeds.all(),
+        (&api.about.feeds.all(), &api.about.delays.all()),
         &api.about.replays,
     );
     let (kind, text) = metrics::wanted(&asked.accept, text);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::delays::Delay;
 use super::facts::{Provider, Service};
 use super::families::{escaped, head};
 use super::feeds::Feed;
@@ -127,7 +128,7 @@ pub(super) fn text(
     silent: usize,
     started: u64,
     recording: Option<&Standing>,
-    feeds: &[Feed],
+    (feeds, delays): (&[Feed], &[Delay]),
     replays: &super::Replays,
 ) -> String {
     let mut out = String::new();
@@ -145,6 +146,7 @@ pub(super) fn text(
         of_recording(&mut out, standing);
     }
     super::feeds::metrics(&mut out, feeds);
+    super::delays::metrics(&mut out, delays);
     super::replays::metrics(&mut out, replays);
     head(&mut out, "quoteway_threads_silent", "gauge", "Serving threads that did not answer.");
     let _ = writeln!(out, "quoteway_threads_silent {silent}");
@@ -356,7 +358,7 @@ mod tests {
             counts: Counts::default(),
             waiting: 7,
         };
-        let text = text(&readings, 0, 5, Some(&standing), &[], &crate::http::Replays::default());
+        let text = text(&readings, 0, 5, Some(&standing), (&[], &[]), &crate::http::Replays::default());
         assert!(text.ends_with("# EOF\n"));
         let mut families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let count = families.len();

@@ -11,6 +11,7 @@
 //! | [`facts`] | what is told of processes, services, providers, clients and items |
 //! | `families` | how a family of metrics is written |
 //! | `feeds` | how exchanges' feeds of the process stand |
+//! | `delays` | how delayed services of the process stand |
 //! | `item_detail` | what is told of one item |
 //! | `images` | how the image of an item is told |
 //! | `history` | what items were worth before the page was opened |
@@ -34,6 +35,7 @@ mod answer;
 pub mod api;
 mod asked;
 mod assets;
+mod delays;
 mod endpoint;
 pub mod facts;
 mod families;
@@ -55,6 +57,7 @@ mod sharedmem;
 mod threads;
 
 pub use api::document;
+pub use delays::{Delay, Delays};
 pub use feeds::{Feed, Feeds, Line};
 pub use replays::Replays;
 pub use serve::{Running, start};
@@ -92,6 +95,8 @@ pub struct About {
     pub started: u64,
     /// Exchanges' feeds that the process takes in itself.
     pub feeds: Feeds,
+    /// Services that the process publishes later itself.
+    pub delays: Delays,
     /// Recordings that the process plays itself.
     pub replays: Replays,
     /// The test stand that the process is.

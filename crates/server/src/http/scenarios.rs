@@ -172,7 +172,7 @@ impl Broken {
 
 impl Message {
     fn of(passed: &Passed, dictionary: &Dictionary) -> Self {
-        let text = rwf::text::message(&passed.message, Some(dictionary)).to_string();
+        let text = rwf_text::message(&passed.message, Some(dictionary)).to_string();
         let mut lines: Vec<&str> = text.lines().take(LINES_MAX).collect();
         if text.lines().nth(LINES_MAX).is_some() {
             lines.push("...");

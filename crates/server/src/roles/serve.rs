@@ -12,7 +12,7 @@ use crate::agents::lifecycle::Lifecycle;
 use crate::agents::monitor::MonitorHandle;
 use crate::agents::server::{Addresses, Server};
 use crate::agents::shards::Sharded;
-use crate::http::{self, About, Feeds, Replays, Running};
+use crate::http::{self, About, Delays, Feeds, Replays, Running};
 
 /// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -41,6 +41,9 @@ pub struct ServeArgs {
     /// Exchanges' feeds that are taken in beside, which tell how they stand.
     #[arg(skip)]
     pub feeds: Feeds,
+    /// Services that are published later, which tell how they stand.
+    #[arg(skip)]
+    pub delays: Delays,
     /// Recordings that are played beside, which are steered by its administration.
     #[arg(skip)]
     pub replays: Replays,
@@ -98,6 +101,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         args.consumers_at.tell(server.addresses().rssl);
         let about = About {
             feeds: args.feeds.clone(),
+            delays: args.delays.clone(),
             replays: args.replays.clone(),
             ..about(&config, server.addresses(), "serve")
         };
@@ -113,6 +117,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         args.consumers_at.tell(server.addresses().rssl);
         let about = About {
             feeds: args.feeds.clone(),
+            delays: args.delays.clone(),
             replays: args.replays.clone(),
             ..about(&config, server.addresses(), "serve")
         };

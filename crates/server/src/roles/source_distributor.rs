@@ -17,7 +17,7 @@ use super::service::{self, Pulse};
 use crate::addresses;
 use crate::agents::lifecycle::Lifecycle;
 use crate::agents::source_distributor::{SourceDistributorAgent, name_of};
-use crate::http::{self, About, Feeds, Replays};
+use crate::http::{self, About, Delays, Feeds, Replays};
 
 /// Flags of the command line; they win over the file.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,6 +43,9 @@ pub struct SourceDistributorArgs {
     /// Exchanges' feeds that are taken in beside, which tell how they stand.
     #[arg(skip)]
     pub feeds: Feeds,
+    /// Services that are published later, which tell how they stand.
+    #[arg(skip)]
+    pub delays: Delays,
     /// Recordings that are played beside, which are steered by its administration.
     #[arg(skip)]
     pub replays: Replays,
@@ -98,6 +101,7 @@ pub fn run(args: &SourceDistributorArgs) -> anyhow::Result<()> {
         hub: Some(addresses.hub),
         takes_websocket: false,
         feeds: args.feeds.clone(),
+        delays: args.delays.clone(),
         replays: args.replays.clone(),
         ..process::about(&config)
     };

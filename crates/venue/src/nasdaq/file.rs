@@ -105,7 +105,7 @@ impl DayFile {
 }
 
 /// Messages that are given at a time.
-const TOGETHER: usize = 128;
+const TOGETHER: usize = 512;
 
 fn whole(bytes: &[u8]) -> Option<usize> {
     bytes.first_chunk::<2>().map(|length| 2 + usize::from(u16::from_be_bytes(*length)))

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use market::{Ahead, BookId, NasdaqItch, Order, OrderBooks, Refused, Side, Terms};
+use market::{Ahead, BookId, Hint, NasdaqItch, Order, OrderBooks, Refused, Side, Terms};
 
 use super::itch::{
     AddAttributed, AddOrder, Cancelled, Deleted, Executed, ExecutedAt, Message, Replaced, StockDirectory, Unreadable,
@@ -203,12 +203,13 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     pub fn apply<M: Market<Message>>(&mut self, bytes: &[u8], market: &mut M) -> Result<(), Unreadable> {
         // Nearly all messages are of orders: what one means is read where it lies, and is never a value of all messages' type.
         match bytes.first() {
-            Some(&AddOrder::CODE) => self.take(AddOrder::decode(bytes), market),
-            Some(&Deleted::CODE) => self.take(Deleted::decode(bytes), market),
-            Some(&Replaced::CODE) => self.take(Replaced::decode(bytes), market),
-            Some(&Executed::CODE) => self.take(Executed::decode(bytes), market),
-            Some(&Cancelled::CODE) => self.take(Cancelled::decode(bytes), market),
-            Some(&AddAttributed::CODE) => self.take(AddAttributed::decode(bytes), market),
+            Some(&AddOrder::CODE) => self.take(AddOrder::decode(bytes), false, market),
+            Some(&Deleted::CODE) => self.take(Deleted::decode(bytes), true, market),
+            Some(&Replaced::CODE) => self.take(Replaced::decode(bytes), true, market),
+            Some(&Executed::CODE) => self.take(Executed::decode(bytes), true, market),
+            Some(&Cancelled::CODE) => self.take(Cancelled::decode(bytes), true, market),
+            Some(&AddAttributed::CODE) => self.take(AddAttributed::decode(bytes), false, market),
+            Some(&ExecutedAt::CODE) => self.take(ExecutedAt::decode(bytes), true, market),
             _ => self.take_rare(bytes, market),
         }
     }
@@ -217,11 +218,13 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     fn take<E: Effect, M: Market<Message>>(
         &mut self,
         read: Result<E, Unreadable>,
+        names_order: bool,
         market: &mut M,
     ) -> Result<(), Unreadable> {
+        let hint = if names_order { self.ahead.next_hint() } else { Hint::NONE };
         match read {
             Ok(message) => {
-                self.effect(&message, market);
+                self.effect(&message, hint, market);
                 Ok(())
             }
             Err(why) => self.unreadable(why),
@@ -249,12 +252,27 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
     /// no cache, and a message alone waits for each of them. Messages that cannot be read are counted.
     #[inline]
     pub fn apply_all<M: Market<Message>>(&mut self, messages: &[&[u8]], market: &mut M) {
-        for some in messages.chunks(Ahead::MOST) {
-            self.look_ahead(some.iter().copied());
-            for message in some {
+        self.ahead.clear();
+        let mut looked_at = messages.chunks(TOGETHER);
+        // Memory answers while the messages before are applied.
+        for _ in 1..STEPS_AHEAD {
+            self.step_ahead(looked_at.next());
+        }
+        for now in messages.chunks(TOGETHER) {
+            self.step_ahead(looked_at.next());
+            for message in now {
                 let _counted = self.apply(message, market);
             }
         }
+    }
+
+    /// Some messages more are looked ahead at, and those before them take the next step.
+    #[inline]
+    fn step_ahead(&mut self, more: Option<&[&[u8]]>) {
+        for message in more.unwrap_or_default() {
+            look_at(message, &mut self.ahead);
+        }
+        self.books.look_ahead(&mut self.ahead);
     }
 
     /// Looks ahead at what the next messages touch, at most [`Ahead::MOST`] of them: for who applies them one by one.
@@ -264,26 +282,26 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
         for message in messages.into_iter().take(Ahead::MOST) {
             look_at(message, &mut self.ahead);
         }
-        self.books.look_ahead(&self.ahead);
+        while self.books.look_ahead(&mut self.ahead) {}
     }
 
     /// Applies a message that has been read.
     pub fn apply_message<M: Market<Message>>(&mut self, message: &Message, market: &mut M) {
         match message {
-            Message::AddOrder(m) => self.effect(m, market),
-            Message::AddAttributed(m) => self.effect(m, market),
-            Message::Executed(m) => self.effect(m, market),
-            Message::ExecutedAt(m) => self.effect(m, market),
-            Message::Cancelled(m) => self.effect(m, market),
-            Message::Deleted(m) => self.effect(m, market),
-            Message::Replaced(m) => self.effect(m, market),
+            Message::AddOrder(m) => self.effect(m, Hint::NONE, market),
+            Message::AddAttributed(m) => self.effect(m, Hint::NONE, market),
+            Message::Executed(m) => self.effect(m, Hint::NONE, market),
+            Message::ExecutedAt(m) => self.effect(m, Hint::NONE, market),
+            Message::Cancelled(m) => self.effect(m, Hint::NONE, market),
+            Message::Deleted(m) => self.effect(m, Hint::NONE, market),
+            Message::Replaced(m) => self.effect(m, Hint::NONE, market),
             other => self.within(other.head(), market, |day, book, market| day.rare(other, book, market)),
         }
     }
 
     #[inline]
-    fn effect<E: Effect, M: Market<Message>>(&mut self, message: &E, market: &mut M) {
-        self.within(message.head(), market, |day, _, market| message.take_effect(day, market));
+    fn effect<E: Effect, M: Market<Message>>(&mut self, message: &E, hint: Hint, market: &mut M) {
+        self.within(message.head(), market, |day, _, market| message.take_effect(day, hint, market));
     }
 
     /// Everything that a message of this locate and time does.
@@ -410,7 +428,12 @@ impl<const QUEUED: bool> TotalView<QUEUED> {
 trait Effect {
     /// Stock locate and time.
     fn head(&self) -> (u16, u64);
-    fn take_effect<M: Market<Message>, const QUEUED: bool>(&self, day: &mut TotalView<QUEUED>, market: &mut M);
+    fn take_effect<M: Market<Message>, const QUEUED: bool>(
+        &self,
+        day: &mut TotalView<QUEUED>,
+        hint: Hint,
+        market: &mut M,
+    );
 }
 
 macro_rules! effects {
@@ -422,43 +445,48 @@ macro_rules! effects {
             }
 
             #[inline]
-            fn take_effect<M: Market<Message>, const QUEUED: bool>(&self, day: &mut TotalView<QUEUED>, market: &mut M) {
-                $effect(self, day, market);
+            fn take_effect<M: Market<Message>, const QUEUED: bool>(
+                &self,
+                day: &mut TotalView<QUEUED>,
+                hint: Hint,
+                market: &mut M,
+            ) {
+                $effect(self, day, hint, market);
             }
         }
     )*};
 }
 
 effects! {
-    AddOrder: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+    AddOrder: |m: &Self, day: &mut TotalView<QUEUED>, _: Hint, market: &mut M| {
         let new = NewOrder { reference: m.order, side: m.side, shares: m.shares, price: m.price, owner: 0 };
         add(day, m.head(), new, market);
     };
-    AddAttributed: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+    AddAttributed: |m: &Self, day: &mut TotalView<QUEUED>, _: Hint, market: &mut M| {
         let owner = u32::from_be_bytes(m.mpid.0);
         let new = NewOrder { reference: m.order, side: m.side, shares: m.shares, price: m.price, owner };
         add(day, m.head(), new, market);
     };
-    Executed: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+    Executed: |m: &Self, day: &mut TotalView<QUEUED>, hint: Hint, market: &mut M| {
         let print = Print { number: m.match_number, price: None, counts: true };
-        execute(day, m.locate, (m.order, m.shares), print, market);
+        execute(day, m.locate, (m.order, m.shares, hint), print, market);
     };
-    ExecutedAt: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+    ExecutedAt: |m: &Self, day: &mut TotalView<QUEUED>, hint: Hint, market: &mut M| {
         let print = Print { number: m.match_number, price: Some(m.price), counts: m.printable != b'N' };
-        execute(day, m.locate, (m.order, m.shares), print, market);
+        execute(day, m.locate, (m.order, m.shares, hint), print, market);
     };
-    Cancelled: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
-        let done = day.books.cancel(m.order, u64::from(m.shares), market);
+    Cancelled: |m: &Self, day: &mut TotalView<QUEUED>, hint: Hint, market: &mut M| {
+        let done = day.books.cancel_near(m.order, u64::from(m.shares), hint, market);
         day.hold_stock(m.locate, done, market);
     };
-    Deleted: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
-        let done = day.books.delete(m.order, market);
+    Deleted: |m: &Self, day: &mut TotalView<QUEUED>, hint: Hint, market: &mut M| {
+        let done = day.books.delete_near(m.order, hint, market);
         day.hold_stock(m.locate, done, market);
     };
-    Replaced: |m: &Self, day: &mut TotalView<QUEUED>, market: &mut M| {
+    Replaced: |m: &Self, day: &mut TotalView<QUEUED>, hint: Hint, market: &mut M| {
         let terms = Terms { price: i64::from(m.price), size: u64::from(m.shares), priority: m.time };
         day.count_if(m.price == 0, Bad::PriceZero);
-        let done = day.books.replace(m.old, m.new, terms, market);
+        let done = day.books.replace_near(m.old, m.new, terms, hint, market);
         day.hold_stock(m.locate, done, market);
     };
 }
@@ -497,11 +525,11 @@ fn add<M: Market<Message>, const QUEUED: bool>(
 fn execute<M: Market<Message>, const QUEUED: bool>(
     day: &mut TotalView<QUEUED>,
     locate: u16,
-    (order, shares): (u64, u32),
+    (order, shares, hint): (u64, u32, Hint),
     print: Print,
     market: &mut M,
 ) {
-    let done = day.books.fill(order, u64::from(shares), market);
+    let done = day.books.fill_near(order, u64::from(shares), hint, market);
     if let Ok((book, left)) = done
         && print.counts
         && shares > 0
@@ -532,22 +560,42 @@ struct Print {
     counts: bool,
 }
 
-/// Says what a message will touch, if it is an order's.
+/// Messages between two steps of looking ahead, and as many steps before they are applied.
+const TOGETHER: usize = 16;
+const STEPS_AHEAD: usize = 5;
+
+/// The knowledge of looking ahead of a type: where its price is, and in the two highest bits whether it names an order that stands and whether it brings one.
+const TOUCHES: [u8; 256] = {
+    let mut of_type = [0; 256];
+    let (mut at, standing) = (0, [Deleted::CODE, Executed::CODE, Cancelled::CODE, ExecutedAt::CODE]);
+    while at < standing.len() {
+        of_type[standing[at] as usize] = NAMES;
+        at += 1;
+    }
+    of_type[AddOrder::CODE as usize] = BRINGS | 32;
+    of_type[AddAttributed::CODE as usize] = BRINGS | 32;
+    of_type[Replaced::CODE as usize] = NAMES | BRINGS | 31;
+    of_type
+};
+const NAMES: u8 = 0x80;
+const BRINGS: u8 = 0x40;
+
+/// Says what a message will touch, if it is an order's. Types come in no order that a processor could guess: nothing here depends on one by a branch.
 #[inline]
 fn look_at(message: &[u8], ahead: &mut Ahead) {
-    // Where all messages about an order have its number, and both about a new one its side and price.
-    let Some(head) = message.first_chunk::<19>() else { return };
-    match head[0] {
-        Deleted::CODE | Executed::CODE | Cancelled::CODE | ExecutedAt::CODE | Replaced::CODE => {
-            let [.., a, b, c, d, e, f, g, h] = *head;
-            ahead.order(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
-        }
-        AddOrder::CODE | AddAttributed::CODE => {
-            let Some(m) = message.first_chunk::<36>() else { return };
-            let side = if m[19] == b'B' { Side::Bid } else { Side::Ask };
-            let price = i64::from(u32::from_be_bytes([m[32], m[33], m[34], m[35]]));
-            ahead.add(BookId(u32::from(u16::from_be_bytes([m[1], m[2]]))), side, price);
-        }
-        _ => {}
-    }
+    // Where all messages about an order have its number, and both about a new one its side. Those of other types have other bytes there, or none.
+    let Some(head) = message.first_chunk::<19>() else {
+        // Messages without an order's number have a place in the batch all the same.
+        return ahead.push((false, 0), (false, BookId(0), Side::Bid, 0));
+    };
+    let [code, high, low, .., a, b, c, d, e, f, g, h] = *head;
+    let touches = TOUCHES[usize::from(code)];
+    let at = usize::from(touches & !(NAMES | BRINGS));
+    let price =
+        message.get(at..at + 4).and_then(|price| price.first_chunk()).map_or(0, |price| u32::from_be_bytes(*price));
+    let side = if message[19.min(message.len() - 1)] == b'B' { Side::Bid } else { Side::Ask };
+    let book = BookId(u32::from(u16::from_be_bytes([high, low])));
+    let reference = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+    let brings = touches & BRINGS != 0;
+    ahead.push((touches & NAMES != 0, reference), (brings, book, side, i64::from(price)));
 }

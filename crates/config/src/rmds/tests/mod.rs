@@ -239,6 +239,45 @@ fn routes_have_pauses_users_and_names_of_services_of_their_own() {
     assert!(notes.len() == 1 && notes[0].text.contains("has no effect unless service_list has"), "{notes:?}");
 }
 
+#[test]
+fn a_service_may_stand_below_its_route() {
+    let text = |list: &str| {
+        format!(
+            "box*adh*east.route*hostList : h\nbox*adh*east.route*NEWS*serverCost : 7\nbox*adh*east.route*NEWS.enableTunnelStreamAggregation : True\n\
+             box*adh*east.route*news*datastreamMonitor*trafficWindow : 12\n\
+             box*adh*east.route*datastreamMonitor*interruptionDetection : True\nbox*adh*east.route*serviceList : {list}\n"
+        )
+    };
+    let reading = read("r.cnf", &text("NEWS"), &place("box", "1")).unwrap();
+    let route = &reading.loaded.config.routes[0];
+    assert_eq!((route.server_cost, route.service_list.len()), (7, 1));
+    assert!(route.enable_tunnel_stream_aggregation);
+    assert_eq!(route.traffic_window_s, 12);
+    // The line that names the service counts, wherever the other one stands.
+    let both = format!("{}box*adh*east.route*serverCost : 3\n", text("NEWS"));
+    assert_eq!(config(&both).routes[0].server_cost, 7);
+    assert!(reading.loaded.notes.is_empty(), "{:?}", reading.loaded.notes);
+    let notes = read("r.cnf", &text("NEWS, TEXTS"), &place("box", "1")).unwrap().loaded.notes;
+    let of_all = |note: &&crate::Note| note.text.contains("counts for all 2 services of its route");
+    assert_eq!(notes.iter().filter(of_all).map(|note| note.line).collect::<Vec<_>>(), [2, 3, 4]);
+    // A name that the route does not have is a level that nobody knows.
+    assert_eq!(faults(&text("TEXTS")).len(), 3);
+}
+
+#[test]
+fn a_route_has_its_posts_in_a_tunnel_stream_whose_login_is_said_elsewhere() {
+    let text = "*adh*trcc.route*hostList : h1\n*adh*trcc.route*serviceList : TRCC\n*adh*trcc.route*appServiceName : THERE\n\
+        *adh*trcc.route*enableTunnelStreamAggregation : True\n*adh*trcc.route*tunnelStream*userName : site\n\
+        *adh*trcc.route*userName : rmds\n";
+    let reading = read("r.cnf", text, &place("box", "1")).expect("it is read");
+    let [route] = &reading.loaded.config.routes[..] else { panic!("{:?}", reading.loaded.config.routes) };
+    assert!(route.enable_tunnel_stream_aggregation);
+    assert_eq!((route.tunnel_stream_user_name.as_str(), route.user_name.as_str()), ("", "rmds"));
+    assert_eq!(crate::tunnel_service(route).as_deref(), Some("THERE"));
+    let [note] = &reading.loaded.notes[..] else { panic!("{:?}", reading.loaded.notes) };
+    assert!(note.text.contains("tunnel_stream_user_name"), "{note}");
+}
+
 /// The page that says why a name of RMDS has no effect has each of them. `QUOTEWAY_BLESS=1` writes its table anew.
 #[test]
 fn the_page_for_who_knows_rmds_explains_every_name_without_effect() {

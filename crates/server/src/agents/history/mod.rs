@@ -1,6 +1,6 @@
 //! Items' prices before somebody looked: those of a day, of items that the page has shown, for its chart.
 //!
-//! The agent is one more consumer of the process's own port, in a thread of its own; it logs in as the page does, so that it has the
+//! The agent is one more consumer of the process's own port (a [`Connection`] of the client library), in a thread of its own; it logs in as the page does, so that it has the
 //! page's rights. It begins when it is told of the first item, and never else: a process whose page nobody opens has no such client. Of
 //! an item it tells what it has only while the item's stream is open to it: a right that was taken away takes the history with it.
 
@@ -14,12 +14,10 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use client::{Client, Delivery, Event, Interest, SubscriptionId};
+use client_io::{Connection, Notice, SessionConfig};
 use net::Waker;
-use net::tcp::ConnId;
-use omm::consumer::{Consumer, ConsumerConfig, Event, ItemId, ItemRequest};
-use omm::{ConnectionList, Server};
-use omm_io::{Client, Closed};
-use rssl_io::{Ended, Handler, Opened, RsslIo};
+use omm::consumer::{self, ItemRequest};
 use rustc_hash::FxHashMap;
 use rwf::StateCode;
 use rwf::msg::Msg;
@@ -92,9 +90,9 @@ impl HistoryHandle {
     /// The system gives no thread, or no descriptors.
     pub fn start(address: SocketAddr) -> io::Result<Self> {
         let (queries, asked) = sync_channel(QUERIES_MAX);
-        let mut io = RsslIo::new(net::clock::now())?;
-        let waker = io.tcp().waker();
-        let mut agent = Agent { io, asked, memory: Memory::new(address) };
+        let mut connection = Connection::new(settings(address).map_err(io::Error::other)?)?;
+        let waker = connection.waker();
+        let mut agent = Agent { connection, asked, memory: Memory::new() };
         let run = move || {
             let ended = loop {
                 if let Err(e) = agent.turn() {
@@ -132,7 +130,7 @@ impl HistoryHandle {
 }
 
 struct Agent {
-    io: RsslIo,
+    connection: Connection,
     asked: Receiver<ItemQuery>,
     memory: Memory,
 }
@@ -140,25 +138,33 @@ struct Agent {
 impl Agent {
     /// Takes in what has come, and answers.
     fn turn(&mut self) -> io::Result<()> {
-        let Self { io, asked, memory } = self;
-        let now = net::clock::now();
-        memory.restart(now);
-        if let Err(e) = memory.client.connect(now, io) {
-            memory.lost(now, &e.to_string());
-        }
-        let deadline = memory.client.role.timeout();
-        let now = io.turn(deadline, memory)?;
-        memory.client.role.handle_timeout(now);
+        let Self { connection, asked, memory } = self;
+        memory.restart(net::clock::now(), &mut connection.client);
+        let now = connection.turn(memory.restart, &mut |now, delivery| memory.item(now, &delivery))?;
+        memory.note_lost(&connection.client);
         for ItemQuery { service, name, answer } in asked.try_iter().take(QUERIES_MAX) {
-            let told = memory.tell(now, unix_ms(), &service, &name);
+            let told = memory.tell((now, unix_ms()), &mut connection.client, &service, &name);
             if let Some(answer) = answer {
                 answer(told);
             }
         }
-        memory.follow_events(now);
-        memory.client.send(now, io);
+        while let Some(notice) = connection.poll_notice() {
+            memory.note(now, &notice);
+        }
         Ok(())
     }
+}
+
+/// The session: the page's login, at the process's own port.
+fn settings(address: SocketAddr) -> Result<SessionConfig, client_io::AddressError> {
+    let mut config = SessionConfig::new(&address.to_string(), USER)?;
+    let consumer = &mut config.client.consumer;
+    (consumer.connections.retry_min_ns, consumer.connections.retry_max_ns) = (RETRY_MIN, RETRY_MAX);
+    consumer.login.attributes.position = Some(POSITION.to_owned());
+    consumer.login.attributes.application_name = Some(APPLICATION.to_owned());
+    consumer.dictionary = false;
+    consumer.items_max = ITEMS_MAX;
+    Ok(config)
 }
 
 fn unix_ms() -> u64 {
@@ -179,7 +185,7 @@ enum Standing {
 struct Kept {
     service: String,
     name: String,
-    stream: ItemId,
+    subscription: SubscriptionId,
     standing: Standing,
     series: Series,
     since_ms: u64,
@@ -187,63 +193,62 @@ struct Kept {
     asked: u64,
 }
 
-/// The remembered items, and the consumer that brings them.
+/// The remembered items. The methods that open or close are handed the client that brings them.
 struct Memory {
-    client: Client<Consumer, SocketAddr>,
     /// The login was refused: it is tried again then.
     restart: Option<u64>,
     kept: Vec<Kept>,
     /// By service and name, which strangers choose: the place in `kept`.
     names: HashMap<(String, String), usize>,
-    /// By stream.
-    streams: FxHashMap<ItemId, usize>,
+    /// The places by subscription; each has one item.
+    subscriptions: FxHashMap<SubscriptionId, usize>,
+    /// Items of which a state was told that may mean that they are lost, by place.
+    in_doubt: Vec<(usize, String)>,
     queries: u64,
     /// Why no item is open.
     why: String,
 }
 
 impl Memory {
-    fn new(address: SocketAddr) -> Self {
-        let server = Server::new(address.ip().to_string(), address.port());
-        let connections =
-            ConnectionList { retry_min_ns: RETRY_MIN, retry_max_ns: RETRY_MAX, ..ConnectionList::new(vec![server]) };
-        let mut config = ConsumerConfig::new(connections, USER);
-        config.login.attributes.position = Some(POSITION.to_owned());
-        config.login.attributes.application_name = Some(APPLICATION.to_owned());
-        config.dictionary = false;
-        config.items_max = ITEMS_MAX;
+    fn new() -> Self {
         Self {
-            client: Client::new(Consumer::new(config), address),
             restart: None,
             kept: Vec::new(),
             names: HashMap::new(),
-            streams: FxHashMap::default(),
+            subscriptions: FxHashMap::default(),
+            in_doubt: Vec::new(),
             queries: 0,
             why: "not connected yet".to_owned(),
         }
     }
 
     /// Logs in again where that was refused some time ago.
-    fn restart(&mut self, now: u64) {
+    fn restart(&mut self, now: u64, client: &mut Client) {
         if self.restart.is_some_and(|at| now >= at) {
             self.restart = None;
-            self.client.role.restart(now);
+            client.restart(now);
         }
     }
 
     /// The history of an item, which is remembered from now on.
-    fn tell(&mut self, now: u64, now_ms: u64, service: &str, name: &str) -> Result<History, Refused> {
+    fn tell(
+        &mut self,
+        (now, now_ms): (u64, u64),
+        client: &mut Client,
+        service: &str,
+        name: &str,
+    ) -> Result<History, Refused> {
         self.queries += 1;
         let place = match self.names.get(&(service.to_owned(), name.to_owned())) {
             Some(&place) => place,
-            None => self.open(now, now_ms, service, name)?,
+            None => self.open((now, now_ms), client, service, name)?,
         };
         let kept = &mut self.kept[place];
         kept.asked = self.queries;
         let waiting = match &kept.standing {
             Standing::Refused(refused, at) if now.saturating_sub(*at) < REFUSAL => return Err(refused.clone()),
             Standing::Refused(..) => {
-                self.reopen(now, now_ms, place)?;
+                self.reopen((now, now_ms), client, place)?;
                 Some(self.why.clone())
             }
             Standing::Waiting(why) => Some(if why.is_empty() { self.why.clone() } else { why.clone() }),
@@ -258,123 +263,121 @@ impl Memory {
         Ok(History { now_ms, since_ms, waiting, bars, ticks })
     }
 
-    fn open(&mut self, now: u64, now_ms: u64, service: &str, name: &str) -> Result<usize, Refused> {
+    fn open(
+        &mut self,
+        (now, now_ms): (u64, u64),
+        client: &mut Client,
+        service: &str,
+        name: &str,
+    ) -> Result<usize, Refused> {
         if self.kept.len() >= ITEMS_MAX {
-            self.forget_oldest(now);
+            self.forget_oldest(now, client);
         }
-        let stream = self.request(now, service, name)?;
+        let (subscription, standing) = subscribe(now, client, service, name)?;
         let place = self.kept.len();
         self.kept.push(Kept {
             service: service.to_owned(),
             name: name.to_owned(),
-            stream,
-            standing: Standing::Waiting(String::new()),
+            subscription,
+            standing,
             series: Series::default(),
             since_ms: now_ms,
             asked: self.queries,
         });
         self.names.insert((service.to_owned(), name.to_owned()), place);
-        self.streams.insert(stream, place);
+        self.subscriptions.insert(subscription, place);
         Ok(place)
     }
 
-    fn request(&mut self, now: u64, service: &str, name: &str) -> Result<ItemId, Refused> {
-        let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(service, name) };
-        self.client.role.open(now, request).map_err(|e| Refused { is_denied: false, why: e.to_string() })
-    }
-
     /// Asks once more for an item that was refused: from now on there may be a right to it.
-    fn reopen(&mut self, now: u64, now_ms: u64, place: usize) -> Result<(), Refused> {
-        let Kept { service, name, .. } = &self.kept[place];
-        let (service, name) = (service.clone(), name.clone());
-        let stream = self.request(now, &service, &name)?;
+    fn reopen(&mut self, (now, now_ms): (u64, u64), client: &mut Client, place: usize) -> Result<(), Refused> {
         let kept = &mut self.kept[place];
-        (kept.stream, kept.since_ms) = (stream, now_ms);
-        kept.standing = Standing::Waiting(String::new());
-        self.streams.insert(stream, place);
+        let (subscription, standing) = subscribe(now, client, &kept.service, &kept.name)?;
+        // The one that was refused has no stream any more.
+        client.unsubscribe(now, kept.subscription);
+        self.subscriptions.remove(&kept.subscription);
+        (kept.subscription, kept.since_ms, kept.standing) = (subscription, now_ms, standing);
+        self.subscriptions.insert(subscription, place);
         Ok(())
     }
 
-    fn forget_oldest(&mut self, now: u64) {
+    fn forget_oldest(&mut self, now: u64, client: &mut Client) {
         let Some(place) = (0..self.kept.len()).min_by_key(|&place| self.kept[place].asked) else { return };
         let gone = self.kept.swap_remove(place);
         self.names.remove(&(gone.service, gone.name));
-        if self.streams.remove(&gone.stream).is_some() {
-            self.client.role.close(now, gone.stream);
-        }
+        self.subscriptions.remove(&gone.subscription);
+        client.unsubscribe(now, gone.subscription);
         if let Some(moved) = self.kept.get(place) {
             self.names.insert((moved.service.clone(), moved.name.clone()), place);
-            // A refused item has no stream any more.
-            if let Some(known) = self.streams.get_mut(&moved.stream) {
-                *known = place;
-            }
+            self.subscriptions.insert(moved.subscription, place);
         }
         debug_assert_eq!(self.names.len(), self.kept.len());
+        debug_assert_eq!(self.subscriptions.len(), self.kept.len());
     }
 
-    fn item(&mut self, now: u64, stream: ItemId, msg: &[u8]) {
-        let Some(kept) = self.streams.get(&stream).and_then(|&place| self.kept.get_mut(place)) else { return };
-        match Msg::decode(msg) {
+    fn item(&mut self, now: u64, delivery: &Delivery<'_>) {
+        let Some(&place) = self.subscriptions.get(&delivery.subscription) else { return };
+        let kept = &mut self.kept[place];
+        let msg = Msg::decode(delivery.msg);
+        if delivery.is_final {
+            // A user who has no right to the item any more has none to what it was.
+            kept.series = Series::default();
+            let state = msg.as_ref().ok().and_then(Msg::state);
+            let is_denied = state.is_some_and(|state| state.code == StateCode::NOT_ENTITLED);
+            let why = state.map_or_else(|| "the item has ended".to_owned(), ToString::to_string);
+            kept.standing = Standing::Refused(Refused { is_denied, why }, now);
+            return;
+        }
+        match msg {
             Ok(Msg::Refresh(refresh)) => {
                 kept.standing = Standing::Open;
                 kept.series.image(unix_ms(), refresh.container, refresh.body);
             }
             Ok(Msg::Update(update)) => kept.series.update(unix_ms(), update.container, update.body),
+            Ok(Msg::Status(status)) => {
+                self.in_doubt.extend(status.state.map(|state| (place, state.to_string())));
+            }
             _ => {}
         }
-        // The state of an item that has ended comes as an event.
-        self.follow_events(now);
     }
 
-    fn follow_events(&mut self, now: u64) {
-        while let Some(event) = self.client.role.poll_event() {
-            match event {
-                Event::LoginRefused(state) => {
-                    self.why = format!("the login was refused: {}", state.as_state());
-                    self.restart = Some(now.saturating_add(RETRY_MAX));
-                }
-                Event::LoggedIn(_) => "its image is awaited".clone_into(&mut self.why),
-                Event::ItemState { item, state } => {
-                    let Some(&place) = self.streams.get(&item) else { continue };
-                    let kept = &mut self.kept[place];
-                    let text = state.as_state().to_string();
-                    if state.stream.is_final() {
-                        // Whoever has no right to the item any more has none to what it was.
-                        kept.series = Series::default();
-                        let is_denied = state.code == StateCode::NOT_ENTITLED;
-                        kept.standing = Standing::Refused(Refused { is_denied, why: text }, now);
-                        self.streams.remove(&item);
-                    } else {
-                        kept.standing = Standing::Waiting(text);
-                    }
-                }
-                Event::Disconnect(_) => self.client.leave(),
-                _ => {}
+    /// Items of which something was told and whose stream is not open any more wait for it; of the others the provider alone has said something.
+    fn note_lost(&mut self, client: &Client) {
+        for (place, why) in std::mem::take(&mut self.in_doubt) {
+            let Some(kept) = self.kept.get_mut(place) else { continue };
+            let is_refused = matches!(kept.standing, Standing::Refused(..));
+            if !is_refused && !client.is_open(kept.subscription, 0) {
+                kept.standing = Standing::Waiting(why);
             }
         }
     }
 
-    fn lost(&mut self, now: u64, why: &str) {
-        self.why = format!("not connected: {why}");
-        self.follow_events(now);
+    fn note(&mut self, now: u64, notice: &Notice) {
+        match notice {
+            Notice::Lost { why, .. } => self.why = format!("not connected: {why}"),
+            Notice::Client(Event::Consumer { event, .. }) => match &**event {
+                consumer::Event::LoginRefused(state) => {
+                    self.why = format!("the login was refused: {}", state.as_state());
+                    self.restart = Some(now.saturating_add(RETRY_MAX));
+                }
+                consumer::Event::LoggedIn(_) => "its image is awaited".clone_into(&mut self.why),
+                _ => {}
+            },
+            _ => {}
+        }
     }
 }
 
-impl Handler for Memory {
-    fn opened(&mut self, now: u64, conn: ConnId, _: &Opened<'_>) {
-        self.client.opened(now, conn);
-    }
-
-    fn message(&mut self, now: u64, _: ConnId, msg: &[u8]) {
-        match self.client.role.handle_message(now, msg) {
-            Some(given) => self.item(now, given.item, msg),
-            None => self.follow_events(now),
+/// Asks for an item; it waits, for whatever is said of it at once.
+fn subscribe(now: u64, client: &mut Client, service: &str, name: &str) -> Result<(SubscriptionId, Standing), Refused> {
+    let request = ItemRequest { name_type: Some(1), ..ItemRequest::new(service, "") };
+    let interest = Interest { request, names: vec![name.to_owned()] };
+    let mut why = String::new();
+    let opened = client.subscribe(now, &interest, &mut |delivery| {
+        if let Some(state) = Msg::decode(delivery.msg).ok().as_ref().and_then(Msg::state) {
+            why = state.to_string();
         }
-    }
-
-    fn closed(&mut self, now: u64, conn: ConnId, ended: &Ended) {
-        if self.client.closed(now, conn, ended) == Closed::Lost {
-            self.lost(now, &ended.why.to_string());
-        }
-    }
+    });
+    let subscription = opened.map_err(|e| Refused { is_denied: false, why: e.to_string() })?;
+    Ok((subscription, Standing::Waiting(why)))
 }

@@ -177,16 +177,21 @@ async function start() {
     else watchHealth(process.role)();
     document.getElementById("rate").hidden = true;
   }
+  const viewOf = (hash) => hash.slice(1).split("/")[0];
+  const route = () => show(viewOf(location.hash));
+  addEventListener("hashchange", route);
+  // A view that is there is shown, and takes keys, before the server has told of its other views.
+  if (Object.keys(views).length && (!asked || views[viewOf(asked)])) route();
   const replays = new Replays(document.getElementById("replay"), document.getElementById("strip"));
   // A server that plays nothing and records nothing has no such view.
   if (await replays.refresh().catch(() => false)) views.replay = replays;
   const scenarios = new Scenarios(document.getElementById("scenario"));
   if (await scenarios.begin().catch(() => false)) views.scenario = scenarios;
-  const route = () => show(location.hash.slice(1).split("/")[0]);
-  addEventListener("hashchange", route);
+  // Links of the views that are there now.
+  if (shown) return show(shown);
   // The market's view writes the item that it opens into the address, and may have done so before the view that was asked for is there.
   if (asked && location.hash !== asked) history.replaceState(null, "", asked);
-  route();
+  return route();
 }
 
 start();

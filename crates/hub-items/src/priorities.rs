@@ -1,9 +1,9 @@
 //! The priorities that watchers of items ask for, where they are not the usual one: counted by item and class, so that what all of an
 //! item's watchers ask for together is known without a look at each of them.
 
-use crate::ids::ItemId;
 use rwf::msg::Priority;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 /// The watchers of an item that ask for one class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,14 +14,20 @@ struct Class {
 }
 
 /// Watchers of the usual priority are in no count: most items have no entry. An item stands for its views as well.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Priorities {
-    classes: BTreeMap<(ItemId, u8), Class>,
+#[derive(Debug, PartialEq, Eq)]
+pub struct Priorities<K> {
+    classes: BTreeMap<(K, u8), Class>,
 }
 
-impl Priorities {
+impl<K> Default for Priorities<K> {
+    fn default() -> Self {
+        Self { classes: BTreeMap::new() }
+    }
+}
+
+impl<K: Copy + Ord + Debug> Priorities<K> {
     /// A watcher of an item, or of a view of it, asks for another priority, comes (`before` is the usual one) or goes (`after` is).
-    pub(crate) fn replace(&mut self, root: ItemId, before: Priority, after: Priority) {
+    pub fn replace(&mut self, root: K, before: Priority, after: Priority) {
         if before != Priority::default() {
             let known = self.classes.get_mut(&(root, before.class));
             debug_assert!(known.is_some(), "{before:?} of {root:?} is not counted");
@@ -42,7 +48,7 @@ impl Priorities {
 
     /// The priority that all watchers of an item ask for together: the highest class, and the counts of those that are in it (RDM usage
     /// guide, priority of requests that are aggregated). The usual one if none of them asks for any. `watchers` tells how many they are.
-    pub(crate) fn wanted(&self, root: ItemId, watchers: impl FnOnce() -> u64) -> Priority {
+    pub fn wanted(&self, root: K, watchers: impl FnOnce() -> u64) -> Priority {
         let usual = Priority::default();
         let Some((class, highest)) = self.of(root).next_back() else { return usual };
         if class > usual.class {
@@ -58,12 +64,12 @@ impl Priorities {
     }
 
     /// The classes that are asked for of an item, in order.
-    fn of(&self, root: ItemId) -> impl DoubleEndedIterator<Item = (u8, Class)> + '_ {
+    fn of(&self, root: K) -> impl DoubleEndedIterator<Item = (u8, Class)> + '_ {
         self.classes.range((root, 0)..=(root, u8::MAX)).map(|(&(_, class), &known)| (class, known))
     }
 
     /// True if some watcher of an item asks for another priority than the usual one.
-    pub(crate) fn has(&self, root: ItemId) -> bool {
+    pub fn has(&self, root: K) -> bool {
         self.of(root).next().is_some()
     }
 }
@@ -74,7 +80,7 @@ fn joined(class: u8, count: u64) -> Priority {
 
 #[cfg(test)]
 mod tests {
-    use super::{ItemId, Priorities, Priority};
+    use super::{Priorities, Priority};
 
     /// By a look at all.
     fn wanted(watchers: &[Priority]) -> Priority {
@@ -89,7 +95,7 @@ mod tests {
     #[test]
     fn what_is_counted_is_what_a_look_at_all_watchers_finds() {
         let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
-        let mut priorities = Priorities::default();
+        let mut priorities: Priorities<u32> = Priorities::default();
         let mut items: [Vec<Priority>; 3] = Default::default();
         for step in 0..30_000 {
             seed ^= seed << 13;
@@ -98,7 +104,7 @@ mod tests {
             let (item, pick) = (seed as usize % 3, (seed >> 8) as usize);
             let count = [0, 1, 1, 2, 40_000][(seed >> 40) as usize % 5];
             let asked = Priority { class: (seed >> 32) as u8 % 4, count };
-            let (root, watchers) = (ItemId(item as u32), &mut items[item]);
+            let (root, watchers) = (item as u32, &mut items[item]);
             let grow = if step % 400 < 200 { 5 } else { 2 };
             match (seed >> 48) % 8 {
                 n if n < grow => {
